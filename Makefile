@@ -1,0 +1,68 @@
+# `make` prints the targets. CI runs `make check` and `make test`, nothing more and nothing less.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# Cargo and npm use every core themselves; two of them at once only fight.
+.NOTPARALLEL:
+
+FUZZ_SECONDS ?= 20
+CONSOLE := web/console
+BUNDLE := $(CONSOLE)/dist/report.html
+PACKAGES := $(CONSOLE)/node_modules/.package-lock.json
+CONSOLE_SOURCES := $(shell find $(CONSOLE) \( -name node_modules -o -name dist \) -prune -o -type f -print)
+PUSHLAB := $(or $(CARGO_TARGET_DIR),target)/release/pushlab
+
+.PHONY: help build compare test bench check fuzz generate clean need-cargo need-node
+
+help: ## Print this list
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+
+build: need-cargo $(BUNDLE) ## Build the console and the release binary
+	cargo build --release --locked -p pushlab-cli
+
+compare: build ## Build, then compare every transport on this machine
+	$(PUSHLAB) compare
+
+test: build ## Run every test: Rust, console, acceptance
+	cargo test --workspace --locked
+	cd $(CONSOLE) && npm test
+	tests/run
+
+bench: need-cargo $(BUNDLE) ## Print the performance ratios, measured in one run
+	cargo run --release --locked -p pushlab-bench
+
+check: need-cargo $(BUNDLE) ## Format, lint with warnings denied, house rules
+	cargo fmt --all --check
+	rustfmt --check --edition 2024 fuzz/fuzz_targets/*.rs
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo run --quiet --locked -p pushlab-tidy -- check
+	cd $(CONSOLE) && npm run check
+
+fuzz: need-cargo ## Fuzz each decoder for FUZZ_SECONDS (20)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
+
+generate: need-cargo ## Write what follows from schema/codes.toml
+	cargo run --quiet --locked -p pushlab-tidy -- generate
+
+clean: ## Remove everything that a build made
+	rm -rf target fuzz/target $(CONSOLE)/dist $(CONSOLE)/node_modules
+
+# npm keeps the time of a file it did not change, hence the touches.
+$(BUNDLE): $(CONSOLE_SOURCES) $(PACKAGES) | need-node
+	cd $(CONSOLE) && npm run build
+	@touch $@
+
+$(PACKAGES): $(CONSOLE)/package.json $(CONSOLE)/package-lock.json | need-node
+	cd $(CONSOLE) && npm ci
+	@touch $@
+
+need-cargo:
+	@command -v cargo >/dev/null || { echo 'cargo is missing: install Rust with rustup, https://rustup.rs' >&2; exit 1; }
+	@command -v cc >/dev/null || { echo 'a C compiler is missing, Rust links with it: install gcc or clang' >&2; exit 1; }
+
+need-node:
+	@command -v node >/dev/null || { echo 'node is missing: install Node.js 20.19 or newer, https://nodejs.org' >&2; exit 1; }
+	@command -v npm >/dev/null || { echo 'npm is missing: it comes with Node.js, or install the package npm' >&2; exit 1; }
+	@node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' \
+	  || { echo "node $$(node --version) is too old: install Node.js 20.19 or newer, https://nodejs.org" >&2; exit 1; }

@@ -1,0 +1,173 @@
+//! `pushlab serve`: the server.
+
+use crate::{signals, units};
+use anyhow::{Context as _, anyhow, bail};
+use clap::{Args, ValueEnum};
+use pushlab_server::{Config, Feed, Limits, Policy, Server, Tick};
+use pushlab_wire::channel::Channel;
+use pushlab_wire::codes::ExitCode;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+/// How often the main thread looks after the event loops.
+const WATCH: Duration = Duration::from_millis(250);
+
+/// Serve every transport on one port.
+#[derive(Debug, Args)]
+#[command(after_help = "Paths: /ws /sse /stream /poll /publish /echo /healthz /stats. SIGTERM or Ctrl-C stops it gracefully.")]
+pub struct ServeArgs {
+    /// Address of all transports; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:8000", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// Event loops.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    cores: usize,
+    /// What a subscriber meets that does not keep up.
+    #[arg(long, value_enum, default_value_t = PolicyArg::Close)]
+    policy: PolicyArg,
+    /// Back end to publish from, ws://HOST:PORT/PATH: every text message is published.
+    #[arg(long, value_name = "URL")]
+    feed: Option<String>,
+    /// Channel of the feed's publications.
+    #[arg(long, default_value = "feed", value_name = "CHANNEL")]
+    feed_channel: String,
+    /// Publish {"id":n,"msg":"…"} at this interval.
+    #[arg(long, value_parser = units::duration, value_name = "DURATION")]
+    tick: Option<Duration>,
+    /// Channel of the ticks.
+    #[arg(long, default_value = "tick", value_name = "CHANNEL")]
+    tick_channel: String,
+    /// Print the address as one line of JSON when ready.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PolicyArg {
+    /// Close the connection; the client resumes with its cursor.
+    Close,
+    /// Drop the oldest messages and tell a gap.
+    DropOldest,
+    /// Keep only the latest message of each channel.
+    Conflate,
+}
+
+macro_rules! limit_args {
+    ($($(#[$doc:meta])* $name:ident / $field:ident: $type:ty $(=> $parser:path)?),* $(,)?) => {
+        /// Limits; each has a default that fits most uses.
+        #[derive(Debug, Args)]
+        #[command(next_help_heading = "Limits")]
+        struct LimitArgs {
+            $($(#[$doc])* #[arg(long, value_name = "LIMIT" $(, value_parser = $parser)?)] $name: Option<$type>,)*
+        }
+
+        impl LimitArgs {
+            fn apply(&self, limits: &mut Limits) {
+                $(if let Some(value) = self.$name { limits.$field = value.into(); })*
+            }
+        }
+    };
+}
+
+limit_args! {
+    /// Connections in all [default: what the descriptor limit allows].
+    max_connections / max_connections: usize,
+    /// Bytes of a request's head [default: 16KiB].
+    max_head_bytes / max_head_bytes: usize => units::bytes,
+    /// Bytes of a request's body [default: 64KiB].
+    max_body_bytes / max_body_bytes: usize => units::bytes,
+    /// Bytes of a WebSocket message [default: 64KiB].
+    max_message_bytes / max_message_bytes: usize => units::bytes,
+    /// Messages of history in a channel [default: 10000].
+    history_messages / max_history_messages: usize,
+    /// Bytes of history in a channel [default: 8MiB].
+    history_bytes / max_history_bytes: usize => units::bytes,
+    /// Bytes of history in all channels [default: 256MiB].
+    history_total_bytes / max_history_total_bytes: usize => units::bytes,
+    /// Age of history [default: 5m].
+    history_age / max_history_age: Duration => units::duration,
+    /// Messages queued for a slow subscriber [default: 4096].
+    queue_messages / max_queue_messages: usize,
+    /// Bytes queued for a slow subscriber [default: 1MiB].
+    queue_bytes / max_queue_bytes: usize => units::bytes,
+    /// Bytes of the kernel's send buffer of a connection [default: 256KiB].
+    send_buffer / max_send_buffer_bytes: usize => units::bytes,
+    /// Longest time a poll is held [default: 60s].
+    poll_wait / max_poll_wait: Duration => units::duration,
+    /// Time for a request to arrive in full [default: 10s].
+    head_timeout / head_timeout: Duration => units::duration,
+    /// Time between two requests of a connection [default: 75s].
+    idle_timeout / idle_timeout: Duration => units::duration,
+    /// Time between two heartbeats; a WebSocket that is silent for two is closed [default: 25s].
+    heartbeat / heartbeat: Duration => units::duration,
+    /// Time without progress on a connection with something queued [default: 30s].
+    write_timeout / write_timeout: Duration => units::duration,
+    /// Time for connections to end after a stop [default: 10s].
+    drain_timeout / drain_timeout: Duration => units::duration,
+}
+
+pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    signals::block();
+    let server = Server::start(config(args)?)?;
+    let address = server.address();
+    if args.json {
+        println!("{}", serde_json::json!({ "listening": address.to_string() }));
+    } else {
+        println!("listening on http://{address} (Ctrl-C stops)");
+    }
+    while server.is_running() && !signals::wait(WATCH) {}
+    server.stop();
+    server.join()?;
+    Ok(ExitCode::Ok)
+}
+
+fn config(args: &ServeArgs) -> anyhow::Result<Config> {
+    let mut config = Config::new(args.listen);
+    if args.cores == 0 {
+        bail!("--cores is at least 1");
+    }
+    config.cores = args.cores;
+    config.policy = match args.policy {
+        PolicyArg::Close => Policy::Close,
+        PolicyArg::DropOldest => Policy::DropOldest,
+        PolicyArg::Conflate => Policy::Conflate,
+    };
+    config.limits.max_connections = descriptor_limit().saturating_sub(100).max(1) * args.cores;
+    args.limits.apply(&mut config.limits);
+    if let Some(url) = &args.feed {
+        config.feed = Some(feed(url, &args.feed_channel)?);
+    }
+    if let Some(interval) = args.tick {
+        if interval.is_zero() {
+            bail!("--tick is more than nothing");
+        }
+        config.tick = Some(Tick { interval, channel: channel(&args.tick_channel)? });
+    }
+    Ok(config)
+}
+
+fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
+    let rest = url.strip_prefix("ws://").ok_or_else(|| anyhow!("--feed {url}: only ws:// is supported"))?;
+    let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
+    let with_port = if host.rsplit(']').next().is_some_and(|h| h.contains(':')) { host.to_owned() } else { format!("{host}:80") };
+    let address = with_port
+        .to_socket_addrs()
+        .with_context(|| format!("--feed {url}: cannot resolve {host}"))?
+        .next()
+        .ok_or_else(|| anyhow!("--feed {url}: {host} has no address"))?;
+    Ok(Feed { address, host: host.to_owned(), target: format!("/{path}"), channel: channel(channel_name)? })
+}
+
+fn channel(name: &str) -> anyhow::Result<Channel> {
+    Channel::parse(name).with_context(|| format!("{name:?}"))
+}
+
+/// Descriptors a process (or an event loop with a table of its own) may hold.
+fn descriptor_limit() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit to write to.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    if result == 0 { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX / 1024) } else { 1024 }
+}

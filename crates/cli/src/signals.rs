@@ -1,0 +1,31 @@
+//! SIGINT and SIGTERM, as something to wait for instead of something that strikes.
+
+use std::time::Duration;
+
+/// Blocks both signals in this thread and all that it starts. Call before any thread exists.
+pub fn block() {
+    let set = set();
+    // SAFETY: `set` is an initialised signal set, and no old mask is asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Waits for either; says whether one came in time.
+pub fn wait(timeout: Duration) -> bool {
+    let set = set();
+    let timeout =
+        libc::timespec { tv_sec: timeout.as_secs() as libc::time_t, tv_nsec: timeout.subsec_nanos().into() };
+    // SAFETY: set and timeout are initialised, and no details are asked for.
+    let signal = unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout) };
+    signal > 0
+}
+
+fn set() -> libc::sigset_t {
+    // SAFETY: sigemptyset initialises the whole set; sigaddset only changes it.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGINT);
+        libc::sigaddset(&raw mut set, libc::SIGTERM);
+        set
+    }
+}

@@ -1,0 +1,181 @@
+//! When publications are due: arithmetic only, no clock.
+
+/// A schedule on which publication `k` is due at `start + k · period / per_period`.
+///
+/// One value serves a feed (`per_period` 1) and N clients that each publish once a period: publication `k`
+/// then belongs to client `k mod N`, so client i starts at i/N of the period and the load is even. The division
+/// is made once for each `k`, so that rounding never adds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pacing {
+    /// When publication 0 is due, ns.
+    pub start_ns: u64,
+    /// Time in which each publisher publishes once, ns; at least 1.
+    pub period_ns: u64,
+    /// Publishers, and publications per period; at least 1.
+    pub per_period: u32,
+    /// Publications in all.
+    pub count: u64,
+}
+
+impl Pacing {
+    /// Everything due from `start_ns` on and before `end_ns`.
+    pub fn between(start_ns: u64, end_ns: u64, period_ns: u64, per_period: u32) -> Self {
+        let endless = Self::endless(start_ns, period_ns, per_period);
+        Self { count: endless.first_at(end_ns), ..endless }
+    }
+
+    /// A schedule without an end.
+    pub fn endless(start_ns: u64, period_ns: u64, per_period: u32) -> Self {
+        Self { start_ns, period_ns: period_ns.max(1), per_period: per_period.max(1), count: u64::MAX }
+    }
+
+    /// When publication `k` is due, ns.
+    #[inline]
+    pub fn due_ns(&self, k: u64) -> u64 {
+        let offset = match k.checked_mul(self.period_ns) {
+            Some(product) => product / u64::from(self.per_period),
+            None => {
+                let exact = u128::from(k) * u128::from(self.period_ns) / u128::from(self.per_period);
+                u64::try_from(exact).unwrap_or(u64::MAX)
+            }
+        };
+        self.start_ns.saturating_add(offset)
+    }
+
+    /// The first publication due at or after an instant; at most `count`.
+    pub fn first_at(&self, instant_ns: u64) -> u64 {
+        let span = u128::from(instant_ns.saturating_sub(self.start_ns)) * u128::from(self.per_period);
+        let first = span.div_ceil(u128::from(self.period_ns));
+        u64::try_from(first).unwrap_or(u64::MAX).min(self.count)
+    }
+
+    /// Which publisher publishes `k`, and its how-many-th publication that is.
+    #[inline]
+    pub fn publisher_of(&self, k: u64) -> (u32, u64) {
+        let publishers = u64::from(self.per_period);
+        ((k % publishers) as u32, k / publishers)
+    }
+
+    /// The inverse of [`Self::publisher_of`].
+    #[inline]
+    pub fn index_of(&self, publisher: u32, sequence: u64) -> u64 {
+        sequence * u64::from(self.per_period) + u64::from(publisher)
+    }
+
+    /// How many of the publications before `k` are this publisher's.
+    pub fn sequences_before(&self, k: u64, publisher: u32) -> u64 {
+        k.saturating_sub(u64::from(publisher)).div_ceil(u64::from(self.per_period))
+    }
+}
+
+/// Goes through the publications of every `lanes`-th publisher: the share of one event loop.
+#[derive(Debug, Clone)]
+pub struct Turns {
+    pacing: Pacing,
+    lanes: u32,
+    lane: u32,
+    next: Option<u64>,
+}
+
+impl Turns {
+    /// The turns of publishers `lane`, `lane + lanes`, `lane + 2 · lanes` …
+    pub fn new(pacing: Pacing, lane: u32, lanes: u32) -> Self {
+        let next = (lane < pacing.per_period && pacing.count > u64::from(lane)).then_some(u64::from(lane));
+        Self { pacing, lanes: lanes.max(1), lane, next }
+    }
+
+    /// When the next turn is due, ns; `None` after the last.
+    #[inline]
+    pub fn due_ns(&self) -> Option<u64> {
+        self.next.map(|k| self.pacing.due_ns(k))
+    }
+
+    /// The publication whose turn it is, if it is due; goes on to the next.
+    #[inline]
+    pub fn take_due(&mut self, now_ns: u64) -> Option<u64> {
+        let k = self.next.filter(|&k| self.pacing.due_ns(k) <= now_ns)?;
+        let (publisher, _) = self.pacing.publisher_of(k);
+        let step = match publisher.checked_add(self.lanes) {
+            Some(next) if next < self.pacing.per_period => self.lanes,
+            _ => self.pacing.per_period - publisher + self.lane,
+        };
+        self.next = k.checked_add(u64::from(step)).filter(|&next| next < self.pacing.count);
+        Some(k)
+    }
+
+    /// Leaves out turns that were due before an instant.
+    pub fn skip_to(&mut self, instant_ns: u64) {
+        let publishers = u64::from(self.pacing.per_period);
+        let round = self.pacing.first_at(instant_ns) / publishers;
+        let first = round * publishers + u64::from(self.lane);
+        self.next = self.next.map(|k| k.max(first)).filter(|&k| k < self.pacing.count);
+        while self.due_ns().is_some_and(|due| due < instant_ns) {
+            self.take_due(u64::MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rounding_never_adds_up(start in 0u64..1 << 50, period in 1u64..1 << 42, publishers in 1u32..5000, rounds in 0u64..1 << 20) {
+            let pacing = Pacing::endless(start, period, publishers);
+            for publisher in [0, publishers / 2, publishers - 1] {
+                let due = pacing.due_ns(pacing.index_of(publisher, rounds));
+                let offset = period as u128 * publisher as u128 / publishers as u128;
+                let exact = start as u128 + rounds as u128 * period as u128 + offset;
+                prop_assert_eq!(u128::from(due), exact);
+            }
+        }
+
+        #[test]
+        fn the_count_is_what_is_due_before_the_end(start in 0u64..1000, length in 0u64..5000, period in 1u64..400, publishers in 1u32..9) {
+            let pacing = Pacing::between(start, start + length, period, publishers);
+            let due = (0..).take_while(|&k| pacing.due_ns(k) < start + length).count() as u64;
+            prop_assert_eq!(pacing.count, due);
+            for publisher in 0..publishers {
+                let own = (0..due).filter(|&k| pacing.publisher_of(k).0 == publisher).count() as u64;
+                prop_assert_eq!(pacing.sequences_before(due, publisher), own);
+            }
+        }
+
+        #[test]
+        fn lanes_share_the_publications_out(publishers in 1u32..20, lanes in 1u32..6, count in 0u64..200, skip in 0u64..300) {
+            let pacing = Pacing { start_ns: 7, period_ns: 100, per_period: publishers, count };
+            let mut all: Vec<u64> = Vec::new();
+            for lane in 0..lanes {
+                let mut turns = Turns::new(pacing, lane, lanes);
+                turns.skip_to(skip);
+                let mine: Vec<u64> = std::iter::from_fn(|| turns.take_due(u64::MAX)).collect();
+                prop_assert!(mine.is_sorted());
+                prop_assert!(mine.iter().all(|&k| pacing.publisher_of(k).0 % lanes == lane));
+                all.extend(mine);
+            }
+            all.sort_unstable();
+            let expected: Vec<u64> = (0..count).filter(|&k| pacing.due_ns(k) >= skip).collect();
+            prop_assert_eq!(all, expected);
+        }
+    }
+
+    #[test]
+    fn nothing_is_taken_before_it_is_due() {
+        let mut turns = Turns::new(Pacing::between(100, 200, 30, 1), 0, 1);
+        assert_eq!(turns.due_ns(), Some(100));
+        assert_eq!(turns.take_due(99), None);
+        assert_eq!(turns.take_due(100), Some(0));
+        assert_eq!(turns.take_due(129), None);
+        assert_eq!([turns.take_due(500), turns.take_due(500), turns.take_due(500)], [Some(1), Some(2), Some(3)]);
+        assert_eq!((turns.take_due(500), turns.due_ns()), (None, None));
+    }
+
+    #[test]
+    fn far_instants_do_not_overflow() {
+        let pacing = Pacing::endless(u64::MAX - 5, u64::MAX, 1);
+        assert_eq!(pacing.due_ns(u64::MAX), u64::MAX);
+        assert_eq!(Pacing::endless(0, 3_000_000_000, 500).due_ns(1 << 40), (1u128 << 40).wrapping_mul(6_000_000) as u64);
+    }
+}

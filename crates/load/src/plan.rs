@@ -1,0 +1,263 @@
+//! What a worker is told to do, and what it answers: the messages between the lab and its fleet.
+
+use pushlab_stats::histogram::Histogram;
+use pushlab_wire::transport::Transport;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// Everything one worker needs for one run. The lab writes it to the worker's standard input as one JSON text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The subject.
+    pub target: SocketAddr,
+    /// How the clients receive.
+    pub transport: Transport,
+    /// Number of virtual clients, the prober not counted.
+    pub clients: u32,
+    /// The channel everybody uses.
+    pub channel: String,
+    /// The traffic.
+    pub scenario: Scenario,
+    /// Time between two polls of a client, for the transports that ask at an interval, in ms.
+    pub poll_interval_ms: u64,
+    /// How long a long poll may be held, in seconds.
+    pub poll_wait_s: u64,
+    /// The ping client; `None` for a run without.
+    pub prober: Option<Prober>,
+    /// How long each phase lasts.
+    pub phases: Phases,
+    /// Connections opened per second; open-loop.
+    pub connect_rate: u32,
+    /// Event loops, each a thread with a descriptor table of its own.
+    pub loops: u32,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Busy-wait added to every turn of the loop, in µs: makes the generator slow on purpose, to test that such
+    /// a run is void.
+    pub handicap_us: u64,
+}
+
+/// The shape of the traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Scenario {
+    /// A back end publishes on a schedule through the server to all clients.
+    Feed {
+        /// Time between two publications, in µs.
+        interval_us: u64,
+        /// Size of one publication's data (the JSON text), in bytes.
+        payload_bytes: u32,
+    },
+    /// Every client publishes at an interval and everybody receives everything; client i of N starts at
+    /// i/N of the interval, so that the load is even.
+    Chat {
+        /// Time between two publications of one client, in ms.
+        interval_ms: u64,
+        /// Size of one publication's data (the JSON text), in bytes.
+        payload_bytes: u32,
+    },
+    /// Every client sends at an interval and gets its own message back; nobody else does. Open-loop.
+    Echo {
+        /// Time between two messages of one client, in ms.
+        interval_ms: u64,
+        /// Size of one message's data (the JSON text), in bytes.
+        payload_bytes: u32,
+    },
+    /// Clients publish at an interval to a channel that nobody receives: client to server alone.
+    Upstream {
+        /// Time between two publications of one client, in ms.
+        interval_ms: u64,
+        /// Size of one publication's data (the JSON text), in bytes.
+        payload_bytes: u32,
+    },
+    /// Closed loop: every client sends an echo as soon as the answer to the last one has come.
+    Request {
+        /// Size of one message's data (the JSON text), in bytes.
+        payload_bytes: u32,
+    },
+    /// Connected and silent.
+    Idle,
+}
+
+/// The ping client: measures response time at an interval while the load runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Prober {
+    /// Time between two pings, in ms.
+    pub interval_ms: u64,
+    /// Over what it asks.
+    pub over: ProberPath,
+}
+
+/// Over what the prober asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProberPath {
+    /// An echo over the clients' own transport: a WebSocket for those, a POST for the others.
+    SameTransport,
+    /// A POST to `/echo`, whatever the transport.
+    Http,
+}
+
+/// How long each phase lasts, in ms. `connect` ends when all are connected, and `drain` at the latest after its time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Phases {
+    /// Longest time to connect everybody.
+    pub connect_ms: u64,
+    /// The load runs and is not counted.
+    pub warm_up_ms: u64,
+    /// Connected, nothing sent but the prober's pings.
+    pub idle_ms: u64,
+    /// The load runs and counts.
+    pub load_ms: u64,
+    /// Longest time for what is under way to arrive.
+    pub drain_ms: u64,
+    /// Connected and silent again.
+    pub after_ms: u64,
+}
+
+/// Phases of a run, in order. A run passes through `idle` before `warm-up`: it needs a server that has seen nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Clients connect and subscribe.
+    Connect,
+    /// Connected, silent, before any load.
+    Idle,
+    /// Load that is not counted.
+    WarmUp,
+    /// Load that counts.
+    Load,
+    /// No more publications; what is under way arrives.
+    Drain,
+    /// Connected and silent again.
+    After,
+}
+
+/// A line that the worker writes to its standard output while it runs, as JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum WorkerEvent {
+    /// A phase began.
+    Phase {
+        /// Which.
+        phase: Phase,
+        /// Monotonic clock of the host, ns.
+        t_ns: u64,
+    },
+    /// Once a second.
+    Progress {
+        /// Clients connected.
+        connected: u32,
+        /// Publications sent so far.
+        published: u64,
+        /// Deliveries received so far.
+        delivered: u64,
+    },
+    /// The end; nothing follows.
+    Done {
+        /// What was measured.
+        result: Box<WorkerResult>,
+    },
+    /// The run could not go on; nothing follows.
+    Failed {
+        /// What, where, and what to try.
+        reason: String,
+    },
+}
+
+/// What one worker measured in one run. Counts and histograms cover the publications whose intended instant lies
+/// in the load phase; warm-up is left out. All instants are on the host's monotonic clock.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerResult {
+    /// When each phase began, and when the last ended: name and ns.
+    pub phases: Vec<PhaseMark>,
+    /// When the run ended, ns.
+    pub end_ns: u64,
+    /// Publications that were due in the load phase.
+    pub scheduled: u64,
+    /// Of those, handed to a socket (feed: by the back end).
+    pub published: u64,
+    /// Of those, never sent: the socket was still blocked at the end.
+    pub unsent: u64,
+    /// Deliveries that should have come: publications × receivers.
+    pub expected: u64,
+    /// Deliveries received, each counted once.
+    pub delivered: u64,
+    /// Expected and never received.
+    pub lost: u64,
+    /// Received again.
+    pub duplicated: u64,
+    /// Received after a later one of the same publisher.
+    pub reordered: u64,
+    /// Deliveries without a stamp, or with one that nobody sent.
+    pub unknown: u64,
+    /// Gap frames received.
+    pub gaps: u64,
+    /// Connections that failed or were cut, and were opened again.
+    pub reconnects: u64,
+    /// Distinct errors with their counts: connection errors, HTTP statuses, error frames.
+    pub errors: Vec<ErrorCount>,
+    /// HTTP requests sent.
+    pub requests: u64,
+    /// Bytes written to sockets in the load phase.
+    pub bytes_sent: u64,
+    /// Bytes read from sockets in the load and drain phases.
+    pub bytes_received: u64,
+    /// Intended instant to delivery, every delivery.
+    pub latency: Histogram,
+    /// Intended instant to the first subscriber of each publication.
+    pub latency_first: Histogram,
+    /// Intended instant to the median subscriber of each publication.
+    pub latency_middle: Histogram,
+    /// Intended instant to the last subscriber of each publication that reached all.
+    pub latency_last: Histogram,
+    /// Prober's response time in the idle phase.
+    pub response_idle: Histogram,
+    /// Prober's response time in the load phase, from its intended instant; unanswered pings count with the
+    /// time waited until the end.
+    pub response_load: Histogram,
+    /// Time from the TCP connect to the first subscription answer.
+    pub connect: Histogram,
+    /// How late the generator sent: intended instant to the write, load phase.
+    pub lateness: Histogram,
+    /// Duration of the turns of the event loops: how long an event may have waited for the generator.
+    pub loop_lag: Histogram,
+    /// CPU time of the worker's threads in the load phase, ns.
+    pub cpu_load_ns: u64,
+    /// Per second since the first phase began.
+    pub seconds: Vec<Second>,
+}
+
+/// When a phase began.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseMark {
+    /// Which.
+    pub phase: Phase,
+    /// Monotonic clock, ns.
+    pub t_ns: u64,
+}
+
+/// An error and how often it came.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorCount {
+    /// What happened.
+    pub error: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// One second of the run; the last may be shorter.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Second {
+    /// Publications sent.
+    pub published: u64,
+    /// Deliveries received.
+    pub delivered: u64,
+    /// Median delivery latency, ns; `None` where nothing was delivered.
+    pub latency_median_ns: Option<u64>,
+    /// 99th percentile of delivery latency, ns.
+    pub latency_p99_ns: Option<u64>,
+}

@@ -1,0 +1,311 @@
+//! Non-blocking connections and the descriptor table of a loop's thread.
+
+use mio::net::TcpStream;
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Clients behind one source address: the kernel has about 28,000 ports for each pair of addresses.
+pub const CLIENTS_PER_SOURCE_ADDRESS: u32 = 20_000;
+/// From so many clients in a process on, loopback source addresses are spread.
+pub const SPREAD_FROM_CLIENTS: u32 = 1_000;
+
+/// The source address for one client of many on loopback; `None` leaves it to the kernel.
+///
+/// Processes on one host get different addresses out of 127.0.0.0/8, so that a fleet does not run out of ports.
+pub fn source_address(target: SocketAddr, client: u32, clients: u32, process: u32) -> Option<Ipv4Addr> {
+    let IpAddr::V4(ip) = target.ip() else { return None };
+    if !ip.is_loopback() || clients < SPREAD_FROM_CLIENTS {
+        return None;
+    }
+    let second = 1 + process % 250;
+    let third = process / 250 % 250;
+    let fourth = 1 + client / CLIENTS_PER_SOURCE_ADDRESS % 250;
+    Some(Ipv4Addr::new(127, second as u8, third as u8, fourth as u8))
+}
+
+/// A connection whose bytes are read into somebody else's buffer.
+///
+/// Holds only what did not fit: input that ends inside of a frame, and output that the socket did not take.
+/// Both are empty, and take no heap memory, on an idle connection.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    leftover: Vec<u8>,
+    unwritten: Vec<u8>,
+}
+
+/// Outcome of one [`Connection::read`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    /// So many bytes lie at the front of the buffer, leftover included.
+    Bytes {
+        /// Bytes to decode.
+        held: usize,
+        /// Of those, how many are new.
+        new: usize,
+        /// Whether the socket had no more.
+        is_drained: bool,
+    },
+    /// Nothing to read now.
+    Blocked,
+    /// The peer has ended the connection.
+    Closed,
+}
+
+impl Connection {
+    /// Begins to connect: TCP_NODELAY on, from the given address if any. What is queued is sent when it stands.
+    ///
+    /// # Errors
+    /// When there is no descriptor or port left, or the kernel refuses at once.
+    pub fn open(target: SocketAddr, source: Option<Ipv4Addr>) -> io::Result<Self> {
+        let stream = match source {
+            None => TcpStream::connect(target)?,
+            Some(source) => connect_from(target, source)?,
+        };
+        stream.set_nodelay(true)?;
+        Ok(Self::from_stream(stream))
+    }
+
+    /// A connection that somebody else opened or accepted.
+    pub fn from_stream(stream: TcpStream) -> Self {
+        Self { stream, leftover: Vec::new(), unwritten: Vec::new() }
+    }
+
+    /// The socket, to register it.
+    pub fn stream_mut(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// Reads once, behind what was left over, growing the buffer where a large frame is on its way.
+    ///
+    /// # Errors
+    /// What the socket answers.
+    #[inline]
+    pub fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<Read> {
+        let left = self.leftover.len();
+        if left > 0 {
+            if left * 2 > buffer.len() {
+                buffer.resize(left * 4, 0);
+            }
+            buffer[..left].copy_from_slice(&self.leftover);
+        }
+        loop {
+            match self.stream.read(&mut buffer[left..]) {
+                Ok(0) => return Ok(Read::Closed),
+                Ok(new) => {
+                    let held = left + new;
+                    return Ok(Read::Bytes { held, new, is_drained: held < buffer.len() });
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Read::Blocked),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Keeps what could not be decoded yet for the next read.
+    #[inline]
+    pub fn keep(&mut self, rest: &[u8]) {
+        if rest.is_empty() {
+            if self.leftover.capacity() > 0 {
+                self.leftover = Vec::new();
+            }
+        } else {
+            self.leftover.clear();
+            self.leftover.extend_from_slice(rest);
+        }
+    }
+
+    /// Whether output waits for the socket.
+    pub fn is_blocked(&self) -> bool {
+        !self.unwritten.is_empty()
+    }
+
+    /// Sends bytes if the socket takes at least one of them now; the rest is queued. Returns how many it took:
+    /// with 0 nothing was queued, and the caller tries again when the socket is writable.
+    ///
+    /// # Errors
+    /// What the socket answers.
+    pub fn offer(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_blocked() {
+            return Ok(0);
+        }
+        let taken = write_some(&mut self.stream, bytes)?;
+        if taken > 0 && taken < bytes.len() {
+            self.unwritten.extend_from_slice(&bytes[taken..]);
+        }
+        Ok(taken)
+    }
+
+    /// Sends bytes, queueing what the socket does not take. Returns how many it took now.
+    ///
+    /// # Errors
+    /// What the socket answers.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = if self.is_blocked() { 0 } else { write_some(&mut self.stream, bytes)? };
+        self.unwritten.extend_from_slice(&bytes[taken..]);
+        Ok(taken)
+    }
+
+    /// Sends what is queued, as far as the socket takes it. Returns how many bytes it took.
+    ///
+    /// # Errors
+    /// What the socket answers, a refused connection too.
+    pub fn flush(&mut self) -> io::Result<usize> {
+        if !self.is_blocked() {
+            return Ok(0);
+        }
+        let taken = write_some(&mut self.stream, &self.unwritten)?;
+        if taken == self.unwritten.len() {
+            self.unwritten = Vec::new();
+        } else {
+            self.unwritten.drain(..taken);
+        }
+        Ok(taken)
+    }
+}
+
+fn write_some(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    let mut taken = 0;
+    while taken < bytes.len() {
+        match stream.write(&bytes[taken..]) {
+            Ok(0) => break,
+            Ok(size) => taken += size,
+            // A socket that still connects answers the latter.
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(taken)
+}
+
+/// Connects from an address whose port the kernel chooses at `connect`, so that one port serves many targets.
+fn connect_from(target: SocketAddr, source: Ipv4Addr) -> io::Result<TcpStream> {
+    let flags = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: plain system call; its result is checked below.
+    let raw = unsafe { libc::socket(libc::AF_INET, flags, 0) };
+    if raw < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given us this descriptor, and nobody else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(raw) };
+    let on: libc::c_int = 1;
+    let size = size_of::<libc::c_int>() as libc::socklen_t;
+    let option = libc::IP_BIND_ADDRESS_NO_PORT;
+    // SAFETY: the value pointed to is an integer of the size given.
+    check(unsafe { libc::setsockopt(raw, libc::IPPROTO_IP, option, (&raw const on).cast(), size) })?;
+    bind_or_connect(&socket, SocketAddr::new(IpAddr::V4(source), 0), libc::bind)?;
+    match bind_or_connect(&socket, target, libc::connect) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+        _ => {}
+    }
+    Ok(TcpStream::from_std(std::net::TcpStream::from(socket)))
+}
+
+type AddressCall = unsafe extern "C" fn(libc::c_int, *const libc::sockaddr, libc::socklen_t) -> libc::c_int;
+
+fn bind_or_connect(socket: &OwnedFd, address: SocketAddr, call: AddressCall) -> io::Result<()> {
+    let SocketAddr::V4(address) = address else { return Err(io::ErrorKind::Unsupported.into()) };
+    let raw = libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
+        sin_zero: [0; 8],
+    };
+    let size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    // SAFETY: the address lives through the call and has the size given; `call` is bind or connect.
+    check(unsafe { call(socket.as_raw_fd(), (&raw const raw).cast(), size) })
+}
+
+fn check(code: libc::c_int) -> io::Result<()> {
+    if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives the calling thread a descriptor table of its own, empty but for standard input, output and error.
+///
+/// The limit on descriptors then holds for this thread alone, and sockets of other threads are closed for good
+/// when those close them. Descriptors cannot be handed to or from this thread any more.
+///
+/// # Errors
+/// When the kernel is older than 5.9.
+pub fn leave_descriptor_table() -> io::Result<()> {
+    const FIRST_NOT_STANDARD: libc::c_uint = 3;
+    // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's own new table is touched, and no value of this thread
+    // owns a descriptor yet: callers do this first.
+    check(unsafe { libc::close_range(FIRST_NOT_STANDARD, libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE as libc::c_int) })
+}
+
+/// Most descriptors that one table may hold.
+pub fn max_descriptors() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` outlives the call that writes it.
+    let code = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    if code == 0 { limit.rlim_cur } else { u64::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn sources_are_spread_only_where_it_is_needed() {
+        let loopback: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        assert_eq!(source_address(loopback, 5, 500, 77), None);
+        assert_eq!(source_address("10.0.0.1:80".parse().unwrap(), 5, 50_000, 77), None);
+        assert_eq!(source_address("[::1]:80".parse().unwrap(), 5, 50_000, 77), None);
+        assert_eq!(source_address(loopback, 19_999, 50_000, 77), Some(Ipv4Addr::new(127, 78, 0, 1)));
+        assert_eq!(source_address(loopback, 20_000, 50_000, 77), Some(Ipv4Addr::new(127, 78, 0, 2)));
+    }
+
+    #[test]
+    fn connects_from_the_address_asked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let source = Ipv4Addr::new(127, 9, 8, 7);
+        let mut connection = Connection::open(listener.local_addr().unwrap(), Some(source)).unwrap();
+        let (mut accepted, peer) = listener.accept().unwrap();
+        assert_eq!(peer.ip(), IpAddr::V4(source));
+        while connection.offer(b"hello").unwrap() == 0 {}
+        let mut text = [0; 5];
+        accepted.read_exact(&mut text).unwrap();
+        assert_eq!(&text, b"hello");
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_before_what_is_new() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut connection = Connection::open(listener.local_addr().unwrap(), None).unwrap();
+        let (mut accepted, _) = listener.accept().unwrap();
+        let mut buffer = vec![0; 8];
+        connection.keep(b"abcdefg");
+        accepted.write_all(b"hi").unwrap();
+        let read = loop {
+            match connection.read(&mut buffer).unwrap() {
+                Read::Blocked => std::thread::yield_now(),
+                read => break read,
+            }
+        };
+        assert_eq!(read, Read::Bytes { held: 9, new: 2, is_drained: true });
+        assert_eq!(&buffer[..9], b"abcdefghi");
+        connection.keep(b"");
+        assert_eq!(connection.leftover.capacity(), 0);
+        drop(accepted);
+        while connection.read(&mut buffer).unwrap() == Read::Blocked {}
+    }
+
+    #[test]
+    fn a_thread_can_leave_the_descriptor_table() {
+        let (address, peer) = std::thread::spawn(|| {
+            leave_descriptor_table().unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let client = std::net::TcpStream::connect(address).unwrap();
+            (address, client.local_addr().unwrap())
+        })
+        .join()
+        .unwrap();
+        assert_ne!(address, peer);
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a connection cannot go on.
+
+use pushlab_wire::event_stream::StreamError;
+use pushlab_wire::http::HttpError;
+use pushlab_wire::lines::LineTooLong;
+use pushlab_wire::native::BadFrame;
+use pushlab_wire::websocket::FrameError;
+use pushlab_wire::websocket::handshake::HandshakeError;
+
+/// Why a connection cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Cut {
+    /// The socket failed.
+    #[error("connection failed: {0}")]
+    Io(#[from] std::io::Error),
+    /// The peer ended the connection.
+    #[error("the server closed the connection")]
+    Closed,
+    /// The peer said goodbye.
+    #[error("the server closed the WebSocket with {code} {reason}")]
+    CloseFrame {
+        /// Close code, 1005 where it gave none.
+        code: u16,
+        /// Its reason.
+        reason: String,
+    },
+    /// The endless response ended.
+    #[error("the server ended the stream")]
+    StreamEnded,
+    /// An answer other than success.
+    #[error("{path} answered {status} {text}")]
+    Status {
+        /// What was asked.
+        path: &'static str,
+        /// HTTP status.
+        status: u16,
+        /// Beginning of the body.
+        text: String,
+    },
+    /// A head beyond the limit.
+    #[error("a response head of more than {max} bytes")]
+    HeadTooLarge {
+        /// The limit.
+        max: usize,
+    },
+    /// A body beyond the limit.
+    #[error("a reply of more than {max} bytes")]
+    ReplyTooLarge {
+        /// The limit.
+        max: usize,
+    },
+    /// An answer that nobody asked for.
+    #[error("bytes after the answer to the last request")]
+    Unasked,
+    /// Text that is not UTF-8.
+    #[error("text is not UTF-8")]
+    NotUtf8,
+    /// Not HTTP.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// No WebSocket.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// A broken WebSocket frame.
+    #[error("WebSocket: {0}")]
+    Frame(#[from] FrameError),
+    /// Not the native protocol.
+    #[error(transparent)]
+    Native(#[from] BadFrame),
+    /// A broken event stream.
+    #[error("event stream: {0}")]
+    EventStream(#[from] StreamError),
+    /// A broken line stream.
+    #[error("stream: {0}")]
+    Line(#[from] LineTooLong),
+}

@@ -1,0 +1,56 @@
+//! `long-polling`: a request that the server holds until something is published; publications go by POST.
+
+use super::replies::Polls;
+use super::{Asking, Cut, Event, Receiver, Requests, Uplink};
+use fastrand::Rng;
+
+/// A client of `GET /poll` that waits.
+#[derive(Debug, Default)]
+pub struct LongPolling(Polls);
+
+impl Receiver for LongPolling {
+    const ASKING: Asking = Asking::AtOnce;
+    const UPLINK: Uplink = Uplink::Posts;
+
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn open(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>) {
+        self.0.open(requests, out);
+    }
+
+    fn poll(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>) -> bool {
+        self.0.poll(requests, requests.poll_wait_s, out)
+    }
+
+    fn receive(
+        &mut self,
+        _: &mut Rng,
+        input: &mut [u8],
+        _: &mut Vec<u8>,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, Cut> {
+        self.0.receive(input, sink)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script::{play, requests};
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn only_the_first_question_is_answered_at_once(cuts in prop::collection::vec(1usize..40, 1..9)) {
+            let answer = |_: &str| b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\nConnection: close\r\n\r\n[[\"cursor\",\"e.7\"]]".to_vec();
+            let (mut client, mut out, mut rng) = (LongPolling::new(), Vec::new(), Rng::with_seed(1));
+            let heard = play(&mut client, &cuts, &answer).unwrap();
+            prop_assert!(heard.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", heard.request);
+            prop_assert_eq!(heard.events, ["subscribed", "answered and closed"]);
+            prop_assert!(client.poll(&requests(), &mut rng, &mut out));
+            prop_assert!(out.starts_with(b"GET /poll?channel=a&wait=25&after=e.7 HTTP/1.1\r\n"));
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! How a virtual client receives: one file for each transport, none of which knows a socket or a clock.
+//!
+//! A [`Receiver`] turns bytes into [`Event`]s and says what to send; the loop that owns the sockets is the same
+//! for all. A new transport is one file here and one row in [`with_receiver`].
+
+pub mod cut;
+pub mod frames;
+pub mod http_streaming;
+pub mod long_polling;
+pub mod polling;
+pub mod posts;
+pub mod replies;
+pub mod requests;
+pub mod sse;
+pub mod streams;
+pub mod websocket;
+pub mod websocket_polling;
+
+pub use cut::Cut;
+pub use requests::{CursorText, Requests};
+
+use fastrand::Rng;
+use pushlab_wire::native::ServerFrame;
+
+/// Largest message, line, event or reply, in bytes: the most that one connection can make the load hold.
+pub const MAX_MESSAGE_BYTES: usize = 16 << 20;
+
+/// What a server's bytes meant.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The first answer: whatever is published from now on is for us.
+    Subscribed,
+    /// A delivery's data.
+    Message(&'a [u8]),
+    /// An answer to an echo.
+    Echo(&'a [u8]),
+    /// A gap frame: messages are gone.
+    Gap,
+    /// An error frame.
+    Error {
+        /// A name from the table of codes.
+        code: &'a str,
+        /// For people.
+        text: &'a str,
+    },
+    /// A request has been answered; the connection is free for the next.
+    Answered {
+        /// Whether the server leaves the connection open.
+        keeps_alive: bool,
+    },
+}
+
+/// When a client asks for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    /// Never: the server pushes.
+    Never,
+    /// As soon as the last answer has come.
+    AtOnce,
+    /// At an interval.
+    AtInterval,
+}
+
+/// How a client sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uplink {
+    /// WebSocket frames on the connection that receives.
+    Frames,
+    /// POST requests on a second connection, one at a time.
+    Posts,
+}
+
+/// What a client sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// A publication.
+    Publish,
+    /// An echo, which comes back to the sender alone.
+    Echo,
+}
+
+/// One client's end of a transport, without its socket.
+pub trait Receiver: Sized + Send + 'static {
+    /// When it asks.
+    const ASKING: Asking;
+    /// How it sends.
+    const UPLINK: Uplink;
+
+    /// A client that has never been connected.
+    fn new() -> Self;
+
+    /// Appends what is sent first on a new connection; after an earlier one, resumes from the last cursor.
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>);
+
+    /// Appends the next poll; `false`, and nothing, while one is unanswered or the transport never asks.
+    fn poll(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) -> bool;
+
+    /// Reads from the front of `input` and returns how many bytes it needs no more. The caller brings the rest
+    /// again with what comes next, so that any split gives the same events. Answers owed at once (pongs) are
+    /// appended to `out`.
+    ///
+    /// # Errors
+    /// When the connection cannot go on: see [`Cut`].
+    fn receive(
+        &mut self,
+        rng: &mut Rng,
+        input: &mut [u8],
+        out: &mut Vec<u8>,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, Cut>;
+}
+
+/// Something to do with a receiver's type, once it is known which.
+pub trait ReceiverVisitor {
+    /// What comes of it.
+    type Output;
+    /// Does it.
+    fn visit<R: Receiver>(self) -> Self::Output;
+}
+
+/// The table of transports: the only place that knows them all.
+pub fn with_receiver<V: ReceiverVisitor>(transport: pushlab_wire::transport::Transport, visitor: V) -> V::Output {
+    use pushlab_wire::transport::Transport;
+    match transport {
+        Transport::WebSocket => visitor.visit::<websocket::WebSocket>(),
+        Transport::Sse => visitor.visit::<sse::Sse>(),
+        Transport::HttpStreaming => visitor.visit::<http_streaming::HttpStreaming>(),
+        Transport::LongPolling => visitor.visit::<long_polling::LongPolling>(),
+        Transport::Polling => visitor.visit::<polling::Polling>(),
+        Transport::WebSocketPolling => visitor.visit::<websocket_polling::WebSocketPolling>(),
+    }
+}
+
+/// Passes a server frame on as an event and remembers its cursor. Cursors alone make no event.
+#[inline]
+fn forward(frame: &ServerFrame<'_>, last: &mut CursorText, sink: &mut impl FnMut(Event<'_>)) {
+    match frame {
+        ServerFrame::Message { cursor, data, .. } => {
+            if let Some(cursor) = cursor {
+                last.set(cursor);
+            }
+            sink(Event::Message(data.as_bytes()));
+        }
+        ServerFrame::Cursor(cursor) => last.set(cursor),
+        ServerFrame::Echo(data) => sink(Event::Echo(data.as_bytes())),
+        ServerFrame::Gap { to, .. } => {
+            last.set(to);
+            sink(Event::Gap);
+        }
+        ServerFrame::Error { code, text } => sink(Event::Error { code, text }),
+        ServerFrame::Pong(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod script;

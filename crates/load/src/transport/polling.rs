@@ -1,0 +1,75 @@
+//! `polling`: a request at an interval; publications go by POST.
+
+use super::replies::Polls;
+use super::{Asking, Cut, Event, Receiver, Requests, Uplink};
+use fastrand::Rng;
+
+/// A client of `GET /poll` that does not wait.
+#[derive(Debug, Default)]
+pub struct Polling(Polls);
+
+impl Receiver for Polling {
+    const ASKING: Asking = Asking::AtInterval;
+    const UPLINK: Uplink = Uplink::Posts;
+
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn open(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>) {
+        self.0.open(requests, out);
+    }
+
+    fn poll(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>) -> bool {
+        self.0.poll(requests, 0, out)
+    }
+
+    fn receive(
+        &mut self,
+        _: &mut Rng,
+        input: &mut [u8],
+        _: &mut Vec<u8>,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, Cut> {
+        self.0.receive(input, sink)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script::{chunked, play, requests};
+    use super::*;
+    use proptest::prelude::*;
+
+    const REPLY: &str = r#"[["gap","e.1","e.4"],["msg","a","e.5",{"n":1}],["msg","a","e.6",2],["cursor","e.7"]]"#;
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same(cuts in prop::collection::vec(1usize..40, 1..9), chunk in prop::option::of(1usize..50)) {
+            let answer = |_: &str| match chunk {
+                Some(chunk) => [chunked("application/json", REPLY.as_bytes(), chunk), b"0\r\n\r\n".to_vec()].concat(),
+                None => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{REPLY}", REPLY.len()).into_bytes(),
+            };
+            let (mut client, mut out, mut rng) = (Polling::new(), Vec::new(), Rng::with_seed(1));
+            prop_assert!(!client.poll(&requests(), &mut rng, &mut out), "not before the first answer");
+            let heard = play(&mut client, &cuts, &answer).unwrap();
+            prop_assert!(heard.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", heard.request);
+            prop_assert_eq!(heard.events, ["gap", "message {\"n\":1}", "message 2", "subscribed", "answered"]);
+            prop_assert!(client.poll(&requests(), &mut rng, &mut out));
+            prop_assert!(!client.poll(&requests(), &mut rng, &mut out), "one at a time");
+            prop_assert!(out.starts_with(b"GET /poll?channel=a&after=e.7 HTTP/1.1\r\n"));
+        }
+    }
+
+    #[test]
+    fn refusals_and_stray_bytes_are_cuts() {
+        let refused = |_: &str| b"HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nfull".to_vec();
+        let cut = play(&mut Polling::new(), &[7], &refused).unwrap_err();
+        assert_eq!(cut.to_string(), "/poll answered 503 full");
+        let two = |_: &str| {
+            let reply = "HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n[[\"cursor\",\"e.7\"]]";
+            format!("{reply}{reply}").into_bytes()
+        };
+        assert!(matches!(play(&mut Polling::new(), &[999], &two), Err(Cut::Unasked)));
+    }
+}

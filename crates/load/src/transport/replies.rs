@@ -1,0 +1,134 @@
+//! Answers to one request at a time on a kept connection, and the polls built on them.
+
+use super::frames::{MAX_HEAD_BYTES, excerpt};
+use super::{CursorText, Cut, Event, MAX_MESSAGE_BYTES, Requests, forward};
+use pushlab_wire::http::{BodyDecoder, Headers, parse_response};
+use pushlab_wire::native::parse_reply;
+use std::borrow::Cow;
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Reply<'a> {
+    /// HTTP status.
+    pub status: u16,
+    /// Whether the connection may carry another request.
+    pub keeps_alive: bool,
+    /// The body; copied only when it came in pieces.
+    pub body: Cow<'a, [u8]>,
+}
+
+/// Reads answers one by one. Holds nothing on the heap between two.
+#[derive(Debug, Default)]
+pub struct ReplyReader {
+    head: Option<Head>,
+    body: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Head {
+    status: u16,
+    keeps_alive: bool,
+    body: BodyDecoder,
+}
+
+impl ReplyReader {
+    /// Reads from the front of `input`. Returns the bytes that are done with, and an answer if one is complete.
+    ///
+    /// # Errors
+    /// Not HTTP, or beyond a limit.
+    pub fn read<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Option<Reply<'a>>), Cut> {
+        let mut at = 0;
+        let head = match &mut self.head {
+            Some(head) => head,
+            None => {
+                let mut headers = Headers::default();
+                let Some((head, size)) = parse_response(input, &mut headers)? else {
+                    return match input.len() {
+                        0..=MAX_HEAD_BYTES => Ok((0, None)),
+                        _ => Err(Cut::HeadTooLarge { max: MAX_HEAD_BYTES }),
+                    };
+                };
+                at = size;
+                let (status, keeps_alive) = (head.status, head.keeps_alive());
+                self.head.insert(Head { status, keeps_alive, body: BodyDecoder::new(head.body) })
+            }
+        };
+        let mut whole: &[u8] = &[];
+        while !head.body.is_done() && at < input.len() {
+            let step = head.body.decode(&input[at..])?;
+            at += step.consumed;
+            if step.is_done && self.body.is_empty() {
+                whole = step.data;
+            } else if self.body.len() + step.data.len() > MAX_MESSAGE_BYTES {
+                return Err(Cut::ReplyTooLarge { max: MAX_MESSAGE_BYTES });
+            } else {
+                self.body.extend_from_slice(step.data);
+            }
+        }
+        if !head.body.is_done() {
+            return Ok((at, None));
+        }
+        let (status, keeps_alive) = (head.status, head.keeps_alive);
+        self.head = None;
+        let body = if self.body.is_empty() { Cow::Borrowed(whole) } else { Cow::Owned(std::mem::take(&mut self.body)) };
+        Ok((at, Some(Reply { status, keeps_alive, body })))
+    }
+}
+
+/// A client that asks `GET /poll` again and again: the part that long and short polling share.
+#[derive(Debug, Default)]
+pub(super) struct Polls {
+    reader: ReplyReader,
+    cursor: CursorText,
+    is_subscribed: bool,
+    is_waiting: bool,
+}
+
+const PATH: &str = "/poll";
+
+impl Polls {
+    /// The first question on a new connection: it is answered at once, whatever the wait asked for later.
+    pub fn open(&mut self, requests: &Requests, out: &mut Vec<u8>) {
+        *self = Self { cursor: self.cursor, ..Self::default() };
+        self.ask(requests, 0, out);
+    }
+
+    /// The next question, unless one is unanswered.
+    pub fn poll(&mut self, requests: &Requests, wait_s: u64, out: &mut Vec<u8>) -> bool {
+        if self.is_waiting || !self.is_subscribed {
+            return false;
+        }
+        self.ask(requests, wait_s, out);
+        true
+    }
+
+    fn ask(&mut self, requests: &Requests, wait_s: u64, out: &mut Vec<u8>) {
+        let wait = if wait_s == 0 { String::new() } else { format!("&wait={wait_s}") };
+        requests.encode_get(out, PATH, &wait, &self.cursor);
+        self.is_waiting = true;
+    }
+
+    /// Reads answers.
+    pub fn receive(&mut self, input: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<usize, Cut> {
+        if input.is_empty() {
+            return Ok(0);
+        }
+        if !self.is_waiting {
+            return Err(Cut::Unasked);
+        }
+        let (consumed, reply) = self.reader.read(input)?;
+        let Some(reply) = reply else { return Ok(consumed) };
+        if reply.status != 200 {
+            return Err(Cut::Status { path: PATH, status: reply.status, text: excerpt(&reply.body) });
+        }
+        let text = std::str::from_utf8(&reply.body).map_err(|_| Cut::NotUtf8)?;
+        parse_reply(text, |frame| forward(&frame, &mut self.cursor, sink))?;
+        self.is_waiting = false;
+        if !self.is_subscribed {
+            self.is_subscribed = true;
+            sink(Event::Subscribed);
+        }
+        sink(Event::Answered { keeps_alive: reply.keeps_alive });
+        Ok(consumed)
+    }
+}

@@ -1,0 +1,140 @@
+//! What every client of a run asks, prepared once, and the cursor it resumes from.
+
+use super::Sending;
+use std::net::SocketAddr;
+
+/// Longest cursor that is kept: an epoch of 16, a dot and 20 digits, and some more for other servers.
+pub const MAX_CURSOR_BYTES: usize = 39;
+
+/// A cursor as the server gave it, without heap memory. Empty before the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CursorText {
+    len: u8,
+    bytes: [u8; MAX_CURSOR_BYTES],
+}
+
+impl Default for CursorText {
+    fn default() -> Self {
+        Self { len: 0, bytes: [0; MAX_CURSOR_BYTES] }
+    }
+}
+
+impl CursorText {
+    /// Remembers a cursor. One that is too long, or that a request line cannot carry, is forgotten: then the
+    /// client resumes from "now", and the check shows what it missed.
+    #[inline]
+    pub fn set(&mut self, cursor: &str) {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-' | b'~');
+        let fits = cursor.len() <= MAX_CURSOR_BYTES && cursor.bytes().all(plain);
+        let kept = if fits { cursor.as_bytes() } else { b"" };
+        self.len = kept.len() as u8;
+        self.bytes[..kept.len()].copy_from_slice(kept);
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("only ASCII is ever set")
+    }
+
+    /// Whether there is none yet.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// The texts of requests, shared by all clients of a loop.
+#[derive(Debug, Clone)]
+pub struct Requests {
+    pub(super) host: String,
+    pub(super) channel: String,
+    pub(super) poll_wait_s: u64,
+    publish_to: String,
+}
+
+impl Requests {
+    /// For clients that subscribe to `channel` and publish to `publish_to`, both valid channel names.
+    pub fn new(target: SocketAddr, channel: &str, publish_to: &str, poll_wait_s: u64) -> Self {
+        Self { host: target.to_string(), channel: channel.into(), poll_wait_s, publish_to: publish_to.into() }
+    }
+
+    /// Appends a GET of `path?channel=…` with `more` and, where there is one, the cursor.
+    pub(super) fn encode_get(&self, out: &mut Vec<u8>, path: &str, more: &str, after: &CursorText) {
+        let parts = ["GET ", path, "?channel=", &self.channel, more];
+        parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
+        if !after.is_empty() {
+            out.extend_from_slice(b"&after=");
+            out.extend_from_slice(after.as_str().as_bytes());
+        }
+        for part in [" HTTP/1.1\r\nHost: ", &self.host, "\r\n\r\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    /// Appends a POST that carries `data`, a JSON text.
+    pub(super) fn encode_post(&self, out: &mut Vec<u8>, sending: Sending, data: &[u8]) {
+        let (path, channel) = match sending {
+            Sending::Publish => ("/publish?channel=", self.publish_to.as_str()),
+            Sending::Echo => ("/echo", ""),
+        };
+        let size = data.len().to_string();
+        for part in [
+            "POST ",
+            path,
+            channel,
+            " HTTP/1.1\r\nHost: ",
+            &self.host,
+            "\r\nContent-Type: application/json\r\nContent-Length: ",
+            &size,
+            "\r\n\r\n",
+        ] {
+            out.extend_from_slice(part.as_bytes());
+        }
+        out.extend_from_slice(data);
+    }
+
+    /// Appends the frame that carries `data`, a JSON text, without its WebSocket head.
+    pub(super) fn encode_frame(&self, out: &mut Vec<u8>, sending: Sending, data: &[u8]) {
+        match sending {
+            Sending::Publish => {
+                for part in ["[\"pub\",\"", &self.publish_to, "\","] {
+                    out.extend_from_slice(part.as_bytes());
+                }
+            }
+            Sending::Echo => out.extend_from_slice(b"[\"echo\","),
+        }
+        out.extend_from_slice(data);
+        out.push(b']');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_kept_or_forgotten_whole() {
+        let mut cursor = CursorText::default();
+        assert!(cursor.is_empty());
+        cursor.set("k3x9a.18446744073709551615");
+        assert_eq!(cursor.as_str(), "k3x9a.18446744073709551615");
+        cursor.set("a.1");
+        assert_eq!(cursor.as_str(), "a.1");
+        for bad in ["a b", "a\r\nX: y", "ä", &"x".repeat(40)] {
+            cursor.set("a.1");
+            cursor.set(bad);
+            assert!(cursor.is_empty(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_post_is_what_http_wants() {
+        let requests = Requests::new("127.0.0.1:8000".parse().unwrap(), "a", "a.up", 25);
+        let mut out = Vec::new();
+        requests.encode_post(&mut out, Sending::Publish, b"\"x\"");
+        let mut headers = pushlab_wire::http::Headers::default();
+        let (head, size) = pushlab_wire::http::parse_request(&out, &mut headers).unwrap().unwrap();
+        assert_eq!((head.method, head.target), ("POST", "/publish?channel=a.up"));
+        assert_eq!(head.body, pushlab_wire::http::BodyKind::Length(3));
+        assert_eq!(&out[size..], b"\"x\"");
+    }
+}

@@ -1,0 +1,113 @@
+//! `websocket-polling`: the client asks at an interval, over a WebSocket.
+
+use super::frames::{Frames, encode_text};
+use super::{Asking, CursorText, Cut, Event, Receiver, Requests, Uplink, forward};
+use fastrand::Rng;
+use pushlab_wire::native::{ServerFrame, parse_reply};
+
+/// A client of `GET /ws?mode=poll`.
+#[derive(Debug, Default)]
+pub struct WebSocketPolling {
+    frames: Frames,
+    cursor: CursorText,
+    is_subscribed: bool,
+    is_waiting: bool,
+}
+
+impl WebSocketPolling {
+    fn ask(&mut self, rng: &mut Rng, out: &mut Vec<u8>) {
+        let text = format!("[\"poll\",\"{}\"]", self.cursor.as_str());
+        encode_text(out, text.as_bytes(), rng);
+        self.is_waiting = true;
+    }
+}
+
+impl Receiver for WebSocketPolling {
+    const ASKING: Asking = Asking::AtInterval;
+    const UPLINK: Uplink = Uplink::Frames;
+
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
+        let target = format!("/ws?channel={}&mode=poll", requests.channel);
+        self.frames.open(&requests.host, &target, rng, out);
+        self.is_subscribed = false;
+        self.is_waiting = true;
+    }
+
+    fn poll(&mut self, _: &Requests, rng: &mut Rng, out: &mut Vec<u8>) -> bool {
+        if self.is_waiting || !self.frames.is_open() {
+            return false;
+        }
+        self.ask(rng, out);
+        true
+    }
+
+    fn receive(
+        &mut self,
+        rng: &mut Rng,
+        input: &mut [u8],
+        out: &mut Vec<u8>,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, Cut> {
+        let was_open = self.frames.is_open();
+        let Self { frames, cursor, is_subscribed, is_waiting } = self;
+        // A server may greet with its cursor; only a reply says that polling works.
+        let mut on_text = |text: &str| {
+            if !text.starts_with("[[") {
+                let frame = ServerFrame::parse(text)?;
+                match frame {
+                    // Not a new position: the cursor asked from must not skip what is pending.
+                    ServerFrame::Cursor(_) if !cursor.is_empty() => {}
+                    frame => forward(&frame, cursor, sink),
+                }
+                return Ok(());
+            }
+            parse_reply(text, |frame| forward(&frame, cursor, sink))?;
+            *is_waiting = false;
+            if !*is_subscribed {
+                *is_subscribed = true;
+                sink(Event::Subscribed);
+            }
+            sink(Event::Answered { keeps_alive: true });
+            Ok(())
+        };
+        let consumed = frames.receive(rng, input, out, &mut on_text)?;
+        if !was_open && self.frames.is_open() {
+            self.ask(rng, out);
+        }
+        Ok(consumed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script::{play, upgrade};
+    use super::*;
+    use proptest::prelude::*;
+    use pushlab_wire::websocket::{Opcode, encode};
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same(cuts in prop::collection::vec(1usize..60, 1..9)) {
+            let answer = |request: &str| {
+                let mut out = upgrade(request);
+                encode(&mut out, Opcode::Text, br#"["cursor","e.4"]"#, None);
+                encode(&mut out, Opcode::Text, br#"[["msg","a","e.5",1],["msg","a","e.6",2],["cursor","e.6"]]"#, None);
+                encode(&mut out, Opcode::Text, br#"["echo",3]"#, None);
+                out
+            };
+            let mut client = WebSocketPolling::new();
+            let mut out = Vec::new();
+            let mut rng = Rng::with_seed(1);
+            let requests = Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 0);
+            let heard = play(&mut client, &cuts, &answer).unwrap();
+            prop_assert_eq!(heard.events, ["message 1", "message 2", "subscribed", "answered", "echo 3"]);
+            prop_assert!(!heard.written.is_empty(), "the first poll");
+            prop_assert!(client.poll(&requests, &mut rng, &mut out));
+            prop_assert!(!client.poll(&requests, &mut rng, &mut out), "one at a time");
+        }
+    }
+}

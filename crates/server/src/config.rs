@@ -1,0 +1,132 @@
+//! What a server is told: where to listen, its limits, what to do with slow subscribers.
+
+use pushlab_wire::channel::Channel;
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Configuration of a server.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Address of all transports; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Event loops, each a thread with a listener and a descriptor table of its own.
+    pub cores: usize,
+    /// Named limits.
+    pub limits: Limits,
+    /// What a slow subscriber meets.
+    pub policy: Policy,
+    /// A back end to publish from.
+    pub feed: Option<Feed>,
+    /// A built-in publisher.
+    pub tick: Option<Tick>,
+}
+
+/// What happens when a subscriber's queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// The connection is closed (WebSocket code 4001); the client resumes with its cursor.
+    Close,
+    /// The oldest messages go, and a `gap` says so.
+    DropOldest,
+    /// Only the latest message of each channel stays; no gap is told.
+    Conflate,
+}
+
+/// A back end to connect to. Every text message from it is published as it comes.
+#[derive(Debug, Clone)]
+pub struct Feed {
+    /// Resolved address.
+    pub address: SocketAddr,
+    /// `Host` of the request.
+    pub host: String,
+    /// Path and query of the request.
+    pub target: String,
+    /// Where to publish.
+    pub channel: Channel,
+}
+
+/// A built-in publisher of `{"id":n,"msg":"~stamp~"}`.
+#[derive(Debug, Clone)]
+pub struct Tick {
+    /// Time between two publications.
+    pub interval: Duration,
+    /// Where to publish.
+    pub channel: Channel,
+}
+
+/// Every limit of a server. Worst-case memory of a limit stands with it.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Connections of the whole server; a further one is answered 503 and closed. 0.5 KiB each when idle.
+    pub max_connections: usize,
+    /// A request's head, bytes; 431 beyond.
+    pub max_head_bytes: usize,
+    /// A request's body, bytes; 413 beyond.
+    pub max_body_bytes: usize,
+    /// A WebSocket message, bytes; close code 1009 beyond.
+    pub max_message_bytes: usize,
+    /// Channels of one connection.
+    pub max_channels_per_connection: usize,
+    /// Channels of the server that have history; the one published to longest ago is forgotten beyond.
+    pub max_channels: usize,
+    /// History of a channel, messages.
+    pub max_history_messages: usize,
+    /// History of a channel, bytes.
+    pub max_history_bytes: usize,
+    /// History of all channels, bytes: the memory that history may take.
+    pub max_history_total_bytes: usize,
+    /// Age of history.
+    pub max_history_age: Duration,
+    /// Messages queued for a slow subscriber. The queue shares messages with history: 8 bytes each of its own.
+    pub max_queue_messages: usize,
+    /// Bytes queued for a slow subscriber: a connection never holds more than this of its own.
+    pub max_queue_bytes: usize,
+    /// A reply to a poll, bytes; the rest comes with the next.
+    pub max_reply_bytes: usize,
+    /// Publications on their way to an event loop; 503 or an `overloaded` error beyond, and a feed is not read.
+    pub max_inbox_messages: usize,
+    /// Kernel's send buffer of a connection, bytes; `None` leaves it to the kernel (4 MiB and more when slow).
+    pub max_send_buffer_bytes: Option<usize>,
+    /// Longest time a poll is held.
+    pub max_poll_wait: Duration,
+    /// Time for a request to arrive in full; 408 beyond.
+    pub head_timeout: Duration,
+    /// Time a connection may stay open between two requests.
+    pub idle_timeout: Duration,
+    /// Time between two heartbeats; a WebSocket that stays silent for two is closed (code 4002).
+    pub heartbeat: Duration,
+    /// Time without progress on a connection that has something queued.
+    pub write_timeout: Duration,
+    /// Time for connections to end after a stop.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_connections: 19_900,
+            max_head_bytes: 16 * 1024,
+            max_body_bytes: 64 * 1024,
+            max_message_bytes: 64 * 1024,
+            max_channels_per_connection: 64,
+            max_channels: 100_000,
+            max_history_messages: 10_000,
+            max_history_bytes: 8 << 20,
+            max_history_total_bytes: 256 << 20,
+            max_history_age: Duration::from_secs(300),
+            max_queue_messages: 4096,
+            max_queue_bytes: 1 << 20,
+            max_reply_bytes: 256 * 1024,
+            max_inbox_messages: 8192,
+            max_send_buffer_bytes: Some(256 * 1024),
+            max_poll_wait: Duration::from_secs(60),
+            head_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
+            heartbeat: Duration::from_secs(25),
+            write_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! One connection: a small state machine on shared buffers.
+
+use crate::framing::Framing;
+use crate::outbox::Outbox;
+use crate::wheel::Tick;
+use mio::net::TcpStream;
+use pushlab_wire::http::BodyDecoder;
+use pushlab_wire::transport::Transport;
+use pushlab_wire::websocket::Decoder;
+
+/// No group.
+pub const NO_GROUP: u32 = u32::MAX;
+
+/// State of one connection: about 150 bytes, and nothing on the heap while it is idle.
+pub struct Connection {
+    /// The socket.
+    pub socket: TcpStream,
+    /// What is spoken on it now.
+    pub kind: Kind,
+    /// Group it subscribes to, or [`NO_GROUP`].
+    pub group: u32,
+    /// Its place among the group's members, if it is one.
+    pub slot: u32,
+    /// Publications up to here have been delivered or are queued, or are not for it.
+    pub seen: u64,
+    /// When to look at it next.
+    pub deadline: Tick,
+    /// The earliest entry in the wheel; `Tick::MAX` for none.
+    pub scheduled: Tick,
+    /// When something was read last.
+    pub last_read: Tick,
+    /// When something was written last while a queue existed.
+    pub last_progress: Tick,
+    /// Bytes read and not understood yet.
+    pub carry: Vec<u8>,
+    /// Bytes and messages that the socket did not take.
+    pub outbox: Option<Box<Outbox>>,
+    /// Transport it counts as.
+    pub counted: Option<Transport>,
+    /// The request named an `Origin`.
+    pub has_origin: bool,
+    /// The connection goes on after the answer.
+    pub keeps_alive: bool,
+}
+
+/// What is spoken on a connection.
+pub enum Kind {
+    /// Requests and answers; a request whose body is still coming, if any.
+    Http(Option<Box<PartialRequest>>),
+    /// Frames both ways.
+    WebSocket {
+        /// Reads frames.
+        decoder: Decoder,
+        /// The client asks; nothing is pushed.
+        is_polling: bool,
+    },
+    /// An endless response.
+    Stream(Framing),
+    /// A poll that waits for a publication.
+    HeldPoll,
+    /// Our own connection to a back end.
+    Feed(FeedPhase),
+    /// Everything is said: waits for the peer to close, so that our last words are not reset away.
+    Lingering,
+}
+
+/// Where a connection to a back end stands.
+pub enum FeedPhase {
+    /// TCP is being connected.
+    Connecting,
+    /// The handshake was sent with this key.
+    Handshake([u8; 16]),
+    /// Messages come.
+    Open(Decoder),
+}
+
+/// A request whose body is still coming.
+pub struct PartialRequest {
+    /// Method.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// Whether the body is text to be published as a JSON string.
+    pub is_text: bool,
+    /// Reads the body.
+    pub decoder: BodyDecoder,
+    /// The body so far.
+    pub body: Vec<u8>,
+}
+
+impl Connection {
+    /// A connection that was just accepted or begun.
+    pub fn new(socket: TcpStream, kind: Kind, now: Tick) -> Self {
+        Self {
+            socket,
+            kind,
+            group: NO_GROUP,
+            slot: 0,
+            seen: 0,
+            deadline: Tick::MAX,
+            scheduled: Tick::MAX,
+            last_read: now,
+            last_progress: now,
+            carry: Vec::new(),
+            outbox: None,
+            counted: None,
+            has_origin: false,
+            keeps_alive: true,
+        }
+    }
+
+    /// The framing in which publications reach it, if they do.
+    pub fn framing(&self) -> Option<Framing> {
+        match &self.kind {
+            Kind::WebSocket { is_polling: false, .. } => Some(Framing::WebSocket),
+            Kind::Stream(framing) => Some(*framing),
+            Kind::HeldPoll => Some(Framing::Reply),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        // The goal is 512 bytes with the slab's slack of a doubling.
+        assert!(size_of::<Connection>() <= 160, "{} bytes", size_of::<Connection>());
+    }
+}

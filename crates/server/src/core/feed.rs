@@ -1,0 +1,203 @@
+//! Publications that the server brings in by itself: from a back end, or on a timer.
+
+use super::Core;
+use crate::clock::monotonic_ns;
+use crate::config::{Feed, Tick};
+use crate::connection::{Connection, FeedPhase, Kind};
+use crate::hub::PublishError;
+use crate::stats::add;
+use mio::net::TcpStream;
+use pushlab_wire::http::{Headers, parse_response};
+use pushlab_wire::native::{is_json, json_string, single_line};
+use pushlab_wire::stamp::Stamp;
+use pushlab_wire::websocket::{self as ws, Decoded, Decoder, Event, Opcode, Role, handshake};
+use std::borrow::Cow;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::time::{Duration, Instant};
+
+/// First and longest pause before connecting again.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+pub struct FeedState {
+    feed: Feed,
+    config: ws::Config,
+    is_connected: bool,
+    /// A message was not taken because an event loop is behind; it waits in the connection's carry.
+    is_stalled: bool,
+    retry_at: Instant,
+    pause: Duration,
+}
+
+pub struct TickState {
+    tick: Tick,
+    next: Instant,
+    next_ns: u64,
+    count: u32,
+}
+
+impl FeedState {
+    pub fn new(feed: Feed, now: Instant) -> Self {
+        let config = ws::Config { max_message_bytes: 1 << 20, ..ws::Config::new(Role::Client) };
+        Self { feed, config, is_connected: false, is_stalled: false, retry_at: now, pause: RETRY_MIN }
+    }
+
+    /// The connection ended or could not be made; it is tried again after a pause that doubles.
+    pub fn lost(&mut self, now: Instant) {
+        self.is_connected = false;
+        self.is_stalled = false;
+        self.retry_at = now + self.pause;
+        self.pause = (self.pause * 2).min(RETRY_MAX);
+    }
+}
+
+impl TickState {
+    pub fn new(tick: Tick) -> Self {
+        let next = Instant::now() + tick.interval;
+        Self { next_ns: monotonic_ns() + tick.interval.as_nanos() as u64, tick, next, count: 0 }
+    }
+
+    pub fn due(&self) -> Instant {
+        self.next
+    }
+}
+
+impl Core {
+    /// Publishes on the timer.
+    pub(super) fn tick(&mut self) {
+        let Some(tick) = &mut self.tick else { return };
+        while tick.next <= self.now {
+            let stamp = Stamp { source: 0, sequence: tick.count, instant_ns: tick.next_ns }.encode();
+            let stamp = std::str::from_utf8(&stamp).expect("a stamp is ASCII");
+            let data = format!("{{\"id\":{},\"msg\":\"{stamp}\"}}", tick.count);
+            self.turn.received += 1;
+            // A tick that meets a full inbox is counted as an error; the next one shows the hole in its number.
+            if self.shared.hub.publish(tick.tick.channel.as_str(), &data, self.now).is_err() {
+                add(&self.counters.errors, 1);
+            }
+            tick.count += 1;
+            tick.next += tick.tick.interval;
+            tick.next_ns += tick.tick.interval.as_nanos() as u64;
+        }
+    }
+
+    /// Connects to the back end if it is not connected.
+    pub(super) fn keep_feed_connected(&mut self) {
+        let Some(feed) = &mut self.feed else { return };
+        if feed.is_connected || self.now < feed.retry_at {
+            return;
+        }
+        feed.is_connected = true;
+        let now = self.wheel.now();
+        match TcpStream::connect(feed.feed.address) {
+            Ok(socket) => {
+                // If it cannot be registered it is closed at once, which plans the next try.
+                let _ = self.adopt(Connection::new(socket, Kind::Feed(FeedPhase::Connecting), now));
+            }
+            Err(_) => feed.lost(self.now),
+        }
+    }
+
+    pub(super) fn is_connecting(&self, id: usize) -> bool {
+        matches!(self.connections[id].kind, Kind::Feed(FeedPhase::Connecting))
+    }
+
+    pub(super) fn feed_connected(&mut self, id: usize) {
+        let Some(feed) = &self.feed else { return };
+        let socket = &self.connections[id].socket;
+        if socket.take_error().ok().flatten().is_some() || socket.peer_addr().is_err() {
+            return self.close(id);
+        }
+        // A refused TCP_NODELAY only delays the one request of this connection.
+        let _ = socket.set_nodelay(true);
+        let key = (u128::from(random()) << 64 | u128::from(random())).to_ne_bytes();
+        let mut request = Vec::new();
+        handshake::encode_request(&mut request, &feed.feed.host, &feed.feed.target, key);
+        self.connections[id].kind = Kind::Feed(FeedPhase::Handshake(key));
+        self.send(id, &request);
+    }
+
+    pub(super) fn is_stalled(&self, id: usize) -> bool {
+        matches!(self.connections.get(id), Some(c) if matches!(c.kind, Kind::Feed(_)))
+            && self.feed.as_ref().is_some_and(|f| f.is_stalled)
+    }
+
+    /// Reads from the back end; says how many bytes were used.
+    pub(super) fn on_feed(&mut self, id: usize, bytes: &mut [u8]) -> usize {
+        let Kind::Feed(phase) = &self.connections[id].kind else { return 0 };
+        match phase {
+            FeedPhase::Connecting => 0,
+            FeedPhase::Handshake(key) => {
+                let key = *key;
+                let mut headers = Headers::default();
+                match parse_response(bytes, &mut headers) {
+                    Ok(None) if bytes.len() < self.limits().max_head_bytes => 0,
+                    Ok(Some((head, size))) if handshake::check_response(&head, key).is_ok() => {
+                        self.connections[id].kind = Kind::Feed(FeedPhase::Open(Decoder::default()));
+                        if let Some(feed) = &mut self.feed {
+                            feed.pause = RETRY_MIN;
+                        }
+                        size
+                    }
+                    _ => {
+                        self.close(id);
+                        bytes.len()
+                    }
+                }
+            }
+            FeedPhase::Open(_) => self.on_feed_frame(id, bytes),
+        }
+    }
+
+    fn on_feed_frame(&mut self, id: usize, bytes: &mut [u8]) -> usize {
+        let (Kind::Feed(FeedPhase::Open(decoder)), Some(feed)) = (&mut self.connections[id].kind, &mut self.feed)
+        else {
+            return 0;
+        };
+        feed.is_stalled = false;
+        let decoded = decoder.decode(bytes, &feed.config);
+        let mut answer = Vec::new();
+        let (used, is_over) = match decoded {
+            Ok(Decoded::Incomplete { .. }) => return 0,
+            Err(_) => (0, true),
+            Ok(Decoded::Frame { consumed, event }) => match event {
+                Some(Event::Text(text)) => {
+                    let data = if is_json(text) { single_line(text) } else { Cow::Owned(json_string(text)) };
+                    match self.shared.hub.publish(feed.feed.channel.as_str(), &data, self.now) {
+                        Ok(_) => {}
+                        Err(PublishError::BadChannel(_)) => unreachable!("the feed's channel was parsed"),
+                        // Left unread until the loops have caught up: the back end feels it through TCP.
+                        Err(PublishError::Overloaded) => {
+                            feed.is_stalled = true;
+                            return 0;
+                        }
+                    }
+                    self.turn.received += 1;
+                    add(&self.counters.feed_received, 1);
+                    (consumed, false)
+                }
+                Some(Event::Ping(payload)) => {
+                    ws::encode(&mut answer, Opcode::Pong, payload, Some((random() as u32).to_ne_bytes()));
+                    (consumed, false)
+                }
+                Some(Event::Close(_)) => (consumed, true),
+                Some(Event::Binary(_) | Event::Pong(_)) | None => (consumed, false),
+            },
+        };
+        if is_over {
+            self.close(id);
+            return bytes.len();
+        }
+        if !answer.is_empty() {
+            self.send(id, &answer);
+        }
+        used
+    }
+}
+
+/// Random bits of the standard library's hasher, which the operating system seeds: enough for keys and masks, whose
+/// purpose is to differ (RFC 6455, section 10.3), not to be secret.
+pub fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,577 @@
+//! Requests: which path does what, and the answers.
+
+use super::Core;
+use crate::connection::{Kind, NO_GROUP, PartialRequest};
+use crate::framing::{Framing, cursor_frame};
+use crate::hub::{Publication, PublishError, Replay};
+use crate::stats::add;
+use pushlab_wire::codes::ErrorCode;
+use pushlab_wire::cursor::Cursor;
+use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, HttpError, RequestHead, parse_request, split_target};
+use pushlab_wire::native::{is_json, json_string, single_line};
+use pushlab_wire::transport::Transport;
+use pushlab_wire::websocket::{Decoder, handshake};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The paths, and the method of each.
+const ROUTES: [(&str, &str, Route); 8] = [
+    ("/ws", "GET", Route::WebSocket),
+    ("/sse", "GET", Route::Events),
+    ("/stream", "GET", Route::Stream),
+    ("/poll", "GET", Route::Poll),
+    ("/publish", "POST", Route::Publish),
+    ("/echo", "POST", Route::Echo),
+    ("/healthz", "GET", Route::Health),
+    ("/stats", "GET", Route::Stats),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Route {
+    WebSocket,
+    Events,
+    Stream,
+    Poll,
+    Publish,
+    Echo,
+    Health,
+    Stats,
+}
+
+/// Parameters of a request.
+#[derive(Default)]
+struct Query {
+    channels: Vec<String>,
+    after: Option<Cursor>,
+    wait: Duration,
+    is_script: bool,
+    is_polling: bool,
+}
+
+/// A gap, if any, and the position: what surrounds the messages of a reply.
+pub type ReplyFrame = (Option<(Cursor, Cursor)>, Cursor);
+
+type Refusal = (ErrorCode, Cow<'static, str>);
+
+impl Core {
+    /// Reads one request; says how many bytes it took, 0 if its head is not all there.
+    pub(super) fn on_http(&mut self, id: usize, bytes: &[u8]) -> usize {
+        if matches!(self.connections[id].kind, Kind::Http(Some(_))) {
+            return self.on_body(id, bytes);
+        }
+        let mut headers = Headers::default();
+        let (head, size) = match parse_request(bytes, &mut headers) {
+            Ok(Some((_, size))) if size > self.limits().max_head_bytes => return self.refuse_head(id, bytes),
+            Ok(Some(found)) => found,
+            Ok(None) if bytes.len() >= self.limits().max_head_bytes => return self.refuse_head(id, bytes),
+            Ok(None) => {
+                self.expect_request(id);
+                return 0;
+            }
+            Err(HttpError::BadHead(httparse_error)) if httparse_error.to_string().contains("too many headers") => {
+                return self.refuse_head(id, bytes);
+            }
+            Err(HttpError::UnknownCoding) => {
+                self.refuse(id, ErrorCode::Unsupported, "Transfer-Encoding other than chunked");
+                return bytes.len();
+            }
+            Err(error) => {
+                self.refuse(id, ErrorCode::BadRequest, &error.to_string());
+                return bytes.len();
+            }
+        };
+        self.turn.requests += 1;
+        let connection = &mut self.connections[id];
+        connection.keeps_alive = head.keeps_alive();
+        connection.has_origin = head.header("origin").is_some();
+        let rest = &bytes[size..];
+        match head.body {
+            BodyKind::Length(length) if length > self.limits().max_body_bytes as u64 => {
+                self.refuse_body(id);
+                bytes.len()
+            }
+            BodyKind::Length(0) => {
+                self.on_request(id, &head, b"");
+                size
+            }
+            BodyKind::Length(length) if rest.len() as u64 >= length => {
+                let length = length as usize;
+                self.on_request(id, &head, &rest[..length]);
+                size + length
+            }
+            kind => {
+                self.await_body(id, &head, kind);
+                size
+            }
+        }
+    }
+
+    fn refuse_head(&mut self, id: usize, bytes: &[u8]) -> usize {
+        let text = format!("a request's head has at most {} bytes and 64 fields", self.limits().max_head_bytes);
+        self.refuse(id, ErrorCode::HeadTooLarge, &text);
+        bytes.len()
+    }
+
+    fn refuse_body(&mut self, id: usize) {
+        let text = format!("a request's body has at most {} bytes", self.limits().max_body_bytes);
+        self.refuse(id, ErrorCode::BodyTooLarge, &text);
+    }
+
+    /// A request has begun: the time for it runs from its first byte, however slowly the others come.
+    fn expect_request(&mut self, id: usize) {
+        if self.connections[id].carry.is_empty() {
+            self.set_deadline(id, self.limits().head_timeout);
+        }
+    }
+
+    fn await_body(&mut self, id: usize, head: &RequestHead<'_, '_>, kind: BodyKind) {
+        if head.header("expect").is_some_and(|v| v.eq_ignore_ascii_case("100-continue")) {
+            self.send(id, b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        self.set_deadline(id, self.limits().head_timeout);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.kind = Kind::Http(Some(Box::new(PartialRequest {
+            method: head.method.to_owned(),
+            target: head.target.to_owned(),
+            is_text: is_text(head),
+            decoder: BodyDecoder::new(kind),
+            body: Vec::new(),
+        })));
+    }
+
+    fn on_body(&mut self, id: usize, bytes: &[u8]) -> usize {
+        let max = self.shared.config.limits.max_body_bytes;
+        let Kind::Http(Some(request)) = &mut self.connections[id].kind else { return 0 };
+        let step = match request.decoder.decode(bytes) {
+            Ok(step) => step,
+            Err(error) => {
+                self.refuse(id, ErrorCode::BadRequest, &error.to_string());
+                return bytes.len();
+            }
+        };
+        if request.body.len() + step.data.len() > max {
+            self.refuse_body(id);
+            return bytes.len();
+        }
+        request.body.extend_from_slice(step.data);
+        if step.is_done
+            && let Kind::Http(request) = std::mem::replace(&mut self.connections[id].kind, Kind::Http(None))
+            && let Some(request) = request
+        {
+            self.dispatch(id, &request.method, &request.target, None, request.is_text, &request.body);
+        }
+        step.consumed
+    }
+
+    fn on_request(&mut self, id: usize, head: &RequestHead<'_, '_>, body: &[u8]) {
+        self.dispatch(id, head.method, head.target, Some(head), is_text(head), body);
+    }
+
+    fn dispatch(
+        &mut self,
+        id: usize,
+        method: &str,
+        target: &str,
+        head: Option<&RequestHead<'_, '_>>,
+        is_text: bool,
+        body: &[u8],
+    ) {
+        let (path, parameters) = split_target(target);
+        if method == "OPTIONS" {
+            return self.answer_preflight(id);
+        }
+        let Some(&(_, expected, route)) = ROUTES.iter().find(|(p, _, _)| *p == path) else {
+            let known: Vec<&str> = ROUTES.iter().map(|(p, _, _)| *p).collect();
+            return self.answer_error(id, ErrorCode::UnknownPath, &format!("known paths: {}", known.join(" ")));
+        };
+        if method != expected {
+            return self.answer_error(id, ErrorCode::MethodNotAllowed, &format!("{path} takes {expected}"));
+        }
+        if self.drain_until.is_some() && !matches!(route, Route::Health | Route::Stats) {
+            self.connections[id].keeps_alive = false;
+            return self.answer_error(id, ErrorCode::Draining, "the server is stopping; connect again");
+        }
+        let query = match self.query(parameters, head, route) {
+            Ok(query) => query,
+            Err((code, text)) => return self.answer_error(id, code, &text),
+        };
+        match route {
+            Route::WebSocket => self.open_websocket(id, head, query),
+            Route::Events => self.open_stream(id, head, query, Transport::Sse),
+            Route::Stream => self.open_stream(id, head, query, Transport::HttpStreaming),
+            Route::Poll => self.poll_over_http(id, query),
+            Route::Publish => self.publish(id, query, is_text, body),
+            Route::Echo => self.answer(id, "application/json", body),
+            Route::Health => self.answer_health(id),
+            Route::Stats => self.answer_stats(id),
+        }
+    }
+
+    fn query(
+        &self,
+        parameters: impl Iterator<Item = (String, String)>,
+        head: Option<&RequestHead<'_, '_>>,
+        route: Route,
+    ) -> Result<Query, Refusal> {
+        let mut query = Query::default();
+        let mut after = None;
+        for (name, value) in parameters {
+            match &*name {
+                "channel" => query.channels.push(value),
+                "after" => after = Some(value),
+                "wait" => {
+                    let seconds: f64 = value.parse().map_err(|_| bad("wait is a number of seconds"))?;
+                    let wait =
+                        Duration::try_from_secs_f64(seconds).map_err(|_| bad("wait is a number of seconds from 0"))?;
+                    query.wait = wait.min(self.limits().max_poll_wait);
+                }
+                "format" if value == "script" => query.is_script = true,
+                "format" if value == "ndjson" => {}
+                "format" => return Err(bad("format is ndjson or script")),
+                "mode" if value == "poll" => query.is_polling = true,
+                "mode" => return Err(bad("mode is poll, or absent")),
+                _ => {}
+            }
+        }
+        if route == Route::Events {
+            after =
+                head.and_then(|h| h.header("last-event-id")).filter(|id| !id.is_empty()).map(str::to_owned).or(after);
+        }
+        if let Some(text) = after.filter(|text| !text.is_empty()) {
+            query.after = Some(Cursor::parse(&text).map_err(|e| (ErrorCode::BadCursor, e.to_string().into()))?);
+        }
+        let needs_channel = matches!(route, Route::Events | Route::Stream | Route::Poll | Route::Publish);
+        if needs_channel && query.channels.is_empty() {
+            return Err((ErrorCode::BadChannel, "name a channel: ?channel=NAME".into()));
+        }
+        let max = self.limits().max_channels_per_connection;
+        if query.channels.len() > max {
+            return Err((ErrorCode::TooManyChannels, format!("at most {max} channels a connection").into()));
+        }
+        Ok(query)
+    }
+
+    // --- Subscribing ---
+
+    fn open_websocket(&mut self, id: usize, head: Option<&RequestHead<'_, '_>>, mut query: Query) {
+        // A head is missing only where the request had a body, and an upgrade has none.
+        let accept = match head.map_or(Err(handshake::HandshakeError::NotAnUpgrade), handshake::accept) {
+            Ok(accept) => accept,
+            Err(error) => return self.answer_error(id, ErrorCode::UpgradeRequired, &error.to_string()),
+        };
+        let group = match self.group_of(id, &mut query.channels) {
+            Ok(group) => group,
+            Err(()) => return,
+        };
+        let mut out = Vec::new();
+        handshake::encode_response(&mut out, &accept);
+        let is_polling = query.is_polling;
+        self.connections[id].kind = Kind::WebSocket { decoder: Decoder::default(), is_polling };
+        self.count_as(id, if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket });
+        if is_polling {
+            if let Some(group) = group {
+                self.join_group(id, group);
+            }
+            self.send(id, &out);
+        } else {
+            self.begin(id, group, query.after, Framing::WebSocket, out);
+        }
+        self.set_deadline(id, self.limits().heartbeat);
+    }
+
+    fn open_stream(&mut self, id: usize, head: Option<&RequestHead<'_, '_>>, mut query: Query, transport: Transport) {
+        let Ok(group) = self.group_of(id, &mut query.channels) else { return };
+        let is_chunked = head.is_none_or(|h| h.minor_version > 0);
+        let (framing, content_type) = match transport {
+            Transport::Sse => (Framing::Events { is_chunked }, "text/event-stream"),
+            _ if query.is_script => (Framing::Script { is_chunked }, "text/html; charset=utf-8"),
+            _ => (Framing::Lines { is_chunked }, "application/x-ndjson"),
+        };
+        let connection = &mut self.connections[id];
+        connection.kind = Kind::Stream(framing);
+        let mut out = Vec::new();
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: ");
+        out.extend_from_slice(content_type.as_bytes());
+        // Asks nginx not to buffer.
+        out.extend_from_slice(b"\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n");
+        out.extend_from_slice(if is_chunked { b"Transfer-Encoding: chunked\r\n" } else { b"Connection: close\r\n" });
+        encode_origin(&mut out, connection.has_origin);
+        out.extend_from_slice(b"\r\n");
+        self.count_as(id, transport);
+        self.begin(id, group, query.after, framing, out);
+        self.set_deadline(id, self.limits().heartbeat);
+    }
+
+    /// Makes a connection a subscriber: what it missed is sent behind `head`, the rest follows as it is published.
+    fn begin(&mut self, id: usize, group: Option<usize>, after: Option<Cursor>, framing: Framing, mut head: Vec<u8>) {
+        let channels = group.map_or(&[][..], |g| &self.groups[g].channels);
+        let Replay { gap, messages, up_to } = self.shared.hub.read(channels, after, usize::MAX);
+        let start = match (gap, after) {
+            (Some((from, to)), _) => {
+                add(&self.counters.gaps, 1);
+                let to_text = to.to_string();
+                framing.frame(&mut head, gap_frame(from, to).as_bytes(), to_text.as_bytes());
+                to
+            }
+            (None, Some(after)) => after,
+            (None, None) => self.shared.hub.cursor(up_to),
+        };
+        framing.start(&mut head, &start.to_string());
+        for message in &messages {
+            framing.message(&mut head, &message.text);
+        }
+        self.turn.sent += messages.len() as u64;
+        self.connections[id].seen = up_to;
+        if let Some(group) = group {
+            self.join_group(id, group);
+        }
+        self.send(id, &head);
+    }
+
+    /// The group of the channels named, or an answer that says what is wrong with them.
+    fn group_of(&mut self, id: usize, channels: &mut Vec<String>) -> Result<Option<usize>, ()> {
+        if channels.is_empty() {
+            return Ok(None);
+        }
+        match self.groups.intern(channels) {
+            Ok(group) => Ok(Some(group)),
+            Err(error) => {
+                self.answer_error(id, ErrorCode::BadChannel, &error.to_string());
+                Err(())
+            }
+        }
+    }
+
+    // --- Polling ---
+
+    fn poll_over_http(&mut self, id: usize, mut query: Query) {
+        let Ok(Some(group)) = self.group_of(id, &mut query.channels) else { return };
+        let is_long = !query.wait.is_zero();
+        self.count_as(id, if is_long { Transport::LongPolling } else { Transport::Polling });
+        let max = self.limits().max_reply_bytes;
+        let replay = self.shared.hub.read(&self.groups[group].channels, query.after, max);
+        if replay.messages.is_empty() && replay.gap.is_none() && is_long {
+            let connection = &mut self.connections[id];
+            connection.seen = replay.up_to;
+            connection.kind = Kind::HeldPoll;
+            self.join_group(id, group);
+            self.set_deadline(id, query.wait);
+            return;
+        }
+        self.send_replay(id, &replay);
+    }
+
+    fn send_replay(&mut self, id: usize, replay: &Replay) {
+        self.turn.sent += replay.messages.len() as u64;
+        add(&self.counters.gaps, u64::from(replay.gap.is_some()));
+        let body = self.reply_body(&replay.messages, Some((replay.gap, self.shared.hub.cursor(replay.up_to))));
+        self.send_reply(id, &body);
+    }
+
+    /// A reply's body. Without a frame it ends at its last message.
+    pub(super) fn reply_body(&self, messages: &[Arc<Publication>], frame: Option<ReplyFrame>) -> Vec<u8> {
+        let mut body = Vec::with_capacity(64 + messages.iter().map(|m| m.text.as_bytes().len() + 1).sum::<usize>());
+        body.push(b'[');
+        if let Some((Some((from, to)), _)) = frame {
+            body.extend_from_slice(gap_frame(from, to).as_bytes());
+            body.push(b',');
+        }
+        for message in messages {
+            body.extend_from_slice(message.text.as_bytes());
+            body.push(b',');
+        }
+        match (frame, messages.last()) {
+            (None, Some(last)) => {
+                body.extend_from_slice(b"[\"cursor\",\"");
+                body.extend_from_slice(last.text.cursor());
+                body.extend_from_slice(b"\"]");
+            }
+            (Some((_, cursor)), _) => body.extend_from_slice(cursor_frame(&cursor.to_string()).as_bytes()),
+            (None, None) => unreachable!("a reply has messages or a frame"),
+        }
+        body.push(b']');
+        body
+    }
+
+    /// Answers a held poll whose time is up.
+    pub(super) fn release_poll(&mut self, id: usize) {
+        let cursor = self.shared.hub.cursor(self.connections[id].seen);
+        let body = self.reply_body(&[], Some((None, cursor)));
+        self.leave_group(id);
+        self.send_reply(id, &body);
+    }
+
+    pub(super) fn send_reply(&mut self, id: usize, body: &[u8]) {
+        let connection = &self.connections[id];
+        let mut out = Vec::with_capacity(body.len() + 160);
+        encode_ok(&mut out, "application/json", body, connection.has_origin, connection.keeps_alive);
+        self.end_poll(id, &out);
+    }
+
+    /// Sends the answer to a poll that is in no group any more; the connection then waits for its next request.
+    pub(super) fn end_poll(&mut self, id: usize, answer: &[u8]) {
+        let connection = &mut self.connections[id];
+        debug_assert_eq!(connection.group, NO_GROUP, "a poll leaves its group before it is answered");
+        connection.kind = Kind::Http(None);
+        if !connection.carry.is_empty() {
+            self.unfinished.push(id);
+        }
+        self.send(id, answer);
+        self.after_answer(id);
+    }
+
+    // --- Publishing ---
+
+    fn publish(&mut self, id: usize, mut query: Query, is_text: bool, body: &[u8]) {
+        self.turn.received += 1;
+        let Ok(text) = std::str::from_utf8(body) else {
+            return self.answer_error(id, ErrorCode::BadJson, "the body is not UTF-8");
+        };
+        let data = if is_text {
+            Cow::Owned(json_string(text))
+        } else if is_json(text) {
+            single_line(text.trim_ascii())
+        } else {
+            let hint = "the body is not JSON; send Content-Type: text/plain to publish it as a text";
+            return self.answer_error(id, ErrorCode::BadJson, hint);
+        };
+        let cursor = match self.shared.hub.publish(&query.channels[0], &data, self.now) {
+            Ok(cursor) => cursor,
+            Err(error) => {
+                let code = match error {
+                    PublishError::Overloaded => ErrorCode::Overloaded,
+                    PublishError::BadChannel(_) => ErrorCode::BadChannel,
+                };
+                return self.answer_error(id, code, &error.to_string());
+            }
+        };
+        if query.after.is_none() {
+            return self.answer(id, "application/json", cursor_frame(&cursor.to_string()).as_bytes());
+        }
+        let Ok(Some(group)) = self.group_of(id, &mut query.channels) else { return };
+        let replay = self.shared.hub.read(&self.groups[group].channels, query.after, self.limits().max_reply_bytes);
+        self.send_replay(id, &replay);
+    }
+
+    // --- Answering ---
+
+    fn answer_health(&mut self, id: usize) {
+        if self.shared.is_draining.load(Ordering::Relaxed) {
+            self.answer_error(id, ErrorCode::Draining, "draining");
+        } else {
+            self.answer(id, "text/plain", b"ok\n");
+        }
+    }
+
+    fn answer_stats(&mut self, id: usize) {
+        let stats = self.shared.stats();
+        let body = serde_json::to_vec(&stats).expect("counters always serialise");
+        self.answer(id, "application/json", &body);
+    }
+
+    fn answer_preflight(&mut self, id: usize) {
+        let answer = "HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: *\r\n\
+             Access-Control-Allow-Methods: GET, POST\r\nAccess-Control-Allow-Headers: content-type, last-event-id\r\n\
+             Access-Control-Max-Age: 86400\r\n\r\n";
+        self.send(id, answer.as_bytes());
+        self.after_answer(id);
+    }
+
+    fn answer(&mut self, id: usize, content_type: &str, body: &[u8]) {
+        let connection = &self.connections[id];
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        encode_ok(&mut out, content_type, body, connection.has_origin, connection.keeps_alive);
+        self.send(id, &out);
+        self.out = out;
+        self.after_answer(id);
+    }
+
+    fn answer_error(&mut self, id: usize, code: ErrorCode, text: &str) {
+        add(&self.counters.errors, 1);
+        let connection = &self.connections[id];
+        let answer = error_response(code, text, connection.has_origin, connection.keeps_alive);
+        self.send(id, &answer);
+        self.after_answer(id);
+    }
+
+    /// Answers with an error after which nothing more can be understood on this connection.
+    pub(super) fn refuse(&mut self, id: usize, code: ErrorCode, text: &str) {
+        self.connections[id].keeps_alive = false;
+        self.answer_error(id, code, text);
+    }
+
+    fn after_answer(&mut self, id: usize) {
+        let Some(connection) = self.connections.get(id) else { return };
+        if connection.keeps_alive && self.drain_until.is_none() {
+            self.set_deadline(id, self.limits().idle_timeout);
+        } else {
+            self.close_gently(id);
+        }
+    }
+}
+
+fn bad(text: &'static str) -> Refusal {
+    (ErrorCode::BadRequest, text.into())
+}
+
+fn is_text(head: &RequestHead<'_, '_>) -> bool {
+    head.header("content-type").is_some_and(|v| v.trim_start().to_ascii_lowercase().starts_with("text/plain"))
+}
+
+fn gap_frame(from: Cursor, to: Cursor) -> String {
+    format!("[\"gap\",\"{from}\",\"{to}\"]")
+}
+
+fn encode_origin(out: &mut Vec<u8>, has_origin: bool) {
+    if has_origin {
+        out.extend_from_slice(b"Access-Control-Allow-Origin: *\r\n");
+    }
+}
+
+/// Appends a whole answer of status 200.
+pub fn encode_ok(out: &mut Vec<u8>, content_type: &str, body: &[u8], has_origin: bool, keeps_alive: bool) {
+    out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    encode_rest(out, content_type, body, has_origin, keeps_alive);
+}
+
+fn encode_rest(out: &mut Vec<u8>, content_type: &str, body: &[u8], has_origin: bool, keeps_alive: bool) {
+    out.extend_from_slice(b"Content-Type: ");
+    out.extend_from_slice(content_type.as_bytes());
+    out.extend_from_slice(b"\r\nCache-Control: no-store\r\n");
+    encode_origin(out, has_origin);
+    if !keeps_alive {
+        out.extend_from_slice(b"Connection: close\r\n");
+    }
+    out.extend_from_slice(b"Content-Length: ");
+    out.extend_from_slice(body.len().to_string().as_bytes());
+    out.extend_from_slice(b"\r\n\r\n");
+    out.extend_from_slice(body);
+}
+
+/// A whole answer that is an error.
+pub fn error_response(code: ErrorCode, text: &str, has_origin: bool, keeps_alive: bool) -> Vec<u8> {
+    let status = code.http_status();
+    let reason = match status {
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        413 => "Content Too Large",
+        426 => "Upgrade Required",
+        431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
+        _ => "Service Unavailable",
+    };
+    let mut out = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
+    match code {
+        ErrorCode::UpgradeRequired => out.extend_from_slice(b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"),
+        _ if status == 503 => out.extend_from_slice(b"Retry-After: 1\r\n"),
+        _ => {}
+    }
+    let body = format!("{{\"error\":\"{}\",\"message\":{}}}\n", code.name(), json_string(text));
+    encode_rest(&mut out, "application/json", body.as_bytes(), has_origin, keeps_alive);
+    out
+}

@@ -1,0 +1,164 @@
+//! WebSocket connections: the native protocol's frames from clients.
+
+use super::Core;
+use crate::connection::{Kind, NO_GROUP};
+use crate::framing::{Framing, cursor_frame};
+use crate::hub::PublishError;
+use crate::stats::add;
+use pushlab_wire::codes::{CloseCode, ErrorCode};
+use pushlab_wire::cursor::Cursor;
+use pushlab_wire::native::{ClientFrame, json_string, single_line};
+use pushlab_wire::websocket::{Decoded, Decoder, Event, Opcode, encode, encode_close};
+
+/// What a frame asks for, beyond an answer.
+enum Then {
+    Nothing,
+    Close(CloseCode, &'static str),
+}
+
+impl Core {
+    /// Reads one frame; says how many bytes it took, 0 if it is not all there.
+    pub(super) fn on_websocket(&mut self, id: usize, bytes: &mut [u8]) -> usize {
+        let Kind::WebSocket { decoder, .. } = &mut self.connections[id].kind else { return 0 };
+        // The decoder leaves its connection for the time of one frame, so that handlers may use both.
+        let mut taken: Decoder = std::mem::take(decoder);
+        let result = taken.decode(bytes, &self.ws_config);
+        let (used, then) = match result {
+            Ok(Decoded::Incomplete { .. }) => (0, Then::Nothing),
+            Ok(Decoded::Frame { consumed, event }) => (consumed, event.map_or(Then::Nothing, |e| self.on_frame(id, e))),
+            Err(error) => {
+                add(&self.counters.errors, 1);
+                self.close_websocket(id, error.close_code(), &error.to_string());
+                return bytes.len();
+            }
+        };
+        if let Some(connection) = self.connections.get_mut(id)
+            && let Kind::WebSocket { decoder, .. } = &mut connection.kind
+        {
+            *decoder = taken;
+        }
+        if let Then::Close(code, reason) = then {
+            self.close_websocket(id, code, reason);
+            return bytes.len();
+        }
+        used
+    }
+
+    fn on_frame(&mut self, id: usize, event: Event<'_>) -> Then {
+        match event {
+            Event::Text(text) => self.on_text(id, text),
+            Event::Binary(_) => return Then::Close(CloseCode::UnsupportedData, "frames are JSON text, not binary"),
+            Event::Ping(payload) => {
+                let mut out = std::mem::take(&mut self.out);
+                out.clear();
+                encode(&mut out, Opcode::Pong, payload, None);
+                self.send(id, &out);
+                self.out = out;
+            }
+            Event::Pong(_) => {}
+            Event::Close(None) => return Then::Close(CloseCode::Normal, ""),
+            Event::Close(Some((code, _))) => {
+                return Then::Close(CloseCode::from_number(code).unwrap_or(CloseCode::Normal), "");
+            }
+        }
+        Then::Nothing
+    }
+
+    fn on_text(&mut self, id: usize, text: &str) {
+        match ClientFrame::parse(text) {
+            Ok(ClientFrame::Publish { channel, data }) => {
+                self.turn.received += 1;
+                match self.shared.hub.publish(&channel, &single_line(data), self.now) {
+                    Ok(_) => {}
+                    Err(error @ PublishError::Overloaded) => self.say_error(id, ErrorCode::Overloaded, &error),
+                    Err(PublishError::BadChannel(error)) => self.say_error(id, ErrorCode::BadChannel, &error),
+                }
+            }
+            Ok(ClientFrame::Echo(data)) => self.say(id, &["[\"echo\",", data, "]"]),
+            Ok(ClientFrame::Ping(n)) => self.say(id, &["[\"pong\",", &n.to_string(), "]"]),
+            Ok(ClientFrame::Poll(cursor)) => self.poll_over_websocket(id, &cursor),
+            Ok(ClientFrame::Subscribe(channel)) => self.change_channels(id, &channel, true),
+            Ok(ClientFrame::Unsubscribe(channel)) => self.change_channels(id, &channel, false),
+            Err(error) => self.say_error(id, ErrorCode::BadFrame, &error),
+        }
+    }
+
+    fn say(&mut self, id: usize, parts: &[&str]) {
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        let json = parts.concat();
+        Framing::WebSocket.frame(&mut out, json.as_bytes(), b"");
+        self.send(id, &out);
+        self.out = out;
+    }
+
+    fn say_error(&mut self, id: usize, code: ErrorCode, error: &dyn std::fmt::Display) {
+        add(&self.counters.errors, 1);
+        self.say(id, &["[\"error\",\"", code.name(), "\",", &json_string(&error.to_string()), "]"]);
+    }
+
+    fn poll_over_websocket(&mut self, id: usize, cursor: &str) {
+        let connection = &self.connections[id];
+        if !matches!(connection.kind, Kind::WebSocket { is_polling: true, .. }) {
+            return self.say_error(id, ErrorCode::BadFrame, &"poll needs a connection opened with mode=poll");
+        }
+        let after = if cursor.is_empty() { Ok(None) } else { Cursor::parse(cursor).map(Some) };
+        let after = match after {
+            Ok(after) => after,
+            Err(error) => return self.say_error(id, ErrorCode::BadCursor, &error),
+        };
+        let group = connection.group;
+        let channels = if group == NO_GROUP { &[][..] } else { &self.groups[group as usize].channels };
+        let replay = self.shared.hub.read(channels, after, self.limits().max_reply_bytes);
+        self.turn.sent += replay.messages.len() as u64;
+        add(&self.counters.gaps, u64::from(replay.gap.is_some()));
+        let up_to = self.shared.hub.cursor(replay.up_to);
+        let body = self.reply_body(&replay.messages, Some((replay.gap, up_to)));
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        encode(&mut out, Opcode::Text, &body, None);
+        self.send(id, &out);
+        self.out = out;
+    }
+
+    fn change_channels(&mut self, id: usize, channel: &str, subscribes: bool) {
+        let group = self.connections[id].group;
+        let mut names: Vec<String> = match group {
+            NO_GROUP => Vec::new(),
+            group => self.groups[group as usize].channels.iter().map(ToString::to_string).collect(),
+        };
+        names.retain(|n| n != channel);
+        if subscribes {
+            names.push(channel.to_owned());
+        }
+        let max = self.limits().max_channels_per_connection;
+        if names.len() > max {
+            let text = format!("a connection has at most {max} channels");
+            return self.say_error(id, ErrorCode::TooManyChannels, &text);
+        }
+        let next = if names.is_empty() { None } else { Some(self.groups.intern(&mut names)) };
+        match next {
+            Some(Err(error)) => return self.say_error(id, ErrorCode::BadChannel, &error),
+            Some(Ok(next)) => {
+                let is_first = group == NO_GROUP;
+                self.leave_group(id);
+                self.join_group(id, next);
+                if is_first {
+                    self.connections[id].seen = self.shared.hub.head().offset;
+                }
+            }
+            None => self.leave_group(id),
+        }
+        // What the old channels published this turn is still to come, so the position is the last delivered one.
+        let cursor = self.shared.hub.cursor(self.connections[id].seen).to_string();
+        self.say(id, &[&cursor_frame(&cursor)]);
+    }
+
+    /// Sends a close frame, then waits for the peer's.
+    pub(super) fn close_websocket(&mut self, id: usize, code: CloseCode, reason: &str) {
+        let mut out = Vec::with_capacity(128);
+        encode_close(&mut out, code, reason, None);
+        self.send(id, &out);
+        self.close_gently(id);
+    }
+}

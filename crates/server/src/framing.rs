@@ -1,0 +1,177 @@
+//! How a message looks on each transport: heads and tails around text that is encoded once.
+
+use pushlab_wire::native::MessageText;
+use pushlab_wire::websocket::{self, Opcode};
+use pushlab_wire::{event_stream, http, lines};
+
+/// The form in which a connection receives. *Plain* is for HTTP/1.0 (proxies), which knows no chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// A text frame each.
+    WebSocket,
+    /// An event each.
+    Events {
+        /// Whether each is a chunk.
+        is_chunked: bool,
+    },
+    /// A line each.
+    Lines {
+        /// Whether each is a chunk.
+        is_chunked: bool,
+    },
+    /// A script element each, for an iframe.
+    Script {
+        /// Whether each is a chunk.
+        is_chunked: bool,
+    },
+    /// One reply for all: a held poll.
+    Reply,
+}
+
+/// Number of distinct framings.
+pub const FRAMINGS: usize = 8;
+
+impl Framing {
+    /// Every framing, by [`Self::index`].
+    pub const ALL: [Self; FRAMINGS] = [
+        Self::WebSocket,
+        Self::Events { is_chunked: false },
+        Self::Events { is_chunked: true },
+        Self::Lines { is_chunked: false },
+        Self::Lines { is_chunked: true },
+        Self::Script { is_chunked: false },
+        Self::Script { is_chunked: true },
+        Self::Reply,
+    ];
+
+    /// Position in tables.
+    pub fn index(self) -> usize {
+        match self {
+            Self::WebSocket => 0,
+            Self::Events { is_chunked } => 1 + usize::from(is_chunked),
+            Self::Lines { is_chunked } => 3 + usize::from(is_chunked),
+            Self::Script { is_chunked } => 5 + usize::from(is_chunked),
+            Self::Reply => 7,
+        }
+    }
+
+    /// Appends a delivery.
+    #[inline]
+    pub fn message(self, out: &mut Vec<u8>, text: &MessageText) {
+        match self {
+            Self::Events { is_chunked } => {
+                let [head, data] = text.without_cursor();
+                event(out, is_chunked, text.cursor(), &[head, data]);
+            }
+            _ => self.frame(out, text.as_bytes(), b""),
+        }
+    }
+
+    /// Appends any other frame; `id` becomes the id of an event.
+    pub fn frame(self, out: &mut Vec<u8>, json: &[u8], id: &[u8]) {
+        match self {
+            Self::WebSocket => websocket::encode(out, Opcode::Text, json, None),
+            Self::Events { is_chunked } => event(out, is_chunked, id, &[json]),
+            Self::Lines { is_chunked } => chunk(out, is_chunked, &[json, b"\n"]),
+            Self::Script { is_chunked } => {
+                chunk(out, is_chunked, &[lines::SCRIPT_START, &lines::escape_script(json), lines::SCRIPT_END, b"\n"]);
+            }
+            Self::Reply => out.extend_from_slice(json),
+        }
+    }
+
+    /// Appends the position at which a stream begins.
+    pub fn start(self, out: &mut Vec<u8>, cursor: &str) {
+        match self {
+            Self::Events { is_chunked } => chunk(out, is_chunked, &[b"id:", cursor.as_bytes(), b"\n\n"]),
+            Self::Script { is_chunked } => {
+                // Browsers wait for about a kilobyte before they show anything.
+                let padding = [b' '; 1024];
+                let html = b"<!doctype html><meta charset=utf-8><title>pushlab</title>";
+                chunk(out, is_chunked, &[html, &padding, b"\n"]);
+                self.frame(out, cursor_frame(cursor).as_bytes(), b"");
+            }
+            _ => self.frame(out, cursor_frame(cursor).as_bytes(), b""),
+        }
+    }
+
+    /// Appends what keeps an idle connection alive.
+    pub fn heartbeat(self, out: &mut Vec<u8>) {
+        match self {
+            Self::WebSocket => websocket::encode(out, Opcode::Ping, b"", None),
+            Self::Events { is_chunked } => chunk(out, is_chunked, &[event_stream::HEARTBEAT]),
+            Self::Lines { is_chunked } | Self::Script { is_chunked } => chunk(out, is_chunked, &[lines::HEARTBEAT]),
+            Self::Reply => {}
+        }
+    }
+
+    /// Appends the proper end of a stream.
+    pub fn end(self, out: &mut Vec<u8>) {
+        if let Self::Events { is_chunked: true }
+        | Self::Lines { is_chunked: true }
+        | Self::Script { is_chunked: true } = self
+        {
+            out.extend_from_slice(http::LAST_CHUNK);
+        }
+    }
+}
+
+/// `["cursor",cursor]`
+pub fn cursor_frame(cursor: &str) -> String {
+    format!("[\"cursor\",\"{cursor}\"]")
+}
+
+fn event(out: &mut Vec<u8>, is_chunked: bool, id: &[u8], data: &[&[u8]]) {
+    if is_chunked {
+        let size = id.len() + data.iter().map(|d| d.len()).sum::<usize>() + event_stream::EVENT_OVERHEAD_BYTES;
+        http::encode_chunk_head(out, size);
+    }
+    event_stream::encode(out, id, data);
+    if is_chunked {
+        out.extend_from_slice(http::CHUNK_END);
+    }
+}
+
+fn chunk(out: &mut Vec<u8>, is_chunked: bool, parts: &[&[u8]]) {
+    if is_chunked {
+        http::encode_chunk_head(out, parts.iter().map(|p| p.len()).sum());
+    }
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+    if is_chunked {
+        out.extend_from_slice(http::CHUNK_END);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_wire::cursor::{Cursor, Epoch};
+
+    #[test]
+    fn the_table_is_in_order() {
+        for (i, framing) in Framing::ALL.into_iter().enumerate() {
+            assert_eq!(framing.index(), i);
+        }
+    }
+
+    #[test]
+    fn each_framing_is_as_documented() {
+        let cursor = Cursor { epoch: Epoch::parse("e").unwrap(), offset: 7 };
+        let text = MessageText::new("a", &cursor, "\"</b>\"");
+        let encode = |framing: Framing| {
+            let mut out = Vec::new();
+            framing.message(&mut out, &text);
+            String::from_utf8_lossy(&out).into_owned()
+        };
+        assert_eq!(encode(Framing::Events { is_chunked: false }), "id:e.7\ndata:[\"msg\",\"a\",\"</b>\"]\n\n");
+        assert_eq!(encode(Framing::Events { is_chunked: true }), "20\r\nid:e.7\ndata:[\"msg\",\"a\",\"</b>\"]\n\n\r\n");
+        assert_eq!(encode(Framing::Lines { is_chunked: true }), "19\r\n[\"msg\",\"a\",\"e.7\",\"</b>\"]\n\r\n");
+        assert_eq!(
+            encode(Framing::Script { is_chunked: false }),
+            "<script>parent.pushlab([\"msg\",\"a\",\"e.7\",\"\\u003c/b>\"])</script>\n"
+        );
+        assert_eq!(encode(Framing::WebSocket), "\u{fffd}\u{18}[\"msg\",\"a\",\"e.7\",\"</b>\"]");
+    }
+}

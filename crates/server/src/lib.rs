@@ -1,0 +1,219 @@
+//! The push server: every real-time transport on one port, with the same guarantees.
+//!
+//! ```no_run
+//! use pushlab_server::{Config, Server};
+//!
+//! let server = Server::start(Config::new("127.0.0.1:8000".parse().unwrap()))?;
+//! println!("listening on {}", server.address());
+//! server.stop();
+//! server.join()?;
+//! # Ok::<(), pushlab_server::ServerError>(())
+//! ```
+
+pub mod clock;
+mod config;
+mod connection;
+mod core;
+mod framing;
+mod groups;
+mod hub;
+mod outbox;
+mod stats;
+mod wheel;
+
+pub use config::{Config, Feed, Limits, Policy, Tick};
+pub use stats::Stats;
+
+use core::{Core, Shared, WAKER};
+use hub::{Hub, Inbox};
+use mio::net::TcpListener;
+use mio::{Poll, Waker};
+use pushlab_wire::cursor::Epoch;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 4096;
+
+/// What one event loop owns.
+type Part = (Poll, TcpListener, Arc<Inbox>);
+
+/// A running server. Dropping it does not stop it.
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    inboxes: Vec<Arc<Inbox>>,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+/// What keeps a server from running.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The address is taken or not ours.
+    #[error("cannot listen on {address}: {source}; choose another address with --listen, or port 0 for a free one")]
+    Listen {
+        /// What was asked for.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The operating system refused something else.
+    #[error("cannot start an event loop: {0}")]
+    Loop(#[source] io::Error),
+    /// An event loop ended on an error or a panic.
+    #[error("an event loop failed: {0}")]
+    Failed(String),
+}
+
+impl Server {
+    /// Listens and serves in threads of its own.
+    pub fn start(config: Config) -> Result<Self, ServerError> {
+        let listen_error = |source| ServerError::Listen { address: config.listen, source };
+        let first = listener(config.listen, &config.limits).map_err(listen_error)?;
+        let address = first.local_addr().map_err(listen_error)?;
+        let mut listeners = vec![first];
+        for _ in 1..config.cores.max(1) {
+            listeners.push(listener(address, &config.limits).map_err(listen_error)?);
+        }
+        let mut parts = Vec::new();
+        let mut inboxes = Vec::new();
+        for listener in listeners {
+            let poll = Poll::new().map_err(ServerError::Loop)?;
+            let waker = Waker::new(poll.registry(), WAKER).map_err(ServerError::Loop)?;
+            let inbox = Arc::new(Inbox::new(waker));
+            inboxes.push(inbox.clone());
+            parts.push((poll, listener, inbox));
+        }
+        let epoch = Epoch::from_number(core::feed::random());
+        let shared = Arc::new(Shared {
+            hub: Hub::new(epoch, config.limits.clone(), inboxes.clone()),
+            counters: parts.iter().map(|_| Arc::default()).collect(),
+            open: AtomicUsize::new(0),
+            is_draining: AtomicBool::new(false),
+            config,
+        });
+        let threads = spawn(&shared, parts)?;
+        Ok(Self { address, shared, inboxes, threads })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its counters.
+    pub fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    /// Whether every event loop still runs.
+    pub fn is_running(&self) -> bool {
+        self.threads.iter().all(|t| !t.is_finished())
+    }
+
+    /// Asks it to stop: no new connections, open ones are ended properly within the drain timeout.
+    pub fn stop(&self) {
+        self.shared.is_draining.store(true, Ordering::Relaxed);
+        self.inboxes.iter().for_each(|i| i.wake());
+    }
+
+    /// Waits until it has stopped.
+    pub fn join(self) -> Result<(), ServerError> {
+        for thread in self.threads {
+            match thread.join() {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Err(ServerError::Failed(error.to_string())),
+                Err(_) => return Err(ServerError::Failed("panic; the message stands above".to_owned())),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// The defaults: one event loop, no feed, slow subscribers are closed.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, cores: 1, limits: Limits::default(), policy: Policy::Close, feed: None, tick: None }
+    }
+}
+
+impl Shared {
+    fn stats(&self) -> Stats {
+        let mut stats = Stats { t_ns: clock::monotonic_ns(), ..Stats::default() };
+        for counters in &self.counters {
+            stats.add(counters);
+        }
+        (stats.history_channels, stats.history_bytes) = self.hub.history_size();
+        stats.cursor = self.hub.head().to_string();
+        stats
+    }
+}
+
+/// A listener; what is set on it, accepted sockets inherit, which saves system calls for each.
+fn listener(address: SocketAddr, limits: &Limits) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    // A peer that acknowledges nothing for this long is gone, whatever TCP hopes.
+    socket.set_tcp_user_timeout(Some(limits.write_timeout))?;
+    if let Some(bytes) = limits.max_send_buffer_bytes {
+        socket.set_send_buffer_size(bytes)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
+/// Starts the event loops. Where there are several, each leaves the process's descriptor table for one of its own, so
+/// that the limit of descriptors counts for each by itself.
+fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Result<()>>>, ServerError> {
+    let listeners: Arc<[RawFd]> = parts.iter().map(|(_, listener, _)| listener.as_raw_fd()).collect();
+    let is_alone = parts.len() == 1;
+    let mut threads = Vec::new();
+    let mut left = Vec::new();
+    for (index, (poll, listener, inbox)) in parts.into_iter().enumerate() {
+        let core = Core::new(shared.clone(), index, poll, listener, inbox);
+        let (sender, receiver) = mpsc::channel();
+        let listeners = listeners.clone();
+        let run = move || {
+            let has_left = !is_alone && leave_descriptor_table(listeners[index], &listeners);
+            // The receiver waits for this right below.
+            let _ = sender.send(has_left);
+            core.run()
+        };
+        let name = format!("pushlab-core-{index}");
+        threads.push(std::thread::Builder::new().name(name).spawn(run).map_err(ServerError::Loop)?);
+        left.push(receiver.recv().unwrap_or(false));
+    }
+    for (&listener, has_left) in listeners.iter().zip(left) {
+        if has_left {
+            close(listener);
+        }
+    }
+    Ok(threads)
+}
+
+/// Gives the calling thread a descriptor table of its own, and closes the other loops' listeners in it: a listener
+/// that stays open anywhere goes on taking connections that nobody accepts.
+fn leave_descriptor_table(own: RawFd, listeners: &[RawFd]) -> bool {
+    // SAFETY: unshare with CLONE_FILES touches no memory. On failure the table stays shared, which only means that
+    // the limit is reached earlier.
+    let has_left = unsafe { libc::unshare(libc::CLONE_FILES) } == 0;
+    if has_left {
+        listeners.iter().filter(|&&listener| listener != own).for_each(|&listener| close(listener));
+    }
+    has_left
+}
+
+fn close(listener: RawFd) {
+    // SAFETY: the descriptor is this table's copy of a listener that is owned and used in another table.
+    unsafe { libc::close(listener) };
+}

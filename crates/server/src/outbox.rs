@@ -1,0 +1,287 @@
+//! What a slow subscriber has not taken yet.
+
+use crate::config::{Limits, Policy};
+use crate::framing::Framing;
+use crate::hub::{Hub, Publication};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Most bytes encoded for one write.
+const MAX_WRITE_BYTES: usize = 64 * 1024;
+
+/// Bytes of a frame that was begun, then whole publications. Exists only while a socket would block.
+#[derive(Default)]
+pub struct Outbox {
+    /// Rest of a frame that was begun, and control frames behind it.
+    partial: Vec<u8>,
+    /// Publications from after the first offset up to the second were dropped, before those in `queue`.
+    dropped: Option<(u64, u64)>,
+    queue: VecDeque<Arc<Publication>>,
+    queue_bytes: usize,
+}
+
+/// Whether a subscriber may stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its queue is within its limits; so many messages were dropped for that.
+    Stays {
+        /// Messages dropped or conflated.
+        dropped: u64,
+    },
+    /// It is beyond them, and the policy is to close it.
+    TooSlow,
+}
+
+/// What a flush did.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Flushed {
+    /// Bytes written.
+    pub bytes: usize,
+    /// Deliveries whose last byte was written.
+    pub deliveries: u64,
+    /// Gaps told.
+    pub gaps: u64,
+    /// Whether nothing is left.
+    pub is_empty: bool,
+}
+
+impl Outbox {
+    /// Bytes it stands for.
+    pub fn bytes(&self) -> usize {
+        self.partial.len() + self.queue_bytes
+    }
+
+    /// Adds bytes that must go out as they are, before queued publications.
+    pub fn push_bytes(&mut self, bytes: &[u8], limits: &Limits) -> Verdict {
+        self.partial.extend_from_slice(bytes);
+        // A reply to a poll may be larger than a queue; it must fit once.
+        let max = limits.max_queue_bytes.max(limits.max_reply_bytes + limits.max_message_bytes);
+        if self.partial.len() > max { Verdict::TooSlow } else { Verdict::Stays { dropped: 0 } }
+    }
+
+    /// Adds publications and applies the policy.
+    pub fn push(&mut self, publications: &[Arc<Publication>], limits: &Limits, policy: Policy) -> Verdict {
+        for publication in publications {
+            self.queue_bytes += publication.text.as_bytes().len();
+            self.queue.push_back(publication.clone());
+        }
+        if !self.is_over(limits) {
+            return Verdict::Stays { dropped: 0 };
+        }
+        let before = self.queue.len();
+        match policy {
+            Policy::Close => return Verdict::TooSlow,
+            Policy::DropOldest => {}
+            Policy::Conflate => self.conflate(),
+        }
+        // After conflation there may still be too many channels.
+        while self.is_over(limits) && self.queue.len() > 1 {
+            let Some(oldest) = self.queue.pop_front() else { break };
+            self.queue_bytes -= oldest.text.as_bytes().len();
+            let from = self.dropped.map_or(oldest.offset - 1, |(from, _)| from);
+            self.dropped = Some((from, oldest.offset));
+        }
+        Verdict::Stays { dropped: (before - self.queue.len()) as u64 }
+    }
+
+    fn is_over(&self, limits: &Limits) -> bool {
+        self.queue.len() > limits.max_queue_messages || self.bytes() > limits.max_queue_bytes
+    }
+
+    /// Keeps only the latest publication of each channel.
+    fn conflate(&mut self) {
+        let mut seen = std::collections::HashSet::new();
+        let mut kept: VecDeque<_> = VecDeque::new();
+        for publication in self.queue.drain(..).rev() {
+            if seen.insert(publication.channel.clone()) {
+                kept.push_front(publication);
+            }
+        }
+        self.queue_bytes = kept.iter().map(|p| p.text.as_bytes().len()).sum();
+        self.queue = kept;
+    }
+
+    /// Writes as much as the socket takes; `scratch` is working space.
+    pub fn flush(
+        &mut self,
+        socket: &mut impl Write,
+        framing: Framing,
+        hub: &Hub,
+        scratch: &mut Vec<u8>,
+    ) -> io::Result<Flushed> {
+        let mut flushed = Flushed::default();
+        loop {
+            if !self.partial.is_empty() {
+                let n = write_some(socket, &self.partial)?;
+                flushed.bytes += n;
+                self.partial.drain(..n);
+                if !self.partial.is_empty() {
+                    return Ok(flushed);
+                }
+            }
+            if let Some((from, to)) = self.dropped.take() {
+                let (from, to) = (hub.cursor(from).to_string(), hub.cursor(to).to_string());
+                let gap = format!("[\"gap\",\"{from}\",\"{to}\"]");
+                framing.frame(&mut self.partial, gap.as_bytes(), to.as_bytes());
+                flushed.gaps += 1;
+                continue;
+            }
+            if self.queue.is_empty() {
+                flushed.is_empty = true;
+                return Ok(flushed);
+            }
+            let is_blocked = self.write_batch(socket, framing, scratch, &mut flushed)?;
+            if is_blocked {
+                return Ok(flushed);
+            }
+        }
+    }
+
+    /// Encodes publications into one write; says whether the socket took less than all of it.
+    fn write_batch(
+        &mut self,
+        socket: &mut impl Write,
+        framing: Framing,
+        scratch: &mut Vec<u8>,
+        flushed: &mut Flushed,
+    ) -> io::Result<bool> {
+        scratch.clear();
+        for publication in &self.queue {
+            framing.message(scratch, &publication.text);
+            if scratch.len() >= MAX_WRITE_BYTES {
+                break;
+            }
+        }
+        let n = write_some(socket, scratch)?;
+        flushed.bytes += n;
+        let is_blocked = n < scratch.len();
+        // Frames are encoded again to find the border: cheaper than remembering borders, as it happens only
+        // when a socket blocks.
+        let mut end = 0;
+        while end < n {
+            let Some(publication) = self.queue.pop_front() else { break };
+            self.queue_bytes -= publication.text.as_bytes().len();
+            let start = scratch.len();
+            framing.message(scratch, &publication.text);
+            let size = scratch.len() - start;
+            scratch.truncate(start);
+            end += size;
+            flushed.deliveries += 1;
+        }
+        self.partial.extend_from_slice(&scratch[n..end.max(n)]);
+        Ok(is_blocked)
+    }
+}
+
+/// One write; a socket that would block takes nothing.
+pub fn write_some(socket: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        match socket.write(bytes) {
+            Ok(n) => return Ok(n),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_wire::channel::Channel;
+    use pushlab_wire::cursor::Epoch;
+    use std::time::Instant;
+
+    /// Takes so many bytes a call, then blocks until told otherwise.
+    struct Narrow {
+        taken: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.room == 0 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let n = bytes.len().min(self.room);
+            self.room -= n;
+            self.taken.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn publications(channels: &[&str]) -> (Hub, Vec<Arc<Publication>>) {
+        let hub = Hub::new(Epoch::parse("e").unwrap(), Limits::default(), Vec::new());
+        for channel in channels {
+            hub.publish(channel, "1", Instant::now()).unwrap();
+        }
+        let mut names: Vec<Channel> = channels.iter().map(|c| Channel::parse(c).unwrap()).collect();
+        names.sort();
+        names.dedup();
+        let all = hub.read(&names, Some(hub.cursor(0)), usize::MAX).messages;
+        (hub, all)
+    }
+
+    fn text(socket: &Narrow) -> String {
+        String::from_utf8(socket.taken.clone()).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_lost_or_torn_however_little_the_socket_takes() {
+        let (hub, all) = publications(&["a"; 5]);
+        let framing = Framing::Lines { is_chunked: false };
+        let expected: String = (1..=5).map(|i| format!("[\"msg\",\"a\",\"e.{i}\",1]\n")).collect();
+        for room in 1..40 {
+            let mut outbox = Outbox::default();
+            assert_eq!(outbox.push(&all, &Limits::default(), Policy::Close), Verdict::Stays { dropped: 0 });
+            let mut socket = Narrow { taken: Vec::new(), room };
+            let mut deliveries = 0;
+            loop {
+                let flushed = outbox.flush(&mut socket, framing, &hub, &mut Vec::new()).unwrap();
+                deliveries += flushed.deliveries;
+                if flushed.is_empty {
+                    break;
+                }
+                socket.room = room;
+            }
+            assert_eq!((text(&socket), deliveries, outbox.bytes()), (expected.clone(), 5, 0));
+        }
+    }
+
+    #[test]
+    fn dropping_the_oldest_tells_the_gap() {
+        let (hub, all) = publications(&["a"; 6]);
+        let limits = Limits { max_queue_messages: 2, ..Limits::default() };
+        let mut outbox = Outbox::default();
+        assert_eq!(outbox.push(&all[..4], &limits, Policy::DropOldest), Verdict::Stays { dropped: 2 });
+        assert_eq!(outbox.push(&all[4..], &limits, Policy::DropOldest), Verdict::Stays { dropped: 2 });
+        let mut socket = Narrow { taken: Vec::new(), room: usize::MAX };
+        outbox.flush(&mut socket, Framing::Lines { is_chunked: false }, &hub, &mut Vec::new()).unwrap();
+        assert_eq!(text(&socket), "[\"gap\",\"e.0\",\"e.4\"]\n[\"msg\",\"a\",\"e.5\",1]\n[\"msg\",\"a\",\"e.6\",1]\n");
+    }
+
+    #[test]
+    fn conflating_keeps_the_latest_of_each_channel() {
+        let (hub, all) = publications(&["a", "b", "a", "b", "b"]);
+        let limits = Limits { max_queue_messages: 4, ..Limits::default() };
+        let mut outbox = Outbox::default();
+        assert_eq!(outbox.push(&all, &limits, Policy::Conflate), Verdict::Stays { dropped: 3 });
+        let mut socket = Narrow { taken: Vec::new(), room: usize::MAX };
+        outbox.flush(&mut socket, Framing::Lines { is_chunked: false }, &hub, &mut Vec::new()).unwrap();
+        assert_eq!(text(&socket), "[\"msg\",\"a\",\"e.3\",1]\n[\"msg\",\"b\",\"e.5\",1]\n");
+    }
+
+    #[test]
+    fn the_limits_hold_in_messages_and_bytes() {
+        let (_, all) = publications(&["a"; 3]);
+        let few = Limits { max_queue_messages: 2, ..Limits::default() };
+        assert_eq!(Outbox::default().push(&all, &few, Policy::Close), Verdict::TooSlow);
+        assert_eq!(Outbox::default().push(&all[..2], &few, Policy::Close), Verdict::Stays { dropped: 0 });
+        let small = Limits { max_queue_bytes: 50, ..Limits::default() };
+        assert_eq!(Outbox::default().push(&all, &small, Policy::Close), Verdict::TooSlow);
+    }
+}

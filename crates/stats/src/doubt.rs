@@ -1,0 +1,363 @@
+//! Doubts: typed reasons to believe a result less, stored with it.
+//!
+//! A run is judged from numbers that were recorded anyway, by named limits that an experiment may override. The
+//! codes are part of the results format: renaming one is a breaking change.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What is doubted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DoubtCode {
+    /// The generator used all the CPU it had.
+    GeneratorSaturated,
+    /// The generator's loop was late although it had CPU to spare.
+    LoopLag,
+    /// Publications left long after their intended instants.
+    Lateness,
+    /// Deliveries never came.
+    Loss,
+    /// Deliveries came more than once.
+    Duplication,
+    /// Deliveries came out of order.
+    Reordering,
+    /// A series still rose or fell while it was measured.
+    Unstable,
+    /// Too few measurements for the figure.
+    FewSamples,
+    /// The probe missed ticks.
+    ProbeGaps,
+    /// The subject's process was replaced during the run.
+    SubjectRestarted,
+    /// Clocks of two hosts differ by an unknown amount that matters.
+    ClockError,
+    /// Another process or guest took CPU.
+    NoisyNeighbour,
+    /// Server and load were free to use the same cores.
+    Unpinned,
+}
+
+/// How much a doubt takes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// The run says nothing about the subject.
+    Void,
+    /// The run counts, with this caveat.
+    Warning,
+}
+
+/// A row of the table of doubts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoubtKind {
+    /// The code.
+    pub code: DoubtCode,
+    /// The code as text, as in files.
+    pub name: &'static str,
+    /// How much it takes away.
+    pub severity: Severity,
+    /// What it means and what to do, for people.
+    pub message: &'static str,
+}
+
+/// Every doubt there is, in the order of [`DoubtCode`].
+pub const DOUBTS: &[DoubtKind] = &[
+    DoubtKind {
+        code: DoubtCode::GeneratorSaturated,
+        name: "generator-saturated",
+        severity: Severity::Void,
+        message: "The load generator ran out of CPU, so its figures describe itself and not the subject. \
+                  Give it more cores or workers, or lower the rate or the number of clients.",
+    },
+    DoubtKind {
+        code: DoubtCode::LoopLag,
+        name: "loop-lag",
+        severity: Severity::Warning,
+        message: "The generator's loop waited although it had CPU to spare, which adds to every latency. \
+                  Look for other processes on its cores, for CPU throttling, and for a hypervisor that takes time.",
+    },
+    DoubtKind {
+        code: DoubtCode::Lateness,
+        name: "lateness",
+        severity: Severity::Void,
+        message: "Publications left later than scheduled, so the subject never met the load it should have. \
+                  Lower the rate, or give the generator more cores.",
+    },
+    DoubtKind {
+        code: DoubtCode::Loss,
+        name: "loss",
+        severity: Severity::Warning,
+        message: "Some deliveries never arrived; latencies cover only those that did. \
+                  Look at the subject's queue limits and policy, and at disconnections.",
+    },
+    DoubtKind {
+        code: DoubtCode::Duplication,
+        name: "duplication",
+        severity: Severity::Warning,
+        message: "Some deliveries arrived more than once; only the first counts. \
+                  Within one connection that is a fault of the subject; across reconnections it may be its promise.",
+    },
+    DoubtKind {
+        code: DoubtCode::Reordering,
+        name: "reordering",
+        severity: Severity::Warning,
+        message: "Some deliveries overtook earlier ones of the same publisher. \
+                  The subject does not keep the order that its transport promises.",
+    },
+    DoubtKind {
+        code: DoubtCode::Unstable,
+        name: "unstable",
+        severity: Severity::Warning,
+        message: "A figure still rose or fell while it was measured, so its mean depends on the length of the run. \
+                  Make the warm-up longer; if it keeps rising under constant load, the subject does not sustain it.",
+    },
+    DoubtKind {
+        code: DoubtCode::FewSamples,
+        name: "few-samples",
+        severity: Severity::Warning,
+        message: "Too few measurements stand behind a figure, above all behind high percentiles. \
+                  Make the load phase longer or repeat the run more often.",
+    },
+    DoubtKind {
+        code: DoubtCode::ProbeGaps,
+        name: "probe-gaps",
+        severity: Severity::Warning,
+        message: "The probe missed ticks, so CPU and memory have holes. \
+                  Give the probe a core that the load does not saturate.",
+    },
+    DoubtKind {
+        code: DoubtCode::SubjectRestarted,
+        name: "subject-restarted",
+        severity: Severity::Void,
+        message: "The subject's process ended and another took its place, so the figures mix two lives of it. \
+                  Look at the subject's log for the crash.",
+    },
+    DoubtKind {
+        code: DoubtCode::ClockError,
+        name: "clock-error",
+        severity: Severity::Warning,
+        message: "The offset between two hosts' clocks is known less well than the latencies measured across them; \
+                  figures below the error are withheld. Synchronize the clocks (chrony, PTP), or measure on one host.",
+    },
+    DoubtKind {
+        code: DoubtCode::NoisyNeighbour,
+        name: "noisy-neighbour",
+        severity: Severity::Warning,
+        message: "Another process or guest used CPU during the run. \
+                  Stop it, or measure on a machine of your own; compare CPU time per delivery, which suffers least.",
+    },
+    DoubtKind {
+        code: DoubtCode::Unpinned,
+        name: "unpinned",
+        severity: Severity::Warning,
+        message: "Subject and generator could run on the same cores and take CPU from each other. \
+                  Pin them to different cores; the machine needs at least two.",
+    },
+];
+
+impl DoubtCode {
+    /// The code's row in [`DOUBTS`].
+    pub fn kind(self) -> &'static DoubtKind {
+        // The table is in the order of the enum, which a test holds; a missing row would not survive it.
+        &DOUBTS[self as usize]
+    }
+
+    /// Void or warning.
+    pub fn severity(self) -> Severity {
+        self.kind().severity
+    }
+
+    /// What it means and what to do.
+    pub fn message(self) -> &'static str {
+        self.kind().message
+    }
+}
+
+impl fmt::Display for DoubtCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind().name)
+    }
+}
+
+/// A doubt raised by a run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Doubt {
+    /// What is doubted.
+    pub code: DoubtCode,
+    /// The numbers: what was found and what the limit is.
+    pub detail: String,
+}
+
+impl Doubt {
+    /// A doubt with its numbers.
+    pub fn new(code: DoubtCode, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into() }
+    }
+
+    /// Whether it takes the run out of the figures.
+    pub fn is_void(&self) -> bool {
+        self.code.severity() == Severity::Void
+    }
+}
+
+/// What the generator may do before its figures are doubted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GeneratorLimits {
+    /// CPU, per cent of each core it was given, from which it counts as saturated. Default 95: a full core rarely
+    /// shows 100 over a window.
+    pub cpu_percent_max: f64,
+    /// 99th percentile of the loop's lag, ms, above which it is doubted. Default 5: half of the lateness allowed.
+    pub loop_lag_p99_ms_max: f64,
+    /// 99th percentile of lateness (intended instant to write), ms, above which the run is void. Default 10: a
+    /// tenth of what a person notices, and two slots of a feed at 200 publications a second.
+    pub lateness_p99_ms_max: f64,
+}
+
+impl Default for GeneratorLimits {
+    fn default() -> Self {
+        Self { cpu_percent_max: 95.0, loop_lag_p99_ms_max: 5.0, lateness_p99_ms_max: 10.0 }
+    }
+}
+
+/// What the generator did during a load phase.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GeneratorLoad {
+    /// Its CPU, per cent of *one* core: 180 is nearly two cores.
+    pub cpu_percent: f64,
+    /// Cores it was given; at least 1.
+    pub cores: u32,
+    /// 99th percentile of its loop's lag, ms.
+    pub loop_lag_p99_ms: f64,
+    /// 99th percentile of its publications' lateness, ms; 0 when it published nothing.
+    pub lateness_p99_ms: f64,
+}
+
+/// Doubts about the generator: saturated CPU and lateness void the run; lag without saturation is a warning,
+/// because its cause is elsewhere and its size is in the figures for everyone to see. A figure that is NaN (not
+/// measured) raises nothing.
+pub fn generator_doubts(load: &GeneratorLoad, limits: &GeneratorLimits) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let cores = load.cores.max(1);
+    let cpu_max = limits.cpu_percent_max * f64::from(cores);
+    let saturated = load.cpu_percent >= cpu_max;
+    if saturated {
+        let detail = format!("CPU {:.0} % of one core, limit {cpu_max:.0} % on {cores} core(s)", load.cpu_percent);
+        doubts.push(Doubt::new(DoubtCode::GeneratorSaturated, detail));
+    }
+    if load.loop_lag_p99_ms > limits.loop_lag_p99_ms_max && !saturated {
+        let (lag, limit) = (load.loop_lag_p99_ms, limits.loop_lag_p99_ms_max);
+        let detail = format!("loop lag p99 {lag:.1} ms, limit {limit} ms, at CPU {:.0} %", load.cpu_percent);
+        doubts.push(Doubt::new(DoubtCode::LoopLag, detail));
+    }
+    if load.lateness_p99_ms > limits.lateness_p99_ms_max {
+        let (late, limit) = (load.lateness_p99_ms, limits.lateness_p99_ms_max);
+        doubts.push(Doubt::new(DoubtCode::Lateness, format!("lateness p99 {late:.1} ms, limit {limit} ms")));
+    }
+    doubts
+}
+
+/// What receivers found by checking every stamp.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeliveryCounts {
+    /// Deliveries that should have come.
+    pub expected: u64,
+    /// Of those, never received.
+    pub lost: u64,
+    /// Received again after the first time.
+    pub duplicated: u64,
+    /// Received after a later one of the same publisher.
+    pub reordered: u64,
+}
+
+/// Doubts about delivery. There is no tolerance: transports over TCP lose nothing, so one loss is worth a sentence.
+pub fn delivery_doubts(counts: &DeliveryCounts) -> Vec<Doubt> {
+    let found = [
+        (DoubtCode::Loss, counts.lost, "lost"),
+        (DoubtCode::Duplication, counts.duplicated, "duplicated"),
+        (DoubtCode::Reordering, counts.reordered, "reordered"),
+    ];
+    let share = |count: u64| 100.0 * count as f64 / counts.expected.max(1) as f64;
+    found
+        .into_iter()
+        .filter(|(_, count, _)| *count > 0)
+        .map(|(code, count, word)| {
+            let detail = format!("{count} of {} deliveries {word} ({:.3} %)", counts.expected, share(count));
+            Doubt::new(code, detail)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALM: GeneratorLoad =
+        GeneratorLoad { cpu_percent: 40.0, cores: 1, loop_lag_p99_ms: 0.3, lateness_p99_ms: 0.5 };
+
+    fn codes(load: GeneratorLoad) -> Vec<DoubtCode> {
+        generator_doubts(&load, &GeneratorLimits::default()).into_iter().map(|doubt| doubt.code).collect()
+    }
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_enum_and_names_match_the_files() {
+        for (index, kind) in DOUBTS.iter().enumerate() {
+            assert_eq!(kind.code as usize, index, "{}", kind.name);
+            assert_eq!(serde_json::to_string(&kind.code).unwrap(), format!("\"{}\"", kind.name));
+            assert!(kind.message.ends_with('.') && !kind.message.contains("  "), "{}", kind.name);
+        }
+        assert_eq!(DoubtCode::Unpinned as usize + 1, DOUBTS.len(), "every code has a row");
+    }
+
+    #[test]
+    fn a_calm_generator_raises_nothing() {
+        assert_eq!(codes(CALM), []);
+        let unknown = GeneratorLoad { cpu_percent: f64::NAN, loop_lag_p99_ms: f64::NAN, ..CALM };
+        assert_eq!(codes(unknown), []);
+    }
+
+    #[test]
+    fn saturation_is_of_the_cores_given() {
+        assert_eq!(codes(GeneratorLoad { cpu_percent: 95.0, ..CALM }), [DoubtCode::GeneratorSaturated]);
+        assert_eq!(codes(GeneratorLoad { cpu_percent: 180.0, cores: 2, ..CALM }), []);
+        assert_eq!(codes(GeneratorLoad { cpu_percent: 190.0, cores: 2, ..CALM }), [DoubtCode::GeneratorSaturated]);
+    }
+
+    #[test]
+    fn lag_is_a_warning_only_with_cpu_to_spare() {
+        let lagging = GeneratorLoad { loop_lag_p99_ms: 6.0, ..CALM };
+        assert_eq!(codes(lagging), [DoubtCode::LoopLag]);
+        assert_eq!(DoubtCode::LoopLag.severity(), Severity::Warning);
+        assert_eq!(codes(GeneratorLoad { cpu_percent: 99.0, ..lagging }), [DoubtCode::GeneratorSaturated]);
+    }
+
+    #[test]
+    fn lateness_is_void_above_its_limit_not_at_it() {
+        assert_eq!(codes(GeneratorLoad { lateness_p99_ms: 10.0, ..CALM }), []);
+        let doubts = generator_doubts(&GeneratorLoad { lateness_p99_ms: 10.1, ..CALM }, &GeneratorLimits::default());
+        assert!(doubts.len() == 1 && doubts[0].is_void(), "{doubts:?}");
+        let lenient = GeneratorLimits { lateness_p99_ms_max: 50.0, ..GeneratorLimits::default() };
+        assert!(generator_doubts(&GeneratorLoad { lateness_p99_ms: 10.1, ..CALM }, &lenient).is_empty());
+    }
+
+    #[test]
+    fn limits_come_from_a_file_with_defaults() {
+        let limits: GeneratorLimits = serde_json::from_str(r#"{"cpu-percent-max": 80}"#).unwrap();
+        assert_eq!((limits.cpu_percent_max, limits.lateness_p99_ms_max), (80.0, 10.0));
+        assert!(serde_json::from_str::<GeneratorLimits>(r#"{"cpu": 80}"#).is_err());
+    }
+
+    #[test]
+    fn every_loss_is_worth_a_sentence() {
+        assert!(delivery_doubts(&DeliveryCounts { expected: 1_000, ..DeliveryCounts::default() }).is_empty());
+        let counts = DeliveryCounts { expected: 1_000, lost: 1, duplicated: 0, reordered: 3 };
+        let doubts = delivery_doubts(&counts);
+        assert_eq!(doubts.len(), 2);
+        assert_eq!(doubts[0], Doubt::new(DoubtCode::Loss, "1 of 1000 deliveries lost (0.100 %)"));
+        assert_eq!(doubts[1].code, DoubtCode::Reordering);
+        let none_expected = DeliveryCounts { duplicated: 2, ..DeliveryCounts::default() };
+        assert_eq!(delivery_doubts(&none_expected).len(), 1);
+    }
+}

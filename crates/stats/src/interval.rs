@@ -1,0 +1,355 @@
+//! Intervals for means and differences of per-run figures, and the size of an effect.
+//!
+//! The unit of replication is a run: ten thousand deliveries of one run share its warm-up, its scheduling and its
+//! neighbours, so an interval over them would be far too narrow. Every function takes one figure for each run.
+
+use crate::distribution::{normal_cdf, student_t_quantile};
+use crate::summary::{mean, quantile, variance};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Runs from which the bootstrap takes over from Student's t. With fewer, the resamples are too few and too alike:
+/// 7 values have only 1,716 distinct resamples.
+pub const BOOTSTRAP_RUNS_MIN: usize = 8;
+/// Resamples of a bootstrap. The outermost quantile that 8 runs need at 95 % (0.6 %) is then the 23rd value.
+pub const RESAMPLES: usize = 4_000;
+
+/// Why no interval could be computed.
+#[derive(Debug, Clone, Copy, PartialEq, Error)]
+pub enum IntervalError {
+    /// There are no runs.
+    #[error("no runs, so no figure")]
+    Empty,
+    /// A figure is infinite or not a number.
+    #[error("run {index} has the figure {value}, which is not a finite number")]
+    NotFinite {
+        /// Position in the slice.
+        index: usize,
+        /// What was there.
+        value: f64,
+    },
+    /// The confidence is not between 0 and 1.
+    #[error("confidence {0} is not between 0 and 1, e.g. 0.95")]
+    Confidence(f64),
+}
+
+/// How an interval was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// One run: no interval, `low` and `high` equal the value.
+    Single,
+    /// Student's t (Welch's for a difference): 2 to 7 runs, assumes roughly normal figures.
+    StudentT,
+    /// Bootstrap with expanded percentiles: 8 runs or more, assumes no shape.
+    Bootstrap,
+}
+
+/// An estimate with its interval, all in the unit of the figures.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// The estimate: the mean, or the difference of two means.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Runs behind it; for a difference, those of the smaller side.
+    pub runs: u32,
+    /// How it was found. With [`Method::Single`] there is no interval, and a reader must be told so.
+    pub method: Method,
+}
+
+impl Interval {
+    fn single(value: f64) -> Self {
+        Self { value, low: value, high: value, runs: 1, method: Method::Single }
+    }
+
+    /// Whether 0 is outside, which for a difference means that the two sides are told apart. A single run tells
+    /// nothing apart, whatever its value.
+    pub fn excludes_zero(&self) -> bool {
+        self.method != Method::Single && (self.low > 0.0 || self.high < 0.0)
+    }
+}
+
+/// Interval of the mean of per-run figures.
+///
+/// - 1 run: no interval ([`Method::Single`]).
+/// - 2 to 7: mean ± t·s/√n. Exact for normal figures; on lognormal ones (σ = 0.5) it covers 92 to 93 %
+///   where 95 % was asked for.
+/// - 8 and more: percentile bootstrap of the mean with expanded percentiles. The plain bootstrap is too narrow for
+///   few runs: it divides by n and ignores that the spread is estimated. Hesterberg ("What Teachers Should Know
+///   About the Bootstrap", *The American Statistician* 69, 2015, section 5.3) therefore reads the quantiles
+///   Φ(−√(n/(n−1))·t) instead of α/2. Coverage found by this module's tests at 95 %: 94 to 95 % for normal
+///   figures, 91 to 93 % for lognormal ones, whose rare long runs are mostly absent from so few.
+///
+/// The same figures, in the same order, with the same `seed` give the same bits.
+///
+/// # Errors
+/// [`IntervalError`]: no runs, a figure that is not finite, or a confidence outside 0..1 (both ends excluded).
+pub fn interval_of_mean(samples: &[f64], confidence: f64, seed: u64) -> Result<Interval, IntervalError> {
+    check(samples, confidence)?;
+    let value = mean(samples).ok_or(IntervalError::Empty)?;
+    let Some(spread) = variance(samples) else {
+        return Ok(Interval::single(value));
+    };
+    let n = samples.len() as f64;
+    let t = student_t_quantile((1.0 - confidence) / 2.0, n - 1.0);
+    if samples.len() < BOOTSTRAP_RUNS_MIN {
+        let half = t * (spread / n).sqrt();
+        return Ok(Interval {
+            value,
+            low: value - half,
+            high: value + half,
+            runs: runs(samples),
+            method: Method::StudentT,
+        });
+    }
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let means = (0..RESAMPLES).map(|_| resampled_mean(samples, &mut rng)).collect();
+    let (low, high) = expanded_percentiles(means, n / (n - 1.0), t);
+    Ok(Interval { value, low, high, runs: runs(samples), method: Method::Bootstrap })
+}
+
+/// Interval of mean(`a`) − mean(`b`) for two independent sets of runs.
+///
+/// A side with a single run has no known spread: [`Method::Single`], which separates nothing. When a side has
+/// fewer than 8 runs: Welch's t, which allows unequal spreads. Otherwise a bootstrap that resamples each side,
+/// percentiles expanded for Welch's degrees of freedom and the smaller side.
+///
+/// # Errors
+/// As [`interval_of_mean`].
+pub fn difference(a: &[f64], b: &[f64], confidence: f64, seed: u64) -> Result<Interval, IntervalError> {
+    check(a, confidence)?;
+    check(b, confidence)?;
+    let value = mean(a).ok_or(IntervalError::Empty)? - mean(b).ok_or(IntervalError::Empty)?;
+    let (Some(spread_a), Some(spread_b)) = (variance(a), variance(b)) else {
+        return Ok(Interval::single(value));
+    };
+    let (n_a, n_b) = (a.len() as f64, b.len() as f64);
+    let (error_a, error_b) = (spread_a / n_a, spread_b / n_b);
+    let error = error_a + error_b;
+    let fewer = if a.len() <= b.len() { a } else { b };
+    // Welch–Satterthwaite; without any spread it is 0/0, and every number of degrees gives the same empty interval.
+    let freedom = if error > 0.0 {
+        error * error / (error_a * error_a / (n_a - 1.0) + error_b * error_b / (n_b - 1.0))
+    } else {
+        1.0
+    };
+    let t = student_t_quantile((1.0 - confidence) / 2.0, freedom);
+    if fewer.len() < BOOTSTRAP_RUNS_MIN {
+        let half = t * error.sqrt();
+        let (low, high) = (value - half, value + half);
+        return Ok(Interval { value, low, high, runs: runs(fewer), method: Method::StudentT });
+    }
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let differences = (0..RESAMPLES).map(|_| resampled_mean(a, &mut rng) - resampled_mean(b, &mut rng)).collect();
+    let n = fewer.len() as f64;
+    let (low, high) = expanded_percentiles(differences, n / (n - 1.0), t);
+    Ok(Interval { value, low, high, runs: runs(fewer), method: Method::Bootstrap })
+}
+
+/// How far apart two sets of runs are, free of units.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EffectSize {
+    /// Cliff's delta, −1 to 1: the chance that a run of `a` is above one of `b`, minus the chance that it is below.
+    pub delta: f64,
+    /// What that is usually called.
+    pub magnitude: Magnitude,
+}
+
+/// Names for Cliff's delta by the limits of Romano et al. (2006): 0.147, 0.33, 0.474.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Magnitude {
+    /// |delta| below 0.147.
+    Negligible,
+    /// Below 0.33.
+    Small,
+    /// Below 0.474.
+    Medium,
+    /// 0.474 or more.
+    Large,
+}
+
+/// Cliff's delta of `a` over `b` ("Dominance statistics", 1993), which needs no shape of the distributions and is
+/// not moved by one run gone astray; equal values count for neither side. `None` when a side is empty or holds NaN.
+/// O((n + m) log m).
+pub fn effect_size(a: &[f64], b: &[f64]) -> Option<EffectSize> {
+    if a.is_empty() || b.is_empty() || a.iter().chain(b).any(|value| value.is_nan()) {
+        return None;
+    }
+    let mut sorted = b.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let balance: i64 = a
+        .iter()
+        .map(|value| {
+            let below = sorted.partition_point(|other| other < value);
+            let above = sorted.len() - sorted.partition_point(|other| other <= value);
+            below as i64 - above as i64
+        })
+        .sum();
+    let delta = balance as f64 / (a.len() as f64 * b.len() as f64);
+    let magnitude = match delta.abs() {
+        size if size < 0.147 => Magnitude::Negligible,
+        size if size < 0.33 => Magnitude::Small,
+        size if size < 0.474 => Magnitude::Medium,
+        _ => Magnitude::Large,
+    };
+    Some(EffectSize { delta, magnitude })
+}
+
+fn check(samples: &[f64], confidence: f64) -> Result<(), IntervalError> {
+    if !(confidence > 0.0 && confidence < 1.0) {
+        return Err(IntervalError::Confidence(confidence));
+    }
+    if samples.is_empty() {
+        return Err(IntervalError::Empty);
+    }
+    match samples.iter().position(|value| !value.is_finite()) {
+        Some(index) => Err(IntervalError::NotFinite { index, value: samples[index] }),
+        None => Ok(()),
+    }
+}
+
+fn runs(samples: &[f64]) -> u32 {
+    u32::try_from(samples.len()).unwrap_or(u32::MAX)
+}
+
+fn resampled_mean(samples: &[f64], rng: &mut fastrand::Rng) -> f64 {
+    let sum: f64 = (0..samples.len()).map(|_| samples[rng.usize(..samples.len())]).sum();
+    sum / samples.len() as f64
+}
+
+/// The two quantiles of bootstrap estimates that widen the interval as t does: Φ(−√inflation·t) and its complement.
+fn expanded_percentiles(mut estimates: Vec<f64>, inflation: f64, t: f64) -> (f64, f64) {
+    estimates.sort_by(f64::total_cmp);
+    let tail = normal_cdf(-inflation.sqrt() * t);
+    let at = |q| quantile(&estimates, q).expect("RESAMPLES is positive and a normal tail lies in 0..=1");
+    (at(tail), at(1.0 - tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Normal deviate by Box and Muller.
+    fn normal(rng: &mut fastrand::Rng) -> f64 {
+        (-2.0 * (1.0 - rng.f64()).ln()).sqrt() * (2.0 * std::f64::consts::PI * rng.f64()).cos()
+    }
+
+    /// Share of `trials` intervals that contain the true mean.
+    fn coverage(n: usize, trials: u32, truth: f64, draw: impl Fn(&mut fastrand::Rng) -> f64) -> f64 {
+        let mut rng = fastrand::Rng::with_seed(n as u64);
+        let hits = (0..trials)
+            .filter(|trial| {
+                let samples: Vec<f64> = (0..n).map(|_| draw(&mut rng)).collect();
+                let found = interval_of_mean(&samples, 0.95, u64::from(*trial)).unwrap();
+                found.low <= truth && truth <= found.high
+            })
+            .count();
+        hits as f64 / f64::from(trials)
+    }
+
+    // Observed: 95.1, 95.4, 95.7 % (Student) and 93.8, 95.2, 93.7 % (bootstrap).
+    #[test]
+    fn normal_figures_are_covered_as_promised() {
+        for (n, trials) in [(2, 4_000), (3, 4_000), (5, 4_000), (8, 600), (10, 600), (20, 300)] {
+            let share = coverage(n, trials, 50.0, |rng| 50.0 + 4.0 * normal(rng));
+            assert!((0.925..=0.975).contains(&share), "n={n}: {share}");
+        }
+    }
+
+    // Observed: 92.8, 92.3 % (Student) and 91.3, 92.7, 92.7 % (bootstrap).
+    #[test]
+    fn lognormal_figures_are_covered_nearly() {
+        let sigma: f64 = 0.5;
+        let truth = (sigma * sigma / 2.0).exp();
+        for (n, trials) in [(3, 4_000), (5, 4_000), (8, 600), (10, 600), (20, 300)] {
+            let share = coverage(n, trials, truth, |rng| (sigma * normal(rng)).exp());
+            assert!((0.89..=0.97).contains(&share), "n={n}: {share}");
+        }
+    }
+
+    // Observed false alarms: 5.7, 4.7 % (Welch) and 4.4, 4.4 % (bootstrap), with spreads of 1 and 3.
+    #[test]
+    fn a_difference_of_nothing_is_rarely_found() {
+        for (n_a, n_b, trials) in [(3, 3, 4_000), (5, 7, 4_000), (10, 10, 500), (8, 20, 500)] {
+            let mut rng = fastrand::Rng::with_seed(n_a * 100 + n_b);
+            let false_alarms = (0..trials)
+                .filter(|trial| {
+                    let a: Vec<f64> = (0..n_a).map(|_| 10.0 + normal(&mut rng)).collect();
+                    let b: Vec<f64> = (0..n_b).map(|_| 10.0 + 3.0 * normal(&mut rng)).collect();
+                    difference(&a, &b, 0.95, *trial).unwrap().excludes_zero()
+                })
+                .count();
+            let share = false_alarms as f64 / trials as f64;
+            assert!(share <= 0.075, "{n_a} and {n_b}: {share}");
+        }
+    }
+
+    #[test]
+    fn one_run_has_no_interval() {
+        let found = interval_of_mean(&[3.5], 0.95, 1).unwrap();
+        assert_eq!((found.value, found.low, found.high, found.runs), (3.5, 3.5, 3.5, 1));
+        assert_eq!(found.method, Method::Single);
+        assert!(!difference(&[3.5], &[9.0, 9.1], 0.95, 1).unwrap().excludes_zero());
+    }
+
+    #[test]
+    fn student_interval_matches_a_worked_example() {
+        // mean 5, s = 1, n = 3: 5 ± 4.303 / √3.
+        let found = interval_of_mean(&[4.0, 5.0, 6.0], 0.95, 0).unwrap();
+        assert!((found.high - (5.0 + 4.302_652_73 / 3f64.sqrt())).abs() < 1e-7, "{found:?}");
+        assert_eq!(found.method, Method::StudentT);
+    }
+
+    #[test]
+    fn welch_matches_a_worked_example() {
+        // a: mean 5, variance 1; b: mean 9, variance 4; standard error √(5/3), degrees of freedom 50/17.
+        let found = difference(&[4.0, 5.0, 6.0], &[7.0, 9.0, 11.0], 0.95, 0).unwrap();
+        let half = student_t_quantile(0.025, 50.0 / 17.0) * (5.0f64 / 3.0).sqrt();
+        assert!((found.value + 4.0).abs() < 1e-12 && (found.high - found.value - half).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn eight_runs_are_bootstrapped_reproducibly() {
+        let samples: Vec<f64> = (0..8).map(f64::from).collect();
+        let found = interval_of_mean(&samples, 0.95, 7).unwrap();
+        assert_eq!(found, interval_of_mean(&samples, 0.95, 7).unwrap());
+        assert_eq!(found.method, Method::Bootstrap);
+        // The expansion makes it about as wide as Student's t: ± 2.365 · 2.449 / √8 = 2.05.
+        let half = (found.high - found.low) / 2.0;
+        assert!((1.75..=2.2).contains(&half), "{half}");
+    }
+
+    #[test]
+    fn equal_figures_give_an_empty_interval() {
+        for n in [2, 5, 9] {
+            let found = interval_of_mean(&vec![4.0; n], 0.95, 0).unwrap();
+            assert_eq!((found.low, found.high), (4.0, 4.0), "n={n}");
+            assert!(!difference(&vec![4.0; n], &vec![4.0; n], 0.95, 0).unwrap().excludes_zero());
+            assert!(difference(&vec![4.0; n], &vec![5.0; n], 0.95, 0).unwrap().excludes_zero());
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        assert_eq!(interval_of_mean(&[], 0.95, 0), Err(IntervalError::Empty));
+        assert_eq!(interval_of_mean(&[1.0], 95.0, 0), Err(IntervalError::Confidence(95.0)));
+        let refused = interval_of_mean(&[1.0, f64::INFINITY], 0.95, 0);
+        assert_eq!(refused, Err(IntervalError::NotFinite { index: 1, value: f64::INFINITY }));
+    }
+
+    #[test]
+    fn cliffs_delta_counts_dominance() {
+        assert_eq!(effect_size(&[], &[1.0]), None);
+        let apart = effect_size(&[5.0, 6.0], &[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!((apart.delta, apart.magnitude), (1.0, Magnitude::Large));
+        let same = effect_size(&[1.0, 2.0], &[1.0, 2.0]).unwrap();
+        assert_eq!((same.delta, same.magnitude), (0.0, Magnitude::Negligible));
+        // Pairs above: (2,1); below: (1,2), (1,3), (2,3); equal: (1,1), (2,2).
+        assert_eq!(effect_size(&[1.0, 2.0], &[1.0, 2.0, 3.0]).unwrap().delta, -2.0 / 6.0);
+    }
+}

@@ -1,0 +1,39 @@
+//! Histograms, intervals, rankings, steady state and doubts: what Pushlab computes from a run's numbers.
+//!
+//! Everything here is a pure function of its arguments. There is no clock, thread, file or global state, and
+//! whatever draws random numbers takes a seed, so a stored result can be computed again to the last bit.
+//!
+//! ```
+//! use pushlab_stats::{Histogram, rank};
+//!
+//! let mut latency = Histogram::new();
+//! for ns in [1_200_000, 1_500_000, 9_000_000] {
+//!     latency.record(ns);
+//! }
+//! assert_eq!(latency.count(), 3);
+//!
+//! // Per-run medians in ms, three repeats each; lower is better.
+//! let runs = [("sse", vec![1.1, 1.2, 1.15]), ("long-polling", vec![5.0, 5.2, 5.1])];
+//! let places = rank(&runs, 0.95, 42)?;
+//! assert_eq!((places[1].key, places[1].rank), ("long-polling", 2));
+//! # Ok::<(), pushlab_stats::IntervalError>(())
+//! ```
+
+pub mod distribution;
+pub mod doubt;
+pub mod histogram;
+pub mod interval;
+pub mod ranking;
+pub mod regime;
+pub mod steady;
+pub mod summary;
+
+pub use doubt::{
+    DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, Severity, delivery_doubts, generator_doubts,
+};
+pub use histogram::{Histogram, HistogramError, ms};
+pub use interval::{EffectSize, Interval, IntervalError, Magnitude, Method, difference, effect_size, interval_of_mean};
+pub use ranking::{Ranked, rank};
+pub use regime::{Band, Regime, STRESS_CPU_PERCENT, regime};
+pub use steady::{Steady, steady_state};
+pub use summary::{mean, median, quantile, variance};

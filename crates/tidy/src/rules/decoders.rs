@@ -1,0 +1,81 @@
+//! Each decoder is fuzzed, and each fuzz target is built.
+
+use super::Finding;
+use crate::source::{code_only, line_of, words};
+use crate::tree::Tree;
+
+const SOURCE: &str = "crates/wire/src/";
+const TARGETS: &str = "fuzz/fuzz_targets/";
+const MANIFEST: &str = "fuzz/Cargo.toml";
+
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.below(SOURCE).filter(|(path, _)| path.ends_with(".rs")) {
+        let code = code_only(text);
+        let module = module_of(path);
+        for at in words(&code, "pub struct") {
+            let name = code[at + "pub struct".len()..].trim_start();
+            let name = name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            if !(name.ends_with("Decoder") || name.ends_with("Parser")) {
+                continue;
+            }
+            let names = |text: &str, word: &str| words(text, word).next().is_some();
+            if !tree.below(TARGETS).any(|(_, target)| names(target, module) && names(target, name)) {
+                let what = format!("no fuzz target names `{module}` and `{name}`");
+                findings.push(Finding::new(
+                    path,
+                    line_of(&code, at),
+                    what,
+                    format!("write {TARGETS}{module}.rs, see fuzz/README.md"),
+                ));
+            }
+        }
+    }
+    let manifest = tree.text(MANIFEST).unwrap_or_default();
+    for (path, _) in tree.below(TARGETS) {
+        let relative = path.trim_start_matches("fuzz/");
+        if !manifest.contains(&format!("\"{relative}\"")) {
+            findings.push(Finding::new(
+                path,
+                1,
+                format!("is not a [[bin]] of {MANIFEST}"),
+                "add it, see fuzz/README.md",
+            ));
+        }
+    }
+    findings
+}
+
+/// The module that users of a file's items name: the first part, or the second below `dialect`.
+fn module_of(path: &str) -> &str {
+    let mut parts = path[SOURCE.len()..].split('/').map(|part| part.trim_end_matches(".rs"));
+    match parts.next() {
+        Some("dialect") => parts.next().unwrap_or("dialect"),
+        Some(module) => module,
+        None => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DECODER: (&str, &str) =
+        ("crates/wire/src/websocket/mod.rs", "/// A.\npub struct Decoder<'a> {}\nstruct InnerParser;");
+
+    #[test]
+    fn a_decoder_needs_a_target_that_names_it() {
+        let other = ("fuzz/fuzz_targets/lines.rs", "use pushlab_wire::lines::Decoder;");
+        let its = ("fuzz/fuzz_targets/websocket.rs", "use pushlab_wire::websocket::Decoder;");
+        let manifest = ("fuzz/Cargo.toml", "path = \"fuzz_targets/lines.rs\"\npath = \"fuzz_targets/websocket.rs\"");
+        assert_eq!(check(&Tree::of(&[DECODER, other, manifest])).len(), 1);
+        assert!(check(&Tree::of(&[DECODER, its, manifest])).is_empty());
+        assert_eq!(check(&Tree::of(&[DECODER, its])).len(), 1);
+    }
+
+    #[test]
+    fn a_dialect_is_its_own_module() {
+        assert_eq!(module_of("crates/wire/src/dialect/socketio.rs"), "socketio");
+        assert_eq!(module_of("crates/wire/src/websocket/frame.rs"), "websocket");
+    }
+}

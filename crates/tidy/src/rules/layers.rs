@@ -1,0 +1,115 @@
+//! Dependencies point downwards only.
+
+use toml::{Table, Value};
+
+use super::Finding;
+use crate::tree::Tree;
+
+/// Each crate and its layer. A crate may use crates of lower layers, in tests too: what needs two crates of one
+/// layer together is tested from a layer above.
+const LAYERS: &[(&str, u8)] = &[
+    ("wire", 0),
+    ("stats", 0),
+    ("server", 1),
+    ("load", 1),
+    ("probe", 1),
+    ("link", 1),
+    ("store", 1),
+    ("lab", 2),
+    ("cli", 3),
+    ("bench", 3),
+    // Tidy judges the others and therefore uses none of them.
+    ("tidy", 0),
+];
+
+const THIS: &str = "crates/tidy/src/rules/layers.rs";
+
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.below("crates/") {
+        let Some(name) = path.strip_prefix("crates/").and_then(|rest| rest.strip_suffix("/Cargo.toml")) else {
+            continue;
+        };
+        let Some(layer) = layer_of(name) else {
+            findings.push(Finding::new(
+                path,
+                1,
+                format!("crate `{name}` has no layer"),
+                format!("add it to the table in {THIS}"),
+            ));
+            continue;
+        };
+        let manifest: Table = match text.parse() {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                let what = format!("is not TOML: {}", error.to_string().replace('\n', " "));
+                findings.push(Finding::new(path, 1, what, "correct it"));
+                continue;
+            }
+        };
+        for used in dependencies(&manifest) {
+            let Some(other) = used.strip_prefix("pushlab-") else { continue };
+            if layer_of(other).is_none_or(|lower| lower >= layer) {
+                let line = text.lines().position(|line| line.contains(&used)).map_or(1, |at| at + 1);
+                let what = format!("`{name}` depends on `{other}`, which is not below it");
+                findings.push(Finding::new(
+                    path,
+                    line,
+                    what,
+                    "move the shared part to a lower crate, or the user to a higher one",
+                ));
+            }
+        }
+    }
+    findings
+}
+
+fn layer_of(name: &str) -> Option<u8> {
+    LAYERS.iter().find(|(other, _)| *other == name).map(|(_, layer)| *layer)
+}
+
+/// Package names of the normal, dev and build dependencies, on any platform.
+pub fn dependencies(manifest: &Table) -> Vec<String> {
+    let mut names = Vec::new();
+    for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+        if let Some(Value::Table(entries)) = manifest.get(section) {
+            names.extend(entries.iter().map(|(key, value)| {
+                let package = value.get("package").and_then(Value::as_str);
+                package.unwrap_or(key).to_owned()
+            }));
+        }
+    }
+    if let Some(Value::Table(targets)) = manifest.get("target") {
+        names.extend(targets.values().filter_map(Value::as_table).flat_map(dependencies));
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(name: &str, manifest: &str) -> Vec<usize> {
+        let path = format!("crates/{name}/Cargo.toml");
+        check(&Tree::of(&[(&path, manifest)])).iter().map(|finding| finding.line).collect()
+    }
+
+    #[test]
+    fn downwards_is_allowed() {
+        assert!(lines("lab", "[dependencies]\npushlab-load.workspace = true\nserde = \"1\"").is_empty());
+        assert!(lines("load", "[dev-dependencies]\npushlab-wire.workspace = true").is_empty());
+    }
+
+    #[test]
+    fn upwards_and_sideways_are_not() {
+        assert_eq!(lines("wire", "[dependencies]\npushlab-load.workspace = true"), [2]);
+        assert_eq!(lines("load", "[dev-dependencies]\npushlab-server.workspace = true"), [2]);
+        assert_eq!(lines("stats", "[target.'cfg(unix)'.dependencies]\nx = { package = \"pushlab-wire\" }"), [2]);
+        assert_eq!(lines("tidy", "[dependencies]\npushlab-wire.workspace = true"), [2]);
+    }
+
+    #[test]
+    fn every_crate_has_a_layer() {
+        assert_eq!(lines("extra", ""), [1]);
+    }
+}

@@ -1,0 +1,411 @@
+//! HTTP/1.1 heads (through `httparse`) and bodies.
+
+/// Most header fields in one head.
+pub const MAX_HEADERS: usize = 64;
+
+/// Space for the fields of one head.
+pub struct Headers<'b>([httparse::Header<'b>; MAX_HEADERS]);
+
+impl Default for Headers<'_> {
+    fn default() -> Self {
+        Self([httparse::EMPTY_HEADER; MAX_HEADERS])
+    }
+}
+
+/// A request's head.
+#[derive(Debug)]
+pub struct RequestHead<'h, 'b> {
+    /// As sent: `GET`.
+    pub method: &'b str,
+    /// As sent: `/ws?channel=a`.
+    pub target: &'b str,
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    pub minor_version: u8,
+    /// How the body is delimited.
+    pub body: BodyKind,
+    fields: &'h [httparse::Header<'b>],
+}
+
+/// A response's head.
+#[derive(Debug)]
+pub struct ResponseHead<'h, 'b> {
+    /// Status code.
+    pub status: u16,
+    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
+    pub minor_version: u8,
+    /// How the body is delimited, if there is one.
+    pub body: BodyKind,
+    fields: &'h [httparse::Header<'b>],
+}
+
+/// How a body ends (RFC 9112, section 6.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyKind {
+    /// After so many bytes.
+    Length(u64),
+    /// With the last chunk.
+    Chunked,
+    /// When the connection closes (responses only).
+    UntilClose,
+}
+
+/// Bytes that are no HTTP/1 head or body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HttpError {
+    /// Not HTTP/1.x.
+    #[error("not an HTTP/1 head: {0}")]
+    BadHead(httparse::Error),
+    /// RFC 9112, section 6.3: ambiguous or unreadable length, a smuggling risk.
+    #[error("Content-Length is not one number, or comes with Transfer-Encoding")]
+    BadLength,
+    /// Only `chunked` is understood.
+    #[error("Transfer-Encoding other than chunked")]
+    UnknownCoding,
+    /// RFC 9112, section 7.1.
+    #[error("a chunk is malformed")]
+    BadChunk,
+}
+
+macro_rules! fields {
+    ($head:ident) => {
+        impl<'b> $head<'_, 'b> {
+            /// The first field of that name (any case), if its value is text.
+            pub fn header(&self, name: &str) -> Option<&'b str> {
+                let field = self.fields.iter().find(|f| f.name.eq_ignore_ascii_case(name))?;
+                std::str::from_utf8(field.value).ok()
+            }
+
+            /// Whether the connection stays open after this message (RFC 9112, section 9.3).
+            pub fn keeps_alive(&self) -> bool {
+                let has = |token: &str| {
+                    self.header("connection")
+                        .is_some_and(|v| v.split(',').any(|t| t.trim().eq_ignore_ascii_case(token)))
+                };
+                if self.minor_version == 0 { has("keep-alive") } else { !has("close") }
+            }
+        }
+    };
+}
+
+fields!(RequestHead);
+fields!(ResponseHead);
+
+/// Reads a request's head and its size in bytes; `None` when it is not all there.
+pub fn parse_request<'h, 'b>(
+    input: &'b [u8],
+    headers: &'h mut Headers<'b>,
+) -> Result<Option<(RequestHead<'h, 'b>, usize)>, HttpError> {
+    let mut request = httparse::Request::new(&mut headers.0);
+    let size = match request.parse(input).map_err(HttpError::BadHead)? {
+        httparse::Status::Complete(size) => size,
+        httparse::Status::Partial => return Ok(None),
+    };
+    let (Some(method), Some(target), Some(minor_version)) = (request.method, request.path, request.version) else {
+        return Err(HttpError::BadHead(httparse::Error::Status));
+    };
+    let fields: &'h [httparse::Header<'b>] = request.headers;
+    let body = body_kind(fields)?.unwrap_or(BodyKind::Length(0));
+    Ok(Some((RequestHead { method, target, minor_version, body, fields }, size)))
+}
+
+/// Reads a response's head and its size in bytes; `None` when it is not all there.
+pub fn parse_response<'h, 'b>(
+    input: &'b [u8],
+    headers: &'h mut Headers<'b>,
+) -> Result<Option<(ResponseHead<'h, 'b>, usize)>, HttpError> {
+    let mut response = httparse::Response::new(&mut headers.0);
+    let size = match response.parse(input).map_err(HttpError::BadHead)? {
+        httparse::Status::Complete(size) => size,
+        httparse::Status::Partial => return Ok(None),
+    };
+    let (Some(status), Some(minor_version)) = (response.code, response.version) else {
+        return Err(HttpError::BadHead(httparse::Error::Status));
+    };
+    let fields: &'h [httparse::Header<'b>] = response.headers;
+    let body = match status {
+        100..=199 | 204 | 304 => BodyKind::Length(0),
+        _ => body_kind(fields)?.unwrap_or(BodyKind::UntilClose),
+    };
+    Ok(Some((ResponseHead { status, minor_version, body, fields }, size)))
+}
+
+fn body_kind(fields: &[httparse::Header<'_>]) -> Result<Option<BodyKind>, HttpError> {
+    let mut length = None;
+    let mut is_chunked = false;
+    for field in fields {
+        if field.name.eq_ignore_ascii_case("content-length") {
+            let digits = std::str::from_utf8(field.value).map_err(|_| HttpError::BadLength)?.trim();
+            if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(HttpError::BadLength);
+            }
+            let value: u64 = digits.parse().map_err(|_| HttpError::BadLength)?;
+            if length.is_some_and(|known| known != value) {
+                return Err(HttpError::BadLength);
+            }
+            length = Some(value);
+        } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
+            if is_chunked || !field.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                return Err(HttpError::UnknownCoding);
+            }
+            is_chunked = true;
+        }
+    }
+    match (is_chunked, length) {
+        (true, Some(_)) => Err(HttpError::BadLength),
+        (true, None) => Ok(Some(BodyKind::Chunked)),
+        (false, length) => Ok(length.map(BodyKind::Length)),
+    }
+}
+
+/// Reads a body piece by piece.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BodyDecoder(Body);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Body {
+    Length(u64),
+    UntilClose,
+    /// In a chunk's size line: digits so far, and whether an extension or the line's end is being skipped.
+    Size {
+        value: u64,
+        digits: u8,
+        is_skipping: bool,
+    },
+    Data {
+        rest: u64,
+    },
+    /// After a chunk's data: the CR LF, of which so many bytes were read.
+    DataEnd {
+        read: u8,
+    },
+    /// In the trailers: bytes in the current line, and in all.
+    Trailer {
+        line: u32,
+        total: u32,
+    },
+    Done,
+}
+
+/// One step of a [`BodyDecoder`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct BodyStep<'a> {
+    /// Bytes to drop from the front of the input.
+    pub consumed: usize,
+    /// Bytes of the body; may be empty.
+    pub data: &'a [u8],
+    /// Whether the body has ended.
+    pub is_done: bool,
+}
+
+/// Longest size line of a chunk and longest trailer section, in bytes.
+pub const MAX_TRAILER_BYTES: u32 = 4096;
+
+impl BodyDecoder {
+    /// A decoder for one body.
+    pub fn new(kind: BodyKind) -> Self {
+        Self(match kind {
+            BodyKind::Length(0) => Body::Done,
+            BodyKind::Length(n) => Body::Length(n),
+            BodyKind::UntilClose => Body::UntilClose,
+            BodyKind::Chunked => CHUNK_START,
+        })
+    }
+
+    /// Whether the body has ended.
+    pub fn is_done(&self) -> bool {
+        self.0 == Body::Done
+    }
+
+    /// Reads at most one run of body bytes. Call again while it consumes something and is not done.
+    pub fn decode<'a>(&mut self, input: &'a [u8]) -> Result<BodyStep<'a>, HttpError> {
+        let mut at = 0;
+        loop {
+            match &mut self.0 {
+                Body::Done => return Ok(BodyStep { consumed: at, data: &[], is_done: true }),
+                Body::UntilClose => {
+                    return Ok(BodyStep { consumed: input.len(), data: &input[at..], is_done: false });
+                }
+                Body::Length(rest) | Body::Data { rest } => {
+                    let take = usize::try_from(*rest).unwrap_or(usize::MAX).min(input.len() - at);
+                    *rest -= take as u64;
+                    if *rest == 0 {
+                        self.0 = if matches!(self.0, Body::Length(_)) { Body::Done } else { Body::DataEnd { read: 0 } };
+                    }
+                    let data = &input[at..at + take];
+                    return Ok(BodyStep { consumed: at + take, data, is_done: self.is_done() });
+                }
+                framing => {
+                    let Some(&byte) = input.get(at) else {
+                        return Ok(BodyStep { consumed: at, data: &[], is_done: false });
+                    };
+                    at += 1;
+                    let next = chunk_framing(framing, byte)?;
+                    self.0 = next;
+                }
+            }
+        }
+    }
+}
+
+const CHUNK_START: Body = Body::Size { value: 0, digits: 0, is_skipping: false };
+
+/// Moves on by one byte outside of chunk data.
+fn chunk_framing(state: &Body, byte: u8) -> Result<Body, HttpError> {
+    Ok(match *state {
+        Body::Size { value, digits, is_skipping } => match (byte, char::from(byte).to_digit(16)) {
+            (b'\n', _) if digits == 0 => return Err(HttpError::BadChunk),
+            (b'\n', _) if value == 0 => Body::Trailer { line: 0, total: 0 },
+            (b'\n', _) => Body::Data { rest: value },
+            (_, Some(digit)) if !is_skipping => {
+                if digits == 15 {
+                    return Err(HttpError::BadChunk);
+                }
+                Body::Size { value: value << 4 | u64::from(digit), digits: digits + 1, is_skipping }
+            }
+            (b'\r' | b';' | b' ' | b'\t', _) if digits > 0 => Body::Size { value, digits, is_skipping: true },
+            _ if is_skipping => Body::Size { value, digits, is_skipping },
+            _ => return Err(HttpError::BadChunk),
+        },
+        Body::DataEnd { read: 0 } if byte == b'\r' => Body::DataEnd { read: 1 },
+        Body::DataEnd { .. } if byte == b'\n' => CHUNK_START,
+        Body::Trailer { line: 0, .. } if byte == b'\n' => Body::Done,
+        Body::Trailer { total, .. } if total >= MAX_TRAILER_BYTES => return Err(HttpError::BadChunk),
+        Body::Trailer { total, .. } if byte == b'\n' => Body::Trailer { line: 0, total: total + 1 },
+        Body::Trailer { line, total } if byte == b'\r' => Body::Trailer { line, total: total + 1 },
+        Body::Trailer { line, total } => Body::Trailer { line: line + 1, total: total + 1 },
+        _ => return Err(HttpError::BadChunk),
+    })
+}
+
+/// The chunk that ends a body.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// Appends the size line of a chunk; the caller appends `size` bytes and [`CHUNK_END`].
+pub fn encode_chunk_head(out: &mut Vec<u8>, size: usize) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = (usize::BITS - size.leading_zeros()).div_ceil(4).max(1);
+    for shift in (0..digits).rev() {
+        out.push(DIGITS[size >> (shift * 4) & 15]);
+    }
+    out.extend_from_slice(CHUNK_END);
+}
+
+/// Ends a chunk's data.
+pub const CHUNK_END: &[u8] = b"\r\n";
+
+/// Splits a request target into its path and an iterator over decoded query parameters.
+///
+/// Percent escapes and `+` are decoded; a broken escape stays as it is, since names and values are checked
+/// by their own types afterwards.
+pub fn split_target(target: &str) -> (&str, impl Iterator<Item = (String, String)> + '_) {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let parameters = query.split('&').filter(|part| !part.is_empty()).map(|part| {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        (percent_decode(name), percent_decode(value))
+    });
+    (path, parameters)
+}
+
+fn percent_decode(text: &str) -> String {
+    if !text.bytes().any(|b| b == b'%' || b == b'+') {
+        return text.to_owned();
+    }
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escaped = (bytes[at] == b'%')
+            .then(|| bytes.get(at + 1..at + 3))
+            .flatten()
+            .and_then(|hex| Some(char::from(hex[0]).to_digit(16)? << 4 | char::from(hex[1]).to_digit(16)?));
+        match (bytes[at], escaped) {
+            (_, Some(value)) => {
+                out.push(value as u8);
+                at += 2;
+            }
+            (b'+', None) => out.push(b' '),
+            (byte, None) => out.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn request(text: &str) -> Result<Option<BodyKind>, HttpError> {
+        let mut headers = Headers::default();
+        Ok(parse_request(text.as_bytes(), &mut headers)?.map(|(head, _)| head.body))
+    }
+
+    #[test]
+    fn ambiguous_lengths_are_refused() {
+        let with = |fields: &str| request(&format!("POST / HTTP/1.1\r\n{fields}\r\n"));
+        assert_eq!(with("Content-Length: 5\r\n"), Ok(Some(BodyKind::Length(5))));
+        assert_eq!(with("Content-Length: 5\r\nContent-Length: 5\r\n"), Ok(Some(BodyKind::Length(5))));
+        assert_eq!(with("Content-Length: 5\r\nContent-Length: 6\r\n"), Err(HttpError::BadLength));
+        assert_eq!(with("Content-Length: +5\r\n"), Err(HttpError::BadLength));
+        assert_eq!(with("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), Err(HttpError::BadLength));
+        assert_eq!(with("Transfer-Encoding: gzip, chunked\r\n"), Err(HttpError::UnknownCoding));
+        assert_eq!(with("Transfer-Encoding: Chunked\r\n"), Ok(Some(BodyKind::Chunked)));
+    }
+
+    /// Decodes a body fed in pieces of the given sizes (the last repeats).
+    fn decode(kind: BodyKind, input: &[u8], cuts: &[usize]) -> Result<(Vec<u8>, bool, usize), HttpError> {
+        let mut decoder = BodyDecoder::new(kind);
+        let (mut body, mut start, mut cut) = (Vec::new(), 0, 0);
+        while start < input.len() && !decoder.is_done() {
+            let size = cuts.get(cut).or(cuts.last()).copied().unwrap_or(input.len()).max(1);
+            cut += 1;
+            let end = (start + size).min(input.len());
+            while start < end && !decoder.is_done() {
+                let step = decoder.decode(&input[start..end])?;
+                body.extend_from_slice(step.data);
+                start += step.consumed;
+            }
+        }
+        Ok((body, decoder.is_done(), start))
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_come_back_however_they_are_cut(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..8), cuts in prop::collection::vec(1usize..20, 1..6)) {
+            let mut wire = Vec::new();
+            for piece in &pieces {
+                encode_chunk_head(&mut wire, piece.len());
+                wire.extend_from_slice(piece);
+                wire.extend_from_slice(CHUNK_END);
+            }
+            wire.extend_from_slice(LAST_CHUNK);
+            let size = wire.len();
+            wire.extend_from_slice(b"next");
+            prop_assert_eq!(decode(BodyKind::Chunked, &wire, &cuts), Ok((pieces.concat(), true, size)));
+        }
+
+        #[test]
+        fn any_bytes_give_the_same_result_however_they_are_cut(input in prop::collection::vec(prop_oneof![Just(b'0'), Just(b'3'), Just(b'\r'), Just(b'\n'), Just(b';'), any::<u8>()], 0..60), cuts in prop::collection::vec(1usize..9, 1..6)) {
+            prop_assert_eq!(decode(BodyKind::Chunked, &input, &cuts), decode(BodyKind::Chunked, &input, &[1]));
+        }
+    }
+
+    #[test]
+    fn extensions_and_trailers_are_skipped() {
+        let wire = b"3;name=value\r\nabc\r\n0\r\nTrailer: x\r\n\r\n";
+        assert_eq!(decode(BodyKind::Chunked, wire, &[]), Ok((b"abc".to_vec(), true, wire.len())));
+        assert_eq!(decode(BodyKind::Chunked, b"\r\n", &[]), Err(HttpError::BadChunk));
+        assert_eq!(decode(BodyKind::Chunked, b"ffffffffffffffff\r\n", &[]), Err(HttpError::BadChunk));
+        assert_eq!(decode(BodyKind::Chunked, b"1\r\nab", &[]), Err(HttpError::BadChunk));
+    }
+
+    #[test]
+    fn targets_are_split_and_decoded() {
+        let (path, parameters) = split_target("/ws?channel=a%3Ab&x=1+2&y&%zz=%e4");
+        assert_eq!(path, "/ws");
+        let all: Vec<_> = parameters.collect();
+        let pairs: Vec<(&str, &str)> = all.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!(pairs, [("channel", "a:b"), ("x", "1 2"), ("y", ""), ("%zz", "\u{fffd}")]);
+    }
+}

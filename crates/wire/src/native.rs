@@ -1,0 +1,369 @@
+//! The native protocol's frames: JSON arrays, the same on every transport.
+
+use crate::cursor::Cursor;
+use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+
+/// What a client sends over a WebSocket.
+#[derive(Debug)]
+pub enum ClientFrame<'a> {
+    /// `["pub",channel,data]`
+    Publish {
+        /// Channel name, unchecked.
+        channel: Cow<'a, str>,
+        /// Valid JSON text.
+        data: &'a str,
+    },
+    /// `["sub",channel]`
+    Subscribe(Cow<'a, str>),
+    /// `["unsub",channel]`
+    Unsubscribe(Cow<'a, str>),
+    /// `["poll",cursor]`: answer with what came after it.
+    Poll(Cow<'a, str>),
+    /// `["ping",n]`
+    Ping(u64),
+    /// `["echo",data]`
+    Echo(&'a str),
+}
+
+/// What a server sends.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ServerFrame<'a> {
+    /// `["msg",channel,cursor,data]`; in an event stream `["msg",channel,data]`, and the event's id is the cursor.
+    Message {
+        /// Channel name.
+        channel: Cow<'a, str>,
+        /// Position of this message; `None` in an event stream.
+        cursor: Option<Cow<'a, str>>,
+        /// JSON text.
+        data: &'a str,
+    },
+    /// `["cursor",cursor]`: everything up to it has been sent.
+    Cursor(Cow<'a, str>),
+    /// `["pong",n]`
+    Pong(u64),
+    /// `["echo",data]`
+    Echo(&'a str),
+    /// `["gap",from,to]`: messages after `from` up to `to` are gone; reload.
+    Gap {
+        /// The cursor the client had.
+        from: Cow<'a, str>,
+        /// Where the messages go on.
+        to: Cow<'a, str>,
+    },
+    /// `["error",code,text]`
+    Error {
+        /// A name from the table of errors.
+        code: Cow<'a, str>,
+        /// For people.
+        text: Cow<'a, str>,
+    },
+}
+
+/// Text that is no frame of the native protocol.
+#[derive(Debug, thiserror::Error)]
+#[error("not a frame of the native protocol: {0}")]
+pub struct BadFrame(#[from] serde_json::Error);
+
+impl<'a> ClientFrame<'a> {
+    /// Parses one frame, checking all of its JSON.
+    pub fn parse(text: &'a str) -> Result<Self, BadFrame> {
+        Ok(serde_json::from_str(text)?)
+    }
+}
+
+impl<'a> ServerFrame<'a> {
+    /// Parses one frame.
+    ///
+    /// Messages in the form our server writes (no spaces, no escapes before the data) take a short way that
+    /// does not check the JSON of their data; all else is parsed in full.
+    pub fn parse(text: &'a str) -> Result<Self, BadFrame> {
+        match Self::parse_plain_message(text) {
+            Some(frame) => Ok(frame),
+            None => Ok(serde_json::from_str(text)?),
+        }
+    }
+
+    fn parse_plain_message(text: &'a str) -> Option<Self> {
+        let rest = text.strip_prefix("[\"msg\",\"")?;
+        let (channel, rest) = plain_string(rest)?;
+        let rest = rest.strip_prefix(',')?;
+        let (cursor, data) = match rest.strip_prefix('"').and_then(plain_string) {
+            Some((cursor, data)) if data.starts_with(',') => (Some(Cow::Borrowed(cursor)), &data[1..]),
+            _ => (None, rest),
+        };
+        let data = data.strip_suffix(']')?;
+        Some(Self::Message { channel: Cow::Borrowed(channel), cursor, data })
+    }
+}
+
+/// The text up to the closing quote and what follows it; `None` if it holds an escape.
+fn plain_string(text: &str) -> Option<(&str, &str)> {
+    let end = memchr::memchr2(b'"', b'\\', text.as_bytes())?;
+    (text.as_bytes()[end] == b'"').then(|| (&text[..end], &text[end + 1..]))
+}
+
+/// Parses the reply to a poll: an array of frames, the last of which is a cursor.
+pub fn parse_reply<'a>(text: &'a str, mut sink: impl FnMut(ServerFrame<'a>)) -> Result<(), BadFrame> {
+    struct Frames<F>(F);
+    impl<'de, F: FnMut(ServerFrame<'de>)> Visitor<'de> for Frames<F> {
+        type Value = ();
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array of frames")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+            while let Some(raw) = seq.next_element::<&'de RawValue>()? {
+                (self.0)(ServerFrame::parse(raw.get()).map_err(A::Error::custom)?);
+            }
+            Ok(())
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer.deserialize_seq(Frames(&mut sink))?;
+    Ok(deserializer.end()?)
+}
+
+/// Whether a text is exactly one JSON value.
+pub fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// A string that borrows when it can (serde's `Cow` always owns).
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrowing;
+        impl<'de> Visitor<'de> for Borrowing {
+            type Value = Text<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Borrowing)
+    }
+}
+
+/// Takes the elements of one frame.
+struct Elements<A>(A);
+
+impl<'de, A: SeqAccess<'de>> Elements<A> {
+    fn need<T: Deserialize<'de>>(&mut self, what: &'static str) -> Result<T, A::Error> {
+        self.0.next_element()?.ok_or_else(|| A::Error::custom(format_args!("{what} is missing")))
+    }
+    fn text(&mut self, what: &'static str) -> Result<Cow<'de, str>, A::Error> {
+        Ok(self.need::<Text<'de>>(what)?.0)
+    }
+    fn json(&mut self) -> Result<&'de str, A::Error> {
+        Ok(self.need::<&'de RawValue>("data")?.get())
+    }
+    fn end(&mut self) -> Result<(), A::Error> {
+        match self.0.next_element::<IgnoredAny>()? {
+            None => Ok(()),
+            Some(_) => Err(A::Error::custom("more elements than this frame has")),
+        }
+    }
+}
+
+macro_rules! deserialize_frame {
+    ($frame:ident, $what:literal, |$elements:ident, $name:ident| $body:expr) => {
+        impl<'de: 'a, 'a> Deserialize<'de> for $frame<'a> {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Frame;
+                impl<'de> Visitor<'de> for Frame {
+                    type Value = $frame<'de>;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($what)
+                    }
+                    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                        let mut $elements = Elements(seq);
+                        let $name = $elements.text("the frame's name")?;
+                        let frame = $body;
+                        $elements.end()?;
+                        Ok(frame)
+                    }
+                }
+                deserializer.deserialize_seq(Frame)
+            }
+        }
+    };
+}
+
+deserialize_frame!(ClientFrame, "an array such as [\"pub\",channel,data]", |e, name| match &*name {
+    "pub" => ClientFrame::Publish { channel: e.text("the channel")?, data: e.json()? },
+    "sub" => ClientFrame::Subscribe(e.text("the channel")?),
+    "unsub" => ClientFrame::Unsubscribe(e.text("the channel")?),
+    "poll" => ClientFrame::Poll(e.text("the cursor")?),
+    "ping" => ClientFrame::Ping(e.need("the number")?),
+    "echo" => ClientFrame::Echo(e.json()?),
+    other =>
+        return Err(A::Error::custom(format_args!(
+            "unknown name {other:?}; known are pub, sub, unsub, poll, ping, echo"
+        ))),
+});
+
+deserialize_frame!(ServerFrame, "an array such as [\"msg\",channel,cursor,data]", |e, name| match &*name {
+    "msg" => {
+        let channel = e.text("the channel")?;
+        let third = e.json()?;
+        match e.0.next_element::<&RawValue>()? {
+            Some(data) => {
+                let cursor: Text<'_> = serde_json::from_str(third).map_err(A::Error::custom)?;
+                ServerFrame::Message { channel, cursor: Some(cursor.0), data: data.get() }
+            }
+            None => ServerFrame::Message { channel, cursor: None, data: third },
+        }
+    }
+    "cursor" => ServerFrame::Cursor(e.text("the cursor")?),
+    "pong" => ServerFrame::Pong(e.need("the number")?),
+    "echo" => ServerFrame::Echo(e.json()?),
+    "gap" => ServerFrame::Gap { from: e.text("the first cursor")?, to: e.text("the second cursor")? },
+    "error" => ServerFrame::Error { code: e.text("the code")?, text: e.text("the text")? },
+    other => return Err(A::Error::custom(format_args!("unknown name {other:?}"))),
+});
+
+/// A message's text, encoded once: every transport writes these bytes with a head and a tail of its own.
+#[derive(Debug)]
+pub struct MessageText {
+    /// `["msg","channel","cursor",data]`
+    text: Box<str>,
+    cursor_start: u32,
+    data_start: u32,
+}
+
+impl MessageText {
+    /// Encodes a message; `data` is JSON text without line breaks outside of strings.
+    pub fn new(channel: &str, cursor: &Cursor, data: &str) -> Self {
+        use fmt::Write as _;
+        let mut text = String::with_capacity(channel.len() + data.len() + 48);
+        text.push_str("[\"msg\",\"");
+        text.push_str(channel);
+        text.push_str("\",");
+        let cursor_start = text.len() as u32;
+        write!(text, "\"{cursor}\",").expect("writing to a String cannot fail");
+        let data_start = text.len() as u32;
+        text.push_str(data);
+        text.push(']');
+        Self { text: text.into_boxed_str(), cursor_start, data_start }
+    }
+
+    /// `["msg","channel","cursor",data]`
+    pub fn as_bytes(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+
+    /// The cursor's text.
+    pub fn cursor(&self) -> &[u8] {
+        &self.as_bytes()[self.cursor_start as usize + 1..self.data_start as usize - 2]
+    }
+
+    /// `["msg","channel",` and `data]`: the form for an event stream, whose id is the cursor.
+    pub fn without_cursor(&self) -> [&[u8]; 2] {
+        let bytes = self.as_bytes();
+        [&bytes[..self.cursor_start as usize], &bytes[self.data_start as usize..]]
+    }
+}
+
+/// `text` as a JSON string.
+pub fn json_string(text: &str) -> String {
+    serde_json::to_string(text).expect("a string always serialises")
+}
+
+/// JSON text as one line: a line break outside of strings becomes a space.
+///
+/// Inside a string JSON has no raw line breaks, so the value stays the same.
+pub fn single_line(json: &str) -> Cow<'_, str> {
+    if memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_none() {
+        return Cow::Borrowed(json);
+    }
+    Cow::Owned(json.replace(['\n', '\r'], " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::Epoch;
+    use proptest::prelude::*;
+
+    fn json() -> impl Strategy<Value = String> {
+        prop_oneof![
+            any::<String>().prop_map(|s| json_string(&s)),
+            any::<i64>().prop_map(|n| n.to_string()),
+            prop::collection::vec(any::<String>(), 0..4).prop_map(|v| serde_json::to_string(&v).unwrap()),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_is_read_back_in_both_forms(channel in "[a-z0-9][a-z0-9._:-]{0,20}", number: u64, offset: u64, data in json()) {
+            let cursor = Cursor { epoch: Epoch::from_number(number), offset };
+            let message = MessageText::new(&channel, &cursor, &data);
+            let text = std::str::from_utf8(message.as_bytes()).unwrap();
+            let full: ServerFrame<'_> = serde_json::from_str(text).unwrap();
+            let expected = ServerFrame::Message { channel: channel.as_str().into(), cursor: Some(cursor.to_string().into()), data: &data };
+            prop_assert_eq!(&full, &expected);
+            prop_assert_eq!(ServerFrame::parse(text).unwrap(), full);
+            prop_assert_eq!(message.cursor().to_vec(), cursor.to_string().into_bytes());
+
+            let short = message.without_cursor().concat();
+            let short = std::str::from_utf8(&short).unwrap();
+            let expected = ServerFrame::Message { channel: channel.as_str().into(), cursor: None, data: &data };
+            prop_assert_eq!(&serde_json::from_str::<ServerFrame<'_>>(short).unwrap(), &expected);
+            prop_assert_eq!(ServerFrame::parse(short).unwrap(), expected);
+        }
+
+        #[test]
+        fn any_text_is_refused_or_read(text: String) {
+            let _ = ClientFrame::parse(&text);
+            let _ = ServerFrame::parse(&text);
+            let _ = parse_reply(&text, |_| {});
+        }
+    }
+
+    #[test]
+    fn client_frames_are_read() {
+        assert!(matches!(
+            ClientFrame::parse(r#" ["pub", "a", {"x": [1]}] "#),
+            Ok(ClientFrame::Publish { data: r#"{"x": [1]}"#, .. })
+        ));
+        assert!(matches!(ClientFrame::parse(r#"["sub","a\u0062"]"#), Ok(ClientFrame::Subscribe(c)) if c == "ab"));
+        assert!(matches!(ClientFrame::parse(r#"["ping",7]"#), Ok(ClientFrame::Ping(7))));
+        for bad in [
+            "",
+            "{}",
+            "[]",
+            "[1]",
+            r#"["pub"]"#,
+            r#"["pub","a"]"#,
+            r#"["pub","a",]"#,
+            r#"["pub","a",1,2]"#,
+            r#"["ping",-1]"#,
+            r#"["what"]"#,
+            r#"["echo",nul]"#,
+        ] {
+            assert!(ClientFrame::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn replies_are_read_frame_by_frame() {
+        let mut names = Vec::new();
+        parse_reply(r#"[["gap","a.1","b.2"],["msg","c","b.3",{"d":[1,"]"]}],["cursor","b.3"]]"#, |f| {
+            names.push(format!("{f:?}"))
+        })
+        .unwrap();
+        assert_eq!(names.len(), 3);
+        assert!(names[1].contains(r#"{\"d\":[1,\"]\"]}"#), "{}", names[1]);
+        assert!(parse_reply("[[\"cursor\",\"b.3\"]] x", |_| {}).is_err());
+        assert!(parse_reply("[\"cursor\"]", |_| {}).is_err());
+    }
+}

@@ -1,0 +1,66 @@
+import type { Plugin } from "vite";
+
+export const PLACEHOLDER = "__PUSHLAB_REPORT__";
+
+/** JSON that may stand inside a script element: `<` is escaped, as the binary does it. */
+export function jsonForScript(data: unknown): string {
+  return JSON.stringify(data).replaceAll("<", "\\u003c");
+}
+
+/**
+ * Puts the one script and the one style sheet into the page and drops their files, so that the
+ * report is a single file that opens from disk. Replacements are functions because `$&` and the like
+ * occur in minified code and would be expanded in a replacement string.
+ */
+export function singleFile(): Plugin {
+  return {
+    name: "single-file",
+    enforce: "post",
+    generateBundle(_options, bundle) {
+      let script = "";
+      let style = "";
+      for (const [name, file] of Object.entries(bundle)) {
+        if (file.type === "chunk") script += file.code;
+        else if (name.endsWith(".css")) style += String(file.source);
+        else continue;
+        delete bundle[name];
+      }
+      const page = Object.values(bundle).find((file) => file.fileName.endsWith(".html"));
+      if (page?.type !== "asset") this.error("no page to put the script into");
+      const inline = script.trim().replaceAll("</script", "<\\/script");
+      const html = String(page.source)
+        .replace(/\s*<script type="module"[^>]*><\/script>/, "")
+        .replace(/\s*<link rel="stylesheet"[^>]*>/, "")
+        .replace("</head>", () => `<style>${style.trim()}</style>\n  </head>`)
+        // Last in the body: it reads the data element, which the parser must have reached.
+        .replace("</body>", () => `<script>${inline}</script>\n  </body>`);
+      if (/\ssrc=|<link[^>]*href="(?!data:)|type="module"/.test(html.replace(inline, () => ""))) {
+        this.error("the page still asks for another file");
+      }
+      page.source = html;
+    },
+  };
+}
+
+/** Fills the placeholder with sample data, for development and screenshots. */
+export function fillWithSample(sample: () => unknown): Plugin {
+  return {
+    name: "fill-with-sample",
+    transformIndexHtml: (html) => html.replace(PLACEHOLDER, () => jsonForScript(sample())),
+  };
+}
+
+/** The binary replaces the placeholder textually, so it may occur only once. */
+export function checkPlaceholder(): Plugin {
+  return {
+    name: "check-placeholder",
+    enforce: "post",
+    generateBundle(_options, bundle) {
+      for (const file of Object.values(bundle)) {
+        if (file.type !== "asset" || !file.fileName.endsWith(".html")) continue;
+        const count = String(file.source).split(PLACEHOLDER).length - 1;
+        if (count !== 1) this.error(`${PLACEHOLDER} occurs ${count} times, it must occur once`);
+      }
+    },
+  };
+}

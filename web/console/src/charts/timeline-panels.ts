@@ -1,0 +1,120 @@
+import type { Timeline } from "../generated/report";
+import type { TimelineLine, TimelinePanel } from "./timeline-plot";
+
+const FIRST = "var(--line-1)";
+const SECOND = "var(--line-2)";
+const DASH = "5 3";
+
+/**
+ * The panels of a timeline. Publications and deliveries stand apart, because a broadcast turns one
+ * into hundreds; within a panel the two lines should coincide, and where they part something waits.
+ */
+export function timelinePanels(timeline: Timeline): TimelinePanel[] {
+  const { t, probe_t } = timeline;
+  return [
+    {
+      id: "publications",
+      title: "Publications",
+      note: "per second",
+      unit: "/s",
+      scale: "linear",
+      lines: [
+        line("published", FIRST, t, timeline.published),
+        line("received by the server", SECOND, t, timeline.server_received, DASH),
+      ],
+    },
+    {
+      id: "deliveries",
+      title: "Deliveries",
+      note: "per second",
+      unit: "/s",
+      scale: "linear",
+      lines: [
+        line("sent by the server", FIRST, t, timeline.server_sent),
+        line("delivered to clients", SECOND, t, timeline.delivered, DASH),
+      ],
+    },
+    {
+      id: "latency",
+      title: "Delivery latency",
+      note: "of each second; log scale",
+      unit: "ms",
+      scale: "log",
+      lines: [
+        line("median", FIRST, t, timeline.latency_median),
+        line("99th percentile", SECOND, t, timeline.latency_p99, DASH),
+      ],
+    },
+    {
+      id: "queue",
+      title: "Queued in the server",
+      note: "bytes for slow subscribers",
+      unit: "B",
+      scale: "linear",
+      least: 4096,
+      lines: [line("queued", FIRST, t, timeline.queued_bytes)],
+    },
+    {
+      id: "cpu",
+      title: "CPU",
+      note: "per cent of one core",
+      unit: "%",
+      scale: "linear",
+      border: 100,
+      lines: [
+        line("server", FIRST, probe_t, timeline.cpu),
+        line("load generator", SECOND, probe_t, timeline.generator_cpu, DASH),
+      ],
+    },
+    {
+      id: "memory",
+      title: "Server memory",
+      note: "resident, MiB",
+      unit: "MiB",
+      scale: "linear",
+      lines: [line("server", FIRST, probe_t, timeline.memory)],
+    },
+  ];
+}
+
+/** From the first to the last second of a run. */
+export function timelineSpan(timeline: Timeline): [number, number] {
+  const ends = [
+    ...timeline.phases.map((phase) => phase.end),
+    timeline.t.at(-1) ?? 0,
+    timeline.probe_t.at(-1) ?? 0,
+  ];
+  return [0, Math.max(1, ...ends)];
+}
+
+/** The value nearest to an instant, or null beyond half a step. */
+export function valueAt(line: TimelineLine, instant: number): number | null {
+  const index = nearestIndex(line.t, instant);
+  const time = line.t[index];
+  if (time === undefined || Math.abs(time - instant) > 1) return null;
+  return line.values[index] ?? null;
+}
+
+function nearestIndex(sorted: readonly number[], wanted: number): number {
+  let low = 0;
+  let high = sorted.length - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] ?? 0) < wanted) low = middle + 1;
+    else high = middle;
+  }
+  const before = sorted[low - 1];
+  const here = sorted[low];
+  if (before === undefined || here === undefined) return low;
+  return wanted - before < here - wanted ? low - 1 : low;
+}
+
+function line(
+  label: string,
+  colour: string,
+  t: readonly number[],
+  values: readonly (number | null)[],
+  dash?: string,
+): TimelineLine {
+  return dash === undefined ? { label, colour, t, values } : { label, colour, t, values, dash };
+}

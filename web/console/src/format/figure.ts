@@ -1,0 +1,74 @@
+import type { Figure } from "../generated/report";
+import { decimalsFor, formatNumber, joinUnit, scaleUnit, withDecimals } from "./number";
+
+/** What can be said about the precision of a figure. */
+export type Interval =
+  | { kind: "none" }
+  | { kind: "symmetric"; half: number }
+  | { kind: "skewed"; below: number; above: number };
+
+/** Above this ratio between its longer and shorter arm an interval is written with both. */
+const SKEW_MAX = 1.3;
+
+export function intervalOf(figure: Figure): Interval {
+  if (figure.runs <= 1) return { kind: "none" };
+  const below = Math.max(0, figure.value - figure.low);
+  const above = Math.max(0, figure.high - figure.value);
+  const longer = Math.max(below, above);
+  const shorter = Math.min(below, above);
+  if (longer > 0 && longer > shorter * SKEW_MAX) return { kind: "skewed", below, above };
+  return { kind: "symmetric", half: (below + above) / 2 };
+}
+
+export interface FigureText {
+  value: string;
+  /** `±0.4`, `+1.2 −0.4`, or the admission that one run has none. */
+  interval: string;
+}
+
+export const NO_INTERVAL = "1 run, no interval";
+
+/** Value and interval with equal decimals, in the figure's own unit (for columns headed by the unit). */
+export function formatFigure(figure: Figure): FigureText {
+  return {
+    value: formatNumber(figure.value),
+    interval: formatInterval(intervalOf(figure), figure.value),
+  };
+}
+
+/** As `formatFigure`, with the unit that reads best attached to the value. */
+export function formatFigureWithUnit(figure: Figure, unit: string): FigureText {
+  const { factor, unit: shown } = scaleUnit(figure.value, unit);
+  const text = formatFigure({
+    value: figure.value / factor,
+    low: figure.low / factor,
+    high: figure.high / factor,
+    runs: figure.runs,
+  });
+  return { value: joinUnit(text.value, shown), interval: text.interval };
+}
+
+function formatInterval(interval: Interval, value: number): string {
+  switch (interval.kind) {
+    case "none":
+      return NO_INTERVAL;
+    case "symmetric":
+      return `±${arm(interval.half, value)}`;
+    case "skewed":
+      return skewed(arm(interval.above, value), arm(interval.below, value));
+  }
+}
+
+/** Arms that differ by less than is shown are one arm. */
+function skewed(above: string, below: string): string {
+  return above === below ? `±${above}` : `+${above} −${below}`;
+}
+
+/** An arm gets the decimals of its value; one that would round to nothing says how small it is instead. */
+function arm(size: number, value: number): string {
+  const decimals = Math.abs(value) >= 1000 ? 0 : decimalsFor(value);
+  if (size === 0) return "0";
+  const text = withDecimals(size, decimals);
+  if (Number(size.toFixed(decimals)) !== 0) return size >= 1000 ? formatNumber(size) : text;
+  return `<${withDecimals(10 ** -decimals, decimals)}`;
+}

@@ -1,0 +1,250 @@
+// Generated from schema/codes.toml: change that and run `make generate`.
+
+/** Why a request or a frame was refused: `["error",name,text]` on a connection, `{"error":name,"message":text}` in an HTTP body. */
+export const errorCodes = {
+  "bad-request": {
+    httpStatus: 400,
+    mayRetry: false,
+    meaning: "The request is not valid HTTP, or a query parameter is missing, unknown or malformed.",
+    action: "Correct what the message names; docs/protocol.md lists the parameters of each path.",
+  },
+  "bad-channel": {
+    httpStatus: 400,
+    mayRetry: false,
+    meaning: "A channel name is outside the alphabet or longer than 128 characters, or none was given.",
+    action: "Start it with a letter or digit and use at most 128 of A-Z a-z 0-9 . _ : -",
+  },
+  "too-many-channels": {
+    httpStatus: 400,
+    mayRetry: false,
+    meaning: "One connection or request asked for more channels than the server allows.",
+    action: "Spread the channels over several connections, or raise the server's limit.",
+  },
+  "bad-cursor": {
+    httpStatus: 400,
+    mayRetry: false,
+    meaning: "The cursor is not EPOCH.OFFSET as a server gives it.",
+    action: "Send a cursor exactly as it was received, or none, to start from now.",
+  },
+  "bad-json": {
+    httpStatus: 400,
+    mayRetry: false,
+    meaning: "The data to publish is not one JSON value in UTF-8.",
+    action: "Send exactly one JSON value; text must be a quoted JSON string.",
+  },
+  "bad-frame": {
+    httpStatus: 400,
+    mayRetry: false,
+    meaning: "A message is no frame of the native protocol: not a JSON array, of an unknown kind, or with wrong arguments.",
+    action: "Compare it with the frames in docs/protocol.md.",
+  },
+  "unknown-path": {
+    httpStatus: 404,
+    mayRetry: false,
+    meaning: "Nothing is served at this path.",
+    action: "Use one of the paths in docs/protocol.md; a proxy in between may have rewritten it.",
+  },
+  "method-not-allowed": {
+    httpStatus: 405,
+    mayRetry: false,
+    meaning: "The path exists but does not answer this method.",
+    action: "Use a method that the Allow header of the response names.",
+  },
+  "request-timeout": {
+    httpStatus: 408,
+    mayRetry: true,
+    meaning: "The request head or body did not arrive in full within the server's time limit.",
+    action: "Send the request again without a pause; on a slow network raise the server's limit.",
+  },
+  "body-too-large": {
+    httpStatus: 413,
+    mayRetry: false,
+    meaning: "The request body, or a published message, is larger than the server accepts.",
+    action: "Publish smaller messages, or raise the server's limit.",
+  },
+  "upgrade-required": {
+    httpStatus: 426,
+    mayRetry: false,
+    meaning: "A path that only speaks WebSocket was asked without a valid WebSocket 13 handshake.",
+    action: "Connect with a WebSocket client; a proxy in between must pass Upgrade and Connection on.",
+  },
+  "head-too-large": {
+    httpStatus: 431,
+    mayRetry: false,
+    meaning: "The request line and headers are larger, or more, than the server accepts.",
+    action: "Send fewer cookies, headers or channels in one request, or raise the server's limit.",
+  },
+  "unsupported": {
+    httpStatus: 501,
+    mayRetry: false,
+    meaning: "The request is valid but uses something this server does not implement, such as a transfer coding.",
+    action: "Do without what the message names.",
+  },
+  "overloaded": {
+    httpStatus: 503,
+    mayRetry: true,
+    meaning: "The publication was refused because the queue into the server's cores is full.",
+    action: "Publish again after the seconds in Retry-After; if it lasts, publish less or add cores.",
+  },
+  "too-many-connections": {
+    httpStatus: 503,
+    mayRetry: true,
+    meaning: "The server holds as many connections as it may.",
+    action: "Connect again later or to another server, or raise the limit and the descriptors it needs.",
+  },
+  "draining": {
+    httpStatus: 503,
+    mayRetry: true,
+    meaning: "The server is about to stop and takes no new work.",
+    action: "Connect again after the seconds in Retry-After, to another server if there is one.",
+  },
+} as const;
+
+/** Name of a row of {@link errorCodes}. */
+export type ErrorCode = keyof typeof errorCodes;
+
+/** Status of a WebSocket close frame (RFC 6455 section 7.4; 4000 to 4999 are private). */
+export const closeCodes = {
+  "normal": {
+    number: 1000,
+    mayRetry: false,
+    meaning: "The connection did what it was opened for.",
+    action: "Nothing.",
+  },
+  "going-away": {
+    number: 1001,
+    mayRetry: true,
+    meaning: "The server stops, or the page was left.",
+    action: "Reconnect after a random delay and resume with the last cursor.",
+  },
+  "protocol-error": {
+    number: 1002,
+    mayRetry: false,
+    meaning: "The peer broke the WebSocket protocol: a reserved bit, an unmasked frame, a bad control frame.",
+    action: "Correct the peer; if it is a well-known library, look for a proxy that alters bytes.",
+  },
+  "unsupported-data": {
+    number: 1003,
+    mayRetry: false,
+    meaning: "A binary message came where only text is accepted.",
+    action: "Send the native protocol's frames as text messages.",
+  },
+  "invalid-payload": {
+    number: 1007,
+    mayRetry: false,
+    meaning: "A text message was not UTF-8.",
+    action: "Encode text as UTF-8 before sending.",
+  },
+  "policy-violation": {
+    number: 1008,
+    mayRetry: false,
+    meaning: "The peer did what the server's settings forbid and no other code names.",
+    action: "Read the reason in the close frame.",
+  },
+  "message-too-big": {
+    number: 1009,
+    mayRetry: false,
+    meaning: "A frame or an assembled message is larger than accepted.",
+    action: "Send smaller messages, or raise the limit.",
+  },
+  "internal-error": {
+    number: 1011,
+    mayRetry: true,
+    meaning: "The server failed in a way it did not expect.",
+    action: "Reconnect after a random delay; report it with the server's log.",
+  },
+  "service-restart": {
+    number: 1012,
+    mayRetry: true,
+    meaning: "The server restarts and will be back at the same address.",
+    action: "Reconnect after a random delay of 5 to 30 seconds and resume with the last cursor.",
+  },
+  "try-again-later": {
+    number: 1013,
+    mayRetry: true,
+    meaning: "The server is overloaded and sheds connections.",
+    action: "Reconnect later, to another server if there is one.",
+  },
+  "slow-subscriber": {
+    number: 4001,
+    mayRetry: true,
+    meaning: "The subscriber read more slowly than its channels publish, its queue was full, and the policy is close.",
+    action: "Resume with the last cursor and reload on a gap; subscribe to less, or choose another slow-subscriber policy.",
+  },
+  "idle-timeout": {
+    number: 4002,
+    mayRetry: true,
+    meaning: "Nothing, not even an answer to a ping, came from the peer within the server's time limit.",
+    action: "Reconnect and resume with the last cursor; a client must answer pings.",
+  },
+  "too-many-connections": {
+    number: 4003,
+    mayRetry: true,
+    meaning: "The server holds as many connections as it may and chose this one to go.",
+    action: "Connect again later or to another server, or raise the limit and the descriptors it needs.",
+  },
+} as const;
+
+/** Name of a row of {@link closeCodes}. */
+export type CloseCode = keyof typeof closeCodes;
+
+/** Status with which the `pushlab` process ends. */
+export const exitCodes = {
+  "ok": {
+    number: 0,
+    mayRetry: false,
+    meaning: "Everything asked for was done.",
+    action: "Nothing.",
+  },
+  "failed": {
+    number: 1,
+    mayRetry: false,
+    meaning: "Something failed that no other code names.",
+    action: "Read the message; it names what was wrong, where, and what to try next.",
+  },
+  "usage": {
+    number: 2,
+    mayRetry: false,
+    meaning: "The command line is wrong: an unknown command or option, or a value out of range.",
+    action: "Read the message, or run the command with --help.",
+  },
+  "bad-experiment": {
+    number: 3,
+    mayRetry: false,
+    meaning: "The experiment file cannot be read, or asks for something impossible.",
+    action: "Correct the file at the line the message names.",
+  },
+  "subject-failed": {
+    number: 4,
+    mayRetry: true,
+    meaning: "A subject did not start, stopped early, or could not be reached, and a cell is left with no valid run.",
+    action: "Read the subject's log that the message names; the runs of the other subjects are stored.",
+  },
+  "interrupted": {
+    number: 5,
+    mayRetry: true,
+    meaning: "The experiment was interrupted; every finished run is stored.",
+    action: "Give the same command again to resume.",
+  },
+  "results-unwritable": {
+    number: 6,
+    mayRetry: false,
+    meaning: "The results cannot be written: no space, no permission, or another process holds them.",
+    action: "Free the folder the message names, or choose another, and give the command again.",
+  },
+  "machine-check-failed": {
+    number: 7,
+    mayRetry: false,
+    meaning: "This machine does not meet a requirement: descriptors, ports, memory, cores or a kernel setting.",
+    action: "Do what the failed line of `pushlab doctor` says, or ask for a smaller experiment.",
+  },
+  "all-void": {
+    number: 8,
+    mayRetry: true,
+    meaning: "Every run was void, so there is nothing to report: the generator, not the subject, was the bottleneck.",
+    action: "Lower the load, give the generator more cores, or quieten the machine; each run says which doubt voided it.",
+  },
+} as const;
+
+/** Name of a row of {@link exitCodes}. */
+export type ExitCode = keyof typeof exitCodes;

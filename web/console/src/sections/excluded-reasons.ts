@@ -1,0 +1,37 @@
+import type { Row } from "./results-columns";
+
+export interface Excluded {
+  label: string;
+  clients: number;
+  kind: "failed" | "void";
+  reason: string;
+  /** Runs of this cell with this reason. */
+  count: number;
+}
+
+/** Failed and void runs in the order of the rows, equal reasons of a cell counted together. */
+export function excludedRuns(rows: readonly Row[]): Excluded[] {
+  return rows.flatMap(({ series, point }) => {
+    const cell = { label: series.label, clients: point.clients };
+    return [
+      ...counted(point.failures).map(([reason, count]) => ({
+        ...cell,
+        kind: "failed" as const,
+        reason,
+        count,
+      })),
+      ...counted(point.voids).map(([reason, count]) => ({
+        ...cell,
+        kind: "void" as const,
+        reason,
+        count,
+      })),
+    ];
+  });
+}
+
+function counted(reasons: readonly string[]): [string, number][] {
+  const counts = new Map<string, number>();
+  for (const reason of reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  return [...counts];
+}

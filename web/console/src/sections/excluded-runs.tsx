@@ -1,0 +1,30 @@
+import { formatCount, plural } from "../format/number";
+import { excludedRuns } from "./excluded-reasons";
+import type { Row } from "./results-columns";
+
+/** Runs that do not count, with their reasons: a figure may not hide what it leaves out. */
+export function ExcludedRuns({ rows }: { rows: readonly Row[] }) {
+  const excluded = excludedRuns(rows);
+  if (excluded.length === 0) {
+    return <p class="note excluded">Every run counts: none failed, none was void.</p>;
+  }
+  const total = excluded.reduce((sum, one) => sum + one.count, 0);
+  return (
+    <details class="excluded" open={excluded.length <= 8}>
+      <summary>{plural(total, "run is", "runs are")} not in these figures</summary>
+      <ul>
+        {excluded.map((one) => (
+          <li key={`${one.label} ${one.clients} ${one.kind} ${one.reason}`}>
+            <span class="cell">
+              {one.label}, {plural(one.clients, "client")}
+            </span>
+            <span class="tag tag-void">
+              {formatCount(one.count)} {one.kind}
+            </span>
+            <span class="reason">{one.reason}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

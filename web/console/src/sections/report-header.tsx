@@ -1,0 +1,66 @@
+import { formatCount, plural } from "../format/number";
+import { formatInstant } from "../format/words";
+import type { Report } from "../generated/report";
+import type { ViewState } from "../view/view-state";
+import { SectionLink } from "./section-link";
+
+export function ReportHeader({ report, view }: { report: Report; view: ViewState }) {
+  const partial = report.experiments.filter((one) => one.completeness === "partial");
+  const voids = report.doubts.filter((doubt) => doubt.severity === "void").length;
+  const doubts =
+    report.doubts.length === 0
+      ? "No doubts"
+      : plural(report.doubts.length, "doubt") + (voids > 0 ? `, ${formatCount(voids)} void` : "");
+  return (
+    <header>
+      <p class="kicker">
+        Pushlab report,{" "}
+        <time dateTime={report.generated_at}>{formatInstant(report.generated_at)}</time>
+      </p>
+      <h1>{report.title}</h1>
+      {partial.length > 0 && (
+        <div class="notice" role="note">
+          <strong>Unfinished. </strong>
+          {partial.map((one) => (
+            <span key={one.name}>
+              {one.title}: {formatCount(one.runs_done)} of {formatCount(one.runs_planned)} runs are
+              done.{" "}
+            </span>
+          ))}
+          What is missing may change the verdict; the same command resumes the experiment.
+        </div>
+      )}
+      <section class="verdict" aria-label="Verdict">
+        {report.verdict.map((sentence) => (
+          <p key={sentence}>{sentence}</p>
+        ))}
+      </section>
+      <nav aria-label="Sections">
+        <ul>
+          {report.experiments.map((one) => (
+            <li key={one.name}>
+              <SectionLink view={view} section={one.name}>
+                {one.title}
+              </SectionLink>
+            </li>
+          ))}
+          <li>
+            <SectionLink view={view} section="doubts">
+              {doubts}
+            </SectionLink>
+          </li>
+          <li>
+            <SectionLink view={view} section="environment">
+              Environment
+            </SectionLink>
+          </li>
+          <li>
+            <SectionLink view={view} section="repeat">
+              Repeat it
+            </SectionLink>
+          </li>
+        </ul>
+      </nav>
+    </header>
+  );
+}

@@ -1,0 +1,90 @@
+import { useMemo, useState } from "preact/hooks";
+import { TimelineChart } from "../charts/timeline-chart";
+import { timelinePanels } from "../charts/timeline-panels";
+import { formatCount, plural } from "../format/number";
+import type { ExperimentReport } from "../generated/report";
+import { resolveChoice, timelineCounts, timelineOf, timelineSeries } from "../view/timeline-choice";
+import type { UpdateView } from "../view/use-view";
+import type { TimelineChoice, ViewState } from "../view/view-state";
+
+interface TimelineSectionProps {
+  experiment: ExperimentReport;
+  view: ViewState;
+  update: UpdateView;
+}
+
+/** What happened within one run: of a chosen series and client count, the median run. */
+export function TimelineSection({ experiment, view, update }: TimelineSectionProps) {
+  const [cursor, setCursor] = useState<number | null>(null);
+  const wanted = view.timelines[experiment.name];
+  const choice = useMemo(() => resolveChoice(experiment, wanted), [experiment, wanted]);
+  const timeline = choice === null ? null : timelineOf(experiment, choice);
+  const panels = useMemo(() => (timeline === null ? [] : timelinePanels(timeline)), [timeline]);
+  const titleId = `${experiment.name}-over-time`;
+
+  const choose = (change: Partial<TimelineChoice>) => {
+    if (choice === null) return;
+    setCursor(null);
+    update({ timelines: { ...view.timelines, [experiment.name]: { ...choice, ...change } } });
+  };
+
+  if (choice === null || timeline === null) {
+    return (
+      <section aria-labelledby={titleId}>
+        <h3 id={titleId}>Over time</h3>
+        <p class="empty">No run of this experiment kept a timeline.</p>
+      </section>
+    );
+  }
+  const series = timelineSeries(experiment);
+  const selected = series.find((one) => one.key === choice.series);
+  return (
+    <section aria-labelledby={titleId}>
+      <h3 id={titleId}>
+        Over time: {selected?.label}, {plural(choice.clients, "client")}
+      </h3>
+      <p class="note">
+        One run, the median one by response time. Where two lines part, something waits or is lost.
+      </p>
+      <div class="controls">
+        <label>
+          Transport
+          <select
+            value={choice.series}
+            onChange={(event) => choose({ series: event.currentTarget.value })}
+          >
+            {series.map((one) => (
+              <option key={one.key} value={one.key}>
+                {one.label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Clients
+          <select
+            value={choice.clients}
+            onChange={(event) => choose({ clients: Number(event.currentTarget.value) })}
+          >
+            {(selected === undefined ? [] : timelineCounts(selected)).map((count) => (
+              <option key={count} value={count}>
+                {formatCount(count)}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <div class="charts">
+        {panels.map((panel) => (
+          <TimelineChart
+            key={panel.id}
+            panel={panel}
+            timeline={timeline}
+            cursor={cursor}
+            onCursor={setCursor}
+          />
+        ))}
+      </div>
+    </section>
+  );
+}

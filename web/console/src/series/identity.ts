@@ -1,0 +1,71 @@
+import type { ExperimentReport, Series } from "../generated/report";
+import { SYMBOLS, type SymbolShape } from "./symbols";
+
+/** How a series looks, the same everywhere on the page. */
+export interface Identity {
+  key: string;
+  label: string;
+  /** A CSS colour; it follows the colour scheme and the medium. */
+  colour: string;
+  symbol: SymbolShape;
+  /** An SVG dash array, or undefined for a solid line. */
+  dash: string | undefined;
+}
+
+/** Slots of the palette in `tokens.css`, so that a transport looks alike in every report. */
+const TRANSPORT_SLOTS = [
+  "websocket",
+  "sse",
+  "http-streaming",
+  "long-polling",
+  "polling",
+  "websocket-polling",
+  "webtransport",
+  "webrtc",
+];
+
+const DASHES = [undefined, "7 3", "2 3", "8 3 2 3", "12 4", "4 2 1 2"];
+
+/**
+ * Colour and marker stand for the transport and the dash for whose it is. When every series has the
+ * same transport, colour and marker stand for the subject instead: otherwise all would look alike.
+ */
+export function identify(experiments: readonly ExperimentReport[]): Map<string, Identity> {
+  const all = new Map<string, Series>();
+  for (const experiment of experiments) {
+    for (const series of experiment.series) {
+      if (!all.has(series.key)) all.set(series.key, series);
+    }
+  }
+  const series = [...all.values()];
+  const transports = [...new Set(series.map((one) => one.transport))];
+  const owners = [...new Set(series.map(ownerOf))];
+  const byOwner = transports.length === 1 && owners.length > 1;
+  const others = transports.filter((name) => !TRANSPORT_SLOTS.includes(name));
+
+  const identities = new Map<string, Identity>();
+  for (const one of series) {
+    const owner = owners.indexOf(ownerOf(one));
+    const known = TRANSPORT_SLOTS.indexOf(one.transport);
+    const slot = byOwner
+      ? owner
+      : known >= 0
+        ? known
+        : TRANSPORT_SLOTS.length + others.indexOf(one.transport);
+    const wrapped = slot % SYMBOLS.length;
+    identities.set(one.key, {
+      key: one.key,
+      label: one.label,
+      colour: `var(--series-${wrapped + 1})`,
+      symbol: SYMBOLS[wrapped] ?? "circle",
+      dash: DASHES[(byOwner ? Math.floor(slot / SYMBOLS.length) : owner) % DASHES.length],
+    });
+  }
+  return identities;
+}
+
+/** What a key says besides the transport: the subject, and the variant where there is one. */
+function ownerOf(series: Series): string {
+  const rest = series.key.split("/").filter((part) => part !== series.transport);
+  return rest.length > 0 ? rest.join("/") : series.subject;
+}

@@ -1,0 +1,23 @@
+import { defineConfig } from "vite";
+import { checkPlaceholder, fillWithSample, singleFile } from "./build/single-file.ts";
+import { sampleReport } from "./fixtures/sample-report.ts";
+
+// `vite build` makes the template for the binary; `--mode sample` and the development server fill it
+// with sample data.
+export default defineConfig(({ command, mode }) => {
+  const filled = command === "serve" || mode === "sample";
+  return {
+    plugins: [
+      ...(filled ? [fillWithSample(() => sampleReport())] : [checkPlaceholder()]),
+      singleFile(),
+    ],
+    build: {
+      outDir: mode === "sample" ? "dist/sample" : "dist",
+      emptyOutDir: mode !== "sample",
+      modulePreload: false,
+      cssCodeSplit: false,
+      reportCompressedSize: false,
+      rolldownOptions: { input: "report.html", output: { format: "iife" } },
+    },
+  };
+});
