@@ -137,6 +137,8 @@ const OLD = ['--http1.0'];
 /**
  * `resumes`: by itself, with `Last-Event-ID`, or else by our passing `after`. `ignoresLoneId`: it does not take
  * note of an id that comes without data, as the standard says, so a cut before the first message is beyond it.
+ * `isBlind`: nothing tells it of a cut. Chromium fires no event for a document that stops coming; a page that uses
+ * a forever frame must watch for the heartbeats.
  */
 export const CLIENTS = [
   { name: 'Chromium WebSocket', connect: chromium('/ws', inPage.webSocket) },
@@ -145,6 +147,7 @@ export const CLIENTS = [
   {
     name: 'Chromium forever frame',
     connect: chromium('/stream', inPage.foreverFrame, { isSameOrigin: true }),
+    isBlind: true,
   },
   { name: 'Chromium long polling', connect: chromium('/poll', inPage.longPolling) },
   { name: 'npm ws', connect: npmWs },

@@ -122,6 +122,7 @@ export class Server {
 
   /** Resident memory of the process, in bytes. */
   get rss_bytes() {
+    assert.ok(this.isRunning, `the server has ended; it logged: ${this.#log}`);
     const status = readFileSync(`/proc/${this.#process.pid}/status`, 'utf8');
     return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)[1]) * 1024;
   }

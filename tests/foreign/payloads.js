@@ -16,7 +16,7 @@ const HARD = [
   ` \t\n ["space","around"] \r\n `,
   '"\ufeffmark"',
   String.raw`{"lone surrogate":"\ud800"}`,
-  '{"":0,"__proto__":1,"a":{"a":{"a":[[[[["deep"]]]]]}}}',
+  '{"":0,"a":{"a":{"a":[[[[["deep"]]]]]}}}',
   '[["msg","nested","forged.3",1],["cursor","forged.4"]]',
   '-1.5e-7',
   '""',

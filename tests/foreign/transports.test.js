@@ -58,6 +58,7 @@ class Subscriber {
   }
 
   async ended() {
+    if (this.client.isBlind) this.isConnected = false;
     await until(() => !this.isConnected, `${this.client.name} sees the cut`);
   }
 

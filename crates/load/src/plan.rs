@@ -36,6 +36,9 @@ pub struct Plan {
     /// Busy-wait added to every turn of the loop, in µs: makes the generator slow on purpose, to test that such
     /// a run is void.
     pub handicap_us: u64,
+    /// Where the worker's back end listens for the subject, which is to connect before the clients do. The
+    /// scenario `feed` needs it, no other does.
+    pub backend_listen: Option<SocketAddr>,
 }
 
 /// The shape of the traffic.
@@ -186,6 +189,8 @@ pub struct WorkerResult {
     pub expected: u64,
     /// Deliveries received, each counted once.
     pub delivered: u64,
+    /// Deliveries of any publication that arrived while the load phase lasted: the throughput, over its length.
+    pub arrived: u64,
     /// Expected and never received.
     pub lost: u64,
     /// Received again.
@@ -200,15 +205,15 @@ pub struct WorkerResult {
     pub reconnects: u64,
     /// Distinct errors with their counts: connection errors, HTTP statuses, error frames.
     pub errors: Vec<ErrorCount>,
-    /// HTTP requests sent.
+    /// HTTP requests sent in the load phase, the prober's left out.
     pub requests: u64,
-    /// Bytes written to sockets in the load phase.
+    /// Bytes written to clients' sockets in the load phase.
     pub bytes_sent: u64,
-    /// Bytes read from sockets in the load and drain phases.
+    /// Bytes read from clients' sockets in the load and drain phases.
     pub bytes_received: u64,
     /// Intended instant to delivery, every delivery.
     pub latency: Histogram,
-    /// Intended instant to the first subscriber of each publication.
+    /// Intended instant to the first subscriber of each publication; feed and chat only, as the two below.
     pub latency_first: Histogram,
     /// Intended instant to the median subscriber of each publication.
     pub latency_middle: Histogram,
@@ -227,7 +232,7 @@ pub struct WorkerResult {
     pub loop_lag: Histogram,
     /// CPU time of the worker's threads in the load phase, ns.
     pub cpu_load_ns: u64,
-    /// Per second since the first phase began.
+    /// Per second since the first phase began. The warm-up is in here too, so that steady state can be judged.
     pub seconds: Vec<Second>,
 }
 

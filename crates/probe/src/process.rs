@@ -79,4 +79,9 @@ impl Process {
         }
         Ok(Life::Alive)
     }
+
+    /// Asks again whether the process has ended, for a reader that failed on it.
+    pub(crate) fn has_ended(&self, buffer: &mut Vec<u8>) -> bool {
+        self.stat_file.read_record(buffer).ok().and_then(Stat::parse).is_none_or(|stat| stat.is_dead())
+    }
 }

@@ -77,7 +77,7 @@ pub struct TcpStates {
     pub accept_queue: u32,
     /// Bytes written by the subject and not yet acknowledged by the peers.
     pub send_queue_bytes: u64,
-    /// Bytes received and not yet read by the subject.
+    /// Bytes received and not yet read by the subject; a peer's FIN counts as one.
     pub receive_queue_bytes: u64,
     /// Sums over the open connections; `None` when there were more than the configured number.
     pub totals: Option<TcpTotals>,
@@ -107,7 +107,7 @@ impl TcpStates {
 pub struct TcpTotals {
     /// Payload bytes sent and acknowledged (`tcpi_bytes_acked`; the handshake may add one for each connection).
     pub sent_bytes: u64,
-    /// Payload bytes received (`tcpi_bytes_received`).
+    /// Payload bytes received (`tcpi_bytes_received`; a FIN adds one).
     pub received_bytes: u64,
     /// Segments sent again.
     pub retransmits: u64,

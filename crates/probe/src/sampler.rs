@@ -184,7 +184,7 @@ mod tests {
         let probe = Probe::new(std::process::id(), ProbeConfig::default()).unwrap();
         let (sender, receiver) = mpsc::channel();
         let config = SamplerConfig { interval: Duration::from_millis(2), samples_max: 5 };
-        let sampler = Sampler::start(probe, config, move |sample| drop(sender.send(sample.t_ns))).unwrap();
+        let sampler = Sampler::start(probe, config, move |sample| _ = sender.send(sample.t_ns)).unwrap();
         let instants: Vec<u64> = (0..8).map(|_| receiver.recv_timeout(PATIENCE).unwrap()).collect();
         assert!(sampler.is_running());
         let recording = sampler.finish();
@@ -201,7 +201,7 @@ mod tests {
         let probe = Probe::new(std::process::id(), ProbeConfig::default()).unwrap();
         let (sender, receiver) = mpsc::channel();
         let config = SamplerConfig { interval: Duration::from_secs(3_600), ..SamplerConfig::default() };
-        let sampler = Sampler::start(probe, config, move |_| drop(sender.send(()))).unwrap();
+        let sampler = Sampler::start(probe, config, move |_| _ = sender.send(())).unwrap();
         receiver.recv_timeout(PATIENCE).unwrap();
         // Without the wake-up this would take an hour.
         assert_eq!(sampler.finish().samples.len(), 1);
@@ -213,7 +213,7 @@ mod tests {
         let probe = Probe::new(child.id(), ProbeConfig::default()).unwrap();
         let (sender, receiver) = mpsc::channel();
         let config = SamplerConfig { interval: Duration::from_millis(2), ..SamplerConfig::default() };
-        let sampler = Sampler::start(probe, config, move |_| drop(sender.send(()))).unwrap();
+        let sampler = Sampler::start(probe, config, move |_| _ = sender.send(())).unwrap();
         receiver.recv_timeout(PATIENCE).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();

@@ -6,6 +6,7 @@ import "./styles/tokens.css";
 import "./styles/page.css";
 import "./styles/chart.css";
 import "./styles/table.css";
+import "./styles/rankings.css";
 import "./styles/print.css";
 
 const root = document.getElementById("page");

@@ -32,7 +32,7 @@ pub struct ServeArgs {
     #[arg(long, default_value = "feed", value_name = "CHANNEL")]
     feed_channel: String,
     /// Publish {"id":n,"msg":"…"} at this interval.
-    #[arg(long, value_parser = units::duration, value_name = "DURATION")]
+    #[arg(long, value_parser = humantime::parse_duration, value_name = "DURATION")]
     tick: Option<Duration>,
     /// Channel of the ticks.
     #[arg(long, default_value = "tick", value_name = "CHANNEL")]
@@ -87,7 +87,7 @@ limit_args! {
     /// Bytes of history in all channels [default: 256MiB].
     history_total_bytes / max_history_total_bytes: usize => units::bytes,
     /// Age of history [default: 5m].
-    history_age / max_history_age: Duration => units::duration,
+    history_age / max_history_age: Duration => humantime::parse_duration,
     /// Messages queued for a slow subscriber [default: 4096].
     queue_messages / max_queue_messages: usize,
     /// Bytes queued for a slow subscriber [default: 1MiB].
@@ -95,17 +95,17 @@ limit_args! {
     /// Bytes of the kernel's send buffer of a connection [default: 256KiB].
     send_buffer / max_send_buffer_bytes: usize => units::bytes,
     /// Longest time a poll is held [default: 60s].
-    poll_wait / max_poll_wait: Duration => units::duration,
+    poll_wait / max_poll_wait: Duration => humantime::parse_duration,
     /// Time for a request to arrive in full [default: 10s].
-    head_timeout / head_timeout: Duration => units::duration,
+    head_timeout / head_timeout: Duration => humantime::parse_duration,
     /// Time between two requests of a connection [default: 75s].
-    idle_timeout / idle_timeout: Duration => units::duration,
+    idle_timeout / idle_timeout: Duration => humantime::parse_duration,
     /// Time between two heartbeats; a WebSocket that is silent for two is closed [default: 25s].
-    heartbeat / heartbeat: Duration => units::duration,
+    heartbeat / heartbeat: Duration => humantime::parse_duration,
     /// Time without progress on a connection with something queued [default: 30s].
-    write_timeout / write_timeout: Duration => units::duration,
+    write_timeout / write_timeout: Duration => humantime::parse_duration,
     /// Time for connections to end after a stop [default: 10s].
-    drain_timeout / drain_timeout: Duration => units::duration,
+    drain_timeout / drain_timeout: Duration => humantime::parse_duration,
 }
 
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {

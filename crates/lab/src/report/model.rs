@@ -3,6 +3,7 @@
 //! Everything here is already computed: a reader of this structure draws, it never calculates.
 //! `schema/report.schema.json` is generated from these types, and the console's TypeScript from that.
 
+use pushlab_stats::{Band, Regime, Severity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -149,30 +150,6 @@ pub struct Figure {
     pub runs: u32,
 }
 
-/// Load or stress (Tangen 2015): whether the subject had CPU to spare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Regime {
-    /// The subject stayed below one full core.
-    Load,
-    /// The subject reached one full core.
-    Stress,
-}
-
-/// How a response time feels (Nielsen's 0.1, 1 and 10 s).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Band {
-    /// Below 0.1 s: feels immediate.
-    Instant,
-    /// Below 1 s: noticed, thought not interrupted.
-    Noticeable,
-    /// Below 10 s: attention only just kept.
-    Slow,
-    /// 10 s or more: attention lost.
-    Lost,
-}
-
 /// One-second and finer series of one run. Columns of equal length share their `*_t`, seconds since the run began.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
@@ -258,16 +235,6 @@ pub struct DoubtReport {
     pub count: u32,
 }
 
-/// How much a doubt takes away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// The run says nothing about the subject.
-    Void,
-    /// The run counts, with this caveat.
-    Warning,
-}
-
 /// A label and its value.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Fact {
@@ -284,6 +251,6 @@ pub struct Repeat {
     pub commands: Vec<String>,
     /// Seed of the run order and of all pacing.
     pub seed: u64,
-    /// The resolved experiment files, as TOML.
+    /// The experiments with their profile applied: name and TOML.
     pub experiments: Vec<Fact>,
 }

@@ -71,7 +71,7 @@ impl Requests {
     }
 
     /// Appends a POST that carries `data`, a JSON text.
-    pub(super) fn encode_post(&self, out: &mut Vec<u8>, sending: Sending, data: &[u8]) {
+    pub fn encode_post(&self, out: &mut Vec<u8>, sending: Sending, data: &[u8]) {
         let (path, channel) = match sending {
             Sending::Publish => ("/publish?channel=", self.publish_to.as_str()),
             Sending::Echo => ("/echo", ""),
@@ -93,7 +93,7 @@ impl Requests {
     }
 
     /// Appends the frame that carries `data`, a JSON text, without its WebSocket head.
-    pub(super) fn encode_frame(&self, out: &mut Vec<u8>, sending: Sending, data: &[u8]) {
+    pub fn encode_frame(&self, out: &mut Vec<u8>, sending: Sending, data: &[u8]) {
         match sending {
             Sending::Publish => {
                 for part in ["[\"pub\",\"", &self.publish_to, "\","] {

@@ -95,18 +95,26 @@ fn children_between_two_samples_are_counted() {
     // The loop runs in a child that has been waited for before the next sample looks.
     shell.run("sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo done");
     let after = sample(&mut probe);
-    assert!(after.cpu_ns > before.cpu_ns + 20_000_000, "{} ns", after.cpu_ns - before.cpu_ns);
-    assert!(after.cpu_user_ns > before.cpu_user_ns);
+    let waited = probe.processes[0].stat.waited_user_ticks * probe.tick_ns;
+    assert!(waited > 0, "the loop was too short to be seen");
+    assert!(after.cpu_ns >= before.cpu_ns + waited, "{} ns of {waited}", after.cpu_ns - before.cpu_ns);
+    assert!(after.cpu_user_ns >= before.cpu_user_ns + waited);
 }
 
 #[test]
 fn an_orphan_stays_in_the_tree() {
     let mut shell = Shell::start();
     let mut probe = shell.probe(ProbeConfig::default());
-    let orphan = shell.run("sh -c 'sh -c \"echo \\$\\$; exec sleep 1000 >/dev/null\" & read line; exit' < /dev/null");
-    // Whether or not it was seen before its parent ended, it is only kept if it was; so look until it is stable.
-    let found = sample(&mut probe);
-    assert!(found.processes >= 1);
+    shell.run("sh -c 'sleep 1000 >/dev/null & exec sleep 1000 >/dev/null' & echo started");
+    sample_until(&mut probe, |found| found.processes == 3);
+    let pid = |probe: &Probe, wanted: &dyn Fn(u32) -> bool| {
+        probe.processes.iter().find(|process| wanted(process.stat.ppid)).unwrap().pid
+    };
+    let middle = pid(&probe, &|parent| parent == probe.root());
+    let orphan = pid(&probe, &|parent| parent == middle);
+    shell.run(&format!("kill -9 {middle}; wait {middle}; echo killed"));
+    sample_until(&mut probe, |found| found.processes == 2);
+    assert_eq!(probe.processes[1].pid, orphan);
     shell.run(&format!("kill -9 {orphan}; echo killed"));
     sample_until(&mut probe, |found| found.processes == 1);
 }

@@ -1,6 +1,6 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Drawing } from "./plot-style";
-import { Tooltip, type TooltipContent } from "./tooltip";
+import { spoken, Tooltip, type TooltipContent } from "./tooltip";
 
 export interface ChartProps {
   title: string;
@@ -115,9 +115,12 @@ export function Chart(props: ChartProps) {
             left={drawing.left}
             right={drawing.right}
             bottom={drawing.bottom}
-            announce={byKeys}
           />
         )}
+        {/* Only for keys: a moving mouse would never stop talking. */}
+        <p class="unseen" aria-live="polite">
+          {byKeys && cursor !== null ? spoken(props.tooltip(cursor)) : ""}
+        </p>
       </div>
     </figure>
   );

@@ -7,7 +7,7 @@ import { type Corner, symbolCorners } from "../series/symbols";
 import { clientScale, type Domain, fittingTicks, linearDomain, logDomain, logTicks } from "./axis";
 import { addEndLabels, type EndLabel } from "./end-labels";
 import type { Metric } from "./metrics";
-import { BASE_STYLE, type Drawing, MARGIN } from "./plot-style";
+import { BASE_STYLE, CHARACTER, type Drawing, MARGIN } from "./plot-style";
 
 export interface ClientPlotInput {
   metric: Metric;
@@ -24,9 +24,9 @@ interface Dot {
   runs: number;
 }
 
-/** Room to the right of the lines for their names; narrower charts rely on the legend. */
-const LABEL_MARGIN = 138;
+/** Narrower charts have no room for names beside the lines and rely on the legend. */
 const LABEL_WIDTH_MIN = 620;
+const LABEL_MARGIN_MAX = 240;
 /** Leaves room above the full core for its label. */
 const FULL_CORE_TOP = 116;
 /** Ticks and the name of the axis below them. */
@@ -42,7 +42,7 @@ export function drawClientPlot(input: ClientPlotInput, width: number, height: nu
   const values = lines.flatMap((line) => line.dots.flatMap((dot) => [dot.y, dot.low, dot.high]));
   const domain = valueDomain(metric, values);
   const named = width >= LABEL_WIDTH_MIN;
-  const marginRight = named ? LABEL_MARGIN : MARGIN.right;
+  const marginRight = named ? labelMargin(series) : MARGIN.right;
   const xType = clientScale(counts);
   const x = { type: xType, domain: clientDomain(counts, xType) } as const;
   const inner = width - MARGIN.left - marginRight;
@@ -135,6 +135,12 @@ function dotsOf(series: Series, metric: Metric): Dot[] {
   });
 }
 
+/** Room to the right of the lines for leaders and the longest name. */
+function labelMargin(series: readonly Series[]): number {
+  const longest = Math.max(...series.map((one) => one.label.length));
+  return Math.min(LABEL_MARGIN_MAX, 26 + longest * CHARACTER);
+}
+
 function valueDomain(metric: Metric, values: number[]): Domain {
   if (metric.scale === "log") {
     return logDomain(values, metric.backdrop === "bands" ? RESPONSE_DOMAIN : LATENCY_DOMAIN);
@@ -220,6 +226,7 @@ type Pen = (x: number, y: number) => void;
 function foreground(metric: Metric): Plot.Markish[] {
   if (metric.backdrop !== "full-core") return [];
   return [
+    Plot.ruleY([100], { stroke: "var(--border-line)", strokeWidth: 1.25, strokeDasharray: "5 4" }),
     Plot.text([100], {
       ...{ y: 100, frameAnchor: "left", dx: 6, dy: -13, textAnchor: "start" },
       ...{ text: () => "one full core: stress from here", fill: "var(--muted)" },
@@ -229,15 +236,6 @@ function foreground(metric: Metric): Plot.Markish[] {
 }
 
 function backdrop(metric: Metric, [low, high]: Domain, width: number): Plot.Markish[] {
-  if (metric.backdrop === "full-core") {
-    return [
-      Plot.ruleY([100], {
-        stroke: "var(--border-line)",
-        strokeWidth: 1.25,
-        strokeDasharray: "5 4",
-      }),
-    ];
-  }
   if (metric.backdrop !== "bands") return [];
   return BANDS.filter((band) => band.from < high && band.below > low).flatMap((band, index) => {
     const top = Math.min(band.below, high);

@@ -10,7 +10,10 @@ export interface Drawing {
 }
 
 /** One left margin for all charts, so that the axes of a column line up. */
-export const MARGIN = { left: 58, right: 14, top: 10, bottom: 26 } as const;
+export const MARGIN = { left: 58, right: 20, top: 10, bottom: 26 } as const;
+
+/** Approximate width of a character at the axis' font size, pixels. */
+export const CHARACTER = 6.6;
 
 export const BASE_STYLE = {
   background: "none",

@@ -2,7 +2,7 @@ import * as Plot from "@observablehq/plot";
 import { formatTick } from "../format/number";
 import type { PhaseSpan } from "../generated/report";
 import { linearDomain, logDomain, logTicks } from "./axis";
-import { BASE_STYLE, type Drawing, MARGIN } from "./plot-style";
+import { BASE_STYLE, CHARACTER, type Drawing, MARGIN } from "./plot-style";
 
 /** One line of a timeline panel. */
 export interface TimelineLine {
@@ -25,9 +25,6 @@ export interface TimelinePanel {
   /** A value worth a line of its own, e.g. the full core. */
   border?: number;
 }
-
-/** Approximate width of a character at the axis' font size, pixels. */
-const CHARACTER = 6.2;
 
 /** Lines over the seconds of a run, with its phases shaded and named. */
 export function drawTimelinePlot(

@@ -20,15 +20,13 @@ interface TooltipProps {
   left: number;
   right: number;
   bottom: number;
-  /** Read out: only for keys, a moving mouse would never stop talking. */
-  announce: boolean;
 }
 
 /** In a narrower chart the values would run off the screen beside the cursor: they go to the far edge. */
 const ROOMY_MIN = 480;
 
 /** A hairline at the cursor and the values there; on the side that has more room. */
-export function Tooltip({ content, x, left, right, bottom, announce }: TooltipProps) {
+export function Tooltip({ content, x, left, right, bottom }: TooltipProps) {
   const before = x > (left + right) / 2;
   const beside = before ? { right: `calc(100% - ${x - 10}px)` } : { left: `${x + 10}px` };
   const edge = before ? { left: 0 } : { right: 0 };
@@ -36,7 +34,7 @@ export function Tooltip({ content, x, left, right, bottom, announce }: TooltipPr
   return (
     <>
       <div class="cursor" style={{ left: `${x}px`, height: `${bottom}px` }} />
-      <div class="tooltip" style={side} aria-live={announce ? "polite" : "off"}>
+      <div class="tooltip" style={side}>
         <strong>{content.heading}</strong>
         <table>
           <tbody>
@@ -55,4 +53,12 @@ export function Tooltip({ content, x, left, right, bottom, announce }: TooltipPr
       </div>
     </>
   );
+}
+
+/** The same values as a sentence, to be read out. */
+export function spoken(content: TooltipContent): string {
+  const rows = content.rows.map((row) =>
+    [row.label, row.value, row.aside].filter(Boolean).join(" "),
+  );
+  return [content.heading, ...rows].join("; ");
 }

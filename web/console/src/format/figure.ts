@@ -64,11 +64,12 @@ function skewed(above: string, below: string): string {
   return above === below ? `±${above}` : `+${above} −${below}`;
 }
 
-/** An arm gets the decimals of its value; one that would round to nothing says how small it is instead. */
+/** An arm has the decimals of its value, and more where it would otherwise read as nothing. */
 function arm(size: number, value: number): string {
-  const decimals = Math.abs(value) >= 1000 ? 0 : decimalsFor(value);
   if (size === 0) return "0";
-  const text = withDecimals(size, decimals);
-  if (Number(size.toFixed(decimals)) !== 0) return size >= 1000 ? formatNumber(size) : text;
-  return `<${withDecimals(10 ** -decimals, decimals)}`;
+  const decimals = Math.abs(value) >= 1000 ? 0 : decimalsFor(value);
+  if (Number(size.toFixed(decimals)) === 0) {
+    return withDecimals(size, Math.min(12, -Math.floor(Math.log10(size))));
+  }
+  return size >= 1000 ? formatNumber(size) : withDecimals(size, decimals);
 }

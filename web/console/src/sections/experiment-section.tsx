@@ -63,14 +63,12 @@ export function ExperimentSection(props: ExperimentProps) {
 function Extent({ experiment }: { experiment: ExperimentReport }) {
   const counts = experiment.series.flatMap((one) => one.points.map((point) => point.clients));
   const subjects = new Set(experiment.series.map((one) => one.subject));
-  const range =
-    counts.length === 0
-      ? ""
-      : `, ${formatCount(Math.min(...counts))} to ${plural(Math.max(...counts), "client")}`;
-  return (
-    <span>
-      {[...subjects].join(", ")}
-      {range}, {formatCount(experiment.runs_done)} of {plural(experiment.runs_planned, "run")}
-    </span>
-  );
+  const parts = [...subjects];
+  if (counts.length > 0) {
+    const [least, most] = [Math.min(...counts), Math.max(...counts)];
+    const upTo = plural(most, "client");
+    parts.push(least === most ? upTo : `${formatCount(least)} to ${upTo}`);
+  }
+  parts.push(`${formatCount(experiment.runs_done)} of ${plural(experiment.runs_planned, "run")}`);
+  return <span>{parts.join(", ")}</span>;
 }

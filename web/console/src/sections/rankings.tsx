@@ -16,7 +16,7 @@ export function Rankings({ experiment, identities }: RankingsProps) {
   const titleId = `${experiment.name}-rankings`;
   const regimes: Regime[] = ["load", "stress"];
   return (
-    <section aria-labelledby={titleId}>
+    <section aria-labelledby={`${titleId} ${experiment.name}-title`}>
       <h3 id={titleId}>Rankings</h3>
       {experiment.rankings.length === 0 && (
         <p class="empty">Too few series could be compared for a ranking.</p>

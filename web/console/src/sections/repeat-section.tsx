@@ -8,7 +8,7 @@ export function RepeatSection({ repeat, seed }: { repeat: Repeat; seed: string }
       <h2 id="repeat-title">How to repeat it</h2>
       <div class="code">
         <CopyButton text={repeat.commands.join("\n")} what="the commands" />
-        <pre>{repeat.commands.join("\n")}</pre>
+        <Code>{repeat.commands.join("\n")}</Code>
       </div>
       <p>
         Seed of the run order and of all pacing: <code>{seed}</code>
@@ -20,10 +20,16 @@ export function RepeatSection({ repeat, seed }: { repeat: Repeat; seed: string }
           </summary>
           <div class="code">
             <CopyButton text={experiment.value} what={`the experiment ${experiment.label}`} />
-            <pre>{experiment.value}</pre>
+            <Code>{experiment.value}</Code>
           </div>
         </details>
       ))}
     </section>
   );
+}
+
+/** Text to be copied; it scrolls sideways, so the keyboard must reach it. */
+function Code({ children }: { children: string }) {
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must take the focus
+  return <pre tabIndex={0}>{children}</pre>;
 }

@@ -56,7 +56,7 @@ function RunsCell({ runs }: { runs: number }) {
 function JudgementCell({ point: { regime, band } }: { point: Point }) {
   if (regime == null) return <td class="absent">–</td>;
   return (
-    <td>
+    <td class="col-judgement-cell">
       <span class={regime}>{regime}</span>
       <span class="interval">{BANDS.find((one) => one.band === band)?.name}</span>
     </td>

@@ -22,7 +22,7 @@ export function ResultsTable({ experiment, identities, view, update }: Experimen
   };
 
   return (
-    <section aria-labelledby={titleId}>
+    <section aria-labelledby={`${titleId} ${experiment.name}-title`}>
       <h3 id={titleId}>All figures</h3>
       <div class="controls">
         <label>

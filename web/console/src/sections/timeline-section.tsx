@@ -30,7 +30,7 @@ export function TimelineSection({ experiment, view, update }: TimelineSectionPro
 
   if (choice === null || timeline === null) {
     return (
-      <section aria-labelledby={titleId}>
+      <section aria-labelledby={`${titleId} ${experiment.name}-title`}>
         <h3 id={titleId}>Over time</h3>
         <p class="empty">No run of this experiment kept a timeline.</p>
       </section>
@@ -39,12 +39,14 @@ export function TimelineSection({ experiment, view, update }: TimelineSectionPro
   const series = timelineSeries(experiment);
   const selected = series.find((one) => one.key === choice.series);
   return (
-    <section aria-labelledby={titleId}>
+    <section aria-labelledby={`${titleId} ${experiment.name}-title`}>
       <h3 id={titleId}>
         Over time: {selected?.label}, {plural(choice.clients, "client")}
       </h3>
       <p class="note">
         One run, the median one by response time. Where two lines part, something waits or is lost.
+        {timeline.phases.length > 0 &&
+          ` Shaded, from left to right: ${timeline.phases.map((phase) => phase.name).join(", ")}.`}
       </p>
       <div class="controls">
         <label>

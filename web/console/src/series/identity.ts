@@ -41,17 +41,12 @@ export function identify(experiments: readonly ExperimentReport[]): Map<string, 
   const transports = [...new Set(series.map((one) => one.transport))];
   const owners = [...new Set(series.map(ownerOf))];
   const byOwner = transports.length === 1 && owners.length > 1;
-  const others = transports.filter((name) => !TRANSPORT_SLOTS.includes(name));
+  const slots = slotsOf(byOwner ? owners : transports);
 
   const identities = new Map<string, Identity>();
   for (const one of series) {
     const owner = owners.indexOf(ownerOf(one));
-    const known = TRANSPORT_SLOTS.indexOf(one.transport);
-    const slot = byOwner
-      ? owner
-      : known >= 0
-        ? known
-        : TRANSPORT_SLOTS.length + others.indexOf(one.transport);
+    const slot = slots.get(byOwner ? ownerOf(one) : one.transport) ?? 0;
     const wrapped = slot % SYMBOLS.length;
     identities.set(one.key, {
       key: one.key,
@@ -62,6 +57,25 @@ export function identify(experiments: readonly ExperimentReport[]): Map<string, 
     });
   }
   return identities;
+}
+
+/** Transports have their own slots; other names take those that nobody in this report needs. */
+function slotsOf(names: readonly string[]): Map<string, number> {
+  const every = SYMBOLS.map((_, slot) => slot);
+  const unused = every.filter((slot) => !names.includes(TRANSPORT_SLOTS[slot] ?? ""));
+  const free = unused.length > 0 ? unused : every;
+  const slots = new Map<string, number>();
+  let taken = 0;
+  for (const name of names) {
+    const own = TRANSPORT_SLOTS.indexOf(name);
+    if (own >= 0) slots.set(name, own);
+    else {
+      const around = Math.floor(taken / free.length) * SYMBOLS.length;
+      slots.set(name, (free[taken % free.length] ?? 0) + around);
+      taken++;
+    }
+  }
+  return slots;
 }
 
 /** What a key says besides the transport: the subject, and the variant where there is one. */

@@ -1,0 +1,169 @@
+//! One measured ratio, its goal, and how both are shown.
+
+use anyhow::Context as _;
+use pushlab_stats::{interval_of_mean, median};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// What is demanded of a figure.
+#[derive(Debug)]
+pub struct Goal {
+    /// Name of the figure.
+    pub name: &'static str,
+    /// Unit of value, interval and goals.
+    pub unit: &'static str,
+    /// The first goal.
+    pub goal: f64,
+    /// Where it is to end.
+    pub aim: f64,
+    /// Whether less is better.
+    pub is_upper_bound: bool,
+}
+
+const fn ratio(name: &'static str, goal: f64, aim: f64) -> Goal {
+    Goal { name, unit: "ratio", goal, aim, is_upper_bound: false }
+}
+
+const fn memory(name: &'static str, goal: f64, aim: f64) -> Goal {
+    Goal { name, unit: "KiB", goal, aim, is_upper_bound: true }
+}
+
+/// Every figure, in the order in which they are measured.
+pub const GOALS: [Goal; 9] = [
+    ratio("fanout/websocket", 0.80, 0.90),
+    ratio("fanout/sse", 0.80, 0.85),
+    ratio("fanout/http-streaming", 0.80, 0.85),
+    ratio("poll/replies", 0.50, 0.60),
+    ratio("poll/immediate", 0.50, 0.60),
+    memory("memory/websocket", 2.5, 0.5),
+    memory("memory/sse", 2.5, 0.5),
+    memory("memory/http-streaming", 2.5, 0.5),
+    memory("memory/long-polling", 4.0, 1.0),
+];
+
+/// The confidence of every interval.
+const CONFIDENCE: f64 = 0.95;
+
+/// A figure with its 95 % interval.
+pub struct Figure {
+    name: &'static str,
+    value: f64,
+    low: f64,
+    high: f64,
+    repeats: usize,
+    detail: Value,
+}
+
+impl Figure {
+    /// From one figure for each repeat: their median, which one disturbed repeat does not move, and the interval of
+    /// their mean, which it widens. Where the median lies outside of that interval, the interval reaches to it.
+    pub fn of_repeats(name: &'static str, figures: &[f64], detail: Value) -> anyhow::Result<Self> {
+        let interval = interval_of_mean(figures, CONFIDENCE, 1)?;
+        let value = median(figures).context("there are no repeats")?;
+        let (low, high) = (interval.low.min(value), interval.high.max(value));
+        Ok(Self { name, value, low, high, repeats: figures.len(), detail })
+    }
+
+    /// With an interval that was found otherwise.
+    pub fn with_interval(name: &'static str, value: f64, half: f64, repeats: usize, detail: Value) -> Self {
+        Self { name, value, low: value - half, high: value + half, repeats, detail }
+    }
+
+    fn goal(&self) -> Option<&'static Goal> {
+        GOALS.iter().find(|goal| goal.name == self.name)
+    }
+
+    /// One line for programs.
+    pub fn to_json(&self) -> Value {
+        let goal = self.goal();
+        json!({
+            "name": self.name,
+            "value": rounded(self.value),
+            "unit": goal.map(|g| g.unit),
+            "low": rounded(self.low),
+            "high": rounded(self.high),
+            "goal": goal.map(|g| g.goal),
+            "aim": goal.map(|g| g.aim),
+            "repeats": self.repeats,
+            "detail": self.detail,
+        })
+    }
+}
+
+impl Goal {
+    fn verdict(&self, value: f64) -> &'static str {
+        let meets = |bound: f64| if self.is_upper_bound { value <= bound } else { value >= bound };
+        match (meets(self.goal), meets(self.aim)) {
+            (_, true) => "goal and aim met",
+            (true, false) => "goal met",
+            (false, false) => "MISSED",
+        }
+    }
+}
+
+/// For people.
+pub fn table(figures: &[Figure]) -> String {
+    let mut out = format!(
+        "{:<24} {:>9} {:>21} {:>7} {:>7}  {:<6}\n",
+        "name", "value", "95 % interval", "goal", "aim", "unit"
+    );
+    for figure in figures {
+        let Some(goal) = figure.goal() else { continue };
+        let interval = format!("{:.3} … {:.3}", figure.low, figure.high);
+        writeln!(
+            out,
+            "{:<24} {:>9.3} {:>21} {:>7} {:>7}  {:<6} {}",
+            figure.name,
+            figure.value,
+            interval,
+            goal.goal,
+            goal.aim,
+            goal.unit,
+            goal.verdict(figure.value)
+        )
+        .expect("writing to a String cannot fail");
+    }
+    out
+}
+
+/// Four significant digits are more than any of this is good for.
+pub fn rounded(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let scale = 10f64.powi(3 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
+/// The mean that suits ratios: 2 and 1/2 make 1.
+pub fn geometric_mean(ratios: &[f64]) -> f64 {
+    (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_to_what_they_are_worth() {
+        assert_eq!(rounded(0.923_456), 0.9235);
+        assert_eq!(rounded(312_345.6), 312_300.0);
+        assert_eq!(rounded(0.0), 0.0);
+        assert!((geometric_mean(&[2.0, 0.5]) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_median_lies_in_its_interval() {
+        let figure = Figure::of_repeats("fanout/sse", &[0.9, 0.9, 0.9, 0.9, 0.2], Value::Null).unwrap();
+        assert_eq!(figure.value, 0.9);
+        assert!(figure.low < 0.9 && figure.high >= 0.9);
+        assert!(table(&[figure]).contains("goal and aim met"));
+    }
+
+    #[test]
+    fn bounds_have_a_direction() {
+        assert_eq!(GOALS[0].verdict(0.85), "goal met");
+        assert_eq!(GOALS[5].verdict(0.45), "goal and aim met");
+        assert_eq!(GOALS[5].verdict(2.6), "MISSED");
+    }
+}

@@ -1,0 +1,95 @@
+//! What goes over the wire: requests, the payload, and one delivery as our server writes it, for the limit to copy.
+
+use crate::connect::{open_blocking, read_until};
+use crate::publisher::Publisher;
+use crate::subject::Subject;
+use anyhow::Context as _;
+use pushlab_wire::transport::Transport;
+use pushlab_wire::websocket::handshake;
+use std::io::Write as _;
+use std::net::SocketAddr;
+
+/// Stands in each payload once and nowhere else, so that deliveries are counted without being parsed.
+pub const MARKER: u8 = b'|';
+
+/// The channel of everything.
+pub const CHANNEL: &str = "a";
+
+/// A payload of 45 bytes, as in the published studies: a JSON string.
+pub const PAYLOAD: &str = "\"|abcdefghijklmnopqrstuvwxyz0123456789ABCDEF\"";
+
+/// Publications before any measurement: offsets then have four digits on both sides of a comparison.
+pub const FIRST_PUBLICATIONS: u64 = 1000;
+
+/// How many deliveries some bytes hold.
+pub fn deliveries_in(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(MARKER, bytes).count() as u64
+}
+
+/// The request that subscribes, or that is held as a poll.
+pub fn subscription(transport: Transport) -> Vec<u8> {
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n").into_bytes();
+    match transport {
+        Transport::WebSocket | Transport::WebSocketPolling => {
+            let mut request = Vec::new();
+            handshake::encode_request(&mut request, "bench", "/ws?channel=a", *b"0123456789abcdef");
+            request
+        }
+        Transport::Sse => get("/sse?channel=a"),
+        Transport::HttpStreaming => get("/stream?channel=a"),
+        Transport::LongPolling | Transport::Polling => get("/poll?channel=a&wait=60"),
+    }
+}
+
+/// One delivery as our server writes it to a subscriber.
+pub fn learn_delivery(transport: Transport, server: &Subject, publisher: &mut Publisher) -> anyhow::Result<Vec<u8>> {
+    let mut socket = open_blocking(server.address())?;
+    socket.write_all(&subscription(transport))?;
+    read_until(&mut socket, |found| found.windows(4).any(|w| w == b"\r\n\r\n") && has_cursor(transport, found))?;
+    publisher.publish(FIRST_PUBLICATIONS)?;
+    let ending = |found: &[u8], count: u64| deliveries_in(found) >= count && ends_delivery(transport, found);
+    read_until(&mut socket, |found| ending(found, FIRST_PUBLICATIONS))?;
+    publisher.publish(1)?;
+    let delivery = read_until(&mut socket, |found| ending(found, 1))?;
+    anyhow::ensure!(delivery.len() > PAYLOAD.len() && delivery.len() < 200, "a delivery of {} bytes", delivery.len());
+    Ok(delivery)
+}
+
+/// Whether what came so far holds the position at which a stream begins.
+fn has_cursor(transport: Transport, found: &[u8]) -> bool {
+    match transport {
+        Transport::Sse => found.windows(3).any(|w| w == b"id:") && found.ends_with(b"\n\n\r\n"),
+        Transport::HttpStreaming => found.ends_with(b"]\n\r\n"),
+        _ => found.ends_with(b"\"]"),
+    }
+}
+
+fn ends_delivery(transport: Transport, found: &[u8]) -> bool {
+    match transport {
+        Transport::Sse => found.ends_with(b"\n\n\r\n"),
+        Transport::HttpStreaming => found.ends_with(b"]\n\r\n"),
+        _ => found.ends_with(b"\"]"),
+    }
+}
+
+/// A counter of the server's own.
+pub fn server_counter(address: SocketAddr, name: &str) -> anyhow::Result<u64> {
+    let mut socket = open_blocking(address)?;
+    socket.write_all(b"GET /stats HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
+    let answer = read_until(&mut socket, |found| found.ends_with(b"}"))?;
+    let body = answer.iter().position(|&b| b == b'{').map(|at| &answer[at..]).context("the counters are not there")?;
+    let stats: serde_json::Value = serde_json::from_slice(body).context("the counters are not JSON")?;
+    stats[name].as_u64().with_context(|| format!("there is no counter {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payload_is_as_the_studies_have_it() {
+        assert_eq!(PAYLOAD.len(), 45);
+        assert_eq!(deliveries_in(PAYLOAD.as_bytes()), 1);
+        assert!(pushlab_wire::native::is_json(PAYLOAD));
+    }
+}

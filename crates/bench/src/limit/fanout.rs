@@ -1,0 +1,72 @@
+//! The limit of fan-out: what arrived in one turn, concatenated, in one write for each subscriber.
+
+use super::intake::Intake;
+use anyhow::{Context as _, bail};
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+const LISTENER: Token = Token(0);
+const FEEDER: Token = Token(1);
+
+/// Runs until the feeder leaves. The first connection is the feeder, every other one a subscriber that is greeted
+/// with one byte. Subscribers are never read: this is the limit.
+pub fn run() -> anyhow::Result<()> {
+    let mut listener = super::listen()?;
+    let mut poll = Poll::new()?;
+    poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+    let mut events = Events::with_capacity(64);
+    let mut feeder: Option<TcpStream> = None;
+    let mut subscribers: Vec<TcpStream> = Vec::new();
+    let mut intake = Intake::new();
+    let mut out = Vec::with_capacity(64 * 1024);
+    let mut has_more = false;
+    loop {
+        poll.poll(&mut events, has_more.then_some(Duration::ZERO))?;
+        let mut is_fed = has_more;
+        for event in &events {
+            match event.token() {
+                LISTENER => accept(&listener, &poll, &mut feeder, &mut subscribers)?,
+                _ => is_fed = true,
+            }
+        }
+        let Some(feeder) = feeder.as_mut().filter(|_| is_fed) else { continue };
+        out.clear();
+        has_more = match intake.read(feeder, |message| out.extend_from_slice(message)) {
+            Ok(has_more) => has_more,
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            Err(e) => return Err(e).context("cannot read the feeder"),
+        };
+        if out.is_empty() {
+            continue;
+        }
+        for subscriber in &mut subscribers {
+            if subscriber.write(&out).context("cannot write to a subscriber")? < out.len() {
+                bail!("a subscriber did not take everything: the limit has no queues");
+            }
+        }
+    }
+}
+
+fn accept(
+    listener: &TcpListener,
+    poll: &Poll,
+    feeder: &mut Option<TcpStream>,
+    subscribers: &mut Vec<TcpStream>,
+) -> anyhow::Result<()> {
+    loop {
+        match listener.accept() {
+            Ok((mut socket, _)) if feeder.is_none() => {
+                poll.registry().register(&mut socket, FEEDER, Interest::READABLE)?;
+                *feeder = Some(socket);
+            }
+            Ok((mut socket, _)) => {
+                socket.write_all(b"+").context("cannot greet a subscriber")?;
+                subscribers.push(socket);
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(e) => return Err(e).context("cannot accept"),
+        }
+    }
+}

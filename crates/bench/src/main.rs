@@ -1,0 +1,96 @@
+//! `pushlab-bench`: the performance ratios, measured in one run on one machine.
+//!
+//! A ratio compares our server with a *limit*: a raw-socket program without a protocol that writes the same bytes
+//! with the same corking. Both are processes of their own on the first core; subscribers and publisher share the
+//! second. What counts is CPU time per delivery, which neighbours disturb least; throughput stands beside it.
+//!
+//! Standard output has one JSON line for each ratio, standard error the same as a table. A missed goal is a result,
+//! not a failure.
+
+mod audience;
+mod connect;
+mod fanout;
+mod figure;
+mod frames;
+mod limit;
+mod memory;
+mod pollers;
+mod polls;
+mod processor;
+mod publisher;
+mod scale;
+mod subject;
+
+use anyhow::{Context as _, bail};
+use clap::Parser;
+use figure::{Figure, GOALS};
+use processor::Cores;
+use pushlab_wire::transport::Transport;
+use scale::Scale;
+use subject::Role;
+
+/// Measure the performance ratios of the server on this machine.
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Args {
+    /// Shorter segments and fewer repeats: a first impression in under a minute.
+    #[arg(long)]
+    quick: bool,
+    /// Five subscribers and a few publications: whether it works, not how fast.
+    #[arg(long, hide = true, conflicts_with = "quick")]
+    tiny: bool,
+    /// Measure only these, by name or beginning of a name: `fanout`, `fanout/sse`, `memory`, …
+    #[arg(long, num_args = 1.., value_name = "NAME")]
+    only: Vec<String>,
+    /// Repeats of each ratio, each with fresh processes [default: 5, with --quick 2].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: Option<u32>,
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    if let Some(role) = &args.role {
+        return role.run();
+    }
+    let mut scale = match (args.quick, args.tiny) {
+        (_, true) => Scale::tiny(),
+        (true, _) => Scale::quick(),
+        _ => Scale::full(),
+    };
+    if let Some(repeats) = args.repeats {
+        scale.repeats = repeats;
+    }
+    let names = chosen(&args.only)?;
+    let cores = Cores::of_this_process().context("cannot choose two cores")?;
+    cores.pin_to_load().context("cannot pin the subscribers to their core")?;
+    let mut figures = Vec::new();
+    for name in names {
+        eprintln!("measuring {name} …");
+        let figure = measure(name, &scale, cores).with_context(|| format!("{name} could not be measured"))?;
+        println!("{}", figure.to_json());
+        figures.push(figure);
+    }
+    eprint!("\n{}", figure::table(&figures));
+    Ok(())
+}
+
+/// The names of the ratios that were asked for, all if none was.
+fn chosen(only: &[String]) -> anyhow::Result<Vec<&'static str>> {
+    let known = || GOALS.iter().map(|goal| goal.name);
+    if let Some(strange) = only.iter().find(|asked| !known().any(|name| name.starts_with(asked.as_str()))) {
+        bail!("--only {strange}: known are {}", known().collect::<Vec<_>>().join(", "));
+    }
+    Ok(known().filter(|name| only.is_empty() || only.iter().any(|asked| name.starts_with(asked.as_str()))).collect())
+}
+
+fn measure(name: &'static str, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
+    let (what, of) = name.split_once('/').context("a ratio's name has two parts")?;
+    match (what, Transport::from_name(of)) {
+        ("fanout", Some(transport)) => fanout::measure(name, transport, scale, cores),
+        ("memory", Some(transport)) => memory::measure(name, transport, scale, cores),
+        ("poll", None) => polls::measure(name, of == "immediate", scale, cores),
+        _ => bail!("nothing measures {name}"),
+    }
+}

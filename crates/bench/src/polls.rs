@@ -1,0 +1,211 @@
+//! Polls: replies per second of processor time, ours divided by a raw request and reply loop's.
+//!
+//! `poll/replies` is long polling: every client is held, a publication answers all of them, each asks again at once
+//! with its new cursor, and the next publication leaves when all have been answered. The raw loop holds and answers
+//! the same, without cursors or history. `poll/immediate` is short polling with a message pending: each request is
+//! answered at once.
+
+use crate::connect::{PATIENCE, open_blocking, read_until};
+use crate::figure::{Figure, rounded};
+use crate::frames::{FIRST_PUBLICATIONS, PAYLOAD};
+use crate::pollers::{Pollers, encode_request, parse_reply};
+use crate::processor::Cores;
+use crate::publisher::Publisher;
+use crate::scale::Scale;
+use crate::subject::{Role, Subject};
+use anyhow::{Context as _, ensure};
+use pushlab_stats::median;
+use serde_json::json;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How long a poll is held, s: longer than a segment, so that none expires.
+const WAIT_S: u32 = 60;
+
+/// What one side did in one or more segments.
+#[derive(Debug, Clone, Copy)]
+struct Work {
+    replies: u64,
+    messages: u64,
+    cpu_ns: u64,
+    elapsed: Duration,
+}
+
+struct Side {
+    subject: Subject,
+    publisher: Publisher,
+    pollers: Pollers,
+    cursor: String,
+    is_immediate: bool,
+}
+
+/// Measures held polls, or immediate ones.
+pub fn measure(name: &'static str, is_immediate: bool, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
+    let mut pairs = Vec::new();
+    let mut reply_bytes = 0;
+    for _ in 0..scale.repeats {
+        let (mut limit, mut ours, size) = sides(is_immediate, scale, cores)?;
+        reply_bytes = size;
+        limit.run(scale.warm_up)?;
+        ours.run(scale.warm_up)?;
+        let first = limit.run(scale.segment)?;
+        let ours = ours.run(scale.segment)?.plus(ours.run(scale.segment)?);
+        let limit = first.plus(limit.run(scale.segment)?);
+        pairs.push((limit, ours));
+    }
+    let ratios: Vec<f64> = pairs.iter().map(|(limit, ours)| ours.per_cpu_s() / limit.per_cpu_s()).collect();
+    let middle = |figure: &dyn Fn(&(Work, Work)) -> f64| {
+        median(&pairs.iter().map(figure).collect::<Vec<_>>()).map(rounded)
+    };
+    let detail = json!({
+        "headline": "replies per CPU-second, ours / limit; median of the repeats",
+        "repeats": ratios.iter().copied().map(rounded).collect::<Vec<_>>(),
+        "connections": scale.pollers,
+        "payload_bytes": PAYLOAD.len(),
+        "reply_bytes": reply_bytes,
+        "limit_cpu_us": middle(&|(limit, _)| 1e6 / limit.per_cpu_s()),
+        "ours_cpu_us": middle(&|(_, ours)| 1e6 / ours.per_cpu_s()),
+        "limit_replies_per_s": middle(&|(limit, _)| limit.per_second()),
+        "ours_replies_per_s": middle(&|(_, ours)| ours.per_second()),
+        "throughput_ratio": middle(&|(limit, ours)| ours.per_second() / limit.per_second()),
+        "ours_messages_per_reply": middle(&|(_, ours)| ours.messages as f64 / ours.replies as f64),
+    });
+    Figure::of_repeats(name, &ratios, detail)
+}
+
+/// A fresh pair, and the size of a reply, which is the same on both sides.
+fn sides(is_immediate: bool, scale: &Scale, cores: Cores) -> anyhow::Result<(Side, Side, usize)> {
+    let server = Subject::start(Role::Server { core: cores.subject })?;
+    let mut publisher = Publisher::to_server(server.address())?;
+    publisher.publish(FIRST_PUBLICATIONS)?;
+    let before = wait_for_cursor(server.address(), FIRST_PUBLICATIONS)?;
+    publisher.publish(1)?;
+    let after = wait_for_cursor(server.address(), FIRST_PUBLICATIONS + 1)?;
+    let reply = ask(server.address(), before.as_bytes())?;
+    let cursor = if is_immediate { before } else { after };
+    let ours = Side::new(server, publisher, scale, 0, cursor.clone(), is_immediate)?;
+    let limit = Subject::start(Role::LimitOfReplies { core: cores.subject, immediate: is_immediate })?;
+    let mut publisher = Publisher::to_limit(limit.address(), &reply)?;
+    if is_immediate {
+        publisher.publish(1)?;
+    }
+    let limit = Side::new(limit, publisher, scale, 1, cursor, is_immediate)?;
+    Ok((limit, ours, reply.len()))
+}
+
+/// One whole reply to a short poll.
+fn ask(address: SocketAddr, cursor: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut socket = open_blocking(address)?;
+    let mut request = Vec::new();
+    encode_request(&mut request, cursor, 0);
+    socket.write_all(&request)?;
+    read_until(&mut socket, |found| !matches!(parse_reply(found), Ok(None)))
+}
+
+/// The server's cursor once it has published so much.
+fn wait_for_cursor(address: SocketAddr, publications: u64) -> anyhow::Result<String> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let reply = ask(address, b"")?;
+        let (_, cursor) = parse_reply(&reply)?.context("a reply is not whole")?;
+        let cursor = String::from_utf8(cursor.to_vec())?;
+        if cursor.ends_with(&format!(".{publications}")) {
+            return Ok(cursor);
+        }
+        ensure!(Instant::now() < until, "{publications} publications did not arrive, the cursor is {cursor}");
+    }
+}
+
+impl Side {
+    fn new(
+        subject: Subject,
+        publisher: Publisher,
+        scale: &Scale,
+        family: u8,
+        cursor: String,
+        is_immediate: bool,
+    ) -> anyhow::Result<Self> {
+        let wait_s = if is_immediate { 0 } else { WAIT_S };
+        let fixed = is_immediate.then(|| cursor.clone());
+        let mut pollers = Pollers::connect(scale.pollers, subject.address(), family, wait_s, fixed)?;
+        if !is_immediate {
+            pollers.ask(&cursor)?;
+        }
+        Ok(Self { subject, publisher, pollers, cursor, is_immediate })
+    }
+
+    fn run(&mut self, duration: Duration) -> anyhow::Result<Work> {
+        let cpu_before = self.subject.cpu_ns()?;
+        let (replies, messages) = (self.pollers.replies, self.pollers.messages);
+        let start = Instant::now();
+        if self.is_immediate {
+            self.run_immediate(duration)?;
+        } else {
+            self.run_held(duration)?;
+        }
+        let elapsed = start.elapsed();
+        std::thread::sleep(Duration::from_millis(2));
+        Ok(Work {
+            replies: self.pollers.replies - replies,
+            messages: self.pollers.messages - messages,
+            cpu_ns: self.subject.cpu_ns()? - cpu_before,
+            elapsed,
+        })
+    }
+
+    /// One publication after the other, each when everybody has the one before. All are held again at the end.
+    fn run_held(&mut self, duration: Duration) -> anyhow::Result<()> {
+        let start = Instant::now();
+        while start.elapsed() < duration {
+            self.publisher.publish(1)?;
+            let expected = self.pollers.replies + self.pollers.len() as u64;
+            self.read_until(expected)?;
+        }
+        Ok(())
+    }
+
+    /// Everybody asks all the time.
+    fn run_immediate(&mut self, duration: Duration) -> anyhow::Result<()> {
+        let start = Instant::now();
+        let mut asked = self.pollers.replies + self.pollers.len() as u64;
+        self.pollers.is_asking = true;
+        self.pollers.ask(&self.cursor)?;
+        while start.elapsed() < duration {
+            let before = self.pollers.replies;
+            self.pollers.read(Duration::from_millis(10))?;
+            asked += self.pollers.replies - before;
+        }
+        self.pollers.is_asking = false;
+        self.read_until(asked)
+    }
+
+    fn read_until(&mut self, replies: u64) -> anyhow::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        while self.pollers.replies < replies {
+            self.pollers.read(Duration::from_millis(10))?;
+            ensure!(Instant::now() < until, "{} of {replies} replies", self.pollers.replies);
+        }
+        ensure!(self.pollers.replies == replies, "{} instead of {replies} replies", self.pollers.replies);
+        Ok(())
+    }
+}
+
+impl Work {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            replies: self.replies + other.replies,
+            messages: self.messages + other.messages,
+            cpu_ns: self.cpu_ns + other.cpu_ns,
+            elapsed: self.elapsed + other.elapsed,
+        }
+    }
+
+    fn per_cpu_s(self) -> f64 {
+        self.replies as f64 / (self.cpu_ns as f64 / 1e9)
+    }
+
+    fn per_second(self) -> f64 {
+        self.replies as f64 / self.elapsed.as_secs_f64()
+    }
+}

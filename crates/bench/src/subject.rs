@@ -1,0 +1,140 @@
+//! The programs that are measured: child processes of this binary.
+
+use crate::limit;
+use crate::processor::{ProcessClock, die_with_parent, pin};
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use pushlab_server::{Config, Server};
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// What a child process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+#[command(hide = true)]
+pub enum Role {
+    /// Our server.
+    #[command(hide = true)]
+    Server {
+        /// Where it runs.
+        #[arg(long)]
+        core: usize,
+    },
+    /// The limit of fan-out.
+    #[command(hide = true)]
+    LimitOfFanout {
+        /// Where it runs.
+        #[arg(long)]
+        core: usize,
+    },
+    /// The limit of replies.
+    #[command(hide = true)]
+    LimitOfReplies {
+        /// Where it runs.
+        #[arg(long)]
+        core: usize,
+        /// Answers each request at once instead of holding it.
+        #[arg(long)]
+        immediate: bool,
+    },
+}
+
+impl Role {
+    /// Does it; returns only on failure.
+    pub fn run(self) -> anyhow::Result<()> {
+        die_with_parent()?;
+        match self {
+            Self::Server { core } => {
+                pin(core)?;
+                serve()
+            }
+            Self::LimitOfFanout { core } => {
+                pin(core)?;
+                limit::fanout::run()
+            }
+            Self::LimitOfReplies { core, immediate } => {
+                pin(core)?;
+                limit::replies::run(immediate)
+            }
+        }
+    }
+
+    fn arguments(self) -> Vec<String> {
+        let (name, core, is_immediate) = match self {
+            Self::Server { core } => ("server", core, false),
+            Self::LimitOfFanout { core } => ("limit-of-fanout", core, false),
+            Self::LimitOfReplies { core, immediate } => ("limit-of-replies", core, immediate),
+        };
+        let mut arguments = vec![name.to_owned(), "--core".to_owned(), core.to_string()];
+        if is_immediate {
+            arguments.push("--immediate".to_owned());
+        }
+        arguments
+    }
+}
+
+/// Our server with its defaults, but without heartbeats, which would answer to nobody's publication.
+fn serve() -> anyhow::Result<()> {
+    let mut config = Config::new(limit::ANY_PORT);
+    config.limits.heartbeat = Duration::from_secs(3600);
+    let server = Server::start(config)?;
+    println!("{}", server.address());
+    server.join()?;
+    bail!("the server ended by itself")
+}
+
+/// A running child process; it is killed when dropped.
+pub struct Subject {
+    child: Child,
+    address: SocketAddr,
+    clock: ProcessClock,
+}
+
+impl Subject {
+    /// Starts one and waits until it listens.
+    pub fn start(role: Role) -> anyhow::Result<Self> {
+        let binary = std::env::current_exe().context("cannot find this binary")?;
+        let mut child = Command::new(binary)
+            .args(role.arguments())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start a subject")?;
+        let clock = ProcessClock::of(child.id()).context("cannot read a subject's processor time")?;
+        let stdout = child.stdout.take().context("a subject has no standard output")?;
+        let mut line = String::new();
+        let result = BufReader::new(stdout).read_line(&mut line);
+        let address = result.map_err(anyhow::Error::from).and_then(|_| Ok(line.trim().parse()?));
+        let mut subject = Self { child, address: limit::ANY_PORT, clock };
+        subject.address = address.with_context(|| format!("{role:?} did not tell its address but {line:?}"))?;
+        Ok(subject)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Processor time it has used, ns.
+    pub fn cpu_ns(&self) -> anyhow::Result<u64> {
+        self.clock.now_ns().context("a subject ended")
+    }
+
+    /// Memory of its own: pages that no file backs, in bytes. Exact, because the kernel walks the page tables for it.
+    pub fn anonymous_bytes(&self) -> anyhow::Result<u64> {
+        let path = format!("/proc/{}/smaps_rollup", self.child.id());
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        let kib = text.lines().find_map(|line| line.strip_prefix("Anonymous:")?.trim().strip_suffix(" kB"));
+        let kib: u64 = kib.with_context(|| format!("{path} has no line Anonymous"))?.trim().parse()?;
+        Ok(kib * 1024)
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        // It may have ended by itself, which shows elsewhere.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

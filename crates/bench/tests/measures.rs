@@ -1,0 +1,40 @@
+//! The measuring parts work, on a scale on which their figures mean nothing.
+
+use serde_json::Value;
+use std::process::Command;
+
+fn run(arguments: &[&str]) -> (bool, Vec<Value>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_pushlab-bench")).args(arguments).output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let lines = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (output.status.success(), lines, String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn every_ratio_is_measured() {
+    let (is_ok, lines, table) = run(&["--tiny"]);
+    assert!(is_ok, "{table}");
+    let names: Vec<&str> = lines.iter().filter_map(|line| line["name"].as_str()).collect();
+    assert_eq!(lines.len(), names.len());
+    for name in ["fanout/websocket", "fanout/sse", "fanout/http-streaming", "poll/replies", "poll/immediate"] {
+        assert!(names.contains(&name), "{name} is missing from {names:?}");
+    }
+    for line in &lines {
+        let number = |key: &str| line[key].as_f64().unwrap_or_else(|| panic!("no {key} in {line}"));
+        assert!(number("low") <= number("value") && number("value") <= number("high"), "{line}");
+        assert!(table.contains(line["name"].as_str().unwrap()));
+    }
+    for line in lines.iter().filter(|line| line["name"].as_str().unwrap().starts_with("fanout")) {
+        assert!(line["value"].as_f64().unwrap() > 0.0);
+        assert_eq!(line["detail"]["subscribers"], 5);
+        assert_eq!(line["detail"]["loads"][0]["limit_bytes"], line["detail"]["loads"][0]["ours_bytes"], "{line}");
+    }
+}
+
+#[test]
+fn names_choose_and_strange_ones_are_refused() {
+    let (is_ok, lines, _) = run(&["--tiny", "--repeats", "2", "--only", "fanout/sse"]);
+    assert!(is_ok && lines.len() == 1 && lines[0]["repeats"] == 2);
+    let (is_ok, _, message) = run(&["--only", "fan-out"]);
+    assert!(!is_ok && message.contains("fanout/websocket"), "{message}");
+}

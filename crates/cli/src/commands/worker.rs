@@ -1,0 +1,9 @@
+//! `pushlab worker`: hosts virtual clients for the lab.
+
+use pushlab_wire::codes::ExitCode;
+use std::io;
+
+pub fn run() -> anyhow::Result<ExitCode> {
+    let is_done = pushlab_load::worker::serve(io::stdin().lock(), io::stdout().lock())?;
+    Ok(if is_done { ExitCode::Ok } else { ExitCode::Failed })
+}

@@ -1,0 +1,94 @@
+//! What is shown while a campaign runs.
+
+use crate::signals;
+use indicatif::{ProgressBar, ProgressStyle};
+use pushlab_lab::Observer;
+use pushlab_lab::experiment::Experiment;
+use pushlab_lab::record::{Outcome, PlannedRun, RunRecord};
+use pushlab_load::plan::Phase;
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// Starting, connecting and stopping, per run, beside its phases.
+const OVERHEAD_MS: u64 = 700;
+
+/// A bar with the time left, and a line for every run that went wrong.
+pub struct Progress {
+    is_quiet: bool,
+    is_interrupted: bool,
+    bar: ProgressBar,
+    /// Planned length of a run of each experiment, ms.
+    lengths: HashMap<String, u64>,
+    label: String,
+}
+
+impl Progress {
+    /// For these experiments; quiet shows nothing.
+    pub fn new(experiments: &[Experiment], is_quiet: bool) -> Self {
+        let lengths = experiments.iter().map(|e| (e.name.clone(), e.run_ms() + OVERHEAD_MS)).collect();
+        Self { is_quiet, is_interrupted: false, bar: ProgressBar::hidden(), lengths, label: String::new() }
+    }
+
+    fn length(&self, run: &PlannedRun) -> u64 {
+        self.lengths.get(&run.cell.experiment).copied().unwrap_or(OVERHEAD_MS)
+    }
+
+    fn say(&self, line: &str) {
+        if self.is_quiet {
+            return;
+        }
+        // A bar that is not drawn (no terminal) swallows its lines.
+        if self.bar.is_hidden() { eprintln!("{line}") } else { self.bar.println(line) }
+    }
+}
+
+impl Observer for Progress {
+    fn begin(&mut self, planned: &[PlannedRun], done: usize, folder: &Path) {
+        if self.is_quiet {
+            return;
+        }
+        let total: u64 = planned.iter().map(|run| self.length(run)).sum();
+        let left: u64 = planned[done.min(planned.len())..].iter().map(|run| self.length(run)).sum();
+        let about = Duration::from_secs(left / 1000);
+        let verb = if done > 0 { format!("going on after {done} of") } else { "doing".to_owned() };
+        eprintln!("{verb} {} runs, about {}, in {}", planned.len(), humantime::format_duration(about), folder.display());
+        self.bar = ProgressBar::new(total);
+        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed} gone, {eta} left  {msg}");
+        self.bar.set_style(style.expect("the template is valid"));
+        self.bar.set_position(total - left);
+        self.bar.reset_eta();
+        self.bar.enable_steady_tick(Duration::from_millis(500));
+    }
+
+    fn run(&mut self, planned: &PlannedRun) {
+        self.label = planned.label();
+        self.bar.set_message(self.label.clone());
+    }
+
+    fn phase(&mut self, phase: Phase) {
+        let phase = format!("{phase:?}").to_lowercase();
+        self.bar.set_message(format!("{} · {phase}", self.label));
+    }
+
+    fn recorded(&mut self, record: &RunRecord) {
+        self.bar.inc(self.length(&record.planned));
+        if let Outcome::Failed { reason, .. } = &record.outcome {
+            self.say(&format!("failed: {}: {reason}", record.planned.label()));
+        }
+        for doubt in record.doubts.iter().filter(|d| d.is_void()) {
+            self.say(&format!("void: {}: {}: {}", record.planned.label(), doubt.code, doubt.detail));
+        }
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.is_interrupted |= signals::wait(Duration::ZERO);
+        self.is_interrupted
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

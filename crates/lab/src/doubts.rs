@@ -1,0 +1,107 @@
+//! What makes a run less certain than it looks.
+
+use crate::machine_load::MachineLoad;
+use crate::measure;
+use crate::pinning::Pinning;
+use crate::record::RunRecord;
+use pushlab_load::plan::Phase;
+use pushlab_stats::{
+    DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, Steady, delivery_doubts, generator_doubts,
+    steady_state,
+};
+
+/// Share of the probe's ticks that may be missed.
+const MISSED_TICKS_MAX: f64 = 0.2;
+/// CPU that strangers may take, as a share of one core.
+const STRANGERS_MAX: f64 = 0.15;
+/// CPU that the hypervisor may take, as a share of one core.
+const STEAL_MAX: f64 = 0.05;
+/// Pings that a median needs.
+const PINGS_MIN: u64 = 20;
+
+/// What is known about a run beside its record.
+pub struct Evidence<'a> {
+    /// Cores of both sides.
+    pub pinning: &'a Pinning,
+    /// What the generator may do.
+    pub limits: &'a GeneratorLimits,
+    /// Planned readings that the probes missed.
+    pub ticks_missed: u64,
+    /// How busy the machine was in the load phase.
+    pub machine: Option<MachineLoad>,
+}
+
+/// All doubts about a run.
+pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    if evidence.pinning.is_shared() {
+        doubts.push(Doubt::new(DoubtCode::Unpinned, "subject and generator share a core"));
+    }
+    let ticks = (record.subject.len() + record.generator.len()) as f64;
+    let missed = evidence.ticks_missed as f64;
+    if missed > MISSED_TICKS_MAX * (ticks + missed) {
+        doubts.push(Doubt::new(DoubtCode::ProbeGaps, format!("{missed} of {} readings missed", ticks + missed)));
+    }
+    let Some(result) = &record.result else { return doubts };
+    let Some((start, end)) = record.phase_span(Phase::Load).filter(|(start, end)| end > start) else { return doubts };
+    let load_s = (end - start) as f64 / 1e9;
+    doubts.extend(generator_doubts(
+        &GeneratorLoad {
+            cpu_percent: result.cpu_load_ns as f64 / 1e7 / load_s,
+            cores: evidence.pinning.load.len() as u32,
+            loop_lag_p99_ms: result.loop_lag.quantile_ms(0.99).unwrap_or(0.0),
+            lateness_p99_ms: result.lateness.quantile_ms(0.99).unwrap_or(0.0),
+        },
+        evidence.limits,
+    ));
+    doubts.extend(delivery_doubts(&DeliveryCounts {
+        expected: result.expected,
+        lost: result.lost,
+        duplicated: result.duplicated,
+        reordered: result.reordered,
+    }));
+    let has_prober = record.plan.as_ref().is_some_and(|p| p.prober.is_some());
+    let pings = result.response_load.count();
+    if has_prober && pings < PINGS_MIN {
+        doubts.push(Doubt::new(DoubtCode::FewSamples, format!("{pings} pings in the load phase, {PINGS_MIN} wanted")));
+    }
+    doubts.extend(unstable(record, start, end));
+    doubts.extend(strangers(record, evidence.machine, load_s));
+    doubts
+}
+
+fn unstable(record: &RunRecord, start: u64, end: u64) -> Option<Doubt> {
+    let result = record.result.as_ref()?;
+    let first = result.phases.first()?.t_ns;
+    let seconds = result.seconds.iter().enumerate();
+    let inside = seconds.filter(|(i, _)| (first + *i as u64 * 1_000_000_000 >= start) && first + (*i as u64 + 1) * 1_000_000_000 <= end);
+    let medians: Vec<f64> = inside.filter_map(|(_, s)| Some(s.latency_median_ns? as f64 / 1e6)).collect();
+    match steady_state(&medians) {
+        Steady::Trend { relative_change, .. } => {
+            let detail = format!("median latency changed by {:.0} % over the load phase", relative_change * 100.0);
+            Some(Doubt::new(DoubtCode::Unstable, detail))
+        }
+        Steady::Steady | Steady::TooShort => None,
+    }
+}
+
+fn strangers(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> Vec<Doubt> {
+    let Some(machine) = machine else { return Vec::new() };
+    let mut doubts = Vec::new();
+    let steal = machine.steal_s / load_s;
+    if steal > STEAL_MAX {
+        let detail = format!("the hypervisor took {:.0} % of a core", steal * 100.0);
+        doubts.push(Doubt::new(DoubtCode::NoisyNeighbour, detail));
+    }
+    let ours: f64 = [&record.subject, &record.generator]
+        .into_iter()
+        .filter_map(|samples| measure::cpu_percent(samples, record.phase_span(Phase::Load)?))
+        .sum::<f64>()
+        / 100.0;
+    let strangers = machine.busy_s / load_s - ours;
+    if strangers > STRANGERS_MAX {
+        let detail = format!("other processes used {:.0} % of a core", strangers * 100.0);
+        doubts.push(Doubt::new(DoubtCode::NoisyNeighbour, detail));
+    }
+    doubts
+}

@@ -1,0 +1,53 @@
+//! Which cores the subject and the load may use.
+
+use std::io;
+
+/// Cores of the two sides. On a machine with one core both share it, and every run is doubted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pinning {
+    /// Cores of the subject.
+    pub subject: Vec<usize>,
+    /// Cores of the generator, and of the lab itself.
+    pub load: Vec<usize>,
+}
+
+impl Pinning {
+    /// The first core this process may use for the subject, the others for the load.
+    pub fn of_this_machine() -> Self {
+        let mut cores = allowed_cores();
+        if cores.len() < 2 {
+            return Self { subject: cores.clone(), load: cores };
+        }
+        let load = cores.split_off(1);
+        Self { subject: cores, load }
+    }
+
+    /// Whether both sides may run on the same core.
+    pub fn is_shared(&self) -> bool {
+        self.subject.iter().any(|core| self.load.contains(core))
+    }
+}
+
+/// Lets the calling thread, and all that it starts, run on these cores only.
+pub fn pin_to(cores: &[usize]) -> io::Result<()> {
+    // SAFETY: an all-zero cpu_set_t is an empty set, and CPU_SET only sets bits inside it: it checks the index.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for &core in cores {
+            libc::CPU_SET(core, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn allowed_cores() -> Vec<usize> {
+    // SAFETY: an all-zero cpu_set_t is an empty set that sched_getaffinity fills; CPU_ISSET only reads it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
+            return vec![0];
+        }
+        (0..libc::CPU_SETSIZE as usize).filter(|&core| libc::CPU_ISSET(core, &set)).collect()
+    }
+}

@@ -1,0 +1,143 @@
+//! What is kept of a run: enough to compute everything again, and to repeat it.
+
+use crate::experiment::SlowPolicy;
+use pushlab_load::plan::{Phase, Plan, WorkerResult};
+use pushlab_probe::Sample;
+use pushlab_stats::Doubt;
+use pushlab_wire::transport::Transport;
+use serde::{Deserialize, Serialize};
+
+/// Version of the record's format; raised when a field changes its meaning.
+pub const RECORD_VERSION: u32 = 1;
+
+/// One point of an experiment's matrix.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Cell {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Name of the subject.
+    pub subject: String,
+    /// How the clients receive.
+    pub transport: Transport,
+    /// What our server does with slow subscribers.
+    pub policy: SlowPolicy,
+    /// Number of virtual clients.
+    pub clients: u32,
+}
+
+/// A run as planned: a cell, which repeat of it, and its place in the order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedRun {
+    /// Place in the order, from 1.
+    pub order: u32,
+    /// Which point.
+    pub cell: Cell,
+    /// Which repetition, from 1.
+    pub repeat: u32,
+    /// Seed of everything random in it.
+    pub seed: u64,
+}
+
+/// One run, as it is written to its file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// [`RECORD_VERSION`].
+    pub version: u32,
+    /// What was to be done.
+    pub planned: PlannedRun,
+    /// Wall-clock time of the start, RFC 3339, UTC.
+    pub started_at: String,
+    /// Wall-clock length of the whole run, ms.
+    pub took_ms: u64,
+    /// Whether it came to its end.
+    pub outcome: Outcome,
+    /// Why it is less certain than it looks.
+    pub doubts: Vec<Doubt>,
+    /// What the generator measured; `None` when it never got to tell.
+    pub result: Option<WorkerResult>,
+    /// The subject, every 50 ms.
+    pub subject: Vec<Sample>,
+    /// The generator, every 50 ms.
+    pub generator: Vec<Sample>,
+    /// The server's own counters, every 250 ms.
+    pub counters: Vec<CounterSample>,
+    /// Command line of the subject.
+    pub subject_command: Vec<String>,
+    /// What the worker was told; `None` when it was never started.
+    pub plan: Option<Plan>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It came to its end; doubts may still make it void.
+    Completed,
+    /// It did not.
+    Failed {
+        /// What, where, and what to try.
+        reason: String,
+        /// The phase in which it happened, if one had begun.
+        phase: Option<Phase>,
+    },
+}
+
+/// Counters of our server at one instant; cumulative but for the gauges.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CounterSample {
+    /// Monotonic clock of the host, ns.
+    pub t_ns: u64,
+    /// Publications received.
+    pub received: u64,
+    /// Deliveries sent.
+    pub sent: u64,
+    /// HTTP requests.
+    pub requests: u64,
+    /// Bytes read from sockets.
+    pub bytes_received: u64,
+    /// Bytes written to sockets.
+    pub bytes_sent: u64,
+    /// Bytes queued for slow subscribers: a gauge.
+    pub queued_bytes: i64,
+    /// Messages dropped or conflated.
+    pub dropped: u64,
+    /// Connections closed because they were too slow.
+    pub closed_slow: u64,
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Open connections: a gauge.
+    pub open: i64,
+}
+
+impl RunRecord {
+    /// Whether its figures count: it came to its end, and no doubt voids it.
+    pub fn counts(&self) -> bool {
+        self.outcome == Outcome::Completed && self.result.is_some() && !self.is_void()
+    }
+
+    /// Whether a doubt takes it out of the figures.
+    pub fn is_void(&self) -> bool {
+        self.outcome == Outcome::Completed && self.doubts.iter().any(Doubt::is_void)
+    }
+
+    /// When a phase began and ended, ns; `None` if it never began.
+    pub fn phase_span(&self, phase: Phase) -> Option<(u64, u64)> {
+        let result = self.result.as_ref()?;
+        let at = result.phases.iter().position(|mark| mark.phase == phase)?;
+        let end = result.phases.get(at + 1).map_or(result.end_ns, |next| next.t_ns);
+        Some((result.phases[at].t_ns, end))
+    }
+}
+
+impl PlannedRun {
+    /// Name for people: `tangen-chat · websocket · 100 clients · repeat 2`.
+    pub fn label(&self) -> String {
+        let Cell { experiment, transport, policy, clients, .. } = &self.cell;
+        let policy = match policy {
+            SlowPolicy::Close => String::new(),
+            other => format!(" · {}", other.name()),
+        };
+        format!("{experiment} · {transport}{policy} · {clients} clients · repeat {}", self.repeat)
+    }
+}

@@ -1,0 +1,265 @@
+//! One run: a fresh subject, a worker, probes on both, and what came of it.
+
+use crate::doubts::{self, Evidence};
+use crate::experiment::Experiment;
+use crate::machine_load::MachineLoad;
+use crate::pinning::Pinning;
+use crate::record::{CounterSample, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
+use crate::subject::{CounterReader, Subject};
+use crate::worker::{Said, Worker};
+use pushlab_load::plan::{Phase, Plan, Scenario, WorkerEvent, WorkerResult};
+use pushlab_probe::{Probe, ProbeConfig, Recording, Sampler, SamplerConfig};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Channel of all traffic.
+const CHANNEL: &str = "lab";
+/// Time between two readings of the server's counters.
+const COUNTER_INTERVAL: Duration = Duration::from_millis(250);
+/// How long to listen to the worker before looking after everything else.
+const LISTEN: Duration = Duration::from_millis(50);
+/// Time that a run may take beyond its phases.
+const SLACK: Duration = Duration::from_secs(30);
+/// Time for a subject's death to show after the worker noticed broken connections.
+const DEATH_NOTICE: Duration = Duration::from_millis(300);
+
+/// Where runs happen.
+pub struct Workplace {
+    /// The `pushlab` program, which is subject and worker too.
+    pub program: PathBuf,
+    /// Cores of both sides.
+    pub pinning: Pinning,
+    /// Where subjects write their logs.
+    pub logs: PathBuf,
+}
+
+/// What to tell while a run goes on.
+pub trait RunObserver {
+    /// A phase began.
+    fn phase(&mut self, phase: Phase);
+    /// Whether to stop now.
+    fn is_interrupted(&mut self) -> bool;
+}
+
+/// How a run's execution ended.
+pub enum Executed {
+    /// With a record, be it of a failure.
+    Recorded(Box<RunRecord>),
+    /// The observer wanted to stop; nothing is kept.
+    Interrupted,
+}
+
+/// What was collected beside the worker's result.
+#[derive(Default)]
+struct Collected {
+    subject: Option<Recording>,
+    generator: Option<Recording>,
+    counters: Vec<CounterSample>,
+    machine: Option<MachineLoad>,
+    subject_command: Vec<String>,
+    plan: Option<Plan>,
+}
+
+enum Ended {
+    Done(Box<WorkerResult>),
+    Failed { reason: String, phase: Option<Phase> },
+    Interrupted,
+}
+
+/// Executes one run. Whatever goes wrong becomes a record with its reason.
+pub fn execute(
+    planned: &PlannedRun,
+    experiment: &Experiment,
+    place: &Workplace,
+    observer: &mut dyn RunObserver,
+) -> Executed {
+    let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let start = Instant::now();
+    let mut collected = Collected::default();
+    let ended = attempt(planned, experiment, place, observer, &mut collected)
+        .unwrap_or_else(|reason| Ended::Failed { reason, phase: None });
+    let (outcome, result) = match ended {
+        Ended::Interrupted => return Executed::Interrupted,
+        Ended::Done(result) => (Outcome::Completed, Some(*result)),
+        Ended::Failed { reason, phase } => (Outcome::Failed { reason, phase }, None),
+    };
+    let missed = [&collected.subject, &collected.generator].into_iter().flatten().map(|r| r.ticks_missed).sum();
+    let mut record = RunRecord {
+        version: RECORD_VERSION,
+        planned: planned.clone(),
+        started_at,
+        took_ms: start.elapsed().as_millis() as u64,
+        outcome,
+        doubts: Vec::new(),
+        result,
+        subject: collected.subject.map(|r| r.samples).unwrap_or_default(),
+        generator: collected.generator.map(|r| r.samples).unwrap_or_default(),
+        counters: collected.counters,
+        subject_command: collected.subject_command,
+        plan: collected.plan,
+    };
+    let evidence = Evidence {
+        pinning: &place.pinning,
+        limits: &experiment.generator_limits,
+        ticks_missed: missed,
+        machine: collected.machine,
+    };
+    record.doubts = doubts::of(&record, &evidence);
+    Executed::Recorded(Box::new(record))
+}
+
+fn attempt(
+    planned: &PlannedRun,
+    experiment: &Experiment,
+    place: &Workplace,
+    observer: &mut dyn RunObserver,
+    collected: &mut Collected,
+) -> Result<Ended, String> {
+    let backend = match experiment.scenario {
+        Scenario::Feed { .. } => Some(free_address().map_err(|e| format!("no free port for the back end: {e}"))?),
+        _ => None,
+    };
+    let log = place.logs.join(format!("{:05}.subject.log", planned.order));
+    let feed = backend.map(|address| (address, CHANNEL));
+    let cores = &place.pinning.subject;
+    let mut subject = Subject::start(&place.program, experiment, &planned.cell, feed, cores, log)
+        .map_err(|e| e.to_string())?;
+    collected.subject_command.clone_from(&subject.command);
+    let plan = plan(planned, experiment, subject.address, backend, place.pinning.load.len());
+    let mut worker = Worker::start(&place.program, &plan, &place.pinning.load)
+        .map_err(|e| format!("cannot start the worker {}: {e}", place.program.display()))?;
+    collected.plan = Some(plan);
+    let watch_subject = sample(subject.id(), vec![subject.address.port()])?;
+    let watch_generator = sample(worker.id(), Vec::new())?;
+    let counters = CounterWatch::start(subject.address);
+    let ended = follow(experiment, &mut subject, &mut worker, observer, &mut collected.machine);
+    collected.counters = counters.finish();
+    collected.subject = Some(watch_subject.finish());
+    collected.generator = Some(watch_generator.finish());
+    drop(worker);
+    subject.stop();
+    Ok(ended)
+}
+
+fn plan(
+    planned: &PlannedRun,
+    experiment: &Experiment,
+    target: SocketAddr,
+    backend_listen: Option<SocketAddr>,
+    cores: usize,
+) -> Plan {
+    Plan {
+        target,
+        transport: planned.cell.transport,
+        clients: planned.cell.clients,
+        channel: CHANNEL.to_owned(),
+        scenario: experiment.scenario.clone(),
+        poll_interval_ms: experiment.polling.interval_ms,
+        poll_wait_s: experiment.polling.wait_s,
+        prober: experiment.prober.clone(),
+        phases: experiment.phases.clone(),
+        connect_rate: experiment.connect_rate,
+        loops: u32::try_from(cores).unwrap_or(1).max(1),
+        seed: planned.seed,
+        handicap_us: experiment.handicap_us,
+        backend_listen,
+    }
+}
+
+/// Waits for the end of the run, whichever comes first: the worker's, the subject's, the observer's or the deadline.
+fn follow(
+    experiment: &Experiment,
+    subject: &mut Subject,
+    worker: &mut Worker,
+    observer: &mut dyn RunObserver,
+    machine: &mut Option<MachineLoad>,
+) -> Ended {
+    let phases = &experiment.phases;
+    let longest = Duration::from_millis(experiment.run_ms() + phases.connect_ms + phases.drain_ms) + SLACK;
+    let deadline = Instant::now() + longest;
+    let mut phase = None;
+    let mut before_load = None;
+    loop {
+        if observer.is_interrupted() {
+            return Ended::Interrupted;
+        }
+        let reason = match worker.listen(LISTEN) {
+            Said::Event(WorkerEvent::Phase { phase: next, .. }) => {
+                match next {
+                    Phase::Load => before_load = MachineLoad::now(),
+                    Phase::Drain => *machine = before_load.and_then(|before| Some(MachineLoad::now()?.since(before))),
+                    _ => {}
+                }
+                phase = Some(next);
+                observer.phase(next);
+                continue;
+            }
+            Said::Event(WorkerEvent::Progress { .. }) => continue,
+            Said::Event(WorkerEvent::Done { result }) => return Ended::Done(result),
+            Said::Event(WorkerEvent::Failed { reason }) | Said::Gone(reason) => Some(reason),
+            Said::Nothing if Instant::now() > deadline => {
+                Some(format!("the run did not end within {} s", longest.as_secs()))
+            }
+            Said::Nothing => None,
+        };
+        if reason.is_some() {
+            // A worker that fails may only have noticed first what happened to the subject.
+            std::thread::sleep(DEATH_NOTICE);
+        }
+        if let Some(reason) = subject.death().or(reason) {
+            return Ended::Failed { reason, phase };
+        }
+    }
+}
+
+fn sample(pid: u32, ports: Vec<u16>) -> Result<Sampler, String> {
+    let failed = |what: &dyn std::fmt::Display| format!("cannot watch process {pid}: {what}");
+    let probe = Probe::new(pid, ProbeConfig { ports, ..ProbeConfig::default() }).map_err(|e| failed(&e))?;
+    Sampler::start(probe, SamplerConfig::default(), |_| {}).map_err(|e| failed(&e))
+}
+
+/// A port that was free a moment ago: the worker binds it next.
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// Reads the server's counters in a thread of its own.
+struct CounterWatch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<CounterSample>>,
+}
+
+impl CounterWatch {
+    fn start(address: SocketAddr) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut reader = CounterReader::new(address);
+            let mut samples = Vec::new();
+            let mut next = Instant::now();
+            while !stopped.load(Ordering::Relaxed) {
+                samples.extend(reader.read());
+                next = (next + COUNTER_INTERVAL).max(Instant::now());
+                std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
+            }
+            samples
+        });
+        Self { stop, thread }
+    }
+
+    fn finish(self) -> Vec<CounterSample> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// The program that runs now: subject and worker are the same.
+pub fn this_program() -> io::Result<PathBuf> {
+    std::env::current_exe().map(|path| Path::new(&path).to_path_buf())
+}

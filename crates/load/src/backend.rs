@@ -1,0 +1,523 @@
+//! The back end of a feed: a WebSocket server that subjects connect to, and that publishes on a schedule.
+//!
+//! To a subject it sends `["info",{"interval_us":…,"count":…,"payload_bytes":…}]` at once, `["getReady"]` when a
+//! feed begins, then each publication as a text message (JSON, but never an array), then `["done",count]`. The
+//! subject publishes what is no array, as it came, on the feed's channel. A connection to the path `/control`
+//! is no subject: its `["go"]` begins a feed.
+//!
+//! A socket that is full delays publications, drops none and queues none: what is due is a number.
+
+use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
+use crate::pacing::Pacing;
+use crate::payload::{BadPayloadSize, Payload};
+use crate::socket::{Connection, Read};
+use crate::timer::Timer;
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+use pushlab_stats::histogram::Histogram;
+use pushlab_wire::http::{Headers, parse_request};
+use pushlab_wire::stamp::Stamp;
+use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Most connections at once, subjects and controllers.
+pub const MAX_PEERS: usize = 64;
+/// Pause between `getReady` and the first publication of a feed that a controller begins, ns.
+const GET_READY_NS: u64 = 100_000_000;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+const TIMER: Token = Token(usize::MAX);
+const LISTENER: Token = Token(usize::MAX - 1);
+const WAKER: Token = Token(usize::MAX - 2);
+
+/// What a back end announces, and what it publishes when a controller says `go`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announcement {
+    /// Time between two publications, µs.
+    pub interval_us: u64,
+    /// Publications in all.
+    pub count: u64,
+    /// Size of each, in bytes; at least [`crate::payload::MIN_PAYLOAD_BYTES`].
+    pub payload_bytes: u32,
+}
+
+/// One feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Feed {
+    /// When each publication is due; one publisher.
+    pub pacing: Pacing,
+    /// The first publication that counts in the report.
+    pub count_from: u64,
+    /// Where the report's seconds begin, ns.
+    pub origin_ns: u64,
+}
+
+/// What became of a feed. Publications before [`Feed::count_from`] are left out, but for `seconds`.
+#[derive(Debug, Clone, Default)]
+pub struct FeedReport {
+    /// Publications that were to be sent.
+    pub scheduled: u64,
+    /// Handed to the sockets of all subjects that were connected.
+    pub published: u64,
+    /// The rest.
+    pub unsent: u64,
+    /// Intended instant to the write, for each publication and subject.
+    pub lateness: Histogram,
+    /// Publications in each second from [`Feed::origin_ns`] on.
+    pub seconds: Vec<u64>,
+    /// Subjects whose connection broke.
+    pub cuts: u64,
+}
+
+/// A back end that could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BackEndError {
+    /// See there.
+    #[error(transparent)]
+    Payload(#[from] BadPayloadSize),
+    /// No socket, descriptor or thread.
+    #[error("the back end cannot start: {0}")]
+    Io(#[from] io::Error),
+    /// No publication could ever be due.
+    #[error("the feed's interval_us is 0: it must be at least 1")]
+    NoInterval,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    board: Mutex<Board>,
+    changed: Condvar,
+}
+
+/// What other threads may look at.
+#[derive(Debug, Default)]
+struct Board {
+    subjects: usize,
+    published: u64,
+    reports: Vec<FeedReport>,
+    cpu: Option<ThreadCpu>,
+}
+
+enum Command {
+    Begin(Feed),
+    Stop,
+}
+
+/// A running back end: a thread with its sockets.
+#[derive(Debug)]
+pub struct BackEnd {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    commands: Sender<Command>,
+    waker: Waker,
+    thread: JoinHandle<io::Result<FeedReport>>,
+}
+
+impl BackEnd {
+    /// Serves subjects and controllers on a listener.
+    ///
+    /// # Errors
+    /// See [`BackEndError`].
+    pub fn start(listener: std::net::TcpListener, announcement: Announcement) -> Result<Self, BackEndError> {
+        let payload = Payload::new(announcement.payload_bytes)?;
+        if announcement.interval_us == 0 {
+            return Err(BackEndError::NoInterval);
+        }
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let mut listener = TcpListener::from_std(listener);
+        let poll = Poll::new()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let timer = Timer::new(poll.registry(), TIMER)?;
+        let shared = Arc::new(Shared::default());
+        let (commands, inbox) = channel();
+        let mut server = Server {
+            poll,
+            timer,
+            listener,
+            inbox,
+            shared: Arc::clone(&shared),
+            announcement,
+            payload,
+            peers: Vec::new(),
+            feed: None,
+            buffer: vec![0; 16 * 1024],
+            out: Vec::new(),
+        };
+        let thread = std::thread::Builder::new().name("back-end".into()).spawn(move || server.run())?;
+        Ok(Self { address, shared, commands, waker, thread })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Subjects connected now.
+    pub fn subjects(&self) -> usize {
+        self.board().subjects
+    }
+
+    /// Publications of the current or last feed that were sent, counted or not.
+    pub fn published(&self) -> u64 {
+        self.board().published
+    }
+
+    /// Its thread's CPU time, once it runs.
+    pub fn cpu(&self) -> Option<ThreadCpu> {
+        self.board().cpu
+    }
+
+    /// Begins a feed to all subjects that are connected. One that runs already is broken off.
+    pub fn begin(&self, feed: Feed) {
+        self.command(Command::Begin(feed));
+    }
+
+    /// Waits for the end of a feed; `None` when the time is up.
+    pub fn wait_for_report(&self, timeout: Duration) -> Option<FeedReport> {
+        let board = self.board();
+        let wait = self.shared.changed.wait_timeout_while(board, timeout, |board| board.reports.is_empty());
+        let (mut board, _) = wait.unwrap_or_else(PoisonError::into_inner);
+        board.reports.pop()
+    }
+
+    /// Closes all connections. Returns the report of the feed that was running or, if none was, an empty one.
+    ///
+    /// # Errors
+    /// What made the thread end before.
+    pub fn stop(self) -> io::Result<FeedReport> {
+        self.command(Command::Stop);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn board(&self) -> std::sync::MutexGuard<'_, Board> {
+        self.shared.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn command(&self, command: Command) {
+        // A thread that has ended needs no command; `stop` reports why.
+        if self.commands.send(command).is_ok() {
+            let _ = self.waker.wake();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Peer {
+    connection: Connection,
+    decoder: Decoder,
+    role: PeerRole,
+    /// The next publication for it.
+    next: u64,
+    is_done: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PeerRole {
+    Unknown,
+    Subject,
+    Controller,
+}
+
+struct Running {
+    feed: Feed,
+    /// Publications before it have reached all subjects, or nobody ever will send them.
+    frontier: u64,
+    report: FeedReport,
+}
+
+struct Server {
+    poll: Poll,
+    timer: Timer,
+    listener: TcpListener,
+    inbox: Receiver<Command>,
+    shared: Arc<Shared>,
+    announcement: Announcement,
+    payload: Payload,
+    peers: Vec<Option<Peer>>,
+    feed: Option<Running>,
+    buffer: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl Server {
+    fn run(&mut self) -> io::Result<FeedReport> {
+        set_precise_wakeups();
+        self.board().cpu = Some(ThreadCpu::of_this_thread());
+        let mut events = Events::with_capacity(MAX_PEERS);
+        loop {
+            match self.poll.poll(&mut events, None) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result?,
+            }
+            for event in &events {
+                match event.token() {
+                    TIMER => self.timer.has_expired(),
+                    LISTENER => self.accept()?,
+                    WAKER => {}
+                    Token(index) => self.ready(index),
+                }
+            }
+            while let Ok(command) = self.inbox.try_recv() {
+                match command {
+                    Command::Begin(feed) => self.begin(feed),
+                    Command::Stop => return Ok(self.finish().unwrap_or_default()),
+                }
+            }
+            self.publish()?;
+        }
+    }
+
+    fn board(&self) -> std::sync::MutexGuard<'_, Board> {
+        self.shared.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        loop {
+            let mut stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // The peer was gone before we came to it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => return Err(error),
+            };
+            let free = self.peers.iter().position(Option::is_none);
+            let index = match free {
+                Some(index) => index,
+                None if self.peers.len() < MAX_PEERS => {
+                    self.peers.push(None);
+                    self.peers.len() - 1
+                }
+                None => continue,
+            };
+            stream.set_nodelay(true)?;
+            self.poll.registry().register(&mut stream, Token(index), Interest::READABLE | Interest::WRITABLE)?;
+            let connection = Connection::from_stream(stream);
+            let role = PeerRole::Unknown;
+            self.peers[index] = Some(Peer { connection, decoder: Decoder::default(), role, next: 0, is_done: false });
+        }
+    }
+
+    fn ready(&mut self, index: usize) {
+        loop {
+            let Some(peer) = self.peers.get_mut(index).and_then(Option::as_mut) else { return };
+            let read = peer.connection.flush().and_then(|_| peer.connection.read(&mut self.buffer));
+            let went_on = match read {
+                Ok(Read::Blocked) => return,
+                Ok(Read::Bytes { held, .. }) => self.decode(index, held),
+                Ok(Read::Closed) | Err(_) => false,
+            };
+            if !went_on {
+                return self.drop_peer(index);
+            }
+        }
+    }
+
+    /// `false` when the connection is to be closed.
+    fn decode(&mut self, index: usize, held: usize) -> bool {
+        let Some(peer) = self.peers[index].as_mut() else { return true };
+        let mut at = 0;
+        let mut role = peer.role;
+        self.out.clear();
+        if role == PeerRole::Unknown {
+            let mut headers = Headers::default();
+            let (head, size) = match parse_request(&self.buffer[..held], &mut headers) {
+                Ok(Some(parsed)) => parsed,
+                Ok(None) => {
+                    peer.connection.keep(&self.buffer[..held]);
+                    return held <= MAX_HEAD_BYTES;
+                }
+                Err(_) => return false,
+            };
+            let Ok(accept) = handshake::accept(&head) else { return false };
+            role = if head.target == "/control" { PeerRole::Controller } else { PeerRole::Subject };
+            handshake::encode_response(&mut self.out, &accept);
+            at = size;
+        }
+        let is_new_subject = peer.role != role && role == PeerRole::Subject;
+        peer.role = role;
+        let config = Config::new(Role::Server);
+        let mut has_go = false;
+        loop {
+            match peer.decoder.decode(&mut self.buffer[at..held], &config) {
+                Ok(Decoded::Incomplete { .. }) => break,
+                Ok(Decoded::Frame { consumed, event }) => {
+                    at += consumed;
+                    match event {
+                        Some(Event::Text(text)) => has_go |= is_go(text),
+                        Some(Event::Ping(payload)) => encode(&mut self.out, Opcode::Pong, payload, None),
+                        Some(Event::Close(_)) => return false,
+                        _ => {}
+                    }
+                }
+                Err(_) => return false,
+            }
+        }
+        peer.connection.keep(&self.buffer[at..held]);
+        if is_new_subject {
+            self.welcome(index);
+        }
+        if has_go && role == PeerRole::Controller {
+            self.go();
+        }
+        let Some(peer) = self.peers[index].as_mut() else { return true };
+        self.out.is_empty() || peer.connection.send(&self.out).is_ok()
+    }
+
+    /// Appends what a new subject is told. In the middle of a feed it joins with the next publication.
+    fn welcome(&mut self, index: usize) {
+        let Announcement { interval_us, count, payload_bytes } = self.announcement;
+        let info =
+            format!("[\"info\",{{\"interval_us\":{interval_us},\"count\":{count},\"payload_bytes\":{payload_bytes}}}]");
+        encode(&mut self.out, Opcode::Text, info.as_bytes(), None);
+        let others = self.peers.iter().flatten().filter(|peer| peer.role == PeerRole::Subject).count() - 1;
+        let mut next = 0;
+        if let Some(running) = &mut self.feed {
+            encode(&mut self.out, Opcode::Text, GET_READY, None);
+            next = running.feed.pacing.first_at(now_ns());
+            if others == 0 {
+                running.frontier = running.frontier.max(next);
+            }
+        }
+        if let Some(peer) = &mut self.peers[index] {
+            peer.next = next;
+        }
+        self.board().subjects = others + 1;
+    }
+
+    fn drop_peer(&mut self, index: usize) {
+        let was_subject = self.peers[index].take().is_some_and(|peer| peer.role == PeerRole::Subject);
+        if was_subject {
+            self.board().subjects -= 1;
+            if let Some(running) = &mut self.feed {
+                running.report.cuts += 1;
+            }
+        }
+    }
+
+    fn go(&mut self) {
+        if self.feed.is_some() {
+            return;
+        }
+        let start = now_ns() + GET_READY_NS;
+        let mut pacing = Pacing::endless(start, self.announcement.interval_us * 1000, 1);
+        pacing.count = self.announcement.count;
+        self.begin(Feed { pacing, count_from: 0, origin_ns: start });
+    }
+
+    fn begin(&mut self, feed: Feed) {
+        self.finish();
+        self.board().published = 0;
+        let out = std::mem::take(&mut self.out);
+        let mut ready = Vec::new();
+        encode(&mut ready, Opcode::Text, GET_READY, None);
+        for index in 0..self.peers.len() {
+            if let Some(peer) = self.peers[index].as_mut().filter(|peer| peer.role == PeerRole::Subject) {
+                (peer.next, peer.is_done) = (0, false);
+                if peer.connection.send(&ready).is_err() {
+                    self.drop_peer(index);
+                }
+            }
+        }
+        self.out = out;
+        self.feed = Some(Running { feed, frontier: 0, report: FeedReport::default() });
+    }
+
+    /// Sends what is due, as far as the sockets take it, and arms the timer for what is not.
+    fn publish(&mut self) -> io::Result<()> {
+        let Some(mut running) = self.feed.take() else { return Ok(()) };
+        let pacing = running.feed.pacing;
+        let due = pacing.first_at(now_ns() + 1);
+        for index in 0..self.peers.len() {
+            if !self.publish_to(index, due, &mut running) {
+                running.report.cuts += 1;
+                self.drop_peer(index);
+            }
+        }
+        self.advance(&mut running);
+        let subjects = self.peers.iter().flatten().filter(|peer| peer.role == PeerRole::Subject);
+        let is_done = due == pacing.count && subjects.clone().all(|peer| peer.is_done);
+        if is_done && subjects.count() > 0 {
+            self.feed = Some(running);
+            if let Some(report) = self.finish() {
+                self.board().reports.push(report);
+                self.shared.changed.notify_all();
+            }
+            return Ok(());
+        }
+        if due < pacing.count {
+            self.timer.arm(pacing.due_ns(due))?;
+        }
+        self.feed = Some(running);
+        Ok(())
+    }
+
+    /// `false` when the connection is broken.
+    fn publish_to(&mut self, index: usize, due: u64, running: &mut Running) -> bool {
+        let Some(peer) = self.peers[index].as_mut().filter(|peer| peer.role == PeerRole::Subject) else { return true };
+        let Feed { pacing, count_from, .. } = running.feed;
+        while peer.next < due {
+            let instant_ns = pacing.due_ns(peer.next);
+            let stamp = Stamp { source: 0, sequence: peer.next as u32, instant_ns };
+            self.out.clear();
+            encode(&mut self.out, Opcode::Text, self.payload.stamped(&stamp), None);
+            let now = now_ns();
+            match peer.connection.offer(&self.out) {
+                Ok(0) => return true,
+                Ok(_) => {
+                    if peer.next >= count_from {
+                        running.report.lateness.record(now.saturating_sub(instant_ns));
+                    }
+                    peer.next += 1;
+                }
+                Err(_) => return false,
+            }
+        }
+        if peer.next == pacing.count && !peer.is_done {
+            peer.is_done = true;
+            self.out.clear();
+            encode(&mut self.out, Opcode::Text, format!("[\"done\",{}]", pacing.count).as_bytes(), None);
+            return peer.connection.send(&self.out).is_ok();
+        }
+        true
+    }
+
+    /// Counts what has reached all subjects by now.
+    fn advance(&mut self, running: &mut Running) {
+        let subjects = self.peers.iter().flatten().filter(|peer| peer.role == PeerRole::Subject);
+        let Some(reached) = subjects.map(|peer| peer.next).min() else { return };
+        if reached <= running.frontier {
+            return;
+        }
+        let feed = running.feed;
+        let new = reached - running.frontier;
+        running.report.published += reached.saturating_sub(running.frontier.max(feed.count_from));
+        running.frontier = reached;
+        let second = (now_ns().saturating_sub(feed.origin_ns) / 1_000_000_000) as usize;
+        if second < crate::seconds::MAX_SECONDS {
+            if running.report.seconds.len() <= second {
+                running.report.seconds.resize(second + 1, 0);
+            }
+            running.report.seconds[second] += new;
+        }
+        self.board().published += new;
+    }
+
+    fn finish(&mut self) -> Option<FeedReport> {
+        let Running { feed, mut report, .. } = self.feed.take()?;
+        report.scheduled = feed.pacing.count.saturating_sub(feed.count_from);
+        report.unsent = report.scheduled - report.published;
+        Some(report)
+    }
+}
+
+const GET_READY: &[u8] = b"[\"getReady\"]";
+
+fn is_go(text: &str) -> bool {
+    serde_json::from_str::<[&str; 1]>(text).is_ok_and(|[word]| word == "go")
+}

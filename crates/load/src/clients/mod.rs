@@ -1,0 +1,296 @@
+//! The event loop of virtual clients: one for all transports and scenarios.
+//!
+//! A client is a small state machine in a slab. All clients of a loop share one read buffer; a connection holds
+//! bytes of its own only while a frame is incomplete or the socket is full. Sockets are registered once,
+//! edge-triggered; a readable one costs one `read` and one clock reading, however many deliveries it holds.
+
+mod client;
+mod connecting;
+mod receiving;
+mod sending;
+
+use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
+use crate::pacing::{Pacing, Turns};
+use crate::payload::Payload;
+use crate::record::{Audience, Record, Recorder};
+use crate::run_state::RunState;
+use crate::socket::leave_descriptor_table;
+use crate::timer::Timer;
+use crate::transport::{Asking, Receiver, Requests, Sending};
+use client::{Client, TIMER, token};
+use connecting::Retry;
+use mio::{Events, Poll, Token};
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Events taken from the kernel in one turn.
+const MAX_EVENTS: usize = 1024;
+/// Size of the shared read buffer, bytes; grows only for a frame that is larger.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// How often a loop looks whether the run has moved on, while it waits for that.
+const TICK_NS: u64 = 5_000_000;
+/// The same while the phases are known.
+const SLOW_TICK_NS: u64 = 100_000_000;
+
+/// What the clients of a loop send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    /// Nothing.
+    Silent,
+    /// On the run's schedule.
+    Paced(Sending),
+    /// An echo as soon as the last answer has come.
+    ClosedLoop,
+}
+
+/// What one loop is to do.
+#[derive(Debug, Clone)]
+pub struct LoopConfig {
+    /// The subject.
+    pub target: SocketAddr,
+    /// Clients of all loops of this transport together.
+    pub clients: u32,
+    /// This loop takes the clients `lane`, `lane + lanes`, `lane + 2 · lanes` …
+    pub lane: u32,
+    /// Loops that share the clients.
+    pub lanes: u32,
+    /// Which place in [`RunState`] is this loop's.
+    pub progress: usize,
+    /// What clients ask.
+    pub requests: Requests,
+    /// What clients send.
+    pub traffic: Traffic,
+    /// The data they send.
+    pub payload: Option<Payload>,
+    /// What they are to receive.
+    pub audience: Audience,
+    /// Whether deliveries that are arrays without a stamp are passed over: the frames of a feed's back end.
+    pub ignores_arrays: bool,
+    /// Connections opened per second, by all loops together.
+    pub connect_rate: u32,
+    /// Time between two polls of a client, ns.
+    pub poll_interval_ns: u64,
+    /// Seed of masks, keys and back-off.
+    pub seed: u64,
+    /// Busy-wait added to every turn, ns.
+    pub handicap_ns: u64,
+}
+
+impl LoopConfig {
+    /// How many clients are this loop's.
+    pub fn own_clients(&self) -> u32 {
+        self.clients.saturating_sub(self.lane).div_ceil(self.lanes)
+    }
+}
+
+/// Instants that the loop compares with again and again; far in the future until they are known.
+#[derive(Debug, Clone, Copy)]
+struct Marks {
+    warm_up_ns: u64,
+    load_ns: u64,
+    load_end_ns: u64,
+    after_ns: u64,
+    end_ns: u64,
+}
+
+impl Marks {
+    const UNKNOWN: Self =
+        Self { warm_up_ns: u64::MAX, load_ns: u64::MAX, load_end_ns: u64::MAX, after_ns: u64::MAX, end_ns: u64::MAX };
+
+    fn is_load(&self, now: u64) -> bool {
+        (self.load_ns..self.load_end_ns).contains(&now)
+    }
+}
+
+struct ClientLoop<R> {
+    config: LoopConfig,
+    state: Arc<RunState>,
+    poll: Poll,
+    timer: Timer,
+    clients: Vec<Client<R>>,
+    recorder: Recorder,
+    rng: fastrand::Rng,
+    buffer: Vec<u8>,
+    /// Bytes to send, while they are put together.
+    out: Vec<u8>,
+    /// A frame's text before it is masked.
+    text: Vec<u8>,
+    marks: Marks,
+    connect_turns: Turns,
+    poll_turns: Option<Turns>,
+    publish_turns: Option<Turns>,
+    /// When the next publication is due; kept, because it is compared with after every read.
+    next_publication_ns: u64,
+    pacing: Option<(Pacing, u64)>,
+    retries: BinaryHeap<Retry>,
+    /// Sockets that had more to read than one turn's share.
+    again: Vec<Token>,
+    subscribed: u32,
+    has_started_loop: bool,
+}
+
+/// Runs clients of one transport on the calling thread until the run ends.
+///
+/// The thread leaves the process's descriptor table: see [`leave_descriptor_table`].
+///
+/// # Errors
+/// When the kernel refuses an epoll or timer descriptor; failing connections are counted instead.
+pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Record> {
+    leave_descriptor_table()?;
+    set_precise_wakeups();
+    state.count_thread(ThreadCpu::of_this_thread());
+    let mut this = ClientLoop::<R>::new(config, state)?;
+    let mut events = Events::with_capacity(MAX_EVENTS);
+    loop {
+        let wake_ns = this.next_wake();
+        this.timer.arm(wake_ns)?;
+        let timeout = if this.again.is_empty() { None } else { Some(Duration::ZERO) };
+        match this.poll.poll(&mut events, timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            result => result?,
+        }
+        let begun_ns = now_ns();
+        if this.turn(&events, begun_ns) {
+            return Ok(this.recorder.finish());
+        }
+    }
+}
+
+impl<R: Receiver> ClientLoop<R> {
+    fn new(config: LoopConfig, state: Arc<RunState>) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let timer = Timer::new(poll.registry(), TIMER)?;
+        let own = config.own_clients();
+        let connect_span = u64::from(config.clients) * 1_000_000_000 / u64::from(config.connect_rate.max(1));
+        let mut connects = Pacing::endless(state.origin_ns(), connect_span, config.clients);
+        connects.count = u64::from(config.clients);
+        let polls = Pacing::endless(state.origin_ns(), config.poll_interval_ns, config.clients);
+        Ok(Self {
+            poll,
+            timer,
+            clients: (0..own).map(|_| Client::new()).collect(),
+            recorder: Recorder::new(own, config.audience, config.ignores_arrays, Arc::clone(&state)),
+            rng: fastrand::Rng::with_seed(config.seed ^ u64::from(config.lane) << 32),
+            buffer: vec![0; READ_BUFFER_BYTES],
+            out: Vec::new(),
+            text: Vec::new(),
+            marks: Marks::UNKNOWN,
+            connect_turns: Turns::new(connects, config.lane, config.lanes),
+            poll_turns: (R::ASKING == Asking::AtInterval).then(|| Turns::new(polls, config.lane, config.lanes)),
+            publish_turns: None,
+            next_publication_ns: u64::MAX,
+            pacing: None,
+            retries: BinaryHeap::new(),
+            again: Vec::new(),
+            subscribed: 0,
+            has_started_loop: false,
+            config,
+            state,
+        })
+    }
+
+    /// Handles what came and what is due; `true` when the run is over.
+    fn turn(&mut self, events: &Events, begun_ns: u64) -> bool {
+        self.look_at_run();
+        if self.config.handicap_ns > 0 {
+            while now_ns() < begun_ns + self.config.handicap_ns {
+                std::hint::spin_loop();
+            }
+        }
+        for event in events {
+            if event.token() == TIMER {
+                self.timer.has_expired();
+                continue;
+            }
+            if event.is_writable() {
+                self.writable(event.token());
+            }
+            if event.is_readable() || event.is_read_closed() || event.is_error() {
+                self.readable(event.token(), event.is_read_closed() || event.is_error());
+            }
+        }
+        for token in std::mem::take(&mut self.again) {
+            // Whether the peer has closed is unknown by now: read until nothing is left.
+            self.readable(token, true);
+        }
+        let now = now_ns();
+        self.do_what_is_due(now);
+        self.report(now);
+        let done_ns = now_ns();
+        if self.marks.is_load(begun_ns) {
+            self.recorder.record.loop_lag.record(done_ns - begun_ns);
+        }
+        done_ns >= self.marks.end_ns
+    }
+
+    /// Learns the phases once they are fixed.
+    fn look_at_run(&mut self) {
+        if self.marks.load_ns == u64::MAX
+            && let Some(timeline) = self.state.timeline()
+        {
+            self.marks.warm_up_ns = timeline.warm_up_ns;
+            self.marks.load_ns = timeline.load_ns;
+            self.marks.load_end_ns = timeline.load_end_ns;
+            self.recorder.set_schedule(timeline.schedule);
+            let paced = matches!(self.config.traffic, Traffic::Paced(_));
+            if let (true, Some(crate::check::Schedule::Open { pacing, load_from })) = (paced, timeline.schedule) {
+                let turns = Turns::new(pacing, self.config.lane, self.config.lanes);
+                self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
+                self.publish_turns = Some(turns);
+                self.pacing = Some((pacing, load_from));
+            }
+        }
+        self.marks.after_ns = self.state.after_ns();
+        self.marks.end_ns = self.state.end_ns();
+    }
+
+    fn do_what_is_due(&mut self, now: u64) {
+        while let Some(client) = self.connect_turns.take_due(now) {
+            self.connect(client as usize / self.config.lanes as usize, now);
+        }
+        self.retry_due(now);
+        self.publish_due(now);
+        self.poll_due(now);
+        self.start_closed_loop(now);
+    }
+
+    fn poll_due(&mut self, now: u64) {
+        let Some(mut turns) = self.poll_turns.take() else { return };
+        while let Some(k) = turns.take_due(now) {
+            let client = k % u64::from(self.config.clients) / u64::from(self.config.lanes);
+            self.ask(client as usize, now);
+        }
+        self.poll_turns = Some(turns);
+    }
+
+    fn report(&mut self, now: u64) {
+        self.recorder.pass_time(now);
+        let progress = self.state.loop_progress(self.config.progress);
+        progress.subscribed.store(self.subscribed, Ordering::Relaxed);
+        progress.published.store(self.recorder.published_total, Ordering::Relaxed);
+        progress.delivered.store(self.recorder.delivered_total, Ordering::Relaxed);
+        progress.load_published.store(self.recorder.record.published, Ordering::Relaxed);
+        progress.load_delivered.store(self.recorder.record.delivered, Ordering::Relaxed);
+    }
+
+    fn next_wake(&self) -> u64 {
+        let now = now_ns();
+        let is_waiting = self.marks.load_ns == u64::MAX || now >= self.marks.load_end_ns;
+        let tick = now + if is_waiting { TICK_NS } else { SLOW_TICK_NS };
+        let warm_up = if self.has_started_loop { u64::MAX } else { self.marks.warm_up_ns.max(now) };
+        let warm_up = if self.config.traffic == Traffic::ClosedLoop { warm_up } else { u64::MAX };
+        let dues = [
+            self.connect_turns.due_ns(),
+            self.poll_turns.as_ref().and_then(Turns::due_ns),
+            self.retries.peek().map(|retry| retry.due_ns),
+            Some(self.next_publication_ns),
+            Some(self.marks.end_ns),
+            Some(warm_up),
+        ];
+        dues.into_iter().flatten().fold(tick, u64::min)
+    }
+}

@@ -1,0 +1,197 @@
+//! What sockets bring.
+
+use super::client::{Side, client_of};
+use super::{ClientLoop, Traffic};
+use crate::clock::now_ns;
+use crate::record::Delivery;
+use crate::socket::Read;
+use crate::transport::{Asking, Cut, Event, Receiver, Uplink};
+use mio::Token;
+
+/// Reads of one socket in one turn; the others are not to wait for a sender that never pauses.
+const MAX_READS: usize = 16;
+
+/// What a read brought besides deliveries.
+#[derive(Debug, Default)]
+struct Heard {
+    is_subscribed: bool,
+    answered: Option<bool>,
+    has_echo: bool,
+}
+
+impl<R: Receiver> ClientLoop<R> {
+    pub(super) fn writable(&mut self, token: Token) {
+        let (index, side) = client_of(token);
+        let client = &mut self.clients[index];
+        let connection = match side {
+            Side::Down => client.down.as_mut(),
+            Side::Up => client.up.as_mut().map(|up| {
+                up.is_connected = true;
+                &mut up.connection
+            }),
+        };
+        let Some(connection) = connection else { return };
+        match connection.flush() {
+            Ok(0) => {}
+            Ok(taken) => self.count_sent(taken, now_ns()),
+            Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
+        }
+        if self.clients[index].sent < self.clients[index].due {
+            self.send_due(index);
+        }
+    }
+
+    pub(super) fn readable(&mut self, token: Token, is_closing: bool) {
+        let (index, side) = client_of(token);
+        for _ in 0..MAX_READS {
+            let client = &mut self.clients[index];
+            let connection = match side {
+                Side::Down => client.down.as_mut(),
+                Side::Up => client.up.as_mut().map(|up| &mut up.connection),
+            };
+            let Some(connection) = connection else { return };
+            match connection.read(&mut self.buffer) {
+                Ok(Read::Blocked) => return,
+                Ok(Read::Closed) => return self.cut_side(index, side, &Cut::Closed),
+                Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
+                Ok(Read::Bytes { held, new, is_drained }) => {
+                    let now = now_ns();
+                    self.count_received(new, now);
+                    if let Err(cut) = self.decode(index, side, held, now) {
+                        return self.cut_side(index, side, &cut);
+                    }
+                    if now >= self.next_publication_ns {
+                        self.publish_due(now);
+                    }
+                    if is_drained && !is_closing {
+                        return;
+                    }
+                }
+            }
+        }
+        self.again.push(token);
+    }
+
+    fn cut_side(&mut self, index: usize, side: Side, cut: &Cut) {
+        match side {
+            Side::Down => self.cut(index, cut),
+            Side::Up => self.cut_up(index, cut),
+        }
+    }
+
+    /// Decodes what lies at the front of the buffer and acts on it.
+    #[inline]
+    fn decode(&mut self, index: usize, side: Side, held: usize, now: u64) -> Result<(), Cut> {
+        let own_source = self.client_number(index);
+        let Self { clients, recorder, rng, buffer, out, .. } = self;
+        let client = &mut clients[index];
+        let mut heard = Heard::default();
+        let mut sink = |event: Event<'_>| match event {
+            Event::Message(data) => {
+                recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
+            }
+            Event::Echo(data) => {
+                heard.has_echo = true;
+                recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
+            }
+            Event::Subscribed => heard.is_subscribed = true,
+            Event::Gap => recorder.record.gaps += 1,
+            Event::Error { code, text } => recorder.record.errors.add(&format_args!("error frame: {code} {text}")),
+            Event::Answered { keeps_alive } => heard.answered = Some(keeps_alive),
+        };
+        out.clear();
+        let input = &mut buffer[..held];
+        let (connection, consumed) = match side {
+            Side::Down => {
+                let consumed = client.receiver.receive(rng, input, out, &mut sink)?;
+                (client.down.as_mut(), consumed)
+            }
+            Side::Up => {
+                let Some(up) = client.up.as_deref_mut() else { return Ok(()) };
+                let consumed = up.posts.receive(input, &mut sink)?;
+                (Some(&mut up.connection), consumed)
+            }
+        };
+        if let Some(connection) = connection {
+            connection.keep(&buffer[consumed..held]);
+        }
+        if !self.out.is_empty() {
+            self.send_down(index, now);
+            if self.clients[index].down.is_none() {
+                return Ok(());
+            }
+        }
+        match side {
+            Side::Down => self.act_on(index, &heard, now),
+            Side::Up => self.act_on_post(index, &heard),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn act_on(&mut self, index: usize, heard: &Heard, now: u64) {
+        if heard.is_subscribed {
+            self.subscribe(index, now);
+        }
+        if heard.has_echo {
+            self.answer(index, now);
+        }
+        match heard.answered {
+            Some(false) => self.reopen(index, now),
+            Some(true) if R::ASKING == Asking::AtOnce => self.ask(index, now),
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn subscribe(&mut self, index: usize, now: u64) {
+        let client = &mut self.clients[index];
+        client.attempts = 0;
+        if !std::mem::replace(&mut client.is_subscribed, true) {
+            self.subscribed += 1;
+        }
+        self.recorder.record.connect.record(now.saturating_sub(client.opened_ns));
+        if R::UPLINK == Uplink::Frames {
+            self.send_due(index);
+        }
+    }
+
+    fn act_on_post(&mut self, index: usize, heard: &Heard) {
+        let Some(keeps_alive) = heard.answered else { return };
+        self.clients[index].attempts = 0;
+        if !keeps_alive {
+            self.clients[index].up = None;
+        }
+        if heard.has_echo {
+            self.answer(index, now_ns());
+        } else {
+            self.send_due(index);
+        }
+    }
+
+    /// An echo came back: in a closed loop the next one goes out.
+    fn answer(&mut self, index: usize, now: u64) {
+        if self.config.traffic == Traffic::ClosedLoop {
+            let client = &mut self.clients[index];
+            if std::mem::take(&mut client.is_waiting) && now < self.marks.load_end_ns {
+                client.due = client.sent + 1;
+            }
+        }
+        self.send_due(index);
+    }
+
+    /// Asks for messages, unless an answer is outstanding.
+    pub(super) fn ask(&mut self, index: usize, now: u64) {
+        let client = &mut self.clients[index];
+        if client.down.as_ref().is_none_or(crate::socket::Connection::is_blocked) {
+            return;
+        }
+        self.out.clear();
+        if client.receiver.poll(&self.config.requests, &mut self.rng, &mut self.out) {
+            if R::UPLINK == Uplink::Posts {
+                self.count_request(now);
+            }
+            self.send_down(index, now);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What clients send: open loop on the run's schedule, or closed loop.
+
+use super::{ClientLoop, Traffic};
+use crate::clock::now_ns;
+use crate::transport::frames::encode_text;
+use crate::transport::posts::Posts;
+use crate::transport::{Cut, Receiver, Sending, Uplink};
+use pushlab_wire::stamp::{RESOLUTION_NS, Stamp};
+
+impl<R: Receiver> ClientLoop<R> {
+    /// Sends every publication that is due, as far as sockets take them; the others wait as a number and keep
+    /// their intended instants.
+    pub(super) fn publish_due(&mut self, now: u64) {
+        if now < self.next_publication_ns {
+            return;
+        }
+        let Some(mut turns) = self.publish_turns.take() else { return };
+        while let Some(k) = turns.take_due(now) {
+            let index = (k % u64::from(self.config.clients)) as usize / self.config.lanes as usize;
+            self.clients[index].due += 1;
+            self.send_due(index);
+        }
+        self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
+        self.publish_turns = Some(turns);
+    }
+
+    /// Begins the closed loop of every client with the warm-up.
+    pub(super) fn start_closed_loop(&mut self, now: u64) {
+        if self.config.traffic != Traffic::ClosedLoop || self.has_started_loop || now < self.marks.warm_up_ns {
+            return;
+        }
+        self.has_started_loop = true;
+        for index in 0..self.clients.len() {
+            self.clients[index].due = 1;
+            self.send_due(index);
+        }
+    }
+
+    /// Sends what waits at one client: all of it in frames, one at a time by POST.
+    pub(super) fn send_due(&mut self, index: usize) {
+        while self.clients[index].sent < self.clients[index].due {
+            let is_sent = match R::UPLINK {
+                Uplink::Frames => self.send_frame(index),
+                Uplink::Posts => self.send_post(index),
+            };
+            if !is_sent {
+                return;
+            }
+        }
+    }
+
+    fn send_frame(&mut self, index: usize) -> bool {
+        let client = &self.clients[index];
+        if !client.is_subscribed || client.down.as_ref().is_none_or(crate::socket::Connection::is_blocked) {
+            return false;
+        }
+        let Some((sending, stamp)) = self.next_stamp(index) else { return false };
+        let Self { config, clients, rng, out, text, .. } = self;
+        let (Some(payload), Some(connection)) = (&mut config.payload, &mut clients[index].down) else { return false };
+        text.clear();
+        config.requests.encode_frame(text, sending, payload.stamped(&stamp));
+        out.clear();
+        encode_text(out, text, rng);
+        let now = now_ns();
+        match connection.offer(out) {
+            Ok(0) => false,
+            Ok(taken) => {
+                self.has_sent(index, &stamp, taken, now);
+                true
+            }
+            Err(error) => {
+                self.cut(index, &Cut::Io(error));
+                false
+            }
+        }
+    }
+
+    fn send_post(&mut self, index: usize) -> bool {
+        let client = &self.clients[index];
+        let Some(up) = &client.up else {
+            if !client.is_up_resting {
+                self.connect_up(index);
+            }
+            return false;
+        };
+        if !up.is_connected || up.posts.is_waiting() || up.connection.is_blocked() {
+            return false;
+        }
+        let Some((sending, stamp)) = self.next_stamp(index) else { return false };
+        let Self { config, clients, out, .. } = self;
+        let (Some(payload), Some(up)) = (&mut config.payload, &mut clients[index].up) else { return false };
+        out.clear();
+        Posts::encode(&config.requests, sending, payload.stamped(&stamp), out);
+        let now = now_ns();
+        match up.connection.offer(out) {
+            Ok(0) => false,
+            Ok(taken) => {
+                up.posts.has_sent(sending);
+                self.count_request(now);
+                self.has_sent(index, &stamp, taken, now);
+                true
+            }
+            Err(error) => {
+                self.cut_up(index, &Cut::Io(error));
+                false
+            }
+        }
+    }
+
+    /// What the client sends next: the stamp bears the intended instant, however late it is by now.
+    fn next_stamp(&mut self, index: usize) -> Option<(Sending, Stamp)> {
+        let source = self.client_number(index);
+        let client = &mut self.clients[index];
+        match self.config.traffic {
+            Traffic::Silent => None,
+            Traffic::Paced(sending) => {
+                let (pacing, _) = self.pacing?;
+                let instant_ns = pacing.due_ns(pacing.index_of(source, u64::from(client.sent)));
+                Some((sending, Stamp { source, sequence: client.sent, instant_ns }))
+            }
+            Traffic::ClosedLoop => {
+                let now = now_ns() / RESOLUTION_NS * RESOLUTION_NS;
+                if now >= self.marks.load_end_ns {
+                    client.due = client.sent;
+                    return None;
+                }
+                if now >= self.marks.load_ns && !std::mem::replace(&mut client.is_counting, true) {
+                    (client.sent, client.due) = (0, 1);
+                }
+                Some((Sending::Echo, Stamp { source, sequence: client.sent, instant_ns: now }))
+            }
+        }
+    }
+
+    fn has_sent(&mut self, index: usize, stamp: &Stamp, taken: usize, now: u64) {
+        let client = &mut self.clients[index];
+        client.sent += 1;
+        client.is_waiting = self.config.traffic == Traffic::ClosedLoop;
+        let is_load = match self.pacing {
+            Some((pacing, load_from)) => pacing.index_of(stamp.source, u64::from(stamp.sequence)) >= load_from,
+            None => self.marks.is_load(stamp.instant_ns),
+        };
+        self.recorder.published(is_load, now, stamp.instant_ns);
+        self.count_sent(taken, now);
+    }
+
+    pub(super) fn count_sent(&mut self, bytes: usize, now: u64) {
+        if self.marks.is_load(now) {
+            self.recorder.record.bytes_sent += bytes as u64;
+        }
+    }
+
+    #[inline]
+    pub(super) fn count_received(&mut self, bytes: usize, now: u64) {
+        if (self.marks.load_ns..self.marks.after_ns).contains(&now) {
+            self.recorder.record.bytes_received += bytes as u64;
+        }
+    }
+
+    pub(super) fn count_request(&mut self, now: u64) {
+        if self.marks.is_load(now) {
+            self.recorder.record.requests += 1;
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! The prober: a client of its own that measures response time at an interval, while the others make the load.
+//!
+//! Open loop: a ping counts from its intended instant. Over HTTP one request is outstanding at a time, so pings
+//! behind a slow answer wait, and their waiting counts; a stall cannot hide itself by delaying the measurement.
+
+use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
+use crate::pacing::Pacing;
+use crate::payload::{MIN_PAYLOAD_BYTES, Payload};
+use crate::record::ErrorTally;
+use crate::run_state::{RunState, Timeline};
+use crate::socket::{Connection, Read, leave_descriptor_table};
+use crate::timer::Timer;
+use crate::transport::frames::encode_text;
+use crate::transport::posts::Posts;
+use crate::transport::websocket::WebSocket;
+use crate::transport::{Cut, Event, Receiver, Requests, Sending};
+use fastrand::Rng;
+use mio::{Events, Interest, Poll, Token};
+use pushlab_stats::histogram::Histogram;
+use pushlab_wire::stamp::{MAX_SOURCE, Stamp};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Most pings under way at once; 8 bytes each. Further ones wait, and their waiting counts.
+pub const MAX_OUTSTANDING: usize = 1 << 16;
+
+const TIMER: Token = Token(0);
+const SOCKET: Token = Token(1);
+const TICK_NS: u64 = 5_000_000;
+const RECONNECT_PAUSE_NS: u64 = 100_000_000;
+
+/// How a prober asks.
+pub trait EchoPath: Send + 'static {
+    /// A path that was never connected.
+    fn new() -> Self;
+    /// Appends what is sent first on a new connection.
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>);
+    /// Whether another ping may be sent now, on a connection that stands.
+    fn is_free(&self) -> bool;
+    /// Appends a ping.
+    fn encode(&mut self, requests: &Requests, rng: &mut Rng, data: &[u8], out: &mut Vec<u8>);
+    /// Reads from the front of `input`; returns the bytes that are done with.
+    ///
+    /// # Errors
+    /// When the connection cannot go on.
+    fn receive(
+        &mut self,
+        rng: &mut Rng,
+        input: &mut [u8],
+        out: &mut Vec<u8>,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<usize, Cut>;
+}
+
+/// Echo frames on a WebSocket: many may be outstanding.
+#[derive(Debug)]
+pub struct OverWebSocket {
+    receiver: WebSocket,
+    is_subscribed: bool,
+    text: Vec<u8>,
+}
+
+impl EchoPath for OverWebSocket {
+    fn new() -> Self {
+        Self { receiver: WebSocket::new(), is_subscribed: false, text: Vec::new() }
+    }
+
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
+        *self = Self::new();
+        self.receiver.open(requests, rng, out);
+    }
+
+    fn is_free(&self) -> bool {
+        self.is_subscribed
+    }
+
+    fn encode(&mut self, requests: &Requests, rng: &mut Rng, data: &[u8], out: &mut Vec<u8>) {
+        self.text.clear();
+        requests.encode_frame(&mut self.text, Sending::Echo, data);
+        encode_text(out, &self.text, rng);
+    }
+
+    fn receive(
+        &mut self,
+        rng: &mut Rng,
+        input: &mut [u8],
+        out: &mut Vec<u8>,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<usize, Cut> {
+        let Self { receiver, is_subscribed, .. } = self;
+        receiver.receive(rng, input, out, &mut |event| match event {
+            Event::Subscribed => *is_subscribed = true,
+            Event::Echo(data) => sink(data),
+            _ => {}
+        })
+    }
+}
+
+/// POST requests on a kept connection: one outstanding.
+#[derive(Debug)]
+pub struct OverPosts(Posts);
+
+impl EchoPath for OverPosts {
+    fn new() -> Self {
+        Self(Posts::default())
+    }
+
+    fn open(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>) {
+        *self = Self::new();
+    }
+
+    fn is_free(&self) -> bool {
+        !self.0.is_waiting()
+    }
+
+    fn encode(&mut self, requests: &Requests, _: &mut Rng, data: &[u8], out: &mut Vec<u8>) {
+        Posts::encode(requests, Sending::Echo, data, out);
+        self.0.has_sent(Sending::Echo);
+    }
+
+    fn receive(
+        &mut self,
+        _: &mut Rng,
+        input: &mut [u8],
+        _: &mut Vec<u8>,
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<usize, Cut> {
+        let mut is_closing = false;
+        let consumed = self.0.receive(input, &mut |event| match event {
+            Event::Echo(data) => sink(data),
+            Event::Answered { keeps_alive } => is_closing = !keeps_alive,
+            _ => {}
+        })?;
+        if is_closing { Err(Cut::Closed) } else { Ok(consumed) }
+    }
+}
+
+/// What a prober is to do.
+#[derive(Debug, Clone)]
+pub struct ProberConfig {
+    /// The subject.
+    pub target: SocketAddr,
+    /// What it asks.
+    pub requests: Requests,
+    /// Time between two pings, ns.
+    pub interval_ns: u64,
+    /// Seed of masks and keys.
+    pub seed: u64,
+}
+
+/// How far a prober is.
+#[derive(Debug, Default)]
+pub struct ProberProgress {
+    /// Whether its connection stands.
+    pub is_connected: AtomicBool,
+    /// Pings due and unanswered.
+    pub unanswered: AtomicUsize,
+}
+
+/// What a prober measured.
+#[derive(Debug, Default)]
+pub struct ProberReport {
+    /// Response times of the idle phase.
+    pub response_idle: Histogram,
+    /// Response times of the load phase; pings unanswered at the end count with the time waited.
+    pub response_load: Histogram,
+    /// Connections opened again.
+    pub reconnects: u64,
+    /// Errors.
+    pub errors: ErrorTally,
+}
+
+struct ProberLoop<P> {
+    config: ProberConfig,
+    poll: Poll,
+    path: P,
+    connection: Option<Connection>,
+    reconnect_ns: u64,
+    is_connected: bool,
+    /// Pings and their count so far; known with the phases.
+    pings: Option<(Pacing, Timeline)>,
+    sent: u64,
+    outstanding: VecDeque<u64>,
+    payload: Payload,
+    rng: Rng,
+    buffer: Vec<u8>,
+    out: Vec<u8>,
+    report: ProberReport,
+}
+
+/// Probes on the calling thread until the run ends. The thread leaves the process's descriptor table.
+///
+/// # Errors
+/// When the kernel refuses an epoll or timer descriptor.
+pub fn run<P: EchoPath>(
+    config: ProberConfig,
+    state: &Arc<RunState>,
+    progress: &ProberProgress,
+) -> io::Result<ProberReport> {
+    leave_descriptor_table()?;
+    set_precise_wakeups();
+    state.count_thread(ThreadCpu::of_this_thread());
+    let poll = Poll::new()?;
+    let mut timer = Timer::new(poll.registry(), TIMER)?;
+    let mut this = ProberLoop::<P> {
+        path: P::new(),
+        connection: None,
+        reconnect_ns: 0,
+        is_connected: false,
+        pings: None,
+        sent: 0,
+        outstanding: VecDeque::new(),
+        payload: Payload::new(MIN_PAYLOAD_BYTES).expect("the smallest size is allowed"),
+        rng: Rng::with_seed(config.seed),
+        buffer: vec![0; 16 * 1024],
+        out: Vec::new(),
+        report: ProberReport::default(),
+        poll,
+        config,
+    };
+    this.connect();
+    let mut events = Events::with_capacity(16);
+    let mut is_settled = false;
+    loop {
+        timer.arm(this.next_wake(state))?;
+        match this.poll.poll(&mut events, None) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            result => result?,
+        }
+        for event in &events {
+            match event.token() {
+                TIMER => timer.has_expired(),
+                _ => this.ready(event.is_writable()),
+            }
+        }
+        let now = now_ns();
+        this.look_at_run(state);
+        if this.connection.is_none() && now >= this.reconnect_ns && now < state.after_ns() {
+            this.report.reconnects += 1;
+            this.connect();
+        }
+        this.send_due(now);
+        progress.is_connected.store(this.is_connected && this.path.is_free(), Ordering::Relaxed);
+        progress.unanswered.store(this.unanswered(now), Ordering::Relaxed);
+        if !is_settled && now >= state.after_ns() {
+            is_settled = true;
+            this.count_unanswered(state.after_ns());
+        }
+        if now >= state.end_ns() {
+            if !is_settled {
+                this.count_unanswered(now);
+            }
+            return Ok(this.report);
+        }
+    }
+}
+
+impl<P: EchoPath> ProberLoop<P> {
+    fn connect(&mut self) {
+        self.is_connected = false;
+        self.out.clear();
+        self.path.open(&self.config.requests, &mut self.rng, &mut self.out);
+        let opened = Connection::open(self.config.target, None).and_then(|mut connection| {
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            self.poll.registry().register(connection.stream_mut(), SOCKET, interest)?;
+            connection.send(&self.out)?;
+            Ok(connection)
+        });
+        match opened {
+            Ok(connection) => self.connection = Some(connection),
+            Err(error) => self.cut(&Cut::Io(error)),
+        }
+    }
+
+    fn cut(&mut self, why: &Cut) {
+        self.report.errors.add(&format_args!("prober: {why}"));
+        self.connection = None;
+        self.is_connected = false;
+        self.reconnect_ns = now_ns() + RECONNECT_PAUSE_NS;
+    }
+
+    fn ready(&mut self, is_writable: bool) {
+        if is_writable && let Some(connection) = &mut self.connection {
+            match connection.flush() {
+                Ok(_) => self.is_connected = true,
+                Err(error) => return self.cut(&Cut::Io(error)),
+            }
+        }
+        while let Some(connection) = &mut self.connection {
+            match connection.read(&mut self.buffer) {
+                Ok(Read::Blocked) => return,
+                Ok(Read::Closed) => return self.cut(&Cut::Closed),
+                Err(error) => return self.cut(&Cut::Io(error)),
+                Ok(Read::Bytes { held, .. }) => {
+                    if let Err(cut) = self.decode(held, now_ns()) {
+                        return self.cut(&cut);
+                    }
+                }
+            }
+        }
+    }
+
+    fn decode(&mut self, held: usize, now: u64) -> Result<(), Cut> {
+        let Self { path, rng, buffer, out, outstanding, pings, report, .. } = self;
+        out.clear();
+        let mut sink = |data: &[u8]| {
+            let Some((pacing, timeline)) = &*pings else { return };
+            let sequence = Stamp::find(data).map(|stamp| u64::from(stamp.sequence));
+            let place = sequence.and_then(|sequence| outstanding.iter().position(|&other| other == sequence));
+            match place.and_then(|place| outstanding.remove(place)) {
+                Some(sequence) => count(report, timeline, pacing.due_ns(sequence), now),
+                None => report.errors.add(&"prober: an answer to no ping"),
+            }
+        };
+        let consumed = path.receive(rng, &mut buffer[..held], out, &mut sink)?;
+        if let Some(connection) = &mut self.connection {
+            connection.keep(&self.buffer[consumed..held]);
+            connection.send(&self.out)?;
+        }
+        Ok(())
+    }
+
+    fn look_at_run(&mut self, state: &RunState) {
+        if self.pings.is_none()
+            && let Some(timeline) = state.timeline()
+        {
+            let interval = self.config.interval_ns;
+            self.pings = Some((Pacing::between(timeline.idle_ns, timeline.load_end_ns, interval, 1), *timeline));
+        }
+    }
+
+    fn send_due(&mut self, now: u64) {
+        let Some((pacing, _)) = self.pings else { return };
+        while self.sent < pacing.count && pacing.due_ns(self.sent) <= now {
+            let Some(connection) = &mut self.connection else { return };
+            let may_send = self.is_connected && self.path.is_free() && !connection.is_blocked();
+            if !may_send || self.outstanding.len() >= MAX_OUTSTANDING {
+                return;
+            }
+            let stamp = Stamp { source: MAX_SOURCE, sequence: self.sent as u32, instant_ns: pacing.due_ns(self.sent) };
+            self.out.clear();
+            let data = self.payload.stamped(&stamp);
+            self.path.encode(&self.config.requests, &mut self.rng, data, &mut self.out);
+            self.outstanding.push_back(self.sent);
+            self.sent += 1;
+            if let Err(error) = connection.send(&self.out) {
+                return self.cut(&Cut::Io(error));
+            }
+        }
+    }
+
+    fn due(&self, now: u64) -> u64 {
+        self.pings.as_ref().map_or(0, |(pacing, _)| pacing.first_at(now))
+    }
+
+    fn unanswered(&self, now: u64) -> usize {
+        self.outstanding.len() + self.due(now).saturating_sub(self.sent) as usize
+    }
+
+    fn count_unanswered(&mut self, now: u64) {
+        let Some((pacing, timeline)) = self.pings else { return };
+        let waiting = self.sent..self.due(now).max(self.sent);
+        for sequence in self.outstanding.drain(..).chain(waiting.clone()) {
+            count(&mut self.report, &timeline, pacing.due_ns(sequence), now);
+        }
+        self.sent = pacing.count;
+    }
+
+    fn next_wake(&self, state: &RunState) -> u64 {
+        let tick = now_ns() + TICK_NS;
+        let next = self.pings.as_ref().filter(|(pacing, _)| self.sent < pacing.count);
+        let next = next.map_or(u64::MAX, |(pacing, _)| pacing.due_ns(self.sent));
+        // A ping that cannot be sent yet wakes nobody: the socket or the tick does.
+        let next = if next <= now_ns() { u64::MAX } else { next };
+        tick.min(next).min(state.end_ns())
+    }
+}
+
+fn count(report: &mut ProberReport, timeline: &Timeline, intended_ns: u64, now: u64) {
+    let waited = now.saturating_sub(intended_ns);
+    if intended_ns < timeline.warm_up_ns {
+        report.response_idle.record(waited);
+    } else if intended_ns >= timeline.load_ns {
+        report.response_load.record(waited);
+    }
+}

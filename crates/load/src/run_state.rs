@@ -1,0 +1,144 @@
+//! What the threads of one run share: when the phases are, and how far everybody is.
+
+use crate::check::Schedule;
+use crate::clock::ThreadCpu;
+use crate::seconds::SecondTable;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// When the phases begin; known when everybody is connected. All instants are multiples of 100 ns, the
+/// resolution of stamps, so that a stamp's phase is exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeline {
+    /// Idle phase.
+    pub idle_ns: u64,
+    /// Warm-up.
+    pub warm_up_ns: u64,
+    /// Load.
+    pub load_ns: u64,
+    /// Load ends, drain begins.
+    pub load_end_ns: u64,
+    /// What is published; `None` for an idle run.
+    pub schedule: Option<Schedule>,
+}
+
+/// How far one loop is; written by the loop once a turn.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct LoopProgress {
+    /// Clients subscribed now.
+    pub subscribed: AtomicU32,
+    /// Publications sent in any phase.
+    pub published: AtomicU64,
+    /// Deliveries received in any phase.
+    pub delivered: AtomicU64,
+    /// Publications of the load phase sent.
+    pub load_published: AtomicU64,
+    /// Deliveries of the load phase, each counted once.
+    pub load_delivered: AtomicU64,
+}
+
+const NOT_YET: u64 = u64::MAX;
+
+/// What the threads of one run share.
+#[derive(Debug)]
+pub struct RunState {
+    origin_ns: u64,
+    timeline: OnceLock<Timeline>,
+    after_ns: AtomicU64,
+    end_ns: AtomicU64,
+    loops: Box<[LoopProgress]>,
+    /// Subscribers that each publication of the load phase has reached: 4 bytes a publication.
+    subscribers: OnceLock<Box<[AtomicU32]>>,
+    seconds: Mutex<SecondTable>,
+    threads: Mutex<Vec<ThreadCpu>>,
+}
+
+impl RunState {
+    /// A run that begins now, with so many loops that hand in their seconds.
+    pub fn new(origin_ns: u64, loops: u32) -> Self {
+        Self {
+            origin_ns,
+            timeline: OnceLock::new(),
+            after_ns: AtomicU64::new(NOT_YET),
+            end_ns: AtomicU64::new(NOT_YET),
+            loops: (0..loops).map(|_| LoopProgress::default()).collect(),
+            subscribers: OnceLock::new(),
+            seconds: Mutex::new(SecondTable::new(loops)),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// When the run began, ns.
+    pub fn origin_ns(&self) -> u64 {
+        self.origin_ns
+    }
+
+    /// Fixes the phases, once; later calls change nothing. `ranked` publications get their subscribers counted.
+    pub fn begin(&self, timeline: Timeline, ranked: u64) {
+        self.subscribers.get_or_init(|| (0..ranked).map(|_| AtomicU32::new(0)).collect());
+        self.timeline.get_or_init(|| timeline);
+    }
+
+    /// The phases, once they are fixed.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.get()
+    }
+
+    /// Ends the drain.
+    pub fn set_after(&self, instant_ns: u64) {
+        self.after_ns.store(instant_ns, Ordering::Release);
+    }
+
+    /// When the drain ended; far in the future until then.
+    pub fn after_ns(&self) -> u64 {
+        self.after_ns.load(Ordering::Acquire)
+    }
+
+    /// Tells every thread when to stop.
+    pub fn set_end(&self, instant_ns: u64) {
+        self.end_ns.store(instant_ns, Ordering::Release);
+    }
+
+    /// When to stop; far in the future until it is known.
+    pub fn end_ns(&self) -> u64 {
+        self.end_ns.load(Ordering::Acquire)
+    }
+
+    /// The progress of one loop.
+    pub fn loop_progress(&self, index: usize) -> &LoopProgress {
+        &self.loops[index]
+    }
+
+    /// The sum of one figure over all loops.
+    pub fn sum(&self, figure: impl Fn(&LoopProgress) -> &AtomicU64) -> u64 {
+        self.loops.iter().map(|progress| figure(progress).load(Ordering::Relaxed)).sum()
+    }
+
+    /// Clients subscribed now, over all loops.
+    pub fn subscribed(&self) -> u32 {
+        self.loops.iter().map(|progress| progress.subscribed.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Counts a subscriber that publication `index` of the load phase has reached; 1 for the first.
+    #[inline]
+    pub fn count_subscriber(&self, index: u64) -> Option<u32> {
+        let counter = self.subscribers.get()?.get(usize::try_from(index).ok()?)?;
+        Some(counter.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Counts a thread's CPU time among the worker's.
+    pub fn count_thread(&self, thread: ThreadCpu) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+
+    /// CPU time of all counted threads that still live, ns.
+    pub fn cpu_ns(&self) -> u64 {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.iter().filter_map(|thread| thread.read_ns()).sum()
+    }
+
+    pub(crate) fn with_seconds<T>(&self, work: impl FnOnce(&mut SecondTable) -> T) -> T {
+        work(&mut self.seconds.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,493 @@
+//! One worker: runs a plan through its phases and measures it.
+//!
+//! Threads: the event loops of the clients; with them, where the plan asks for one, the prober, the collector of
+//! an upstream run and the back end of a feed; and the calling thread, which only watches the clock.
+
+use crate::backend::{Announcement, BackEnd, BackEndError, Feed, FeedReport};
+use crate::check::Schedule;
+use crate::clients::{self, LoopConfig, Traffic};
+use crate::clock::{ThreadCpu, now_ns, sleep_until};
+use crate::pacing::Pacing;
+use crate::plan::{ErrorCount, Phase, PhaseMark, Plan, ProberPath, WorkerEvent, WorkerResult};
+use crate::prober::{self, EchoPath, OverPosts, OverWebSocket, ProberConfig, ProberProgress, ProberReport};
+use crate::record::{ErrorTally, Record};
+use crate::roles::{BadPlan, Roles, prober_channel, upstream_channel};
+use crate::run_state::{RunState, Timeline};
+use crate::seconds::SecondTable;
+use crate::transport::websocket::WebSocket;
+use crate::transport::{Receiver, ReceiverVisitor, Requests, with_receiver};
+use pushlab_wire::stamp::RESOLUTION_NS;
+use serde::Deserialize as _;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+const MS: u64 = 1_000_000;
+/// How often the worker looks whether a phase that waits for others is over.
+const WATCH_NS: u64 = 2 * MS;
+/// Time for every loop to learn the phases before the first of them begins.
+const LEAD_NS: u64 = 20 * MS;
+
+/// A run that could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// Standard input holds no plan.
+    #[error("the plan cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// See there.
+    #[error("the plan cannot be run: {0}")]
+    Plan(#[from] BadPlan),
+    /// See there.
+    #[error(transparent)]
+    BackEnd(#[from] BackEndError),
+    /// The back end's address is taken, or not ours.
+    #[error("the back end cannot listen on {address}: {source}")]
+    Listen {
+        /// `backend_listen`.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// Nobody came to the back end.
+    #[error("the subject did not connect to the back end at {address} within {connect_ms} ms: is it told where it is?")]
+    NoSubject {
+        /// Where the back end listens.
+        address: SocketAddr,
+        /// Time waited.
+        connect_ms: u64,
+    },
+    /// Too few clients.
+    #[error(
+        "{connected} of {clients} clients were subscribed after {connect_ms} ms{prober}; most frequent error: {error}"
+    )]
+    NotConnected {
+        /// Subscribed clients.
+        connected: u32,
+        /// Clients of the plan, and the collector.
+        clients: u32,
+        /// Time waited.
+        connect_ms: u64,
+        /// Says so if the prober was missing.
+        prober: &'static str,
+        /// What went wrong most often.
+        error: String,
+    },
+    /// A thread's sockets failed.
+    #[error("a thread of the load failed: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// Reads a plan from `input`, runs it, and writes its events to `output`, a JSON text a line.
+///
+/// The last line is `done` or `failed`; returns whether it was the former.
+///
+/// # Errors
+/// When `output` cannot be written.
+pub fn serve(input: impl io::Read, mut output: impl Write) -> io::Result<bool> {
+    let mut broken = None;
+    let mut emit = |event: WorkerEvent| {
+        let written = serde_json::to_writer(&mut output, &event).map_err(io::Error::from);
+        let written = written.and_then(|()| output.write_all(b"\n")).and_then(|()| output.flush());
+        if let Err(error) = written {
+            broken = Some(error);
+        }
+    };
+    let plan = Plan::deserialize(&mut serde_json::Deserializer::from_reader(input)).map_err(WorkerError::Unreadable);
+    let outcome = plan.and_then(|plan| run(&plan, &mut emit));
+    let is_done = outcome.is_ok();
+    emit(match outcome {
+        Ok(result) => WorkerEvent::Done { result: Box::new(result) },
+        Err(error) => WorkerEvent::Failed { reason: error.to_string() },
+    });
+    broken.map_or(Ok(is_done), Err)
+}
+
+/// Runs a plan. Phases and progress go to `emit` while it runs; the result is returned.
+///
+/// # Errors
+/// See [`WorkerError`].
+pub fn run(plan: &Plan, emit: &mut dyn FnMut(WorkerEvent)) -> Result<WorkerResult, WorkerError> {
+    let listener = match plan.backend_listen {
+        Some(address) => {
+            Some(TcpListener::bind(address).map_err(|source| WorkerError::Listen { address, source })?)
+        }
+        None => None,
+    };
+    run_with_listener(plan, listener, emit)
+}
+
+/// [`run`] with a listener for the back end that the caller has bound.
+///
+/// # Errors
+/// See [`WorkerError`].
+pub fn run_with_listener(
+    plan: &Plan,
+    listener: Option<TcpListener>,
+    emit: &mut dyn FnMut(WorkerEvent),
+) -> Result<WorkerResult, WorkerError> {
+    let roles = Roles::of(plan)?;
+    let back_end = match (roles.feed_bytes, listener) {
+        (Some(payload_bytes), Some(listener)) => Some(start_back_end(plan, payload_bytes, listener)?),
+        _ => None,
+    };
+    let run = Run::start(plan, &roles, back_end)?;
+    let mut watch = Watch { run: &run, emit, next_ns: run.state.origin_ns() + 1_000 * MS, phases: Vec::new() };
+    watch.enter(Phase::Connect, run.state.origin_ns());
+    if let Err(why) = watch.wait_for_clients(plan) {
+        return Err(run.give_up(plan, why));
+    }
+    let timeline = timeline(plan, &roles);
+    let is_ranked = roles.receivers > 1 || roles.feed_bytes.is_some();
+    let load_count = timeline.schedule.map_or(0, |schedule| schedule.load_count());
+    run.state.begin(timeline, if is_ranked { load_count } else { 0 });
+    run.begin_feed(&timeline);
+    let cpu_load_ns = watch.go_through(&timeline);
+    let after_ns = watch.drain(plan, &roles, load_count);
+    run.state.set_after(after_ns);
+    watch.enter(Phase::After, after_ns);
+    let end_ns = after_ns + plan.phases.after_ms * MS;
+    watch.sleep_until(end_ns);
+    let phases = watch.phases;
+    run.state.set_end(end_ns);
+    let mut result = run.finish(&roles, load_count)?;
+    (result.phases, result.end_ns, result.cpu_load_ns) = (phases, end_ns, cpu_load_ns);
+    Ok(result)
+}
+
+fn start_back_end(plan: &Plan, payload_bytes: u32, listener: TcpListener) -> Result<BackEnd, WorkerError> {
+    let interval_us = match plan.scenario {
+        crate::plan::Scenario::Feed { interval_us, .. } => interval_us,
+        _ => 0,
+    };
+    let span_us = (plan.phases.warm_up_ms + plan.phases.load_ms) * 1_000;
+    let count = span_us.div_ceil(interval_us.max(1));
+    let back_end = BackEnd::start(listener, Announcement { interval_us, count, payload_bytes })?;
+    let deadline = now_ns() + plan.phases.connect_ms * MS;
+    while back_end.subjects() == 0 {
+        if now_ns() >= deadline {
+            let (address, connect_ms) = (back_end.address(), plan.phases.connect_ms);
+            back_end.stop()?;
+            return Err(WorkerError::NoSubject { address, connect_ms });
+        }
+        sleep_until(now_ns() + WATCH_NS);
+    }
+    Ok(back_end)
+}
+
+fn timeline(plan: &Plan, roles: &Roles) -> Timeline {
+    let round = |ns: u64| ns.next_multiple_of(RESOLUTION_NS);
+    let idle_ns = round(now_ns() + LEAD_NS);
+    let warm_up_ns = idle_ns + plan.phases.idle_ms * MS;
+    let load_ns = warm_up_ns + plan.phases.warm_up_ms * MS;
+    let load_end_ns = load_ns + plan.phases.load_ms * MS;
+    let schedule = match (roles.pace, roles.traffic) {
+        (Some((period_ns, publishers)), _) => {
+            let pacing = Pacing::between(warm_up_ns, load_end_ns, period_ns, publishers);
+            Some(Schedule::Open { pacing, load_from: pacing.first_at(load_ns) })
+        }
+        (None, Traffic::ClosedLoop) => Some(Schedule::Closed { load_ns, load_end_ns }),
+        (None, _) => None,
+    };
+    Timeline { idle_ns, warm_up_ns, load_ns, load_end_ns, schedule }
+}
+
+type LoopThread = JoinHandle<io::Result<Record>>;
+
+/// The threads of a run.
+struct Run {
+    state: Arc<RunState>,
+    loops: Vec<LoopThread>,
+    collector: Option<LoopThread>,
+    prober: Option<(JoinHandle<io::Result<ProberReport>>, Arc<ProberProgress>)>,
+    back_end: Option<BackEnd>,
+}
+
+struct SpawnLoop(LoopConfig, Arc<RunState>);
+
+impl ReceiverVisitor for SpawnLoop {
+    type Output = io::Result<LoopThread>;
+    fn visit<R: Receiver>(self) -> Self::Output {
+        let Self(config, state) = self;
+        let name = format!("clients-{}", config.progress);
+        std::thread::Builder::new().name(name).spawn(move || clients::run::<R>(config, state))
+    }
+}
+
+impl Run {
+    fn start(plan: &Plan, roles: &Roles, back_end: Option<BackEnd>) -> io::Result<Self> {
+        let collectors = u32::from(roles.collector.is_some());
+        let state = Arc::new(RunState::new(now_ns(), roles.loops + collectors));
+        state.count_thread(ThreadCpu::of_this_thread());
+        if let Some(cpu) = back_end.as_ref().and_then(BackEnd::cpu) {
+            state.count_thread(cpu);
+        }
+        let mut run = Self { state, loops: Vec::new(), collector: None, prober: None, back_end };
+        if let Err(error) = run.spawn_all(plan, roles) {
+            run.state.set_end(0);
+            return Err(error);
+        }
+        Ok(run)
+    }
+
+    fn spawn_all(&mut self, plan: &Plan, roles: &Roles) -> io::Result<()> {
+        for lane in 0..roles.loops {
+            let config = loop_config(plan, roles, lane);
+            self.loops.push(with_receiver(plan.transport, SpawnLoop(config, Arc::clone(&self.state)))?);
+        }
+        if let Some(audience) = roles.collector {
+            let channel = upstream_channel(plan);
+            let config = LoopConfig {
+                clients: 1,
+                lane: 0,
+                lanes: 1,
+                progress: roles.loops as usize,
+                requests: Requests::new(plan.target, &channel, &channel, 0),
+                traffic: Traffic::Silent,
+                payload: None,
+                audience,
+                ..loop_config(plan, roles, 0)
+            };
+            self.collector = Some(SpawnLoop(config, Arc::clone(&self.state)).visit::<WebSocket>()?);
+        }
+        if let Some(prober) = &plan.prober {
+            let channel = prober_channel(plan);
+            let config = ProberConfig {
+                target: plan.target,
+                requests: Requests::new(plan.target, &channel, &channel, 0),
+                interval_ns: prober.interval_ms * MS,
+                seed: plan.seed ^ 0x70_72_6f_62_65_72,
+            };
+            let over_posts = prober.over == ProberPath::Http || !plan.transport.is_bidirectional();
+            let start = if over_posts { spawn_prober::<OverPosts> } else { spawn_prober::<OverWebSocket> };
+            self.prober = Some(start(config, Arc::clone(&self.state))?);
+        }
+        Ok(())
+    }
+
+    fn begin_feed(&self, timeline: &Timeline) {
+        if let (Some(back_end), Some(Schedule::Open { pacing, load_from })) = (&self.back_end, timeline.schedule) {
+            back_end.begin(Feed { pacing, count_from: load_from, origin_ns: self.state.origin_ns() });
+        }
+    }
+
+    fn published(&self) -> u64 {
+        self.back_end.as_ref().map_or_else(|| self.state.sum(|p| &p.published), BackEnd::published)
+    }
+
+    fn is_prober_connected(&self) -> bool {
+        self.prober.as_ref().is_none_or(|(_, progress)| progress.is_connected.load(Ordering::Relaxed))
+    }
+
+    fn has_dead_thread(&self) -> bool {
+        self.loops.iter().chain(&self.collector).any(JoinHandle::is_finished)
+            || self.prober.as_ref().is_some_and(|(thread, _)| thread.is_finished())
+    }
+
+    /// Ends all threads and puts their measurements together.
+    fn join(self) -> io::Result<(Record, ProberReport, Option<FeedReport>)> {
+        let mut record = Record::default();
+        for thread in self.loops {
+            record.merge(join(thread)?);
+        }
+        if let Some(thread) = self.collector {
+            // An instrument, not a client: its traffic is not the run's.
+            let collected = join(thread)?;
+            let connect = pushlab_stats::histogram::Histogram::default();
+            record.merge(Record { bytes_sent: 0, bytes_received: 0, requests: 0, connect, ..collected });
+        }
+        let prober = self.prober.map_or_else(|| Ok(ProberReport::default()), |(thread, _)| join(thread))?;
+        let feed = self.back_end.map(BackEnd::stop).transpose()?;
+        Ok((record, prober, feed))
+    }
+
+    fn give_up(self, plan: &Plan, why: NotYet) -> WorkerError {
+        self.state.set_end(now_ns());
+        let clients = plan.clients + u32::from(self.collector.is_some());
+        match self.join() {
+            Err(error) => WorkerError::Thread(error),
+            Ok((record, prober, _)) => {
+                let mut errors: ErrorTally = record.errors;
+                errors.merge(prober.errors);
+                let error = errors.into_sorted().into_iter().next();
+                WorkerError::NotConnected {
+                    connected: why.connected,
+                    clients,
+                    connect_ms: plan.phases.connect_ms,
+                    prober: if why.has_prober { "" } else { ", and the prober was not connected" },
+                    error: error.map_or_else(|| "none, the server is silent".into(), |(error, n)| format!("{error} ({n} times)")),
+                }
+            }
+        }
+    }
+
+    fn finish(self, roles: &Roles, load_count: u64) -> io::Result<WorkerResult> {
+        let state = Arc::clone(&self.state);
+        let reported = self.back_end.as_ref().and_then(|back_end| back_end.wait_for_report(std::time::Duration::ZERO));
+        let (record, prober, stopped) = self.join()?;
+        let feed = reported.or(stopped);
+        let mut seconds = state.with_seconds(SecondTable::finish);
+        let (mut published, mut lateness) = (record.published, record.lateness);
+        if let Some(feed) = feed {
+            seconds.iter_mut().zip(&feed.seconds).for_each(|(second, sent)| second.published += sent);
+            (published, lateness) = (feed.published, feed.lateness);
+        }
+        let scheduled = if roles.traffic == Traffic::ClosedLoop { published } else { load_count };
+        let expected = published * roles.receivers;
+        let mut errors = record.errors;
+        errors.merge(prober.errors);
+        let errors = errors.into_sorted().into_iter().map(|(error, count)| ErrorCount { error, count }).collect();
+        Ok(WorkerResult {
+            scheduled,
+            published,
+            unsent: scheduled.saturating_sub(published),
+            expected,
+            delivered: record.delivered,
+            lost: expected.saturating_sub(record.delivered),
+            duplicated: record.duplicated,
+            reordered: record.reordered,
+            unknown: record.unknown,
+            gaps: record.gaps,
+            reconnects: record.reconnects + prober.reconnects,
+            errors,
+            requests: record.requests,
+            bytes_sent: record.bytes_sent,
+            bytes_received: record.bytes_received,
+            latency: record.latency,
+            latency_first: record.latency_first,
+            latency_middle: record.latency_middle,
+            latency_last: record.latency_last,
+            response_idle: prober.response_idle,
+            response_load: prober.response_load,
+            connect: record.connect,
+            lateness,
+            loop_lag: record.loop_lag,
+            seconds,
+            ..WorkerResult::default()
+        })
+    }
+}
+
+fn loop_config(plan: &Plan, roles: &Roles, lane: u32) -> LoopConfig {
+    LoopConfig {
+        target: plan.target,
+        clients: plan.clients,
+        lane,
+        lanes: roles.loops,
+        progress: lane as usize,
+        requests: roles.requests(plan),
+        traffic: roles.traffic,
+        payload: roles.payload.clone(),
+        audience: roles.audience,
+        ignores_arrays: roles.feed_bytes.is_some(),
+        connect_rate: plan.connect_rate,
+        poll_interval_ns: plan.poll_interval_ms * MS,
+        seed: plan.seed,
+        handicap_ns: plan.handicap_us * 1_000,
+    }
+}
+
+type ProberThread = (JoinHandle<io::Result<ProberReport>>, Arc<ProberProgress>);
+
+fn spawn_prober<P: EchoPath>(config: ProberConfig, state: Arc<RunState>) -> io::Result<ProberThread> {
+    let progress = Arc::new(ProberProgress::default());
+    let shared = Arc::clone(&progress);
+    let work = move || prober::run::<P>(config, &state, &shared);
+    Ok((std::thread::Builder::new().name("prober".into()).spawn(work)?, progress))
+}
+
+fn join<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Who is missing at the end of the connect phase.
+struct NotYet {
+    connected: u32,
+    has_prober: bool,
+}
+
+/// The calling thread's view: it sleeps, announces phases and reports progress.
+struct Watch<'a> {
+    run: &'a Run,
+    emit: &'a mut dyn FnMut(WorkerEvent),
+    next_ns: u64,
+    phases: Vec<PhaseMark>,
+}
+
+impl Watch<'_> {
+    fn enter(&mut self, phase: Phase, t_ns: u64) {
+        self.phases.push(PhaseMark { phase, t_ns });
+        (self.emit)(WorkerEvent::Phase { phase, t_ns });
+    }
+
+    /// Sleeps, and reports progress once a second.
+    fn sleep_until(&mut self, instant_ns: u64) {
+        while self.next_ns <= instant_ns {
+            sleep_until(self.next_ns);
+            self.next_ns += 1_000 * MS;
+            let run = self.run;
+            (self.emit)(WorkerEvent::Progress {
+                connected: run.state.subscribed(),
+                published: run.published(),
+                delivered: run.state.sum(|p| &p.delivered),
+            });
+        }
+        sleep_until(instant_ns);
+    }
+
+    fn wait_for_clients(&mut self, plan: &Plan) -> Result<(), NotYet> {
+        let deadline = self.run.state.origin_ns() + plan.phases.connect_ms * MS;
+        let clients = plan.clients + u32::from(self.run.collector.is_some());
+        loop {
+            let (connected, has_prober) = (self.run.state.subscribed(), self.run.is_prober_connected());
+            if connected == clients && has_prober {
+                return Ok(());
+            }
+            if now_ns() >= deadline || self.run.has_dead_thread() {
+                return Err(NotYet { connected, has_prober });
+            }
+            self.sleep_until(now_ns() + WATCH_NS);
+        }
+    }
+
+    /// Idle, warm-up and load; returns the CPU time of the load.
+    fn go_through(&mut self, timeline: &Timeline) -> u64 {
+        let mut cpu = [0; 2];
+        for (phase, t_ns) in [
+            (Phase::Idle, timeline.idle_ns),
+            (Phase::WarmUp, timeline.warm_up_ns),
+            (Phase::Load, timeline.load_ns),
+            (Phase::Drain, timeline.load_end_ns),
+        ] {
+            self.sleep_until(t_ns);
+            match phase {
+                Phase::Load => cpu[0] = self.run.state.cpu_ns(),
+                Phase::Drain => cpu[1] = self.run.state.cpu_ns(),
+                _ => {}
+            }
+            self.enter(phase, t_ns);
+        }
+        cpu[1].saturating_sub(cpu[0])
+    }
+
+    /// Waits for what is under way; returns when the drain ended.
+    fn drain(&mut self, plan: &Plan, roles: &Roles, load_count: u64) -> u64 {
+        let state = &self.run.state;
+        let begun = now_ns();
+        let deadline = begun + plan.phases.drain_ms * MS;
+        // Loops report once a turn, and an idle one turns every 5 ms.
+        let earliest = (begun + LEAD_NS).min(deadline);
+        loop {
+            let now = now_ns();
+            let sent = if roles.traffic == Traffic::ClosedLoop { state.sum(|p| &p.load_published) } else { load_count };
+            let is_complete = state.sum(|p| &p.load_delivered) >= sent * roles.receivers;
+            let prober = self.run.prober.as_ref();
+            let unanswered = prober.map_or(0, |(_, progress)| progress.unanswered.load(Ordering::Relaxed));
+            if now >= deadline || (now >= earliest && is_complete && unanswered == 0) {
+                return now;
+            }
+            self.sleep_until((now + WATCH_NS).min(deadline));
+        }
+    }
+}

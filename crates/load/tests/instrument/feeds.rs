@@ -1,0 +1,115 @@
+//! Feeds through a server whose faults are known.
+
+use crate::feed_server::{Fault, Faults, FeedServer};
+use crate::plans::{plan, start_of, with_prober};
+use pushlab_load::plan::{Phase, Phases, Plan, ProberPath, Scenario, WorkerResult};
+use pushlab_load::worker::{WorkerError, run_with_listener};
+use pushlab_wire::transport::Transport;
+use std::net::TcpListener;
+
+const FEED: Scenario = Scenario::Feed { interval_us: 5_000, payload_bytes: 173 };
+
+fn run_feed(faults: Faults, change: impl FnOnce(Plan) -> Plan) -> (WorkerResult, FeedServer) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let back_end = listener.local_addr().unwrap();
+    let server = FeedServer::start(back_end, faults);
+    let base = plan(server.address, Transport::WebSocket, 4, FEED);
+    let plan = change(Plan { backend_listen: Some(back_end), ..base });
+    (run_with_listener(&plan, Some(listener), &mut |_| ()).unwrap(), server)
+}
+
+/// The acceptance test of the instrument. A busy machine may delay the fake server itself, so the best of up to
+/// five attempts counts; what each attempt measured is printed.
+#[test]
+fn known_delays_come_back() {
+    for delay_ms in [5u64, 50] {
+        let mut best = i64::MAX;
+        for attempt in 1..=5 {
+            let faults = Faults { delay_ns: delay_ms * 1_000_000, ..Faults::default() };
+            let (result, _) = run_feed(faults, |plan| Plan {
+                loops: 1,
+                phases: Phases { load_ms: 1_500, ..plan.phases.clone() },
+                ..plan
+            });
+            assert_eq!((result.delivered, result.lost), (1_200, 0));
+            let median = result.latency.quantile(0.5).unwrap();
+            let off = median as i64 - (delay_ms * 1_000_000) as i64;
+            println!(
+                "delay {delay_ms} ms, attempt {attempt}: median {:.3} ms, p99 {:.3} ms, min {:.3} ms",
+                median as f64 / 1e6,
+                result.latency.quantile(0.99).unwrap() as f64 / 1e6,
+                result.latency.min().unwrap() as f64 / 1e6,
+            );
+            assert!(off >= -100, "nothing arrives before it was sent: {off} ns");
+            best = best.min(off);
+            if best <= 300_000 {
+                break;
+            }
+        }
+        assert!(best <= 300_000, "the median is {best} ns off");
+    }
+}
+
+#[test]
+fn faults_are_counted_exactly() {
+    let faults = Faults { delay_ns: 0, lost: 10, doubled: 5, swapped: 10 };
+    let (result, server) = run_feed(faults, |plan| Plan {
+        clients: 20,
+        scenario: Scenario::Feed { interval_us: 1_000, payload_bytes: 100 },
+        phases: Phases { load_ms: 1_000, drain_ms: 700, ..plan.phases.clone() },
+        ..plan
+    });
+    let load = start_of(&result, Phase::Load)..start_of(&result, Phase::Drain);
+    let [lost, doubled, swapped] =
+        [Fault::Lost, Fault::Doubled, Fault::Swapped].map(|fault| server.count(fault, load.clone()));
+    assert!(lost > 50 && doubled > 20 && swapped > 50, "{lost} {doubled} {swapped}");
+    assert_eq!((result.scheduled, result.published, result.unsent), (1_000, 1_000, 0));
+    assert_eq!(result.expected, 20_000);
+    // One held back at the very end may have no successor to be sent after.
+    let never_sent = result.lost - lost;
+    assert!(never_sent <= 20, "{never_sent}");
+    assert_eq!((result.duplicated, result.reordered), (doubled, swapped - never_sent));
+    assert_eq!(result.delivered, 20_000 - result.lost);
+    assert_eq!((result.unknown, result.gaps, result.reconnects), (0, 0, 0));
+    assert_eq!(result.latency_first.count(), 1_000);
+    assert_eq!(result.latency_middle.count(), 1_000);
+    assert!(result.latency_last.count() < 1_000, "those that reached all");
+}
+
+#[test]
+fn every_figure_of_a_clean_run_is_whole() {
+    let (result, _) = run_feed(Faults::default(), |plan| {
+        with_prober(Plan { phases: Phases { idle_ms: 205, ..plan.phases.clone() }, ..plan }, ProberPath::SameTransport)
+    });
+    assert_eq!((result.scheduled, result.expected, result.delivered, result.lost), (60, 240, 240, 0));
+    assert_eq!((result.latency.count(), result.latency_last.count(), result.lateness.count()), (240, 60, 60));
+    assert_eq!((result.connect.count(), result.unknown), (4, 0));
+    assert_eq!((result.response_idle.count(), result.response_load.count()), (21, 30));
+    // Warm-up is part of the series: 55 ms at 5 ms.
+    assert_eq!(result.seconds.iter().map(|s| s.published).sum::<u64>(), 71);
+    assert_eq!(result.seconds.iter().map(|s| s.delivered).sum::<u64>(), 71 * 4);
+    assert!(result.cpu_load_ns > 0 && result.loop_lag.count() > 0 && result.bytes_received > 240 * 173);
+    let marks: Vec<_> = result.phases.iter().map(|mark| mark.phase).collect();
+    use Phase::{After, Connect, Drain, Idle, Load, WarmUp};
+    assert_eq!(marks, [Connect, Idle, WarmUp, Load, Drain, After]);
+    assert!(result.phases.is_sorted_by_key(|mark| mark.t_ns));
+    assert!(result.errors.is_empty(), "{:?}", result.errors);
+}
+
+#[test]
+fn a_handicap_shows_as_loop_lag() {
+    let (result, _) = run_feed(Faults::default(), |plan| Plan { handicap_us: 2_000, ..plan });
+    assert!(result.loop_lag.min().unwrap() >= 2_000_000);
+    assert_eq!(result.lost, 0);
+}
+
+#[test]
+fn a_feed_without_a_subject_says_where_it_waited() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let base = plan(address, Transport::WebSocket, 1, FEED);
+    let plan = Plan { backend_listen: Some(address), phases: Phases { connect_ms: 30, ..base.phases.clone() }, ..base };
+    let error = run_with_listener(&plan, Some(listener), &mut |_| ()).unwrap_err();
+    assert!(matches!(error, WorkerError::NoSubject { .. }), "{error}");
+    assert!(error.to_string().contains(&address.to_string()));
+}

@@ -1,0 +1,266 @@
+//! The native protocol in its simplest form, a thread a connection, with writes cut into random pieces.
+
+use pushlab_wire::event_stream;
+use pushlab_wire::http::{BodyKind, CHUNK_END, Headers, encode_chunk_head, parse_request, split_target};
+use pushlab_wire::native::{ClientFrame, MessageText};
+use pushlab_wire::cursor::{Cursor, Epoch};
+use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+pub struct NativeServer {
+    pub address: SocketAddr,
+}
+
+#[derive(Default)]
+struct Log {
+    /// Channel and data; the offset is the place, from 1.
+    messages: Mutex<Vec<(String, String)>>,
+    grown: Condvar,
+    /// Cut a stream after so many messages.
+    cut_after: Option<usize>,
+}
+
+impl NativeServer {
+    pub fn start(cut_after: Option<usize>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let log = Arc::new(Log { cut_after, ..Log::default() });
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let log = Arc::clone(&log);
+                std::thread::spawn(move || Connection::new(stream.unwrap(), log).serve());
+            }
+        });
+        Self { address }
+    }
+}
+
+impl Log {
+    fn publish(&self, channel: &str, data: &str) -> usize {
+        let mut messages = self.messages.lock().unwrap();
+        messages.push((channel.to_owned(), data.to_owned()));
+        self.grown.notify_all();
+        messages.len()
+    }
+
+    fn len(&self) -> usize {
+        self.messages.lock().unwrap().len()
+    }
+
+    /// What follows an offset in a channel, and the new offset; waits for the first.
+    fn after(&self, offset: usize, channel: &str, wait: Duration) -> (Vec<MessageText>, usize) {
+        let news = |messages: &Vec<(String, String)>| {
+            let texts = messages.iter().enumerate().skip(offset).filter(|(_, (to, _))| to == channel);
+            texts.map(|(i, (to, data))| MessageText::new(to, &cursor(i + 1), data)).collect::<Vec<_>>()
+        };
+        let messages = self.messages.lock().unwrap();
+        let (messages, _) = self.grown.wait_timeout_while(messages, wait, |all| news(all).is_empty()).unwrap();
+        (news(&messages), messages.len())
+    }
+}
+
+fn cursor(offset: usize) -> Cursor {
+    Cursor { epoch: Epoch::parse("e").unwrap(), offset: offset as u64 }
+}
+
+struct Connection {
+    stream: TcpStream,
+    log: Arc<Log>,
+    rng: fastrand::Rng,
+    held: Vec<u8>,
+}
+
+impl Connection {
+    fn new(stream: TcpStream, log: Arc<Log>) -> Self {
+        stream.set_nodelay(true).unwrap();
+        Self { stream, log, rng: fastrand::Rng::new(), held: Vec::new() }
+    }
+
+    /// Writes in random pieces; `None` when the client has gone.
+    fn write(&mut self, mut bytes: &[u8]) -> Option<()> {
+        while !bytes.is_empty() {
+            let size = self.rng.usize(1..=bytes.len().min(150));
+            self.stream.write_all(&bytes[..size]).ok()?;
+            bytes = &bytes[size..];
+        }
+        Some(())
+    }
+
+    fn read_more(&mut self) -> Option<()> {
+        let mut buffer = [0; 4096];
+        let size = self.stream.read(&mut buffer).ok().filter(|&size| size > 0)?;
+        self.held.extend_from_slice(&buffer[..size]);
+        Some(())
+    }
+
+    fn serve(mut self) -> Option<()> {
+        loop {
+            let (method, target, body, accept) = self.request()?;
+            let (path, parameters) = split_target(&target);
+            let parameters: Vec<_> = parameters.collect();
+            let value = |name: &str| parameters.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
+            let channel = value("channel").unwrap_or_default();
+            let after = value("after").map(|text| Cursor::parse(&text).unwrap().offset as usize);
+            match (method.as_str(), path) {
+                ("GET", "/ws") => {
+                    let mut out = Vec::new();
+                    handshake::encode_response(&mut out, &accept?);
+                    self.write(&out)?;
+                    return self.websocket(&channel, after, value("mode").is_some());
+                }
+                ("GET", "/sse") => return self.stream(&channel, after, "text/event-stream", sse_text),
+                ("GET", "/stream") => return self.stream(&channel, after, "application/x-ndjson", line_text),
+                ("GET", "/poll") => {
+                    let wait = value("wait").map_or(0, |text| text.parse().unwrap());
+                    let reply = reply(&self.log, &channel, after, Duration::from_secs(wait));
+                    self.answer(&reply)?;
+                }
+                ("POST", "/publish") => {
+                    let offset = self.log.publish(&channel, &body);
+                    self.answer(&format!("[\"cursor\",\"{}\"]", cursor(offset)))?;
+                }
+                ("POST", "/echo") => self.answer(&body)?,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn request(&mut self) -> Option<(String, String, String, Option<String>)> {
+        loop {
+            let mut headers = Headers::default();
+            if let Some((head, size)) = parse_request(&self.held, &mut headers).unwrap() {
+                let BodyKind::Length(body) = head.body else { panic!("{head:?}") };
+                let end = size + body as usize;
+                if self.held.len() >= end {
+                    let accept = handshake::accept(&head).ok();
+                    let (method, target) = (head.method.to_owned(), head.target.to_owned());
+                    let body = String::from_utf8(self.held[size..end].to_vec()).unwrap();
+                    self.held.drain(..end);
+                    return Some((method, target, body, accept));
+                }
+            }
+            self.read_more()?;
+        }
+    }
+
+    fn answer(&mut self, body: &str) -> Option<()> {
+        let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        self.write(text.as_bytes())
+    }
+
+    fn stream(&mut self, channel: &str, after: Option<usize>, kind: &str, text: StreamText) -> Option<()> {
+        let mut offset = after.unwrap_or_else(|| self.log.len());
+        self.write(
+            format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n").as_bytes(),
+        )?;
+        self.chunk(&text(None, &cursor(offset)))?;
+        let mut sent = 0;
+        loop {
+            let (messages, next) = self.log.after(offset, channel, Duration::from_secs(5));
+            offset = next;
+            for message in &messages {
+                self.chunk(&text(Some(message), &cursor(0)))?;
+                sent += 1;
+                if self.log.cut_after == Some(sent) {
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn chunk(&mut self, data: &[u8]) -> Option<()> {
+        let mut out = Vec::new();
+        encode_chunk_head(&mut out, data.len());
+        out.extend_from_slice(data);
+        out.extend_from_slice(CHUNK_END);
+        self.write(&out)
+    }
+
+    fn frame(&mut self, text: &str) -> Option<()> {
+        let mut out = Vec::new();
+        encode(&mut out, Opcode::Text, text.as_bytes(), None);
+        self.write(&out)
+    }
+
+    fn websocket(&mut self, channel: &str, after: Option<usize>, is_polled: bool) -> Option<()> {
+        let mut offset = after.unwrap_or_else(|| self.log.len());
+        self.frame(&format!("[\"cursor\",\"{}\"]", cursor(offset)))?;
+        // Reading and pushing take turns on one thread.
+        self.stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let (mut decoder, config, mut sent) = (Decoder::default(), Config::new(Role::Server), 0);
+        loop {
+            let mut buffer = [0; 4096];
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(size) => self.held.extend_from_slice(&buffer[..size]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return None,
+            }
+            let mut answers = Vec::new();
+            while let Decoded::Frame { consumed, event } = decoder.decode(&mut self.held, &config).unwrap() {
+                if let Some(Event::Text(text)) = event {
+                    match ClientFrame::parse(text).unwrap() {
+                        ClientFrame::Publish { channel, data } => drop(self.log.publish(&channel, data)),
+                        ClientFrame::Echo(data) => answers.push(format!("[\"echo\",{data}]")),
+                        ClientFrame::Poll(from) => {
+                            let from = Cursor::parse(&from).map(|cursor| cursor.offset as usize).ok();
+                            answers.push(reply(&self.log, channel, from, Duration::ZERO));
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                }
+                self.held.drain(..consumed);
+            }
+            for answer in answers {
+                self.frame(&answer)?;
+            }
+            if is_polled {
+                continue;
+            }
+            let (messages, next) = self.log.after(offset, channel, Duration::ZERO);
+            offset = next;
+            for message in &messages {
+                self.frame(std::str::from_utf8(message.as_bytes()).unwrap())?;
+                sent += 1;
+                if self.log.cut_after == Some(sent) {
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+type StreamText = fn(Option<&MessageText>, &Cursor) -> Vec<u8>;
+
+fn sse_text(message: Option<&MessageText>, start: &Cursor) -> Vec<u8> {
+    let mut out = Vec::new();
+    match message {
+        None => out.extend_from_slice(format!("id:{start}\n\n").as_bytes()),
+        Some(message) => event_stream::encode(&mut out, message.cursor(), &message.without_cursor()),
+    }
+    out
+}
+
+fn line_text(message: Option<&MessageText>, start: &Cursor) -> Vec<u8> {
+    match message {
+        None => format!("[\"cursor\",\"{start}\"]\n").into_bytes(),
+        Some(message) => [message.as_bytes(), b"\n"].concat(),
+    }
+}
+
+fn reply(log: &Log, channel: &str, after: Option<usize>, wait: Duration) -> String {
+    let (messages, offset) = match after {
+        None => (Vec::new(), log.len()),
+        Some(after) => log.after(after, channel, wait),
+    };
+    let mut out = String::from("[");
+    for message in &messages {
+        out.push_str(std::str::from_utf8(message.as_bytes()).unwrap());
+        out.push(',');
+    }
+    out.push_str(&format!("[\"cursor\",\"{}\"]]", cursor(offset)));
+    out
+}

@@ -1,0 +1,40 @@
+//! Small plans.
+
+use pushlab_load::plan::{Phase, Phases, Plan, Prober, ProberPath, Scenario, WorkerResult};
+use pushlab_wire::transport::Transport;
+use std::net::SocketAddr;
+
+pub const NO_TIME: Phases =
+    Phases { connect_ms: 20_000, warm_up_ms: 0, idle_ms: 0, load_ms: 0, drain_ms: 0, after_ms: 0 };
+
+pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Scenario) -> Plan {
+    Plan {
+        target,
+        transport,
+        clients,
+        channel: "a".into(),
+        scenario,
+        poll_interval_ms: 20,
+        poll_wait_s: 5,
+        backend_listen: None,
+        prober: None,
+        phases: Phases { warm_up_ms: 55, load_ms: 300, drain_ms: 20_000, ..NO_TIME },
+        connect_rate: 1_000,
+        loops: 2,
+        seed: 7,
+        handicap_us: 0,
+    }
+}
+
+pub fn with_prober(plan: Plan, over: ProberPath) -> Plan {
+    Plan { prober: Some(Prober { interval_ms: 10, over }), ..plan }
+}
+
+pub fn run(plan: &Plan) -> WorkerResult {
+    pushlab_load::worker::run(plan, &mut |_| ()).unwrap()
+}
+
+/// When a phase began.
+pub fn start_of(result: &WorkerResult, phase: Phase) -> u64 {
+    result.phases.iter().find(|mark| mark.phase == phase).unwrap().t_ns
+}
