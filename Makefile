@@ -7,6 +7,8 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 FUZZ_SECONDS ?= 20
+# For example: make compare COMPARE_OPTIONS="--repeats 5"
+COMPARE_OPTIONS ?=
 CONSOLE := web/console
 BUNDLE := $(CONSOLE)/dist/report.html
 PACKAGES := $(CONSOLE)/node_modules/.package-lock.json
@@ -22,12 +24,13 @@ build: need-cargo $(BUNDLE) ## Build the console and the release binary
 	cargo build --release --locked -p pushlab-cli
 
 compare: build ## Build, then compare every transport on this machine
-	$(PUSHLAB) compare
+	$(PUSHLAB) compare $(COMPARE_OPTIONS)
 
 test: build ## Run every test: Rust, console, acceptance
 	cargo test --workspace --locked
 	cd $(CONSOLE) && npm test
 	tests/run
+	tests/readme
 
 bench: need-cargo $(BUNDLE) ## Print the performance ratios, measured in one run
 	cargo run --release --locked -p pushlab-bench
@@ -42,8 +45,10 @@ check: need-cargo $(BUNDLE) ## Format, lint with warnings denied, house rules
 fuzz: need-cargo ## Fuzz each decoder for FUZZ_SECONDS (20)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
 
-generate: need-cargo ## Write what follows from schema/codes.toml
+generate: need-cargo need-node ## Write what is generated: codes, schemas, types of the console
 	cargo run --quiet --locked -p pushlab-tidy -- generate
+	UPDATE_SCHEMA=1 cargo test --quiet --locked -p pushlab-lab --test schema
+	cd $(CONSOLE) && npm run generate
 
 clean: ## Remove everything that a build made
 	rm -rf target fuzz/target $(CONSOLE)/dist $(CONSOLE)/node_modules

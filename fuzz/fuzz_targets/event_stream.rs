@@ -2,10 +2,13 @@
 #![no_main]
 
 mod split;
+mod tokens;
 
 use libfuzzer_sys::fuzz_target;
 use pushlab_wire::event_stream::{EventStreamDecoder, HEARTBEAT, StreamError, encode};
 use split::{pieces, take_cuts};
+
+const WORDS: &[&str] = &["id:", "id", "data:", "data", "event:", "retry:", "\n\n", "\r\n", "\u{feff}", ": "];
 
 /// Id, name and data of an event.
 type Event = (String, String, String);
@@ -52,7 +55,8 @@ fn plain_reading(input: &[u8]) -> (Vec<Event>, String) {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Some((cuts, input)) = take_cuts(data) else { return };
+    let Some((cuts, data)) = take_cuts(data) else { return };
+    let input = &*tokens::expand(data, WORDS);
     assert_eq!(decode(pieces(input, &cuts), usize::MAX / 2), Ok(plain_reading(input)));
     assert_eq!(decode(pieces(input, &cuts), 40), decode(vec![input], 40));
 

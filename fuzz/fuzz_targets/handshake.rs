@@ -1,13 +1,31 @@
 //! Both ends agree for any key, on no other key, and nothing that a peer sends in a handshake panics.
 #![no_main]
 
+mod tokens;
+
 use libfuzzer_sys::fuzz_target;
 use pushlab_wire::http::{Headers, parse_request, parse_response};
 use pushlab_wire::websocket::handshake::{accept, check_response, encode_request, encode_response};
 
+const WORDS: &[&str] = &[
+    "GET /ws HTTP/1.1\r\n",
+    "HTTP/1.1 101 Switching Protocols\r\n",
+    "Upgrade: ",
+    "websocket",
+    "Connection: ",
+    "Sec-WebSocket-Version: ",
+    "13",
+    "Sec-WebSocket-Key: ",
+    "dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Accept: ",
+    "\r\n",
+    ", ",
+];
+
 fuzz_target!(|data: &[u8]| {
-    let Some((key, input)) = data.split_first_chunk::<16>() else { return };
+    let Some((key, data)) = data.split_first_chunk::<16>() else { return };
     let key = *key;
+    let input = &*tokens::expand(data, WORDS);
 
     let mut request = Vec::new();
     encode_request(&mut request, "localhost", "/ws?channel=a", key);

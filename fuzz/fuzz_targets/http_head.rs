@@ -1,8 +1,26 @@
 //! A head is read once it is whole, never before, and neither what follows nor how it came in changes it.
 #![no_main]
 
+mod tokens;
+
 use libfuzzer_sys::fuzz_target;
 use pushlab_wire::http::{Headers, HttpError, parse_request, parse_response, split_target};
+
+const WORDS: &[&str] = &[
+    "GET /p?a=%41+ HTTP/1.1\r\n",
+    "POST / HTTP/1.0\r\n",
+    "HTTP/1.1 200 OK\r\n",
+    "HTTP/1.0 304\r\n",
+    "Content-Length: ",
+    "Transfer-Encoding: ",
+    "chunked",
+    "Connection: ",
+    "keep-alive",
+    "close",
+    "\r\n",
+    "\r\n\r\n",
+    "X: y\r\n",
+];
 
 /// What a head says, with its size; `None` while it is incomplete.
 type Head = Result<Option<(String, usize)>, HttpError>;
@@ -18,7 +36,8 @@ fn response(input: &[u8]) -> Head {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Some((&cut, input)) = data.split_first() else { return };
+    let Some((&cut, data)) = data.split_first() else { return };
+    let input = &*tokens::expand(data, WORDS);
     let cut = usize::from(cut).min(input.len());
     for parse in [request, response] {
         let (whole, prefix) = (parse(input), parse(&input[..cut]));

@@ -1,8 +1,25 @@
 //! A client's frame that is read is JSON, and written again it is read as itself.
 #![no_main]
 
+mod tokens;
+
 use libfuzzer_sys::fuzz_target;
 use pushlab_wire::native::{ClientFrame, is_json, json_string, single_line};
+
+const WORDS: &[&str] = &[
+    "[\"pub\",",
+    "[\"sub\",",
+    "[\"unsub\",",
+    "[\"poll\",",
+    "[\"ping\",",
+    "[\"echo\",",
+    "\"a\"",
+    "\\u0061",
+    "\\ud800",
+    "{\"x\":1}",
+    "null",
+    "\r\n",
+];
 
 fn write(frame: &ClientFrame<'_>) -> String {
     match frame {
@@ -15,7 +32,9 @@ fn write(frame: &ClientFrame<'_>) -> String {
     }
 }
 
-fuzz_target!(|text: &str| {
+fuzz_target!(|data: &[u8]| {
+    let data = tokens::expand(data, WORDS);
+    let Ok(text) = std::str::from_utf8(&data) else { return };
     let Ok(frame) = ClientFrame::parse(text) else { return };
     assert!(is_json(text));
     let written = write(&frame);

@@ -2,14 +2,35 @@
 //! both of its forms.
 #![no_main]
 
+mod tokens;
+
 use libfuzzer_sys::fuzz_target;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::native::{MessageText, ServerFrame, is_json, parse_reply, single_line};
 
+const WORDS: &[&str] = &[
+    "[\"msg\",",
+    "\"a\",",
+    "\"k3x9a.7\",",
+    "[\"cursor\",",
+    "[\"gap\",",
+    "[\"error\",",
+    "[\"pong\",",
+    "[\"echo\",",
+    "\\u0061",
+    "{\"x\":1}",
+    "\"text\"",
+    "[[",
+    "]]",
+    "null",
+    " , ",
+];
+
 fuzz_target!(|data: &[u8]| {
     let Some((number, rest)) = data.split_first_chunk::<8>() else { return };
-    let Ok(text) = std::str::from_utf8(rest) else { return };
+    let rest = tokens::expand(rest, WORDS);
+    let Ok(text) = std::str::from_utf8(&rest) else { return };
 
     if let Ok(frame) = serde_json::from_str::<ServerFrame<'_>>(text) {
         assert_eq!(ServerFrame::parse(text).ok().as_ref(), Some(&frame));

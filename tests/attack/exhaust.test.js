@@ -1,13 +1,13 @@
 // Peers that send without end, never finish, stop reading, or come in crowds. The server's memory stays flat and
 // ordinary clients are served all along.
 
-import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { assertDelivers, Server, Socket, until } from '../foreign/harness.js';
-import { frame, Peer } from './peer.js';
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { assertDelivers, Server, Socket, until } from "../foreign/harness.js";
+import { frame, Peer } from "./peer.js";
 
 const MIB = 1 << 20;
 
@@ -33,17 +33,28 @@ async function sendWithoutEnd(t, server, first, more) {
   return peer.responses;
 }
 
-describe('what never ends is cut off', () => {
-  const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
-  const publish = 'POST /publish?channel=a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n';
+describe("what never ends is cut off", () => {
+  const chunk = `10000\r\n${"x".repeat(0x10000)}\r\n`;
+  const publish =
+    "POST /publish?channel=a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (const [name, first, more, expected] of [
-    ['a field', 'GET / HTTP/1.1\r\nX: ', 'y'.repeat(0x10000), ['431 head-too-large']],
-    ['a target', 'GET /', 'y'.repeat(0x10000), ['431 head-too-large', '400 bad-request']],
-    ['fields', 'GET / HTTP/1.1\r\n', 'X: y\r\n'.repeat(10_000), ['431 head-too-large']],
-    ['a method', '', 'G'.repeat(0x10000), ['431 head-too-large', '400 bad-request']],
-    ['a chunked body', publish, chunk, ['413 body-too-large']],
-    ['a chunk extension', `${publish}1;`, 'y'.repeat(0x10000), ['400 bad-request', '413 body-too-large']],
-    ['trailers', `${publish}1\r\n1\r\n0\r\n`, 'X: y\r\n'.repeat(10_000), ['400 bad-request', '413 body-too-large']],
+    ["a field", "GET / HTTP/1.1\r\nX: ", "y".repeat(0x10000), ["431 head-too-large"]],
+    ["a target", "GET /", "y".repeat(0x10000), ["431 head-too-large", "400 bad-request"]],
+    ["fields", "GET / HTTP/1.1\r\n", "X: y\r\n".repeat(10_000), ["431 head-too-large"]],
+    ["a method", "", "G".repeat(0x10000), ["431 head-too-large", "400 bad-request"]],
+    ["a chunked body", publish, chunk, ["413 body-too-large"]],
+    [
+      "a chunk extension",
+      `${publish}1;`,
+      "y".repeat(0x10000),
+      ["400 bad-request", "413 body-too-large"],
+    ],
+    [
+      "trailers",
+      `${publish}1\r\n1\r\n0\r\n`,
+      "X: y\r\n".repeat(10_000),
+      ["400 bad-request", "413 body-too-large"],
+    ],
   ]) {
     test(name, async (t) => {
       const server = await Server.start(t);
@@ -64,50 +75,53 @@ describe('what never ends is cut off', () => {
   }
 });
 
-test('a head that drips in is given up', async (t) => {
-  const server = await Server.start(t, ['--head-timeout', '1s']);
+test("a head that drips in is given up", async (t) => {
+  const server = await Server.start(t, ["--head-timeout", "1s"]);
   const silent = await Peer.connect(t, server);
   const half = await Peer.connect(t, server);
-  half.send('GET /healthz HT');
+  half.send("GET /healthz HT");
   const dripping = await Peer.connect(t, server);
-  dripping.send('GET /healthz HTTP/1.1\r\nX: ');
-  const drip = setInterval(() => dripping.send('y'), 50);
+  dripping.send("GET /healthz HTTP/1.1\r\nX: ");
+  const drip = setInterval(() => dripping.send("y"), 50);
   t.after(() => clearInterval(drip));
   for (const peer of [silent, half, dripping]) {
-    await peer.closed('the server gives up');
+    await peer.closed("the server gives up");
     for (const { status, error } of peer.responses) {
-      assert.deepEqual([status, error], [408, 'request-timeout']);
+      assert.deepEqual([status, error], [408, "request-timeout"]);
     }
   }
   await assertDelivers(t, server);
 });
 
-test('a client that is not done with its request in time does not hold up others', async (t) => {
-  const server = await Server.start(t, ['--head-timeout', '1s']);
+test("a client that is not done with its request in time does not hold up others", async (t) => {
+  const server = await Server.start(t, ["--head-timeout", "1s"]);
   const crowd = [];
   for (let n = 0; n < 500; n += 1) {
     const peer = await Peer.connect(t, server);
-    peer.send('GET /sse?channel=a HTTP/1.1\r\n');
+    peer.send("GET /sse?channel=a HTTP/1.1\r\n");
     crowd.push(peer);
   }
   await assertDelivers(t, server);
-  await until(() => crowd.every((peer) => peer.isClosed), 'all are given up');
+  await until(() => crowd.every((peer) => peer.isClosed), "all are given up");
 });
 
-describe('a WebSocket that is half open', () => {
-  test('is closed with 4002 when it reads but does not answer pings', async (t) => {
-    const server = await Server.start(t, ['--heartbeat', '1s']);
-    const ordinary = await Socket.open(t, server, 'channel=a');
+describe("a WebSocket that is half open", () => {
+  test("is closed with 4002 when it reads but does not answer pings", async (t) => {
+    const server = await Server.start(t, ["--heartbeat", "1s"]);
+    const ordinary = await Socket.open(t, server, "channel=a");
     const peer = await Peer.upgrade(t, server);
     await peer.closed();
-    assert.ok(peer.frames.some(({ opcode }) => opcode === 9), 'it was pinged');
+    assert.ok(
+      peer.frames.some(({ opcode }) => opcode === 9),
+      "it was pinged",
+    );
     assert.equal(peer.closeCode, 4002);
-    ordinary.send('ping', 1);
-    await ordinary.frame('pong', 1);
+    ordinary.send("ping", 1);
+    await ordinary.frame("pong", 1);
   });
 
-  test('is let go when it neither reads nor answers', async (t) => {
-    const server = await Server.start(t, ['--heartbeat', '1s']);
+  test("is let go when it neither reads nor answers", async (t) => {
+    const server = await Server.start(t, ["--heartbeat", "1s"]);
     const peers = [];
     for (let n = 0; n < 20; n += 1) {
       const peer = await Peer.upgrade(t, server);
@@ -122,8 +136,8 @@ describe('a WebSocket that is half open', () => {
     await assertDelivers(t, server);
   });
 
-  test('stays when it answers', async (t) => {
-    const server = await Server.start(t, ['--heartbeat', '1s']);
+  test("stays when it answers", async (t) => {
+    const server = await Server.start(t, ["--heartbeat", "1s"]);
     const peer = await Peer.upgrade(t, server);
     const pings = () => peer.frames.filter(({ opcode }) => opcode === 9);
     for (const count of [1, 2, 3]) {
@@ -134,17 +148,17 @@ describe('a WebSocket that is half open', () => {
   });
 });
 
-describe('a subscriber that stops reading', () => {
+describe("a subscriber that stops reading", () => {
   const REQUESTS = {
-    sse: 'GET /sse?channel=big HTTP/1.1\r\nHost: h\r\n\r\n',
-    stream: 'GET /stream?channel=big HTTP/1.1\r\nHost: h\r\n\r\n',
+    sse: "GET /sse?channel=big HTTP/1.1\r\nHost: h\r\n\r\n",
+    stream: "GET /stream?channel=big HTTP/1.1\r\nHost: h\r\n\r\n",
   };
   const stall = async (t, server) => {
-    const peers = [await Peer.upgrade(t, server, 'channel=big')];
+    const peers = [await Peer.upgrade(t, server, "channel=big")];
     for (const request of Object.values(REQUESTS)) {
       const peer = await Peer.connect(t, server);
       peer.send(request);
-      await until(() => peer.received.length > 0, 'the stream begins');
+      await until(() => peer.received.length > 0, "the stream begins");
       peers.push(peer);
     }
     for (const { socket } of peers) socket.pause();
@@ -153,35 +167,38 @@ describe('a subscriber that stops reading', () => {
   /** 100 MiB: more than the kernel's buffers and every queue can hold. */
   const publish = async (server, ordinary) => {
     for (let n = 0; n < 2000; n += 1) {
-      await server.publish('big', JSON.stringify({ n, fill: 'x'.repeat(50_000) }));
+      await server.publish("big", JSON.stringify({ n, fill: "x".repeat(50_000) }));
       // The ordinary client keeps up, so no policy touches it.
       if (n % 20 === 19) await until(() => ordinary.data.length === n + 1, `message ${n}`);
     }
   };
 
-  for (const policy of ['close', 'drop-oldest', 'conflate']) {
+  for (const policy of ["close", "drop-oldest", "conflate"]) {
     test(`costs bounded memory with --policy ${policy}`, async (t) => {
-      const server = await Server.start(t, ['--policy', policy, '--history-messages', '10']);
-      const ordinary = await Socket.open(t, server, 'channel=big');
-      await ordinary.frame('cursor');
+      const server = await Server.start(t, ["--policy", policy, "--history-messages", "10"]);
+      const ordinary = await Socket.open(t, server, "channel=big");
+      await ordinary.frame("cursor");
       const peers = await stall(t, server);
       const before = server.rss_bytes;
       await publish(server, ordinary);
-      assert.deepEqual(ordinary.data.map(({ n }) => n), Array.from({ length: 2000 }, (_, n) => n));
-      assert.ok(!ordinary.frames.some(([name]) => name === 'gap'));
+      assert.deepEqual(
+        ordinary.data.map(({ n }) => n),
+        Array.from({ length: 2000 }, (_, n) => n),
+      );
+      assert.ok(!ordinary.frames.some(([name]) => name === "gap"));
       const grown = server.rss_bytes - before;
       assert.ok(grown < 48 * MIB, `memory grew by ${grown} bytes`);
 
       for (const { socket } of peers) socket.resume();
-      if (policy === 'close') {
-        for (const peer of peers) await peer.closed('the slow subscriber is closed');
+      if (policy === "close") {
+        for (const peer of peers) await peer.closed("the slow subscriber is closed");
         return;
       }
       const last = `"n":${1999}`;
       for (const peer of peers) {
-        await until(() => peer.text.includes(last) || peer.isClosed, 'the latest message');
-        assert.ok(peer.text.includes(last), 'the slow subscriber stays');
-        if (policy === 'drop-oldest') assert.ok(peer.text.includes('["gap",'), 'it is told');
+        await until(() => peer.text.includes(last) || peer.isClosed, "the latest message");
+        assert.ok(peer.text.includes(last), "the slow subscriber stays");
+        if (policy === "drop-oldest") assert.ok(peer.text.includes('["gap",'), "it is told");
       }
     });
   }
@@ -189,45 +206,45 @@ describe('a subscriber that stops reading', () => {
 
 /** Starts a flood, waits for its tally, and ends it with the test or by `end`. */
 async function flood(t, server, count, address) {
-  const script = fileURLToPath(new URL('flood.js', import.meta.url));
+  const script = fileURLToPath(new URL("flood.js", import.meta.url));
   const child = spawn(process.execPath, [script, server.port, count, address], {
-    stdio: ['pipe', 'pipe', 'inherit'],
+    stdio: ["pipe", "pipe", "inherit"],
   });
-  t.after(() => child.kill('SIGKILL'));
-  let line = '';
-  child.stdout.setEncoding('utf8').on('data', (text) => {
+  t.after(() => child.kill("SIGKILL"));
+  let line = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => {
     line += text;
   });
-  const tally = until(() => line.includes('\n') && JSON.parse(line), `${count} outcomes`, 90_000);
+  const tally = until(() => line.includes("\n") && JSON.parse(line), `${count} outcomes`, 90_000);
   const end = async () => {
     child.stdin.end();
-    await once(child, 'exit');
+    await once(child, "exit");
   };
   return { tally: await tally, end };
 }
 
-test('20,000 connections to a server that takes 1,000', async (t) => {
-  const server = await Server.start(t, ['--max-connections', '1000']);
-  const ordinary = await Socket.open(t, server, 'channel=flood');
-  await ordinary.frame('cursor');
+test("20,000 connections to a server that takes 1,000", async (t) => {
+  const server = await Server.start(t, ["--max-connections", "1000"]);
+  const ordinary = await Socket.open(t, server, "channel=flood");
+  await ordinary.frame("cursor");
   // So that there are 1,000 connections and this one, the publisher's, is among them.
-  await server.publish('flood', '"before"');
+  await server.publish("flood", '"before"');
   const addresses = [2, 3, 4, 5].map((last) => `127.0.0.${last}`);
   const floods = await Promise.all(addresses.map((address) => flood(t, server, 5000, address)));
   const sum = (outcome) => floods.reduce((all, { tally }) => all + tally[outcome], 0);
   const tallies = JSON.stringify(floods.map(({ tally }) => tally));
-  assert.equal(sum('held') + sum('refused') + sum('closed'), 20_000, tallies);
-  assert.ok(sum('held') <= 1000 && sum('held') >= 900, tallies);
-  assert.ok(sum('refused') > 0, `nobody was told why: ${tallies}`);
+  assert.equal(sum("held") + sum("refused") + sum("closed"), 20_000, tallies);
+  assert.ok(sum("held") <= 1000 && sum("held") >= 900, tallies);
+  assert.ok(sum("refused") > 0, `nobody was told why: ${tallies}`);
 
-  await server.publish('flood', '"meanwhile"');
-  await until(() => ordinary.data.length === 2, 'the message during the flood');
-  assert.deepEqual(ordinary.data, ['before', 'meanwhile']);
+  await server.publish("flood", '"meanwhile"');
+  await until(() => ordinary.data.length === 2, "the message during the flood");
+  assert.deepEqual(ordinary.data, ["before", "meanwhile"]);
 
   for (const { end } of floods) await end();
   await until(async () => {
-    const answer = await server.request('GET', '/healthz', { agent: false }).catch(() => undefined);
+    const answer = await server.request("GET", "/healthz", { agent: false }).catch(() => undefined);
     return answer?.status === 200;
-  }, 'new connections are served again');
+  }, "new connections are served again");
   await assertDelivers(t, server);
 });

@@ -2,7 +2,7 @@
 // them: `held` answered as streams, `refused` answered 503, `closed` without an answer. It holds them until its
 // standard input ends.
 
-import net from 'node:net';
+import net from "node:net";
 
 const [port, count, address] = process.argv.slice(2);
 /** More at once would overflow the server's backlog, and the kernel would retry for seconds. */
@@ -23,22 +23,22 @@ function open() {
     if (settled === Number(count)) console.log(JSON.stringify(tally));
     else if (opened < Number(count)) open();
   };
-  const socket = net.connect({ port: Number(port), host: '127.0.0.1', localAddress: address });
-  let answer = '';
-  socket.on('connect', () => socket.write('GET /sse?channel=flood HTTP/1.1\r\nHost: h\r\n\r\n'));
-  socket.on('data', (bytes) => {
-    answer += bytes.toString('latin1');
-    if (answer.startsWith('HTTP/1.1 200')) settle('held');
+  const socket = net.connect({ port: Number(port), host: "127.0.0.1", localAddress: address });
+  let answer = "";
+  socket.on("connect", () => socket.write("GET /sse?channel=flood HTTP/1.1\r\nHost: h\r\n\r\n"));
+  socket.on("data", (bytes) => {
+    answer += bytes.toString("latin1");
+    if (answer.startsWith("HTTP/1.1 200")) settle("held");
     if (answer.includes('"too-many-connections"')) {
-      settle('refused');
-      if (!answer.startsWith('HTTP/1.1 503')) throw new Error(answer);
+      settle("refused");
+      if (!answer.startsWith("HTTP/1.1 503")) throw new Error(answer);
     }
   });
-  socket.on('error', (error) => {
+  socket.on("error", (error) => {
     tally.error[error.code] = (tally.error[error.code] ?? 0) + 1;
   });
-  socket.on('close', () => settle('closed'));
+  socket.on("close", () => settle("closed"));
 }
 
 for (let n = 0; n < Math.min(MAX_PENDING, Number(count)); n += 1) open();
-process.stdin.resume().on('end', () => process.exit());
+process.stdin.resume().on("end", () => process.exit());

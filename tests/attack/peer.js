@@ -1,8 +1,8 @@
 // A raw TCP connection that says what it likes and keeps all that comes back.
 
-import { once } from 'node:events';
-import net from 'node:net';
-import { until } from '../foreign/harness.js';
+import { once } from "node:events";
+import net from "node:net";
+import { until } from "../foreign/harness.js";
 
 export class Peer {
   received = Buffer.alloc(0);
@@ -11,14 +11,14 @@ export class Peer {
 
   static async connect(t, server) {
     const peer = new Peer();
-    peer.socket = net.connect({ port: server.port, host: '127.0.0.1' });
+    peer.socket = net.connect({ port: server.port, host: "127.0.0.1" });
     t.after(() => peer.socket.destroy());
-    await once(peer.socket, 'connect');
+    await once(peer.socket, "connect");
     peer.socket.setNoDelay(true);
-    peer.socket.on('data', (bytes) => {
+    peer.socket.on("data", (bytes) => {
       peer.received = Buffer.concat([peer.received, bytes]);
     });
-    for (const event of ['end', 'close', 'error']) {
+    for (const event of ["end", "close", "error"]) {
       peer.socket.on(event, () => {
         peer.isClosed = true;
       });
@@ -38,12 +38,12 @@ export class Peer {
   }
 
   /** Connects as a WebSocket; `behind` goes in one write with the handshake. */
-  static async upgrade(t, server, query = 'channel=a', behind = Buffer.alloc(0)) {
+  static async upgrade(t, server, query = "channel=a", behind = Buffer.alloc(0)) {
     const peer = await Peer.connect(t, server);
     peer.send(Buffer.concat([Buffer.from(handshake({ query })), behind]));
     await until(
-      () => peer.received.includes('\r\n\r\n') || peer.isClosed,
-      'an answer to the handshake',
+      () => peer.received.includes("\r\n\r\n") || peer.isClosed,
+      "an answer to the handshake",
     );
     return peer;
   }
@@ -52,30 +52,33 @@ export class Peer {
     if (this.socket.writable) this.socket.write(bytes);
   }
 
-  async closed(what = 'the server closes the connection') {
-    await until(() => this.isClosed, () => `${what}; there came ${this.text.slice(-200)}`);
+  async closed(what = "the server closes the connection") {
+    await until(
+      () => this.isClosed,
+      () => `${what}; there came ${this.text.slice(-200)}`,
+    );
   }
 
   get text() {
-    return this.received.toString('latin1');
+    return this.received.toString("latin1");
   }
 
   /** The whole responses so far: `{ status, headers, text }`, with `error` where the body names one. */
   get responses() {
     const all = [];
     for (let rest = this.text; ; ) {
-      const end = rest.indexOf('\r\n\r\n');
+      const end = rest.indexOf("\r\n\r\n");
       const status = Number(/^HTTP\/1\.[01] (\d{3}) /.exec(rest)?.[1]);
       if (end < 0 || Number.isNaN(status)) return all;
       const headers = new Map(
         rest
           .slice(0, end)
-          .split('\r\n')
+          .split("\r\n")
           .slice(1)
           .map((line) => line.split(/:\s*/, 2))
           .map(([name, value]) => [name.toLowerCase(), value]),
       );
-      const size = Number(headers.get('content-length') ?? 0);
+      const size = Number(headers.get("content-length") ?? 0);
       const text = rest.slice(end + 4, end + 4 + size);
       if (text.length < size) return all;
       all.push({ status, headers, text, error: errorIn(text) });
@@ -86,14 +89,17 @@ export class Peer {
   /** The WebSocket frames so far: `{ opcode, payload }`. */
   get frames() {
     const all = [];
-    let at = this.received.indexOf('\r\n\r\n') + 4;
+    let at = this.received.indexOf("\r\n\r\n") + 4;
     while (this.received.length >= at + 4 || this.received.length === at + 2) {
       const [first, short] = this.received.subarray(at);
       const head = { 126: 4, 127: 10 }[short] ?? 2;
       if (this.received.length < at + head) break;
       const size = { 126: () => this.received.readUInt16BE(at + 2) }[short]?.() ?? short;
       if (this.received.length < at + head + size) break;
-      all.push({ opcode: first & 15, payload: this.received.subarray(at + head, at + head + size) });
+      all.push({
+        opcode: first & 15,
+        payload: this.received.subarray(at + head, at + head + size),
+      });
       at += head + size;
     }
     return all;
@@ -115,22 +121,22 @@ function errorIn(text) {
 }
 
 /** A WebSocket's opening request; `fields` replace or, when undefined, remove. */
-export function handshake({ query = 'channel=a', method = 'GET', fields = {} } = {}) {
+export function handshake({ query = "channel=a", method = "GET", fields = {} } = {}) {
   const all = {
-    Host: 'localhost',
-    Upgrade: 'websocket',
-    Connection: 'Upgrade',
-    'Sec-WebSocket-Version': '13',
-    'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    Host: "localhost",
+    Upgrade: "websocket",
+    Connection: "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
     ...fields,
   };
   const lines = Object.entries(all).filter(([, value]) => value !== undefined);
-  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join("");
   return `${method} /ws?${query} HTTP/1.1\r\n${head}\r\n`;
 }
 
 /** A client's frame: `first` is its first byte, the mask is zero so that the payload stays readable. */
-export function frame(first, payload = '') {
+export function frame(first, payload = "") {
   const body = Buffer.from(payload);
   const length =
     body.length < 126

@@ -1,12 +1,12 @@
 // The table of foreign clients. Each connects to an address, hands every frame of the native protocol to `onFrame`
 // in its long form, `["msg",channel,cursor,data]`, and calls `onEnd` when its connection has ended.
 
-import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
-import { EventSource } from 'eventsource';
-import { openPage, servePages } from './chromium.js';
-import { WebSocket } from './harness.js';
-import * as inPage from './page.js';
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { EventSource } from "eventsource";
+import { openPage, servePages } from "./chromium.js";
+import { WebSocket } from "./harness.js";
+import * as inPage from "./page.js";
 
 /** `path` with those of the query's values that are there. */
 function address(base, path, query) {
@@ -20,7 +20,7 @@ function address(base, path, query) {
 /** An event of `/sse` as a frame. */
 function eventFrame(id, data) {
   const [name, ...rest] = JSON.parse(data);
-  return name === 'msg' ? [name, rest[0], id, rest[1]] : [name, ...rest];
+  return name === "msg" ? [name, rest[0], id, rest[1]] : [name, ...rest];
 }
 
 /** A function of page.js in Chromium; a script's frame must come from the page's own origin. */
@@ -28,8 +28,8 @@ function chromium(path, run, { isSameOrigin = false } = {}) {
   return async ({ base, channel, after, ...sink }) => {
     const origin = isSameOrigin ? base : `http://127.0.0.1:${await servePages()}`;
     const page = await openPage(origin, sink);
-    page.on('console', (message) => sink.onLog(message.text()));
-    page.on('pageerror', (error) => sink.onLog(error.message));
+    page.on("console", (message) => sink.onLog(message.text()));
+    page.on("pageerror", (error) => sink.onLog(error.message));
     // Not awaited: some run until the page is closed.
     page.evaluate(run, address(base, path, { channel, after })).catch(() => {});
     return () => page.close();
@@ -37,74 +37,72 @@ function chromium(path, run, { isSameOrigin = false } = {}) {
 }
 
 async function npmWs({ base, channel, after, onFrame, onEnd }) {
-  const socket = new WebSocket(
-    address(base.replace('http', 'ws'), '/ws', { channel, after }),
-  );
-  socket.on('message', (text) => onFrame(JSON.parse(String(text))));
-  socket.on('error', () => {});
-  socket.on('close', onEnd);
+  const socket = new WebSocket(address(base.replace("http", "ws"), "/ws", { channel, after }));
+  socket.on("message", (text) => onFrame(JSON.parse(String(text))));
+  socket.on("error", () => {});
+  socket.on("close", onEnd);
   return () => socket.terminate();
 }
 
-async function npmWsPolling({ base, channel, after = '', onFrame, onEnd }) {
+async function npmWsPolling({ base, channel, after = "", onFrame, onEnd }) {
   const socket = new WebSocket(
-    address(base.replace('http', 'ws'), '/ws', { channel, mode: 'poll' }),
+    address(base.replace("http", "ws"), "/ws", { channel, mode: "poll" }),
   );
-  const poll = (cursor) => socket.send(JSON.stringify(['poll', cursor]));
-  socket.on('open', () => poll(after));
-  socket.on('message', (text) => {
+  const poll = (cursor) => socket.send(JSON.stringify(["poll", cursor]));
+  socket.on("open", () => poll(after));
+  socket.on("message", (text) => {
     const frames = JSON.parse(String(text));
-    if (typeof frames[0] === 'string') return onFrame(frames);
+    if (typeof frames[0] === "string") return onFrame(frames);
     for (const frame of frames) onFrame(frame);
     poll(frames.at(-1)[1]);
   });
-  socket.on('error', () => {});
-  socket.on('close', onEnd);
+  socket.on("error", () => {});
+  socket.on("close", onEnd);
   return () => socket.terminate();
 }
 
 async function npmEventSource({ base, channel, onFrame, onEnd }) {
-  const source = new EventSource(address(base, '/sse', { channel }));
-  source.onopen = () => onFrame(['open']);
+  const source = new EventSource(address(base, "/sse", { channel }));
+  source.onopen = () => onFrame(["open"]);
   source.onerror = onEnd;
   source.onmessage = (event) => onFrame(eventFrame(event.lastEventId, event.data));
   return () => source.close();
 }
 
 function startCurl(url, options) {
-  const child = spawn('curl', ['--silent', '--show-error', '--no-buffer', ...options, url]);
-  return { child, stop: () => child.kill('SIGKILL') };
+  const child = spawn("curl", ["--silent", "--show-error", "--no-buffer", ...options, url]);
+  return { child, stop: () => child.kill("SIGKILL") };
 }
 
 /** curl on a stream; `read` makes a function that takes lines and calls its argument for every frame. */
 function curlStream(path, read, options = []) {
   return async ({ base, channel, after, onFrame, onEnd, onLog }) => {
     const { child, stop } = startCurl(address(base, path, { channel, after }), options);
-    child.stderr.on('data', (text) => onLog(String(text)));
+    child.stderr.on("data", (text) => onLog(String(text)));
     // Like a client of our own, only whole lines count: readline would also hand out the torn last one.
     const readLine = read(onFrame);
-    let partial = '';
-    child.stdout.setEncoding('utf8').on('data', (text) => {
-      const lines = (partial + text).split('\n');
+    let partial = "";
+    child.stdout.setEncoding("utf8").on("data", (text) => {
+      const lines = (partial + text).split("\n");
       partial = lines.pop();
       for (const line of lines) readLine(line);
     });
-    child.on('close', onEnd);
+    child.on("close", onEnd);
     return stop;
   };
 }
 
-const readNdjson = (onFrame) => (line) => line !== '' && onFrame(JSON.parse(line));
+const readNdjson = (onFrame) => (line) => line !== "" && onFrame(JSON.parse(line));
 
 /** The lines of `/sse`, as plainly as a shell script would read them. */
 function readEvents(onFrame) {
-  let id = '';
+  let id = "";
   let data = [];
   return (line) => {
-    if (line.startsWith('id:')) id = line.slice(3).trim();
-    if (line.startsWith('data:')) data.push(line.slice(5));
-    if (line !== '') return;
-    onFrame(data.length > 0 ? eventFrame(id, data.join('\n')) : ['cursor', id]);
+    if (line.startsWith("id:")) id = line.slice(3).trim();
+    if (line.startsWith("data:")) data.push(line.slice(5));
+    if (line !== "") return;
+    onFrame(data.length > 0 ? eventFrame(id, data.join("\n")) : ["cursor", id]);
     data = [];
   };
 }
@@ -115,14 +113,15 @@ function curlPolling(options = []) {
     let running;
     const poll = (cursor) => {
       const wait = cursor && 25;
-      const url = address(base, '/poll', { channel, after: cursor, wait });
-      running = startCurl(url, ['--fail-with-body', ...options]);
+      const url = address(base, "/poll", { channel, after: cursor, wait });
+      running = startCurl(url, ["--fail-with-body", ...options]);
       const lines = [];
-      createInterface({ input: running.child.stdout }).on('line', (line) => lines.push(line));
-      running.child.stderr.on('data', (text) => onLog(String(text)));
-      running.child.on('close', (code) => {
-        if (code !== 0) return onEnd();
-        const frames = JSON.parse(lines.join('\n'));
+      createInterface({ input: running.child.stdout }).on("line", (line) => lines.push(line));
+      running.child.stderr.on("data", (text) => onLog(String(text)));
+      running.child.on("close", (code) => {
+        // A head that was cut is no error to curl 7.88: it ends with 0 and prints nothing.
+        if (code !== 0 || lines.length === 0) return onEnd();
+        const frames = JSON.parse(lines.join("\n"));
         for (const frame of frames) onFrame(frame);
         poll(frames.at(-1)[1]);
       });
@@ -132,7 +131,7 @@ function curlPolling(options = []) {
   };
 }
 
-const OLD = ['--http1.0'];
+const OLD = ["--http1.0"];
 
 /**
  * `resumes`: by itself, with `Last-Event-ID`, or else by our passing `after`. `ignoresLoneId`: it does not take
@@ -141,22 +140,22 @@ const OLD = ['--http1.0'];
  * a forever frame must watch for the heartbeats.
  */
 export const CLIENTS = [
-  { name: 'Chromium WebSocket', connect: chromium('/ws', inPage.webSocket) },
-  { name: 'Chromium EventSource', connect: chromium('/sse', inPage.eventSource), resumes: true },
-  { name: 'Chromium fetch of /stream', connect: chromium('/stream', inPage.fetchStream) },
+  { name: "Chromium WebSocket", connect: chromium("/ws", inPage.webSocket) },
+  { name: "Chromium EventSource", connect: chromium("/sse", inPage.eventSource), resumes: true },
+  { name: "Chromium fetch of /stream", connect: chromium("/stream", inPage.fetchStream) },
   {
-    name: 'Chromium forever frame',
-    connect: chromium('/stream', inPage.foreverFrame, { isSameOrigin: true }),
+    name: "Chromium forever frame",
+    connect: chromium("/stream", inPage.foreverFrame, { isSameOrigin: true }),
     isBlind: true,
   },
-  { name: 'Chromium long polling', connect: chromium('/poll', inPage.longPolling) },
-  { name: 'npm ws', connect: npmWs },
-  { name: 'npm ws, mode=poll', connect: npmWsPolling },
-  { name: 'npm eventsource', connect: npmEventSource, resumes: true, ignoresLoneId: true },
-  { name: 'curl /sse', connect: curlStream('/sse', readEvents) },
-  { name: 'curl /stream', connect: curlStream('/stream', readNdjson) },
-  { name: 'curl /poll', connect: curlPolling() },
-  { name: 'curl --http1.0 /sse', connect: curlStream('/sse', readEvents, OLD) },
-  { name: 'curl --http1.0 /stream', connect: curlStream('/stream', readNdjson, OLD) },
-  { name: 'curl --http1.0 /poll', connect: curlPolling(OLD) },
+  { name: "Chromium long polling", connect: chromium("/poll", inPage.longPolling) },
+  { name: "npm ws", connect: npmWs },
+  { name: "npm ws, mode=poll", connect: npmWsPolling },
+  { name: "npm eventsource", connect: npmEventSource, resumes: true, ignoresLoneId: true },
+  { name: "curl /sse", connect: curlStream("/sse", readEvents) },
+  { name: "curl /stream", connect: curlStream("/stream", readNdjson) },
+  { name: "curl /poll", connect: curlPolling() },
+  { name: "curl --http1.0 /sse", connect: curlStream("/sse", readEvents, OLD) },
+  { name: "curl --http1.0 /stream", connect: curlStream("/stream", readNdjson, OLD) },
+  { name: "curl --http1.0 /poll", connect: curlPolling(OLD) },
 ];

@@ -1,19 +1,19 @@
 // Starts servers, cuts connections, and waits for conditions with a deadline. tests/attack uses it too.
 
-import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import http from 'node:http';
-import net from 'node:net';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { WebSocket } from 'ws';
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import http from "node:http";
+import net from "node:net";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { WebSocket } from "ws";
 
 export { WebSocket };
 
 const BINARY =
-  process.env.PUSHLAB ?? fileURLToPath(new URL('../../target/release/pushlab', import.meta.url));
+  process.env.PUSHLAB ?? fileURLToPath(new URL("../../target/release/pushlab", import.meta.url));
 
 /** Waits until `condition` is true; `what` names it (or makes its name) when the deadline has passed. */
 export async function until(condition, what, within_ms = 20_000) {
@@ -22,7 +22,7 @@ export async function until(condition, what, within_ms = 20_000) {
     const value = await condition();
     if (value) return value;
     if (performance.now() > deadline) {
-      const name = typeof what === 'function' ? what() : what;
+      const name = typeof what === "function" ? what() : what;
       throw new Error(`did not happen within ${within_ms} ms: ${name}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -32,7 +32,7 @@ export async function until(condition, what, within_ms = 20_000) {
 /** `pushlab serve` as a process. */
 export class Server {
   #process;
-  #log = '';
+  #log = "";
   #agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 
   /** Starts one on a free port (or on `port`) and ends it after the test `t`. */
@@ -40,25 +40,25 @@ export class Server {
     const server = new Server();
     server.#process = spawn(
       BINARY,
-      ['serve', '--listen', `127.0.0.1:${port}`, '--json', ...options],
-      { stdio: ['ignore', 'pipe', 'pipe'] },
+      ["serve", "--listen", `127.0.0.1:${port}`, "--json", ...options],
+      { stdio: ["ignore", "pipe", "pipe"] },
     );
     const child = server.#process;
-    child.on('error', (error) => {
+    child.on("error", (error) => {
       server.#log += `${BINARY}: ${error.message}`;
     });
     t.after(() => server.kill());
-    child.stderr.on('data', (text) => {
+    child.stderr.on("data", (text) => {
       server.#log = (server.#log + text).slice(-4000);
     });
     const lines = [];
-    createInterface({ input: child.stdout }).on('line', (line) => lines.push(line));
+    createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
     await until(
       () => lines.length > 0 || !server.isRunning,
       () => `the server says where it listens; it logged: ${server.#log}`,
     );
     assert.ok(lines.length > 0, `the server did not start; it logged: ${server.#log}`);
-    server.port = Number(JSON.parse(lines[0]).listening.split(':').at(-1));
+    server.port = Number(JSON.parse(lines[0]).listening.split(":").at(-1));
     return server;
   }
 
@@ -84,46 +84,46 @@ export class Server {
   async kill() {
     this.#agent.destroy();
     if (!this.isRunning) return;
-    this.signal('SIGKILL');
-    await until(() => this.exit, 'the killed server is gone');
+    this.signal("SIGKILL");
+    await until(() => this.exit, "the killed server is gone");
   }
 
   /** One request on a connection that is kept: `{ status, headers, text }`. */
   request(method, path, { body, headers, agent = this.#agent } = {}) {
     return new Promise((resolve, reject) => {
-      const options = { port: this.port, host: '127.0.0.1', method, path, headers, agent };
+      const options = { port: this.port, host: "127.0.0.1", method, path, headers, agent };
       const request = http.request(options, async (response) => {
         try {
-          const parts = await response.setEncoding('utf8').toArray();
+          const parts = await response.setEncoding("utf8").toArray();
           resolve({
             status: response.statusCode,
             headers: response.headers,
-            text: parts.join(''),
+            text: parts.join(""),
           });
         } catch (error) {
           reject(error);
         }
       });
-      request.on('error', reject);
+      request.on("error", reject);
       request.end(body);
     });
   }
 
   /** Publishes JSON text and gives the publication's cursor. */
   async publish(channel, text) {
-    const headers = { 'content-type': 'application/json' };
+    const headers = { "content-type": "application/json" };
     const path = `/publish?channel=${channel}`;
-    const answer = await this.request('POST', path, { body: text, headers });
+    const answer = await this.request("POST", path, { body: text, headers });
     assert.equal(answer.status, 200, `POST ${path}: ${answer.text}`);
     const [name, cursor] = JSON.parse(answer.text);
-    assert.equal(name, 'cursor');
+    assert.equal(name, "cursor");
     return cursor;
   }
 
   /** Resident memory of the process, in bytes. */
   get rss_bytes() {
     assert.ok(this.isRunning, `the server has ended; it logged: ${this.#log}`);
-    const status = readFileSync(`/proc/${this.#process.pid}/status`, 'utf8');
+    const status = readFileSync(`/proc/${this.#process.pid}/status`, "utf8");
     return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)[1]) * 1024;
   }
 
@@ -134,17 +134,17 @@ export class Server {
 }
 
 /** Hands connections on to a server, and can cut them. A request for `/page` goes to `pages` instead. */
-export class Proxy {
+export class TcpProxy {
   #listener;
   #sockets = new Set();
   #passing = true;
   #budget_bytes = Number.POSITIVE_INFINITY;
 
   static async start(t, target, pages) {
-    const proxy = new Proxy();
+    const proxy = new TcpProxy();
     proxy.#listener = net.createServer((client) => proxy.#accept(client, target, pages));
-    proxy.#listener.listen(0, '127.0.0.1');
-    await once(proxy.#listener, 'listening');
+    proxy.#listener.listen(0, "127.0.0.1");
+    await once(proxy.#listener, "listening");
     t.after(() => {
       proxy.cut();
       proxy.#listener.close();
@@ -179,15 +179,15 @@ export class Proxy {
   #accept(client, target, pages) {
     this.#keep(client);
     if (!this.#passing) return client.destroy();
-    client.once('data', (first) => {
-      const isPage = first.toString('latin1').startsWith('GET /page ');
-      const server = net.connect(isPage ? pages : target, '127.0.0.1');
+    client.once("data", (first) => {
+      const isPage = first.toString("latin1").startsWith("GET /page ");
+      const server = net.connect(isPage ? pages : target, "127.0.0.1");
       this.#keep(server);
       server.write(first);
       client.pipe(server);
-      server.on('data', (bytes) => this.#toClient(client, server, bytes));
-      server.on('close', () => client.end());
-      client.on('close', () => server.destroy());
+      server.on("data", (bytes) => this.#toClient(client, server, bytes));
+      server.on("close", () => client.end());
+      client.on("close", () => server.destroy());
     });
   }
 
@@ -202,15 +202,15 @@ export class Proxy {
     this.#budget_bytes -= bytes.length;
     if (!client.write(bytes)) {
       server.pause();
-      client.once('drain', () => server.resume());
+      client.once("drain", () => server.resume());
     }
   }
 
   #keep(socket) {
     this.#sockets.add(socket);
     socket.setNoDelay(true);
-    socket.on('error', () => socket.destroy());
-    socket.on('close', () => this.#sockets.delete(socket));
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => this.#sockets.delete(socket));
   }
 }
 
@@ -224,19 +224,19 @@ export class Socket {
 
   static async open(t, server, query, options) {
     const socket = new Socket();
-    const ws = new WebSocket(`${server.base.replace('http', 'ws')}/ws?${query}`, options);
+    const ws = new WebSocket(`${server.base.replace("http", "ws")}/ws?${query}`, options);
     socket.ws = ws;
     t.after(() => ws.terminate());
-    ws.on('error', () => {});
-    ws.on('message', (data) => {
+    ws.on("error", () => {});
+    ws.on("message", (data) => {
       socket.texts.push(String(data));
       socket.frames.push(JSON.parse(String(data)));
     });
-    ws.on('close', (code, reason) => {
+    ws.on("close", (code, reason) => {
       socket.closed = { code, reason: String(reason) };
     });
-    await until(() => ws.readyState !== WebSocket.CONNECTING, 'the WebSocket opens');
-    assert.equal(ws.readyState, WebSocket.OPEN, 'the WebSocket is open');
+    await until(() => ws.readyState !== WebSocket.CONNECTING, "the WebSocket opens");
+    assert.equal(ws.readyState, WebSocket.OPEN, "the WebSocket is open");
     return socket;
   }
 
@@ -246,7 +246,7 @@ export class Socket {
 
   /** The data of every message so far. */
   get data() {
-    return this.frames.filter(([name]) => name === 'msg').map((frame) => frame.at(-1));
+    return this.frames.filter(([name]) => name === "msg").map((frame) => frame.at(-1));
   }
 
   /** Waits for a frame that begins with these elements. */
@@ -255,7 +255,7 @@ export class Socket {
       start.every((x, at) => JSON.stringify(x) === JSON.stringify(frame[at]));
     return until(
       () => this.frames.find(begins),
-      () => `a frame ${JSON.stringify(start)}; there came ${this.texts.slice(-5).join(' ')}`,
+      () => `a frame ${JSON.stringify(start)}; there came ${this.texts.slice(-5).join(" ")}`,
     );
   }
 }
@@ -264,9 +264,9 @@ export class Socket {
 export async function assertDelivers(t, server) {
   const channel = `ordinary-${process.hrtime.bigint()}`;
   const socket = await Socket.open(t, server, `channel=${channel}`);
-  await socket.frame('cursor');
+  await socket.frame("cursor");
   await server.publish(channel, '{"still":"here"}');
-  await socket.frame('msg', channel);
-  assert.deepEqual(socket.data, [{ still: 'here' }]);
+  await socket.frame("msg", channel);
+  assert.deepEqual(socket.data, [{ still: "here" }]);
   socket.ws.close();
 }

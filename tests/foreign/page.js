@@ -19,18 +19,18 @@ export function prepare() {
 }
 
 export function webSocket(url) {
-  const socket = new WebSocket(url.replace('http', 'ws'));
+  const socket = new WebSocket(url.replace("http", "ws"));
   socket.onmessage = (event) => emit(JSON.parse(event.data));
   socket.onclose = ended;
 }
 
 export function eventSource(url) {
   const source = new EventSource(url);
-  source.onopen = () => emit(['open']);
+  source.onopen = () => emit(["open"]);
   source.onerror = ended;
   source.onmessage = (event) => {
     const [name, ...rest] = JSON.parse(event.data);
-    emit(name === 'msg' ? [name, rest[0], event.lastEventId, rest[1]] : [name, ...rest]);
+    emit(name === "msg" ? [name, rest[0], event.lastEventId, rest[1]] : [name, ...rest]);
   };
 }
 
@@ -38,12 +38,12 @@ export async function fetchStream(url) {
   try {
     const response = await fetch(url);
     if (!response.ok) throw new Error(await response.text());
-    let partial = '';
+    let partial = "";
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let step = await reader.read(); !step.done; step = await reader.read()) {
-      const lines = (partial + step.value).split('\n');
+      const lines = (partial + step.value).split("\n");
       partial = lines.pop();
-      for (const line of lines) if (line !== '') emit(JSON.parse(line));
+      for (const line of lines) if (line !== "") emit(JSON.parse(line));
     }
   } catch (error) {
     console.warn(String(error));
@@ -53,7 +53,7 @@ export async function fetchStream(url) {
 
 export function foreverFrame(url) {
   window.pushlab = emit;
-  const iframe = document.createElement('iframe');
+  const iframe = document.createElement("iframe");
   iframe.onload = () => {
     ended();
     iframe.remove();
@@ -66,13 +66,13 @@ export async function longPolling(url) {
   try {
     let next = url;
     for (;;) {
-      const response = await fetch(next, { cache: 'no-store' });
+      const response = await fetch(next, { cache: "no-store" });
       if (!response.ok) throw new Error(await response.text());
       const frames = await response.json();
       for (const frame of frames) emit(frame);
       const address = new URL(url);
-      address.searchParams.set('after', frames.at(-1)[1]);
-      address.searchParams.set('wait', '25');
+      address.searchParams.set("after", frames.at(-1)[1]);
+      address.searchParams.set("wait", "25");
       next = address.href;
     }
   } catch (error) {

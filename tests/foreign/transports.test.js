@@ -1,13 +1,13 @@
 // Every foreign client gets every message, resumes after a cut, and sees the gap where history has ended.
 
-import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import { servePages } from './chromium.js';
-import { CLIENTS } from './clients.js';
-import { Proxy, Server, until } from './harness.js';
-import { payloads } from './payloads.js';
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { servePages } from "./chromium.js";
+import { CLIENTS } from "./clients.js";
+import { Server, TcpProxy, until } from "./harness.js";
+import { payloads } from "./payloads.js";
 
-const CHANNEL = 'a.b_c:d-e';
+const CHANNEL = "a.b_c:d-e";
 
 /** One client on one channel, behind a proxy that can cut it. Keeps its cursor and checks that it never goes back. */
 class Subscriber {
@@ -25,7 +25,7 @@ class Subscriber {
   }
 
   get messages() {
-    return this.frames.filter(([name]) => name === 'msg').map((frame) => frame[3]);
+    return this.frames.filter(([name]) => name === "msg").map((frame) => frame[3]);
   }
 
   /** Connects, or waits for a client that does so by itself, until the server has said something. */
@@ -46,7 +46,10 @@ class Subscriber {
         onLog: (text) => this.#log.push(text),
       });
     }
-    await until(() => this.isConnected, () => `${this.client.name} connects; ${this.#log.slice(-5)}`);
+    await until(
+      () => this.isConnected,
+      () => `${this.client.name} connects; ${this.#log.slice(-5)}`,
+    );
   }
 
   /** Waits until so many messages have come on this connection. */
@@ -65,16 +68,16 @@ class Subscriber {
   #frame(frame) {
     this.isConnected = true;
     const [name, ...rest] = frame;
-    if (name === 'open') return;
-    assert.ok(['msg', 'cursor', 'gap'].includes(name), `unexpected ${JSON.stringify(frame)}`);
+    if (name === "open") return;
+    assert.ok(["msg", "cursor", "gap"].includes(name), `unexpected ${JSON.stringify(frame)}`);
     this.frames.push(frame);
-    const cursor = name === 'cursor' ? rest[0] : rest[1];
-    if (name === 'msg') assert.equal(rest[0], CHANNEL);
-    if (name === 'gap' && this.#cursor !== undefined) assert.equal(rest[0], this.#cursor);
-    if (name !== 'gap' && this.#cursor !== undefined) {
+    const cursor = name === "cursor" ? rest[0] : rest[1];
+    if (name === "msg") assert.equal(rest[0], CHANNEL);
+    if (name === "gap" && this.#cursor !== undefined) assert.equal(rest[0], this.#cursor);
+    if (name !== "gap" && this.#cursor !== undefined) {
       const [[epoch, offset], [epochBefore, before]] = [cursor, this.#cursor].map(split);
-      assert.equal(epoch, epochBefore, 'a new epoch is announced by a gap');
-      const isForward = name === 'msg' ? offset > before : offset >= before;
+      assert.equal(epoch, epochBefore, "a new epoch is announced by a gap");
+      const isForward = name === "msg" ? offset > before : offset >= before;
       assert.ok(isForward, `${JSON.stringify(frame).slice(0, 80)} after ${this.#cursor}`);
     }
     this.#cursor = cursor;
@@ -82,7 +85,7 @@ class Subscriber {
 }
 
 const split = (cursor) => {
-  const [epoch, offset] = cursor.split('.');
+  const [epoch, offset] = cursor.split(".");
   return [epoch, BigInt(offset)];
 };
 
@@ -97,9 +100,12 @@ function assertSame(actual, texts) {
   assert.equal(actual.length, texts.length, `more came than was sent: ${show(actual.at(-1))}`);
 }
 
+/** Two event loops, so that publisher and subscriber may be on the same or on different ones. */
+const CORES = ["--cores", "2"];
+
 async function start(t, client, ...options) {
-  const server = await Server.start(t, options);
-  const proxy = await Proxy.start(t, server.port, await servePages());
+  const server = await Server.start(t, [...CORES, ...options]);
+  const proxy = await TcpProxy.start(t, server.port, await servePages());
   const subscriber = new Subscriber(t, client, proxy.base);
   const publish = async (texts) => {
     for (const text of texts) await server.publish(CHANNEL, text);
@@ -111,8 +117,8 @@ const numbered = (first, count) => Array.from({ length: count }, (_, n) => Strin
 
 for (const client of CLIENTS) {
   describe(client.name, () => {
-    test('gets every message', async (t) => {
-      const { subscriber, publish } = await start(t, client, '--history-messages', '2000');
+    test("gets every message", async (t) => {
+      const { subscriber, publish } = await start(t, client, "--history-messages", "2000");
       await publish(['"before the subscription"']);
       await subscriber.connect();
       const sent = payloads(1000);
@@ -120,12 +126,12 @@ for (const client of CLIENTS) {
       await subscriber.count(sent.length);
       // Had one come twice, the extra one would stand before this.
       await publish(['"last"']);
-      await until(() => subscriber.messages.at(-1) === 'last', 'the last message');
+      await until(() => subscriber.messages.at(-1) === "last", "the last message");
       assertSame(subscriber.messages, [...sent, '"last"']);
     });
 
-    test('resumes after a cut', async (t) => {
-      const { proxy, subscriber, publish } = await start(t, client, '--history-messages', '2000');
+    test("resumes after a cut", async (t) => {
+      const { proxy, subscriber, publish } = await start(t, client, "--history-messages", "2000");
       const cutAndMiss = async (missed) => {
         proxy.cut();
         await subscriber.ended();
@@ -139,7 +145,7 @@ for (const client of CLIENTS) {
       if (!client.ignoresLoneId) await cutAndMiss(numbered(0, 5));
 
       await publish(numbered(5, 1));
-      await until(() => subscriber.messages.at(-1) === 5, 'a message before the cut');
+      await until(() => subscriber.messages.at(-1) === 5, "a message before the cut");
       await cutAndMiss(payloads(50));
 
       // A cut that may fall inside of a message, while others are on their way.
@@ -147,7 +153,7 @@ for (const client of CLIENTS) {
       proxy.cutAfter(1500);
       const sent = numbered(1000, 200);
       await publish(sent);
-      await until(() => proxy.isCut, 'enough bytes for the cut');
+      await until(() => proxy.isCut, "enough bytes for the cut");
       await subscriber.ended();
       const before = subscriber.messages;
       proxy.restore();
@@ -156,8 +162,8 @@ for (const client of CLIENTS) {
       assertSame([...before, ...subscriber.messages], sent);
     });
 
-    test('sees the gap', async (t) => {
-      const options = ['--history-messages', '10'];
+    test("sees the gap", async (t) => {
+      const options = ["--history-messages", "10"];
       const { server, proxy, subscriber, publish } = await start(t, client, ...options);
       await subscriber.connect();
       await publish(numbered(0, 5));
@@ -168,7 +174,7 @@ for (const client of CLIENTS) {
       proxy.restore();
       await subscriber.connect();
       await subscriber.count(10);
-      assert.equal(subscriber.frames[0]?.[0], 'gap');
+      assert.equal(subscriber.frames[0]?.[0], "gap");
       assertSame(subscriber.messages, numbered(25, 10));
       await publish(['"goes on"']);
       await subscriber.count(11);
@@ -177,11 +183,11 @@ for (const client of CLIENTS) {
       proxy.cut();
       await subscriber.ended();
       await server.kill();
-      const successor = await Server.start(t, options, server.port);
+      const successor = await Server.start(t, [...CORES, ...options], server.port);
       proxy.restore();
       await subscriber.connect();
-      await until(() => subscriber.frames.length > 0, 'the first frame of the new epoch');
-      assert.equal(subscriber.frames[0][0], 'gap');
+      await until(() => subscriber.frames.length > 0, "the first frame of the new epoch");
+      assert.equal(subscriber.frames[0][0], "gap");
       for (const text of numbered(100, 3)) await successor.publish(CHANNEL, text);
       await subscriber.count(3);
       assertSame(subscriber.messages, numbered(100, 3));

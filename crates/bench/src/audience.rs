@@ -24,6 +24,8 @@ pub struct Audience {
     pub deliveries: u64,
     /// Bytes of all subscribers together.
     pub bytes: u64,
+    /// Reads that found something: about the subject's writes, as long as the load keeps up.
+    pub reads: u64,
 }
 
 impl Audience {
@@ -38,6 +40,7 @@ impl Audience {
             buffer: vec![0; 64 * 1024],
             deliveries: 0,
             bytes: 0,
+            reads: 0,
         })
     }
 
@@ -91,6 +94,7 @@ impl Audience {
                     Ok(0) => bail!("the subject closed the connection of a subscriber"),
                     Ok(n) => {
                         self.bytes += n as u64;
+                        self.reads += 1;
                         self.deliveries += deliveries_in(&self.buffer[..n]);
                         if !std::mem::replace(&mut self.is_greeted[index], true) {
                             self.greeted += 1;

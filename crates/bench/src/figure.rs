@@ -28,8 +28,12 @@ const fn memory(name: &'static str, goal: f64, aim: f64) -> Goal {
     Goal { name, unit: "KiB", goal, aim, is_upper_bound: true }
 }
 
+const fn generator(name: &'static str) -> Goal {
+    Goal { name, unit: "deliveries/s", goal: 250_000.0, aim: 300_000.0, is_upper_bound: false }
+}
+
 /// Every figure, in the order in which they are measured.
-pub const GOALS: [Goal; 9] = [
+pub const GOALS: [Goal; 11] = [
     ratio("fanout/websocket", 0.80, 0.90),
     ratio("fanout/sse", 0.80, 0.85),
     ratio("fanout/http-streaming", 0.80, 0.85),
@@ -39,6 +43,8 @@ pub const GOALS: [Goal; 9] = [
     memory("memory/sse", 2.5, 0.5),
     memory("memory/http-streaming", 2.5, 0.5),
     memory("memory/long-polling", 4.0, 1.0),
+    generator("generator/websocket"),
+    generator("generator/websocket-corked"),
 ];
 
 /// The confidence of every interval.
@@ -103,18 +109,16 @@ impl Goal {
 
 /// For people.
 pub fn table(figures: &[Figure]) -> String {
-    let mut out = format!(
-        "{:<24} {:>9} {:>21} {:>7} {:>7}  {:<6}\n",
-        "name", "value", "95 % interval", "goal", "aim", "unit"
-    );
+    let mut out =
+        format!("{:<26} {:>10} {:>23} {:>7} {:>7}  {:<12}\n", "name", "value", "95 % interval", "goal", "aim", "unit");
     for figure in figures {
         let Some(goal) = figure.goal() else { continue };
-        let interval = format!("{:.3} … {:.3}", figure.low, figure.high);
+        let interval = format!("{} … {}", rounded(figure.low), rounded(figure.high));
         writeln!(
             out,
-            "{:<24} {:>9.3} {:>21} {:>7} {:>7}  {:<6} {}",
+            "{:<26} {:>10} {:>23} {:>7} {:>7}  {:<12} {}",
             figure.name,
-            figure.value,
+            rounded(figure.value),
             interval,
             goal.goal,
             goal.aim,

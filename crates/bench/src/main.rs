@@ -12,6 +12,7 @@ mod connect;
 mod fanout;
 mod figure;
 mod frames;
+mod generator;
 mod limit;
 mod memory;
 mod pollers;
@@ -39,6 +40,9 @@ struct Args {
     /// Five subscribers and a few publications: whether it works, not how fast.
     #[arg(long, hide = true, conflicts_with = "quick")]
     tiny: bool,
+    /// Compare the limit of fan-out with itself: a test of the instrument, which must give 1.
+    #[arg(long, hide = true)]
+    null_test: bool,
     /// Measure only these, by name or beginning of a name: `fanout`, `fanout/sse`, `memory`, …
     #[arg(long, num_args = 1.., value_name = "NAME")]
     only: Vec<String>,
@@ -62,6 +66,7 @@ fn main() -> anyhow::Result<()> {
     if let Some(repeats) = args.repeats {
         scale.repeats = repeats;
     }
+    scale.is_null_test = args.null_test;
     let names = chosen(&args.only)?;
     let cores = Cores::of_this_process().context("cannot choose two cores")?;
     cores.pin_to_load().context("cannot pin the subscribers to their core")?;
@@ -90,6 +95,7 @@ fn measure(name: &'static str, scale: &Scale, cores: Cores) -> anyhow::Result<Fi
     match (what, Transport::from_name(of)) {
         ("fanout", Some(transport)) => fanout::measure(name, transport, scale, cores),
         ("memory", Some(transport)) => memory::measure(name, transport, scale, cores),
+        ("generator", _) => generator::measure(name, if of == "websocket" { 1 } else { 16 }, scale, cores),
         ("poll", None) => polls::measure(name, of == "immediate", scale, cores),
         _ => bail!("nothing measures {name}"),
     }

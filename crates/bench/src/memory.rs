@@ -25,11 +25,11 @@ pub fn measure(name: &'static str, transport: Transport, scale: &Scale, cores: C
     let server = Subject::start(Role::Server { core: cores.subject })?;
     let address = server.address();
     // A held poll says nothing, so the server is asked how many it holds.
-    let is_admitted = |count: usize| Ok(server_counter(address, "held_polls")? >= count as u64);
+    let is_admitted = |count: usize| Ok(server_counter(address, "/held_polls")? >= count as u64);
     let is_admitted: Option<&dyn Fn(usize) -> anyhow::Result<bool>> =
         if transport == Transport::LongPolling { Some(&is_admitted) } else { None };
     // What the first connection brings to life is not what a connection costs.
-    server_counter(address, "open")?;
+    server_counter(address, "/open")?;
     let base = server.anonymous_bytes()?;
     let mut audience = Audience::new()?;
     let request = subscription(transport);
@@ -40,8 +40,9 @@ pub fn measure(name: &'static str, transport: Transport, scale: &Scale, cores: C
         std::thread::sleep(SETTLE);
         points.push((count as f64, server.anonymous_bytes()? as f64 / 1024.0));
     }
-    let open = server_counter(address, "open")?;
-    ensure!(open > *scale.connections.last().context("no counts")? as u64, "the server lost connections: {open} left");
+    let open = server_counter(address, &format!("/connections/{}", transport.name()))?;
+    let expected = audience.len() as u64;
+    ensure!(open == expected, "the server has {open} such connections instead of {expected}");
     let (slope, half) = slope(&points)?;
     let base = base as f64 / 1024.0;
     let detail = json!({

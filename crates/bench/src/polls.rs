@@ -11,7 +11,7 @@ use crate::frames::{FIRST_PUBLICATIONS, PAYLOAD};
 use crate::pollers::{Pollers, encode_request, parse_reply};
 use crate::processor::Cores;
 use crate::publisher::Publisher;
-use crate::scale::Scale;
+use crate::scale::{ORDER, Scale};
 use crate::subject::{Role, Subject};
 use anyhow::{Context as _, ensure};
 use pushlab_stats::median;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// How long a poll is held, s: longer than a segment, so that none expires.
 const WAIT_S: u32 = 60;
 
-/// What one side did in one or more segments.
+/// What one side did in one segment.
 #[derive(Debug, Clone, Copy)]
 struct Work {
     replies: u64,
@@ -42,22 +42,26 @@ struct Side {
 
 /// Measures held polls, or immediate ones.
 pub fn measure(name: &'static str, is_immediate: bool, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
-    let mut pairs = Vec::new();
+    let mut ratios = Vec::new();
+    let mut pairs: Vec<(Work, Work)> = Vec::new();
     let mut reply_bytes = 0;
     for _ in 0..scale.repeats {
         let (mut limit, mut ours, size) = sides(is_immediate, scale, cores)?;
         reply_bytes = size;
         limit.run(scale.warm_up)?;
         ours.run(scale.warm_up)?;
-        let first = limit.run(scale.segment)?;
-        let ours = ours.run(scale.segment)?.plus(ours.run(scale.segment)?);
-        let limit = first.plus(limit.run(scale.segment)?);
-        pairs.push((limit, ours));
+        let (mut of_limit, mut of_ours) = (Vec::new(), Vec::new());
+        for is_limit in ORDER {
+            let (side, works) = if is_limit { (&mut limit, &mut of_limit) } else { (&mut ours, &mut of_ours) };
+            works.push(side.run(scale.segment)?);
+        }
+        let segments: Vec<(Work, Work)> = of_limit.into_iter().zip(of_ours).collect();
+        let of_segments: Vec<f64> = segments.iter().map(|(limit, ours)| ours.per_cpu_s() / limit.per_cpu_s()).collect();
+        ratios.push(median(&of_segments).context("there are no segments")?);
+        pairs.extend(segments);
     }
-    let ratios: Vec<f64> = pairs.iter().map(|(limit, ours)| ours.per_cpu_s() / limit.per_cpu_s()).collect();
-    let middle = |figure: &dyn Fn(&(Work, Work)) -> f64| {
-        median(&pairs.iter().map(figure).collect::<Vec<_>>()).map(rounded)
-    };
+    let middle =
+        |figure: &dyn Fn(&(Work, Work)) -> f64| median(&pairs.iter().map(figure).collect::<Vec<_>>()).map(rounded);
     let detail = json!({
         "headline": "replies per CPU-second, ours / limit; median of the repeats",
         "repeats": ratios.iter().copied().map(rounded).collect::<Vec<_>>(),
@@ -192,15 +196,6 @@ impl Side {
 }
 
 impl Work {
-    fn plus(self, other: Self) -> Self {
-        Self {
-            replies: self.replies + other.replies,
-            messages: self.messages + other.messages,
-            cpu_ns: self.cpu_ns + other.cpu_ns,
-            elapsed: self.elapsed + other.elapsed,
-        }
-    }
-
     fn per_cpu_s(self) -> f64 {
         self.replies as f64 / (self.cpu_ns as f64 / 1e9)
     }

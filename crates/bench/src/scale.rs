@@ -26,7 +26,7 @@ pub struct Scale {
     pub subscribers: usize,
     /// Fan-out: loads, all of which count the same.
     pub loads: Vec<Load>,
-    /// How long each side is measured, four times in a repeat: limit, ours, ours, limit.
+    /// How long a side is measured at a time; in the sequence of [`ORDER`] for each load and repeat.
     pub segment: Duration,
     /// How long each side runs before it is measured.
     pub warm_up: Duration,
@@ -34,7 +34,13 @@ pub struct Scale {
     pub pollers: usize,
     /// Memory: numbers of open connections at which the server is looked at.
     pub connections: Vec<usize>,
+    /// Fan-out: whether the limit stands in for our server too, which must give 1.
+    pub is_null_test: bool,
 }
+
+/// The sequence of segments, `true` for the limit's: each side meets the same drift, and follows itself as often as
+/// the other does. The first of one side and the first of the other follow each other, and so on: pairs.
+pub const ORDER: [bool; 8] = [true, false, false, true, false, true, true, false];
 
 impl Scale {
     /// What `make bench` runs: about eight minutes.
@@ -48,11 +54,12 @@ impl Scale {
                 Load::PerSecond(300),
                 Load::Saturation { window_max: 16 },
             ],
-            segment: Duration::from_millis(1000),
+            segment: Duration::from_millis(500),
             warm_up: Duration::from_millis(300),
             pollers: 200,
             // Even steps, so that no count sits just behind a doubling of some table more often than before one.
             connections: (1..=9).map(|step| step * 2000).collect(),
+            is_null_test: false,
         }
     }
 
@@ -60,7 +67,7 @@ impl Scale {
     pub fn quick() -> Self {
         Self {
             repeats: 2,
-            segment: Duration::from_millis(400),
+            segment: Duration::from_millis(200),
             warm_up: Duration::from_millis(150),
             connections: vec![2000, 6000, 12_000],
             ..Self::full()
@@ -73,10 +80,11 @@ impl Scale {
             repeats: 1,
             subscribers: 5,
             loads: vec![Load::PerSecond(150), Load::Saturation { window_max: 4 }],
-            segment: Duration::from_millis(60),
+            segment: Duration::from_millis(40),
             warm_up: Duration::from_millis(20),
             pollers: 3,
             connections: vec![20, 40, 80],
+            is_null_test: false,
         }
     }
 }

@@ -4,10 +4,10 @@ use serde_json::Value;
 use std::process::Command;
 
 fn run(arguments: &[&str]) -> (bool, Vec<Value>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_pushlab-bench")).args(arguments).output().unwrap();
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    let lines = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    (output.status.success(), lines, String::from_utf8(output.stderr).unwrap())
+    let output = Command::new(env!("CARGO_BIN_EXE_pushlab-bench")).args(arguments).output().expect("cannot run it");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let lines = stdout.lines().map(|line| serde_json::from_str(line).expect("a line is not JSON")).collect();
+    (output.status.success(), lines, String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 #[test]

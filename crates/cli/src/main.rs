@@ -1,6 +1,7 @@
 //! `pushlab`: measures real-time web transports.
 
 mod commands;
+mod failure;
 mod page;
 mod progress;
 mod signals;
@@ -54,8 +55,8 @@ fn main() -> std::process::ExitCode {
         Command::Worker => worker::run(),
     };
     let code = result.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        ExitCode::Failed
+        eprintln!("error: {}", failure::text(&error));
+        failure::exit_code(&error)
     });
     std::process::ExitCode::from(code.number())
 }

@@ -6,7 +6,11 @@ use crate::record::{Cell, Outcome, PlannedRun, RunRecord};
 use crate::results::{Header, Results, ResultsError};
 use crate::run::{Executed, RunObserver, Workplace, execute};
 use pushlab_load::plan::Phase;
+use pushlab_stats::DoubtCode;
 use std::path::{Path, PathBuf};
+
+/// Times that a run is tried whose generator was held up.
+const MAX_ATTEMPTS: u32 = 3;
 
 /// A campaign: one or more experiments whose runs are interleaved.
 pub struct Campaign {
@@ -84,16 +88,43 @@ impl Campaign {
                 continue;
             };
             observer.run(planned);
-            match execute(planned, experiment, &self.place, &mut Forward(observer)) {
-                Executed::Recorded(record) => {
-                    self.results.write(&record)?;
-                    observer.recorded(&record);
-                }
-                Executed::Interrupted => return Ok(Ended::Interrupted),
-            }
+            let Some(record) = self.execute_until_valid(planned, experiment, observer) else {
+                return Ok(Ended::Interrupted);
+            };
+            self.results.write(&record)?;
+            observer.recorded(&record);
         }
         Ok(Ended::Complete)
     }
+}
+
+impl Campaign {
+    /// Executes a run, and again while the generator was held up by something else than its own work. `None` when
+    /// interrupted.
+    fn execute_until_valid(
+        &self,
+        planned: &PlannedRun,
+        experiment: &Experiment,
+        observer: &mut dyn Observer,
+    ) -> Option<Box<RunRecord>> {
+        for attempt in 1.. {
+            let Executed::Recorded(mut record) = execute(planned, experiment, &self.place, &mut Forward(observer)) else {
+                return None;
+            };
+            record.attempts = attempt;
+            if attempt >= MAX_ATTEMPTS || !is_worth_another_try(&record) {
+                return Some(record);
+            }
+        }
+        None
+    }
+}
+
+/// Whether a run is void only because something held up the generator: on a shared machine that passes. What the
+/// subject did plays no part in this, or repeating would choose the results.
+fn is_worth_another_try(record: &RunRecord) -> bool {
+    let mut voids = record.doubts.iter().filter(|d| d.is_void()).peekable();
+    record.is_void() && voids.peek().is_some() && voids.all(|d| matches!(d.code, DoubtCode::Lateness | DoubtCode::LoopLag))
 }
 
 /// The part of an observer that a run sees.

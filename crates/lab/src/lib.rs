@@ -27,4 +27,4 @@ mod subject;
 mod worker;
 
 pub use campaign::{Campaign, Ended, Observer, Tally};
-pub use results::{Header, Results, ResultsError};
+pub use results::{Header, REPORT_FILE, Results, ResultsError};

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const HEADER_FILE: &str = "campaign.json";
+/// The report's data; the last file to be written.
+pub const REPORT_FILE: &str = "report.json";
 const RUNS_FOLDER: &str = "runs";
 const LOCK_FILE: &str = "lock";
 
@@ -42,7 +44,10 @@ pub struct Header {
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
     /// The disk is full, the folder is not ours, and so on.
-    #[error("cannot write {}: {source}; runs that ended before are kept, and the same command goes on with the others once there is room and permission, or choose another folder with --out", .path.display())]
+    #[error(
+        "cannot write {}: {source}; what was written before is kept, and the same command goes on from there once \
+         there is room and permission, or choose another folder with --out", .path.display()
+    )]
     Write {
         /// What was to be written.
         path: PathBuf,
@@ -140,7 +145,8 @@ impl Results {
                 continue;
             }
             let planned: usize = header.experiments.iter().map(Experiment::runs).sum();
-            if results.done()?.len() < planned {
+            // A campaign whose report could not be written has something left to do, too.
+            if results.done()?.len() < planned || !results.folder.join(REPORT_FILE).is_file() {
                 let lock = Some(lock(&folder)?);
                 return Ok(Some((Self { folder, _lock: lock }, header)));
             }

@@ -93,6 +93,7 @@ pub fn execute(
         version: RECORD_VERSION,
         planned: planned.clone(),
         started_at,
+        attempts: 1,
         took_ms: start.elapsed().as_millis() as u64,
         outcome,
         doubts: Vec::new(),

@@ -163,11 +163,7 @@ impl Schedule {
             }
             Self::Closed { load_ns, load_end_ns } => {
                 let is_load = (*load_ns..*load_end_ns).contains(&stamp.instant_ns);
-                Some(if is_load {
-                    Recognised::Load { sequence: stamp.sequence, index: 0 }
-                } else {
-                    Recognised::WarmUp
-                })
+                Some(if is_load { Recognised::Load { sequence: stamp.sequence, index: 0 } } else { Recognised::WarmUp })
             }
         }
     }

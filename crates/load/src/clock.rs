@@ -13,9 +13,8 @@ pub fn sleep_until(instant_ns: u64) {
     let until = timespec(instant_ns);
     loop {
         // SAFETY: `until` is a valid timespec for the whole call, and no remainder is asked for.
-        let code = unsafe {
-            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut())
-        };
+        let code =
+            unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut()) };
         if code != libc::EINTR {
             return;
         }

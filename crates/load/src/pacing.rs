@@ -176,6 +176,9 @@ mod tests {
     fn far_instants_do_not_overflow() {
         let pacing = Pacing::endless(u64::MAX - 5, u64::MAX, 1);
         assert_eq!(pacing.due_ns(u64::MAX), u64::MAX);
-        assert_eq!(Pacing::endless(0, 3_000_000_000, 500).due_ns(1 << 40), (1u128 << 40).wrapping_mul(6_000_000) as u64);
+        assert_eq!(
+            Pacing::endless(0, 3_000_000_000, 500).due_ns(1 << 40),
+            (1u128 << 40).wrapping_mul(6_000_000) as u64
+        );
     }
 }

@@ -1,10 +1,11 @@
 //! What one event loop measures: every delivery checked, timed and counted, without allocating for any.
 
 use crate::check::{Recognised, Schedule, SeenTable, Verdict};
-use crate::run_state::RunState;
+use crate::run_state::{RunState, Timeline};
 use crate::seconds::LoopSeconds;
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::Stamp;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Most distinct errors that are told apart; further ones are counted together.
@@ -56,6 +57,8 @@ pub struct Record {
     pub published: u64,
     /// Deliveries of the load phase, each counted once.
     pub delivered: u64,
+    /// Deliveries of any publication that arrived within the load phase.
+    pub arrived: u64,
     /// Received again.
     pub duplicated: u64,
     /// Received after a later one of the same publisher.
@@ -95,6 +98,7 @@ impl Record {
     pub fn merge(&mut self, other: Self) {
         self.published += other.published;
         self.delivered += other.delivered;
+        self.arrived += other.arrived;
         self.duplicated += other.duplicated;
         self.reordered += other.reordered;
         self.unknown += other.unknown;
@@ -159,6 +163,8 @@ pub struct Recorder {
     seen: SeenTable,
     audience: Audience,
     schedule: Option<Schedule>,
+    /// The load phase; empty until it is known.
+    load_ns: Range<u64>,
     state: Arc<RunState>,
     /// Whether the subject may pass the back end's own frames on: arrays, which are no publications.
     ignores_arrays: bool,
@@ -188,14 +194,16 @@ impl Recorder {
             seen: SeenTable::new(receivers, audience.sources()),
             audience,
             schedule: None,
+            load_ns: 0..0,
             state,
             ignores_arrays,
         }
     }
 
     /// Makes stamps recognisable; before that, all are unknown.
-    pub fn set_schedule(&mut self, schedule: Option<Schedule>) {
-        self.schedule = schedule;
+    pub fn set_timeline(&mut self, timeline: &Timeline) {
+        self.schedule = timeline.schedule;
+        self.load_ns = timeline.load_ns..timeline.load_end_ns;
     }
 
     /// Counts one delivery.
@@ -217,6 +225,7 @@ impl Recorder {
         };
         let latency = delivery.now_ns.saturating_sub(stamp.instant_ns);
         self.delivered_total += 1;
+        self.record.arrived += u64::from(self.load_ns.contains(&delivery.now_ns));
         self.seconds.delivered(delivery.now_ns, latency, &self.state);
         let Recognised::Load { sequence, index } = recognised else { return };
         match self.seen.observe(delivery.receiver, source, sequence) {

@@ -10,7 +10,7 @@ use crate::clock::{ThreadCpu, now_ns, sleep_until};
 use crate::pacing::Pacing;
 use crate::plan::{ErrorCount, Phase, PhaseMark, Plan, ProberPath, WorkerEvent, WorkerResult};
 use crate::prober::{self, EchoPath, OverPosts, OverWebSocket, ProberConfig, ProberProgress, ProberReport};
-use crate::record::{ErrorTally, Record};
+use crate::record::{Audience, ErrorTally, Record};
 use crate::roles::{BadPlan, Roles, prober_channel, upstream_channel};
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::SecondTable;
@@ -110,9 +110,7 @@ pub fn serve(input: impl io::Read, mut output: impl Write) -> io::Result<bool> {
 /// See [`WorkerError`].
 pub fn run(plan: &Plan, emit: &mut dyn FnMut(WorkerEvent)) -> Result<WorkerResult, WorkerError> {
     let listener = match plan.backend_listen {
-        Some(address) => {
-            Some(TcpListener::bind(address).map_err(|source| WorkerError::Listen { address, source })?)
-        }
+        Some(address) => Some(TcpListener::bind(address).map_err(|source| WorkerError::Listen { address, source })?),
         None => None,
     };
     run_with_listener(plan, listener, emit)
@@ -133,13 +131,14 @@ pub fn run_with_listener(
         _ => None,
     };
     let run = Run::start(plan, &roles, back_end)?;
-    let mut watch = Watch { run: &run, emit, next_ns: run.state.origin_ns() + 1_000 * MS, phases: Vec::new() };
+    let next_ns = run.state.origin_ns() + 1_000 * MS;
+    let mut watch = Watch { run: &run, emit, clients: plan.clients, next_ns, phases: Vec::new() };
     watch.enter(Phase::Connect, run.state.origin_ns());
     if let Err(why) = watch.wait_for_clients(plan) {
         return Err(run.give_up(plan, why));
     }
     let timeline = timeline(plan, &roles);
-    let is_ranked = roles.receivers > 1 || roles.feed_bytes.is_some();
+    let is_ranked = matches!(roles.audience, Audience::Everybodys { receivers: Some(_), .. });
     let load_count = timeline.schedule.map_or(0, |schedule| schedule.load_count());
     run.state.begin(timeline, if is_ranked { load_count } else { 0 });
     run.begin_feed(&timeline);
@@ -316,7 +315,10 @@ impl Run {
                     clients,
                     connect_ms: plan.phases.connect_ms,
                     prober: if why.has_prober { "" } else { ", and the prober was not connected" },
-                    error: error.map_or_else(|| "none, the server is silent".into(), |(error, n)| format!("{error} ({n} times)")),
+                    error: error.map_or_else(
+                        || "none, the server is silent".into(),
+                        |(error, n)| format!("{error} ({n} times)"),
+                    ),
                 }
             }
         }
@@ -344,6 +346,7 @@ impl Run {
             unsent: scheduled.saturating_sub(published),
             expected,
             delivered: record.delivered,
+            arrived: record.arrived,
             lost: expected.saturating_sub(record.delivered),
             duplicated: record.duplicated,
             reordered: record.reordered,
@@ -411,6 +414,7 @@ struct NotYet {
 struct Watch<'a> {
     run: &'a Run,
     emit: &'a mut dyn FnMut(WorkerEvent),
+    clients: u32,
     next_ns: u64,
     phases: Vec<PhaseMark>,
 }
@@ -428,7 +432,8 @@ impl Watch<'_> {
             self.next_ns += 1_000 * MS;
             let run = self.run;
             (self.emit)(WorkerEvent::Progress {
-                connected: run.state.subscribed(),
+                // The collector is no client.
+                connected: run.state.subscribed().min(self.clients),
                 published: run.published(),
                 delivered: run.state.sum(|p| &p.delivered),
             });

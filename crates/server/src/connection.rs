@@ -41,6 +41,12 @@ pub struct Connection {
     pub has_origin: bool,
     /// The connection goes on after the answer.
     pub keeps_alive: bool,
+    /// The request is a HEAD: its answer has no body.
+    pub is_head: bool,
+    /// A request has begun, and its time runs.
+    pub is_expecting: bool,
+    /// What it missed is still being sent; until then it is no member of its group.
+    pub is_catching_up: bool,
 }
 
 /// What is spoken on a connection.
@@ -106,16 +112,29 @@ impl Connection {
             counted: None,
             has_origin: false,
             keeps_alive: true,
+            is_head: false,
+            is_expecting: false,
+            is_catching_up: false,
         }
     }
 
     /// The framing in which publications reach it, if they do.
     pub fn framing(&self) -> Option<Framing> {
         match &self.kind {
+            _ if self.is_catching_up => None,
             Kind::WebSocket { is_polling: false, .. } => Some(Framing::WebSocket),
             Kind::Stream(framing) => Some(*framing),
             Kind::HeldPoll => Some(Framing::Reply),
             _ => None,
+        }
+    }
+
+    /// The framing of what is written on it.
+    pub fn framing_out(&self) -> Framing {
+        match self.kind {
+            Kind::WebSocket { .. } | Kind::Feed(_) => Framing::WebSocket,
+            Kind::Stream(framing) => framing,
+            _ => Framing::Reply,
         }
     }
 }

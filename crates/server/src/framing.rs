@@ -1,5 +1,6 @@
 //! How a message looks on each transport: heads and tails around text that is encoded once.
 
+use pushlab_wire::cursor::Cursor;
 use pushlab_wire::native::MessageText;
 use pushlab_wire::websocket::{self, Opcode};
 use pushlab_wire::{event_stream, http, lines};
@@ -80,17 +81,20 @@ impl Framing {
         }
     }
 
+    /// Appends what stands before the first frame.
+    pub fn preamble(self, out: &mut Vec<u8>) {
+        if let Self::Script { is_chunked } = self {
+            // Browsers wait for about a kilobyte before they show anything.
+            let padding = [b' '; 1024];
+            let html = b"<!doctype html><meta charset=utf-8><title>pushlab</title>";
+            chunk(out, is_chunked, &[html, &padding, b"\n"]);
+        }
+    }
+
     /// Appends the position at which a stream begins.
     pub fn start(self, out: &mut Vec<u8>, cursor: &str) {
         match self {
             Self::Events { is_chunked } => chunk(out, is_chunked, &[b"id:", cursor.as_bytes(), b"\n\n"]),
-            Self::Script { is_chunked } => {
-                // Browsers wait for about a kilobyte before they show anything.
-                let padding = [b' '; 1024];
-                let html = b"<!doctype html><meta charset=utf-8><title>pushlab</title>";
-                chunk(out, is_chunked, &[html, &padding, b"\n"]);
-                self.frame(out, cursor_frame(cursor).as_bytes(), b"");
-            }
             _ => self.frame(out, cursor_frame(cursor).as_bytes(), b""),
         }
     }
@@ -121,6 +125,11 @@ pub fn cursor_frame(cursor: &str) -> String {
     format!("[\"cursor\",\"{cursor}\"]")
 }
 
+/// `["gap",from,to]`
+pub fn gap_frame(from: Cursor, to: Cursor) -> String {
+    format!("[\"gap\",\"{from}\",\"{to}\"]")
+}
+
 fn event(out: &mut Vec<u8>, is_chunked: bool, id: &[u8], data: &[&[u8]]) {
     if is_chunked {
         let size = id.len() + data.iter().map(|d| d.len()).sum::<usize>() + event_stream::EVENT_OVERHEAD_BYTES;
@@ -147,7 +156,7 @@ fn chunk(out: &mut Vec<u8>, is_chunked: bool, parts: &[&[u8]]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_wire::cursor::{Cursor, Epoch};
+    use pushlab_wire::cursor::Epoch;
 
     #[test]
     fn the_table_is_in_order() {

@@ -10,6 +10,10 @@ use slab::Slab;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Groups made between two sweeps: bounds what polls that name ever other channels leave behind. A group of 64 long
+/// names takes about 25 KiB, so 100 MiB at worst.
+const MAX_UNSWEPT_GROUPS: usize = 4096;
+
 /// Connections that subscribe to the same channels.
 pub struct Group {
     /// Sorted, each once.
@@ -30,6 +34,7 @@ pub struct Groups {
     by_key: HashMap<String, usize>,
     by_channel: HashMap<Channel, Vec<usize>>,
     key: String,
+    unswept: usize,
 }
 
 impl Groups {
@@ -46,6 +51,10 @@ impl Groups {
             return Ok(id);
         }
         let channels = names.iter().map(|n| Channel::parse(n.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        if self.unswept >= MAX_UNSWEPT_GROUPS {
+            self.sweep();
+        }
+        self.unswept += 1;
         let id = self.groups.insert(Group {
             channels: channels.clone(),
             key: self.key.clone(),
@@ -92,6 +101,7 @@ impl Groups {
     /// Forgets groups that no connection refers to. Polls come back to theirs within seconds, so this is worth
     /// calling now and then only.
     pub fn sweep(&mut self) {
+        self.unswept = 0;
         let empty: Vec<usize> = self.groups.iter().filter(|(_, g)| g.references == 0).map(|(id, _)| id).collect();
         for id in empty {
             let group = self.groups.remove(id);
@@ -136,6 +146,15 @@ mod tests {
         groups.sweep();
         assert_eq!(groups.groups.len(), 1);
         assert_eq!(groups.by_channel.len(), 2);
+    }
+
+    #[test]
+    fn groups_that_nobody_refers_to_are_bounded() {
+        let mut groups = Groups::default();
+        for i in 0..3 * MAX_UNSWEPT_GROUPS {
+            groups.intern(&mut vec![format!("c{i}")]).unwrap();
+            assert!(groups.groups.len() <= MAX_UNSWEPT_GROUPS);
+        }
     }
 
     #[test]

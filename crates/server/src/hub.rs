@@ -38,12 +38,17 @@ pub struct Hub {
     state: Mutex<State>,
 }
 
+/// Entries of [`State::order`] that may stand for nothing.
+const ORDER_SLACK: usize = 1024;
+
 #[derive(Default)]
 struct State {
     head: u64,
     channels: HashMap<Channel, History>,
-    /// Every publication that history may still hold, oldest first: finds what is too old or too much in all.
+    /// Every publication that history holds and some that it does not any more, oldest first: finds what is too old or too much in all.
     order: VecDeque<(u64, Channel)>,
+    /// Publications in history.
+    messages: usize,
     bytes: usize,
     /// Publications up to here may be missing from channels that were forgotten.
     forgotten_to: u64,
@@ -77,6 +82,8 @@ pub struct Replay {
     pub messages: Vec<Arc<Publication>>,
     /// Everything up to here is in `messages`, or is not for this reader.
     pub up_to: u64,
+    /// Whether nothing more has been published.
+    pub is_whole: bool,
 }
 
 impl Inbox {
@@ -154,38 +161,34 @@ impl Hub {
     pub fn read(&self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize) -> Replay {
         let state = lock(&self.state);
         let head = state.head;
-        let Some(after) = after else { return Replay { up_to: head, ..Replay::default() } };
+        let Some(after) = after else { return Replay { up_to: head, is_whole: true, ..Replay::default() } };
         let is_known = after.epoch == self.epoch && after.offset <= head;
-        let from = if is_known { after.offset } else { 0 };
+        let evicted_to = |channel| state.channels.get(channel).map_or(state.forgotten_to, |h| h.evicted_to);
+        let evicted_to = channels.iter().map(evicted_to).max().unwrap_or(0);
+        let known_to = if is_known { after.offset } else { 0 };
+        // Other channels may hold messages older than what one of them lost; those are part of the gap.
+        let from = known_to.max(evicted_to);
         let mut messages: Vec<Arc<Publication>> = Vec::new();
-        let mut evicted_to = 0;
-        for channel in channels {
-            let Some(history) = state.channels.get(channel) else {
-                evicted_to = evicted_to.max(state.forgotten_to);
-                continue;
-            };
-            evicted_to = evicted_to.max(history.evicted_to);
+        let mut is_cut = false;
+        for history in channels.iter().filter_map(|c| state.channels.get(c)) {
             let start = history.ring.partition_point(|p| p.offset <= from);
-            messages.extend(history.ring.range(start..).cloned());
+            // No channel can have more than this in the answer.
+            let taken = history.ring.range(start..).take(fitting(history.ring.range(start..), max_bytes));
+            let before = messages.len();
+            messages.extend(taken.cloned());
+            is_cut |= messages.len() - before < history.ring.len() - start;
         }
         drop(state);
         if channels.len() > 1 {
             messages.sort_unstable_by_key(|p| p.offset);
         }
-        let gap = (!is_known || evicted_to > from).then(|| {
-            // Other channels may hold messages older than what one of them lost; those are part of the gap.
-            messages.retain(|p| p.offset > evicted_to);
-            (after, self.cursor(messages.first().map_or(head, |p| p.offset - 1)))
-        });
-        let mut bytes = 0;
-        let fits = messages.iter().take_while(|p| {
-            bytes += p.text.as_bytes().len() + 1;
-            bytes <= max_bytes
-        });
-        let count = fits.count().max(1);
-        let up_to = if count < messages.len() { messages[count - 1].offset } else { head };
+        let gap = (!is_known || evicted_to > known_to)
+            .then(|| (after, self.cursor(messages.first().map_or(head, |p| p.offset - 1))));
+        let count = fitting(messages.iter(), max_bytes);
+        let is_whole = !is_cut && count == messages.len();
         messages.truncate(count);
-        Replay { gap, messages, up_to }
+        let up_to = messages.last().filter(|_| !is_whole).map_or(head, |p| p.offset);
+        Replay { gap, messages, up_to, is_whole }
     }
 
     /// Lets go of history that is too old.
@@ -206,6 +209,7 @@ impl State {
         let channel = publication.channel.clone();
         self.order.push_back((publication.offset, channel.clone()));
         self.bytes += size;
+        self.messages += 1;
         let forgotten_to = self.forgotten_to;
         let history =
             self.channels.entry(channel).or_insert_with(|| History { evicted_to: forgotten_to, ..History::default() });
@@ -215,6 +219,13 @@ impl State {
             || (history.bytes > limits.max_history_bytes && history.ring.len() > 1)
         {
             self.bytes -= history.evict_oldest();
+            self.messages -= 1;
+        }
+        // Most of a busy channel's entries stand for messages that left its ring. They are let go before they
+        // outnumber the others, at a cost of two looks for each publication.
+        if self.order.len() > 2 * self.messages + ORDER_SLACK {
+            let channels = &self.channels;
+            self.order.retain(|(offset, channel)| channels.get(channel).is_some_and(|h| *offset > h.evicted_to));
         }
     }
 
@@ -235,6 +246,7 @@ impl State {
                 return;
             }
             self.bytes -= history.evict_oldest();
+            self.messages -= 1;
             if history.ring.is_empty() {
                 self.forgotten_to = self.forgotten_to.max(history.evicted_to);
                 let channel = channel.clone();
@@ -253,6 +265,20 @@ impl History {
         self.evicted_to = oldest.offset;
         size
     }
+}
+
+/// How many of these fit, at least one if there is one.
+pub fn fitting<'a>(publications: impl Iterator<Item = &'a Arc<Publication>>, max_bytes: usize) -> usize {
+    let mut bytes = 0;
+    let mut count = 0;
+    for publication in publications {
+        bytes += publication.text.as_bytes().len() + 1;
+        if bytes > max_bytes {
+            return count.max(1);
+        }
+        count += 1;
+    }
+    count
 }
 
 /// Text and bookkeeping: what a message costs as long as history holds it.
@@ -326,6 +352,34 @@ mod tests {
             let replay = hub.read(&channels(&["a"]), Some(strange), 1000);
             assert_eq!((replay.gap, offsets(&replay)), (Some((strange, hub.cursor(0))), vec![1]));
         }
+    }
+
+    #[test]
+    fn a_busy_channel_beside_a_quiet_one_leaves_nothing_behind() {
+        let (hub, now) = (hub(Limits { max_history_messages: 10, ..Limits::default() }), Instant::now());
+        hub.publish("quiet", "1", now).unwrap();
+        (0..20_000).for_each(|_| drop(hub.publish("busy", "1", now)));
+        let state = lock(&hub.state);
+        assert_eq!(state.messages, 11);
+        assert!(state.order.len() <= 2 * 11 + ORDER_SLACK, "{}", state.order.len());
+        assert_eq!(state.order.front().unwrap().0, 1);
+    }
+
+    #[test]
+    fn a_cut_channel_does_not_hide_its_rest_behind_another() {
+        let (hub, now) = (hub(Limits::default()), Instant::now());
+        for channel in ["a", "a", "b", "a"] {
+            hub.publish(channel, "\"xxxxxxxx\"", now).unwrap();
+        }
+        let mut at = 0;
+        let mut all = Vec::new();
+        while at < 4 {
+            let replay = hub.read(&channels(&["a", "b"]), Some(hub.cursor(at)), 40);
+            assert_eq!(replay.is_whole, replay.up_to == 4);
+            all.extend(offsets(&replay));
+            at = replay.up_to;
+        }
+        assert_eq!(all, [1, 2, 3, 4]);
     }
 
     #[test]

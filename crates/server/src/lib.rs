@@ -75,6 +75,7 @@ impl Server {
     /// Listens and serves in threads of its own.
     pub fn start(config: Config) -> Result<Self, ServerError> {
         let listen_error = |source| ServerError::Listen { address: config.listen, source };
+        check_is_free(config.listen).map_err(listen_error)?;
         let first = listener(config.listen, &config.limits).map_err(listen_error)?;
         let address = first.local_addr().map_err(listen_error)?;
         let mut listeners = vec![first];
@@ -155,6 +156,14 @@ impl Shared {
     }
 }
 
+/// Fails where somebody listens already. A listener that shares its port would not notice: the kernel would give it
+/// half of the other's connections.
+fn check_is_free(address: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
+}
+
 /// A listener; what is set on it, accepted sockets inherit, which saves system calls for each.
 fn listener(address: SocketAddr, limits: &Limits) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -175,45 +184,55 @@ fn listener(address: SocketAddr, limits: &Limits) -> io::Result<TcpListener> {
 /// Starts the event loops. Where there are several, each leaves the process's descriptor table for one of its own, so
 /// that the limit of descriptors counts for each by itself.
 fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Result<()>>>, ServerError> {
-    let listeners: Arc<[RawFd]> = parts.iter().map(|(_, listener, _)| listener.as_raw_fd()).collect();
     let is_alone = parts.len() == 1;
     let mut threads = Vec::new();
-    let mut left = Vec::new();
+    let mut moved = Vec::new();
     for (index, (poll, listener, inbox)) in parts.into_iter().enumerate() {
+        let own = [poll.as_raw_fd(), listener.as_raw_fd()];
         let core = Core::new(shared.clone(), index, poll, listener, inbox);
         let (sender, receiver) = mpsc::channel();
-        let listeners = listeners.clone();
         let run = move || {
-            let has_left = !is_alone && leave_descriptor_table(listeners[index], &listeners);
+            let has_left = !is_alone && leave_descriptor_table(own[1]);
             // The receiver waits for this right below.
             let _ = sender.send(has_left);
             core.run()
         };
         let name = format!("pushlab-core-{index}");
         threads.push(std::thread::Builder::new().name(name).spawn(run).map_err(ServerError::Loop)?);
-        left.push(receiver.recv().unwrap_or(false));
-    }
-    for (&listener, has_left) in listeners.iter().zip(left) {
-        if has_left {
-            close(listener);
+        if receiver.recv().unwrap_or(false) {
+            moved.extend(own);
         }
     }
+    moved.into_iter().for_each(close);
     Ok(threads)
 }
 
-/// Gives the calling thread a descriptor table of its own, and closes the other loops' listeners in it: a listener
-/// that stays open anywhere goes on taking connections that nobody accepts.
-fn leave_descriptor_table(own: RawFd, listeners: &[RawFd]) -> bool {
+/// Gives the calling thread a descriptor table of its own. What has another end, except for `listener`, is closed in
+/// it: a listener that stays open anywhere goes on taking connections that nobody accepts, and the peer of a socket or
+/// pipe would never see its end.
+fn leave_descriptor_table(listener: RawFd) -> bool {
     // SAFETY: unshare with CLONE_FILES touches no memory. On failure the table stays shared, which only means that
     // the limit is reached earlier.
     let has_left = unsafe { libc::unshare(libc::CLONE_FILES) } == 0;
     if has_left {
-        listeners.iter().filter(|&&listener| listener != own).for_each(|&listener| close(listener));
+        // Without /proc the copies stay open until the server stops.
+        let names = std::fs::read_dir("/proc/thread-self/fd").into_iter().flatten().flatten();
+        let inherited: Vec<RawFd> = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        inherited.into_iter().filter(|&fd| fd > libc::STDERR_FILENO && fd != listener).filter(has_peer).for_each(close);
     }
     has_left
 }
 
-fn close(listener: RawFd) {
-    // SAFETY: the descriptor is this table's copy of a listener that is owned and used in another table.
-    unsafe { libc::close(listener) };
+/// Whether a descriptor is a socket or a pipe.
+fn has_peer(descriptor: &RawFd) -> bool {
+    // SAFETY: all bytes zero are a valid `stat`, which is only read after the call has filled it in.
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `status` is a valid place to write to; a descriptor that is closed by now is an error.
+    let is_open = unsafe { libc::fstat(*descriptor, &raw mut status) } == 0;
+    is_open && matches!(status.st_mode & libc::S_IFMT, libc::S_IFSOCK | libc::S_IFIFO)
+}
+
+fn close(descriptor: RawFd) {
+    // SAFETY: the descriptor is this table's copy of one that is owned and used in another table.
+    unsafe { libc::close(descriptor) };
 }

@@ -1,7 +1,7 @@
 //! What a slow subscriber has not taken yet.
 
 use crate::config::{Limits, Policy};
-use crate::framing::Framing;
+use crate::framing::{Framing, gap_frame};
 use crate::hub::{Hub, Publication};
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -50,6 +50,18 @@ impl Outbox {
     /// Bytes it stands for.
     pub fn bytes(&self) -> usize {
         self.partial.len() + self.queue_bytes
+    }
+
+    /// The offset up to which everything stands before what is queued; `None` if nothing is.
+    pub fn position(&self) -> Option<u64> {
+        self.dropped.map(|(from, _)| from).or(self.queue.front().map(|oldest| oldest.offset - 1))
+    }
+
+    /// Lets go of what is queued; the rest of a frame that was begun stays.
+    pub fn abandon_queue(&mut self) {
+        self.dropped = None;
+        self.queue = VecDeque::new();
+        self.queue_bytes = 0;
     }
 
     /// Adds bytes that must go out as they are, before queued publications.
@@ -121,9 +133,8 @@ impl Outbox {
                 }
             }
             if let Some((from, to)) = self.dropped.take() {
-                let (from, to) = (hub.cursor(from).to_string(), hub.cursor(to).to_string());
-                let gap = format!("[\"gap\",\"{from}\",\"{to}\"]");
-                framing.frame(&mut self.partial, gap.as_bytes(), to.as_bytes());
+                let (from, to) = (hub.cursor(from), hub.cursor(to));
+                framing.frame(&mut self.partial, gap_frame(from, to).as_bytes(), to.to_string().as_bytes());
                 flushed.gaps += 1;
                 continue;
             }

@@ -74,9 +74,10 @@ pub const DOUBTS: &[DoubtKind] = &[
     DoubtKind {
         code: DoubtCode::LoopLag,
         name: "loop-lag",
-        severity: Severity::Warning,
-        message: "The generator's loop waited although it had CPU to spare, which adds to every latency. \
-                  Look for other processes on its cores, for CPU throttling, and for a hypervisor that takes time.",
+        severity: Severity::Void,
+        message: "The generator's loop was held up although it had CPU to spare, and what it held up is in every \
+                  latency. Look for other processes on its cores, for CPU throttling, and for a hypervisor that takes \
+                  time.",
     },
     DoubtKind {
         code: DoubtCode::Lateness,
@@ -204,12 +205,12 @@ impl Doubt {
 
 /// What the generator may do before its figures are doubted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct GeneratorLimits {
     /// CPU, per cent of each core it was given, from which it counts as saturated. Default 95: a full core rarely
     /// shows 100 over a window.
     pub cpu_percent_max: f64,
-    /// 99th percentile of the loop's lag, ms, above which it is doubted. Default 5: half of the lateness allowed.
+    /// 99th percentile of the loop's lag, ms, above which the run is void. Default 10, as for lateness.
     pub loop_lag_p99_ms_max: f64,
     /// 99th percentile of lateness (intended instant to write), ms, above which the run is void. Default 10: a
     /// tenth of what a person notices, and two slots of a feed at 200 publications a second.
@@ -218,7 +219,7 @@ pub struct GeneratorLimits {
 
 impl Default for GeneratorLimits {
     fn default() -> Self {
-        Self { cpu_percent_max: 95.0, loop_lag_p99_ms_max: 5.0, lateness_p99_ms_max: 10.0 }
+        Self { cpu_percent_max: 95.0, loop_lag_p99_ms_max: 10.0, lateness_p99_ms_max: 10.0 }
     }
 }
 
@@ -235,8 +236,8 @@ pub struct GeneratorLoad {
     pub lateness_p99_ms: f64,
 }
 
-/// Doubts about the generator: saturated CPU and lateness void the run; lag without saturation is a warning,
-/// because its cause is elsewhere and its size is in the figures for everyone to see. A figure that is NaN (not
+/// Doubts about the generator, each of which voids the run: saturated CPU, lateness, and lag without saturation,
+/// whose cause is elsewhere but which is in every latency all the same. A figure that is NaN (not
 /// measured) raises nothing.
 pub fn generator_doubts(load: &GeneratorLoad, limits: &GeneratorLimits) -> Vec<Doubt> {
     let mut doubts = Vec::new();
@@ -326,10 +327,10 @@ mod tests {
     }
 
     #[test]
-    fn lag_is_a_warning_only_with_cpu_to_spare() {
-        let lagging = GeneratorLoad { loop_lag_p99_ms: 6.0, ..CALM };
+    fn lag_and_saturation_are_told_apart() {
+        let lagging = GeneratorLoad { loop_lag_p99_ms: 11.0, ..CALM };
         assert_eq!(codes(lagging), [DoubtCode::LoopLag]);
-        assert_eq!(DoubtCode::LoopLag.severity(), Severity::Warning);
+        assert_eq!(DoubtCode::LoopLag.severity(), Severity::Void);
         assert_eq!(codes(GeneratorLoad { cpu_percent: 99.0, ..lagging }), [DoubtCode::GeneratorSaturated]);
     }
 
@@ -344,7 +345,7 @@ mod tests {
 
     #[test]
     fn limits_come_from_a_file_with_defaults() {
-        let limits: GeneratorLimits = serde_json::from_str(r#"{"cpu-percent-max": 80}"#).unwrap();
+        let limits: GeneratorLimits = serde_json::from_str(r#"{"cpu_percent_max": 80}"#).unwrap();
         assert_eq!((limits.cpu_percent_max, limits.lateness_p99_ms_max), (80.0, 10.0));
         assert!(serde_json::from_str::<GeneratorLimits>(r#"{"cpu": 80}"#).is_err());
     }

@@ -4,14 +4,15 @@ use super::intake::Intake;
 use anyhow::{Context as _, bail};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::time::Duration;
 
-const LISTENER: Token = Token(0);
-const FEEDER: Token = Token(1);
+const LISTENER: Token = Token(usize::MAX - 1);
+const FEEDER: Token = Token(usize::MAX - 2);
 
-/// Runs until the feeder leaves. The first connection is the feeder, every other one a subscriber that is greeted
-/// with one byte. Subscribers are never read: this is the limit.
+/// Runs until the feeder leaves. The first connection is the feeder, every other one a subscriber, whose request is
+/// read and greeted with one byte, so that the kernel sees the same conversation as with a server. From then on
+/// subscribers are only written to: this is the limit.
 pub fn run() -> anyhow::Result<()> {
     let mut listener = super::listen()?;
     let mut poll = Poll::new()?;
@@ -28,7 +29,8 @@ pub fn run() -> anyhow::Result<()> {
         for event in &events {
             match event.token() {
                 LISTENER => accept(&listener, &poll, &mut feeder, &mut subscribers)?,
-                _ => is_fed = true,
+                FEEDER => is_fed = true,
+                Token(index) => greet(&poll, &mut subscribers[index])?,
             }
         }
         let Some(feeder) = feeder.as_mut().filter(|_| is_fed) else { continue };
@@ -62,11 +64,22 @@ fn accept(
                 *feeder = Some(socket);
             }
             Ok((mut socket, _)) => {
-                socket.write_all(b"+").context("cannot greet a subscriber")?;
+                poll.registry().register(&mut socket, Token(subscribers.len()), Interest::READABLE)?;
                 subscribers.push(socket);
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(e) => return Err(e).context("cannot accept"),
         }
     }
+}
+
+fn greet(poll: &Poll, subscriber: &mut TcpStream) -> anyhow::Result<()> {
+    let mut request = [0; 1024];
+    match subscriber.read(&mut request) {
+        Ok(_) => {}
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+        Err(e) => return Err(e).context("cannot read a subscriber"),
+    }
+    poll.registry().deregister(subscriber)?;
+    subscriber.write_all(b"+").context("cannot greet a subscriber")
 }

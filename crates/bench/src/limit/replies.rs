@@ -101,7 +101,7 @@ impl Replies {
         if !is_whole {
             return Ok(());
         }
-        if self.is_immediate || asker.told < self.published {
+        if asker.told < self.published || self.is_immediate && self.published > 0 {
             self.answer(index)
         } else {
             self.held.push(index);

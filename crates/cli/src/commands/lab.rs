@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use pushlab_lab::experiment::Experiment;
 use pushlab_lab::presets::{self, LoadError};
-use pushlab_lab::{Campaign, Ended, Results, ResultsError, Tally, report};
+use pushlab_lab::{Campaign, Ended, REPORT_FILE, Results, Tally, report};
 use pushlab_wire::codes::ExitCode;
 use std::path::{Path, PathBuf};
 
@@ -84,13 +84,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn measure(name: &str, experiments: Result<Vec<Experiment>, LoadError>, args: &MeasureArgs) -> anyhow::Result<ExitCode> {
-    let mut experiments = match experiments {
-        Ok(experiments) => experiments,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return Ok(ExitCode::BadExperiment);
-        }
-    };
+    let mut experiments = experiments?;
     if let Some(repeats) = args.repeats {
         if repeats == 0 {
             bail!("--repeats is at least 1");
@@ -100,14 +94,8 @@ fn measure(name: &str, experiments: Result<Vec<Experiment>, LoadError>, args: &M
     signals::block();
     let mut progress = Progress::new(&experiments, args.quiet);
     let command = std::iter::once("pushlab".to_owned()).chain(std::env::args().skip(1)).collect();
-    let campaign = match Campaign::open(name, experiments, args.seed, &args.out, args.fresh, command) {
-        Ok(campaign) => campaign,
-        Err(error) => return Ok(unwritable(&error)),
-    };
-    let ended = match campaign.carry_out(&mut progress) {
-        Ok(ended) => ended,
-        Err(error) => return Ok(unwritable(&error)),
-    };
+    let campaign = Campaign::open(name, experiments, args.seed, &args.out, args.fresh, command)?;
+    let ended = campaign.carry_out(&mut progress)?;
     drop(progress);
     let code = show(campaign.folder(), args.json)?;
     if ended == Ended::Interrupted {
@@ -115,11 +103,6 @@ fn measure(name: &str, experiments: Result<Vec<Experiment>, LoadError>, args: &M
         return Ok(ExitCode::Interrupted);
     }
     Ok(code)
-}
-
-fn unwritable(error: &ResultsError) -> ExitCode {
-    eprintln!("error: {error}");
-    ExitCode::ResultsUnwritable
 }
 
 pub fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
@@ -138,7 +121,7 @@ fn show(folder: &Path, is_json: bool) -> anyhow::Result<ExitCode> {
     let records = results.records()?;
     let report = report::build(&header, &records);
     let page = results.write_file("report.html", page::html(&report)?.as_bytes())?;
-    results.write_file("report.json", &serde_json::to_vec(&report)?)?;
+    results.write_file(REPORT_FILE, &serde_json::to_vec(&report)?)?;
     if is_json {
         println!("{}", serde_json::to_string(&report)?);
     } else {

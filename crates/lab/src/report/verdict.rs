@@ -19,7 +19,7 @@ fn winner(experiment: &ExperimentReport) -> Option<String> {
     let best = tied.first()?;
     let names: Vec<&str> = tied.iter().map(|p| p.label.as_str()).collect();
     let unit = &ranking.unit;
-    let where_ = format!("{} at {} clients", experiment.name, ranking.clients);
+    let where_ = format!("{} at {} clients", short(experiment), ranking.clients);
     let lead = match next {
         Some(next) => {
             let factor = next.figure.value / best.figure.value;
@@ -43,6 +43,11 @@ fn winner(experiment: &ExperimentReport) -> Option<String> {
     })
 }
 
+/// The part of a title before its colon: `Broadcast`.
+fn short(experiment: &ExperimentReport) -> &str {
+    experiment.title.split(':').next().unwrap_or(&experiment.title)
+}
+
 /// The ranking that says most: delivery latency below saturation, else whatever there is.
 fn pick(rankings: &[Ranking]) -> Option<&Ranking> {
     let find = |regime, metric: &str| rankings.iter().find(|r| r.regime == regime && r.metric == metric);
@@ -64,12 +69,12 @@ fn saturation(experiment: &ExperimentReport) -> Option<String> {
     if full.is_empty() {
         let most = experiment.series.iter().flat_map(|s| s.points.iter().map(|p| p.clients)).max()?;
         let has_any = experiment.series.iter().any(|s| s.points.iter().any(|p| p.regime.is_some()));
-        return has_any.then(|| format!("{}: no transport fills the server's core, up to {most} clients.", experiment.name));
+        return has_any.then(|| format!("{}: no transport fills the server's core, up to {most} clients.", short(experiment)));
     }
     full.sort_unstable();
     let parts: Vec<String> = full.iter().map(|(clients, label)| format!("{label} at {clients} clients")).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    Some(format!("{}: the server's core is full with {}.", experiment.name, join(&parts)))
+    Some(format!("{}: the server's core is full with {}.", short(experiment), join(&parts)))
 }
 
 fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {

@@ -27,7 +27,7 @@ pub(super) fn client_of(token: Token) -> (usize, Side) {
     (token.0 >> 1, if token.0 & 1 == 1 { Side::Up } else { Side::Down })
 }
 
-/// One virtual client: about 200 bytes, and no heap memory while it is idle.
+/// One virtual client: 168 bytes over `websocket`, 272 over `sse`, and hardly any heap memory while it is idle.
 #[derive(Debug)]
 pub(super) struct Client<R> {
     pub receiver: R,

@@ -235,7 +235,7 @@ impl<R: Receiver> ClientLoop<R> {
             self.marks.warm_up_ns = timeline.warm_up_ns;
             self.marks.load_ns = timeline.load_ns;
             self.marks.load_end_ns = timeline.load_end_ns;
-            self.recorder.set_schedule(timeline.schedule);
+            self.recorder.set_timeline(timeline);
             let paced = matches!(self.config.traffic, Traffic::Paced(_));
             if let (true, Some(crate::check::Schedule::Open { pacing, load_from })) = (paced, timeline.schedule) {
                 let turns = Turns::new(pacing, self.config.lane, self.config.lanes);
@@ -280,7 +280,8 @@ impl<R: Receiver> ClientLoop<R> {
     fn next_wake(&self) -> u64 {
         let now = now_ns();
         let is_waiting = self.marks.load_ns == u64::MAX || now >= self.marks.load_end_ns;
-        let tick = now + if is_waiting { TICK_NS } else { SLOW_TICK_NS };
+        // On a grid, so that a busy loop arms its timer once a tick and not once a turn.
+        let tick = (now + 1).next_multiple_of(if is_waiting { TICK_NS } else { SLOW_TICK_NS });
         let warm_up = if self.has_started_loop { u64::MAX } else { self.marks.warm_up_ns.max(now) };
         let warm_up = if self.config.traffic == Traffic::ClosedLoop { warm_up } else { u64::MAX };
         let dues = [

@@ -45,7 +45,7 @@ mod tests {
         #[test]
         fn only_the_first_question_is_answered_at_once(cuts in prop::collection::vec(1usize..40, 1..9)) {
             let answer = |_: &str| b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\nConnection: close\r\n\r\n[[\"cursor\",\"e.7\"]]".to_vec();
-            let (mut client, mut out, mut rng) = (LongPolling::new(), Vec::new(), Rng::with_seed(1));
+            let (mut client, mut out, mut rng) = (LongPolling::new(), Vec::new(), fastrand::Rng::with_seed(1));
             let heard = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(heard.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", heard.request);
             prop_assert_eq!(heard.events, ["subscribed", "answered and closed"]);

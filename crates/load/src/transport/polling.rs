@@ -50,7 +50,7 @@ mod tests {
                 Some(chunk) => [chunked("application/json", REPLY.as_bytes(), chunk), b"0\r\n\r\n".to_vec()].concat(),
                 None => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{REPLY}", REPLY.len()).into_bytes(),
             };
-            let (mut client, mut out, mut rng) = (Polling::new(), Vec::new(), Rng::with_seed(1));
+            let (mut client, mut out, mut rng) = (Polling::new(), Vec::new(), fastrand::Rng::with_seed(1));
             prop_assert!(!client.poll(&requests(), &mut rng, &mut out), "not before the first answer");
             let heard = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(heard.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", heard.request);

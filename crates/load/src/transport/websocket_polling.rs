@@ -101,7 +101,7 @@ mod tests {
             };
             let mut client = WebSocketPolling::new();
             let mut out = Vec::new();
-            let mut rng = Rng::with_seed(1);
+            let mut rng = fastrand::Rng::with_seed(1);
             let requests = Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 0);
             let heard = play(&mut client, &cuts, &answer).unwrap();
             prop_assert_eq!(heard.events, ["message 1", "message 2", "subscribed", "answered", "echo 3"]);

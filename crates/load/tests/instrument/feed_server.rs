@@ -30,8 +30,8 @@ pub enum Fault {
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
-    /// Sent after the next one.
-    held: Option<Vec<u8>>,
+    /// A frame and its intended instant, to be sent after the next one.
+    held: Option<(Vec<u8>, u64)>,
 }
 
 pub struct FeedServer {
@@ -55,10 +55,7 @@ impl FeedServer {
         let (sender, queue) = channel();
         std::thread::spawn(move || {
             each_text(&mut connect(back_end), Role::Client, |text| {
-                // Control frames are arrays; publications are not.
-                if !text.starts_with('[') {
-                    let _ = sender.send(text.to_owned());
-                }
+                let _ = sender.send(text.to_owned());
                 None
             });
         });
@@ -78,6 +75,15 @@ fn release(queue: &Receiver<String>, faults: Faults, clients: &Mutex<Vec<Client>
     pushlab_load::clock::set_precise_wakeups();
     let mut rng = fastrand::Rng::with_seed(11);
     for (offset, data) in queue.iter().enumerate() {
+        if data.starts_with("[\"done\"") {
+            for client in clients.lock().unwrap().iter_mut() {
+                client.held.take().map(|(held, _)| client.stream.write_all(&held));
+            }
+        }
+        // Control frames are arrays; publications are not.
+        if data.starts_with('[') {
+            continue;
+        }
         let stamp = Stamp::find(data.as_bytes()).unwrap();
         let due = stamp.instant_ns + faults.delay_ns;
         if faults.delay_ns > 0 {
@@ -90,20 +96,23 @@ fn release(queue: &Receiver<String>, faults: Faults, clients: &Mutex<Vec<Client>
         let text = format!("[\"msg\",\"a\",\"e.{}\",{data}]", offset + 1);
         encode(&mut frame, Opcode::Text, text.as_bytes(), None);
         for client in clients.lock().unwrap().iter_mut() {
-            let mut did = |fault| done.lock().unwrap().push((stamp.instant_ns, fault));
+            let did = |instant, fault| done.lock().unwrap().push((instant, fault));
+            let now = stamp.instant_ns;
             let bytes = match (client.held.take(), rng.u32(0..1000)) {
-                (Some(held), _) => [frame.as_slice(), &held].concat(),
+                (Some((held, instant)), _) => {
+                    did(instant, Fault::Swapped);
+                    [frame.as_slice(), &held].concat()
+                }
                 (None, dice) if dice < faults.lost => {
-                    did(Fault::Lost);
+                    did(now, Fault::Lost);
                     continue;
                 }
                 (None, dice) if dice < faults.lost + faults.doubled => {
-                    did(Fault::Doubled);
+                    did(now, Fault::Doubled);
                     frame.repeat(2)
                 }
                 (None, dice) if dice < faults.lost + faults.doubled + faults.swapped => {
-                    did(Fault::Swapped);
-                    client.held = Some(frame.clone());
+                    client.held = Some((frame.clone(), now));
                     continue;
                 }
                 _ => frame.clone(),

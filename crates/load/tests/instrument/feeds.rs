@@ -65,11 +65,8 @@ fn faults_are_counted_exactly() {
     assert!(lost > 50 && doubled > 20 && swapped > 50, "{lost} {doubled} {swapped}");
     assert_eq!((result.scheduled, result.published, result.unsent), (1_000, 1_000, 0));
     assert_eq!(result.expected, 20_000);
-    // One held back at the very end may have no successor to be sent after.
-    let never_sent = result.lost - lost;
-    assert!(never_sent <= 20, "{never_sent}");
-    assert_eq!((result.duplicated, result.reordered), (doubled, swapped - never_sent));
-    assert_eq!(result.delivered, 20_000 - result.lost);
+    assert_eq!((result.lost, result.duplicated, result.reordered), (lost, doubled, swapped));
+    assert_eq!(result.delivered, 20_000 - lost);
     assert_eq!((result.unknown, result.gaps, result.reconnects), (0, 0, 0));
     assert_eq!(result.latency_first.count(), 1_000);
     assert_eq!(result.latency_middle.count(), 1_000);
@@ -99,7 +96,8 @@ fn every_figure_of_a_clean_run_is_whole() {
 #[test]
 fn a_handicap_shows_as_loop_lag() {
     let (result, _) = run_feed(Faults::default(), |plan| Plan { handicap_us: 2_000, ..plan });
-    assert!(result.loop_lag.min().unwrap() >= 2_000_000);
+    // The lower end of a bucket that is a thousandth wide.
+    assert!(result.loop_lag.min().unwrap() >= 1_990_000);
     assert_eq!(result.lost, 0);
 }
 

@@ -1,9 +1,9 @@
 //! The native protocol in its simplest form, a thread a connection, with writes cut into random pieces.
 
+use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::event_stream;
 use pushlab_wire::http::{BodyKind, CHUNK_END, Headers, encode_chunk_head, parse_request, split_target};
 use pushlab_wire::native::{ClientFrame, MessageText};
-use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -3,8 +3,8 @@
 use super::{Core, http};
 use crate::connection::{Connection, Kind, NO_GROUP};
 use crate::framing::Framing;
-use crate::hub::Publication;
-use crate::outbox::write_some;
+use crate::hub::{Publication, fitting};
+use crate::outbox::{Verdict, write_some};
 use crate::stats::{add, shift};
 use std::sync::Arc;
 
@@ -20,10 +20,11 @@ impl Core {
     pub(super) fn fan_out(&mut self) {
         let mut incoming = std::mem::take(&mut self.incoming);
         self.inbox.drain(&mut incoming);
-        if incoming.is_empty() {
+        let Some(last) = incoming.last() else {
             self.incoming = incoming;
             return;
-        }
+        };
+        self.fanned_out_to = last.offset;
         let mut dirty = std::mem::take(&mut self.dirty);
         for publication in &incoming {
             self.groups.distribute(publication, &mut dirty);
@@ -36,9 +37,6 @@ impl Core {
         }
         self.dirty = dirty;
         self.out = batch.bytes;
-        while let Some(id) = self.doomed.pop() {
-            self.close(id);
-        }
     }
 
     fn fan_out_to(&mut self, group: usize, batch: &mut Batch) {
@@ -64,12 +62,18 @@ impl Core {
             }
             self.groups[group].members[index] = members;
             // Those beyond the policy go now, while the members are whole again.
-            while let Some(id) = self.doomed.pop() {
-                self.close(id);
-            }
+            self.end_doomed();
         }
         pending.clear();
         self.groups[group].pending = pending;
+    }
+
+    fn end_doomed(&mut self) {
+        while let Some(id) = self.doomed.pop() {
+            // A socket that broke has no queue.
+            let is_slow = self.connections.get(id).is_some_and(|c| c.outbox.is_some());
+            if is_slow { self.close_slow(id) } else { self.close(id) }
+        }
     }
 
     fn deliver(&mut self, id: usize, pending: &[Arc<Publication>], batch: &Batch) {
@@ -112,13 +116,11 @@ impl Core {
         let _ = outbox.push_bytes(partial, &config.limits);
         let verdict = outbox.push(rest, &config.limits, config.policy);
         shift(&self.counters.queued_bytes, outbox.bytes() as i64 - before as i64);
-        if verdict == crate::outbox::Verdict::TooSlow {
+        if verdict == Verdict::TooSlow {
             // Closing changes the list of members that is being walked.
             add(&self.counters.closed_slow, 1);
-            if is_new {
-                shift(&self.counters.slow_subscribers, 1);
-            }
             self.doomed.push(id);
+            self.after_queueing(id, is_new, Verdict::Stays { dropped: 0 });
             return;
         }
         self.after_queueing(id, is_new, verdict);
@@ -170,10 +172,5 @@ fn unseen(connection: &mut Connection, pending: &[Arc<Publication>]) -> Option<u
 
 /// The publications that fit a reply, at least one.
 fn within(publications: &[Arc<Publication>], max_bytes: usize) -> &[Arc<Publication>] {
-    let mut bytes = 0;
-    let fits = publications.iter().take_while(|p| {
-        bytes += p.text.as_bytes().len() + 1;
-        bytes <= max_bytes
-    });
-    &publications[..fits.count().max(1)]
+    &publications[..fitting(publications.iter(), max_bytes)]
 }

@@ -20,12 +20,15 @@ use std::time::{Duration, Instant};
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
+/// A message from a back end, bytes.
+pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
+
 pub struct FeedState {
     feed: Feed,
     config: ws::Config,
     is_connected: bool,
-    /// A message was not taken because an event loop is behind; it waits in the connection's carry.
-    is_stalled: bool,
+    /// A message that was not taken because an event loop is behind. Nothing is read until it is.
+    stalled: Option<String>,
     retry_at: Instant,
     pause: Duration,
 }
@@ -39,14 +42,13 @@ pub struct TickState {
 
 impl FeedState {
     pub fn new(feed: Feed, now: Instant) -> Self {
-        let config = ws::Config { max_message_bytes: 1 << 20, ..ws::Config::new(Role::Client) };
-        Self { feed, config, is_connected: false, is_stalled: false, retry_at: now, pause: RETRY_MIN }
+        let config = ws::Config { max_message_bytes: MAX_MESSAGE_BYTES, ..ws::Config::new(Role::Client) };
+        Self { feed, config, is_connected: false, stalled: None, retry_at: now, pause: RETRY_MIN }
     }
 
     /// The connection ended or could not be made; it is tried again after a pause that doubles.
     pub fn lost(&mut self, now: Instant) {
         self.is_connected = false;
-        self.is_stalled = false;
         self.retry_at = now + self.pause;
         self.pause = (self.pause * 2).min(RETRY_MAX);
     }
@@ -84,16 +86,19 @@ impl Core {
 
     /// Connects to the back end if it is not connected.
     pub(super) fn keep_feed_connected(&mut self) {
-        let Some(feed) = &mut self.feed else { return };
-        if feed.is_connected || self.now < feed.retry_at {
-            return;
+        let Some(feed) = self.feed.as_ref().filter(|f| !f.is_connected && self.now >= f.retry_at) else { return };
+        if feed.stalled.is_some() {
+            self.publish_stalled();
         }
+        let Some(feed) = self.feed.as_mut().filter(|f| f.stalled.is_none()) else { return };
         feed.is_connected = true;
         let now = self.wheel.now();
         match TcpStream::connect(feed.feed.address) {
             Ok(socket) => {
                 // If it cannot be registered it is closed at once, which plans the next try.
-                let _ = self.adopt(Connection::new(socket, Kind::Feed(FeedPhase::Connecting), now));
+                if let Some(id) = self.adopt(Connection::new(socket, Kind::Feed(FeedPhase::Connecting), now)) {
+                    self.set_deadline(id, self.limits().head_timeout);
+                }
             }
             Err(_) => feed.lost(self.now),
         }
@@ -120,7 +125,35 @@ impl Core {
 
     pub(super) fn is_stalled(&self, id: usize) -> bool {
         matches!(self.connections.get(id), Some(c) if matches!(c.kind, Kind::Feed(_)))
-            && self.feed.as_ref().is_some_and(|f| f.is_stalled)
+            && self.feed.as_ref().is_some_and(|f| f.stalled.is_some())
+    }
+
+    /// Tries again to publish the message that was not taken.
+    pub(super) fn publish_stalled(&mut self) {
+        if let Some(data) = self.feed.as_mut().and_then(|f| f.stalled.take()) {
+            self.publish_from_feed(data.into());
+        }
+    }
+
+    fn publish_from_feed(&mut self, data: Cow<'_, str>) {
+        let Some(feed) = &mut self.feed else { return };
+        match self.shared.hub.publish(feed.feed.channel.as_str(), &data, self.now) {
+            Ok(_) => {
+                self.turn.received += 1;
+                add(&self.counters.feed_received, 1);
+            }
+            // Nothing more is read until the loops have caught up: the back end feels it through TCP.
+            Err(PublishError::Overloaded) => feed.stalled = Some(data.into_owned()),
+            Err(PublishError::BadChannel(_)) => unreachable!("the feed's channel was parsed"),
+        }
+    }
+
+    /// Asks a back end whether it lives.
+    pub(super) fn ping_feed(&mut self, id: usize) {
+        let mut ping = Vec::new();
+        ws::encode(&mut ping, Opcode::Ping, b"", Some(mask()));
+        self.send(id, &ping);
+        self.set_deadline(id, self.limits().heartbeat);
     }
 
     /// Reads from the back end; says how many bytes were used.
@@ -138,6 +171,7 @@ impl Core {
                         if let Some(feed) = &mut self.feed {
                             feed.pause = RETRY_MIN;
                         }
+                        self.set_deadline(id, self.limits().heartbeat);
                         size
                     }
                     _ => {
@@ -151,49 +185,48 @@ impl Core {
     }
 
     fn on_feed_frame(&mut self, id: usize, bytes: &mut [u8]) -> usize {
-        let (Kind::Feed(FeedPhase::Open(decoder)), Some(feed)) = (&mut self.connections[id].kind, &mut self.feed)
-        else {
+        let (Kind::Feed(FeedPhase::Open(decoder)), Some(feed)) = (&mut self.connections[id].kind, &self.feed) else {
             return 0;
         };
-        feed.is_stalled = false;
-        let decoded = decoder.decode(bytes, &feed.config);
-        let mut answer = Vec::new();
-        let (used, is_over) = match decoded {
-            Ok(Decoded::Incomplete { .. }) => return 0,
-            Err(_) => (0, true),
-            Ok(Decoded::Frame { consumed, event }) => match event {
-                Some(Event::Text(text)) => {
-                    let data = if is_json(text) { single_line(text) } else { Cow::Owned(json_string(text)) };
-                    match self.shared.hub.publish(feed.feed.channel.as_str(), &data, self.now) {
-                        Ok(_) => {}
-                        Err(PublishError::BadChannel(_)) => unreachable!("the feed's channel was parsed"),
-                        // Left unread until the loops have caught up: the back end feels it through TCP.
-                        Err(PublishError::Overloaded) => {
-                            feed.is_stalled = true;
-                            return 0;
-                        }
-                    }
-                    self.turn.received += 1;
-                    add(&self.counters.feed_received, 1);
-                    (consumed, false)
-                }
-                Some(Event::Ping(payload)) => {
-                    ws::encode(&mut answer, Opcode::Pong, payload, Some((random() as u32).to_ne_bytes()));
-                    (consumed, false)
-                }
-                Some(Event::Close(_)) => (consumed, true),
-                Some(Event::Binary(_) | Event::Pong(_)) | None => (consumed, false),
-            },
-        };
-        if is_over {
-            self.close(id);
-            return bytes.len();
+        if feed.stalled.is_some() {
+            return 0;
         }
-        if !answer.is_empty() {
-            self.send(id, &answer);
+        // The decoder leaves its connection for the time of one frame, so that publishing may use both.
+        let mut taken = std::mem::take(decoder);
+        let used = match taken.decode(bytes, &feed.config) {
+            Ok(Decoded::Incomplete { .. }) => 0,
+            Err(_) | Ok(Decoded::Frame { event: Some(Event::Close(_)), .. }) => {
+                self.close(id);
+                return bytes.len();
+            }
+            Ok(Decoded::Frame { consumed, event }) => {
+                match event {
+                    Some(Event::Text(text)) => {
+                        self.publish_from_feed(if is_json(text) {
+                            single_line(text)
+                        } else {
+                            json_string(text).into()
+                        });
+                    }
+                    Some(Event::Ping(payload)) => {
+                        let mut pong = Vec::new();
+                        ws::encode(&mut pong, Opcode::Pong, payload, Some(mask()));
+                        self.send(id, &pong);
+                    }
+                    _ => {}
+                }
+                consumed
+            }
+        };
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.kind = Kind::Feed(FeedPhase::Open(taken));
         }
         used
     }
+}
+
+fn mask() -> [u8; 4] {
+    (random() as u32).to_ne_bytes()
 }
 
 /// Random bits of the standard library's hasher, which the operating system seeds: enough for keys and masks, whose

@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::connection::{Kind, NO_GROUP, PartialRequest};
-use crate::framing::{Framing, cursor_frame};
+use crate::framing::{Framing, cursor_frame, gap_frame};
 use crate::hub::{Publication, PublishError, Replay};
 use crate::stats::add;
 use pushlab_wire::codes::ErrorCode;
@@ -84,7 +84,9 @@ impl Core {
         };
         self.turn.requests += 1;
         let connection = &mut self.connections[id];
-        connection.keeps_alive = head.keeps_alive();
+        // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
+        connection.keeps_alive = head.minor_version > 0 && head.keeps_alive();
+        connection.is_head = head.method == "HEAD";
         connection.has_origin = head.header("origin").is_some();
         let rest = &bytes[size..];
         match head.body {
@@ -121,24 +123,24 @@ impl Core {
 
     /// A request has begun: the time for it runs from its first byte, however slowly the others come.
     fn expect_request(&mut self, id: usize) {
-        if self.connections[id].carry.is_empty() {
+        if !std::mem::replace(&mut self.connections[id].is_expecting, true) {
             self.set_deadline(id, self.limits().head_timeout);
         }
     }
 
     fn await_body(&mut self, id: usize, head: &RequestHead<'_, '_>, kind: BodyKind) {
-        if head.header("expect").is_some_and(|v| v.eq_ignore_ascii_case("100-continue")) {
-            self.send(id, b"HTTP/1.1 100 Continue\r\n\r\n");
-        }
-        self.set_deadline(id, self.limits().head_timeout);
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.kind = Kind::Http(Some(Box::new(PartialRequest {
+        self.expect_request(id);
+        self.connections[id].kind = Kind::Http(Some(Box::new(PartialRequest {
             method: head.method.to_owned(),
             target: head.target.to_owned(),
             is_text: is_text(head),
             decoder: BodyDecoder::new(kind),
             body: Vec::new(),
         })));
+        let expects = head.header("expect").is_some_and(|v| v.eq_ignore_ascii_case("100-continue"));
+        if expects && head.minor_version > 0 {
+            self.send(id, b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
     }
 
     fn on_body(&mut self, id: usize, bytes: &[u8]) -> usize {
@@ -178,6 +180,7 @@ impl Core {
         is_text: bool,
         body: &[u8],
     ) {
+        self.connections[id].is_expecting = false;
         let (path, parameters) = split_target(target);
         if method == "OPTIONS" {
             return self.answer_preflight(id);
@@ -186,8 +189,16 @@ impl Core {
             let known: Vec<&str> = ROUTES.iter().map(|(p, _, _)| *p).collect();
             return self.answer_error(id, ErrorCode::UnknownPath, &format!("known paths: {}", known.join(" ")));
         };
-        if method != expected {
-            return self.answer_error(id, ErrorCode::MethodNotAllowed, &format!("{path} takes {expected}"));
+        // Load balancers ask for their health with HEAD.
+        let is_health_check = method == "HEAD" && matches!(route, Route::Health | Route::Stats);
+        if method != expected && !is_health_check {
+            let allow = format!("Allow: {expected}\r\n");
+            return self.answer_error_with(
+                id,
+                ErrorCode::MethodNotAllowed,
+                &format!("{path} takes {expected}"),
+                &allow,
+            );
         }
         if self.drain_until.is_some() && !matches!(route, Route::Health | Route::Stats) {
             self.connections[id].keeps_alive = false;
@@ -271,6 +282,7 @@ impl Core {
         self.connections[id].kind = Kind::WebSocket { decoder: Decoder::default(), is_polling };
         self.count_as(id, if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket });
         if is_polling {
+            self.connections[id].seen = self.shared.hub.head().offset;
             if let Some(group) = group {
                 self.join_group(id, group);
             }
@@ -302,32 +314,6 @@ impl Core {
         self.count_as(id, transport);
         self.begin(id, group, query.after, framing, out);
         self.set_deadline(id, self.limits().heartbeat);
-    }
-
-    /// Makes a connection a subscriber: what it missed is sent behind `head`, the rest follows as it is published.
-    fn begin(&mut self, id: usize, group: Option<usize>, after: Option<Cursor>, framing: Framing, mut head: Vec<u8>) {
-        let channels = group.map_or(&[][..], |g| &self.groups[g].channels);
-        let Replay { gap, messages, up_to } = self.shared.hub.read(channels, after, usize::MAX);
-        let start = match (gap, after) {
-            (Some((from, to)), _) => {
-                add(&self.counters.gaps, 1);
-                let to_text = to.to_string();
-                framing.frame(&mut head, gap_frame(from, to).as_bytes(), to_text.as_bytes());
-                to
-            }
-            (None, Some(after)) => after,
-            (None, None) => self.shared.hub.cursor(up_to),
-        };
-        framing.start(&mut head, &start.to_string());
-        for message in &messages {
-            framing.message(&mut head, &message.text);
-        }
-        self.turn.sent += messages.len() as u64;
-        self.connections[id].seen = up_to;
-        if let Some(group) = group {
-            self.join_group(id, group);
-        }
-        self.send(id, &head);
     }
 
     /// The group of the channels named, or an answer that says what is wrong with them.
@@ -397,7 +383,7 @@ impl Core {
 
     /// Answers a held poll whose time is up.
     pub(super) fn release_poll(&mut self, id: usize) {
-        let cursor = self.shared.hub.cursor(self.connections[id].seen);
+        let cursor = self.shared.hub.cursor(self.connections[id].seen.max(self.fanned_out_to));
         let body = self.reply_body(&[], Some((None, cursor)));
         self.leave_group(id);
         self.send_reply(id, &body);
@@ -484,15 +470,28 @@ impl Core {
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         encode_ok(&mut out, content_type, body, connection.has_origin, connection.keeps_alive);
+        if connection.is_head {
+            out.truncate(out.len() - body.len());
+        }
         self.send(id, &out);
         self.out = out;
         self.after_answer(id);
     }
 
     fn answer_error(&mut self, id: usize, code: ErrorCode, text: &str) {
+        self.answer_error_with(id, code, text, "");
+    }
+
+    /// Answers with an error and a field of its own.
+    fn answer_error_with(&mut self, id: usize, code: ErrorCode, text: &str, field: &str) {
         add(&self.counters.errors, 1);
         let connection = &self.connections[id];
-        let answer = error_response(code, text, connection.has_origin, connection.keeps_alive);
+        let mut answer = error_head(code, field);
+        let body = error_body(code, text);
+        encode_rest(&mut answer, "application/json", &body, connection.has_origin, connection.keeps_alive);
+        if connection.is_head {
+            answer.truncate(answer.len() - body.len());
+        }
         self.send(id, &answer);
         self.after_answer(id);
     }
@@ -521,10 +520,6 @@ fn is_text(head: &RequestHead<'_, '_>) -> bool {
     head.header("content-type").is_some_and(|v| v.trim_start().to_ascii_lowercase().starts_with("text/plain"))
 }
 
-fn gap_frame(from: Cursor, to: Cursor) -> String {
-    format!("[\"gap\",\"{from}\",\"{to}\"]")
-}
-
 fn encode_origin(out: &mut Vec<u8>, has_origin: bool) {
     if has_origin {
         out.extend_from_slice(b"Access-Control-Allow-Origin: *\r\n");
@@ -551,8 +546,18 @@ fn encode_rest(out: &mut Vec<u8>, content_type: &str, body: &[u8], has_origin: b
     out.extend_from_slice(body);
 }
 
-/// A whole answer that is an error.
-pub fn error_response(code: ErrorCode, text: &str, has_origin: bool, keeps_alive: bool) -> Vec<u8> {
+/// The whole answer to a connection that is closed unheard.
+pub fn refusal(code: ErrorCode, text: &str) -> Vec<u8> {
+    let mut out = error_head(code, "");
+    encode_rest(&mut out, "application/json", &error_body(code, text), false, false);
+    out
+}
+
+fn error_body(code: ErrorCode, text: &str) -> Vec<u8> {
+    format!("{{\"error\":\"{}\",\"message\":{}}}\n", code.name(), json_string(text)).into_bytes()
+}
+
+fn error_head(code: ErrorCode, field: &str) -> Vec<u8> {
     let status = code.http_status();
     let reason = match status {
         400 => "Bad Request",
@@ -565,13 +570,11 @@ pub fn error_response(code: ErrorCode, text: &str, has_origin: bool, keeps_alive
         501 => "Not Implemented",
         _ => "Service Unavailable",
     };
-    let mut out = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
+    let mut out = format!("HTTP/1.1 {status} {reason}\r\n{field}").into_bytes();
     match code {
         ErrorCode::UpgradeRequired => out.extend_from_slice(b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"),
         _ if status == 503 => out.extend_from_slice(b"Retry-After: 1\r\n"),
         _ => {}
     }
-    let body = format!("{{\"error\":\"{}\",\"message\":{}}}\n", code.name(), json_string(text));
-    encode_rest(&mut out, "application/json", body.as_bytes(), has_origin, keeps_alive);
     out
 }

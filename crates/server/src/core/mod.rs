@@ -3,13 +3,14 @@
 //! A turn reads what has come, then fans out everything that was published meanwhile. When the loop is behind, more
 //! publications meet in one turn and share one write per socket: corking adapts by itself and delays nothing.
 
+mod catch_up;
 mod fanout;
 pub mod feed;
 mod http;
 mod websocket;
 
 use crate::config::{Config, Limits};
-use crate::connection::{Connection, Kind, NO_GROUP};
+use crate::connection::{Connection, FeedPhase, Kind, NO_GROUP};
 use crate::framing::Framing;
 use crate::groups::Groups;
 use crate::hub::{self, Hub, Inbox, Publication};
@@ -17,6 +18,7 @@ use crate::outbox::{Verdict, write_some};
 use crate::stats::{Counters, add, shift};
 use crate::wheel::{TICK, Tick, Wheel};
 use feed::{FeedState, TickState};
+use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use pushlab_wire::codes::{CloseCode, ErrorCode};
@@ -40,6 +42,8 @@ const MAX_ACCEPTS: usize = 256;
 const LINGER: Duration = Duration::from_secs(2);
 /// How long an accept that failed for want of descriptors waits.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a feed waits before it tries again to publish what an event loop that is behind did not take.
+const FEED_PAUSE: Duration = Duration::from_millis(1);
 /// How often forgotten groups are swept.
 const GROUP_SWEEP: Duration = Duration::from_secs(10);
 
@@ -75,6 +79,8 @@ pub struct Core {
     /// Connections that broke while others were being written to.
     doomed: Vec<usize>,
     turn: Turn,
+    /// Publications up to here have left the inbox.
+    fanned_out_to: u64,
     feed: Option<FeedState>,
     tick: Option<TickState>,
     next_sweep: Instant,
@@ -119,6 +125,7 @@ impl Core {
             unfinished: Vec::new(),
             doomed: Vec::new(),
             turn: Turn::default(),
+            fanned_out_to: 0,
             feed: config.feed.clone().filter(|_| is_first).map(|f| FeedState::new(f, now)),
             tick: config.tick.clone().filter(|_| is_first).map(TickState::new),
             next_sweep: now,
@@ -151,12 +158,16 @@ impl Core {
                 match event.token() {
                     LISTENER => self.accept(),
                     WAKER => {}
-                    Token(id) => self.on_event(id, event.is_writable(), event.is_readable() || event.is_read_closed()),
+                    Token(id) => self.on_event(id, event),
                 }
             }
             self.go_on_with_unfinished();
             self.on_timers();
             self.fan_out();
+            // What was published before the stop has been delivered.
+            if self.shared.is_draining.load(Ordering::Relaxed) && self.drain_until.is_none() {
+                self.begin_drain();
+            }
             self.finish_turn();
             if self.is_drained() {
                 return Ok(());
@@ -165,8 +176,11 @@ impl Core {
     }
 
     fn timeout(&self) -> Duration {
-        if !self.unfinished.is_empty() {
-            return Duration::ZERO;
+        match self.unfinished[..] {
+            [] => {}
+            // Waits for another event loop, which takes longer than a turn.
+            [id] if self.is_stalled(id) => return FEED_PAUSE,
+            _ => return Duration::ZERO,
         }
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
         let mut timeout = TICK;
@@ -215,7 +229,7 @@ impl Core {
             add(&self.counters.refused, 1);
             // The answer goes out before the request is read, so that refusing costs next to nothing.
             let text = format!("the server holds {max} connections, as many as it may");
-            let answer = http::error_response(ErrorCode::TooManyConnections, &text, false, false);
+            let answer = http::refusal(ErrorCode::TooManyConnections, &text);
             let _ = write_some(&mut socket, &answer);
             let _ = socket.shutdown(Shutdown::Write);
             let _ = socket.read(&mut self.read_buffer);
@@ -243,15 +257,21 @@ impl Core {
 
     // --- Reading ---
 
-    fn on_event(&mut self, id: usize, is_writable: bool, is_readable: bool) {
-        if is_writable && self.connections.contains(id) {
+    fn on_event(&mut self, id: usize, event: &Event) {
+        if event.is_writable() && self.connections.contains(id) {
             if self.is_connecting(id) {
                 self.feed_connected(id);
             }
             self.flush(id);
         }
-        if is_readable && self.connections.contains(id) {
+        let is_closed = event.is_read_closed();
+        // A feed that is stalled is not read: what it sends stays with its sender.
+        if (event.is_readable() || is_closed) && self.connections.contains(id) && !self.is_stalled(id) {
             self.read(id);
+            // The end came with the last bytes. A short read does not show it, and there is no second event for it.
+            if is_closed && self.connections.contains(id) {
+                self.unfinished.push(id);
+            }
         }
     }
 
@@ -293,10 +313,11 @@ impl Core {
         if carry.is_empty() {
             return;
         }
-        let max = self.limits().max_head_bytes.max(self.limits().max_message_bytes) + READ_BUFFER_BYTES;
+        let max = self.limits().max_head_bytes.max(self.limits().max_message_bytes);
         if let Some(connection) = self.connections.get_mut(id) {
+            let max = if let Kind::Feed(_) = connection.kind { feed::MAX_MESSAGE_BYTES } else { max };
             connection.carry = carry;
-            if connection.carry.len() > max {
+            if connection.carry.len() > max + READ_BUFFER_BYTES {
                 self.close(id);
             }
         }
@@ -329,20 +350,31 @@ impl Core {
             return;
         }
         let mut ids = std::mem::take(&mut self.unfinished);
+        ids.sort_unstable();
+        ids.dedup();
         for id in ids.drain(..) {
-            if self.connections.contains(id) {
-                if !self.connections[id].carry.is_empty() {
-                    self.take_in(id, &mut []);
-                }
-                if self.is_stalled(id) {
-                    self.unfinished.push(id);
-                } else if self.connections.contains(id) {
-                    self.read(id);
-                }
-            }
+            self.go_on(id);
         }
         if self.unfinished.is_empty() {
             self.unfinished = ids;
+        }
+    }
+
+    fn go_on(&mut self, id: usize) {
+        let Some(connection) = self.connections.get(id) else { return };
+        if connection.is_catching_up && connection.outbox.is_none() {
+            self.catch_up(id);
+        }
+        if self.is_stalled(id) {
+            self.publish_stalled();
+        }
+        if self.connections.get(id).is_some_and(|c| !c.carry.is_empty()) {
+            self.take_in(id, &mut []);
+        }
+        if self.is_stalled(id) {
+            self.unfinished.push(id);
+        } else if self.connections.contains(id) {
+            self.read(id);
         }
     }
 
@@ -380,29 +412,33 @@ impl Core {
             Verdict::Stays { dropped } => add(&self.counters.dropped, dropped),
             Verdict::TooSlow => {
                 add(&self.counters.closed_slow, 1);
-                self.close_slow(id);
+                self.close(id);
             }
         }
     }
 
-    /// A subscriber that is too slow would not read a farewell behind its queue; one is tried in its place.
+    /// Ends a subscriber that is too slow: a farewell takes the place of its queue, behind the frame that was begun.
     fn close_slow(&mut self, id: usize) {
-        let connection = &mut self.connections[id];
-        let queued = connection.outbox.take().map_or(0, |o| o.bytes());
-        shift(&self.counters.queued_bytes, -(queued as i64));
-        shift(&self.counters.slow_subscribers, -1);
-        self.close(id);
+        match self.connections[id].kind {
+            Kind::WebSocket { .. } => self.close_websocket(id, CloseCode::SlowSubscriber, "its queue was full"),
+            Kind::Stream(framing) => self.end_stream(id, framing),
+            _ => self.close(id),
+        }
+    }
+
+    fn end_stream(&mut self, id: usize, framing: Framing) {
+        let mut end = Vec::new();
+        framing.end(&mut end);
+        self.send(id, &end);
+        self.close_gently(id);
     }
 
     fn flush(&mut self, id: usize) {
-        let connection = &mut self.connections[id];
+        // Whatever came before in this event may have closed it.
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let framing = connection.framing_out();
         let Some(outbox) = &mut connection.outbox else { return };
         let before = outbox.bytes();
-        let framing = match connection.kind {
-            Kind::WebSocket { .. } | Kind::Feed(_) => Framing::WebSocket,
-            Kind::Stream(framing) => framing,
-            _ => Framing::Reply,
-        };
         let mut scratch = std::mem::take(&mut self.out);
         let result = outbox.flush(&mut connection.socket, framing, &self.shared.hub, &mut scratch);
         let after = outbox.bytes();
@@ -418,11 +454,11 @@ impl Core {
         if flushed.is_empty {
             connection.outbox = None;
             shift(&self.counters.slow_subscribers, -1);
-            let is_lingering = matches!(connection.kind, Kind::Lingering);
-            if is_lingering {
-                self.shut_down(id);
-            } else if !connection.carry.is_empty() {
-                self.unfinished.push(id);
+            match connection.kind {
+                Kind::Lingering => self.shut_down(id),
+                Kind::Http(None) => self.set_deadline(id, self.limits().idle_timeout),
+                _ if connection.is_catching_up => self.catch_up(id),
+                _ => {}
             }
         }
     }
@@ -462,6 +498,18 @@ impl Core {
         let connection = &mut self.connections[id];
         connection.kind = Kind::Lingering;
         connection.carry = Vec::new();
+        connection.is_catching_up = false;
+        if let Some(outbox) = &mut connection.outbox {
+            // Behind our last words nothing may follow; who resumes gets it then.
+            let before = outbox.bytes();
+            outbox.abandon_queue();
+            let after = outbox.bytes();
+            shift(&self.counters.queued_bytes, after as i64 - before as i64);
+            if after == 0 {
+                connection.outbox = None;
+                shift(&self.counters.slow_subscribers, -1);
+            }
+        }
         if connection.outbox.is_none() {
             self.shut_down(id);
         }
@@ -558,9 +606,6 @@ impl Core {
             self.next_group_sweep = self.now + GROUP_SWEEP;
             self.groups.sweep();
         }
-        if self.shared.is_draining.load(Ordering::Relaxed) && self.drain_until.is_none() {
-            self.begin_drain();
-        }
     }
 
     fn on_deadline(&mut self, id: usize) {
@@ -568,13 +613,15 @@ impl Core {
         let limits = &self.shared.config.limits;
         let ticks = |d: Duration| Tick::try_from(d.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(Tick::MAX);
         let connection = &self.connections[id];
-        let is_stuck =
-            connection.outbox.is_some() && now.saturating_sub(connection.last_progress) >= ticks(limits.write_timeout);
-        let is_silent = now.saturating_sub(connection.last_read) >= ticks(limits.heartbeat) * 2;
-        if is_stuck {
+        let is_taking =
+            |d: Duration| connection.outbox.is_some() && now.saturating_sub(connection.last_progress) < ticks(d);
+        if connection.outbox.is_some() && !is_taking(limits.write_timeout) {
             add(&self.counters.closed_timeout, 1);
             return self.close(id);
         }
+        // A peer that takes what is queued for it lives; no ping asked it to say so.
+        let last_sign = connection.last_read.max(connection.last_progress);
+        let is_silent = now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2);
         match connection.kind {
             Kind::HeldPoll => self.release_poll(id),
             Kind::WebSocket { .. } if is_silent => {
@@ -583,6 +630,7 @@ impl Core {
             }
             Kind::WebSocket { .. } => self.heartbeat(id, Framing::WebSocket),
             Kind::Stream(framing) => self.heartbeat(id, framing),
+            Kind::Http(None) if connection.outbox.is_some() => self.set_deadline(id, limits.write_timeout),
             Kind::Http(None) if connection.carry.is_empty() => {
                 // Between two requests, or nothing came at all: not an error, just the end.
                 add(&self.counters.closed_timeout, 1);
@@ -592,6 +640,8 @@ impl Core {
                 add(&self.counters.closed_timeout, 1);
                 self.refuse(id, ErrorCode::RequestTimeout, "the request did not arrive in time");
             }
+            Kind::Lingering if is_taking(LINGER) => self.set_deadline(id, LINGER),
+            Kind::Feed(FeedPhase::Open(_)) if !is_silent || self.is_stalled(id) => self.ping_feed(id),
             Kind::Feed(_) | Kind::Lingering => self.close(id),
         }
     }
@@ -619,12 +669,7 @@ impl Core {
         for id in ids {
             match self.connections[id].kind {
                 Kind::WebSocket { .. } => self.close_websocket(id, CloseCode::GoingAway, "the server is stopping"),
-                Kind::Stream(framing) => {
-                    let mut end = Vec::new();
-                    framing.end(&mut end);
-                    self.send(id, &end);
-                    self.close_gently(id);
-                }
+                Kind::Stream(framing) => self.end_stream(id, framing),
                 Kind::HeldPoll => {
                     self.connections[id].keeps_alive = false;
                     self.release_poll(id);

@@ -112,6 +112,7 @@ impl Core {
         let replay = self.shared.hub.read(channels, after, self.limits().max_reply_bytes);
         self.turn.sent += replay.messages.len() as u64;
         add(&self.counters.gaps, u64::from(replay.gap.is_some()));
+        self.connections[id].seen = replay.up_to;
         let up_to = self.shared.hub.cursor(replay.up_to);
         let body = self.reply_body(&replay.messages, Some((replay.gap, up_to)));
         let mut out = std::mem::take(&mut self.out);
@@ -149,9 +150,20 @@ impl Core {
             }
             None => self.leave_group(id),
         }
-        // What the old channels published this turn is still to come, so the position is the last delivered one.
-        let cursor = self.shared.hub.cursor(self.connections[id].seen).to_string();
+        let cursor = self.shared.hub.cursor(self.delivered_to(id)).to_string();
         self.say(id, &[&cursor_frame(&cursor)]);
+    }
+
+    /// The position up to which everything stands before what is said to a connection now.
+    fn delivered_to(&self, id: usize) -> u64 {
+        let connection = &self.connections[id];
+        // What is queued comes behind an answer.
+        if let Some(position) = connection.outbox.as_ref().and_then(|o| o.position()) {
+            return position;
+        }
+        // A client that polls or catches up has seen just that; all others everything that left the inbox.
+        let is_live = connection.framing().is_some();
+        if is_live { connection.seen.max(self.fanned_out_to) } else { connection.seen }
     }
 
     /// Sends a close frame, then waits for the peer's.

@@ -32,7 +32,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     let manifest = tree.text(MANIFEST).unwrap_or_default();
-    for (path, _) in tree.below(TARGETS) {
+    // What lies deeper is shared by targets.
+    for (path, _) in tree.below(TARGETS).filter(|(path, _)| !path[TARGETS.len()..].contains('/')) {
         let relative = path.trim_start_matches("fuzz/");
         if !manifest.contains(&format!("\"{relative}\"")) {
             findings.push(Finding::new(

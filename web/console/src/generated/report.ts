@@ -6,46 +6,18 @@
  */
 
 /**
- * Whether every planned run is there.
- */
-export type Completeness = "complete" | "partial";
-/**
- * Below one full core, or at it.
- */
-export type Regime = "load" | "stress";
-/**
- * How a response time feels (Nielsen's 0.1, 1 and 10 s).
+ * How a response time feels, by the limits of Nielsen (*Usability Engineering*, 1993, chapter 5): 0.1, 1 and 10 s.
  */
 export type Band = "instant" | "noticeable" | "slow" | "lost";
 /**
- * How much a doubt takes away.
+ * Load or stress (Tangen 2015): whether the subject had CPU to spare.
  */
-export type Severity = "void" | "warning";
+export type Regime = "load" | "stress";
 
 /**
  * A finished (or interrupted) experiment, aggregated over its repeats.
  */
 export interface Report {
-  /**
-   * Version of this structure; raised when a field changes its meaning.
-   */
-  version: number;
-  /**
-   * Title for people, e.g. `Six transports under broadcast and chat`.
-   */
-  title: string;
-  /**
-   * When the report was made, RFC 3339, UTC.
-   */
-  generated_at: string;
-  /**
-   * Two or three sentences: what won, by how much, how sure.
-   */
-  verdict: string[];
-  /**
-   * One entry for each experiment, in the order they ran.
-   */
-  experiments: ExperimentReport[];
   /**
    * Everything that makes a result less certain, worst first.
    */
@@ -55,155 +27,421 @@ export interface Report {
    */
   environment: Fact[];
   /**
-   * How to repeat this.
+   * One entry for each experiment, in the order they ran.
    */
+  experiments: ExperimentReport[];
+  /**
+   * When the report was made, RFC 3339, UTC.
+   */
+  generated_at: string;
   repeat: Repeat;
-}
-/**
- * One experiment: a scenario swept over transports and client counts.
- */
-export interface ExperimentReport {
-  name: string;
+  /**
+   * Title for people, e.g. `Six transports under broadcast and chat`.
+   */
   title: string;
-  description: string;
-  completeness: Completeness;
-  runs_done: number;
-  runs_planned: number;
-  series: Series[];
-  rankings: Ranking[];
-}
-/**
- * One line of every chart: a transport of a subject.
- */
-export interface Series {
-  key: string;
-  label: string;
-  subject: string;
-  transport: string;
-  points: Point[];
-}
-/**
- * One cell: a series at one client count.
- */
-export interface Point {
-  clients: number;
-  runs: number;
-  failures: string[];
-  voids: string[];
-  regime?: Regime | null;
-  band?: Band | null;
-  response_median?: Figure | null;
-  response_mean?: Figure | null;
-  response_p99?: Figure | null;
-  response_idle_median?: Figure | null;
-  latency_median?: Figure | null;
-  latency_mean?: Figure | null;
-  latency_p99?: Figure | null;
-  latency_first?: Figure | null;
-  latency_last?: Figure | null;
-  cpu?: Figure | null;
-  cpu_idle?: Figure | null;
-  cpu_per_delivery?: Figure | null;
-  memory?: Figure | null;
-  memory_after?: Figure | null;
-  delivered?: Figure | null;
-  published?: Figure | null;
-  bytes_per_delivery?: Figure | null;
-  generator_cpu?: Figure | null;
-  lost: number;
-  duplicated: number;
-  reordered: number;
-  doubts: string[];
-  timeline?: Timeline | null;
-}
-/**
- * A measured value with its interval.
- */
-export interface Figure {
   /**
-   * The estimate.
+   * Two or three sentences: what won, by how much, how sure.
    */
-  value: number;
+  verdict: string[];
   /**
-   * Lower end of the 95 % interval; equals `value` when there is only one run.
+   * Version of this structure; raised when a field changes its meaning.
    */
-  low: number;
-  /**
-   * Upper end of the 95 % interval; equals `value` when there is only one run.
-   */
-  high: number;
-  /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
-   */
-  runs: number;
-}
-/**
- * One-second and finer series of one run. Columns of equal length share their `*_t`, seconds since the run began.
- */
-export interface Timeline {
-  phases: PhaseSpan[];
-  t: number[];
-  published: number[];
-  server_received: (number | null)[];
-  server_sent: (number | null)[];
-  delivered: number[];
-  latency_median: (number | null)[];
-  latency_p99: (number | null)[];
-  queued_bytes: (number | null)[];
-  probe_t: number[];
-  cpu: number[];
-  memory: number[];
-  generator_cpu: number[];
-}
-/**
- * A phase within a timeline.
- */
-export interface PhaseSpan {
-  name: string;
-  start: number;
-  end: number;
-}
-/**
- * An order of the series by one metric, at the load points or at the stress points.
- */
-export interface Ranking {
-  regime: Regime;
-  metric: string;
-  unit: string;
-  clients: number;
-  places: Place[];
-}
-/**
- * A place in a ranking.
- */
-export interface Place {
-  rank: number;
-  key: string;
-  label: string;
-  figure: Figure;
+  version: number;
 }
 /**
  * A doubt, with where it was raised.
  */
 export interface DoubtReport {
+  /**
+   * Stable code, e.g. `generator-saturated`.
+   */
   code: string;
-  severity: Severity;
-  message: string;
-  runs: string[];
+  /**
+   * How many runs raised it.
+   */
   count: number;
+  /**
+   * What it means and what to do, for people.
+   */
+  message: string;
+  /**
+   * Runs that raised it, as `experiment · label · clients · repeat`; at most 12 are listed.
+   */
+  runs: string[];
+  /**
+   * `void` takes the run out of the figures, `warning` leaves it in.
+   */
+  severity: "void" | "warning";
 }
 /**
  * A label and its value.
  */
 export interface Fact {
+  /**
+   * E.g. `kernel`.
+   */
   label: string;
+  /**
+   * E.g. `Linux 6.1.0`.
+   */
   value: string;
 }
 /**
- * What is needed to repeat a result.
+ * One experiment: a scenario swept over transports and client counts.
+ */
+export interface ExperimentReport {
+  /**
+   * `complete`, or `partial` when runs are still missing.
+   */
+  completeness: "complete" | "partial";
+  /**
+   * What the traffic is, in one or two sentences.
+   */
+  description: string;
+  /**
+   * Experiment name, e.g. `tangen-broadcast`.
+   */
+  name: string;
+  /**
+   * Rankings, one for each of `load` and `stress` that occurred, and metric.
+   */
+  rankings: Ranking[];
+  /**
+   * Runs done, and runs planned.
+   */
+  runs_done: number;
+  /**
+   * See `runs_done`.
+   */
+  runs_planned: number;
+  /**
+   * What was varied besides the clients, for the legend: the subject × transport (× variant) series.
+   */
+  series: Series[];
+  /**
+   * Title for people.
+   */
+  title: string;
+}
+/**
+ * An order of the series by one metric, at the load points or at the stress points.
+ */
+export interface Ranking {
+  /**
+   * The client count at which they were compared.
+   */
+  clients: number;
+  /**
+   * What is ranked, for people: `response time`.
+   */
+  metric: string;
+  /**
+   * Best first; equal ranks are ties that the intervals cannot separate.
+   */
+  places: Place[];
+  /**
+   * Load or stress.
+   */
+  regime: "load" | "stress";
+  /**
+   * Unit of the values, e.g. `ms`.
+   */
+  unit: string;
+}
+/**
+ * A place in a ranking.
+ */
+export interface Place {
+  figure: Figure;
+  /**
+   * Series key.
+   */
+  key: string;
+  /**
+   * Legend text.
+   */
+  label: string;
+  /**
+   * 1 is best; tied entries share a rank.
+   */
+  rank: number;
+}
+/**
+ * The value compared.
+ */
+export interface Figure {
+  /**
+   * Upper end of the 95 % interval; equals `value` when there is only one run.
+   */
+  high: number;
+  /**
+   * Lower end of the 95 % interval; equals `value` when there is only one run.
+   */
+  low: number;
+  /**
+   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   */
+  runs: number;
+  /**
+   * The estimate.
+   */
+  value: number;
+}
+/**
+ * One line of every chart: a transport of a subject.
+ */
+export interface Series {
+  /**
+   * Stable key, e.g. `pushlab/websocket`.
+   */
+  key: string;
+  /**
+   * Legend text, e.g. `websocket`.
+   */
+  label: string;
+  /**
+   * Points in order of clients.
+   */
+  points: Point[];
+  /**
+   * The subject's name.
+   */
+  subject: string;
+  /**
+   * Transport name from the table of transports.
+   */
+  transport: string;
+}
+/**
+ * One cell: a series at one client count.
+ */
+export interface Point {
+  /**
+   * Response time band of the median; absent without a valid run.
+   */
+  band?: Band | null;
+  /**
+   * Bytes received by the clients per delivery (application bytes: transport framing and HTTP heads included).
+   */
+  bytes_per_delivery?: Figure1 | null;
+  /**
+   * Number of virtual clients.
+   */
+  clients: number;
+  /**
+   * Subject's CPU in the load phase, per cent of one core.
+   */
+  cpu?: Figure1 | null;
+  /**
+   * Subject's CPU in the idle phase, per cent of one core.
+   */
+  cpu_idle?: Figure1 | null;
+  /**
+   * Subject's CPU time per delivery, µs.
+   */
+  cpu_per_delivery?: Figure1 | null;
+  /**
+   * Deliveries per second, received and checked by the clients.
+   */
+  delivered?: Figure1 | null;
+  /**
+   * Codes of the doubts raised by this cell's runs.
+   */
+  doubts: string[];
+  /**
+   * Summed over the runs: deliveries received more than once.
+   */
+  duplicated: number;
+  /**
+   * Runs that failed, with their reasons.
+   */
+  failures: string[];
+  /**
+   * Generator's CPU, per cent of one core.
+   */
+  generator_cpu?: Figure1 | null;
+  /**
+   * Latency of the first subscriber of each publication, median, ms.
+   */
+  latency_first?: Figure1 | null;
+  /**
+   * Latency of the last subscriber of each publication, median, ms.
+   */
+  latency_last?: Figure1 | null;
+  /**
+   * Publication to delivery, mean, ms.
+   */
+  latency_mean?: Figure1 | null;
+  /**
+   * Publication to delivery, from the intended instant, median, ms.
+   */
+  latency_median?: Figure1 | null;
+  /**
+   * Publication to delivery, 99th percentile, ms.
+   */
+  latency_p99?: Figure1 | null;
+  /**
+   * Summed over the runs: deliveries expected and not received.
+   */
+  lost: number;
+  /**
+   * Subject's highest resident memory in the load phase, MiB.
+   */
+  memory?: Figure1 | null;
+  /**
+   * Subject's resident memory after the load, MiB.
+   */
+  memory_after?: Figure1 | null;
+  /**
+   * Publications per second that entered the server.
+   */
+  published?: Figure1 | null;
+  /**
+   * Below one full core, or at it; absent without a valid run.
+   */
+  regime?: Regime | null;
+  /**
+   * Summed over the runs: deliveries received after a later one of the same publisher.
+   */
+  reordered: number;
+  /**
+   * Prober's response time in the idle phase, median, ms.
+   */
+  response_idle_median?: Figure1 | null;
+  /**
+   * Prober's response time while loaded, mean, ms.
+   */
+  response_mean?: Figure1 | null;
+  /**
+   * Prober's response time while loaded, median, ms.
+   */
+  response_median?: Figure1 | null;
+  /**
+   * Prober's response time while loaded, 99th percentile, ms.
+   */
+  response_p99?: Figure1 | null;
+  /**
+   * Runs that count towards the figures.
+   */
+  runs: number;
+  /**
+   * What happened over time in one representative run (the median one by response time).
+   */
+  timeline?: Timeline | null;
+  /**
+   * Runs that were void (the generator was the bottleneck), with their reasons.
+   */
+  voids: string[];
+}
+/**
+ * A measured value with its interval.
+ */
+export interface Figure1 {
+  /**
+   * Upper end of the 95 % interval; equals `value` when there is only one run.
+   */
+  high: number;
+  /**
+   * Lower end of the 95 % interval; equals `value` when there is only one run.
+   */
+  low: number;
+  /**
+   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   */
+  runs: number;
+  /**
+   * The estimate.
+   */
+  value: number;
+}
+/**
+ * One-second and finer series of one run. Columns of equal length share their `*_t`, seconds since the run began.
+ */
+export interface Timeline {
+  /**
+   * Subject's CPU, per cent of one core.
+   */
+  cpu: number[];
+  /**
+   * Deliveries received by the clients per second.
+   */
+  delivered: number[];
+  /**
+   * Generator's CPU, per cent of one core.
+   */
+  generator_cpu: number[];
+  /**
+   * Delivery latency, median of the second, ms; null where nothing was delivered.
+   */
+  latency_median: (number | null)[];
+  /**
+   * Delivery latency, 99th percentile of the second, ms.
+   */
+  latency_p99: (number | null)[];
+  /**
+   * Subject's resident memory, MiB.
+   */
+  memory: number[];
+  /**
+   * Phases as name, start and end in seconds.
+   */
+  phases: PhaseSpan[];
+  /**
+   * Instants of the probe's columns.
+   */
+  probe_t: number[];
+  /**
+   * Publications sent per second.
+   */
+  published: number[];
+  /**
+   * Bytes queued in the server for slow subscribers; null where its counters were not read.
+   */
+  queued_bytes: (number | null)[];
+  /**
+   * Publications received by the server per second; null where its counters were not read.
+   */
+  server_received: (number | null)[];
+  /**
+   * Deliveries sent by the server per second; null where its counters were not read.
+   */
+  server_sent: (number | null)[];
+  /**
+   * Instants of the per-second columns.
+   */
+  t: number[];
+}
+/**
+ * A phase within a timeline.
+ */
+export interface PhaseSpan {
+  /**
+   * Seconds since the run began.
+   */
+  end: number;
+  /**
+   * `connect`, `warm-up`, `idle`, `load`, `drain` or `after`.
+   */
+  name: string;
+  /**
+   * Seconds since the run began.
+   */
+  start: number;
+}
+/**
+ * How to repeat this.
  */
 export interface Repeat {
+  /**
+   * Commands to type, in order.
+   */
   commands: string[];
-  seed: number;
+  /**
+   * The experiments with their profile applied: name and TOML.
+   */
   experiments: Fact[];
+  /**
+   * Seed of the run order and of all pacing.
+   */
+  seed: number;
 }

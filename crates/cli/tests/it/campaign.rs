@@ -1,0 +1,122 @@
+//! A place of its own for a test's experiment and results, and the program run on it.
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest time that anything awaited may take.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder that vanishes with the test.
+pub struct Place {
+    folder: PathBuf,
+}
+
+impl Place {
+    pub fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("pushlab-test-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self { folder }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Writes an experiment of two clients; `changes` are lines of TOML in place of the defaults of the same key.
+    pub fn experiment(&self, changes: &[(&str, &str)]) -> PathBuf {
+        let mut lines = vec![
+            ("name", "\"test\""),
+            ("title", "\"Test\""),
+            ("transports", "[\"websocket\", \"long-polling\"]"),
+            ("clients", "[2]"),
+            ("repeats", "1"),
+            ("scenario", "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173 }"),
+            ("phases", "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 400, drain_ms = 3000, after_ms = 50 }"),
+            // Tests run beside others, so the generator may well be late.
+            ("generator_limits", "{ cpu_percent_max = 1000, lateness_p99_ms_max = 10000 }"),
+        ];
+        for change in changes {
+            lines.retain(|(key, _)| key != &change.0);
+            lines.push(*change);
+        }
+        let text: String = lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+        let path = self.path("experiment.toml");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// `pushlab` with these arguments, in this place.
+    pub fn pushlab(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pushlab"));
+        command.args(arguments).current_dir(&self.folder).stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.pushlab(arguments).output().unwrap()
+    }
+
+    /// Runs the experiment and gives its report and exit code.
+    pub fn report(&self, arguments: &[&str]) -> (Value, i32) {
+        let output = self.run(&[&["run", "experiment.toml", "--json"], arguments].concat());
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}\n{errors}"));
+        (report, output.status.code().unwrap())
+    }
+
+    /// The one campaign's run files, in order.
+    pub fn run_files(&self) -> Vec<PathBuf> {
+        let campaigns = std::fs::read_dir(self.path("results")).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = campaigns
+            .flat_map(|c| std::fs::read_dir(c.path().join("runs")).into_iter().flatten().flatten())
+            .map(|e| e.path())
+            .filter(|p| p.extension().is_some_and(|e| e == "json"))
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // A folder that stays behind hurts nobody.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Waits until `found` gives something.
+pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = found() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "timed out waiting for {what}");
+        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Process ids of a process's children whose command line holds `word`.
+pub fn children(parent: &Child, word: &str) -> Vec<u32> {
+    let id = parent.id();
+    let text = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let is_named = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().contains(word);
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(is_named).collect()
+}
+
+/// Sends a signal with the system's `kill`.
+pub fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").args([format!("-{name}"), pid.to_string()]).status().unwrap();
+    assert!(status.success(), "kill -{name} {pid}");
+}
+
+/// All points of a report.
+pub fn points(report: &Value) -> Vec<&Value> {
+    let experiments = report["experiments"].as_array().unwrap();
+    let series = experiments.iter().flat_map(|e| e["series"].as_array().unwrap());
+    series.flat_map(|s| s["points"].as_array().unwrap()).collect()
+}

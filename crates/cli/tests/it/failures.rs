@@ -1,0 +1,117 @@
+//! What goes wrong while an experiment runs is recorded, and the rest goes on.
+
+use crate::campaign::{Place, children, points, signal, wait_for};
+use serde_json::Value;
+use std::process::Stdio;
+
+#[test]
+fn every_transport_delivers_everything_once_and_in_order() {
+    let place = Place::new("all");
+    let all = "[\"websocket\", \"sse\", \"http-streaming\", \"long-polling\", \"polling\", \"websocket-polling\"]";
+    let polling = ("polling", "{ interval_ms = 50, wait_s = 5 }");
+    for scenario in [
+        "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173 }",
+        "{ kind = \"chat\", interval_ms = 100, payload_bytes = 71 }",
+        "{ kind = \"echo\", interval_ms = 100, payload_bytes = 71 }",
+        "{ kind = \"upstream\", interval_ms = 100, payload_bytes = 71 }",
+        "{ kind = \"request\", payload_bytes = 71 }",
+    ] {
+        place.experiment(&[("transports", all), ("clients", "[5]"), ("scenario", scenario), polling]);
+        let (report, code) = place.report(&["--quiet"]);
+        assert_eq!(code, 0, "{scenario}: {report:#}");
+        assert_eq!(points(&report).len(), 6);
+        for point in points(&report) {
+            assert_eq!(point["runs"], 1, "{scenario}: {point:#}");
+            assert!(point["delivered"]["value"].as_f64().unwrap() > 0.0, "{scenario}: {point:#}");
+            for count in ["lost", "duplicated", "reordered"] {
+                assert_eq!(point[count], 0, "{scenario}: {count}: {point:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_killed_subject_fails_its_run_and_the_experiment_goes_on() {
+    let place = Place::new("kill");
+    place.experiment(&[(
+        "phases",
+        "{ connect_ms = 10000, idle_ms = 50, warm_up_ms = 50, load_ms = 1500, drain_ms = 3000, after_ms = 50 }",
+    )]);
+    let mut lab = place.pushlab(&["run", "experiment.toml", "--json", "--seed", "1"]);
+    let lab = lab.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let subject = wait_for("the subject", || children(&lab, "serve").first().copied());
+    wait_for("the worker", || children(&lab, "worker").first().copied());
+    // In the load phase: the server has received something.
+    wait_for("a publication", || has_publications(subject).then_some(()));
+    signal(subject, "KILL");
+    let output = lab.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{report:#}");
+    let failures: Vec<&Value> = points(&report).iter().flat_map(|p| p["failures"].as_array().unwrap()).collect();
+    assert_eq!(failures.len(), 1, "{report:#}");
+    assert!(failures[0].as_str().unwrap().contains("signal 9"), "{failures:?}");
+    assert_eq!(points(&report).iter().filter(|p| p["runs"] == 1).count(), 1, "{report:#}");
+}
+
+/// Whether the subject has used so much CPU that it must have fanned out.
+fn has_publications(subject: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{subject}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
+    ticks(11) + ticks(12) >= 1
+}
+
+#[test]
+fn an_interrupted_experiment_resumes_with_the_same_command() {
+    let place = Place::new("resume");
+    place.experiment(&[("repeats", "3")]);
+    let arguments = ["run", "experiment.toml", "--json"];
+    let lab = place.pushlab(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("the second record", || (place.run_files().len() >= 2).then_some(()));
+    signal(lab.id(), "INT");
+    let output = lab.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    let before = place.run_files();
+    assert!(before.len() < 6, "interrupted too late to test anything");
+    let contents: Vec<String> = before.iter().map(|f| std::fs::read_to_string(f).unwrap()).collect();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["experiments"][0]["completeness"], "partial");
+
+    let (report, code) = place.report(&[]);
+    assert_eq!((code, &report["experiments"][0]["completeness"]), (0, &Value::from("complete")), "{report:#}");
+    assert_eq!(place.run_files().len(), 6);
+    for (file, content) in before.iter().zip(contents) {
+        assert_eq!(std::fs::read_to_string(file).unwrap(), content, "{} was done again", file.display());
+    }
+}
+
+#[test]
+fn a_killed_lab_takes_its_processes_along() {
+    let place = Place::new("orphans");
+    place.experiment(&[]);
+    let mut lab = place.pushlab(&["run", "experiment.toml"]);
+    let mut lab = lab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let subject = wait_for("the subject", || children(&lab, "serve").first().copied());
+    let worker = wait_for("the worker", || children(&lab, "worker").first().copied());
+    signal(lab.id(), "KILL");
+    lab.wait().unwrap();
+    for process in [subject, worker] {
+        let is_gone = || {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            // A zombie that nobody waits for is gone too.
+            (stat.is_empty() || stat.contains(") Z ")).then_some(())
+        };
+        wait_for("the end of a child", is_gone);
+    }
+}
+
+#[test]
+fn a_slow_generator_voids_its_runs() {
+    let place = Place::new("slow");
+    place.experiment(&[("generator_limits", "{}"), ("handicap_us", "30000"), ("transports", "[\"websocket\"]")]);
+    let (report, code) = place.report(&[]);
+    assert_eq!(code, 8, "{report:#}");
+    let voids = points(&report)[0]["voids"].as_array().unwrap();
+    assert_eq!(voids.len(), 1, "{report:#}");
+    assert!(points(&report)[0]["latency_median"].is_null(), "a void run counts in no figure");
+}

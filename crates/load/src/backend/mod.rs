@@ -1,0 +1,181 @@
+//! The back end of a feed: a WebSocket server that subjects connect to, and that publishes on a schedule.
+//!
+//! To a subject it sends `["info",{"interval_us":…,"count":…,"payload_bytes":…}]` at once, `["getReady"]` when a
+//! feed begins, then each publication as a text message (JSON, but never an array), then `["done",count]`. The
+//! subject publishes what is no array, as it came, on the feed's channel. A connection to the path `/control`
+//! is no subject: its `["go"]` begins a feed.
+//!
+//! A socket that is full delays publications, drops none and queues none: what is due is a number.
+
+mod server;
+
+use crate::clock::ThreadCpu;
+use crate::pacing::Pacing;
+use crate::payload::{BadPayloadSize, Payload};
+use mio::Waker;
+use pushlab_stats::histogram::Histogram;
+use server::Server;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Most connections at once, subjects and controllers.
+pub const MAX_PEERS: usize = 64;
+
+/// What a back end announces, and what it publishes when a controller says `go`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announcement {
+    /// Time between two publications, µs.
+    pub interval_us: u64,
+    /// Publications in all.
+    pub count: u64,
+    /// Size of each, in bytes; at least [`crate::payload::MIN_PAYLOAD_BYTES`].
+    pub payload_bytes: u32,
+}
+
+/// One feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Feed {
+    /// When each publication is due; one publisher.
+    pub pacing: Pacing,
+    /// The first publication that counts in the report.
+    pub count_from: u64,
+    /// Where the report's seconds begin, ns.
+    pub origin_ns: u64,
+}
+
+/// What became of a feed. Publications before [`Feed::count_from`] are left out, but for `seconds`.
+#[derive(Debug, Clone, Default)]
+pub struct FeedReport {
+    /// Publications that were to be sent.
+    pub scheduled: u64,
+    /// Handed to the sockets of all subjects that were connected.
+    pub published: u64,
+    /// The rest.
+    pub unsent: u64,
+    /// Intended instant to the write, for each publication and subject.
+    pub lateness: Histogram,
+    /// Publications in each second from [`Feed::origin_ns`] on.
+    pub seconds: Vec<u64>,
+    /// Subjects whose connection broke.
+    pub cuts: u64,
+}
+
+/// A back end that could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BackEndError {
+    /// See there.
+    #[error(transparent)]
+    Payload(#[from] BadPayloadSize),
+    /// No socket, descriptor or thread.
+    #[error("the back end cannot start: {0}")]
+    Io(#[from] io::Error),
+    /// No publication could ever be due.
+    #[error("the feed's interval_us is 0: it must be at least 1")]
+    NoInterval,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    board: Mutex<Board>,
+    changed: Condvar,
+}
+
+/// What other threads may look at.
+#[derive(Debug, Default)]
+struct Board {
+    subjects: usize,
+    published: u64,
+    reports: Vec<FeedReport>,
+    cpu: Option<ThreadCpu>,
+}
+
+enum Command {
+    Begin(Feed),
+    Stop,
+}
+
+/// A running back end: a thread with its sockets.
+#[derive(Debug)]
+pub struct BackEnd {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    commands: Sender<Command>,
+    waker: Waker,
+    thread: JoinHandle<io::Result<FeedReport>>,
+}
+
+impl BackEnd {
+    /// Serves subjects and controllers on a listener.
+    ///
+    /// # Errors
+    /// See [`BackEndError`].
+    pub fn start(listener: std::net::TcpListener, announcement: Announcement) -> Result<Self, BackEndError> {
+        let payload = Payload::new(announcement.payload_bytes)?;
+        if announcement.interval_us == 0 {
+            return Err(BackEndError::NoInterval);
+        }
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::default());
+        let (commands, inbox) = channel();
+        let (mut server, waker) = Server::new(listener, announcement, payload, inbox, Arc::clone(&shared))?;
+        let thread = std::thread::Builder::new().name("back-end".into()).spawn(move || server.run())?;
+        Ok(Self { address, shared, commands, waker, thread })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Subjects connected now.
+    pub fn subjects(&self) -> usize {
+        self.board().subjects
+    }
+
+    /// Publications of the current or last feed that were sent, counted or not.
+    pub fn published(&self) -> u64 {
+        self.board().published
+    }
+
+    /// Its thread's CPU time, once it runs.
+    pub fn cpu(&self) -> Option<ThreadCpu> {
+        self.board().cpu
+    }
+
+    /// Begins a feed to all subjects that are connected. One that runs already is broken off.
+    pub fn begin(&self, feed: Feed) {
+        self.command(Command::Begin(feed));
+    }
+
+    /// Waits for the end of a feed; `None` when the time is up.
+    pub fn wait_for_report(&self, timeout: Duration) -> Option<FeedReport> {
+        let board = self.board();
+        let wait = self.shared.changed.wait_timeout_while(board, timeout, |board| board.reports.is_empty());
+        let (mut board, _) = wait.unwrap_or_else(PoisonError::into_inner);
+        board.reports.pop()
+    }
+
+    /// Closes all connections. Returns the report of the feed that was running or, if none was, an empty one.
+    ///
+    /// # Errors
+    /// What made the thread end before.
+    pub fn stop(self) -> io::Result<FeedReport> {
+        self.command(Command::Stop);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn board(&self) -> std::sync::MutexGuard<'_, Board> {
+        self.shared.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn command(&self, command: Command) {
+        // A thread that has ended needs no command; `stop` reports why.
+        if self.commands.send(command).is_ok() {
+            let _ = self.waker.wake();
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Publications that come from a back end or a timer.
+
+use crate::harness::client::{Client, Frame, Kind};
+use crate::harness::{PATIENCE, Subject, until};
+use pushlab_server::{Feed, Tick};
+use pushlab_wire::channel::Channel;
+use pushlab_wire::http::{Headers, parse_request};
+use pushlab_wire::websocket::{Opcode, encode, handshake};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+fn channel() -> Channel {
+    Channel::parse("a").unwrap()
+}
+
+fn feed(address: SocketAddr) -> Option<Feed> {
+    Some(Feed { address, host: "backend".to_owned(), target: "/feed?x=1".to_owned(), channel: channel() })
+}
+
+/// Accepts the server's connection as a back end does.
+fn accept(listener: &TcpListener) -> TcpStream {
+    let (mut socket, _) = listener.accept().unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut request = Vec::new();
+    let mut answer = Vec::new();
+    while answer.is_empty() {
+        let mut bytes = [0; 1024];
+        let n = socket.read(&mut bytes).unwrap();
+        assert!(n > 0, "the server closed before it asked");
+        request.extend_from_slice(&bytes[..n]);
+        let mut headers = Headers::default();
+        if let Some((head, _)) = parse_request(&request, &mut headers).unwrap() {
+            assert_eq!((head.target, head.header("host")), ("/feed?x=1", Some("backend")));
+            handshake::encode_response(&mut answer, &handshake::accept(&head).unwrap());
+        }
+    }
+    socket.write_all(&answer).unwrap();
+    socket
+}
+
+fn texts(messages: impl IntoIterator<Item = String>) -> Vec<u8> {
+    let mut out = Vec::new();
+    messages.into_iter().for_each(|text| encode(&mut out, Opcode::Text, text.as_bytes(), None));
+    out
+}
+
+#[test]
+fn what_a_back_end_sends_is_published_also_after_its_restart() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Subject::start(2, |c| c.feed = feed(listener.local_addr().unwrap()));
+    let mut client = Client::open(server.address(), Kind::WebSocket, "channel=a");
+    let mut received = 0;
+    for life in 0..3 {
+        let mut backend = accept(&listener);
+        let large = format!("\"{}\"", "y".repeat(900_000));
+        let sent = ["{\"x\": 1}".to_owned(), "no \"JSON\"".to_owned(), format!("{life}"), large];
+        backend.write_all(&texts(sent.clone())).unwrap();
+        // A message in pieces, with a ping between them.
+        backend.write_all(&[0x01, 1, b'"', 0x00, 1, b'z', 0x89, 2, b'h', b'i', 0x80, 1, b'"']).unwrap();
+        let expected = [&*sent[0], "\"no \\\"JSON\\\"\"", &*sent[2], &*sent[3], "\"z\""];
+        assert!(expected.iter().all(|text| client.message().2 == *text));
+        let mut pong = [0; 8];
+        backend.read_exact(&mut pong).unwrap();
+        assert_eq!(pong[..2], [0x8a, 0x82]);
+        received += 5;
+        until("all are counted", || server.stats().feed_received == received);
+    }
+}
+
+/// A back end that closes properly, one that never answers and one that breaks the protocol are left and tried again.
+#[test]
+fn a_back_end_that_fails_is_tried_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Subject::start(1, |c| {
+        c.feed = feed(listener.local_addr().unwrap());
+        c.limits.head_timeout = Duration::from_millis(300);
+        c.limits.heartbeat = Duration::from_millis(300);
+    });
+    let mut client = Client::open(server.address(), Kind::Sse, "channel=a");
+    let silent = listener.accept().unwrap();
+    let mut refusing = listener.accept().unwrap().0;
+    refusing.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    accept(&listener).write_all(&[0x88, 0]).unwrap();
+    accept(&listener).write_all(&[0xff, 0]).unwrap();
+    // This one says nothing, not even to pings.
+    let dead = accept(&listener);
+    let mut good = accept(&listener);
+    good.write_all(&texts(["1".to_owned()])).unwrap();
+    assert_eq!(client.message().2, "1");
+    drop((silent, refusing, dead));
+}
+
+/// The back end is held back through TCP; nothing is lost, and its connection stays.
+#[test]
+fn a_feed_that_is_too_fast_waits() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Subject::start(3, |c| {
+        c.feed = feed(listener.local_addr().unwrap());
+        c.limits.max_inbox_messages = 4;
+        c.limits.max_queue_messages = 100_000;
+        c.limits.max_queue_bytes = 64 << 20;
+    });
+    let count = 20_000;
+    let mut clients: Vec<Client> =
+        (0..4).map(|_| Client::open(server.address(), Kind::Lines, "channel=a")).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut backend = accept(&listener);
+            // Every third comes in two pieces.
+            let mut bytes = texts((0..count / 2).map(|n| format!("{n}")));
+            for n in count / 2..count {
+                if n % 3 == 0 {
+                    let digits = n.to_string();
+                    bytes.extend_from_slice(&[0x01, 1, digits.as_bytes()[0], 0x80, digits.len() as u8 - 1]);
+                    bytes.extend_from_slice(&digits.as_bytes()[1..]);
+                } else {
+                    encode(&mut bytes, Opcode::Text, n.to_string().as_bytes(), None);
+                }
+            }
+            backend.write_all(&bytes).unwrap();
+            // Held open until all have read.
+            let _ = backend.read(&mut [0]);
+        });
+        for client in &mut clients {
+            assert!((0..count).all(|n| client.message().2 == n.to_string()));
+        }
+        assert_eq!(server.stats().feed_received, count);
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "there was one connection");
+        server.stop();
+    });
+}
+
+#[test]
+fn the_timer_publishes_numbered_stamps() {
+    let tick = Tick { interval: Duration::from_millis(2), channel: channel() };
+    let server = Subject::start(2, |c| c.tick = Some(tick));
+    let mut client = Client::open(server.address(), Kind::WebSocket, "channel=a");
+    let number = |data: &str| -> u64 {
+        let text = data.strip_prefix("{\"id\":").and_then(|rest| rest.split(',').next()).unwrap();
+        text.parse().unwrap()
+    };
+    let first = number(&client.message().2);
+    for n in 1..50 {
+        let data = client.message().2;
+        assert_eq!(number(&data), first + n);
+        assert!(data.contains("\"msg\":\"~"), "{data}");
+    }
+    assert!(!matches!(client.next(), Some(Frame::Gap(..))));
+}

@@ -1,0 +1,115 @@
+//! A client that asks.
+
+use super::connect;
+use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, parse_response};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+/// One connection for requests.
+pub struct Http {
+    pub socket: TcpStream,
+    pub buffer: Vec<u8>,
+    has_body: bool,
+}
+
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    /// As it came.
+    pub head: String,
+    pub body: String,
+}
+
+impl Http {
+    pub fn connect(address: SocketAddr) -> Self {
+        Self { socket: connect(address), buffer: Vec::new(), has_body: true }
+    }
+
+    pub fn send(&mut self, text: &str) {
+        self.socket.write_all(text.as_bytes()).unwrap();
+    }
+
+    pub fn get(&mut self, target: &str) -> Response {
+        self.send(&format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        self.response()
+    }
+
+    /// Asks for the head alone.
+    pub fn head(&mut self, target: &str) -> Response {
+        self.send(&format!("HEAD {target} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        self.has_body = false;
+        let response = self.response();
+        self.has_body = true;
+        response
+    }
+
+    pub fn post(&mut self, target: &str, body: &str) -> Response {
+        self.send(&format!("POST {target} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
+        self.response()
+    }
+
+    /// Publishes and gives the offset.
+    pub fn publish(&mut self, channel: &str, data: &str) -> u64 {
+        let response = self.post(&format!("/publish?channel={channel}"), data);
+        assert_eq!(response.status, 200, "{response:?}");
+        let cursor = response.body.strip_prefix("[\"cursor\",\"").and_then(|r| r.strip_suffix("\"]"));
+        super::offset(cursor.expect(&response.body))
+    }
+
+    /// Publishes the same so many times and gives the last offset.
+    pub fn publish_times(&mut self, count: usize, channel: &str, data: &str) -> u64 {
+        (0..count).map(|_| self.publish(channel, data)).last().unwrap()
+    }
+
+    /// The next whole response.
+    pub fn response(&mut self) -> Response {
+        self.try_response().expect("the server closed before it answered")
+    }
+
+    /// The next whole response; `None` if the server closes before it begins.
+    pub fn try_response(&mut self) -> Option<Response> {
+        let (mut response, size, kind) = loop {
+            let mut headers = Headers::default();
+            if let Some((head, size)) = parse_response(&self.buffer, &mut headers).unwrap() {
+                let text = String::from_utf8(self.buffer[..size].to_vec()).unwrap();
+                break (Response { status: head.status, head: text, body: String::new() }, size, head.body);
+            }
+            if !self.fill() {
+                assert!(self.buffer.is_empty(), "a torn response: {:?}", String::from_utf8_lossy(&self.buffer));
+                return None;
+            }
+        };
+        self.buffer.drain(..size);
+        let mut decoder = BodyDecoder::new(if self.has_body { kind } else { BodyKind::Length(0) });
+        while !decoder.is_done() {
+            let step = decoder.decode(&self.buffer).unwrap();
+            response.body.push_str(std::str::from_utf8(step.data).unwrap());
+            let consumed = step.consumed;
+            self.buffer.drain(..consumed);
+            if !decoder.is_done() && self.buffer.is_empty() && !self.fill() {
+                assert_eq!(kind, BodyKind::UntilClose, "a torn body");
+                break;
+            }
+        }
+        Some(response)
+    }
+
+    /// Reads more; says whether there was any before the end.
+    pub fn fill(&mut self) -> bool {
+        let mut bytes = [0; 16 * 1024];
+        match self.socket.read(&mut bytes) {
+            Ok(n) => {
+                self.buffer.extend_from_slice(&bytes[..n]);
+                n > 0
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => false,
+            Err(e) => panic!("nothing came: {e}"),
+        }
+    }
+
+    /// Waits for the end of the connection; nothing more may come before it.
+    pub fn expect_end(&mut self) {
+        while self.fill() {}
+        assert!(self.buffer.is_empty(), "{:?}", String::from_utf8_lossy(&self.buffer));
+    }
+}

@@ -1,0 +1,86 @@
+//! Servers in this process, and what tests wait for.
+
+pub mod client;
+pub mod http;
+
+use pushlab_server::{Config, Server};
+use std::net::{SocketAddr, TcpStream};
+use std::ops::Deref;
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up: far more than it ever does.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server that is stopped at the end of its test.
+pub struct Subject(Option<Server>);
+
+impl Subject {
+    /// A server with so many event loops, its configuration changed by `change`.
+    pub fn start(cores: usize, change: impl FnOnce(&mut Config)) -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap(), cores, change)
+    }
+
+    pub fn start_at(address: SocketAddr, cores: usize, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config { cores, ..Config::new(address) };
+        config.limits.drain_timeout = Duration::from_secs(3);
+        change(&mut config);
+        Self(Some(Server::start(config).unwrap()))
+    }
+
+    /// Stops it and waits for its end.
+    pub fn stop(mut self) {
+        let server = self.0.take().unwrap();
+        server.stop();
+        server.join().unwrap();
+    }
+}
+
+impl Deref for Subject {
+    type Target = Server;
+    fn deref(&self) -> &Server {
+        self.0.as_ref().unwrap()
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        if let Some(server) = self.0.take() {
+            server.stop();
+            // A test that fails already says more than this could.
+            assert!(server.join().is_ok() || std::thread::panicking());
+        }
+    }
+}
+
+/// Waits until a condition holds.
+#[track_caller]
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+/// Waits until no gauge of a server shows anything any more.
+#[track_caller]
+pub fn until_idle(server: &Server) {
+    until("all gauges are zero", || {
+        let stats = server.stats();
+        let gauges = [stats.open, stats.held_polls, stats.queued_bytes, stats.slow_subscribers];
+        assert!(gauges.iter().all(|&g| g >= 0), "{stats:?}");
+        gauges == [0; 4] && stats.connections.values().all(|&n| n == 0)
+    });
+}
+
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_nodelay(true).unwrap();
+    socket
+}
+
+/// The offset of a cursor.
+pub fn offset(cursor: &str) -> u64 {
+    cursor.split_once('.').expect(cursor).1.parse().expect(cursor)
+}
