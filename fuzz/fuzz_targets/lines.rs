@@ -34,5 +34,5 @@ fuzz_target!(|data: &[u8]| {
     assert!(!escaped.contains(&b'<'));
     let line = [SCRIPT_START, &escaped, SCRIPT_END].concat();
     let inner = unwrap_script(&line).expect("a line that we wrapped");
-    assert_eq!(serde_json::from_slice::<String>(inner).ok(), serde_json::from_str(&json).ok());
+    assert_eq!(serde_json::from_slice::<String>(&inner).ok(), serde_json::from_str(&json).ok());
 });

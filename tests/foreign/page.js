@@ -52,7 +52,7 @@ export async function fetchStream(url) {
 }
 
 export function foreverFrame(url) {
-  window.pushlab = emit;
+  window.pushlab = (json) => emit(JSON.parse(json));
   const iframe = document.createElement("iframe");
   iframe.onload = () => {
     ended();

@@ -14,6 +14,7 @@ const HARD = [
   pretty({ pretty: [1, { deep: [[], {}, "text"] }] }, "\n"),
   pretty({ pretty: "with carriage returns", list: [1, 2] }, "\r\n"),
   ` \t\n ["space","around"] \r\n `,
+  '{"__proto__":{"a":1},"b":2}',
   '"\ufeffmark"',
   String.raw`{"lone surrogate":"\ud800"}`,
   '{"":0,"a":{"a":{"a":[[[[["deep"]]]]]}}}',

@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(encode(Framing::Lines { is_chunked: true }), "19\r\n[\"msg\",\"a\",\"e.7\",\"</b>\"]\n\r\n");
         assert_eq!(
             encode(Framing::Script { is_chunked: false }),
-            "<script>parent.pushlab([\"msg\",\"a\",\"e.7\",\"\\u003c/b>\"])</script>\n"
+            "<script>parent.pushlab('[\"msg\",\"a\",\"e.7\",\"\\x3c/b>\"]')</script>\n"
         );
         assert_eq!(encode(Framing::WebSocket), "\u{fffd}\u{18}[\"msg\",\"a\",\"e.7\",\"</b>\"]");
     }

@@ -30,6 +30,8 @@ pub struct EventStreamDecoder {
     data: String,
     name: String,
     id: String,
+    /// The id when the last event ended: an id inside an event that is cut off does not count.
+    last_id: String,
     has_data: bool,
     is_past_bom: bool,
     ended_in_cr: bool,
@@ -44,15 +46,16 @@ impl EventStreamDecoder {
             data: String::new(),
             name: String::new(),
             id: String::new(),
+            last_id: String::new(),
             has_data: false,
             is_past_bom: false,
             ended_in_cr: false,
         }
     }
 
-    /// The last event id, to resume from.
+    /// The id of the last event that ended, to resume from.
     pub fn last_id(&self) -> &str {
-        &self.id
+        &self.last_id
     }
 
     /// Reads a piece and calls `sink` for every event that it completes.
@@ -126,6 +129,7 @@ impl EventStreamDecoder {
     }
 
     fn dispatch(&mut self, sink: &mut impl FnMut(StreamEvent<'_>)) {
+        self.last_id.clone_from(&self.id);
         if self.has_data {
             let name = if self.name.is_empty() { "message" } else { &self.name };
             sink(StreamEvent { id: &self.id, name, data: &self.data });
@@ -202,6 +206,13 @@ mod tests {
         let expected = [event("", "a", "1"), event("7", "message", "2")];
         assert_eq!(decode(text.as_bytes(), &[]), Ok(expected.to_vec()));
         assert_eq!(decode(text.as_bytes(), &[1]), Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn an_event_that_is_cut_off_does_not_count_as_seen() {
+        let mut decoder = EventStreamDecoder::new(1000);
+        decoder.decode(b"id:a.1\n\nid:a.2\ndata:[1", |_| panic!("nothing was complete")).unwrap();
+        assert_eq!(decoder.last_id(), "a.1");
     }
 
     #[test]

@@ -71,16 +71,23 @@ macro_rules! fields {
         impl<'b> $head<'_, 'b> {
             /// The first field of that name (any case), if its value is text.
             pub fn header(&self, name: &str) -> Option<&'b str> {
-                let field = self.fields.iter().find(|f| f.name.eq_ignore_ascii_case(name))?;
-                std::str::from_utf8(field.value).ok()
+                self.headers(name).next()
+            }
+
+            /// Every field of that name (any case) whose value is text.
+            pub fn headers(&self, name: &str) -> impl Iterator<Item = &'b str> {
+                let fields = self.fields.iter().filter(move |f| f.name.eq_ignore_ascii_case(name));
+                fields.filter_map(|f| std::str::from_utf8(f.value).ok())
+            }
+
+            /// Whether a field that is a list holds a token (any case); the list may be spread over several fields.
+            pub fn has_token(&self, name: &str, token: &str) -> bool {
+                self.headers(name).flat_map(|v| v.split(',')).any(|t| t.trim().eq_ignore_ascii_case(token))
             }
 
             /// Whether the connection stays open after this message (RFC 9112, section 9.3).
             pub fn keeps_alive(&self) -> bool {
-                let has = |token: &str| {
-                    self.header("connection")
-                        .is_some_and(|v| v.split(',').any(|t| t.trim().eq_ignore_ascii_case(token)))
-                };
+                let has = |token| self.has_token("connection", token);
                 if self.minor_version == 0 { has("keep-alive") } else { !has("close") }
             }
         }
@@ -165,24 +172,17 @@ pub struct BodyDecoder(Body);
 enum Body {
     Length(u64),
     UntilClose,
-    /// In a chunk's size line: digits so far, and whether an extension or the line's end is being skipped.
-    Size {
-        value: u64,
-        digits: u8,
-        is_skipping: bool,
-    },
-    Data {
-        rest: u64,
-    },
-    /// After a chunk's data: the CR LF, of which so many bytes were read.
-    DataEnd {
-        read: u8,
-    },
-    /// In the trailers: bytes in the current line, and in all.
-    Trailer {
-        line: u32,
-        total: u32,
-    },
+    /// In the digits of a chunk's size.
+    Size { value: u64, digits: u8 },
+    /// Behind the digits: white space, then perhaps an extension, of which so many bytes were read.
+    Extension { value: u64, is_named: bool, read: u32 },
+    /// At the line feed of a size line.
+    SizeEnd { value: u64 },
+    Data { rest: u64 },
+    /// Behind a chunk's data.
+    DataEnd { is_past_cr: bool },
+    /// In the trailers, of which so many bytes were read.
+    Trailer { is_line_empty: bool, is_past_cr: bool, read: u32 },
     Done,
 }
 
@@ -197,7 +197,7 @@ pub struct BodyStep<'a> {
     pub is_done: bool,
 }
 
-/// Longest size line of a chunk and longest trailer section, in bytes.
+/// Longest extension of a chunk and longest trailer section, in bytes.
 pub const MAX_TRAILER_BYTES: u32 = 4096;
 
 impl BodyDecoder {
@@ -229,7 +229,7 @@ impl BodyDecoder {
                     let take = usize::try_from(*rest).unwrap_or(usize::MAX).min(input.len() - at);
                     *rest -= take as u64;
                     if *rest == 0 {
-                        self.0 = if matches!(self.0, Body::Length(_)) { Body::Done } else { Body::DataEnd { read: 0 } };
+                        self.0 = if matches!(self.0, Body::Length(_)) { Body::Done } else { Body::DataEnd { is_past_cr: false } };
                     }
                     let data = &input[at..at + take];
                     return Ok(BodyStep { consumed: at + take, data, is_done: self.is_done() });
@@ -247,32 +247,40 @@ impl BodyDecoder {
     }
 }
 
-const CHUNK_START: Body = Body::Size { value: 0, digits: 0, is_skipping: false };
+const CHUNK_START: Body = Body::Size { value: 0, digits: 0 };
 
-/// Moves on by one byte outside of chunk data.
+/// Moves on by one byte outside of chunk data. Lines end in CR LF and nothing else: what one parser takes for the end
+/// of a line and another does not is how requests are smuggled.
 fn chunk_framing(state: &Body, byte: u8) -> Result<Body, HttpError> {
-    Ok(match *state {
-        Body::Size { value, digits, is_skipping } => match (byte, char::from(byte).to_digit(16)) {
-            (b'\n', _) if digits == 0 => return Err(HttpError::BadChunk),
-            (b'\n', _) if value == 0 => Body::Trailer { line: 0, total: 0 },
-            (b'\n', _) => Body::Data { rest: value },
-            (_, Some(digit)) if !is_skipping => {
-                if digits == 15 {
-                    return Err(HttpError::BadChunk);
-                }
-                Body::Size { value: value << 4 | u64::from(digit), digits: digits + 1, is_skipping }
-            }
-            (b'\r' | b';' | b' ' | b'\t', _) if digits > 0 => Body::Size { value, digits, is_skipping: true },
-            _ if is_skipping => Body::Size { value, digits, is_skipping },
+    Ok(match (state, byte) {
+        (&Body::Size { value, digits }, _) => match (char::from(byte).to_digit(16), byte) {
+            (Some(digit), _) if digits < 15 => Body::Size { value: value << 4 | u64::from(digit), digits: digits + 1 },
+            (None, b'\r') if digits > 0 => Body::SizeEnd { value },
+            (None, b' ' | b'\t' | b';') if digits > 0 => Body::Extension { value, is_named: byte == b';', read: 1 },
             _ => return Err(HttpError::BadChunk),
         },
-        Body::DataEnd { read: 0 } if byte == b'\r' => Body::DataEnd { read: 1 },
-        Body::DataEnd { .. } if byte == b'\n' => CHUNK_START,
-        Body::Trailer { line: 0, .. } if byte == b'\n' => Body::Done,
-        Body::Trailer { total, .. } if total >= MAX_TRAILER_BYTES => return Err(HttpError::BadChunk),
-        Body::Trailer { total, .. } if byte == b'\n' => Body::Trailer { line: 0, total: total + 1 },
-        Body::Trailer { line, total } if byte == b'\r' => Body::Trailer { line, total: total + 1 },
-        Body::Trailer { line, total } => Body::Trailer { line: line + 1, total: total + 1 },
+        (&Body::Extension { value, .. }, b'\r') => Body::SizeEnd { value },
+        (&Body::Extension { value, is_named, read }, _) => {
+            let is_allowed = byte != b'\n' && (is_named || matches!(byte, b' ' | b'\t' | b';'));
+            if !is_allowed || read >= MAX_TRAILER_BYTES {
+                return Err(HttpError::BadChunk);
+            }
+            Body::Extension { value, is_named: is_named || byte == b';', read: read + 1 }
+        }
+        (Body::SizeEnd { value: 0 }, b'\n') => Body::Trailer { is_line_empty: true, is_past_cr: false, read: 0 },
+        (&Body::SizeEnd { value }, b'\n') => Body::Data { rest: value },
+        (Body::DataEnd { is_past_cr: false }, b'\r') => Body::DataEnd { is_past_cr: true },
+        (Body::DataEnd { is_past_cr: true }, b'\n') => CHUNK_START,
+        (Body::Trailer { is_line_empty: true, is_past_cr: true, .. }, b'\n') => Body::Done,
+        (&Body::Trailer { is_past_cr: true, read, .. }, b'\n') => {
+            Body::Trailer { is_line_empty: true, is_past_cr: false, read }
+        }
+        (&Body::Trailer { is_line_empty, is_past_cr: false, read }, b'\r') => {
+            Body::Trailer { is_line_empty, is_past_cr: true, read }
+        }
+        (&Body::Trailer { is_past_cr: false, read, .. }, _) if byte != b'\n' && read < MAX_TRAILER_BYTES => {
+            Body::Trailer { is_line_empty: false, is_past_cr: false, read: read + 1 }
+        }
         _ => return Err(HttpError::BadChunk),
     })
 }
@@ -398,6 +406,12 @@ mod tests {
         assert_eq!(decode(BodyKind::Chunked, b"\r\n", &[]), Err(HttpError::BadChunk));
         assert_eq!(decode(BodyKind::Chunked, b"ffffffffffffffff\r\n", &[]), Err(HttpError::BadChunk));
         assert_eq!(decode(BodyKind::Chunked, b"1\r\nab", &[]), Err(HttpError::BadChunk));
+        for smuggled in ["3 5\r\n", "3\r5\n", "3\nabc", "1\r\na\n", "0\r\n\n", "1;x\n", "\r\n", ";\r\n"] {
+            assert_eq!(decode(BodyKind::Chunked, smuggled.as_bytes(), &[]), Err(HttpError::BadChunk), "{smuggled:?}");
+        }
+        for endless in [format!("1;{}", "x".repeat(5000)), format!("0\r\n{}", "x".repeat(5000))] {
+            assert_eq!(decode(BodyKind::Chunked, endless.as_bytes(), &[]), Err(HttpError::BadChunk));
+        }
     }
 
     #[test]

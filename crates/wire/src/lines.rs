@@ -59,27 +59,48 @@ fn emit(line: &[u8], sink: &mut impl FnMut(&[u8])) {
 /// A line that keeps a stream alive.
 pub const HEARTBEAT: &[u8] = b"\n";
 
-/// What a forever frame's line begins with: it calls `pushlab` in the page around the iframe.
-pub const SCRIPT_START: &[u8] = b"<script>parent.pushlab(";
+/// What a forever frame's line begins with: it calls `pushlab` in the page around the iframe, with JSON as a string. (As
+/// a literal, a key `__proto__` would set the prototype instead of a value.)
+pub const SCRIPT_START: &[u8] = b"<script>parent.pushlab('";
 /// What a forever frame's line ends with, before its line feed.
-pub const SCRIPT_END: &[u8] = b")</script>";
+pub const SCRIPT_END: &[u8] = b"')</script>";
 
-/// JSON made safe inside a script element: `<` becomes `\u003c`, which inside a string means the same.
-///
-/// JSON has `<` only inside strings, so the text stays valid and its value the same.
+/// JSON made safe inside a single-quoted string inside a script element.
 pub fn escape_script(json: &[u8]) -> Cow<'_, [u8]> {
-    let Some(first) = memchr::memchr(b'<', json) else { return Cow::Borrowed(json) };
+    let Some(first) = memchr::memchr3(b'<', b'\\', b'\'', json) else { return Cow::Borrowed(json) };
     let mut out = Vec::with_capacity(json.len() + 16);
     out.extend_from_slice(&json[..first]);
     for &byte in &json[first..] {
-        if byte == b'<' { out.extend_from_slice(b"\\u003c") } else { out.push(byte) }
+        match byte {
+            b'<' => out.extend_from_slice(b"\\x3c"),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\'' => out.extend_from_slice(b"\\'"),
+            byte => out.push(byte),
+        }
     }
     Cow::Owned(out)
 }
 
 /// The JSON inside a forever frame's line; `None` for its first lines of HTML.
-pub fn unwrap_script(line: &[u8]) -> Option<&[u8]> {
-    line.strip_prefix(SCRIPT_START)?.strip_suffix(SCRIPT_END)
+pub fn unwrap_script(line: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let escaped = line.strip_prefix(SCRIPT_START)?.strip_suffix(SCRIPT_END)?;
+    if memchr::memchr(b'\\', escaped).is_none() {
+        return Some(Cow::Borrowed(escaped));
+    }
+    let mut out = Vec::with_capacity(escaped.len());
+    let mut rest = escaped;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..at]);
+        let (byte, size) = match &rest[at + 1..] {
+            [b'x', b'3', b'c', ..] => (b'<', 4),
+            [byte @ (b'\\' | b'\''), ..] => (*byte, 2),
+            _ => return None,
+        };
+        out.push(byte);
+        rest = &rest[at + size..];
+    }
+    out.extend_from_slice(rest);
+    Some(Cow::Owned(out))
 }
 
 #[cfg(test)]
@@ -116,7 +137,7 @@ mod tests {
             prop_assert!(!escaped.contains(&b'<'));
             let line = [SCRIPT_START, &escaped, SCRIPT_END].concat();
             let inner = unwrap_script(&line).unwrap();
-            prop_assert_eq!(serde_json::from_slice::<String>(inner).unwrap(), text);
+            prop_assert_eq!(serde_json::from_slice::<String>(&inner).unwrap(), text);
         }
     }
 

@@ -91,11 +91,20 @@ impl<'a> ServerFrame<'a> {
         let rest = text.strip_prefix("[\"msg\",\"")?;
         let (channel, rest) = plain_string(rest)?;
         let rest = rest.strip_prefix(',')?;
-        let (cursor, data) = match rest.strip_prefix('"').and_then(plain_string) {
-            Some((cursor, data)) if data.starts_with(',') => (Some(Cow::Borrowed(cursor)), &data[1..]),
-            _ => (None, rest),
+        let (cursor, data) = match rest.strip_prefix('"') {
+            // A string is the cursor if something follows, and the data if nothing does.
+            Some(string) => match plain_string(string)? {
+                (cursor, data) if data.starts_with(',') => (Some(Cow::Borrowed(cursor)), &data[1..]),
+                (_, "]") => (None, rest),
+                _ => return None,
+            },
+            // Anything else in its place is data, but for what may be a cursor behind a space.
+            None => (None, rest),
         };
         let data = data.strip_suffix(']')?;
+        if data.trim_ascii().len() != data.len() || data.is_empty() {
+            return None;
+        }
         Some(Self::Message { channel: Cow::Borrowed(channel), cursor, data })
     }
 }
@@ -351,6 +360,21 @@ mod tests {
             r#"["echo",nul]"#,
         ] {
             assert!(ClientFrame::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_short_way_never_differs_from_the_long_one() {
+        for text in [
+            r#"["msg","a","k.1" ,1]"#,
+            r#"["msg","a", "k.1",1]"#,
+            r#"["msg","a","\u0061.1",1]"#,
+            r#"["msg","a","k.1",1 ]"#,
+            r#"["msg","a","text"]"#,
+            r#"["msg","a","te\"xt"]"#,
+            r#"["msg","a",["k.1",1]]"#,
+        ] {
+            assert_eq!(ServerFrame::parse(text).unwrap(), serde_json::from_str(text).unwrap(), "{text}");
         }
     }
 

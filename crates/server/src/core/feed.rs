@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
+/// Shortest interval of the built-in publisher.
+const TICK_MIN: Duration = Duration::from_micros(10);
 /// A message from a back end, bytes.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
@@ -55,7 +57,9 @@ impl FeedState {
 }
 
 impl TickState {
-    pub fn new(tick: Tick) -> Self {
+    pub fn new(mut tick: Tick) -> Self {
+        // Without an interval a turn would never end.
+        tick.interval = tick.interval.max(TICK_MIN);
         let next = Instant::now() + tick.interval;
         Self { next_ns: monotonic_ns() + tick.interval.as_nanos() as u64, tick, next, count: 0 }
     }

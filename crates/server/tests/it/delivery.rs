@@ -69,7 +69,7 @@ fn every_transport_receives_all_on_three_cores() {
 /// Whoever asks at any moment loses nothing and gets nothing twice, also when replies are cut.
 #[test]
 fn those_who_ask_at_random_lose_nothing() {
-    let seed = fastrand::u64(..);
+    let seed = 20_260_725;
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let server = Subject::start(2, |c| c.limits.max_reply_bytes = 100);
@@ -116,9 +116,8 @@ fn server_offsets(server: &Subject, head: u64) -> Vec<u64> {
 #[test]
 fn several_channels_have_one_order() {
     let server = Subject::start(3, |_| {});
-    let mut clients: Vec<Client> = all_kinds()
-        .map(|kind| Client::open(server.address(), kind, "channel=b&channel=a&channel=b"))
-        .collect();
+    let mut clients: Vec<Client> =
+        all_kinds().map(|kind| Client::open(server.address(), kind, "channel=b&channel=a&channel=b")).collect();
     publish_both(&server, &["a", "b", "c"], 99);
     let all: Vec<Vec<(String, u64, String)>> =
         clients.iter_mut().map(|client| (0..132).map(|_| client.message()).collect()).collect();

@@ -101,9 +101,8 @@ fn a_feed_that_is_too_fast_waits() {
         c.limits.max_queue_messages = 100_000;
         c.limits.max_queue_bytes = 64 << 20;
     });
-    let count = 20_000;
-    let mut clients: Vec<Client> =
-        (0..4).map(|_| Client::open(server.address(), Kind::Lines, "channel=a")).collect();
+    let count = 5000;
+    let mut clients: Vec<Client> = (0..4).map(|_| Client::open(server.address(), Kind::Lines, "channel=a")).collect();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut backend = accept(&listener);

@@ -1,5 +1,7 @@
 //! The server over real sockets, with clients made of the wire's codecs.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod delivery;
 mod ending;
 mod feed;

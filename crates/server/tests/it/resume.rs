@@ -40,7 +40,7 @@ fn a_long_absence_is_made_up_for() {
     });
     let mut http = Http::connect(server.address());
     let text = format!("\"{}<>\"", "x".repeat(20_000));
-    http.publish_times(200, "a", &text);
+    http.publish_times(150, "a", &text);
     let start = format!("{}.0", epoch(&server.stats().cursor));
     for kind in all_kinds() {
         let mut client = Client::resume(server.address(), kind, "channel=a", &start);
@@ -78,7 +78,7 @@ fn another_life_of_the_server_is_a_gap() {
     let address = first.address();
     let cursors: Vec<(Kind, String)> =
         all_kinds().map(|kind| (kind, Client::open(address, kind, "channel=a").cursor)).collect();
-    first.stop();
+    first.end();
     let second = Subject::start_at(address, 2, |_| {});
     let mut http = Http::connect(address);
     http.publish("a", "1");

@@ -26,8 +26,8 @@ pub enum HandshakeError {
 
 /// Checks a request and gives the `Sec-WebSocket-Accept` value.
 pub fn accept(request: &RequestHead<'_, '_>) -> Result<String, HandshakeError> {
-    let upgrade = request.header("upgrade").is_some_and(|v| has_token(v, "websocket"));
-    let connection = request.header("connection").is_some_and(|v| has_token(v, "upgrade"));
+    let upgrade = request.has_token("upgrade", "websocket");
+    let connection = request.has_token("connection", "upgrade");
     if request.method != "GET" || request.minor_version == 0 || !upgrade || !connection {
         return Err(HandshakeError::NotAnUpgrade);
     }
@@ -67,6 +67,9 @@ pub fn check_response(head: &crate::http::ResponseHead<'_, '_>, key: [u8; 16]) -
     if head.status != 101 {
         return Err(HandshakeError::Refused("its status is not 101"));
     }
+    if !head.has_token("upgrade", "websocket") || !head.has_token("connection", "upgrade") {
+        return Err(HandshakeError::Refused("it does not say Upgrade: websocket and Connection: Upgrade"));
+    }
     if head.header("sec-websocket-accept").map(str::trim) != Some(accept_value(&STANDARD.encode(key)).as_str()) {
         return Err(HandshakeError::Refused("Sec-WebSocket-Accept does not fit the key"));
     }
@@ -78,10 +81,6 @@ fn accept_value(key: &str) -> String {
     hash.update(key.as_bytes());
     hash.update(GUID);
     STANDARD.encode(hash.finalize())
-}
-
-fn has_token(value: &str, token: &str) -> bool {
-    value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token))
 }
 
 #[cfg(test)]

@@ -26,15 +26,8 @@ pub enum Kind {
 }
 
 /// Those that are told.
-pub const PUSHED: [Kind; 7] = [
-    Kind::WebSocket,
-    Kind::Sse,
-    Kind::Lines,
-    Kind::Script,
-    Kind::PlainSse,
-    Kind::PlainLines,
-    Kind::PlainScript,
-];
+pub const PUSHED: [Kind; 7] =
+    [Kind::WebSocket, Kind::Sse, Kind::Lines, Kind::Script, Kind::PlainSse, Kind::PlainLines, Kind::PlainScript];
 /// Those that ask.
 pub const ASKING: [Kind; 3] = [Kind::LongPolling, Kind::Polling, Kind::WebSocketPolling];
 
@@ -192,9 +185,14 @@ impl Client {
 
     /// Sends a text message.
     pub fn send(&mut self, text: &str) {
+        self.try_send(text).unwrap();
+    }
+
+    /// Sends a text message to a server that may have closed.
+    pub fn try_send(&mut self, text: &str) -> std::io::Result<()> {
         let mut bytes = Vec::new();
         websocket::encode(&mut bytes, Opcode::Text, text.as_bytes(), Some([1, 2, 3, 4]));
-        std::io::Write::write_all(&mut self.http.socket, &bytes).unwrap();
+        std::io::Write::write_all(&mut self.http.socket, &bytes)
     }
 
     /// The connection itself.
@@ -256,9 +254,10 @@ impl Client {
                 for piece in unchunk(body, buffer) {
                     lines
                         .decode(&piece, |line| {
-                            let json = if is_script { unwrap_script(line) } else { Some(line) };
+                            let json = if is_script { unwrap_script(line) } else { Some(line.into()) };
                             if let Some(json) = json {
-                                ready.push_back(ServerFrame::parse(std::str::from_utf8(json).unwrap()).unwrap().into());
+                                ready
+                                    .push_back(ServerFrame::parse(std::str::from_utf8(&json).unwrap()).unwrap().into());
                             }
                         })
                         .unwrap();
@@ -291,9 +290,11 @@ fn unchunk(body: &mut BodyDecoder, buffer: &mut Vec<u8>) -> Vec<Vec<u8>> {
 impl From<ServerFrame<'_>> for Frame {
     fn from(frame: ServerFrame<'_>) -> Self {
         match frame {
-            ServerFrame::Message { channel, cursor, data } => {
-                Self::Message(channel.into(), super::offset(&cursor.expect("only events leave it out")), data.to_owned())
-            }
+            ServerFrame::Message { channel, cursor, data } => Self::Message(
+                channel.into(),
+                super::offset(&cursor.expect("only events leave it out")),
+                data.to_owned(),
+            ),
             ServerFrame::Cursor(cursor) => Self::Cursor(cursor.into()),
             ServerFrame::Gap { from, to } => Self::Gap(from.into(), to.into()),
             ServerFrame::Pong(n) => Self::Pong(n),

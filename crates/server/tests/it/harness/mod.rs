@@ -28,7 +28,7 @@ impl Subject {
     }
 
     /// Stops it and waits for its end.
-    pub fn stop(mut self) {
+    pub fn end(mut self) {
         let server = self.0.take().unwrap();
         server.stop();
         server.join().unwrap();
