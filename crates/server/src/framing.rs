@@ -99,13 +99,13 @@ impl Framing {
         }
     }
 
-    /// Appends what keeps an idle connection alive.
-    pub fn heartbeat(self, out: &mut Vec<u8>) {
+    /// Appends what keeps an idle connection alive. On a stream it is the position, so that a client whose channels
+    /// were quiet resumes from where the server was, not from its last message.
+    pub fn heartbeat(self, out: &mut Vec<u8>, cursor: &str) {
         match self {
             Self::WebSocket => websocket::encode(out, Opcode::Ping, b"", None),
-            Self::Events { is_chunked } => chunk(out, is_chunked, &[event_stream::HEARTBEAT]),
-            Self::Lines { is_chunked } | Self::Script { is_chunked } => chunk(out, is_chunked, &[lines::HEARTBEAT]),
             Self::Reply => {}
+            _ => self.start(out, cursor),
         }
     }
 

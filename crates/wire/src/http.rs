@@ -1,5 +1,7 @@
 //! HTTP/1.1 heads (through `httparse`) and bodies.
 
+use std::borrow::Cow;
+
 /// Most header fields in one head.
 pub const MAX_HEADERS: usize = 64;
 
@@ -173,16 +175,33 @@ enum Body {
     Length(u64),
     UntilClose,
     /// In the digits of a chunk's size.
-    Size { value: u64, digits: u8 },
+    Size {
+        value: u64,
+        digits: u8,
+    },
     /// Behind the digits: white space, then perhaps an extension, of which so many bytes were read.
-    Extension { value: u64, is_named: bool, read: u32 },
+    Extension {
+        value: u64,
+        is_named: bool,
+        read: u32,
+    },
     /// At the line feed of a size line.
-    SizeEnd { value: u64 },
-    Data { rest: u64 },
+    SizeEnd {
+        value: u64,
+    },
+    Data {
+        rest: u64,
+    },
     /// Behind a chunk's data.
-    DataEnd { is_past_cr: bool },
+    DataEnd {
+        is_past_cr: bool,
+    },
     /// In the trailers, of which so many bytes were read.
-    Trailer { is_line_empty: bool, is_past_cr: bool, read: u32 },
+    Trailer {
+        is_line_empty: bool,
+        is_past_cr: bool,
+        read: u32,
+    },
     Done,
 }
 
@@ -229,7 +248,11 @@ impl BodyDecoder {
                     let take = usize::try_from(*rest).unwrap_or(usize::MAX).min(input.len() - at);
                     *rest -= take as u64;
                     if *rest == 0 {
-                        self.0 = if matches!(self.0, Body::Length(_)) { Body::Done } else { Body::DataEnd { is_past_cr: false } };
+                        self.0 = if matches!(self.0, Body::Length(_)) {
+                            Body::Done
+                        } else {
+                            Body::DataEnd { is_past_cr: false }
+                        };
                     }
                     let data = &input[at..at + take];
                     return Ok(BodyStep { consumed: at + take, data, is_done: self.is_done() });
@@ -305,7 +328,7 @@ pub const CHUNK_END: &[u8] = b"\r\n";
 ///
 /// Percent escapes and `+` are decoded; a broken escape stays as it is, since names and values are checked
 /// by their own types afterwards.
-pub fn split_target(target: &str) -> (&str, impl Iterator<Item = (String, String)> + '_) {
+pub fn split_target(target: &str) -> (&str, impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)>) {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let parameters = query.split('&').filter(|part| !part.is_empty()).map(|part| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -314,9 +337,9 @@ pub fn split_target(target: &str) -> (&str, impl Iterator<Item = (String, String
     (path, parameters)
 }
 
-fn percent_decode(text: &str) -> String {
+fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|b| b == b'%' || b == b'+') {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -336,7 +359,7 @@ fn percent_decode(text: &str) -> String {
         }
         at += 1;
     }
-    String::from_utf8_lossy(&out).into_owned()
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
 }
 
 #[cfg(test)]
@@ -419,7 +442,7 @@ mod tests {
         let (path, parameters) = split_target("/ws?channel=a%3Ab&x=1+2&y&%zz=%e4");
         assert_eq!(path, "/ws");
         let all: Vec<_> = parameters.collect();
-        let pairs: Vec<(&str, &str)> = all.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        let pairs: Vec<(&str, &str)> = all.iter().map(|(a, b)| (&**a, &**b)).collect();
         assert_eq!(pairs, [("channel", "a:b"), ("x", "1 2"), ("y", ""), ("%zz", "\u{fffd}")]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Reads lines in pieces; empty lines (heartbeats) are passed over.
+/// Reads lines in pieces; empty lines are passed over.
 #[derive(Debug)]
 pub struct LineDecoder {
     max_line_bytes: usize,
@@ -55,9 +55,6 @@ fn emit(line: &[u8], sink: &mut impl FnMut(&[u8])) {
         sink(line);
     }
 }
-
-/// A line that keeps a stream alive.
-pub const HEARTBEAT: &[u8] = b"\n";
 
 /// What a forever frame's line begins with: it calls `pushlab` in the page around the iframe, with JSON as a string. (As
 /// a literal, a key `__proto__` would set the prototype instead of a value.)

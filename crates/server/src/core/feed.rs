@@ -22,6 +22,9 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// Shortest interval of the built-in publisher.
 const TICK_MIN: Duration = Duration::from_micros(10);
+/// How long a feed waits before it tries again to publish what an event loop that is behind did not take.
+pub const FEED_PAUSE: Duration = Duration::from_millis(1);
+
 /// A message from a back end, bytes.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
 

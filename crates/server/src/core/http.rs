@@ -42,8 +42,8 @@ enum Route {
 
 /// Parameters of a request.
 #[derive(Default)]
-struct Query {
-    channels: Vec<String>,
+struct Query<'a> {
+    channels: Vec<Cow<'a, str>>,
     after: Option<Cursor>,
     wait: Duration,
     is_script: bool,
@@ -220,12 +220,12 @@ impl Core {
         }
     }
 
-    fn query(
+    fn query<'a>(
         &self,
-        parameters: impl Iterator<Item = (String, String)>,
+        parameters: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
         head: Option<&RequestHead<'_, '_>>,
         route: Route,
-    ) -> Result<Query, Refusal> {
+    ) -> Result<Query<'a>, Refusal> {
         let mut query = Query::default();
         let mut after = None;
         for (name, value) in parameters {
@@ -247,8 +247,11 @@ impl Core {
             }
         }
         if route == Route::Events {
-            after =
-                head.and_then(|h| h.header("last-event-id")).filter(|id| !id.is_empty()).map(str::to_owned).or(after);
+            after = head
+                .and_then(|h| h.header("last-event-id"))
+                .filter(|id| !id.is_empty())
+                .map(|id| Cow::Owned(id.to_owned()))
+                .or(after);
         }
         if let Some(text) = after.filter(|text| !text.is_empty()) {
             query.after = Some(Cursor::parse(&text).map_err(|e| (ErrorCode::BadCursor, e.to_string().into()))?);
@@ -266,7 +269,7 @@ impl Core {
 
     // --- Subscribing ---
 
-    fn open_websocket(&mut self, id: usize, head: Option<&RequestHead<'_, '_>>, mut query: Query) {
+    fn open_websocket(&mut self, id: usize, head: Option<&RequestHead<'_, '_>>, mut query: Query<'_>) {
         // A head is missing only where the request had a body, and an upgrade has none.
         let accept = match head.map_or(Err(handshake::HandshakeError::NotAnUpgrade), handshake::accept) {
             Ok(accept) => accept,
@@ -293,7 +296,13 @@ impl Core {
         self.set_deadline(id, self.limits().heartbeat);
     }
 
-    fn open_stream(&mut self, id: usize, head: Option<&RequestHead<'_, '_>>, mut query: Query, transport: Transport) {
+    fn open_stream(
+        &mut self,
+        id: usize,
+        head: Option<&RequestHead<'_, '_>>,
+        mut query: Query<'_>,
+        transport: Transport,
+    ) {
         let Ok(group) = self.group_of(id, &mut query.channels) else { return };
         let is_chunked = head.is_none_or(|h| h.minor_version > 0);
         let (framing, content_type) = match transport {
@@ -317,7 +326,7 @@ impl Core {
     }
 
     /// The group of the channels named, or an answer that says what is wrong with them.
-    fn group_of(&mut self, id: usize, channels: &mut Vec<String>) -> Result<Option<usize>, ()> {
+    fn group_of(&mut self, id: usize, channels: &mut Vec<Cow<'_, str>>) -> Result<Option<usize>, ()> {
         if channels.is_empty() {
             return Ok(None);
         }
@@ -332,7 +341,7 @@ impl Core {
 
     // --- Polling ---
 
-    fn poll_over_http(&mut self, id: usize, mut query: Query) {
+    fn poll_over_http(&mut self, id: usize, mut query: Query<'_>) {
         let Ok(Some(group)) = self.group_of(id, &mut query.channels) else { return };
         let is_long = !query.wait.is_zero();
         self.count_as(id, if is_long { Transport::LongPolling } else { Transport::Polling });
@@ -410,8 +419,7 @@ impl Core {
 
     // --- Publishing ---
 
-    fn publish(&mut self, id: usize, mut query: Query, is_text: bool, body: &[u8]) {
-        self.turn.received += 1;
+    fn publish(&mut self, id: usize, mut query: Query<'_>, is_text: bool, body: &[u8]) {
         let Ok(text) = std::str::from_utf8(body) else {
             return self.answer_error(id, ErrorCode::BadJson, "the body is not UTF-8");
         };
@@ -433,6 +441,7 @@ impl Core {
                 return self.answer_error(id, code, &error.to_string());
             }
         };
+        self.turn.received += 1;
         if query.after.is_none() {
             return self.answer(id, "application/json", cursor_frame(&cursor.to_string()).as_bytes());
         }

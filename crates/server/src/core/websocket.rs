@@ -67,9 +67,8 @@ impl Core {
     fn on_text(&mut self, id: usize, text: &str) {
         match ClientFrame::parse(text) {
             Ok(ClientFrame::Publish { channel, data }) => {
-                self.turn.received += 1;
                 match self.shared.hub.publish(&channel, &single_line(data), self.now) {
-                    Ok(_) => {}
+                    Ok(_) => self.turn.received += 1,
                     Err(error @ PublishError::Overloaded) => self.say_error(id, ErrorCode::Overloaded, &error),
                     Err(PublishError::BadChannel(error)) => self.say_error(id, ErrorCode::BadChannel, &error),
                 }

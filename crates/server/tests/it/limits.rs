@@ -244,7 +244,8 @@ fn the_time_between_heartbeats() {
     assert_eq!((deaf.next(), deaf.close_code), (None, Some(4002)));
     until("two heartbeats came", || {
         stream.fill();
-        stream.buffer.ends_with(b"]\n\n\n")
+        // The first position is the stream's beginning.
+        String::from_utf8_lossy(&stream.buffer).matches("[\"cursor\"").count() >= 3
     });
 }
 

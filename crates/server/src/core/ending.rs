@@ -1,0 +1,96 @@
+//! The ends of connections, and of the server.
+
+use super::Core;
+use crate::connection::Kind;
+use crate::stats::shift;
+use pushlab_wire::codes::CloseCode;
+use std::net::Shutdown;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long our last words may take to be read.
+pub(super) const LINGER: Duration = Duration::from_secs(2);
+
+impl Core {
+    /// Ends a connection at once.
+    pub(super) fn close(&mut self, id: usize) {
+        if !self.connections.contains(id) {
+            return;
+        }
+        self.leave_group(id);
+        let connection = self.connections.remove(id);
+        if let Some(outbox) = connection.outbox {
+            shift(&self.counters.queued_bytes, -(outbox.bytes() as i64));
+            shift(&self.counters.slow_subscribers, -1);
+        }
+        if let Some(transport) = connection.counted {
+            shift(&self.counters.connections[transport.index()], -1);
+        }
+        if let Kind::Feed(_) = connection.kind {
+            if let Some(feed) = &mut self.feed {
+                feed.lost(self.now);
+            }
+            return;
+        }
+        shift(&self.counters.open, -1);
+        self.shared.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Ends a connection after what was sent has been read: our side is shut, then the peer has [`LINGER`] to close.
+    pub(super) fn close_gently(&mut self, id: usize) {
+        if !self.connections.contains(id) {
+            return;
+        }
+        self.leave_group(id);
+        let connection = &mut self.connections[id];
+        connection.kind = Kind::Lingering;
+        connection.carry = Vec::new();
+        connection.is_catching_up = false;
+        if let Some(outbox) = &mut connection.outbox {
+            // Behind our last words nothing may follow; who resumes gets it then.
+            let before = outbox.bytes();
+            outbox.abandon_queue();
+            let after = outbox.bytes();
+            shift(&self.counters.queued_bytes, after as i64 - before as i64);
+            if after == 0 {
+                connection.outbox = None;
+                shift(&self.counters.slow_subscribers, -1);
+            }
+        }
+        if connection.outbox.is_none() {
+            self.shut_down(id);
+        }
+        self.set_deadline(id, LINGER);
+    }
+
+    pub(super) fn shut_down(&mut self, id: usize) {
+        if self.connections[id].socket.shutdown(Shutdown::Write).is_err() {
+            self.close(id);
+        }
+    }
+
+    pub(super) fn begin_drain(&mut self) {
+        self.drain_until = Some(self.now + self.limits().drain_timeout);
+        self.listener = None;
+        self.feed = None;
+        self.tick = None;
+        let ids: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            match self.connections[id].kind {
+                Kind::WebSocket { .. } => self.close_websocket(id, CloseCode::GoingAway, "the server is stopping"),
+                Kind::Stream(framing) => self.end_stream(id, framing),
+                Kind::HeldPoll => {
+                    self.connections[id].keeps_alive = false;
+                    self.release_poll(id);
+                }
+                Kind::Http(None) if self.connections[id].carry.is_empty() => self.close_gently(id),
+                Kind::Feed(_) => self.close(id),
+                Kind::Http(_) | Kind::Lingering => {}
+            }
+        }
+    }
+
+    pub(super) fn is_drained(&self) -> bool {
+        self.drain_until.is_some_and(|until| self.connections.is_empty() || self.now >= until)
+    }
+}

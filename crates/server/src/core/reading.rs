@@ -1,0 +1,129 @@
+//! From a socket to whatever is spoken on it.
+
+use super::{Core, READ_BUFFER_BYTES, feed};
+use crate::connection::Kind;
+use mio::event::Event;
+use std::io::{self, Read};
+
+impl Core {
+    pub(super) fn on_event(&mut self, id: usize, event: &Event) {
+        if event.is_writable() && self.connections.contains(id) {
+            if self.is_connecting(id) {
+                self.feed_connected(id);
+            }
+            self.flush(id);
+        }
+        let is_closed = event.is_read_closed();
+        // A feed that is stalled is not read: what it sends stays with its sender.
+        if (event.is_readable() || is_closed) && self.connections.contains(id) && !self.is_stalled(id) {
+            self.read(id);
+            // The end came with the last bytes. A short read does not show it, and there is no second event for it.
+            if is_closed && self.connections.contains(id) {
+                self.unfinished.push(id);
+            }
+        }
+    }
+
+    /// Reads one buffer; what is left is read in the next turn, after everybody else had theirs.
+    pub(super) fn read(&mut self, id: usize) {
+        let mut buffer = std::mem::take(&mut self.read_buffer);
+        let result = self.connections[id].socket.read(&mut buffer);
+        match result {
+            Ok(0) => self.close(id),
+            Ok(n) => {
+                self.turn.bytes_received += n as u64;
+                self.connections[id].last_read = self.wheel.now();
+                self.take_in(id, &mut buffer[..n]);
+                // A short read has emptied the socket: epoll(7) allows to rely on it for streams.
+                if self.connections.contains(id) && (n == buffer.len() || self.is_stalled(id)) {
+                    self.unfinished.push(id);
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => self.unfinished.push(id),
+            Err(_) => self.close(id),
+        }
+        self.read_buffer = buffer;
+    }
+
+    /// Understands bytes, together with what was left before.
+    pub(super) fn take_in(&mut self, id: usize, fresh: &mut [u8]) {
+        let mut carry = std::mem::take(&mut self.connections[id].carry);
+        if carry.is_empty() {
+            let used = self.understand(id, fresh);
+            if used < fresh.len() {
+                carry.extend_from_slice(&fresh[used..]);
+            }
+        } else {
+            carry.extend_from_slice(fresh);
+            let used = self.understand(id, &mut carry);
+            carry.drain(..used);
+        }
+        if carry.is_empty() {
+            return;
+        }
+        let max = self.limits().max_head_bytes.max(self.limits().max_message_bytes);
+        if let Some(connection) = self.connections.get_mut(id) {
+            let max = if let Kind::Feed(_) = connection.kind { feed::MAX_MESSAGE_BYTES } else { max };
+            connection.carry = carry;
+            if connection.carry.len() > max + READ_BUFFER_BYTES {
+                self.close(id);
+            }
+        }
+    }
+
+    /// Gives bytes to whatever is spoken on the connection until it wants no more; says how many were used.
+    pub(super) fn understand(&mut self, id: usize, bytes: &mut [u8]) -> usize {
+        let mut at = 0;
+        while at < bytes.len() {
+            let Some(connection) = self.connections.get(id) else { return bytes.len() };
+            let rest = &mut bytes[at..];
+            let used = match connection.kind {
+                Kind::Http(_) => self.on_http(id, rest),
+                Kind::WebSocket { .. } => self.on_websocket(id, rest),
+                Kind::Feed(_) => self.on_feed(id, rest),
+                Kind::Stream(_) | Kind::Lingering => rest.len(),
+                // The next request waits until this one is answered.
+                Kind::HeldPoll => 0,
+            };
+            if used == 0 {
+                break;
+            }
+            at += used;
+        }
+        at
+    }
+
+    pub(super) fn go_on_with_unfinished(&mut self) {
+        if self.unfinished.is_empty() {
+            return;
+        }
+        let mut ids = std::mem::take(&mut self.unfinished);
+        ids.sort_unstable();
+        ids.dedup();
+        for id in ids.drain(..) {
+            self.go_on(id);
+        }
+        if self.unfinished.is_empty() {
+            self.unfinished = ids;
+        }
+    }
+
+    pub(super) fn go_on(&mut self, id: usize) {
+        let Some(connection) = self.connections.get(id) else { return };
+        if connection.is_catching_up && connection.outbox.is_none() {
+            self.catch_up(id);
+        }
+        if self.is_stalled(id) {
+            self.publish_stalled();
+        }
+        if self.connections.get(id).is_some_and(|c| !c.carry.is_empty()) {
+            self.take_in(id, &mut []);
+        }
+        if self.is_stalled(id) {
+            self.unfinished.push(id);
+        } else if self.connections.contains(id) {
+            self.read(id);
+        }
+    }
+}

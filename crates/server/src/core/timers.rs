@@ -1,0 +1,111 @@
+//! Deadlines.
+
+use super::Core;
+use super::ending::LINGER;
+use crate::connection::{FeedPhase, Kind};
+use crate::framing::Framing;
+use crate::hub;
+use crate::stats::add;
+use crate::wheel::{TICK, Tick};
+use pushlab_wire::codes::{CloseCode, ErrorCode};
+use std::time::Duration;
+
+/// How often forgotten groups are swept.
+const GROUP_SWEEP: Duration = Duration::from_secs(10);
+
+impl Core {
+    pub(super) fn set_deadline(&mut self, id: usize, delay: Duration) {
+        let at = self.wheel.after(delay);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.deadline = at;
+        if at < connection.scheduled {
+            connection.scheduled = at;
+            self.wheel.insert(at, id);
+        }
+    }
+
+    pub(super) fn on_timers(&mut self) {
+        if self.accept_again.is_some_and(|at| at <= self.now) {
+            self.accept();
+        }
+        self.tick();
+        self.keep_feed_connected();
+        let mut due = std::mem::take(&mut self.due);
+        self.wheel.advance(self.now, &mut due);
+        for (at, id) in due.drain(..) {
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            if connection.scheduled != at {
+                continue;
+            }
+            connection.scheduled = Tick::MAX;
+            if connection.deadline <= self.wheel.now() {
+                self.on_deadline(id);
+            } else {
+                connection.scheduled = connection.deadline;
+                self.wheel.insert(connection.deadline, id);
+            }
+        }
+        self.due = due;
+        if self.now >= self.next_sweep {
+            self.next_sweep = self.now + hub::SWEEP_INTERVAL;
+            self.shared.hub.sweep(self.now);
+        }
+        if self.now >= self.next_group_sweep {
+            self.next_group_sweep = self.now + GROUP_SWEEP;
+            self.groups.sweep();
+        }
+    }
+
+    pub(super) fn on_deadline(&mut self, id: usize) {
+        let now = self.wheel.now();
+        let limits = &self.shared.config.limits;
+        let ticks = |d: Duration| Tick::try_from(d.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(Tick::MAX);
+        let connection = &self.connections[id];
+        let is_taking =
+            |d: Duration| connection.outbox.is_some() && now.saturating_sub(connection.last_progress) < ticks(d);
+        if connection.outbox.is_some() && !is_taking(limits.write_timeout) {
+            add(&self.counters.closed_timeout, 1);
+            return self.close(id);
+        }
+        // A peer that takes what is queued for it lives; no ping asked it to say so.
+        let last_sign = connection.last_read.max(connection.last_progress);
+        let is_silent = now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2);
+        match connection.kind {
+            Kind::HeldPoll => self.release_poll(id),
+            Kind::WebSocket { .. } if is_silent => {
+                add(&self.counters.closed_timeout, 1);
+                self.close_websocket(id, CloseCode::IdleTimeout, "no answer to two pings");
+            }
+            Kind::WebSocket { .. } => self.heartbeat(id, Framing::WebSocket),
+            Kind::Stream(framing) => self.heartbeat(id, framing),
+            Kind::Http(None) if connection.outbox.is_some() => self.set_deadline(id, limits.write_timeout),
+            Kind::Http(None) if connection.carry.is_empty() => {
+                // Between two requests, or nothing came at all: not an error, just the end.
+                add(&self.counters.closed_timeout, 1);
+                self.close_gently(id);
+            }
+            Kind::Http(_) => {
+                add(&self.counters.closed_timeout, 1);
+                self.refuse(id, ErrorCode::RequestTimeout, "the request did not arrive in time");
+            }
+            Kind::Lingering if is_taking(LINGER) => self.set_deadline(id, LINGER),
+            Kind::Feed(FeedPhase::Open(_)) if !is_silent || self.is_stalled(id) => self.ping_feed(id),
+            Kind::Feed(_) | Kind::Lingering => self.close(id),
+        }
+    }
+
+    pub(super) fn heartbeat(&mut self, id: usize, framing: Framing) {
+        // What is queued proves to the peer that we live; a heartbeat behind it would only add to it.
+        if self.connections[id].outbox.is_none() {
+            let mut out = std::mem::take(&mut self.out);
+            out.clear();
+            let connection = &self.connections[id];
+            let is_current = !connection.is_catching_up;
+            let position = if is_current { connection.seen.max(self.fanned_out_to) } else { connection.seen };
+            framing.heartbeat(&mut out, &self.shared.hub.cursor(position).to_string());
+            self.send(id, &out);
+            self.out = out;
+        }
+        self.set_deadline(id, self.limits().heartbeat);
+    }
+}

@@ -1,0 +1,93 @@
+//! What is written at once, and what has to wait.
+
+use super::Core;
+use crate::connection::Kind;
+use crate::framing::Framing;
+use crate::outbox::{Verdict, write_some};
+use crate::stats::{add, shift};
+use pushlab_wire::codes::CloseCode;
+
+impl Core {
+    /// Sends bytes now, or queues them behind what is queued already.
+    pub(super) fn send(&mut self, id: usize, bytes: &[u8]) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let mut written = 0;
+        if connection.outbox.is_none() {
+            match write_some(&mut connection.socket, bytes) {
+                Ok(n) => written = n,
+                Err(_) => return self.close(id),
+            }
+        }
+        self.turn.bytes_sent += written as u64;
+        if written < bytes.len() {
+            let limits = &self.shared.config.limits;
+            let before = connection.outbox.as_ref().map_or(0, |o| o.bytes());
+            let is_new = connection.outbox.is_none();
+            let outbox = connection.outbox.get_or_insert_default();
+            let verdict = outbox.push_bytes(&bytes[written..], limits);
+            shift(&self.counters.queued_bytes, outbox.bytes() as i64 - before as i64);
+            self.after_queueing(id, is_new, verdict);
+        }
+    }
+
+    pub(super) fn after_queueing(&mut self, id: usize, is_new: bool, verdict: Verdict) {
+        if is_new {
+            shift(&self.counters.slow_subscribers, 1);
+            self.connections[id].last_progress = self.wheel.now();
+            self.set_deadline(id, self.limits().write_timeout);
+        }
+        match verdict {
+            Verdict::Stays { dropped } => add(&self.counters.dropped, dropped),
+            Verdict::TooSlow => {
+                add(&self.counters.closed_slow, 1);
+                self.close(id);
+            }
+        }
+    }
+
+    /// Ends a subscriber that is too slow: a farewell takes the place of its queue, behind the frame that was begun.
+    pub(super) fn close_slow(&mut self, id: usize) {
+        match self.connections[id].kind {
+            Kind::WebSocket { .. } => self.close_websocket(id, CloseCode::SlowSubscriber, "its queue was full"),
+            Kind::Stream(framing) => self.end_stream(id, framing),
+            _ => self.close(id),
+        }
+    }
+
+    pub(super) fn end_stream(&mut self, id: usize, framing: Framing) {
+        let mut end = Vec::new();
+        framing.end(&mut end);
+        self.send(id, &end);
+        self.close_gently(id);
+    }
+
+    pub(super) fn flush(&mut self, id: usize) {
+        // Whatever came before in this event may have closed it.
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let framing = connection.framing_out();
+        let Some(outbox) = &mut connection.outbox else { return };
+        let before = outbox.bytes();
+        let mut scratch = std::mem::take(&mut self.out);
+        let result = outbox.flush(&mut connection.socket, framing, &self.shared.hub, &mut scratch);
+        let after = outbox.bytes();
+        self.out = scratch;
+        shift(&self.counters.queued_bytes, after as i64 - before as i64);
+        let Ok(flushed) = result else { return self.close(id) };
+        self.turn.bytes_sent += flushed.bytes as u64;
+        self.turn.sent += flushed.deliveries;
+        add(&self.counters.gaps, flushed.gaps);
+        if flushed.bytes > 0 {
+            connection.last_progress = self.wheel.now();
+        }
+        if flushed.is_empty {
+            connection.outbox = None;
+            shift(&self.counters.slow_subscribers, -1);
+            match connection.kind {
+                Kind::Lingering => self.shut_down(id),
+                Kind::Http(None) => self.set_deadline(id, self.limits().idle_timeout),
+                _ if connection.is_catching_up => self.catch_up(id),
+                _ => {}
+            }
+        }
+    }
+}
