@@ -26,7 +26,7 @@ enum Command {
     Run(lab::RunArgs),
     Report(lab::ReportArgs),
     List(list::ListArgs),
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     Backend(backend::BackendArgs),
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell.

@@ -10,7 +10,9 @@ pub fn html(report: &Report) -> anyhow::Result<String> {
     // A script element ends at the first `</script`, wherever it stands.
     let json = serde_json::to_string(report)?.replace('<', "\\u003c");
     // From the end: the bundle may name the placeholder to recognise a page without data.
-    let at = PAGE.find(&format!(">{PLACEHOLDER}<")).ok_or_else(|| anyhow::anyhow!("the report page lacks its placeholder; build again with `make build`"))?;
+    let at = PAGE
+        .find(&format!(">{PLACEHOLDER}<"))
+        .ok_or_else(|| anyhow::anyhow!("the report page lacks its placeholder; build again with `make build`"))?;
     let (before, after) = (&PAGE[..=at], &PAGE[at + 1 + PLACEHOLDER.len()..]);
     Ok([before, &json, after].concat())
 }

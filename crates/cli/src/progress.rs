@@ -52,7 +52,12 @@ impl Observer for Progress {
         let left: u64 = planned[done.min(planned.len())..].iter().map(|run| self.length(run)).sum();
         let about = Duration::from_secs(left / 1000);
         let verb = if done > 0 { format!("going on after {done} of") } else { "doing".to_owned() };
-        eprintln!("{verb} {} runs, about {}, in {}", planned.len(), humantime::format_duration(about), folder.display());
+        eprintln!(
+            "{verb} {} runs, about {}, in {}",
+            planned.len(),
+            humantime::format_duration(about),
+            folder.display()
+        );
         self.bar = ProgressBar::new(total);
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed} gone, {eta} left  {msg}");
         self.bar.set_style(style.expect("the template is valid"));

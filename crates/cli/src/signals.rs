@@ -12,8 +12,7 @@ pub fn block() {
 /// Waits for either; says whether one came in time.
 pub fn wait(timeout: Duration) -> bool {
     let set = set();
-    let timeout =
-        libc::timespec { tv_sec: timeout.as_secs() as libc::time_t, tv_nsec: timeout.subsec_nanos().into() };
+    let timeout = libc::timespec { tv_sec: timeout.as_secs() as libc::time_t, tv_nsec: timeout.subsec_nanos().into() };
     // SAFETY: set and timeout are initialised, and no details are asked for.
     let signal = unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout) };
     signal > 0

@@ -3,8 +3,18 @@
 use pushlab_lab::report::model::{Completeness, ExperimentReport, Figure, Point, Report};
 use std::fmt::Write as _;
 
-const HEADINGS: [&str; 10] =
-    ["transport", "clients", "response ms", "latency ms", "p99 ms", "CPU %", "memory MiB", "deliveries/s", "lost dup reord", ""];
+const HEADINGS: [&str; 10] = [
+    "transport",
+    "clients",
+    "response ms",
+    "latency ms",
+    "p99 ms",
+    "CPU %",
+    "memory MiB",
+    "deliveries/s",
+    "lost dup reord",
+    "",
+];
 
 /// The verdict, a table for each experiment, and the doubts.
 pub fn text(report: &Report) -> String {
@@ -35,7 +45,8 @@ fn table(out: &mut String, experiment: &ExperimentReport) {
     for series in &experiment.series {
         rows.extend(series.points.iter().map(|point| row(&series.label, point)));
     }
-    let widths: Vec<usize> = (0..HEADINGS.len()).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> =
+        (0..HEADINGS.len()).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
     for row in rows {
         let mut line = format!("  {:<1$}", row[0], widths[0]);
         for (cell, width) in row[1..].iter().zip(&widths[1..]) {

@@ -64,10 +64,8 @@ impl Campaign {
             }
         };
         let runs = order(&header.experiments, header.seed);
-        let program = crate::run::this_program().map_err(|source| ResultsError::Write {
-            path: PathBuf::from("this program's own path"),
-            source,
-        })?;
+        let program = crate::run::this_program()
+            .map_err(|source| ResultsError::Write { path: PathBuf::from("this program's own path"), source })?;
         let place = Workplace { program, pinning, logs: results.runs_folder() };
         Ok(Self { header, runs, results, place })
     }
@@ -108,7 +106,8 @@ impl Campaign {
         observer: &mut dyn Observer,
     ) -> Option<Box<RunRecord>> {
         for attempt in 1.. {
-            let Executed::Recorded(mut record) = execute(planned, experiment, &self.place, &mut Forward(observer)) else {
+            let Executed::Recorded(mut record) = execute(planned, experiment, &self.place, &mut Forward(observer))
+            else {
                 return None;
             };
             record.attempts = attempt;
@@ -124,7 +123,9 @@ impl Campaign {
 /// subject did plays no part in this, or repeating would choose the results.
 fn is_worth_another_try(record: &RunRecord) -> bool {
     let mut voids = record.doubts.iter().filter(|d| d.is_void()).peekable();
-    record.is_void() && voids.peek().is_some() && voids.all(|d| matches!(d.code, DoubtCode::Lateness | DoubtCode::LoopLag))
+    record.is_void()
+        && voids.peek().is_some()
+        && voids.all(|d| matches!(d.code, DoubtCode::Lateness | DoubtCode::LoopLag))
 }
 
 /// The part of an observer that a run sees.

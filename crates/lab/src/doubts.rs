@@ -74,7 +74,9 @@ fn unstable(record: &RunRecord, start: u64, end: u64) -> Option<Doubt> {
     let result = record.result.as_ref()?;
     let first = result.phases.first()?.t_ns;
     let seconds = result.seconds.iter().enumerate();
-    let inside = seconds.filter(|(i, _)| (first + *i as u64 * 1_000_000_000 >= start) && first + (*i as u64 + 1) * 1_000_000_000 <= end);
+    let inside = seconds.filter(|(i, _)| {
+        (first + *i as u64 * 1_000_000_000 >= start) && first + (*i as u64 + 1) * 1_000_000_000 <= end
+    });
     let medians: Vec<f64> = inside.filter_map(|(_, s)| Some(s.latency_median_ns? as f64 / 1e6)).collect();
     match steady_state(&medians) {
         Steady::Trend { relative_change, .. } => {

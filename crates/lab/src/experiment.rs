@@ -161,7 +161,11 @@ impl Experiment {
             let Some(toml::Value::Table(changes)) = profiles.get(profile) else {
                 let known: Vec<&str> = profiles.keys().map(String::as_str).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(ExperimentError::UnknownProfile { origin: origin.to_owned(), profile: profile.to_owned(), known });
+                return Err(ExperimentError::UnknownProfile {
+                    origin: origin.to_owned(),
+                    profile: profile.to_owned(),
+                    known,
+                });
             };
             merge(&mut table, changes);
         }
@@ -197,7 +201,10 @@ impl Experiment {
             return Err(format!("clients {clients}: from 1 to {MAX_CLIENTS}"));
         }
         if self.repeats == 0 || self.runs() > MAX_RUNS {
-            return Err(format!("{} runs: repeats is at least 1, and all runs together at most {MAX_RUNS}", self.runs()));
+            return Err(format!(
+                "{} runs: repeats is at least 1, and all runs together at most {MAX_RUNS}",
+                self.runs()
+            ));
         }
         if self.phases.load_ms == 0 && self.scenario != Scenario::Idle {
             return Err("phases.load_ms is 0, so nothing would be measured".to_owned());

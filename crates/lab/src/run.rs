@@ -128,8 +128,8 @@ fn attempt(
     let log = place.logs.join(format!("{:05}.subject.log", planned.order));
     let feed = backend.map(|address| (address, CHANNEL));
     let cores = &place.pinning.subject;
-    let mut subject = Subject::start(&place.program, experiment, &planned.cell, feed, cores, log)
-        .map_err(|e| e.to_string())?;
+    let mut subject =
+        Subject::start(&place.program, experiment, &planned.cell, feed, cores, log).map_err(|e| e.to_string())?;
     collected.subject_command.clone_from(&subject.command);
     let plan = plan(planned, experiment, subject.address, backend, place.pinning.load.len());
     let mut worker = Worker::start(&place.program, &plan, &place.pinning.load)

@@ -66,10 +66,8 @@ impl Subject {
             arguments.extend([format!("--feed=ws://{address}/"), format!("--feed-channel={channel}")]);
         }
         arguments.extend(experiment.server_options.iter().cloned());
-        let command: Vec<String> =
-            std::iter::once("pushlab".to_owned()).chain(arguments.iter().cloned()).collect();
-        let start_error =
-            |source| SubjectError::Start { program: program.display().to_string(), source };
+        let command: Vec<String> = std::iter::once("pushlab".to_owned()).chain(arguments.iter().cloned()).collect();
+        let start_error = |source| SubjectError::Start { program: program.display().to_string(), source };
         let errors = File::create(&log).map_err(start_error)?;
         let mut builder = Command::new(program);
         builder.args(&arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);

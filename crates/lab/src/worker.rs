@@ -67,7 +67,10 @@ impl Worker {
             Ok(Err(nonsense)) => Said::Gone(nonsense),
             Err(RecvTimeoutError::Timeout) => Said::Nothing,
             Err(RecvTimeoutError::Disconnected) => {
-                let how = self.process.ended().map_or("closed its output".to_owned(), |s| format!("ended with {}", describe(s)));
+                let how = self
+                    .process
+                    .ended()
+                    .map_or("closed its output".to_owned(), |s| format!("ended with {}", describe(s)));
                 Said::Gone(format!("the worker {how} before it was done"))
             }
         }

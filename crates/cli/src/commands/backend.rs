@@ -39,7 +39,8 @@ pub fn run(args: &BackendArgs) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}; choose another address with --listen", args.listen))?;
     let interval_us = u64::try_from(args.interval.as_micros()).context("--interval is too long")?;
-    let back_end = BackEnd::start(listener, Announcement { interval_us, count: args.count, payload_bytes: args.payload })?;
+    let back_end =
+        BackEnd::start(listener, Announcement { interval_us, count: args.count, payload_bytes: args.payload })?;
     let address = back_end.address();
     if args.json {
         println!("{}", serde_json::json!({ "listening": address.to_string() }));
@@ -56,7 +57,10 @@ pub fn run(args: &BackendArgs) -> anyhow::Result<ExitCode> {
             );
         } else {
             let late = late.map_or("–".to_owned(), |ms| format!("{ms:.2} ms"));
-            println!("feed done: {} of {} messages sent, 99 % of them at most {late} late", report.published, report.scheduled);
+            println!(
+                "feed done: {} of {} messages sent, 99 % of them at most {late} late",
+                report.published, report.scheduled
+            );
         }
     }
     back_end.stop()?;

@@ -83,7 +83,11 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     measure(&name, experiment.map(|e| vec![e]), &args.measure)
 }
 
-fn measure(name: &str, experiments: Result<Vec<Experiment>, LoadError>, args: &MeasureArgs) -> anyhow::Result<ExitCode> {
+fn measure(
+    name: &str,
+    experiments: Result<Vec<Experiment>, LoadError>,
+    args: &MeasureArgs,
+) -> anyhow::Result<ExitCode> {
     let mut experiments = experiments?;
     if let Some(repeats) = args.repeats {
         if repeats == 0 {

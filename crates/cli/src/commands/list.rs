@@ -28,8 +28,10 @@ pub fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         })
         .collect();
     if args.json {
-        let experiments: Vec<_> =
-            experiments.iter().map(|e| serde_json::json!({ "name": e.name, "title": e.title, "runs": e.runs() })).collect();
+        let experiments: Vec<_> = experiments
+            .iter()
+            .map(|e| serde_json::json!({ "name": e.name, "title": e.title, "runs": e.runs() }))
+            .collect();
         let results: Vec<_> = results
             .iter()
             .map(|(folder, done, planned)| serde_json::json!({ "folder": folder, "runs_done": done, "runs_planned": planned }))
@@ -47,7 +49,8 @@ pub fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     }
     println!("\nResults (pushlab report FOLDER):");
     for (folder, done, planned) in results {
-        let state = if done < planned { format!("{done} of {planned} runs, to be resumed") } else { format!("{done} runs") };
+        let state =
+            if done < planned { format!("{done} of {planned} runs, to be resumed") } else { format!("{done} runs") };
         println!("  {}  {state}", folder.display());
     }
     Ok(ExitCode::Ok)

@@ -14,7 +14,9 @@ const WATCH: Duration = Duration::from_millis(250);
 
 /// Serve every transport on one port.
 #[derive(Debug, Args)]
-#[command(after_help = "Paths: /ws /sse /stream /poll /publish /echo /healthz /stats. SIGTERM or Ctrl-C stops it gracefully.")]
+#[command(
+    after_help = "Paths: /ws /sse /stream /poll /publish /echo /healthz /stats. SIGTERM or Ctrl-C stops it gracefully."
+)]
 pub struct ServeArgs {
     /// Address of all transports; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:8000", value_name = "ADDRESS")]
@@ -151,7 +153,8 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
 fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
     let rest = url.strip_prefix("ws://").ok_or_else(|| anyhow!("--feed {url}: only ws:// is supported"))?;
     let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
-    let with_port = if host.rsplit(']').next().is_some_and(|h| h.contains(':')) { host.to_owned() } else { format!("{host}:80") };
+    let with_port =
+        if host.rsplit(']').next().is_some_and(|h| h.contains(':')) { host.to_owned() } else { format!("{host}:80") };
     let address = with_port
         .to_socket_addrs()
         .with_context(|| format!("--feed {url}: cannot resolve {host}"))?

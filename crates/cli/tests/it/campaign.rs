@@ -33,7 +33,10 @@ impl Place {
             ("clients", "[2]"),
             ("repeats", "1"),
             ("scenario", "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173 }"),
-            ("phases", "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 400, drain_ms = 3000, after_ms = 50 }"),
+            (
+                "phases",
+                "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 400, drain_ms = 3000, after_ms = 50 }",
+            ),
             // Tests run beside others, so the generator may well be late.
             ("generator_limits", "{ cpu_percent_max = 1000, lateness_p99_ms_max = 10000 }"),
         ];
@@ -104,7 +107,8 @@ pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 pub fn children(parent: &Child, word: &str) -> Vec<u32> {
     let id = parent.id();
     let text = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-    let is_named = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().contains(word);
+    let is_named =
+        |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().contains(word);
     text.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(is_named).collect()
 }
 

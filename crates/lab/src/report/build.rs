@@ -122,7 +122,13 @@ fn doubts(records: &[RunRecord]) -> Vec<DoubtReport> {
         .map(|(code, mut runs)| {
             let count = runs.len() as u32;
             runs.truncate(MAX_LISTED_RUNS);
-            DoubtReport { code: code.to_string(), severity: code.severity(), message: code.message().to_owned(), runs, count }
+            DoubtReport {
+                code: code.to_string(),
+                severity: code.severity(),
+                message: code.message().to_owned(),
+                runs,
+                count,
+            }
         })
         .collect();
     doubts.sort_by(|a, b| a.severity.cmp(&b.severity).then(b.count.cmp(&a.count)));

@@ -69,7 +69,8 @@ fn saturation(experiment: &ExperimentReport) -> Option<String> {
     if full.is_empty() {
         let most = experiment.series.iter().flat_map(|s| s.points.iter().map(|p| p.clients)).max()?;
         let has_any = experiment.series.iter().any(|s| s.points.iter().any(|p| p.regime.is_some()));
-        return has_any.then(|| format!("{}: no transport fills the server's core, up to {most} clients.", short(experiment)));
+        return has_any
+            .then(|| format!("{}: no transport fills the server's core, up to {most} clients.", short(experiment)));
     }
     full.sort_unstable();
     let parts: Vec<String> = full.iter().map(|(clients, label)| format!("{label} at {clients} clients")).collect();
