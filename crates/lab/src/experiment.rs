@@ -169,12 +169,7 @@ impl Experiment {
             };
             merge(&mut table, changes);
         }
-        let experiment: Self = if profile.is_none() {
-            // From the text, so that an error names its line; a profile table would be an unknown field.
-            toml::Value::Table(table).try_into().map_err(format)?
-        } else {
-            table.try_into().map_err(format)?
-        };
+        let experiment: Self = table.try_into().map_err(format)?;
         experiment.check().map_err(|what| ExperimentError::Value { origin: origin.to_owned(), what })?;
         Ok(experiment)
     }

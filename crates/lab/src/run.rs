@@ -11,7 +11,7 @@ use pushlab_load::plan::{Phase, Plan, Scenario, WorkerEvent, WorkerResult};
 use pushlab_probe::{Probe, ProbeConfig, Recording, Sampler, SamplerConfig};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -262,5 +262,5 @@ impl CounterWatch {
 
 /// The program that runs now: subject and worker are the same.
 pub fn this_program() -> io::Result<PathBuf> {
-    std::env::current_exe().map(|path| Path::new(&path).to_path_buf())
+    std::env::current_exe()
 }
