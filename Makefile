@@ -26,8 +26,9 @@ build: need-cargo $(BUNDLE) ## Build the console and the release binary
 compare: build ## Build, then compare every transport on this machine
 	$(PUSHLAB) compare $(COMPARE_OPTIONS)
 
-test: build ## Run every test: Rust, console, acceptance
+test: build ## Run every test: Rust, console, a little fuzzing, acceptance
 	cargo test --workspace --locked
+	FUZZ_SECONDS=5 fuzz/run
 	cd $(CONSOLE) && npm test
 	tests/run
 	tests/readme

@@ -16,6 +16,6 @@ fuzz_target!(|text: &str| {
         assert_eq!(channel.as_str(), text);
         assert_eq!(json_string(text), format!("\"{text}\""));
         let target = format!("/ws?channel={text}");
-        assert_eq!(split_target(&target).1.next(), Some(("channel".to_owned(), text.to_owned())));
+        assert_eq!(split_target(&target).1.next(), Some(("channel".into(), text.into())));
     }
 });
