@@ -1,5 +1,7 @@
 //! Event streams (WHATWG HTML, section 9.2): what `EventSource` reads.
 
+use std::borrow::Cow;
+
 /// One event, borrowed from the decoder until the next.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StreamEvent<'a> {
@@ -108,7 +110,8 @@ impl EventStreamDecoder {
             self.dispatch(sink);
             return Ok(());
         }
-        let text = String::from_utf8_lossy(line);
+        // The lossy way looks at every byte by itself, and nearly all text is right.
+        let text = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
         let (field, value) = text.split_once(':').unwrap_or((&text, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
