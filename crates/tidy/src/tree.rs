@@ -72,7 +72,7 @@ impl Tree {
     }
 }
 
-/// The forms our `.gitignore` uses: `/from/the/root/`, `/file` and `name/` at any depth.
+/// The forms our `.gitignore` uses: `/from/the/top/`, `/file` and `name/` at any depth.
 fn patterns(text: &str) -> Vec<String> {
     text.lines()
         .map(str::trim)
