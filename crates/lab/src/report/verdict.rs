@@ -20,6 +20,14 @@ fn winner(experiment: &ExperimentReport) -> Option<String> {
     let names: Vec<&str> = tied.iter().map(|p| p.label.as_str()).collect();
     let unit = &ranking.unit;
     let where_ = format!("{} at {} clients", short(experiment), ranking.clients);
+    if best.figure.runs < 2 {
+        return Some(format!(
+            "{where_}: one run each, so nothing can be ranked; the lowest {} is that of {} ({}).",
+            ranking.metric,
+            best.label,
+            show(&best.figure, unit)
+        ));
+    }
     let lead = match next {
         Some(next) => {
             let factor = next.figure.value / best.figure.value;
@@ -107,7 +115,7 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
 
 fn show(figure: &Figure, unit: &str) -> String {
     if figure.runs < 2 {
-        return format!("{} {unit}, one run", digits(figure.value));
+        return format!("{} {unit}", digits(figure.value));
     }
     format!("{} {unit}, {} to {}", digits(figure.value), digits(figure.low), digits(figure.high))
 }
