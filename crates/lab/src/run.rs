@@ -7,7 +7,7 @@ use crate::pinning::Pinning;
 use crate::record::{CounterSample, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
 use crate::subject::{CounterReader, Subject};
 use crate::worker::{Said, Worker};
-use pushlab_load::plan::{Phase, Plan, Scenario, WorkerEvent, WorkerResult};
+use pushlab_load::plan::{Phase, Plan, RequestHeaders, Scenario, Shape, WorkerEvent, WorkerResult};
 use pushlab_probe::{Probe, ProbeConfig, Recording, Sampler, SamplerConfig};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -169,6 +169,10 @@ fn plan(
         seed: planned.seed,
         handicap_us: experiment.handicap_us,
         backend_listen,
+        shape: Shape::Steady,
+        headers: RequestHeaders::Minimal,
+        user_list: false,
+        receipts: false,
     }
 }
 

@@ -36,6 +36,15 @@ pub struct Plan {
     /// Busy-wait added to every turn of the loop, in µs: makes the generator slow on purpose, to test that such
     /// a run is void.
     pub handicap_us: u64,
+    /// How the load's intensity changes over the load phase.
+    pub shape: Shape,
+    /// What heads of HTTP requests carry.
+    pub headers: RequestHeaders,
+    /// Whether clients that poll at an interval ask for the list of users too: a second request for every poll.
+    pub user_list: bool,
+    /// Whether publications have a place for the server's receipt mark, which splits latency into the way up and
+    /// the way down. The subject must be told to fill it.
+    pub receipts: bool,
     /// Where the worker's back end listens for the subject, which is to connect before the clients do. The
     /// scenario `feed` needs it, no other does.
     pub backend_listen: Option<SocketAddr>,
@@ -57,6 +66,24 @@ pub enum Scenario {
     Chat {
         /// Time between two publications of one client, in ms.
         interval_ms: u64,
+        /// Size of one publication's data (the JSON text), in bytes.
+        payload_bytes: u32,
+        /// Largest size, where sizes vary: the text is then of random words, and the seed gives words and sizes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        payload_bytes_max: Option<u32>,
+        /// How many of the clients publish, where not all do; the first so many.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        publishers: Option<u32>,
+    },
+    /// Every client is in some rooms, and publications go to one room after the other at a rate of the whole run,
+    /// in an order that the seed gives; a member of the room publishes.
+    Rooms {
+        /// Rooms.
+        rooms: u32,
+        /// Rooms that each client is in, drawn at random with the seed.
+        rooms_per_client: u32,
+        /// Time between two publications of the whole run, in µs.
+        interval_us: u64,
         /// Size of one publication's data (the JSON text), in bytes.
         payload_bytes: u32,
     },
@@ -81,6 +108,47 @@ pub enum Scenario {
     },
     /// Connected and silent.
     Idle,
+}
+
+/// How the load's intensity changes over the load phase: a factor of the scenario's own rate of publications.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Shape {
+    /// The same all the time.
+    #[default]
+    Steady,
+    /// From one factor to another, evenly.
+    Ramp {
+        /// At the beginning.
+        from: f64,
+        /// At the end.
+        to: f64,
+    },
+    /// A peak.
+    Spike {
+        /// At the peak; 1 before and after.
+        factor: f64,
+        /// When it begins, ms after the load phase did.
+        at_ms: u64,
+        /// How long it lasts, ms.
+        length_ms: u64,
+    },
+    /// One factor after the other, each for an equal part of the load phase.
+    Step {
+        /// The factors.
+        factors: Vec<f64>,
+    },
+}
+
+/// What heads of HTTP requests carry.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestHeaders {
+    /// What HTTP demands.
+    #[default]
+    Minimal,
+    /// What a browser sends: user agent, accepted types, languages and encodings, referrer, origin.
+    Browser,
 }
 
 /// The ping client: measures response time at an interval while the load runs.
@@ -207,6 +275,12 @@ pub struct WorkerResult {
     pub errors: Vec<ErrorCount>,
     /// HTTP requests sent in the load phase, the prober's left out.
     pub requests: u64,
+    /// Of those, by clients that publish.
+    #[serde(default)]
+    pub requests_publishers: u64,
+    /// Connections that clients opened in the load phase, the prober's left out.
+    #[serde(default)]
+    pub connections_opened: u64,
     /// Bytes written to clients' sockets in the load phase.
     pub bytes_sent: u64,
     /// Bytes read from clients' sockets in the load and drain phases.
@@ -219,6 +293,15 @@ pub struct WorkerResult {
     pub latency_middle: Histogram,
     /// Intended instant to the last subscriber of each publication that reached all.
     pub latency_last: Histogram,
+    /// Intended instant to delivery, of clients' own publications alone: the round trip. Chat, rooms and echo only.
+    #[serde(default)]
+    pub latency_own: Histogram,
+    /// Intended instant to the server's receipt mark, once for each delivery that bears one.
+    #[serde(default)]
+    pub latency_up: Histogram,
+    /// The server's receipt mark to delivery.
+    #[serde(default)]
+    pub latency_down: Histogram,
     /// Prober's response time in the idle phase.
     pub response_idle: Histogram,
     /// Prober's response time in the load phase, from its intended instant; unanswered pings count with the
@@ -234,6 +317,27 @@ pub struct WorkerResult {
     pub cpu_load_ns: u64,
     /// Per second since the first phase began. The warm-up is in here too, so that steady state can be judged.
     pub seconds: Vec<Second>,
+    /// Every delivery of the load phase in the order of arrival, where receipts are marked; at most 10,000.
+    #[serde(default)]
+    pub deliveries: Vec<MarkedDelivery>,
+}
+
+/// One delivery with the server's receipt mark: a row of a table of messages. Instants are ns after the load phase
+/// began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MarkedDelivery {
+    /// Who published: the client's number.
+    pub publisher: u32,
+    /// Which of its publications in the load phase, from 0.
+    pub sequence: u32,
+    /// Who received: the client's number.
+    pub receiver: u32,
+    /// When it was to be sent.
+    pub intended_ns: u64,
+    /// When the server received it.
+    pub receipt_ns: u64,
+    /// When it was delivered.
+    pub delivered_ns: u64,
 }
 
 /// When a phase began.
@@ -265,4 +369,7 @@ pub struct Second {
     pub latency_median_ns: Option<u64>,
     /// 99th percentile of delivery latency, ns.
     pub latency_p99_ns: Option<u64>,
+    /// Median latency of clients' own publications, ns; `None` where none came back.
+    #[serde(default)]
+    pub latency_own_median_ns: Option<u64>,
 }

@@ -68,6 +68,9 @@ pub enum BadPlan {
     /// A feed without a place for its back end.
     #[error("scenario feed without backend_listen: say where the subject finds its back end")]
     NoBackEnd,
+    /// Not built yet.
+    #[error("scenario rooms cannot be run yet")]
+    Rooms,
     /// See there.
     #[error("channel {name:?}: {source}")]
     Channel {
@@ -157,7 +160,8 @@ impl Roles {
                 let (pace, receivers) = (Some((interval_us * 1_000, 1)), u64::from(clients));
                 Self { audience: all(1), pace, receivers, feed_bytes: Some(payload_bytes), ..silent }
             }
-            Scenario::Chat { interval_ms, payload_bytes } => {
+            Scenario::Rooms { .. } => return Err(BadPlan::Rooms),
+            Scenario::Chat { interval_ms, payload_bytes, .. } => {
                 let base = paced(interval_ms, payload_bytes, Sending::Publish)?;
                 Self { audience: all(clients), receivers: u64::from(clients), ..base }
             }
@@ -235,7 +239,7 @@ fn in_range(name: &'static str, value: u64, least: u64, most: u64) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Phases;
+    use crate::plan::{Phases, RequestHeaders, Shape};
     use pushlab_wire::transport::Transport;
 
     fn plan(clients: u32, scenario: Scenario) -> Plan {
@@ -248,6 +252,10 @@ mod tests {
             poll_interval_ms: 500,
             poll_wait_s: 25,
             backend_listen: None,
+            shape: Shape::Steady,
+            headers: RequestHeaders::Minimal,
+            user_list: false,
+            receipts: false,
             prober: None,
             phases: Phases { connect_ms: 1, warm_up_ms: 1, idle_ms: 1, load_ms: 30_000, drain_ms: 1, after_ms: 1 },
             connect_rate: 100,
@@ -259,7 +267,12 @@ mod tests {
 
     #[test]
     fn refusals_name_the_limit() {
-        let chat = |clients| Roles::of(&plan(clients, Scenario::Chat { interval_ms: 3000, payload_bytes: 71 }));
+        let chat = |clients| {
+            Roles::of(&plan(
+                clients,
+                Scenario::Chat { interval_ms: 3000, payload_bytes: 71, payload_bytes_max: None, publishers: None },
+            ))
+        };
         assert!(chat(4096).is_ok());
         let refused = chat(4097).unwrap_err().to_string();
         assert!(refused.contains("16785409 pairs") && refused.contains("max_tracked_pairs"), "{refused}");

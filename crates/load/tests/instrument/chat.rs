@@ -7,7 +7,8 @@ use pushlab_load::worker::{WorkerError, serve};
 use pushlab_wire::transport::Transport;
 use std::net::TcpListener;
 
-const CHAT: Scenario = Scenario::Chat { interval_ms: 100, payload_bytes: 71 };
+const CHAT: Scenario =
+    Scenario::Chat { interval_ms: 100, payload_bytes: 71, payload_bytes_max: None, publishers: None };
 
 fn assert_whole(result: &WorkerResult, scheduled: u64, receivers: u64, what: impl std::fmt::Display) {
     let errors = &result.errors;

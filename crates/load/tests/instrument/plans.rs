@@ -1,6 +1,6 @@
 //! Small plans.
 
-use pushlab_load::plan::{Phase, Phases, Plan, Prober, ProberPath, Scenario, WorkerResult};
+use pushlab_load::plan::{Phase, Phases, Plan, Prober, ProberPath, RequestHeaders, Scenario, Shape, WorkerResult};
 use pushlab_wire::transport::Transport;
 use std::net::SocketAddr;
 
@@ -17,6 +17,10 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         poll_interval_ms: 20,
         poll_wait_s: 5,
         backend_listen: None,
+        shape: Shape::Steady,
+        headers: RequestHeaders::Minimal,
+        user_list: false,
+        receipts: false,
         prober: None,
         phases: Phases { warm_up_ms: 55, load_ms: 300, drain_ms: 20_000, ..NO_TIME },
         connect_rate: 1_000,
