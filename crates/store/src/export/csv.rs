@@ -1,0 +1,45 @@
+//! The tidy table as CSV (RFC 4180, lines end in LF).
+
+use super::{COLUMNS, ExportError, Selection, Units, each_figure};
+use crate::store::Store;
+use std::io::{self, Write};
+
+/// Writes the selected figures of the experiments as CSV with a header line, and returns the number of rows. Values
+/// are written with as many digits as give the same `f64` back.
+///
+/// # Errors
+/// [`crate::StoreError::NotFound`] for an experiment that is not there; those of the store and of `out`.
+pub fn csv(
+    store: &Store,
+    experiments: &[i64],
+    selection: &Selection,
+    units: Units<'_>,
+    out: &mut dyn Write,
+) -> Result<u64, ExportError> {
+    let mut table = ::csv::Writer::from_writer(out);
+    table.write_record(COLUMNS).map_err(io::Error::from)?;
+    let rows = store.read(|database| {
+        each_figure(database, experiments, selection, |row| {
+            let number = |number: Option<u32>| number.map_or_else(String::new, |number| number.to_string());
+            let fields: [&str; COLUMNS.len()] = [
+                &row.cell.experiment,
+                &row.cell.subject,
+                &row.cell.transport,
+                &row.cell.policy,
+                row.cell.variant.as_deref().unwrap_or_default(),
+                &row.cell.clients.to_string(),
+                &number(row.cell.deliveries_per_s),
+                &number(row.cell.payload_bytes),
+                &row.repeat.to_string(),
+                &row.metric,
+                row.unit(units),
+                &row.value.to_string(),
+                row.bound.map_or("", |bound| bound.name()),
+                row.counts.name(),
+            ];
+            Ok(table.write_record(fields).map_err(io::Error::from)?)
+        })
+    })?;
+    table.flush()?;
+    Ok(rows)
+}

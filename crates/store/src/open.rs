@@ -1,0 +1,118 @@
+//! Opening a database: whose it is, which format it has, and bringing it to the newest.
+
+use crate::error::StoreError;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a writer waits for another before it gives up. A run takes milliseconds to write, and removing a large
+/// experiment seconds.
+pub const BUSY_WAIT: Duration = Duration::from_secs(30);
+/// Marks the file as ours (`PRAGMA application_id`): "PSLB".
+pub const APPLICATION_ID: i64 = 0x5053_4C42;
+/// Bytes of the log that stay on disk after it was written into the database.
+const LOG_BYTES_MAX: i64 = 16 << 20;
+/// Brings a database from format n to n + 1, where n is the place in the list.
+const MIGRATIONS: [&str; 2] = [include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
+
+/// Where results belong: `$XDG_DATA_HOME/pushlab/results.db`, by default below `~/.local/share`.
+pub(crate) fn default_path() -> Result<PathBuf, StoreError> {
+    data_path(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"))
+}
+
+fn data_path(data_home: Option<OsString>, home: Option<OsString>) -> Result<PathBuf, StoreError> {
+    // The XDG Base Directory Specification has relative paths ignored.
+    let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
+    let data_home = absolute(data_home).or_else(|| Some(absolute(home)?.join(".local/share")));
+    Ok(data_home.ok_or(StoreError::NoHome)?.join("pushlab/results.db"))
+}
+
+/// Opens or makes the database at `path`, in the newest format.
+pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
+    if path.is_dir() {
+        return Err(StoreError::NotOurs { path: path.to_owned(), what: "it is a folder".to_owned() });
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder).map_err(|source| StoreError::of_system(path, source))?;
+    }
+    let sqlite = |source| StoreError::of_sqlite(path, source);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(sqlite)?;
+    if connection.is_readonly("main").map_err(sqlite)? {
+        return Err(StoreError::ReadOnly { path: path.to_owned() });
+    }
+    // Before anything is written, lest another program's database be changed.
+    let found = format_of(&connection, path)?;
+    configure(&connection, found).map_err(sqlite)?;
+    if found < known() {
+        migrate(&mut connection, path)?;
+    }
+    Ok(connection)
+}
+
+fn known() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
+/// The format of the database: 0 for one that is empty. An empty file is one, too: a crash may have left it.
+fn format_of(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+    let number = |sql: &str| {
+        let number = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+        number.map_err(|source| StoreError::of_sqlite(path, source))
+    };
+    let (application, found) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
+    let is_empty = number("SELECT count(*) FROM sqlite_schema")? == 0;
+    if application != APPLICATION_ID && !(application == 0 && found == 0 && is_empty) {
+        let what = "it is another program's SQLite database".to_owned();
+        return Err(StoreError::NotOurs { path: path.to_owned(), what });
+    }
+    if found > known() {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: known() });
+    }
+    Ok(found)
+}
+
+fn configure(connection: &Connection, found: i64) -> rusqlite::Result<()> {
+    if found == 0 {
+        // Only before the first table; lets removal give space back without copying the whole file.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
+    // Readers and a writer do not wait for each other. Where the file system cannot (some network ones), SQLite
+    // keeps its rollback journal, which is as safe.
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_MAX, |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let sqlite = |source| StoreError::of_sqlite(path, source);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+    // Another process may have done it while this one waited.
+    let found = format_of(&transaction, path)?;
+    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
+        transaction.execute_batch(migration).map_err(sqlite)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite)?;
+    transaction.pragma_update(None, "user_version", known()).map_err(sqlite)?;
+    transaction.commit().map_err(sqlite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_goes_where_the_desktop_says() {
+        let path = |data: Option<&str>, home: Option<&str>| data_path(data.map(Into::into), home.map(Into::into));
+        assert_eq!(path(Some("/data"), Some("/home/a")).unwrap(), Path::new("/data/pushlab/results.db"));
+        let below_home = Path::new("/home/a/.local/share/pushlab/results.db");
+        assert_eq!(path(None, Some("/home/a")).unwrap(), below_home);
+        assert_eq!(path(Some("relative"), Some("/home/a")).unwrap(), below_home);
+        assert_eq!(path(Some(""), Some("/home/a")).unwrap(), below_home);
+        assert!(matches!(path(None, None), Err(StoreError::NoHome)));
+    }
+}

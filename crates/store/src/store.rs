@@ -1,0 +1,176 @@
+//! The store: experiments by number and by name, and transactions around everything that changes it.
+
+use crate::database::Database;
+use crate::error::StoreError;
+use crate::lock::MeasuringLock;
+use crate::model::{Experiment, ExperimentRow, NewExperiment, Run};
+use crate::{open, reference};
+use rusqlite::{Connection, TransactionBehavior};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A results database, one SQLite file. Any number of processes may have it open; writers wait for each other.
+///
+/// Every change is one transaction that is on the disk when the call returns: after a crash or on a full disk it
+/// is there whole or not at all, and nothing stored before is lost.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Where results belong: `$XDG_DATA_HOME/pushlab/results.db`, by default below `~/.local/share`.
+    ///
+    /// # Errors
+    /// [`StoreError::NoHome`].
+    pub fn default_path() -> Result<PathBuf, StoreError> {
+        open::default_path()
+    }
+
+    /// Opens the database at `path` for reading and writing. Makes it and its folders if they are missing, and
+    /// brings an older format to the newest.
+    ///
+    /// # Errors
+    /// [`StoreError::NotOurs`], [`StoreError::Newer`], [`StoreError::ReadOnly`]: the file was not touched. Those of
+    /// the disk.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { connection: open::open(path)?, path: path.to_owned() })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps other processes from measuring into this store until the lock is dropped or this process ends. Reading
+    /// and exporting stay possible.
+    ///
+    /// # Errors
+    /// [`StoreError::Measuring`] names the process that has it.
+    pub fn lock_for_measuring(&self) -> Result<MeasuringLock, StoreError> {
+        MeasuringLock::take(&self.path)
+    }
+
+    /// Begins an experiment and returns its number.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a name or instant that is none; those of the disk.
+    pub fn create_experiment(&mut self, new: &NewExperiment) -> Result<i64, StoreError> {
+        self.write(|database| database.insert_experiment(new))
+    }
+
+    /// Every experiment, newest last.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn experiments(&self) -> Result<Vec<ExperimentRow>, StoreError> {
+        self.database().experiments()
+    }
+
+    /// The experiment that a person means: its number, its name (the latest of it), `NAME~2` (two before the
+    /// latest), or `NAME@previous` (`NAME~1`).
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] with names that look alike.
+    pub fn find(&self, reference: &str) -> Result<ExperimentRow, StoreError> {
+        reference::find(&self.experiments()?, reference)
+    }
+
+    /// An experiment without its runs.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub fn experiment(&self, id: i64) -> Result<Experiment, StoreError> {
+        self.read(|database| database.experiment(id))
+    }
+
+    /// Adds a run, whole or not at all, and returns its row's number. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// [`StoreError::Taken`] if the experiment has a run of that place, [`StoreError::Invalid`] for what could not
+    /// be stored without loss, [`StoreError::NotFound`] without such an experiment; those of the disk.
+    pub fn add_run(&mut self, experiment: i64, run: &Run) -> Result<i64, StoreError> {
+        self.write(|database| database.insert_run(experiment, run))
+    }
+
+    /// Every run of an experiment in the planned order, with all that was measured. Each histogram takes 216 KiB of
+    /// memory; [`Store::run`] reads one run at a time.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Unreadable`]; those of the disk.
+    pub fn runs(&self, experiment: i64) -> Result<Vec<Run>, StoreError> {
+        self.read(|database| {
+            database.places(experiment)?.iter().map(|&place| database.run(experiment, place)).collect()
+        })
+    }
+
+    /// The run of that place.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Unreadable`]; those of the disk.
+    pub fn run(&self, experiment: i64, place: u32) -> Result<Run, StoreError> {
+        self.read(|database| database.run(experiment, place))
+    }
+
+    /// Which places of the planned order have a run.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub fn run_places(&self, experiment: i64) -> Result<BTreeSet<u32>, StoreError> {
+        self.database().places(experiment)
+    }
+
+    /// Says that nothing is left to do for an experiment.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; those of the disk.
+    pub fn set_complete(&mut self, id: i64) -> Result<(), StoreError> {
+        self.write(|database| database.set_complete(id))
+    }
+
+    /// Gives an experiment a note in place of the one it has; an empty one removes it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; those of the disk.
+    pub fn annotate(&mut self, id: i64, note: &str) -> Result<(), StoreError> {
+        self.write(|database| database.annotate(id, note))
+    }
+
+    /// Removes an experiment with its runs and gives their space back to the disk.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; those of the disk.
+    pub fn remove(&mut self, id: i64) -> Result<(), StoreError> {
+        self.write(|database| database.remove(id))?;
+        self.database().give_space_back()
+    }
+
+    /// Does something that changes the database, whole or not at all.
+    pub(crate) fn write<T, E: From<StoreError>>(
+        &mut self,
+        change: impl FnOnce(&Database<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let path = self.path.as_path();
+        let sqlite = |source| StoreError::of_sqlite(path, source);
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+        let done = change(&Database { connection: &transaction, path })?;
+        transaction.commit().map_err(sqlite)?;
+        Ok(done)
+    }
+
+    /// Reads as the database is at one moment, whatever others write meanwhile.
+    pub(crate) fn read<T, E: From<StoreError>>(
+        &self,
+        read: impl FnOnce(&Database<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        // Not nested: no caller holds another transaction, because those that write take the store by `&mut`.
+        let transaction = self.connection.unchecked_transaction();
+        let transaction = transaction.map_err(|source| StoreError::of_sqlite(&self.path, source))?;
+        read(&Database { connection: &transaction, path: &self.path })
+    }
+
+    fn database(&self) -> Database<'_> {
+        Database { connection: &self.connection, path: &self.path }
+    }
+}

@@ -1,0 +1,150 @@
+//! What may be opened, and what is left alone.
+
+use crate::fixture::{Place, child_in, childs_task, new_experiment, said, small_run};
+use pushlab_store::{APPLICATION_ID, Store, StoreError};
+use rusqlite::Connection;
+use std::path::Path;
+use std::process::Command;
+
+fn refused(path: &Path) -> String {
+    let before = std::fs::read(path).ok();
+    let error = Store::open(path).unwrap_err();
+    assert_eq!(std::fs::read(path).ok(), before, "it was changed");
+    let kind = format!("{error:?}");
+    let kind = kind.split([' ', '{']).next().unwrap();
+    format!("{kind}: {error}")
+}
+
+#[test]
+fn folders_are_made_and_an_empty_file_is_a_new_database() {
+    let place = Place::new("new");
+    let path = place.folder.join("a/b/results.db");
+    assert!(Store::open(&path).unwrap().experiments().unwrap().is_empty());
+    std::fs::write(place.path(), "").unwrap();
+    let mut store = place.store();
+    assert_eq!(store.path(), place.path());
+    store.create_experiment(&new_experiment("compare")).unwrap();
+    assert_eq!(place.store().experiments().unwrap().len(), 1);
+}
+
+#[test]
+fn what_is_not_ours_is_not_touched() {
+    let place = Place::new("foreign");
+    std::fs::write(place.path(), "latency,ms\n".repeat(500)).unwrap();
+    let says = refused(&place.path());
+    assert!(says.starts_with("NotOurs: ") && says.contains("no SQLite database"), "{says}");
+    let says = refused(&place.folder);
+    assert!(says.starts_with("NotOurs: ") && says.contains("a folder"), "{says}");
+
+    let other = place.folder.join("other.db");
+    let connection = Connection::open(&other).unwrap();
+    connection.execute_batch("CREATE TABLE a (b); INSERT INTO a VALUES (1);").unwrap();
+    drop(connection);
+    let says = refused(&other);
+    assert!(says.starts_with("NotOurs: ") && says.contains("another program's"), "{says}");
+    // A file in the way of the folder.
+    let says = refused(&place.path().join("results.db"));
+    assert!(says.starts_with("Io: "), "{says}");
+}
+
+#[test]
+fn a_newer_format_is_not_touched() {
+    let place = Place::new("newer");
+    drop(place.store());
+    let connection = Connection::open(place.path()).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let says = refused(&place.path());
+    assert!(says.starts_with("Newer: ") && says.contains("format 99") && says.contains("newer Pushlab"), "{says}");
+}
+
+#[test]
+fn an_older_format_is_brought_to_the_newest_with_its_rows() {
+    let place = Place::new("older");
+    let old = Connection::open(place.path()).unwrap();
+    old.execute_batch(include_str!("../../migrations/0001.sql")).unwrap();
+    old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    old.execute_batch(
+        "INSERT INTO experiments (id, name, kind, created_at, planned, seed, header)
+         VALUES (7, 'compare', 'measured', '2024-05-01T12:00:00Z', 1, '5', '{}');
+         INSERT INTO cells VALUES (3, 7, 'feed', 'pushlab', 'sse', 'close', NULL, 10, NULL, NULL);
+         INSERT INTO runs VALUES (4, 7, 1, 3, 1, '6', '2024-05-01T12:00:00Z', 10, 1, 'yes', NULL, NULL, 'null');
+         INSERT INTO figures VALUES (4, 'latency_p50', 1.5, NULL, NULL);",
+    )
+    .unwrap();
+    let has_view = "SELECT count(*) FROM sqlite_schema WHERE name IN ('figures_by_cell', 'runs_by_counts')";
+    assert_eq!(old.query_row(has_view, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    drop(old);
+
+    let mut store = place.store();
+    let runs = store.runs(7).unwrap();
+    assert_eq!((runs[0].seed, runs[0].figures["latency_p50"].value), (6, 1.5));
+    store.add_run(7, &small_run(2)).unwrap();
+    drop(store);
+    let new = Connection::open(place.path()).unwrap();
+    assert_eq!(new.query_row(has_view, [], |row| row.get::<_, i64>(0)).unwrap(), 2);
+    let version: i64 = new.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 2);
+}
+
+#[test]
+fn old_and_new_databases_have_the_same_settings() {
+    let place = Place::new("settings");
+    drop(place.store());
+    let connection = Connection::open(place.path()).unwrap();
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(number("auto_vacuum"), 2, "incremental");
+    assert_eq!(number("application_id"), APPLICATION_ID);
+    let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(journal, "wal");
+}
+
+#[test]
+fn damage_is_told_from_a_foreign_file() {
+    let place = Place::new("corrupt");
+    let mut store = place.store();
+    let id = store.create_experiment(&new_experiment("compare")).unwrap();
+    (1..=50).for_each(|number| _ = store.add_run(id, &small_run(number)).unwrap());
+    drop(store);
+    let mut bytes = std::fs::read(place.path()).unwrap();
+    // All but the first page, which says what the file is.
+    bytes[4_096..].fill(0x5a);
+    std::fs::write(place.path(), bytes).unwrap();
+    let error = Store::open(&place.path()).and_then(|store| store.runs(id)).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+    assert!(error.to_string().contains(".recover"), "{error}");
+}
+
+/// Whether this machine lets the tests have file systems of their own.
+pub fn has_namespaces() -> bool {
+    Command::new("unshare").args(["-rm", "true"]).status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_read_only_file_is_refused_with_what_to_do() {
+    let place = Place::new("read-only");
+    drop(place.store());
+    let script = if has_namespaces() {
+        // The superuser may write any file, but not on a file system mounted to be read.
+        "folder=$(dirname \"$PUSHLAB_STORE_CHILD\") && mount --bind \"$folder\" \"$folder\" &&
+         mount -o remount,ro,bind \"$folder\" && exec \"$@\""
+    } else {
+        "chmod 444 \"$PUSHLAB_STORE_CHILD\" && exec \"$@\""
+    };
+    let shell: &[&str] = if has_namespaces() { &["unshare", "-rm"] } else { &["env"] };
+    for path in [place.path(), place.folder.join("missing.db")].into_iter().take(1 + usize::from(has_namespaces())) {
+        let child = child_in(shell, script, "opening::child_that_opens", &path, 0).spawn().unwrap();
+        let says = said(child).join("");
+        assert!(says.starts_with("ReadOnly") && says.contains("permission to read and write"), "{says}");
+    }
+}
+
+#[test]
+fn child_that_opens() {
+    let Some((path, _)) = childs_task() else { return };
+    match Store::open(&path) {
+        Ok(_) => println!("{}opened", crate::fixture::SAID),
+        Err(error) => println!("{}{}: {error}", crate::fixture::SAID, format!("{error:?}").split(' ').next().unwrap()),
+    }
+}
