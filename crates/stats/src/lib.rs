@@ -19,21 +19,28 @@
 //! # Ok::<(), pushlab_stats::IntervalError>(())
 //! ```
 
+pub mod comparison;
+pub mod contrast;
 pub mod distribution;
 pub mod doubt;
 pub mod histogram;
 pub mod interval;
+mod rank_test;
 pub mod ranking;
 pub mod regime;
+pub mod slope;
 pub mod steady;
 pub mod summary;
 
+pub use comparison::{Comparison, Family, FamilyError, Pair, Significance, Test, Verdict, compare_family, holm};
+pub use contrast::{contrast, difference, ratio};
 pub use doubt::{
     DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, Severity, delivery_doubts, generator_doubts,
 };
 pub use histogram::{Histogram, HistogramError, ms};
-pub use interval::{EffectSize, Interval, IntervalError, Magnitude, Method, difference, effect_size, interval_of_mean};
+pub use interval::{EffectSize, Interval, IntervalError, Magnitude, Method, effect_size, interval_of_mean};
 pub use ranking::{Ranked, rank};
 pub use regime::{Band, Regime, STRESS_CPU_PERCENT, regime};
+pub use slope::{Slope, SlopeError, Trend, slope, trend};
 pub use steady::{Steady, steady_state};
 pub use summary::{mean, median, quantile, variance};

@@ -1,6 +1,7 @@
 //! Rankings that admit what they cannot tell apart.
 
-use crate::interval::{Interval, IntervalError, difference, interval_of_mean};
+use crate::contrast::difference;
+use crate::interval::{Interval, IntervalError, interval_of_mean};
 use crate::summary::mean;
 use serde::{Deserialize, Serialize};
 
