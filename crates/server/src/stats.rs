@@ -99,7 +99,7 @@ counters! {
         closed_slow => "pushlab_connections_closed_slow_total",
         /// Connections closed because they said nothing, or not in time.
         closed_timeout => "pushlab_connections_closed_timeout_total",
-        /// Gaps told.
+        /// Gaps told to subscribers.
         gaps => "pushlab_gaps_total",
         /// Requests and frames answered with an error.
         errors => "pushlab_errors_total",
