@@ -4,8 +4,8 @@ use crate::experiment::Experiment;
 use crate::pinning::{Pinning, pin_to};
 use crate::record::{Cell, Outcome, PlannedRun, RunRecord};
 use crate::results::{Header, Results, ResultsError};
-use crate::run::{Executed, RunObserver, Workplace, execute};
-use pushlab_load::plan::Phase;
+use crate::run::{Executed, RunObserver, Usage, Workplace, execute};
+use pushlab_load::plan::{Phase, Progress};
 use pushlab_stats::DoubtCode;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +28,10 @@ pub trait Observer {
     fn run(&mut self, planned: &PlannedRun);
     /// A phase of it begins.
     fn phase(&mut self, phase: Phase);
+    /// The generator tells how far it is: once a second.
+    fn progress(&mut self, _progress: &Progress) {}
+    /// What both sides have used since the run began: at least every 50 ms.
+    fn usage(&mut self, _subject: Usage, _generator: Usage) {}
     /// It has ended and is written.
     fn recorded(&mut self, record: &RunRecord);
     /// Whether to stop now.
@@ -134,6 +138,12 @@ struct Forward<'a>(&'a mut dyn Observer);
 impl RunObserver for Forward<'_> {
     fn phase(&mut self, phase: Phase) {
         self.0.phase(phase);
+    }
+    fn progress(&mut self, progress: &Progress) {
+        self.0.progress(progress);
+    }
+    fn usage(&mut self, subject: Usage, generator: Usage) {
+        self.0.usage(subject, generator);
     }
     fn is_interrupted(&mut self) -> bool {
         self.0.is_interrupted()

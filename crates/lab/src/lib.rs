@@ -13,6 +13,7 @@
 mod campaign;
 mod doubts;
 pub mod experiment;
+mod live;
 mod machine_load;
 mod measure;
 mod pinning;
@@ -27,4 +28,6 @@ mod subject;
 mod worker;
 
 pub use campaign::{Campaign, Ended, Observer, Tally};
+pub use live::{Live, LiveError, Watched};
 pub use results::{Header, REPORT_FILE, Results, ResultsError};
+pub use run::Usage;

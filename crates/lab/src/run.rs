@@ -7,13 +7,13 @@ use crate::pinning::Pinning;
 use crate::record::{CounterSample, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
 use crate::subject::{CounterReader, Subject};
 use crate::worker::{Said, Worker};
-use pushlab_load::plan::{Phase, Plan, RequestHeaders, Scenario, Shape, WorkerEvent, WorkerResult};
-use pushlab_probe::{Probe, ProbeConfig, Recording, Sampler, SamplerConfig};
+use pushlab_load::plan::{Phase, Plan, Progress, RequestHeaders, Scenario, Shape, WorkerEvent, WorkerResult};
+use pushlab_probe::{Probe, ProbeConfig, Recording, Sample, Sampler, SamplerConfig};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -42,8 +42,21 @@ pub struct Workplace {
 pub trait RunObserver {
     /// A phase began.
     fn phase(&mut self, phase: Phase);
+    /// The generator told how far it is: once a second.
+    fn progress(&mut self, progress: &Progress);
+    /// What both sides have used: at least every 50 ms.
+    fn usage(&mut self, subject: Usage, generator: Usage);
     /// Whether to stop now.
     fn is_interrupted(&mut self) -> bool;
+}
+
+/// What a process tree has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time since it began, ns.
+    pub cpu_ns: u64,
+    /// Resident memory, bytes.
+    pub rss_bytes: u64,
 }
 
 /// How a run's execution ended.
@@ -135,10 +148,11 @@ fn attempt(
     let mut worker = Worker::start(&place.program, &plan, &place.pinning.load)
         .map_err(|e| format!("cannot start the worker {}: {e}", place.program.display()))?;
     collected.plan = Some(plan);
-    let watch_subject = sample(subject.id(), vec![subject.address.port()])?;
-    let watch_generator = sample(worker.id(), Vec::new())?;
+    let used = [LatestUsage::default(), LatestUsage::default()];
+    let watch_subject = sample(subject.id(), vec![subject.address.port()], &used[0])?;
+    let watch_generator = sample(worker.id(), Vec::new(), &used[1])?;
     let counters = CounterWatch::start(subject.address);
-    let ended = follow(experiment, &mut subject, &mut worker, observer, &mut collected.machine);
+    let ended = follow(experiment, &mut subject, &mut worker, &used, observer, &mut collected.machine);
     collected.counters = counters.finish();
     collected.subject = Some(watch_subject.finish());
     collected.generator = Some(watch_generator.finish());
@@ -181,6 +195,7 @@ fn follow(
     experiment: &Experiment,
     subject: &mut Subject,
     worker: &mut Worker,
+    used: &[LatestUsage; 2],
     observer: &mut dyn RunObserver,
     machine: &mut Option<MachineLoad>,
 ) -> Ended {
@@ -193,6 +208,7 @@ fn follow(
         if observer.is_interrupted() {
             return Ended::Interrupted;
         }
+        observer.usage(used[0].read(), used[1].read());
         let reason = match worker.listen(LISTEN) {
             Said::Event(WorkerEvent::Phase { phase: next, .. }) => {
                 match next {
@@ -204,7 +220,10 @@ fn follow(
                 observer.phase(next);
                 continue;
             }
-            Said::Event(WorkerEvent::Progress { .. }) => continue,
+            Said::Event(WorkerEvent::Progress(progress)) => {
+                observer.progress(&progress);
+                continue;
+            }
             Said::Event(WorkerEvent::Done { result }) => return Ended::Done(result),
             Said::Event(WorkerEvent::Failed { reason }) | Said::Gone(reason) => Some(reason),
             Said::Nothing if Instant::now() > deadline => {
@@ -222,10 +241,26 @@ fn follow(
     }
 }
 
-fn sample(pid: u32, ports: Vec<u16>) -> Result<Sampler, String> {
+/// The latest of a sampler's samples, for other threads.
+#[derive(Clone, Default)]
+struct LatestUsage(Arc<[AtomicU64; 2]>);
+
+impl LatestUsage {
+    fn read(&self) -> Usage {
+        let [cpu_ns, rss_bytes] = &*self.0;
+        Usage { cpu_ns: cpu_ns.load(Ordering::Relaxed), rss_bytes: rss_bytes.load(Ordering::Relaxed) }
+    }
+}
+
+fn sample(pid: u32, ports: Vec<u16>, used: &LatestUsage) -> Result<Sampler, String> {
     let failed = |what: &dyn std::fmt::Display| format!("cannot watch process {pid}: {what}");
     let probe = Probe::new(pid, ProbeConfig { ports, ..ProbeConfig::default() }).map_err(|e| failed(&e))?;
-    Sampler::start(probe, SamplerConfig::default(), |_| {}).map_err(|e| failed(&e))
+    let used = used.0.clone();
+    let note = move |sample: &Sample| {
+        used[0].store(sample.cpu_ns, Ordering::Relaxed);
+        used[1].store(sample.rss_bytes, Ordering::Relaxed);
+    };
+    Sampler::start(probe, SamplerConfig::default(), note).map_err(|e| failed(&e))
 }
 
 /// A port that was free a moment ago: the worker binds it next.

@@ -219,14 +219,7 @@ pub enum WorkerEvent {
         t_ns: u64,
     },
     /// Once a second.
-    Progress {
-        /// Clients connected.
-        connected: u32,
-        /// Publications sent so far.
-        published: u64,
-        /// Deliveries received so far.
-        delivered: u64,
-    },
+    Progress(Progress),
     /// The end; nothing follows.
     Done {
         /// What was measured.
@@ -237,6 +230,21 @@ pub enum WorkerEvent {
         /// What, where, and what to try.
         reason: String,
     },
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Clients connected.
+    pub connected: u32,
+    /// Publications sent so far.
+    pub published: u64,
+    /// Deliveries received so far.
+    pub delivered: u64,
+    /// Median delivery latency of the latest second that every loop has ended, ns; `None` where nothing was delivered.
+    pub latency_median_ns: Option<u64>,
+    /// 99th percentile of the same second's latency, ns.
+    pub latency_p99_ns: Option<u64>,
 }
 
 /// What one worker measured in one run. Counts and histograms cover the publications whose intended instant lies

@@ -62,6 +62,12 @@ impl SecondTable {
         self.done.push(second);
     }
 
+    /// Median and 99th percentile of the latest closed second, ns. No second is the latest once the series is full.
+    pub fn latest_latency(&self) -> (Option<u64>, Option<u64>) {
+        let latest = self.done.last().filter(|_| self.done.len() < MAX_SECONDS);
+        latest.map_or((None, None), |second| (second.latency_median_ns, second.latency_p99_ns))
+    }
+
     /// All seconds, when no more are to come.
     pub fn finish(&mut self) -> Vec<Second> {
         while !self.open.is_empty() {
@@ -129,6 +135,10 @@ mod tests {
         }
         loops[0].published(1_000 + SECOND_NS, &state);
         loops[1].pass_time(1_000 + 3 * SECOND_NS, &state);
+        let (median, p99) = state.with_seconds(|table| table.latest_latency());
+        assert!(median.unwrap() < 1_002_000 && p99.unwrap() >= 9_000_000, "of the first second: {median:?}, {p99:?}");
+        loops[0].pass_time(1_000 + 2 * SECOND_NS, &state);
+        assert_eq!(state.with_seconds(|table| table.latest_latency()), (None, None), "nothing was delivered in it");
         for part in &mut loops {
             part.finish(&state);
         }

@@ -8,7 +8,7 @@ use crate::check::Schedule;
 use crate::clients::{self, LoopConfig, Traffic};
 use crate::clock::{ThreadCpu, now_ns, sleep_until};
 use crate::pacing::Pacing;
-use crate::plan::{ErrorCount, Phase, PhaseMark, Plan, ProberPath, WorkerEvent, WorkerResult};
+use crate::plan::{ErrorCount, Phase, PhaseMark, Plan, ProberPath, Progress, WorkerEvent, WorkerResult};
 use crate::prober::{self, EchoPath, OverPosts, OverWebSocket, ProberConfig, ProberProgress, ProberReport};
 use crate::record::{Audience, ErrorTally, Record};
 use crate::roles::{BadPlan, Roles, prober_channel, upstream_channel};
@@ -431,12 +431,15 @@ impl Watch<'_> {
             sleep_until(self.next_ns);
             self.next_ns += 1_000 * MS;
             let run = self.run;
-            (self.emit)(WorkerEvent::Progress {
+            let (latency_median_ns, latency_p99_ns) = run.state.with_seconds(|seconds| seconds.latest_latency());
+            (self.emit)(WorkerEvent::Progress(Progress {
                 // The collector is no client.
                 connected: run.state.subscribed().min(self.clients),
                 published: run.published(),
                 delivered: run.state.sum(|p| &p.delivered),
-            });
+                latency_median_ns,
+                latency_p99_ns,
+            }));
         }
         sleep_until(instant_ns);
     }

@@ -17,6 +17,7 @@ mod core;
 mod framing;
 mod groups;
 mod hub;
+mod metrics;
 mod outbox;
 mod stats;
 mod wheel;

@@ -1,42 +1,39 @@
-//! Counters, as `/stats` shows them.
+//! Counters, as `/stats` and `/metrics` show them. A new one is a row of the table below, and nothing else.
 
+use pushlab_wire::exposition::{Exposition, Kind};
 use pushlab_wire::transport::{TRANSPORTS, Transport};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
+/// What is said of the connections by transport.
+macro_rules! connections_doc {
+    () => {
+        "Open connections by transport. Transports that ask count in the seconds around a request only."
+    };
+}
+
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+    (
+        counters { $($(#[doc = $doc:literal])+ $name:ident => $metric:literal),* $(,)? }
+        gauges { $($(#[doc = $gauge_doc:literal])+ $gauge:ident => $gauge_metric:literal),* $(,)? }
+    ) => {
         /// Counters of one event loop. Only that loop writes, once a turn; anybody reads.
         #[derive(Default)]
         pub struct Counters {
-            $($(#[$doc])* pub $name: AtomicU64,)*
+            $($(#[doc = $doc])+ pub $name: AtomicU64,)*
+            $($(#[doc = $gauge_doc])+ pub $gauge: AtomicI64,)*
             /// Open connections by transport: gauges.
             pub connections: [AtomicI64; TRANSPORTS],
-            /// Open connections in all: a gauge.
-            pub open: AtomicI64,
-            /// Polls held right now: a gauge.
-            pub held_polls: AtomicI64,
-            /// Bytes queued for slow subscribers: a gauge.
-            pub queued_bytes: AtomicI64,
-            /// Connections that have something queued: a gauge.
-            pub slow_subscribers: AtomicI64,
         }
 
         /// A snapshot of all event loops together.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
         pub struct Stats {
-            $($(#[$doc])* pub $name: u64,)*
-            /// Open connections by transport. Transports that ask count in the seconds around a request only.
+            $($(#[doc = $doc])+ pub $name: u64,)*
+            $($(#[doc = $gauge_doc])+ pub $gauge: i64,)*
+            #[doc = connections_doc!()]
             pub connections: BTreeMap<&'static str, i64>,
-            /// Open connections in all.
-            pub open: i64,
-            /// Polls held right now.
-            pub held_polls: i64,
-            /// Bytes queued for slow subscribers.
-            pub queued_bytes: i64,
-            /// Connections that have something queued.
-            pub slow_subscribers: i64,
             /// Channels with history.
             pub history_channels: usize,
             /// Bytes of history.
@@ -51,48 +48,76 @@ macro_rules! counters {
             /// Adds one event loop's counters.
             pub fn add(&mut self, counters: &Counters) {
                 $(self.$name += counters.$name.load(Relaxed);)*
+                $(self.$gauge += counters.$gauge.load(Relaxed);)*
                 for transport in Transport::ALL {
                     *self.connections.entry(transport.name()).or_default() +=
                         counters.connections[transport.index()].load(Relaxed);
                 }
-                self.open += counters.open.load(Relaxed);
-                self.held_polls += counters.held_polls.load(Relaxed);
-                self.queued_bytes += counters.queued_bytes.load(Relaxed);
-                self.slow_subscribers += counters.slow_subscribers.load(Relaxed);
+            }
+
+            /// Writes them as Prometheus' metrics: the names are those of the table, the texts its comments.
+            pub(crate) fn write(&self, page: &mut Exposition) {
+                $(
+                    page.family($metric, Kind::Counter, concat!($($doc),+).trim()).sample(&[], self.$name as f64);
+                )*
+                $(
+                    page.family($gauge_metric, Kind::Gauge, concat!($($gauge_doc),+).trim())
+                        .sample(&[], self.$gauge as f64);
+                )*
+                let mut connections = page.family("pushlab_connections", Kind::Gauge, connections_doc!());
+                for (transport, open) in &self.connections {
+                    connections.sample(&[("transport", transport)], *open as f64);
+                }
+                page.family("pushlab_history_channels", Kind::Gauge, "Channels with history.")
+                    .sample(&[], self.history_channels as f64);
+                page.family("pushlab_history_bytes", Kind::Gauge, "Bytes of history.")
+                    .sample(&[], self.history_bytes as f64);
             }
         }
     };
 }
 
 counters! {
-    /// Publications received.
-    received,
-    /// Deliveries handed to the kernel.
-    sent,
-    /// HTTP requests, upgrades among them.
-    requests,
-    /// Bytes read from sockets.
-    bytes_received,
-    /// Bytes written to sockets.
-    bytes_sent,
-    /// Connections accepted.
-    accepted,
-    /// Connections refused because there were too many.
-    refused,
-    /// Messages dropped or conflated for slow subscribers.
-    dropped,
-    /// Connections closed because they were too slow.
-    closed_slow,
-    /// Connections closed because they said nothing, or not in time.
-    closed_timeout,
-    /// Gaps told.
-    gaps,
-    /// Requests and frames answered with an error.
-    errors,
-    /// Messages that came from the feed.
-    feed_received,
-    /// Turns of the event loop.
-    turns,
+    counters {
+        /// Publications received.
+        received => "pushlab_publications_received_total",
+        /// Deliveries handed to the kernel.
+        sent => "pushlab_deliveries_sent_total",
+        /// HTTP requests, upgrades among them.
+        requests => "pushlab_http_requests_total",
+        /// Bytes read from sockets.
+        bytes_received => "pushlab_received_bytes_total",
+        /// Bytes written to sockets.
+        bytes_sent => "pushlab_sent_bytes_total",
+        /// Connections accepted.
+        accepted => "pushlab_connections_accepted_total",
+        /// Connections refused because there were too many.
+        refused => "pushlab_connections_refused_total",
+        /// Messages dropped or conflated for slow subscribers.
+        dropped => "pushlab_messages_dropped_total",
+        /// Connections closed because they were too slow.
+        closed_slow => "pushlab_connections_closed_slow_total",
+        /// Connections closed because they said nothing, or not in time.
+        closed_timeout => "pushlab_connections_closed_timeout_total",
+        /// Gaps told to subscribers.
+        gaps => "pushlab_gaps_total",
+        /// Requests and frames answered with an error.
+        errors => "pushlab_errors_total",
+        /// Messages that came from the feed.
+        feed_received => "pushlab_feed_messages_received_total",
+        /// Turns of the event loop.
+        turns => "pushlab_loop_turns_total",
+    }
+    gauges {
+        /// Open connections in all.
+        open => "pushlab_open_connections",
+        /// Polls held right now.
+        held_polls => "pushlab_held_polls",
+        /// Bytes queued for slow subscribers.
+        queued_bytes => "pushlab_queued_bytes",
+        /// Connections that have something queued.
+        slow_subscribers => "pushlab_slow_subscribers",
+    }
 }
 
 /// Adds to a counter that only the calling thread writes.

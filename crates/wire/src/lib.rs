@@ -18,6 +18,7 @@ pub mod channel;
 pub mod codes;
 pub mod cursor;
 pub mod event_stream;
+pub mod exposition;
 pub mod http;
 pub mod lines;
 pub mod native;

@@ -6,8 +6,9 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use pushlab_lab::experiment::Experiment;
 use pushlab_lab::presets::{self, LoadError};
-use pushlab_lab::{Campaign, Ended, REPORT_FILE, Results, Tally, report};
+use pushlab_lab::{Campaign, Ended, Live, REPORT_FILE, Results, Tally, report};
 use pushlab_wire::codes::ExitCode;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Options that every measurement has.
@@ -31,6 +32,9 @@ pub struct MeasureArgs {
     /// Show no progress.
     #[arg(long)]
     quiet: bool,
+    /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
 }
 
 /// Compare all six transports under broadcast and chat: the quick way to see everything.
@@ -96,11 +100,20 @@ fn measure(
         experiments.iter_mut().for_each(|e| e.repeats = repeats);
     }
     signals::block();
+    let live = args.metrics.map(Live::listen).transpose()?;
     let mut progress = Progress::new(&experiments, args.quiet);
     let command = std::iter::once("pushlab".to_owned()).chain(std::env::args().skip(1)).collect();
     let campaign = Campaign::open(name, experiments, args.seed, &args.out, args.fresh, command)?;
-    let ended = campaign.carry_out(&mut progress)?;
-    drop(progress);
+    let ended = match &live {
+        Some(live) => {
+            if !args.quiet {
+                eprintln!("metrics at http://{}/metrics", live.address());
+            }
+            campaign.carry_out(&mut live.watch(&mut progress))?
+        }
+        None => campaign.carry_out(&mut progress)?,
+    };
+    drop((progress, live));
     let code = show(campaign.folder(), args.json)?;
     if ended == Ended::Interrupted {
         eprintln!("interrupted; the same command goes on with the runs that are missing");

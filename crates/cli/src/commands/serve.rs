@@ -15,7 +15,7 @@ const WATCH: Duration = Duration::from_millis(250);
 /// Serve every transport on one port.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Paths: /ws /sse /stream /poll /publish /echo /healthz /stats. SIGTERM or Ctrl-C stops it gracefully."
+    after_help = "Paths: /ws /sse /stream /poll /publish /echo /healthz /stats /metrics. SIGTERM or Ctrl-C stops it gracefully."
 )]
 pub struct ServeArgs {
     /// Address of all transports; port 0 takes a free one.

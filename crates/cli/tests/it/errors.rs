@@ -61,6 +61,11 @@ fn a_taken_port_says_what_to_do() {
         assert_eq!(code, 1);
         assert!(error.contains("--listen"), "{error}");
     }
+    place.experiment(&[]);
+    let (code, error) = fails(&place, &["run", "experiment.toml", "--metrics", &address]);
+    assert_eq!(code, 1);
+    assert!(error.contains("--metrics") && error.contains(&address), "{error}");
+    assert!(!place.path("results").exists(), "it is said before anything runs");
 }
 
 #[test]

@@ -5,3 +5,6 @@
 mod campaign;
 mod errors;
 mod failures;
+mod metrics;
+#[path = "../../../wire/src/exposition/strict.rs"]
+mod strict;

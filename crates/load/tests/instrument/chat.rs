@@ -89,7 +89,7 @@ fn the_worker_speaks_lines_of_json() {
     let events: Vec<WorkerEvent> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let phases = events.iter().filter(|event| matches!(event, WorkerEvent::Phase { .. })).count();
     assert_eq!(phases, 6);
-    assert!(events.iter().any(|event| matches!(event, WorkerEvent::Progress { connected: 2, .. })));
+    assert!(events.iter().any(|event| matches!(event, WorkerEvent::Progress(progress) if progress.connected == 2)));
     assert!(matches!(events.last(), Some(WorkerEvent::Done { .. })));
 
     let mut output = Vec::new();

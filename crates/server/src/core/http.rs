@@ -4,9 +4,11 @@ use super::Core;
 use crate::connection::{Kind, NO_GROUP, PartialRequest};
 use crate::framing::{Framing, cursor_frame, gap_frame};
 use crate::hub::{Publication, PublishError, Replay};
+use crate::metrics;
 use crate::stats::add;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
+use pushlab_wire::exposition::CONTENT_TYPE;
 use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, HttpError, RequestHead, parse_request, split_target};
 use pushlab_wire::native::{is_json, json_string, single_line};
 use pushlab_wire::transport::Transport;
@@ -17,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The paths, and the method of each.
-const ROUTES: [(&str, &str, Route); 8] = [
+const ROUTES: [(&str, &str, Route); 9] = [
     ("/ws", "GET", Route::WebSocket),
     ("/sse", "GET", Route::Events),
     ("/stream", "GET", Route::Stream),
@@ -26,6 +28,7 @@ const ROUTES: [(&str, &str, Route); 8] = [
     ("/echo", "POST", Route::Echo),
     ("/healthz", "GET", Route::Health),
     ("/stats", "GET", Route::Stats),
+    ("/metrics", "GET", Route::Metrics),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +41,14 @@ enum Route {
     Echo,
     Health,
     Stats,
+    Metrics,
+}
+
+impl Route {
+    /// Whether it serves those who watch: with HEAD too, as load balancers ask, and while the server stops.
+    fn is_for_watchers(self) -> bool {
+        matches!(self, Self::Health | Self::Stats | Self::Metrics)
+    }
 }
 
 /// Parameters of a request.
@@ -189,9 +200,8 @@ impl Core {
             let known: Vec<&str> = ROUTES.iter().map(|(p, _, _)| *p).collect();
             return self.answer_error(id, ErrorCode::UnknownPath, &format!("known paths: {}", known.join(" ")));
         };
-        // Load balancers ask for their health with HEAD.
-        let is_health_check = method == "HEAD" && matches!(route, Route::Health | Route::Stats);
-        if method != expected && !is_health_check {
+        let is_check = method == "HEAD" && route.is_for_watchers();
+        if method != expected && !is_check {
             let allow = format!("Allow: {expected}\r\n");
             return self.answer_error_with(
                 id,
@@ -200,7 +210,7 @@ impl Core {
                 &allow,
             );
         }
-        if self.drain_until.is_some() && !matches!(route, Route::Health | Route::Stats) {
+        if self.drain_until.is_some() && !route.is_for_watchers() {
             self.connections[id].keeps_alive = false;
             return self.answer_error(id, ErrorCode::Draining, "the server is stopping; connect again");
         }
@@ -217,6 +227,7 @@ impl Core {
             Route::Echo => self.answer(id, "application/json", body),
             Route::Health => self.answer_health(id),
             Route::Stats => self.answer_stats(id),
+            Route::Metrics => self.answer_metrics(id),
         }
     }
 
@@ -464,6 +475,11 @@ impl Core {
         let stats = self.shared.stats();
         let body = serde_json::to_vec(&stats).expect("counters always serialise");
         self.answer(id, "application/json", &body);
+    }
+
+    fn answer_metrics(&mut self, id: usize) {
+        let page = metrics::page(&self.shared.stats(), self.shared.counters.len());
+        self.answer(id, CONTENT_TYPE, page.as_bytes());
     }
 
     fn answer_preflight(&mut self, id: usize) {

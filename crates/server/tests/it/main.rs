@@ -7,6 +7,9 @@ mod ending;
 mod feed;
 mod harness;
 mod limits;
+mod metrics;
 mod requests;
 mod resume;
 mod slow;
+#[path = "../../../wire/src/exposition/strict.rs"]
+mod strict;
