@@ -21,6 +21,7 @@ pub mod event_stream;
 pub mod http;
 pub mod lines;
 pub mod native;
+pub mod receipt;
 pub mod stamp;
 pub mod transport;
 pub mod websocket;
