@@ -1,9 +1,9 @@
 //! What one event loop measures: every delivery checked, timed and counted, without allocating for any.
 
 use crate::check::{Recognised, Schedule, SeenTable, Verdict};
+use crate::plan::WorkerResult;
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::LoopSeconds;
-use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::Stamp;
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,45 +50,14 @@ impl ErrorTally {
     }
 }
 
-/// What was measured. About 1.5 MiB, most of it histograms; one for each loop.
+/// What one loop measured. About 2.8 MiB, most of it histograms.
+///
+/// What only the whole run can tell (phases, what was expected and lost, seconds, the prober's part) is still
+/// empty in `result`, and its errors are in `errors`.
 #[derive(Debug, Default)]
 pub struct Record {
-    /// Publications of the load phase handed to a socket.
-    pub published: u64,
-    /// Deliveries of the load phase, each counted once.
-    pub delivered: u64,
-    /// Deliveries of any publication that arrived within the load phase.
-    pub arrived: u64,
-    /// Received again.
-    pub duplicated: u64,
-    /// Received after a later one of the same publisher.
-    pub reordered: u64,
-    /// Without a stamp, or with one that nobody was to send.
-    pub unknown: u64,
-    /// Gap frames.
-    pub gaps: u64,
-    /// Connections opened again.
-    pub reconnects: u64,
-    /// HTTP requests written in the load phase.
-    pub requests: u64,
-    /// Bytes written in the load phase.
-    pub bytes_sent: u64,
-    /// Bytes read in the load and drain phases.
-    pub bytes_received: u64,
-    /// Intended instant to delivery.
-    pub latency: Histogram,
-    /// To the first subscriber.
-    pub latency_first: Histogram,
-    /// To the median subscriber.
-    pub latency_middle: Histogram,
-    /// To the last subscriber.
-    pub latency_last: Histogram,
-    /// TCP connect to the first subscription answer.
-    pub connect: Histogram,
-    /// Intended instant to the write.
-    pub lateness: Histogram,
-    /// Duration of the loop's turns in the load phase.
-    pub loop_lag: Histogram,
+    /// Counts and histograms.
+    pub result: WorkerResult,
     /// Errors.
     pub errors: ErrorTally,
 }
@@ -96,25 +65,30 @@ pub struct Record {
 impl Record {
     /// Adds another loop's.
     pub fn merge(&mut self, other: Self) {
-        self.published += other.published;
-        self.delivered += other.delivered;
-        self.arrived += other.arrived;
-        self.duplicated += other.duplicated;
-        self.reordered += other.reordered;
-        self.unknown += other.unknown;
-        self.gaps += other.gaps;
-        self.reconnects += other.reconnects;
-        self.requests += other.requests;
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
+        let (own, more) = (&mut self.result, other.result);
         for (own, more) in [
-            (&mut self.latency, &other.latency),
-            (&mut self.latency_first, &other.latency_first),
-            (&mut self.latency_middle, &other.latency_middle),
-            (&mut self.latency_last, &other.latency_last),
-            (&mut self.connect, &other.connect),
-            (&mut self.lateness, &other.lateness),
-            (&mut self.loop_lag, &other.loop_lag),
+            (&mut own.published, more.published),
+            (&mut own.delivered, more.delivered),
+            (&mut own.arrived, more.arrived),
+            (&mut own.duplicated, more.duplicated),
+            (&mut own.reordered, more.reordered),
+            (&mut own.unknown, more.unknown),
+            (&mut own.gaps, more.gaps),
+            (&mut own.reconnects, more.reconnects),
+            (&mut own.requests, more.requests),
+            (&mut own.bytes_sent, more.bytes_sent),
+            (&mut own.bytes_received, more.bytes_received),
+        ] {
+            *own += more;
+        }
+        for (own, more) in [
+            (&mut own.latency, &more.latency),
+            (&mut own.latency_first, &more.latency_first),
+            (&mut own.latency_middle, &more.latency_middle),
+            (&mut own.latency_last, &more.latency_last),
+            (&mut own.connect, &more.connect),
+            (&mut own.lateness, &more.lateness),
+            (&mut own.loop_lag, &more.loop_lag),
         ] {
             own.merge(more);
         }
@@ -211,30 +185,30 @@ impl Recorder {
     pub fn delivered(&mut self, delivery: Delivery<'_>) {
         let Some(stamp) = Stamp::find(delivery.data) else {
             if !(self.ignores_arrays && delivery.data.starts_with(b"[\"")) {
-                self.record.unknown += 1;
+                self.record.result.unknown += 1;
             }
             return;
         };
         let source = match self.audience {
             Audience::Everybodys { sources, .. } if stamp.source < sources => stamp.source,
             Audience::Own if stamp.source == delivery.own_source => 0,
-            _ => return self.record.unknown += 1,
+            _ => return self.record.result.unknown += 1,
         };
         let Some(recognised) = self.schedule.as_ref().and_then(|schedule| schedule.recognise(&stamp)) else {
-            return self.record.unknown += 1;
+            return self.record.result.unknown += 1;
         };
         let latency = delivery.now_ns.saturating_sub(stamp.instant_ns);
         self.delivered_total += 1;
-        self.record.arrived += u64::from(self.load_ns.contains(&delivery.now_ns));
+        self.record.result.arrived += u64::from(self.load_ns.contains(&delivery.now_ns));
         self.seconds.delivered(delivery.now_ns, latency, &self.state);
         let Recognised::Load { sequence, index } = recognised else { return };
         match self.seen.observe(delivery.receiver, source, sequence) {
-            Verdict::Duplicate => return self.record.duplicated += 1,
-            Verdict::Late => self.record.reordered += 1,
+            Verdict::Duplicate => return self.record.result.duplicated += 1,
+            Verdict::Late => self.record.result.reordered += 1,
             Verdict::New => {}
         }
-        self.record.delivered += 1;
-        self.record.latency.record(latency);
+        self.record.result.delivered += 1;
+        self.record.result.latency.record(latency);
         if let Audience::Everybodys { receivers: Some(receivers), .. } = self.audience {
             self.rank(index, receivers, latency);
         }
@@ -245,13 +219,13 @@ impl Recorder {
     fn rank(&mut self, index: u64, receivers: u32, latency: u64) {
         let Some(place) = self.state.count_subscriber(index) else { return };
         if place == 1 {
-            self.record.latency_first.record(latency);
+            self.record.result.latency_first.record(latency);
         }
         if place == receivers.div_ceil(2) {
-            self.record.latency_middle.record(latency);
+            self.record.result.latency_middle.record(latency);
         }
         if place == receivers {
-            self.record.latency_last.record(latency);
+            self.record.result.latency_last.record(latency);
         }
     }
 
@@ -260,8 +234,8 @@ impl Recorder {
         self.published_total += 1;
         self.seconds.published(now_ns, &self.state);
         if is_load {
-            self.record.published += 1;
-            self.record.lateness.record(now_ns.saturating_sub(intended_ns));
+            self.record.result.published += 1;
+            self.record.result.lateness.record(now_ns.saturating_sub(intended_ns));
         }
     }
 

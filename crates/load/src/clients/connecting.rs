@@ -40,7 +40,7 @@ impl<R: Receiver> ClientLoop<R> {
         let opened = self.open_socket(index, Side::Down);
         let client = &mut self.clients[index];
         if client.was_opened {
-            self.recorder.record.reconnects += 1;
+            self.recorder.record.result.reconnects += 1;
         }
         client.was_opened = true;
         client.opened_ns = now;
@@ -123,7 +123,7 @@ impl<R: Receiver> ClientLoop<R> {
         let opened = self.open_socket(index, Side::Up);
         let client = &mut self.clients[index];
         if std::mem::replace(&mut client.was_up, true) {
-            self.recorder.record.reconnects += 1;
+            self.recorder.record.result.reconnects += 1;
         }
         match opened {
             Ok(connection) => {

@@ -222,7 +222,7 @@ impl<R: Receiver> ClientLoop<R> {
         self.report(now);
         let done_ns = now_ns();
         if self.marks.is_load(begun_ns) {
-            self.recorder.record.loop_lag.record(done_ns - begun_ns);
+            self.recorder.record.result.loop_lag.record(done_ns - begun_ns);
         }
         done_ns >= self.marks.end_ns
     }
@@ -273,8 +273,8 @@ impl<R: Receiver> ClientLoop<R> {
         progress.subscribed.store(self.subscribed, Ordering::Relaxed);
         progress.published.store(self.recorder.published_total, Ordering::Relaxed);
         progress.delivered.store(self.recorder.delivered_total, Ordering::Relaxed);
-        progress.load_published.store(self.recorder.record.published, Ordering::Relaxed);
-        progress.load_delivered.store(self.recorder.record.delivered, Ordering::Relaxed);
+        progress.load_published.store(self.recorder.record.result.published, Ordering::Relaxed);
+        progress.load_delivered.store(self.recorder.record.result.delivered, Ordering::Relaxed);
     }
 
     fn next_wake(&self) -> u64 {

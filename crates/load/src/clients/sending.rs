@@ -146,20 +146,20 @@ impl<R: Receiver> ClientLoop<R> {
 
     pub(super) fn count_sent(&mut self, bytes: usize, now: u64) {
         if self.marks.is_load(now) {
-            self.recorder.record.bytes_sent += bytes as u64;
+            self.recorder.record.result.bytes_sent += bytes as u64;
         }
     }
 
     #[inline]
     pub(super) fn count_received(&mut self, bytes: usize, now: u64) {
         if (self.marks.load_ns..self.marks.after_ns).contains(&now) {
-            self.recorder.record.bytes_received += bytes as u64;
+            self.recorder.record.result.bytes_received += bytes as u64;
         }
     }
 
     pub(super) fn count_request(&mut self, now: u64) {
         if self.marks.is_load(now) {
-            self.recorder.record.requests += 1;
+            self.recorder.record.result.requests += 1;
         }
     }
 }
