@@ -1,15 +1,22 @@
 //! What one event loop measures: every delivery checked, timed and counted, without allocating for any.
 
 use crate::check::{Recognised, Schedule, SeenTable, Verdict};
-use crate::plan::WorkerResult;
+use crate::clients::LoopConfig;
+use crate::plan::{MarkedDelivery, WorkerResult};
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::LoopSeconds;
+use pushlab_wire::receipt::Receipt;
 use pushlab_wire::stamp::Stamp;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Most distinct errors that are told apart; further ones are counted together.
 pub const MAX_DISTINCT_ERRORS: usize = 32;
+/// A receipt mark that is no instant on its publication's way.
+const UNLIKELY_MARK: &str =
+    "a receipt mark of before the sending or after the delivery: is it of this host's CLOCK_MONOTONIC?";
+/// Most rows of the table of deliveries; 40 bytes each.
+pub const MAX_MARKED_DELIVERIES: usize = 10_000;
 
 /// Errors with their counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,6 +83,8 @@ impl Record {
             (&mut own.gaps, more.gaps),
             (&mut own.reconnects, more.reconnects),
             (&mut own.requests, more.requests),
+            (&mut own.requests_publishers, more.requests_publishers),
+            (&mut own.connections_opened, more.connections_opened),
             (&mut own.bytes_sent, more.bytes_sent),
             (&mut own.bytes_received, more.bytes_received),
         ] {
@@ -86,12 +95,19 @@ impl Record {
             (&mut own.latency_first, &more.latency_first),
             (&mut own.latency_middle, &more.latency_middle),
             (&mut own.latency_last, &more.latency_last),
+            (&mut own.latency_own, &more.latency_own),
+            (&mut own.latency_up, &more.latency_up),
+            (&mut own.latency_down, &more.latency_down),
             (&mut own.connect, &more.connect),
             (&mut own.lateness, &more.lateness),
             (&mut own.loop_lag, &more.loop_lag),
         ] {
             own.merge(more);
         }
+        // Every loop has kept its first ones, so the first of all are among them.
+        own.deliveries.extend(more.deliveries);
+        own.deliveries.sort_by_key(|delivery| delivery.delivered_ns);
+        own.deliveries.truncate(MAX_MARKED_DELIVERIES);
         self.errors.merge(other.errors);
     }
 }
@@ -108,6 +124,8 @@ pub enum Audience {
         /// Receivers in the whole process, to find the first, median and last of each publication; `None` does
         /// not look for them.
         receivers: Option<u32>,
+        /// Whether source i is client i, so that everybody's own publications are among them.
+        are_sources_clients: bool,
     },
     /// Its own alone.
     Own,
@@ -120,6 +138,16 @@ impl Audience {
             Self::Nobodys => 0,
             Self::Everybodys { sources, .. } => sources,
             Self::Own => 1,
+        }
+    }
+
+    /// Whether a publication is the receiver's own, so that its delivery ends a round trip.
+    #[inline]
+    pub fn is_own(self, stamp: &Stamp, own_source: u32) -> bool {
+        match self {
+            Self::Nobodys => false,
+            Self::Everybodys { are_sources_clients, .. } => are_sources_clients && stamp.source == own_source,
+            Self::Own => true,
         }
     }
 }
@@ -142,6 +170,8 @@ pub struct Recorder {
     state: Arc<RunState>,
     /// Whether the subject may pass the back end's own frames on: arrays, which are no publications.
     ignores_arrays: bool,
+    /// Whether publications have a place for a receipt mark.
+    has_receipts: bool,
 }
 
 /// A delivery, and to whom.
@@ -159,7 +189,8 @@ pub struct Delivery<'a> {
 
 impl Recorder {
     /// For so many receivers.
-    pub fn new(receivers: u32, audience: Audience, ignores_arrays: bool, state: Arc<RunState>) -> Self {
+    pub fn new(receivers: u32, config: &LoopConfig, state: Arc<RunState>) -> Self {
+        let LoopConfig { audience, ignores_arrays, has_receipts, .. } = *config;
         Self {
             record: Record::default(),
             published_total: 0,
@@ -171,6 +202,7 @@ impl Recorder {
             load_ns: 0..0,
             state,
             ignores_arrays,
+            has_receipts,
         }
     }
 
@@ -198,9 +230,12 @@ impl Recorder {
             return self.record.result.unknown += 1;
         };
         let latency = delivery.now_ns.saturating_sub(stamp.instant_ns);
+        // In a closed loop an answer is all that there is; its latency is counted already.
+        let is_own = self.audience.is_own(&stamp, delivery.own_source)
+            && !matches!(self.schedule, Some(Schedule::Closed { .. }));
         self.delivered_total += 1;
         self.record.result.arrived += u64::from(self.load_ns.contains(&delivery.now_ns));
-        self.seconds.delivered(delivery.now_ns, latency, &self.state);
+        self.seconds.delivered(delivery.now_ns, latency, is_own, &self.state);
         let Recognised::Load { sequence, index } = recognised else { return };
         match self.seen.observe(delivery.receiver, source, sequence) {
             Verdict::Duplicate => return self.record.result.duplicated += 1,
@@ -209,8 +244,36 @@ impl Recorder {
         }
         self.record.result.delivered += 1;
         self.record.result.latency.record(latency);
+        if is_own {
+            self.record.result.latency_own.record(latency);
+        }
+        if self.has_receipts {
+            self.receipt(&stamp, sequence, &delivery);
+        }
         if let Audience::Everybodys { receivers: Some(receivers), .. } = self.audience {
             self.rank(index, receivers, latency);
+        }
+    }
+
+    /// The way up and the way down, where the server says when it received the publication.
+    fn receipt(&mut self, stamp: &Stamp, sequence: u32, delivery: &Delivery<'_>) {
+        let Some(Receipt { instant_ns }) = Receipt::find(delivery.data) else { return };
+        if !(stamp.instant_ns..=delivery.now_ns).contains(&instant_ns) {
+            return self.record.errors.add(&UNLIKELY_MARK);
+        }
+        let result = &mut self.record.result;
+        result.latency_up.record(instant_ns - stamp.instant_ns);
+        result.latency_down.record(delivery.now_ns - instant_ns);
+        if result.deliveries.len() < MAX_MARKED_DELIVERIES {
+            let since_load = |instant: u64| instant.saturating_sub(self.load_ns.start);
+            result.deliveries.push(MarkedDelivery {
+                publisher: stamp.source,
+                sequence,
+                receiver: delivery.own_source,
+                intended_ns: since_load(stamp.instant_ns),
+                receipt_ns: since_load(instant_ns),
+                delivered_ns: since_load(delivery.now_ns),
+            });
         }
     }
 

@@ -163,7 +163,8 @@ fn start_back_end(plan: &Plan, payload_bytes: u32, listener: TcpListener) -> Res
     };
     let span_us = (plan.phases.warm_up_ms + plan.phases.load_ms) * 1_000;
     let count = span_us.div_ceil(interval_us.max(1));
-    let back_end = BackEnd::start(listener, Announcement { interval_us, count, payload_bytes })?;
+    let back_end =
+        BackEnd::start(listener, Announcement { interval_us, count, payload_bytes, has_receipt: plan.receipts })?;
     let deadline = now_ns() + plan.phases.connect_ms * MS;
     while back_end.subjects() == 0 {
         if now_ns() >= deadline {
@@ -247,6 +248,7 @@ impl Run {
                 traffic: Traffic::Silent,
                 payload: None,
                 audience,
+                publishers: 0,
                 ..loop_config(plan, roles, 0)
             };
             self.collector = Some(SpawnLoop(config, Arc::clone(&self.state)).visit::<WebSocket>()?);
@@ -298,6 +300,7 @@ impl Run {
                 bytes_sent: 0,
                 bytes_received: 0,
                 requests: 0,
+                connections_opened: 0,
                 connect: Histogram::default(),
                 ..collected.result
             };
@@ -372,6 +375,8 @@ fn loop_config(plan: &Plan, roles: &Roles, lane: u32) -> LoopConfig {
         payload: roles.payload.clone(),
         audience: roles.audience,
         ignores_arrays: roles.feed_bytes.is_some(),
+        publishers: roles.publishers,
+        has_receipts: plan.receipts,
         connect_rate: plan.connect_rate,
         poll_interval_ns: plan.poll_interval_ms * MS,
         seed: plan.seed,

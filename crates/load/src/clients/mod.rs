@@ -70,6 +70,10 @@ pub struct LoopConfig {
     pub audience: Audience,
     /// Whether deliveries that are arrays without a stamp are passed over: the frames of a feed's back end.
     pub ignores_arrays: bool,
+    /// How many of all clients publish: the first so many.
+    pub publishers: u32,
+    /// Whether publications have a place for a receipt mark.
+    pub has_receipts: bool,
     /// Connections opened per second, by all loops together.
     pub connect_rate: u32,
     /// Time between two polls of a client, ns.
@@ -173,7 +177,7 @@ impl<R: Receiver> ClientLoop<R> {
             poll,
             timer,
             clients: (0..own).map(|_| Client::new()).collect(),
-            recorder: Recorder::new(own, config.audience, config.ignores_arrays, Arc::clone(&state)),
+            recorder: Recorder::new(own, &config, Arc::clone(&state)),
             rng: fastrand::Rng::with_seed(config.seed ^ u64::from(config.lane) << 32),
             buffer: vec![0; READ_BUFFER_BYTES],
             out: Vec::new(),

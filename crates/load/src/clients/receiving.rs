@@ -138,7 +138,11 @@ impl<R: Receiver> ClientLoop<R> {
         }
         match heard.answered {
             Some(false) => self.reopen(index, now),
-            Some(true) if R::ASKING == Asking::AtOnce => self.ask(index, now),
+            Some(true)
+                if R::ASKING == Asking::AtOnce || self.clients[index].receiver.owes_question(&self.config.requests) =>
+            {
+                self.ask(index, now);
+            }
             _ => {}
         }
     }
@@ -189,7 +193,7 @@ impl<R: Receiver> ClientLoop<R> {
         self.out.clear();
         if client.receiver.poll(&self.config.requests, &mut self.rng, &mut self.out) {
             if R::UPLINK == Uplink::Posts {
-                self.count_request(now);
+                self.count_request(index, now);
             }
             self.send_down(index, now);
         }
