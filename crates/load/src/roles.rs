@@ -274,7 +274,6 @@ fn in_range(name: &'static str, value: u64, least: u64, most: u64) -> Result<(),
 mod tests {
     use super::*;
     use crate::plan::{Phases, RequestHeaders, Shape};
-    use pushlab_wire::transport::Transport;
 
     fn plan(clients: u32, scenario: Scenario) -> Plan {
         Plan {
@@ -318,6 +317,38 @@ mod tests {
         assert!(matches!(Roles::of(&plan(0, Scenario::Idle)), Err(BadPlan::OutOfRange { name: "clients", .. })));
         let long = Plan { channel: "x".repeat(126), ..plan(1, Scenario::Idle) };
         assert!(matches!(Roles::of(&long), Err(BadPlan::Channel { .. })));
+    }
+
+    #[test]
+    fn publishers_and_sizes_are_within_their_limits() {
+        let chat = |payload_bytes, payload_bytes_max, publishers| {
+            let scenario = Scenario::Chat { interval_ms: 3000, payload_bytes, payload_bytes_max, publishers };
+            Plan { receipts: true, ..plan(10, scenario) }
+        };
+        let roles = Roles::of(&chat(33, Some(33), Some(3))).unwrap();
+        assert_eq!((roles.publishers, roles.receivers, roles.audience.sources()), (3, 10, 3));
+        assert_eq!(Roles::of(&chat(33, None, None)).unwrap().publishers, 10);
+        let refusal = |plan: &Plan| Roles::of(plan).unwrap_err().to_string();
+        assert_eq!(refusal(&chat(40, None, Some(0))), "publishers is 0: it must be 1 to 10");
+        assert_eq!(refusal(&chat(40, None, Some(11))), "publishers is 11: it must be 1 to 10");
+        assert_eq!(refusal(&chat(40, Some(39), None)), "payload_bytes_max is 39: it must be 40 to 1048576");
+        let short =
+            "payload_bytes is 32: it must be 33 (a stamp and the place for a receipt mark, in quotes) to 1048576";
+        assert_eq!(refusal(&chat(32, Some(200), None)), short);
+        let echo = Plan { receipts: true, ..plan(1, Scenario::Echo { interval_ms: 1000, payload_bytes: 32 }) };
+        assert_eq!(refusal(&echo), short);
+        let listing = Plan { user_list: true, transport: Transport::WebSocketPolling, ..plan(1, Scenario::Idle) };
+        assert!(matches!(Roles::of(&listing), Err(BadPlan::UserList)));
+    }
+
+    #[test]
+    fn only_publishers_need_a_second_descriptor() {
+        let scenario =
+            Scenario::Chat { interval_ms: 3000, payload_bytes: 71, payload_bytes_max: None, publishers: Some(8) };
+        let plan = plan(1000, scenario);
+        let roles = Roles { loops: 8, ..Roles::of_scenario(&plan).unwrap() };
+        assert!(roles.check_descriptors(&plan, 125 + 1 + 16).is_ok());
+        assert!(matches!(roles.check_descriptors(&plan, 141), Err(BadPlan::TooFewDescriptors { needed: 142, .. })));
     }
 
     #[test]

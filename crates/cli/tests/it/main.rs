@@ -5,3 +5,4 @@
 mod campaign;
 mod errors;
 mod failures;
+mod receipts;
