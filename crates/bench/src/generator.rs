@@ -17,6 +17,7 @@ use pushlab_load::check::Schedule;
 use pushlab_load::clients::{self, LoopConfig, Traffic};
 use pushlab_load::clock::{ThreadCpu, now_ns, sleep_until};
 use pushlab_load::pacing::Pacing;
+use pushlab_load::plan::WorkerResult;
 use pushlab_load::record::{Audience, Record};
 use pushlab_load::run_state::{RunState, Timeline};
 use pushlab_load::transport::Requests;
@@ -93,14 +94,14 @@ fn run(frames: u64, scale: &Scale, cores: Cores) -> anyhow::Result<Work> {
     cores.pin_to_load()?;
     state.set_end(now_ns());
     let work = result?;
-    let record = thread.join().map_err(|_| anyhow!("the loop panicked"))??;
-    let is_right = record.delivered == work.delivered && record.unknown + record.duplicated + record.reordered == 0;
-    ensure!(is_right, "of {} deliveries the loop counted {}", work.delivered, of(&record));
+    let result = thread.join().map_err(|_| anyhow!("the loop panicked"))??.result;
+    let is_right = result.delivered == work.delivered && result.unknown + result.duplicated + result.reordered == 0;
+    ensure!(is_right, "of {} deliveries the loop counted {}", work.delivered, of(&result));
     Ok(work)
 }
 
-fn of(record: &Record) -> String {
-    let Record { delivered, unknown, duplicated, reordered, .. } = record;
+fn of(result: &WorkerResult) -> String {
+    let WorkerResult { delivered, unknown, duplicated, reordered, .. } = result;
     format!("{delivered}, {unknown} unknown, {duplicated} duplicated, {reordered} reordered")
 }
 
@@ -116,8 +117,10 @@ fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> an
         requests: Requests::new(target, "blast", "blast", 0),
         traffic: Traffic::Silent,
         payload: None,
-        audience: Audience::Everybodys { sources: 1, receivers: Some(connections) },
+        audience: Audience::Everybodys { sources: 1, receivers: Some(connections), are_sources_clients: false },
         ignores_arrays: true,
+        publishers: 0,
+        has_receipts: false,
         connect_rate: 20_000,
         poll_interval_ns: SECOND_NS,
         seed: 1,

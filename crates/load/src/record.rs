@@ -1,15 +1,22 @@
 //! What one event loop measures: every delivery checked, timed and counted, without allocating for any.
 
 use crate::check::{Recognised, Schedule, SeenTable, Verdict};
+use crate::clients::LoopConfig;
+use crate::plan::{MarkedDelivery, WorkerResult};
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::LoopSeconds;
-use pushlab_stats::histogram::Histogram;
+use pushlab_wire::receipt::Receipt;
 use pushlab_wire::stamp::Stamp;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Most distinct errors that are told apart; further ones are counted together.
 pub const MAX_DISTINCT_ERRORS: usize = 32;
+/// A receipt mark that is no instant on its publication's way.
+const UNLIKELY_MARK: &str =
+    "a receipt mark of before the sending or after the delivery: is it of this host's CLOCK_MONOTONIC?";
+/// Most rows of the table of deliveries; 40 bytes each.
+pub const MAX_MARKED_DELIVERIES: usize = 10_000;
 
 /// Errors with their counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,45 +57,14 @@ impl ErrorTally {
     }
 }
 
-/// What was measured. About 1.5 MiB, most of it histograms; one for each loop.
+/// What one loop measured. About 2.8 MiB, most of it histograms.
+///
+/// What only the whole run can tell (phases, what was expected and lost, seconds, the prober's part) is still
+/// empty in `result`, and its errors are in `errors`.
 #[derive(Debug, Default)]
 pub struct Record {
-    /// Publications of the load phase handed to a socket.
-    pub published: u64,
-    /// Deliveries of the load phase, each counted once.
-    pub delivered: u64,
-    /// Deliveries of any publication that arrived within the load phase.
-    pub arrived: u64,
-    /// Received again.
-    pub duplicated: u64,
-    /// Received after a later one of the same publisher.
-    pub reordered: u64,
-    /// Without a stamp, or with one that nobody was to send.
-    pub unknown: u64,
-    /// Gap frames.
-    pub gaps: u64,
-    /// Connections opened again.
-    pub reconnects: u64,
-    /// HTTP requests written in the load phase.
-    pub requests: u64,
-    /// Bytes written in the load phase.
-    pub bytes_sent: u64,
-    /// Bytes read in the load and drain phases.
-    pub bytes_received: u64,
-    /// Intended instant to delivery.
-    pub latency: Histogram,
-    /// To the first subscriber.
-    pub latency_first: Histogram,
-    /// To the median subscriber.
-    pub latency_middle: Histogram,
-    /// To the last subscriber.
-    pub latency_last: Histogram,
-    /// TCP connect to the first subscription answer.
-    pub connect: Histogram,
-    /// Intended instant to the write.
-    pub lateness: Histogram,
-    /// Duration of the loop's turns in the load phase.
-    pub loop_lag: Histogram,
+    /// Counts and histograms.
+    pub result: WorkerResult,
     /// Errors.
     pub errors: ErrorTally,
 }
@@ -96,28 +72,42 @@ pub struct Record {
 impl Record {
     /// Adds another loop's.
     pub fn merge(&mut self, other: Self) {
-        self.published += other.published;
-        self.delivered += other.delivered;
-        self.arrived += other.arrived;
-        self.duplicated += other.duplicated;
-        self.reordered += other.reordered;
-        self.unknown += other.unknown;
-        self.gaps += other.gaps;
-        self.reconnects += other.reconnects;
-        self.requests += other.requests;
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
+        let (own, more) = (&mut self.result, other.result);
         for (own, more) in [
-            (&mut self.latency, &other.latency),
-            (&mut self.latency_first, &other.latency_first),
-            (&mut self.latency_middle, &other.latency_middle),
-            (&mut self.latency_last, &other.latency_last),
-            (&mut self.connect, &other.connect),
-            (&mut self.lateness, &other.lateness),
-            (&mut self.loop_lag, &other.loop_lag),
+            (&mut own.published, more.published),
+            (&mut own.delivered, more.delivered),
+            (&mut own.arrived, more.arrived),
+            (&mut own.duplicated, more.duplicated),
+            (&mut own.reordered, more.reordered),
+            (&mut own.unknown, more.unknown),
+            (&mut own.gaps, more.gaps),
+            (&mut own.reconnects, more.reconnects),
+            (&mut own.requests, more.requests),
+            (&mut own.requests_publishers, more.requests_publishers),
+            (&mut own.connections_opened, more.connections_opened),
+            (&mut own.bytes_sent, more.bytes_sent),
+            (&mut own.bytes_received, more.bytes_received),
+        ] {
+            *own += more;
+        }
+        for (own, more) in [
+            (&mut own.latency, &more.latency),
+            (&mut own.latency_first, &more.latency_first),
+            (&mut own.latency_middle, &more.latency_middle),
+            (&mut own.latency_last, &more.latency_last),
+            (&mut own.latency_own, &more.latency_own),
+            (&mut own.latency_up, &more.latency_up),
+            (&mut own.latency_down, &more.latency_down),
+            (&mut own.connect, &more.connect),
+            (&mut own.lateness, &more.lateness),
+            (&mut own.loop_lag, &more.loop_lag),
         ] {
             own.merge(more);
         }
+        // Every loop has kept its first ones, so the first of all are among them.
+        own.deliveries.extend(more.deliveries);
+        own.deliveries.sort_by_key(|delivery| delivery.delivered_ns);
+        own.deliveries.truncate(MAX_MARKED_DELIVERIES);
         self.errors.merge(other.errors);
     }
 }
@@ -134,6 +124,8 @@ pub enum Audience {
         /// Receivers in the whole process, to find the first, median and last of each publication; `None` does
         /// not look for them.
         receivers: Option<u32>,
+        /// Whether source i is client i, so that everybody's own publications are among them.
+        are_sources_clients: bool,
     },
     /// Its own alone.
     Own,
@@ -146,6 +138,16 @@ impl Audience {
             Self::Nobodys => 0,
             Self::Everybodys { sources, .. } => sources,
             Self::Own => 1,
+        }
+    }
+
+    /// Whether a publication is the receiver's own, so that its delivery ends a round trip.
+    #[inline]
+    pub fn is_own(self, stamp: &Stamp, own_source: u32) -> bool {
+        match self {
+            Self::Nobodys => false,
+            Self::Everybodys { are_sources_clients, .. } => are_sources_clients && stamp.source == own_source,
+            Self::Own => true,
         }
     }
 }
@@ -168,6 +170,8 @@ pub struct Recorder {
     state: Arc<RunState>,
     /// Whether the subject may pass the back end's own frames on: arrays, which are no publications.
     ignores_arrays: bool,
+    /// Whether publications have a place for a receipt mark.
+    has_receipts: bool,
 }
 
 /// A delivery, and to whom.
@@ -185,7 +189,8 @@ pub struct Delivery<'a> {
 
 impl Recorder {
     /// For so many receivers.
-    pub fn new(receivers: u32, audience: Audience, ignores_arrays: bool, state: Arc<RunState>) -> Self {
+    pub fn new(receivers: u32, config: &LoopConfig, state: Arc<RunState>) -> Self {
+        let LoopConfig { audience, ignores_arrays, has_receipts, .. } = *config;
         Self {
             record: Record::default(),
             published_total: 0,
@@ -197,6 +202,7 @@ impl Recorder {
             load_ns: 0..0,
             state,
             ignores_arrays,
+            has_receipts,
         }
     }
 
@@ -211,32 +217,63 @@ impl Recorder {
     pub fn delivered(&mut self, delivery: Delivery<'_>) {
         let Some(stamp) = Stamp::find(delivery.data) else {
             if !(self.ignores_arrays && delivery.data.starts_with(b"[\"")) {
-                self.record.unknown += 1;
+                self.record.result.unknown += 1;
             }
             return;
         };
         let source = match self.audience {
             Audience::Everybodys { sources, .. } if stamp.source < sources => stamp.source,
             Audience::Own if stamp.source == delivery.own_source => 0,
-            _ => return self.record.unknown += 1,
+            _ => return self.record.result.unknown += 1,
         };
         let Some(recognised) = self.schedule.as_ref().and_then(|schedule| schedule.recognise(&stamp)) else {
-            return self.record.unknown += 1;
+            return self.record.result.unknown += 1;
         };
         let latency = delivery.now_ns.saturating_sub(stamp.instant_ns);
+        // In a closed loop an answer is all that there is; its latency is counted already.
+        let is_own = self.audience.is_own(&stamp, delivery.own_source)
+            && !matches!(self.schedule, Some(Schedule::Closed { .. }));
         self.delivered_total += 1;
-        self.record.arrived += u64::from(self.load_ns.contains(&delivery.now_ns));
-        self.seconds.delivered(delivery.now_ns, latency, &self.state);
+        self.record.result.arrived += u64::from(self.load_ns.contains(&delivery.now_ns));
+        self.seconds.delivered(delivery.now_ns, latency, is_own, &self.state);
         let Recognised::Load { sequence, index } = recognised else { return };
         match self.seen.observe(delivery.receiver, source, sequence) {
-            Verdict::Duplicate => return self.record.duplicated += 1,
-            Verdict::Late => self.record.reordered += 1,
+            Verdict::Duplicate => return self.record.result.duplicated += 1,
+            Verdict::Late => self.record.result.reordered += 1,
             Verdict::New => {}
         }
-        self.record.delivered += 1;
-        self.record.latency.record(latency);
+        self.record.result.delivered += 1;
+        self.record.result.latency.record(latency);
+        if is_own {
+            self.record.result.latency_own.record(latency);
+        }
+        if self.has_receipts {
+            self.receipt(&stamp, sequence, &delivery);
+        }
         if let Audience::Everybodys { receivers: Some(receivers), .. } = self.audience {
             self.rank(index, receivers, latency);
+        }
+    }
+
+    /// The way up and the way down, where the server says when it received the publication.
+    fn receipt(&mut self, stamp: &Stamp, sequence: u32, delivery: &Delivery<'_>) {
+        let Some(Receipt { instant_ns }) = Receipt::find(delivery.data) else { return };
+        if !(stamp.instant_ns..=delivery.now_ns).contains(&instant_ns) {
+            return self.record.errors.add(&UNLIKELY_MARK);
+        }
+        let result = &mut self.record.result;
+        result.latency_up.record(instant_ns - stamp.instant_ns);
+        result.latency_down.record(delivery.now_ns - instant_ns);
+        if result.deliveries.len() < MAX_MARKED_DELIVERIES {
+            let since_load = |instant: u64| instant.saturating_sub(self.load_ns.start);
+            result.deliveries.push(MarkedDelivery {
+                publisher: stamp.source,
+                sequence,
+                receiver: delivery.own_source,
+                intended_ns: since_load(stamp.instant_ns),
+                receipt_ns: since_load(instant_ns),
+                delivered_ns: since_load(delivery.now_ns),
+            });
         }
     }
 
@@ -245,13 +282,13 @@ impl Recorder {
     fn rank(&mut self, index: u64, receivers: u32, latency: u64) {
         let Some(place) = self.state.count_subscriber(index) else { return };
         if place == 1 {
-            self.record.latency_first.record(latency);
+            self.record.result.latency_first.record(latency);
         }
         if place == receivers.div_ceil(2) {
-            self.record.latency_middle.record(latency);
+            self.record.result.latency_middle.record(latency);
         }
         if place == receivers {
-            self.record.latency_last.record(latency);
+            self.record.result.latency_last.record(latency);
         }
     }
 
@@ -260,8 +297,8 @@ impl Recorder {
         self.published_total += 1;
         self.seconds.published(now_ns, &self.state);
         if is_load {
-            self.record.published += 1;
-            self.record.lateness.record(now_ns.saturating_sub(intended_ns));
+            self.record.result.published += 1;
+            self.record.result.lateness.record(now_ns.saturating_sub(intended_ns));
         }
     }
 

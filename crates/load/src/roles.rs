@@ -3,13 +3,14 @@
 use crate::check::PAIR_BYTES;
 use crate::clients::Traffic;
 use crate::pacing::Pacing;
-use crate::payload::{BadPayloadSize, Payload};
+use crate::payload::{BadPayloadSize, Form, MAX_PAYLOAD_BYTES, Payload};
 use crate::plan::{Plan, Scenario};
 use crate::record::Audience;
 use crate::socket::max_descriptors;
 use crate::transport::{Requests, Sending};
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::stamp::{MAX_SEQUENCE, MAX_SOURCE};
+use pushlab_wire::transport::Transport;
 
 /// Most pairs of a receiver and a source that are checked in one worker: 256 MiB, if all of them meet.
 pub const MAX_TRACKED_PAIRS: u64 = 1 << 24;
@@ -68,6 +69,9 @@ pub enum BadPlan {
     /// A feed without a place for its back end.
     #[error("scenario feed without backend_listen: say where the subject finds its back end")]
     NoBackEnd,
+    /// A WebSocket that is polled covers the channels it was opened with, so it has no second question to ask.
+    #[error("user_list over websocket-polling: a poll covers the connection's own channel; use transport polling")]
+    UserList,
     /// Not built yet.
     #[error("scenario rooms cannot be run yet")]
     Rooms,
@@ -97,6 +101,8 @@ pub struct Roles {
     pub collector: Option<Audience>,
     /// Time in which each publisher publishes once, ns, and the publishers; `None` without a schedule.
     pub pace: Option<(u64, u32)>,
+    /// How many clients publish: the first so many.
+    pub publishers: u32,
     /// Deliveries of each publication.
     pub receivers: u64,
     /// Size of the back end's publications; `None` where there is no back end.
@@ -120,7 +126,10 @@ impl Roles {
         if let Some(prober) = &plan.prober {
             in_range("the prober's interval_ms", prober.interval_ms, 1, 3_600_000)?;
         }
-        for name in [&plan.channel, &upstream_channel(plan), &prober_channel(plan)] {
+        if plan.user_list && plan.transport == Transport::WebSocketPolling {
+            return Err(BadPlan::UserList);
+        }
+        for name in [&plan.channel, &upstream_channel(plan), &prober_channel(plan), &users_channel(plan)] {
             Channel::parse(name).map_err(|source| BadPlan::Channel { name: name.clone(), source })?;
         }
         let mut roles = Self::of_scenario(plan)?;
@@ -139,43 +148,59 @@ impl Roles {
             audience: Audience::Nobodys,
             collector: None,
             pace: None,
+            publishers: 0,
             receivers: 0,
             feed_bytes: None,
             loops: 1,
         };
-        let all = |sources| Audience::Everybodys { sources, receivers: Some(clients) };
-        let paced = |interval_ms: u64, bytes: u32, sending| {
+        let form = |bytes| Form { has_receipt: plan.receipts, seed: plan.seed, ..Form::fixed(bytes) };
+        let paced = |interval_ms: u64, publishers: u32, form: Form, sending| {
             in_range("interval_ms", interval_ms, 1, 86_400_000)?;
-            let pace = Some((interval_ms * 1_000_000, clients));
-            let (traffic, payload) = (Traffic::Paced(sending), Some(Payload::new(bytes)?));
-            Ok::<_, BadPlan>(Self { traffic, payload, pace, receivers: 1, ..silent.clone() })
+            let pace = Some((interval_ms * 1_000_000, publishers));
+            let (traffic, payload) = (Traffic::Paced(sending), Some(Payload::of(form)?));
+            Ok::<_, BadPlan>(Self { traffic, payload, pace, publishers, receivers: 1, ..silent.clone() })
         };
         Ok(match plan.scenario {
             Scenario::Feed { interval_us, payload_bytes } => {
                 in_range("interval_us", interval_us, 1, 86_400_000_000)?;
-                Payload::new(payload_bytes)?;
+                Payload::of(form(payload_bytes))?;
                 if plan.backend_listen.is_none() {
                     return Err(BadPlan::NoBackEnd);
                 }
                 let (pace, receivers) = (Some((interval_us * 1_000, 1)), u64::from(clients));
-                Self { audience: all(1), pace, receivers, feed_bytes: Some(payload_bytes), ..silent }
+                let audience =
+                    Audience::Everybodys { sources: 1, receivers: Some(clients), are_sources_clients: false };
+                Self { audience, pace, receivers, feed_bytes: Some(payload_bytes), ..silent }
             }
             Scenario::Rooms { .. } => return Err(BadPlan::Rooms),
-            Scenario::Chat { interval_ms, payload_bytes, .. } => {
-                let base = paced(interval_ms, payload_bytes, Sending::Publish)?;
-                Self { audience: all(clients), receivers: u64::from(clients), ..base }
+            Scenario::Chat { interval_ms, payload_bytes, payload_bytes_max, publishers } => {
+                let publishers = publishers.unwrap_or(clients);
+                in_range("publishers", u64::from(publishers), 1, u64::from(clients))?;
+                Payload::of(form(payload_bytes))?;
+                if let Some(max) = payload_bytes_max {
+                    let [max, least, most] = [max, payload_bytes, MAX_PAYLOAD_BYTES].map(u64::from);
+                    in_range("payload_bytes_max", max, least, most)?;
+                }
+                let form = Form { bytes_max: payload_bytes_max, ..form(payload_bytes) };
+                let base = paced(interval_ms, publishers, form, Sending::Publish)?;
+                let audience =
+                    Audience::Everybodys { sources: publishers, receivers: Some(clients), are_sources_clients: true };
+                Self { audience, receivers: u64::from(clients), ..base }
             }
             Scenario::Echo { interval_ms, payload_bytes } => {
-                Self { audience: Audience::Own, ..paced(interval_ms, payload_bytes, Sending::Echo)? }
+                Self { audience: Audience::Own, ..paced(interval_ms, clients, form(payload_bytes), Sending::Echo)? }
             }
             Scenario::Upstream { interval_ms, payload_bytes } => {
-                let collector = Some(Audience::Everybodys { sources: clients, receivers: None });
-                Self { collector, ..paced(interval_ms, payload_bytes, Sending::Publish)? }
+                // The collector is no client, so none of these are its own.
+                let collected = Audience::Everybodys { sources: clients, receivers: None, are_sources_clients: false };
+                let base = paced(interval_ms, clients, form(payload_bytes), Sending::Publish)?;
+                Self { collector: Some(collected), ..base }
             }
             Scenario::Request { payload_bytes } => Self {
                 traffic: Traffic::ClosedLoop,
-                payload: Some(Payload::new(payload_bytes)?),
+                payload: Some(Payload::of(form(payload_bytes))?),
                 audience: Audience::Own,
+                publishers: clients,
                 receivers: 1,
                 ..silent
             },
@@ -210,21 +235,30 @@ impl Roles {
 
     fn check_descriptors(&self, plan: &Plan, limit: u64) -> Result<(), BadPlan> {
         let posts = self.payload.is_some() && !plan.transport.is_bidirectional();
-        let each = if posts { 2 } else { 1 };
-        let needed = u64::from(plan.clients.div_ceil(self.loops)) * each + OTHER_DESCRIPTORS;
+        let share = |clients: u32| u64::from(clients.div_ceil(self.loops));
+        let needed = share(plan.clients) + if posts { share(self.publishers) } else { 0 } + OTHER_DESCRIPTORS;
         if needed > limit { Err(BadPlan::TooFewDescriptors { needed, limit }) } else { Ok(()) }
     }
 
     /// What clients ask.
     pub fn requests(&self, plan: &Plan) -> Requests {
         let publish_to = if self.collector.is_some() { upstream_channel(plan) } else { plan.channel.clone() };
-        Requests::new(plan.target, &plan.channel, &publish_to, plan.poll_wait_s)
+        let requests = Requests::new(plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
+        let requests = requests.with_headers(plan.headers);
+        // Where the server pushes, users who come and go would be pushed too.
+        let asks_for_users = plan.user_list && plan.transport.is_interval_driven();
+        if asks_for_users { requests.with_user_list(&users_channel(plan)) } else { requests }
     }
 }
 
 /// The channel that clients publish to and only the collector receives.
 pub fn upstream_channel(plan: &Plan) -> String {
     format!("{}.up", plan.channel)
+}
+
+/// The channel that stands for the list of users. Nobody publishes to it: an empty answer stands for the list.
+pub fn users_channel(plan: &Plan) -> String {
+    format!("{}.users", plan.channel)
 }
 
 /// A channel that nobody publishes to: a WebSocket needs one, even if it only sends echoes.
@@ -240,7 +274,6 @@ fn in_range(name: &'static str, value: u64, least: u64, most: u64) -> Result<(),
 mod tests {
     use super::*;
     use crate::plan::{Phases, RequestHeaders, Shape};
-    use pushlab_wire::transport::Transport;
 
     fn plan(clients: u32, scenario: Scenario) -> Plan {
         Plan {
@@ -284,6 +317,38 @@ mod tests {
         assert!(matches!(Roles::of(&plan(0, Scenario::Idle)), Err(BadPlan::OutOfRange { name: "clients", .. })));
         let long = Plan { channel: "x".repeat(126), ..plan(1, Scenario::Idle) };
         assert!(matches!(Roles::of(&long), Err(BadPlan::Channel { .. })));
+    }
+
+    #[test]
+    fn publishers_and_sizes_are_within_their_limits() {
+        let chat = |payload_bytes, payload_bytes_max, publishers| {
+            let scenario = Scenario::Chat { interval_ms: 3000, payload_bytes, payload_bytes_max, publishers };
+            Plan { receipts: true, ..plan(10, scenario) }
+        };
+        let roles = Roles::of(&chat(33, Some(33), Some(3))).unwrap();
+        assert_eq!((roles.publishers, roles.receivers, roles.audience.sources()), (3, 10, 3));
+        assert_eq!(Roles::of(&chat(33, None, None)).unwrap().publishers, 10);
+        let refusal = |plan: &Plan| Roles::of(plan).unwrap_err().to_string();
+        assert_eq!(refusal(&chat(40, None, Some(0))), "publishers is 0: it must be 1 to 10");
+        assert_eq!(refusal(&chat(40, None, Some(11))), "publishers is 11: it must be 1 to 10");
+        assert_eq!(refusal(&chat(40, Some(39), None)), "payload_bytes_max is 39: it must be 40 to 1048576");
+        let short =
+            "payload_bytes is 32: it must be 33 (a stamp and the place for a receipt mark, in quotes) to 1048576";
+        assert_eq!(refusal(&chat(32, Some(200), None)), short);
+        let echo = Plan { receipts: true, ..plan(1, Scenario::Echo { interval_ms: 1000, payload_bytes: 32 }) };
+        assert_eq!(refusal(&echo), short);
+        let listing = Plan { user_list: true, transport: Transport::WebSocketPolling, ..plan(1, Scenario::Idle) };
+        assert!(matches!(Roles::of(&listing), Err(BadPlan::UserList)));
+    }
+
+    #[test]
+    fn only_publishers_need_a_second_descriptor() {
+        let scenario =
+            Scenario::Chat { interval_ms: 3000, payload_bytes: 71, payload_bytes_max: None, publishers: Some(8) };
+        let plan = plan(1000, scenario);
+        let roles = Roles { loops: 8, ..Roles::of_scenario(&plan).unwrap() };
+        assert!(roles.check_descriptors(&plan, 125 + 1 + 16).is_ok());
+        assert!(matches!(roles.check_descriptors(&plan, 141), Err(BadPlan::TooFewDescriptors { needed: 142, .. })));
     }
 
     #[test]

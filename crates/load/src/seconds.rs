@@ -23,6 +23,7 @@ pub(crate) struct SecondTable {
 struct OpenSecond {
     second: Second,
     latency: Option<Box<Histogram>>,
+    latency_own: Option<Box<Histogram>>,
     loops_left: u32,
 }
 
@@ -32,13 +33,15 @@ impl SecondTable {
     }
 
     /// Takes one loop's part of the second `index`; every loop hands in every second once, in order.
-    fn hand_in(&mut self, index: usize, published: u64, latency: &Histogram) {
+    fn hand_in(&mut self, index: usize, part: &LoopSeconds) {
+        let LoopSeconds { published, latency, latency_own, .. } = part;
         if index >= MAX_SECONDS {
             return;
         }
         let place = index.checked_sub(self.done.len()).expect("a second is closed only when all loops handed it in");
         while self.open.len() <= place {
-            let second = OpenSecond { second: Second::default(), latency: None, loops_left: self.loops };
+            let second =
+                OpenSecond { second: Second::default(), latency: None, latency_own: None, loops_left: self.loops };
             self.open.push_back(second);
         }
         let open = &mut self.open[place];
@@ -47,6 +50,9 @@ impl SecondTable {
             open.second.delivered += latency.count();
             open.latency.get_or_insert_default().merge(latency);
         }
+        if let Some(own) = latency_own.as_deref().filter(|own| !own.is_empty()) {
+            open.latency_own.get_or_insert_default().merge(own);
+        }
         open.loops_left -= 1;
         while self.open.front().is_some_and(|open| open.loops_left == 0) {
             self.close_front();
@@ -54,11 +60,12 @@ impl SecondTable {
     }
 
     fn close_front(&mut self) {
-        let Some(OpenSecond { mut second, latency, .. }) = self.open.pop_front() else { return };
+        let Some(OpenSecond { mut second, latency, latency_own, .. }) = self.open.pop_front() else { return };
         if let Some(latency) = latency {
             second.latency_median_ns = latency.quantile(0.5);
             second.latency_p99_ns = latency.quantile(0.99);
         }
+        second.latency_own_median_ns = latency_own.and_then(|own| own.quantile(0.5));
         self.done.push(second);
     }
 
@@ -84,17 +91,22 @@ pub(crate) struct LoopSeconds {
     end_ns: u64,
     published: u64,
     latency: Histogram,
+    /// Allocated with the first; most scenarios have none.
+    latency_own: Option<Box<Histogram>>,
 }
 
 impl LoopSeconds {
     pub fn new(origin_ns: u64) -> Self {
-        Self { index: 0, end_ns: origin_ns + SECOND_NS, published: 0, latency: Histogram::default() }
+        Self { index: 0, end_ns: origin_ns + SECOND_NS, published: 0, latency: Histogram::default(), latency_own: None }
     }
 
     #[inline]
-    pub fn delivered(&mut self, now_ns: u64, latency_ns: u64, state: &RunState) {
+    pub fn delivered(&mut self, now_ns: u64, latency_ns: u64, is_own: bool, state: &RunState) {
         self.pass_time(now_ns, state);
         self.latency.record(latency_ns);
+        if is_own {
+            self.latency_own.get_or_insert_default().record(latency_ns);
+        }
     }
 
     pub fn published(&mut self, now_ns: u64, state: &RunState) {
@@ -113,10 +125,13 @@ impl LoopSeconds {
 
     #[cold]
     pub fn finish(&mut self, state: &RunState) {
-        state.with_seconds(|table| table.hand_in(self.index, self.published, &self.latency));
+        state.with_seconds(|table| table.hand_in(self.index, self));
         self.published = 0;
         if !self.latency.is_empty() {
             self.latency.clear();
+        }
+        if let Some(own) = self.latency_own.as_deref_mut().filter(|own| !own.is_empty()) {
+            own.clear();
         }
     }
 }
@@ -130,8 +145,8 @@ mod tests {
         let state = RunState::new(1_000, 2);
         let mut loops = [LoopSeconds::new(1_000), LoopSeconds::new(1_000)];
         for i in 0..100u64 {
-            loops[0].delivered(2_000, 1_000_000, &state);
-            loops[usize::from(i < 10)].delivered(3_000, 9_000_000, &state);
+            loops[0].delivered(2_000, 1_000_000, false, &state);
+            loops[usize::from(i < 10)].delivered(3_000, 9_000_000, i < 20, &state);
         }
         loops[0].published(1_000 + SECOND_NS, &state);
         loops[1].pass_time(1_000 + 3 * SECOND_NS, &state);
@@ -148,6 +163,8 @@ mod tests {
         let median = seconds[0].latency_median_ns.unwrap();
         assert!((1_000_000..1_002_000).contains(&median), "{median}");
         assert!(seconds[0].latency_p99_ns.unwrap() >= 9_000_000);
-        assert_eq!(seconds[1].latency_median_ns, None);
+        let own = seconds[0].latency_own_median_ns.unwrap();
+        assert!((9_000_000..9_010_000).contains(&own), "those of both loops, and no others: {own}");
+        assert_eq!((seconds[1].latency_median_ns, seconds[1].latency_own_median_ns), (None, None));
     }
 }

@@ -16,6 +16,7 @@ use crate::run_state::{RunState, Timeline};
 use crate::seconds::SecondTable;
 use crate::transport::websocket::WebSocket;
 use crate::transport::{Receiver, ReceiverVisitor, Requests, with_receiver};
+use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::RESOLUTION_NS;
 use serde::Deserialize as _;
 use std::io::{self, Write};
@@ -162,7 +163,8 @@ fn start_back_end(plan: &Plan, payload_bytes: u32, listener: TcpListener) -> Res
     };
     let span_us = (plan.phases.warm_up_ms + plan.phases.load_ms) * 1_000;
     let count = span_us.div_ceil(interval_us.max(1));
-    let back_end = BackEnd::start(listener, Announcement { interval_us, count, payload_bytes })?;
+    let back_end =
+        BackEnd::start(listener, Announcement { interval_us, count, payload_bytes, has_receipt: plan.receipts })?;
     let deadline = now_ns() + plan.phases.connect_ms * MS;
     while back_end.subjects() == 0 {
         if now_ns() >= deadline {
@@ -246,6 +248,7 @@ impl Run {
                 traffic: Traffic::Silent,
                 payload: None,
                 audience,
+                publishers: 0,
                 ..loop_config(plan, roles, 0)
             };
             self.collector = Some(SpawnLoop(config, Arc::clone(&self.state)).visit::<WebSocket>()?);
@@ -293,8 +296,15 @@ impl Run {
         if let Some(thread) = self.collector {
             // An instrument, not a client: its traffic is not the run's.
             let collected = join(thread)?;
-            let connect = pushlab_stats::histogram::Histogram::default();
-            record.merge(Record { bytes_sent: 0, bytes_received: 0, requests: 0, connect, ..collected });
+            let result = WorkerResult {
+                bytes_sent: 0,
+                bytes_received: 0,
+                requests: 0,
+                connections_opened: 0,
+                connect: Histogram::default(),
+                ..collected.result
+            };
+            record.merge(Record { result, ..collected });
         }
         let prober = self.prober.map_or_else(|| Ok(ProberReport::default()), |(thread, _)| join(thread))?;
         let feed = self.back_end.map(BackEnd::stop).transpose()?;
@@ -329,45 +339,26 @@ impl Run {
         let reported = self.back_end.as_ref().and_then(|back_end| back_end.wait_for_report(std::time::Duration::ZERO));
         let (record, prober, stopped) = self.join()?;
         let feed = reported.or(stopped);
-        let mut seconds = state.with_seconds(SecondTable::finish);
-        let (mut published, mut lateness) = (record.published, record.lateness);
+        let Record { mut result, mut errors } = record;
+        result.seconds = state.with_seconds(SecondTable::finish);
         if let Some(feed) = feed {
-            seconds.iter_mut().zip(&feed.seconds).for_each(|(second, sent)| second.published += sent);
-            (published, lateness) = (feed.published, feed.lateness);
+            result.seconds.iter_mut().zip(&feed.seconds).for_each(|(second, sent)| second.published += sent);
+            (result.published, result.lateness) = (feed.published, feed.lateness);
         }
-        let scheduled = if roles.traffic == Traffic::ClosedLoop { published } else { load_count };
-        let expected = published * roles.receivers;
-        let mut errors = record.errors;
         errors.merge(prober.errors);
         let errors = errors.into_sorted().into_iter().map(|(error, count)| ErrorCount { error, count }).collect();
+        let scheduled = if roles.traffic == Traffic::ClosedLoop { result.published } else { load_count };
+        let expected = result.published * roles.receivers;
         Ok(WorkerResult {
             scheduled,
-            published,
-            unsent: scheduled.saturating_sub(published),
+            unsent: scheduled.saturating_sub(result.published),
             expected,
-            delivered: record.delivered,
-            arrived: record.arrived,
-            lost: expected.saturating_sub(record.delivered),
-            duplicated: record.duplicated,
-            reordered: record.reordered,
-            unknown: record.unknown,
-            gaps: record.gaps,
-            reconnects: record.reconnects + prober.reconnects,
+            lost: expected.saturating_sub(result.delivered),
+            reconnects: result.reconnects + prober.reconnects,
             errors,
-            requests: record.requests,
-            bytes_sent: record.bytes_sent,
-            bytes_received: record.bytes_received,
-            latency: record.latency,
-            latency_first: record.latency_first,
-            latency_middle: record.latency_middle,
-            latency_last: record.latency_last,
             response_idle: prober.response_idle,
             response_load: prober.response_load,
-            connect: record.connect,
-            lateness,
-            loop_lag: record.loop_lag,
-            seconds,
-            ..WorkerResult::default()
+            ..result
         })
     }
 }
@@ -384,6 +375,8 @@ fn loop_config(plan: &Plan, roles: &Roles, lane: u32) -> LoopConfig {
         payload: roles.payload.clone(),
         audience: roles.audience,
         ignores_arrays: roles.feed_bytes.is_some(),
+        publishers: roles.publishers,
+        has_receipts: plan.receipts,
         connect_rate: plan.connect_rate,
         poll_interval_ns: plan.poll_interval_ms * MS,
         seed: plan.seed,

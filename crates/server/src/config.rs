@@ -20,6 +20,9 @@ pub struct Config {
     pub feed: Option<Feed>,
     /// A built-in publisher.
     pub tick: Option<Tick>,
+    /// Whether to write into a publication, where it has a place for that, when it was received: see
+    /// [`pushlab_wire::receipt`]. Costs a reading of the clock and a search of the data for each.
+    pub mark_receipts: bool,
 }
 
 /// What happens when a subscriber's queue is full.

@@ -1,10 +1,12 @@
 //! What all event loops share: the order of publications, and history.
 
+use crate::clock::monotonic_ns;
 use crate::config::Limits;
 use mio::Waker;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::native::MessageText;
+use pushlab_wire::receipt::Receipt;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +36,7 @@ pub struct Inbox {
 pub struct Hub {
     epoch: Epoch,
     limits: Limits,
+    marks_receipts: bool,
     inboxes: Vec<Arc<Inbox>>,
     state: Mutex<State>,
 }
@@ -120,8 +123,13 @@ impl Inbox {
 
 impl Hub {
     /// A hub that feeds these event loops.
-    pub fn new(epoch: Epoch, limits: Limits, inboxes: Vec<Arc<Inbox>>) -> Self {
-        Self { epoch, limits, inboxes, state: Mutex::new(State::default()) }
+    pub fn new(epoch: Epoch, limits: Limits, marks_receipts: bool, inboxes: Vec<Arc<Inbox>>) -> Self {
+        Self { epoch, limits, marks_receipts, inboxes, state: Mutex::new(State::default()) }
+    }
+
+    /// The mark of what is received now, where the server is to leave one.
+    pub fn receipt(&self) -> Option<Receipt> {
+        self.marks_receipts.then(|| Receipt { instant_ns: monotonic_ns() })
     }
 
     /// Publishes; `data` is one line of valid JSON.
@@ -129,6 +137,8 @@ impl Hub {
         if self.inboxes.iter().any(|i| i.len.load(Ordering::Relaxed) >= self.limits.max_inbox_messages) {
             return Err(PublishError::Overloaded);
         }
+        // Before the lock: waiting for it belongs to the way down.
+        let receipt = self.receipt();
         let mut state = lock(&self.state);
         let channel = match state.channels.get_key_value(channel) {
             Some((known, _)) => known.clone(),
@@ -136,7 +146,10 @@ impl Hub {
         };
         state.head += 1;
         let cursor = self.cursor(state.head);
-        let text = MessageText::new(channel.as_str(), &cursor, data);
+        let mut text = MessageText::new(channel.as_str(), &cursor, data);
+        if let Some(receipt) = receipt {
+            text.mark(receipt);
+        }
         let publication =
             Arc::new(Publication { offset: state.head, channel: channel.clone(), text, published_at: now });
         for inbox in &self.inboxes {
@@ -299,7 +312,7 @@ mod tests {
     use super::*;
 
     fn hub(limits: Limits) -> Hub {
-        Hub::new(Epoch::from_number(1), limits, Vec::new())
+        Hub::new(Epoch::from_number(1), limits, false, Vec::new())
     }
 
     fn channels(names: &[&str]) -> Vec<Channel> {

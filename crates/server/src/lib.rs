@@ -94,7 +94,7 @@ impl Server {
         }
         let epoch = Epoch::from_number(core::feed::random());
         let shared = Arc::new(Shared {
-            hub: Hub::new(epoch, config.limits.clone(), inboxes.clone()),
+            hub: Hub::new(epoch, config.limits.clone(), config.mark_receipts, inboxes.clone()),
             counters: parts.iter().map(|_| Arc::default()).collect(),
             open: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
@@ -141,7 +141,15 @@ impl Server {
 impl Config {
     /// The defaults: one event loop, no feed, slow subscribers are closed.
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, cores: 1, limits: Limits::default(), policy: Policy::Close, feed: None, tick: None }
+        Self {
+            listen,
+            cores: 1,
+            limits: Limits::default(),
+            policy: Policy::Close,
+            feed: None,
+            tick: None,
+            mark_receipts: false,
+        }
     }
 }
 

@@ -226,7 +226,7 @@ mod tests {
     }
 
     fn publications(channels: &[&str]) -> (Hub, Vec<Arc<Publication>>) {
-        let hub = Hub::new(Epoch::parse("e").unwrap(), Limits::default(), Vec::new());
+        let hub = Hub::new(Epoch::parse("e").unwrap(), Limits::default(), false, Vec::new());
         for channel in channels {
             hub.publish(channel, "1", Instant::now()).unwrap();
         }

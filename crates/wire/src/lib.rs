@@ -22,6 +22,7 @@ pub mod exposition;
 pub mod http;
 pub mod lines;
 pub mod native;
+pub mod receipt;
 pub mod stamp;
 pub mod transport;
 pub mod websocket;

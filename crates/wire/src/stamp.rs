@@ -72,14 +72,14 @@ impl Stamp {
     }
 }
 
-fn put(slots: &mut [u8], mut value: u64) {
+pub(crate) fn put(slots: &mut [u8], mut value: u64) {
     for slot in slots.iter_mut().rev() {
         *slot = ALPHABET[(value & 63) as usize];
         value >>= 6;
     }
 }
 
-fn take(slots: &[u8]) -> Option<u64> {
+pub(crate) fn take(slots: &[u8]) -> Option<u64> {
     let mut value = 0;
     for &byte in slots {
         let six = VALUES[usize::from(byte)];

@@ -39,8 +39,8 @@ pub fn run(args: &BackendArgs) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}; choose another address with --listen", args.listen))?;
     let interval_us = u64::try_from(args.interval.as_micros()).context("--interval is too long")?;
-    let back_end =
-        BackEnd::start(listener, Announcement { interval_us, count: args.count, payload_bytes: args.payload })?;
+    let announcement = Announcement { interval_us, count: args.count, payload_bytes: args.payload, has_receipt: false };
+    let back_end = BackEnd::start(listener, announcement)?;
     let address = back_end.address();
     if args.json {
         println!("{}", serde_json::json!({ "listening": address.to_string() }));

@@ -39,6 +39,12 @@ pub struct ServeArgs {
     /// Channel of the ticks.
     #[arg(long, default_value = "tick", value_name = "CHANNEL")]
     tick_channel: String,
+    /// Write into each publication and echo when it was received, where its data has the place "!.........!".
+    ///
+    /// Lets the load generator split latency into the way up and the way down (docs/protocol.md, "The receipt
+    /// mark"). Costs a reading of the clock and a search of the data for each publication.
+    #[arg(long)]
+    mark_receipts: bool,
     /// Print the address as one line of JSON when ready.
     #[arg(long)]
     json: bool,
@@ -136,6 +142,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
         PolicyArg::DropOldest => Policy::DropOldest,
         PolicyArg::Conflate => Policy::Conflate,
     };
+    config.mark_receipts = args.mark_receipts;
     config.limits.max_connections = descriptor_limit().saturating_sub(100).max(1) * args.cores;
     args.limits.apply(&mut config.limits);
     if let Some(url) = &args.feed {

@@ -8,3 +8,4 @@ mod failures;
 mod metrics;
 #[path = "../../../wire/src/exposition/strict.rs"]
 mod strict;
+mod receipts;

@@ -11,7 +11,7 @@ mod server;
 
 use crate::clock::ThreadCpu;
 use crate::pacing::Pacing;
-use crate::payload::{BadPayloadSize, Payload};
+use crate::payload::{BadPayloadSize, Form, Payload};
 use mio::Waker;
 use pushlab_stats::histogram::Histogram;
 use server::Server;
@@ -34,6 +34,8 @@ pub struct Announcement {
     pub count: u64,
     /// Size of each, in bytes; at least [`crate::payload::MIN_PAYLOAD_BYTES`].
     pub payload_bytes: u32,
+    /// Whether they have a place for the subject's receipt mark.
+    pub has_receipt: bool,
 }
 
 /// One feed.
@@ -114,7 +116,8 @@ impl BackEnd {
     /// # Errors
     /// See [`BackEndError`].
     pub fn start(listener: std::net::TcpListener, announcement: Announcement) -> Result<Self, BackEndError> {
-        let payload = Payload::new(announcement.payload_bytes)?;
+        let Announcement { payload_bytes, has_receipt, .. } = announcement;
+        let payload = Payload::of(Form { has_receipt, ..Form::fixed(payload_bytes) })?;
         if announcement.interval_us == 0 {
             return Err(BackEndError::NoInterval);
         }

@@ -37,10 +37,10 @@ impl PartialOrd for Retry {
 impl<R: Receiver> ClientLoop<R> {
     /// Opens the receiving connection, for the first time or again.
     pub(super) fn connect(&mut self, index: usize, now: u64) {
-        let opened = self.open_socket(index, Side::Down);
+        let opened = self.open_socket(index, Side::Down, now);
         let client = &mut self.clients[index];
         if client.was_opened {
-            self.recorder.record.reconnects += 1;
+            self.recorder.record.result.reconnects += 1;
         }
         client.was_opened = true;
         client.opened_ns = now;
@@ -51,16 +51,17 @@ impl<R: Receiver> ClientLoop<R> {
         client.down = Some(connection);
         self.out.clear();
         client.receiver.open(&self.config.requests, &mut self.rng, &mut self.out);
-        self.count_request(now);
+        self.count_request(index, now);
         self.send_down(index, now);
     }
 
-    fn open_socket(&self, index: usize, side: Side) -> std::io::Result<Connection> {
+    fn open_socket(&mut self, index: usize, side: Side, now: u64) -> std::io::Result<Connection> {
         let number = self.client_number(index);
         let source = source_address(self.config.target, number, self.config.clients, std::process::id());
         let mut connection = Connection::open(self.config.target, source)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(connection.stream_mut(), token(index, side), interest)?;
+        self.recorder.record.result.connections_opened += u64::from(self.marks.is_load(now));
         Ok(connection)
     }
 
@@ -120,10 +121,10 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Opens the posting connection; what waits is sent when it stands.
     pub(super) fn connect_up(&mut self, index: usize) {
-        let opened = self.open_socket(index, Side::Up);
+        let opened = self.open_socket(index, Side::Up, now_ns());
         let client = &mut self.clients[index];
         if std::mem::replace(&mut client.was_up, true) {
-            self.recorder.record.reconnects += 1;
+            self.recorder.record.result.reconnects += 1;
         }
         match opened {
             Ok(connection) => {

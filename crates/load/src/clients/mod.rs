@@ -70,6 +70,10 @@ pub struct LoopConfig {
     pub audience: Audience,
     /// Whether deliveries that are arrays without a stamp are passed over: the frames of a feed's back end.
     pub ignores_arrays: bool,
+    /// How many of all clients publish: the first so many.
+    pub publishers: u32,
+    /// Whether publications have a place for a receipt mark.
+    pub has_receipts: bool,
     /// Connections opened per second, by all loops together.
     pub connect_rate: u32,
     /// Time between two polls of a client, ns.
@@ -173,7 +177,7 @@ impl<R: Receiver> ClientLoop<R> {
             poll,
             timer,
             clients: (0..own).map(|_| Client::new()).collect(),
-            recorder: Recorder::new(own, config.audience, config.ignores_arrays, Arc::clone(&state)),
+            recorder: Recorder::new(own, &config, Arc::clone(&state)),
             rng: fastrand::Rng::with_seed(config.seed ^ u64::from(config.lane) << 32),
             buffer: vec![0; READ_BUFFER_BYTES],
             out: Vec::new(),
@@ -222,7 +226,7 @@ impl<R: Receiver> ClientLoop<R> {
         self.report(now);
         let done_ns = now_ns();
         if self.marks.is_load(begun_ns) {
-            self.recorder.record.loop_lag.record(done_ns - begun_ns);
+            self.recorder.record.result.loop_lag.record(done_ns - begun_ns);
         }
         done_ns >= self.marks.end_ns
     }
@@ -273,8 +277,8 @@ impl<R: Receiver> ClientLoop<R> {
         progress.subscribed.store(self.subscribed, Ordering::Relaxed);
         progress.published.store(self.recorder.published_total, Ordering::Relaxed);
         progress.delivered.store(self.recorder.delivered_total, Ordering::Relaxed);
-        progress.load_published.store(self.recorder.record.published, Ordering::Relaxed);
-        progress.load_delivered.store(self.recorder.record.delivered, Ordering::Relaxed);
+        progress.load_published.store(self.recorder.record.result.published, Ordering::Relaxed);
+        progress.load_delivered.store(self.recorder.record.result.delivered, Ordering::Relaxed);
     }
 
     fn next_wake(&self) -> u64 {

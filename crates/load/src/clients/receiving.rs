@@ -95,7 +95,7 @@ impl<R: Receiver> ClientLoop<R> {
                 recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
             }
             Event::Subscribed => heard.is_subscribed = true,
-            Event::Gap => recorder.record.gaps += 1,
+            Event::Gap => recorder.record.result.gaps += 1,
             Event::Error { code, text } => recorder.record.errors.add(&format_args!("error frame: {code} {text}")),
             Event::Answered { keeps_alive } => heard.answered = Some(keeps_alive),
         };
@@ -138,7 +138,11 @@ impl<R: Receiver> ClientLoop<R> {
         }
         match heard.answered {
             Some(false) => self.reopen(index, now),
-            Some(true) if R::ASKING == Asking::AtOnce => self.ask(index, now),
+            Some(true)
+                if R::ASKING == Asking::AtOnce || self.clients[index].receiver.owes_question(&self.config.requests) =>
+            {
+                self.ask(index, now);
+            }
             _ => {}
         }
     }
@@ -150,7 +154,7 @@ impl<R: Receiver> ClientLoop<R> {
         if !std::mem::replace(&mut client.is_subscribed, true) {
             self.subscribed += 1;
         }
-        self.recorder.record.connect.record(now.saturating_sub(client.opened_ns));
+        self.recorder.record.result.connect.record(now.saturating_sub(client.opened_ns));
         if R::UPLINK == Uplink::Frames {
             self.send_due(index);
         }
@@ -189,7 +193,7 @@ impl<R: Receiver> ClientLoop<R> {
         self.out.clear();
         if client.receiver.poll(&self.config.requests, &mut self.rng, &mut self.out) {
             if R::UPLINK == Uplink::Posts {
-                self.count_request(now);
+                self.count_request(index, now);
             }
             self.send_down(index, now);
         }

@@ -14,9 +14,9 @@ impl<R: Receiver> ClientLoop<R> {
         if now < self.next_publication_ns {
             return;
         }
-        let Some(mut turns) = self.publish_turns.take() else { return };
+        let (Some(mut turns), Some((pacing, _))) = (self.publish_turns.take(), self.pacing) else { return };
         while let Some(k) = turns.take_due(now) {
-            let index = (k % u64::from(self.config.clients)) as usize / self.config.lanes as usize;
+            let index = pacing.publisher_of(k).0 as usize / self.config.lanes as usize;
             self.clients[index].due += 1;
             self.send_due(index);
         }
@@ -96,7 +96,7 @@ impl<R: Receiver> ClientLoop<R> {
             Ok(0) => false,
             Ok(taken) => {
                 up.posts.has_sent(sending);
-                self.count_request(now);
+                self.count_request(index, now);
                 self.has_sent(index, &stamp, taken, now);
                 true
             }
@@ -146,20 +146,22 @@ impl<R: Receiver> ClientLoop<R> {
 
     pub(super) fn count_sent(&mut self, bytes: usize, now: u64) {
         if self.marks.is_load(now) {
-            self.recorder.record.bytes_sent += bytes as u64;
+            self.recorder.record.result.bytes_sent += bytes as u64;
         }
     }
 
     #[inline]
     pub(super) fn count_received(&mut self, bytes: usize, now: u64) {
         if (self.marks.load_ns..self.marks.after_ns).contains(&now) {
-            self.recorder.record.bytes_received += bytes as u64;
+            self.recorder.record.result.bytes_received += bytes as u64;
         }
     }
 
-    pub(super) fn count_request(&mut self, now: u64) {
+    pub(super) fn count_request(&mut self, index: usize, now: u64) {
         if self.marks.is_load(now) {
-            self.recorder.record.requests += 1;
+            let is_publisher = self.client_number(index) < self.config.publishers;
+            self.recorder.record.result.requests += 1;
+            self.recorder.record.result.requests_publishers += u64::from(is_publisher);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A client's end of a WebSocket: handshake, frames, pings. What the texts mean is for others.
 
-use super::{Cut, MAX_MESSAGE_BYTES};
+use super::{Cut, MAX_MESSAGE_BYTES, Requests};
 use fastrand::Rng;
 use pushlab_wire::http::{Headers, parse_response};
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
@@ -19,10 +19,10 @@ pub struct Frames {
 
 impl Frames {
     /// Starts again on a new connection: appends the handshake.
-    pub fn open(&mut self, host: &str, target: &str, rng: &mut Rng, out: &mut Vec<u8>) {
+    pub fn open(&mut self, requests: &Requests, target: &str, rng: &mut Rng, out: &mut Vec<u8>) {
         let mut key = [0; 16];
         rng.fill(&mut key);
-        handshake::encode_request(out, host, target, key);
+        handshake::encode_request_with(out, &requests.host, target, key, &requests.lines.websocket);
         *self = Self { decoder: Decoder::default(), key: Some(Box::new(key)), is_open: false };
     }
 

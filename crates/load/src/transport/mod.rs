@@ -5,6 +5,7 @@
 
 pub mod cut;
 pub mod frames;
+mod headers;
 pub mod http_streaming;
 pub mod long_polling;
 pub mod polling;
@@ -94,6 +95,11 @@ pub trait Receiver: Sized + Send + 'static {
 
     /// Appends the next poll; `false`, and nothing, while one is unanswered or the transport never asks.
     fn poll(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) -> bool;
+
+    /// Whether an answer leaves another question to be asked at once, though the client asks at an interval.
+    fn owes_question(&self, _: &Requests) -> bool {
+        false
+    }
 
     /// Reads from the front of `input` and returns how many bytes it needs no more. The caller brings the rest
     /// again with what comes next, so that any split gives the same events. Answers owed at once (pongs) are

@@ -24,6 +24,10 @@ impl Receiver for Polling {
         self.0.poll(requests, 0, out)
     }
 
+    fn owes_question(&self, requests: &Requests) -> bool {
+        self.0.owes_list(requests)
+    }
+
     fn receive(
         &mut self,
         _: &mut Rng,
@@ -59,6 +63,32 @@ mod tests {
             prop_assert!(!client.poll(&requests(), &mut rng, &mut out), "one at a time");
             prop_assert!(out.starts_with(b"GET /poll?channel=a&after=e.7 HTTP/1.1\r\n"));
         }
+    }
+
+    #[test]
+    fn the_list_of_users_is_asked_for_after_each_answer_and_moves_no_cursor() {
+        let requests = requests().with_user_list("a.users");
+        let (mut client, mut out, mut rng) = (Polling::new(), Vec::new(), fastrand::Rng::with_seed(1));
+        let answer = |body: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let mut target = |client: &mut Polling, rng: &mut fastrand::Rng| {
+            out.clear();
+            assert!(client.poll(&requests, rng, &mut out));
+            String::from_utf8(out.clone()).unwrap().split(' ').nth(1).unwrap().to_owned()
+        };
+        play(&mut client, &[999], &|_: &str| answer("[[\"cursor\",\"e.7\"]]").into_bytes()).unwrap();
+        let mut events = Vec::new();
+        let mut hear = |client: &mut Polling, rng: &mut fastrand::Rng, body: &str| {
+            let mut input = answer(body).into_bytes();
+            client.receive(rng, &mut input, &mut Vec::new(), &mut |event| events.push(format!("{event:?}"))).unwrap();
+        };
+        assert!(client.owes_question(&requests) && !client.owes_question(&super::super::script::requests()));
+        assert_eq!(target(&mut client, &mut rng), "/poll?channel=a.users");
+        hear(&mut client, &mut rng, "[[\"msg\",\"a.users\",\"e.8\",1],[\"cursor\",\"e.9\"]]");
+        assert!(!client.owes_question(&requests), "the next poll waits for its turn");
+        assert_eq!(target(&mut client, &mut rng), "/poll?channel=a&after=e.7");
+        hear(&mut client, &mut rng, "[[\"cursor\",\"e.9\"]]");
+        assert_eq!(target(&mut client, &mut rng), "/poll?channel=a.users");
+        assert_eq!(events, ["Answered { keeps_alive: true }", "Answered { keeps_alive: true }"]);
     }
 
     #[test]

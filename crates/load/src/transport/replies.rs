@@ -81,7 +81,15 @@ pub(super) struct Polls {
     reader: ReplyReader,
     cursor: CursorText,
     is_subscribed: bool,
-    is_waiting: bool,
+    waiting_for: Option<Question>,
+    /// Whether messages were the last answer: those who ask for users do so next.
+    is_list_next: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    Messages,
+    Users,
 }
 
 const PATH: &str = "/poll";
@@ -95,17 +103,27 @@ impl Polls {
 
     /// The next question, unless one is unanswered.
     pub fn poll(&mut self, requests: &Requests, wait_s: u64, out: &mut Vec<u8>) -> bool {
-        if self.is_waiting || !self.is_subscribed {
+        if self.waiting_for.is_some() || !self.is_subscribed {
             return false;
         }
-        self.ask(requests, wait_s, out);
+        if self.owes_list(requests) {
+            requests.encode_user_list(out, PATH);
+            self.waiting_for = Some(Question::Users);
+        } else {
+            self.ask(requests, wait_s, out);
+        }
         true
+    }
+
+    /// Whether the list of users is to be asked for next.
+    pub fn owes_list(&self, requests: &Requests) -> bool {
+        self.is_list_next && requests.users.is_some()
     }
 
     fn ask(&mut self, requests: &Requests, wait_s: u64, out: &mut Vec<u8>) {
         let wait = if wait_s == 0 { String::new() } else { format!("&wait={wait_s}") };
         requests.encode_get(out, PATH, &wait, &self.cursor);
-        self.is_waiting = true;
+        self.waiting_for = Some(Question::Messages);
     }
 
     /// Reads answers.
@@ -113,17 +131,20 @@ impl Polls {
         if input.is_empty() {
             return Ok(0);
         }
-        if !self.is_waiting {
-            return Err(Cut::Unasked);
-        }
+        let Some(question) = self.waiting_for else { return Err(Cut::Unasked) };
         let (consumed, reply) = self.reader.read(input)?;
         let Some(reply) = reply else { return Ok(consumed) };
         if reply.status != 200 {
             return Err(Cut::Status { path: PATH, status: reply.status, text: excerpt(&reply.body) });
         }
         let text = std::str::from_utf8(&reply.body).map_err(|_| Cut::NotUtf8)?;
-        parse_reply(text, |frame| forward(&frame, &mut self.cursor, sink))?;
-        self.is_waiting = false;
+        match question {
+            Question::Messages => parse_reply(text, |frame| forward(&frame, &mut self.cursor, sink))?,
+            // Whatever it says stands for the list. Its cursor is not where this client is in its own channel.
+            Question::Users => parse_reply(text, |_| ())?,
+        }
+        self.waiting_for = None;
+        self.is_list_next = question == Question::Messages;
         if !self.is_subscribed {
             self.is_subscribed = true;
             sink(Event::Subscribed);

@@ -1,6 +1,8 @@
 //! What every client of a run asks, prepared once, and the cursor it resumes from.
 
 use super::Sending;
+use super::headers::HeaderLines;
+use crate::plan::RequestHeaders;
 use std::net::SocketAddr;
 
 /// Longest cursor that is kept: an epoch of 16, a dot and 20 digits, and some more for other servers.
@@ -48,24 +50,60 @@ pub struct Requests {
     pub(super) host: String,
     pub(super) channel: String,
     pub(super) poll_wait_s: u64,
+    pub(super) lines: HeaderLines,
+    pub(super) users: Option<String>,
     publish_to: String,
 }
 
 impl Requests {
     /// For clients that subscribe to `channel` and publish to `publish_to`, both valid channel names.
     pub fn new(target: SocketAddr, channel: &str, publish_to: &str, poll_wait_s: u64) -> Self {
-        Self { host: target.to_string(), channel: channel.into(), poll_wait_s, publish_to: publish_to.into() }
+        Self {
+            host: target.to_string(),
+            channel: channel.into(),
+            poll_wait_s,
+            lines: HeaderLines::default(),
+            users: None,
+            publish_to: publish_to.into(),
+        }
+    }
+
+    /// With what their heads carry.
+    pub fn with_headers(self, headers: RequestHeaders) -> Self {
+        Self { lines: HeaderLines::new(headers, &self.host), ..self }
+    }
+
+    /// With a second question after each poll, to a channel that stands for the list of users.
+    pub fn with_user_list(self, users: &str) -> Self {
+        Self { users: Some(users.into()), ..self }
     }
 
     /// Appends a GET of `path?channel=…` with `more` and, where there is one, the cursor.
     pub(super) fn encode_get(&self, out: &mut Vec<u8>, path: &str, more: &str, after: &CursorText) {
-        let parts = ["GET ", path, "?channel=", &self.channel, more];
+        self.encode_get_of(out, [path, &self.channel, more], after, &self.lines.fetch);
+    }
+
+    /// The same with the header lines of an event stream.
+    pub(super) fn encode_event_source(&self, out: &mut Vec<u8>, path: &str, after: &CursorText) {
+        self.encode_get_of(out, [path, &self.channel, ""], after, &self.lines.event_source);
+    }
+
+    /// Appends the question for the list of users; nothing where nobody asks for it.
+    pub(super) fn encode_user_list(&self, out: &mut Vec<u8>, path: &str) {
+        if let Some(users) = &self.users {
+            self.encode_get_of(out, [path, users, ""], &CursorText::default(), &self.lines.fetch);
+        }
+    }
+
+    fn encode_get_of(&self, out: &mut Vec<u8>, target: [&str; 3], after: &CursorText, lines: &str) {
+        let [path, channel, more] = target;
+        let parts = ["GET ", path, "?channel=", channel, more];
         parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
         if !after.is_empty() {
             out.extend_from_slice(b"&after=");
             out.extend_from_slice(after.as_str().as_bytes());
         }
-        for part in [" HTTP/1.1\r\nHost: ", &self.host, "\r\n\r\n"] {
+        for part in [" HTTP/1.1\r\nHost: ", &self.host, "\r\n", lines, "\r\n"] {
             out.extend_from_slice(part.as_bytes());
         }
     }
@@ -83,7 +121,9 @@ impl Requests {
             channel,
             " HTTP/1.1\r\nHost: ",
             &self.host,
-            "\r\nContent-Type: application/json\r\nContent-Length: ",
+            "\r\n",
+            &self.lines.post,
+            "Content-Type: application/json\r\nContent-Length: ",
             &size,
             "\r\n\r\n",
         ] {

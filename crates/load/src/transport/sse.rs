@@ -29,7 +29,7 @@ impl Receiver for Sse {
     }
 
     fn open(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>) {
-        requests.encode_get(out, "/sse", "", &self.cursor);
+        requests.encode_event_source(out, "/sse", &self.cursor);
         *self = Self { cursor: self.cursor, ..Self::new() };
     }
 

@@ -27,7 +27,7 @@ impl Receiver for WebSocket {
             target.push_str("&after=");
             target.push_str(self.cursor.as_str());
         }
-        self.frames.open(&requests.host, &target, rng, out);
+        self.frames.open(requests, &target, rng, out);
         self.is_subscribed = false;
     }
 

@@ -32,7 +32,7 @@ impl Receiver for WebSocketPolling {
 
     fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
         let target = format!("/ws?channel={}&mode=poll", requests.channel);
-        self.frames.open(&requests.host, &target, rng, out);
+        self.frames.open(requests, &target, rng, out);
         self.is_subscribed = false;
         self.is_waiting = true;
     }

@@ -36,7 +36,7 @@ fn wait_for_subjects(back_end: &BackEnd, subjects: usize) {
 
 #[test]
 fn a_controllers_go_feeds_every_subject() {
-    let back_end = start(Announcement { interval_us: 500, count: 40, payload_bytes: 60 }).unwrap();
+    let back_end = start(Announcement { interval_us: 500, count: 40, payload_bytes: 60, has_receipt: false }).unwrap();
     let subjects: Vec<_> = (0..2)
         .map(|_| {
             let mut stream = connect(back_end.address(), "/");
@@ -78,7 +78,8 @@ fn a_controllers_go_feeds_every_subject() {
 
 #[test]
 fn a_subject_that_does_not_read_leaves_publications_unsent() {
-    let back_end = start(Announcement { interval_us: 1, count: 1, payload_bytes: 100_000 }).unwrap();
+    let back_end =
+        start(Announcement { interval_us: 1, count: 1, payload_bytes: 100_000, has_receipt: false }).unwrap();
     let _silent = connect(back_end.address(), "/");
     wait_for_subjects(&back_end, 1);
     let now = pushlab_load::clock::now_ns();
@@ -92,7 +93,9 @@ fn a_subject_that_does_not_read_leaves_publications_unsent() {
 
 #[test]
 fn sizes_and_intervals_that_cannot_be_are_refused() {
-    let bad = |interval_us, payload_bytes| start(Announcement { interval_us, count: 1, payload_bytes }).unwrap_err();
+    let bad = |interval_us, payload_bytes| {
+        start(Announcement { interval_us, count: 1, payload_bytes, has_receipt: false }).unwrap_err()
+    };
     assert!(matches!(bad(1, 21), BackEndError::Payload(_)));
     assert!(matches!(bad(0, 22), BackEndError::NoInterval));
 }

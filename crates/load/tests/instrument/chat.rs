@@ -2,8 +2,9 @@
 
 use crate::native_server::NativeServer;
 use crate::plans::{NO_TIME, plan, run, with_prober};
-use pushlab_load::plan::{Phases, Plan, ProberPath, Scenario, WorkerEvent, WorkerResult};
+use pushlab_load::plan::{Phases, Plan, ProberPath, RequestHeaders, Scenario, WorkerEvent, WorkerResult};
 use pushlab_load::worker::{WorkerError, serve};
+use pushlab_wire::stamp::Stamp;
 use pushlab_wire::transport::Transport;
 use std::net::TcpListener;
 
@@ -31,6 +32,111 @@ fn a_chat_is_whole_over_every_transport() {
         assert_eq!((result.reconnects, result.connect.count()), (0, 5), "{transport}");
         assert!(result.errors.is_empty(), "{transport} {:?}", result.errors);
         assert_eq!(result.requests > 0, !transport.is_bidirectional(), "{transport}");
+        assert_eq!(result.requests_publishers, result.requests, "everybody publishes over {transport}");
+        assert_eq!(result.latency_own.count(), 15, "{transport}");
+        assert!(result.latency_own.quantile(1.0) <= result.latency.quantile(1.0), "{transport}");
+        assert!(result.seconds.iter().any(|second| second.latency_own_median_ns.is_some()), "{transport}");
+        assert_eq!((result.latency_up.count(), result.deliveries.len()), (0, 0), "nobody asked for marks");
+    }
+}
+
+#[test]
+fn a_few_publish_and_everybody_receives() {
+    for transport in Transport::ALL {
+        let server = NativeServer::start(None);
+        let Scenario::Chat { interval_ms, payload_bytes, .. } = CHAT else { unreachable!() };
+        let scenario = Scenario::Chat { interval_ms, payload_bytes, payload_bytes_max: None, publishers: Some(2) };
+        let result = run(&Plan { loops: 3, ..plan(server.address, transport, 5, scenario) });
+        assert_whole(&result, 6, 5, transport);
+        assert_eq!((result.latency_own.count(), result.latency_last.count()), (6, 6), "{transport}");
+        let (publishers, all) = (result.requests_publishers, result.requests);
+        match transport {
+            Transport::WebSocket | Transport::WebSocketPolling => assert_eq!((publishers, all), (0, 0), "{transport}"),
+            Transport::Sse | Transport::HttpStreaming => assert_eq!((publishers, all), (6, 6), "{transport}"),
+            Transport::LongPolling | Transport::Polling => {
+                assert!(publishers >= 6 && publishers < all, "{transport}: {publishers} of {all}");
+            }
+        }
+        let sources: std::collections::HashSet<u32> =
+            server.published().iter().map(|data| Stamp::find(data.as_bytes()).unwrap().source).collect();
+        assert_eq!(sources, [0, 1].into(), "the first two over {transport}");
+    }
+}
+
+#[test]
+fn varied_data_is_the_same_however_many_loops_send_it() {
+    let published = |loops, seed| {
+        let server = NativeServer::start(None);
+        let scenario =
+            Scenario::Chat { interval_ms: 50, payload_bytes: 40, payload_bytes_max: Some(200), publishers: None };
+        let result = run(&Plan { loops, seed, ..plan(server.address, Transport::WebSocket, 5, scenario) });
+        assert_whole(&result, 30, 5, loops);
+        let texts = server.published().into_iter().map(|data| {
+            let stamp = Stamp::find(data.as_bytes()).unwrap();
+            let text = String::from_utf8(stamp.encode().to_vec()).unwrap();
+            ((stamp.source, stamp.sequence), data.replace(&text, ""))
+        });
+        texts.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let one = published(1, 7);
+    assert!(one.values().any(|text| text.len() > 120) && one.values().any(|text| text.len() < 120), "{one:?}");
+    assert_eq!(one, published(3, 7));
+    assert_ne!(one, published(1, 8));
+}
+
+#[test]
+fn a_post_opens_a_connection_and_a_cut_another() {
+    let opened = |transport, warm_up_ms, cut_after| {
+        let server = NativeServer::start(cut_after);
+        let base = plan(server.address, transport, 3, CHAT);
+        let result = run(&Plan { phases: Phases { warm_up_ms, ..base.phases.clone() }, ..base });
+        (result.connections_opened, result.reconnects)
+    };
+    assert_eq!(opened(Transport::WebSocket, 0, None), (0, 0));
+    assert_eq!(opened(Transport::Sse, 0, None), (3, 0), "with the first publications");
+    assert_eq!(opened(Transport::Sse, 150, None), (0, 0), "which were sent in the warm-up");
+    let (opened, reconnects) = opened(Transport::WebSocket, 0, Some(3));
+    assert!(opened > 0 && opened <= reconnects, "{opened} {reconnects}");
+}
+
+#[test]
+fn the_list_of_users_is_a_request_for_every_poll() {
+    for (transport, asks) in [(Transport::Polling, true), (Transport::LongPolling, false), (Transport::Sse, false)] {
+        let server = NativeServer::start(None);
+        let result = run(&Plan { user_list: true, ..plan(server.address, transport, 3, CHAT) });
+        assert_whole(&result, 9, 3, transport);
+        assert!(result.errors.is_empty(), "{transport} {:?}", result.errors);
+        let polls = |channel| server.asked().iter().filter(|a| a.what == "GET /poll" && a.channel == channel).count();
+        let (messages, users) = (polls("a"), polls("a.users"));
+        // A client may end the run between the two.
+        let expected = if asks { messages - 3..=messages } else { 0..=0 };
+        assert!(expected.contains(&users), "{transport}: {users} lists for {messages} polls");
+        if asks {
+            // 300 ms at 20 ms, and 9 messages.
+            let counted = result.requests;
+            assert!(counted > 3 * 15 && counted <= 3 * 16 * 2 + 9, "{counted}");
+        }
+    }
+    let server = NativeServer::start(None);
+    let plan = Plan { user_list: true, ..plan(server.address, Transport::WebSocketPolling, 3, CHAT) };
+    let error = pushlab_load::worker::run(&plan, &mut |_| ()).unwrap_err().to_string();
+    assert!(error.contains("user_list") && error.contains("websocket-polling"), "{error}");
+}
+
+#[test]
+fn requests_look_like_a_browsers() {
+    for transport in Transport::ALL {
+        let server = NativeServer::start(None);
+        let result = run(&Plan { headers: RequestHeaders::Browser, ..plan(server.address, transport, 2, CHAT) });
+        assert_whole(&result, 6, 2, transport);
+        for asked in server.asked() {
+            assert!(asked.head.contains("\r\nUser-Agent: Mozilla/5.0 "), "{transport}: {}", asked.head);
+            assert!(asked.head.contains("\r\nAccept-Encoding: identity\r\n"), "{transport}: {}", asked.head);
+            let is_post = asked.what == "POST /publish";
+            let has_origin = is_post || transport.is_bidirectional();
+            assert_eq!(asked.head.contains("\r\nOrigin: http://127.0.0.1:"), has_origin, "{}", asked.head);
+        }
+        assert!(!server.asked().is_empty());
     }
 }
 
@@ -53,6 +159,7 @@ fn an_echo_comes_back_to_its_sender() {
         let result = run(&with_prober(plan(server.address, transport, 5, scenario), ProberPath::Http));
         assert_whole(&result, 50, 1, transport);
         assert_eq!(result.latency_first.count(), 0);
+        assert_eq!(result.latency_own, result.latency, "every answer is one's own");
     }
 }
 
@@ -63,6 +170,7 @@ fn a_closed_loop_answers_each_request_once() {
         let result = run(&plan(server.address, transport, 3, Scenario::Request { payload_bytes: 50 }));
         assert!(result.published >= 3, "{transport}");
         assert_whole(&result, result.published, 1, transport);
+        assert_eq!(result.latency_own.count(), 0, "there is nothing to tell apart");
     }
 }
 
@@ -74,6 +182,7 @@ fn the_collector_gets_what_goes_up() {
         let result = run(&plan(server.address, transport, 5, scenario));
         assert_whole(&result, 50, 1, transport);
         assert_eq!(result.connect.count(), 5, "the collector is no client");
+        assert_eq!(result.latency_own.count(), 0, "what the collector receives is nobody's own");
     }
 }
 

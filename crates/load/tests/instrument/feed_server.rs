@@ -3,6 +3,7 @@
 use pushlab_load::clock::{now_ns, sleep_until};
 use pushlab_wire::http::{Headers, parse_request};
 use pushlab_wire::native::ClientFrame;
+use pushlab_wire::receipt::Receipt;
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
 use std::io::{Read as _, Write as _};
@@ -14,6 +15,8 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Faults {
     pub delay_ns: u64,
+    /// Says it received each publication so long after its intended instant, which need not be so.
+    pub receipt_ns: Option<u64>,
     pub lost: u32,
     pub doubled: u32,
     pub swapped: u32,
@@ -93,8 +96,11 @@ fn release(queue: &Receiver<String>, faults: Faults, clients: &Mutex<Vec<Client>
             }
         }
         let mut frame = Vec::new();
-        let text = format!("[\"msg\",\"a\",\"e.{}\",{data}]", offset + 1);
-        encode(&mut frame, Opcode::Text, text.as_bytes(), None);
+        let mut text = format!("[\"msg\",\"a\",\"e.{}\",{data}]", offset + 1).into_bytes();
+        if let Some(receipt_ns) = faults.receipt_ns {
+            Receipt { instant_ns: stamp.instant_ns + receipt_ns }.fill(&mut text);
+        }
+        encode(&mut frame, Opcode::Text, &text, None);
         for client in clients.lock().unwrap().iter_mut() {
             let did = |instant, fault| done.lock().unwrap().push((instant, fault));
             let now = stamp.instant_ns;

@@ -51,8 +51,53 @@ fn known_delays_come_back() {
 }
 
 #[test]
+fn marked_receipts_split_the_latency_as_they_were_put_in() {
+    const UP_NS: u64 = 3_000_000;
+    let faults = Faults { delay_ns: 8_000_000, receipt_ns: Some(UP_NS), ..Faults::default() };
+    let (result, _) = run_feed(faults, |plan| Plan { receipts: true, ..plan });
+    assert_eq!((result.delivered, result.latency_up.count(), result.latency_down.count()), (240, 240, 240));
+    // The lower and the upper end of a bucket that is a thousandth wide.
+    let up = [result.latency_up.min(), result.latency_up.quantile(1.0)].map(Option::unwrap);
+    assert!((UP_NS - 3_100..=UP_NS).contains(&up[0]) && (UP_NS..UP_NS + 3_100).contains(&up[1]), "{up:?}");
+    assert!(result.latency_down.min().unwrap() >= 4_990_000, "the delay but for the way up");
+    assert_eq!(result.deliveries.len(), 240);
+    assert!(result.deliveries.is_sorted_by_key(|row| row.delivered_ns), "in the order of arrival");
+    let mut seen = std::collections::HashSet::new();
+    for row in &result.deliveries {
+        assert_eq!((row.publisher, row.receipt_ns - row.intended_ns), (0, UP_NS));
+        assert_eq!(row.intended_ns, u64::from(row.sequence) * 5_000_000, "every 5 ms from the load phase on");
+        assert!(row.delivered_ns >= row.intended_ns + faults.delay_ns, "{row:?}");
+        assert!(seen.insert((row.receiver, row.sequence)) && row.receiver < 4 && row.sequence < 60, "{row:?}");
+    }
+    assert_eq!(result.latency_own.count(), 0, "the back end receives nothing");
+}
+
+#[test]
+fn the_table_of_deliveries_has_the_first_ten_thousand() {
+    let faults = Faults { receipt_ns: Some(0), ..Faults::default() };
+    let (result, _) = run_feed(faults, |plan| Plan {
+        clients: 40,
+        receipts: true,
+        scenario: Scenario::Feed { interval_us: 1_000, payload_bytes: 53 },
+        ..plan
+    });
+    assert_eq!((result.delivered, result.latency_up.count(), result.deliveries.len()), (12_000, 12_000, 10_000));
+    assert!(result.deliveries.iter().all(|row| row.sequence < 290), "the last ones are left out");
+}
+
+#[test]
+fn marks_that_cannot_be_true_are_said_to_be_and_not_counted() {
+    // A second later than now.
+    let faults = Faults { receipt_ns: Some(1_000_000_000), ..Faults::default() };
+    let (result, _) = run_feed(faults, |plan| Plan { receipts: true, ..plan });
+    assert_eq!((result.delivered, result.latency_up.count(), result.deliveries.len()), (240, 0, 0));
+    assert_eq!(result.errors.len(), 1);
+    assert!(result.errors[0].count == 240 && result.errors[0].error.contains("receipt mark"), "{:?}", result.errors);
+}
+
+#[test]
 fn faults_are_counted_exactly() {
-    let faults = Faults { delay_ns: 0, lost: 10, doubled: 5, swapped: 10 };
+    let faults = Faults { lost: 10, doubled: 5, swapped: 10, ..Faults::default() };
     let (result, server) = run_feed(faults, |plan| Plan {
         clients: 20,
         scenario: Scenario::Feed { interval_us: 1_000, payload_bytes: 100 },

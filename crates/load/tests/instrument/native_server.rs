@@ -12,6 +12,17 @@ use std::time::Duration;
 
 pub struct NativeServer {
     pub address: SocketAddr,
+    log: Arc<Log>,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// `GET /poll`: method and path.
+    pub what: String,
+    pub channel: String,
+    /// All of its head.
+    pub head: String,
 }
 
 #[derive(Default)]
@@ -19,8 +30,17 @@ struct Log {
     /// Channel and data; the offset is the place, from 1.
     messages: Mutex<Vec<(String, String)>>,
     grown: Condvar,
+    asked: Mutex<Vec<Asked>>,
     /// Cut a stream after so many messages.
     cut_after: Option<usize>,
+}
+
+impl Asked {
+    fn new(method: &str, target: &str, head: &[u8]) -> Self {
+        let (path, mut parameters) = split_target(target);
+        let channel = parameters.find(|(name, _)| name == "channel").unwrap_or_default().1.into_owned();
+        Self { what: format!("{method} {path}"), channel, head: String::from_utf8(head.to_vec()).unwrap() }
+    }
 }
 
 impl NativeServer {
@@ -28,13 +48,24 @@ impl NativeServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let log = Arc::new(Log { cut_after, ..Log::default() });
+        let server = Self { address, log: Arc::clone(&log) };
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let log = Arc::clone(&log);
                 std::thread::spawn(move || Connection::new(stream.unwrap(), log).serve());
             }
         });
-        Self { address }
+        server
+    }
+
+    /// The data of all publications so far.
+    pub fn published(&self) -> Vec<String> {
+        self.log.messages.lock().unwrap().iter().map(|(_, data)| data.clone()).collect()
+    }
+
+    /// All requests so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.log.asked.lock().unwrap().clone()
     }
 }
 
@@ -138,6 +169,8 @@ impl Connection {
                     let accept = handshake::accept(&head).ok();
                     let (method, target) = (head.method.to_owned(), head.target.to_owned());
                     let body = String::from_utf8(self.held[size..end].to_vec()).unwrap();
+                    let asked = Asked::new(&method, &target, &self.held[..size]);
+                    self.log.asked.lock().unwrap().push(asked);
                     self.held.drain(..end);
                     return Some((method, target, body, accept));
                 }

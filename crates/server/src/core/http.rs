@@ -224,7 +224,7 @@ impl Core {
             Route::Stream => self.open_stream(id, head, query, Transport::HttpStreaming),
             Route::Poll => self.poll_over_http(id, query),
             Route::Publish => self.publish(id, query, is_text, body),
-            Route::Echo => self.answer(id, "application/json", body),
+            Route::Echo => self.echo_over_http(id, body),
             Route::Health => self.answer_health(id),
             Route::Stats => self.answer_stats(id),
             Route::Metrics => self.answer_metrics(id),
@@ -462,6 +462,13 @@ impl Core {
     }
 
     // --- Answering ---
+
+    fn echo_over_http(&mut self, id: usize, body: &[u8]) {
+        let Some(receipt) = self.shared.hub.receipt() else { return self.answer(id, "application/json", body) };
+        let mut body = body.to_vec();
+        receipt.fill(&mut body);
+        self.answer(id, "application/json", &body);
+    }
 
     fn answer_health(&mut self, id: usize) {
         if self.shared.is_draining.load(Ordering::Relaxed) {

@@ -73,7 +73,7 @@ impl Core {
                     Err(PublishError::BadChannel(error)) => self.say_error(id, ErrorCode::BadChannel, &error),
                 }
             }
-            Ok(ClientFrame::Echo(data)) => self.say(id, &["[\"echo\",", data, "]"]),
+            Ok(ClientFrame::Echo(data)) => self.echo_over_websocket(id, data),
             Ok(ClientFrame::Ping(n)) => self.say(id, &["[\"pong\",", &n.to_string(), "]"]),
             Ok(ClientFrame::Poll(cursor)) => self.poll_over_websocket(id, &cursor),
             Ok(ClientFrame::Subscribe(channel)) => self.change_channels(id, &channel, true),
@@ -82,11 +82,22 @@ impl Core {
         }
     }
 
+    fn echo_over_websocket(&mut self, id: usize, data: &str) {
+        let mut json = ["[\"echo\",", data, "]"].concat().into_bytes();
+        if let Some(receipt) = self.shared.hub.receipt() {
+            receipt.fill(&mut json);
+        }
+        self.say_bytes(id, &json);
+    }
+
     fn say(&mut self, id: usize, parts: &[&str]) {
+        self.say_bytes(id, parts.concat().as_bytes());
+    }
+
+    fn say_bytes(&mut self, id: usize, json: &[u8]) {
         let mut out = std::mem::take(&mut self.out);
         out.clear();
-        let json = parts.concat();
-        Framing::WebSocket.frame(&mut out, json.as_bytes(), b"");
+        Framing::WebSocket.frame(&mut out, json, b"");
         self.send(id, &out);
         self.out = out;
     }

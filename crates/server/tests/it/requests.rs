@@ -3,6 +3,8 @@
 use crate::harness::client::{Client, Frame, Kind};
 use crate::harness::http::Http;
 use crate::harness::{Subject, until, until_idle};
+use pushlab_server::clock::monotonic_ns;
+use pushlab_wire::receipt::Receipt;
 use std::net::Shutdown;
 
 #[test]
@@ -161,4 +163,42 @@ fn a_server_holds_no_foreign_sockets() {
     let _other = Subject::start(3, |_| {});
     drop(client);
     until_idle(&one);
+}
+
+#[test]
+fn receipts_are_marked_wherever_publications_and_echoes_come_in() {
+    const DATA: &str = r#"{"stamp":"~AAAAAAAAAAAAAAAAAA~!.........!","text":"!.........!"}"#;
+    let before = monotonic_ns();
+    let server = Subject::start(1, |config| config.mark_receipts = true);
+    let mut http = Http::connect(server.address());
+    let mut client = Client::open(server.address(), Kind::WebSocket, "channel=a");
+    let mut pushed = Client::open(server.address(), Kind::Sse, "channel=a");
+    http.publish("a", DATA);
+    let by_post = client.message().2;
+    client.send(&format!("[\"pub\",\"a\",{DATA}]"));
+    let by_frame = client.message().2;
+    client.send(&format!("[\"echo\",{DATA}]"));
+    let Some(Frame::Echo(echo)) = client.next() else { panic!("no echo") };
+    let posted = http.post("/echo", DATA).body;
+    let mut last = before;
+    for text in [&by_post, &by_frame, &echo, &posted] {
+        let receipt = Receipt::find(text.as_bytes()).unwrap();
+        assert!((last / 100 * 100..=monotonic_ns()).contains(&receipt.instant_ns), "{text}");
+        last = receipt.instant_ns;
+        let mark = String::from_utf8(receipt.encode().to_vec()).unwrap();
+        assert_eq!(text.replacen(&mark, "!.........!", 1), DATA, "only the first place is filled");
+    }
+    assert_eq!((pushed.message().2, pushed.message().2), (by_post, by_frame), "one mark for everybody");
+    http.publish("a", "{\"no\":\"place!\"}");
+    assert_eq!(client.message().2, "{\"no\":\"place!\"}");
+}
+
+#[test]
+fn places_for_receipts_are_passed_on_untouched_unless_they_are_wanted() {
+    let server = Subject::start(1, |_| {});
+    let mut http = Http::connect(server.address());
+    let mut client = Client::open(server.address(), Kind::WebSocket, "channel=a");
+    http.publish("a", "\"!.........!\"");
+    assert_eq!(client.message().2, "\"!.........!\"");
+    assert_eq!(http.post("/echo", "\"!.........!\"").body, "\"!.........!\"");
 }

@@ -43,11 +43,16 @@ pub fn accept(request: &RequestHead<'_, '_>) -> Result<String, HandshakeError> {
 
 /// Appends a client's request; the caller brings 16 random bytes as the key.
 pub fn encode_request(out: &mut Vec<u8>, host: &str, target: &str, key: [u8; 16]) {
+    encode_request_with(out, host, target, key, "");
+}
+
+/// [`encode_request`] with further header lines, each with its end.
+pub fn encode_request_with(out: &mut Vec<u8>, host: &str, target: &str, key: [u8; 16], lines: &str) {
     let key = STANDARD.encode(key);
     out.extend_from_slice(
         format!(
             "GET {target} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n"
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n{lines}\r\n"
         )
         .as_bytes(),
     );
