@@ -1,7 +1,9 @@
 //! What is said and returned when a command fails.
 
-use pushlab_lab::ResultsError;
+use pushlab_lab::CampaignError;
+use pushlab_lab::archive::ArchiveError;
 use pushlab_lab::presets::LoadError;
+use pushlab_store::StoreError;
 use pushlab_wire::codes::ExitCode;
 
 /// The exit code of an error.
@@ -9,9 +11,18 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     if error.is::<LoadError>() {
         return ExitCode::BadExperiment;
     }
-    match error.downcast_ref() {
-        Some(ResultsError::Write { .. } | ResultsError::Busy { .. }) => ExitCode::ResultsUnwritable,
-        Some(ResultsError::Read { .. } | ResultsError::Format { .. }) | None => ExitCode::Failed,
+    let campaign = match error.downcast_ref::<CampaignError>() {
+        Some(CampaignError::Folder { .. }) => return ExitCode::ResultsUnwritable,
+        Some(CampaignError::Archive(archive)) => Some(archive),
+        _ => error.downcast_ref::<ArchiveError>(),
+    };
+    let store = match campaign {
+        Some(ArchiveError::Store(store)) => Some(store),
+        _ => error.downcast_ref::<StoreError>(),
+    };
+    match store {
+        Some(store) if store.is_unwritable() => ExitCode::ResultsUnwritable,
+        _ => ExitCode::Failed,
     }
 }
 

@@ -4,12 +4,13 @@ mod commands;
 mod failure;
 mod page;
 mod progress;
+mod shape;
 mod signals;
 mod table;
 mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use commands::{backend, doctor, lab, list, serve, worker};
+use commands::{backend, doctor, list, results, run, serve, transfer, worker};
 use pushlab_wire::codes::ExitCode;
 
 /// Measure real-time web transports: which one, on which server, for which workload, at what cost.
@@ -22,10 +23,16 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Compare(lab::CompareArgs),
-    Run(lab::RunArgs),
-    Report(lab::ReportArgs),
+    Run(Box<run::RunArgs>),
     List(list::ListArgs),
+    Runs(results::RunsArgs),
+    Show(results::ShowArgs),
+    Report(results::ReportArgs),
+    Compare(results::CompareArgs),
+    Merge(results::MergeArgs),
+    Export(transfer::ExportArgs),
+    Import(transfer::ImportArgs),
+    Rm(results::RmArgs),
     Serve(Box<serve::ServeArgs>),
     Backend(backend::BackendArgs),
     Doctor(doctor::DoctorArgs),
@@ -41,10 +48,16 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let result = match Cli::parse().command {
-        Command::Compare(args) => lab::compare(&args),
-        Command::Run(args) => lab::run(&args),
-        Command::Report(args) => lab::report(&args),
+        Command::Run(args) => run::run(&args),
         Command::List(args) => list::run(&args),
+        Command::Runs(args) => results::runs(&args),
+        Command::Show(args) => results::show(&args),
+        Command::Report(args) => results::report(&args),
+        Command::Compare(args) => results::compare(&args),
+        Command::Merge(args) => results::merge(&args),
+        Command::Export(args) => transfer::export(&args),
+        Command::Import(args) => transfer::import(&args),
+        Command::Rm(args) => results::rm(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Backend(args) => backend::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -7,7 +7,6 @@ use pushlab_lab::experiment::Experiment;
 use pushlab_lab::record::{Outcome, PlannedRun, RunRecord};
 use pushlab_load::plan::Phase;
 use std::collections::HashMap;
-use std::path::Path;
 use std::time::Duration;
 
 /// Starting, connecting and stopping, per run, beside its phases.
@@ -44,7 +43,7 @@ impl Progress {
 }
 
 impl Observer for Progress {
-    fn begin(&mut self, planned: &[PlannedRun], done: usize, folder: &Path) {
+    fn begin(&mut self, planned: &[PlannedRun], done: usize, id: i64) {
         if self.is_quiet {
             return;
         }
@@ -53,10 +52,9 @@ impl Observer for Progress {
         let about = Duration::from_secs(left / 1000);
         let verb = if done > 0 { format!("going on after {done} of") } else { "doing".to_owned() };
         eprintln!(
-            "{verb} {} runs, about {}, in {}",
+            "{verb} {} runs, about {}, kept as experiment {id}",
             planned.len(),
-            humantime::format_duration(about),
-            folder.display()
+            humantime::format_duration(about)
         );
         self.bar = ProgressBar::new(total);
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed} gone, {eta} left  {msg}");

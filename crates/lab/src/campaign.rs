@@ -1,12 +1,15 @@
 //! Experiments carried out: the order of their runs, and going on after an interruption.
 
+use crate::archive::{self, Archive, ArchiveError};
 use crate::experiment::Experiment;
+use crate::header::Header;
 use crate::pinning::{Pinning, pin_to};
-use crate::record::{Cell, Outcome, PlannedRun, RunRecord};
-use crate::results::{Header, Results, ResultsError};
+use crate::record::{Cell, PlannedRun, RunRecord};
+use crate::report::RunFigures;
 use crate::run::{Executed, RunObserver, Usage, Workplace, execute};
 use pushlab_load::plan::{Phase, Progress};
 use pushlab_stats::DoubtCode;
+use pushlab_store::Store;
 use std::path::{Path, PathBuf};
 
 /// Times that a run is tried whose generator was held up.
@@ -16,14 +19,48 @@ const MAX_ATTEMPTS: u32 = 3;
 pub struct Campaign {
     header: Header,
     runs: Vec<PlannedRun>,
-    results: Results,
+    archive: Archive,
     place: Workplace,
+}
+
+/// How a campaign is to be begun.
+#[derive(Debug, Clone, Default)]
+pub struct Start {
+    /// What to call it.
+    pub name: String,
+    /// Seed of the order and of everything random; a new one by default.
+    pub seed: Option<u64>,
+    /// Whether to begin anew, even if the same campaign was interrupted before.
+    pub is_fresh: bool,
+    /// What was typed, so that it can be repeated.
+    pub command: Vec<String>,
+    /// Folder of reports: the campaign's own, with its subjects' logs, is made in it.
+    pub out: PathBuf,
+}
+
+/// Why a campaign cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// See there.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The folder of its report and logs.
+    #[error("cannot write {}: {source}; choose another folder with --out", .path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// This program's own path is not known, so that it cannot be started as subject and worker.
+    #[error("this program cannot find itself: {0}")]
+    Program(std::io::Error),
 }
 
 /// What somebody who watches is told.
 pub trait Observer {
-    /// What is planned, what is done already, and whether this goes on with an earlier campaign.
-    fn begin(&mut self, planned: &[PlannedRun], done: usize, folder: &Path);
+    /// What is planned, how much of it an earlier part of the same campaign did, and its number in the store.
+    fn begin(&mut self, planned: &[PlannedRun], done: usize, id: i64);
     /// A run begins.
     fn run(&mut self, planned: &PlannedRun);
     /// A phase of it begins.
@@ -48,54 +85,58 @@ pub enum Ended {
 }
 
 impl Campaign {
-    /// A campaign in `folder`: the one of the same experiments that was interrupted last, or a new one.
-    pub fn open(
-        name: &str,
-        experiments: Vec<Experiment>,
-        seed: Option<u64>,
-        folder: &Path,
-        begins_anew: bool,
-        command: Vec<String>,
-    ) -> Result<Self, ResultsError> {
+    /// A campaign: the one of the same experiments that was interrupted last, or a new one.
+    pub fn open(experiments: Vec<Experiment>, store: Store, start: Start) -> Result<Self, CampaignError> {
         let pinning = Pinning::of_this_machine();
-        let unfinished = if begins_anew { None } else { Results::find_unfinished(folder, name, &experiments, seed)? };
-        let (results, header) = match unfinished {
-            Some(found) => found,
+        let unfinished = match start.is_fresh {
+            true => None,
+            false => archive::find_unfinished(&store, &start.name, &experiments, start.seed)?,
+        };
+        let (archive, header) = match unfinished {
+            Some((id, header)) => (Archive::resume(store, id)?, header),
             None => {
-                let seed = seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
-                let header = Header::new(name, experiments, seed, command, &pinning);
-                (Results::create(folder, &header)?, header)
+                let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
+                let header = Header::new(&start.name, experiments, seed, start.command, &pinning);
+                (Archive::begin(store, &header)?, header)
             }
         };
         let runs = order(&header.experiments, header.seed);
-        let program = crate::run::this_program()
-            .map_err(|source| ResultsError::Write { path: PathBuf::from("this program's own path"), source })?;
-        let place = Workplace { program, pinning, logs: results.runs_folder() };
-        Ok(Self { header, runs, results, place })
+        let program = crate::run::this_program().map_err(CampaignError::Program)?;
+        let logs = start.out.join(header.folder_name());
+        std::fs::create_dir_all(&logs).map_err(|source| CampaignError::Folder { path: logs.clone(), source })?;
+        let place = Workplace { program, pinning, logs };
+        Ok(Self { header, runs, archive, place })
     }
 
-    /// The folder of its results.
+    /// The folder of its report and logs.
     pub fn folder(&self) -> &Path {
-        self.results.folder()
+        &self.place.logs
+    }
+
+    /// Its number in the store.
+    pub fn id(&self) -> i64 {
+        self.archive.id()
     }
 
     /// Carries out the runs that have no record yet.
-    pub fn carry_out(&self, observer: &mut dyn Observer) -> Result<Ended, ResultsError> {
+    pub fn carry_out(&mut self, observer: &mut dyn Observer) -> Result<Ended, CampaignError> {
         // Away from the subject's core; where that is not allowed the doubt about shared cores says so.
         let _ = pin_to(&self.place.pinning.load);
-        let done = self.results.done()?;
-        observer.begin(&self.runs, done.len(), self.results.folder());
-        for planned in self.runs.iter().filter(|run| !done.contains(&run.order)) {
+        let done = self.archive.done()?;
+        observer.begin(&self.runs, done.len(), self.archive.id());
+        let left: Vec<PlannedRun> = self.runs.iter().filter(|run| !done.contains(&run.order)).cloned().collect();
+        for planned in &left {
             let Some(experiment) = self.header.experiments.iter().find(|e| e.name == planned.cell.experiment) else {
                 continue;
             };
             observer.run(planned);
-            let Some(record) = self.execute_until_valid(planned, experiment, observer) else {
+            let Some(record) = self.execute_until_valid(planned, &experiment.at(&planned.cell), observer) else {
                 return Ok(Ended::Interrupted);
             };
-            self.results.write(&record)?;
+            self.archive.write(&record)?;
             observer.recorded(&record);
         }
+        self.archive.complete()?;
         Ok(Ended::Complete)
     }
 }
@@ -157,7 +198,8 @@ pub fn order(experiments: &[Experiment], seed: u64) -> Vec<PlannedRun> {
     let mut runs: Vec<PlannedRun> = Vec::new();
     let repeats = experiments.iter().map(|e| e.repeats).max().unwrap_or(0);
     for repeat in 1..=repeats {
-        let mut block: Vec<Cell> = experiments.iter().filter(|e| e.repeats >= repeat).flat_map(cells).collect();
+        let mut block: Vec<Cell> =
+            experiments.iter().filter(|e| e.repeats >= repeat).flat_map(Experiment::cells).collect();
         random.shuffle(&mut block);
         for cell in block {
             let order = runs.len() as u32 + 1;
@@ -165,21 +207,6 @@ pub fn order(experiments: &[Experiment], seed: u64) -> Vec<PlannedRun> {
         }
     }
     runs
-}
-
-fn cells(experiment: &Experiment) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for subject in &experiment.subjects {
-        for &transport in &experiment.transports {
-            for &policy in &experiment.policies {
-                for &clients in &experiment.clients {
-                    let (experiment, subject) = (experiment.name.clone(), subject.clone());
-                    cells.push(Cell { experiment, subject, transport, policy, clients });
-                }
-            }
-        }
-    }
-    cells
 }
 
 /// Whether a campaign's records hold anything to report, and what went wrong with the rest.
@@ -195,10 +222,10 @@ pub struct Tally {
 
 impl Tally {
     /// Of these records.
-    pub fn of(records: &[RunRecord]) -> Self {
-        let failed = records.iter().filter(|r| r.outcome != Outcome::Completed).count();
-        let void = records.iter().filter(|r| r.is_void()).count();
-        Self { valid: records.len() - failed - void, void, failed }
+    pub fn of(runs: &[&RunFigures]) -> Self {
+        let failed = runs.iter().filter(|run| run.failure.is_some()).count();
+        let void = runs.iter().filter(|run| run.is_void()).count();
+        Self { valid: runs.len() - failed - void, void, failed }
     }
 }
 
@@ -210,8 +237,7 @@ mod tests {
 
     #[test]
     fn every_cell_comes_once_in_every_block_in_an_order_that_the_seed_gives() {
-        let experiments: Vec<Experiment> =
-            presets::COMPARED.iter().map(|name| presets::load(name, Some("compare")).unwrap()).collect();
+        let (_, experiments) = presets::load_all("transports", None).unwrap();
         let runs = order(&experiments, 7);
         let cells: usize = experiments.iter().map(|e| e.runs() / e.repeats as usize).sum();
         assert_eq!(runs.len(), cells * 3);

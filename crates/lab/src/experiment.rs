@@ -1,17 +1,26 @@
 //! Experiments: TOML files, and what they mean once a profile has been applied.
 
-use pushlab_load::plan::{Phases, Prober, ProberPath, Scenario};
+use crate::axis::{self, Sweep};
+use crate::metric::{METRICS, Metric};
+use crate::presets;
+use crate::record::Cell;
+use crate::report::RunFigures;
+use crate::statement::Statement;
+use crate::studies;
+use pushlab_load::plan::{Phases, Prober, ProberPath, RequestHeaders, Scenario, Shape};
 use pushlab_stats::GeneratorLimits;
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// Most runs of one experiment: more is a typing error, not a plan.
 pub const MAX_RUNS: usize = 100_000;
 /// Most clients of one cell.
 pub const MAX_CLIENTS: u32 = 1_000_000;
 
-/// An experiment: subjects × transports × clients × policies, repeated.
+/// An experiment: subjects × transports × variants × policies × clients × rates × sizes, repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -22,43 +31,123 @@ pub struct Experiment {
     /// What the traffic is and why, in a few sentences.
     #[serde(default)]
     pub description: String,
-    /// The published study that it repeats, e.g. `tangen-2015`.
+    /// The published study that it repeats, e.g. `tangen-2015`: its numbers are drawn beside those measured.
     #[serde(default)]
     pub study: Option<String>,
-    /// Servers to measure. `pushlab` is ours.
+    /// Servers to measure: `pushlab` is ours, `NAME=PATH` another build of it.
     #[serde(default = "our_server")]
     pub subjects: Vec<String>,
     /// Transports to compare.
     pub transports: Vec<Transport>,
     /// Numbers of virtual clients.
     pub clients: Vec<u32>,
+    /// Planned deliveries per second of all clients together, in place of the scenario's own interval.
+    #[serde(default)]
+    pub deliveries_per_s: Vec<u32>,
+    /// Sizes of a publication's data, bytes, in place of the scenario's own.
+    #[serde(default)]
+    pub payload_bytes: Vec<u32>,
     /// What our server does with slow subscribers; several are compared.
     #[serde(default = "close_policy")]
     pub policies: Vec<SlowPolicy>,
+    /// Variants of the traffic that are compared with each other, e.g. echo and broadcast.
+    #[serde(default)]
+    pub variants: Vec<Variant>,
     /// Runs of each cell.
     pub repeats: u32,
     /// The traffic.
     pub scenario: Scenario,
+    /// How the load's intensity changes over the load phase.
+    #[serde(default)]
+    pub shape: Shape,
     /// How long each phase lasts, in ms.
     pub phases: Phases,
+    /// How long the subject runs alone before the first client, in ms.
+    #[serde(default)]
+    pub baseline_ms: u64,
+    /// Minutes of load in place of `phases.load_ms`: a soak, in which growth of memory is watched.
+    #[serde(default)]
+    pub soak_minutes: Option<u32>,
     /// The ping client.
     #[serde(default = "default_prober")]
     pub prober: Option<Prober>,
     /// How polling transports ask.
     #[serde(default)]
     pub polling: Polling,
+    /// What heads of HTTP requests carry.
+    #[serde(default)]
+    pub headers: RequestHeaders,
+    /// Whether the server marks the instant of receipt, so that latency is split into the ways up and down.
+    #[serde(default)]
+    pub receipts: bool,
     /// Connections opened per second.
     #[serde(default = "default_connect_rate")]
     pub connect_rate: u32,
     /// Further options of `pushlab serve`, e.g. `["--history-messages", "1000"]`.
     #[serde(default)]
     pub server_options: Vec<String>,
+    /// What is on the horizontal axis; by default the first of clients, rates and sizes that has several values.
+    #[serde(default)]
+    pub axis: Option<Sweep>,
+    /// Metrics to chart, the most telling first; by default what suits the scenario.
+    #[serde(default)]
+    pub charts: Vec<String>,
+    /// Metrics to list in the table of results; by default what suits the scenario.
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// Tables to derive.
+    #[serde(default)]
+    pub tables: Vec<Derived>,
+    /// What is expected: findings of the study as statements, judged from intervals.
+    #[serde(default)]
+    pub expect: Vec<Expect>,
     /// What the generator may do before a run is void.
     #[serde(default)]
     pub generator_limits: GeneratorLimits,
     /// Busy-wait added to every turn of the generator, in µs: makes a run void on purpose.
     #[serde(default)]
     pub handicap_us: u64,
+}
+
+/// A variant of the traffic: what it names replaces the experiment's own, whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Lower-case letters, digits and hyphens.
+    pub name: String,
+    /// The traffic.
+    #[serde(default)]
+    pub scenario: Option<Scenario>,
+    /// How the load's intensity changes.
+    #[serde(default)]
+    pub shape: Option<Shape>,
+    /// How polling transports ask.
+    #[serde(default)]
+    pub polling: Option<Polling>,
+    /// Further options of `pushlab serve`.
+    #[serde(default)]
+    pub server_options: Option<Vec<String>>,
+}
+
+/// Something that is expected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// A statement, e.g. `cpu(websocket) < cpu(long-polling)`; docs/experiments.md has the grammar.
+    pub that: String,
+    /// What it stands for, in the study's sense.
+    #[serde(default)]
+    pub finding: String,
+}
+
+/// A table that is derived from the figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Derived {
+    /// What a transport costs whatever the hardware: connections, requests, overhead of a message, push or pull.
+    PerformanceFactors,
+    /// Memory per idle client, from the slope over the numbers of clients: user and kernel memory apart.
+    MemoryPerClient,
 }
 
 /// How polling transports ask.
@@ -69,11 +158,13 @@ pub struct Polling {
     pub interval_ms: u64,
     /// How long a long poll may be held, in seconds.
     pub wait_s: u64,
+    /// Whether clients that poll at an interval ask for the list of users too, with a request of its own.
+    pub user_list: bool,
 }
 
 impl Default for Polling {
     fn default() -> Self {
-        Self { interval_ms: 500, wait_s: 25 }
+        Self { interval_ms: 500, wait_s: 25, user_list: false }
     }
 }
 
@@ -175,10 +266,7 @@ impl Experiment {
     }
 
     fn check(&self) -> Result<(), String> {
-        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if self.name.is_empty() || !self.name.chars().all(is_name) {
-            return Err(format!("name {:?}: use lower-case letters, digits and hyphens", self.name));
-        }
+        check_name("name", &self.name)?;
         for (what, is_empty) in [
             ("subjects", self.subjects.is_empty()),
             ("transports", self.transports.is_empty()),
@@ -189,11 +277,14 @@ impl Experiment {
                 return Err(format!("{what} is empty; name at least one"));
             }
         }
-        if let Some(unknown) = self.subjects.iter().find(|s| *s != "pushlab") {
-            return Err(format!("subject {unknown:?} is not known; known is pushlab"));
+        for subject in &self.subjects {
+            SubjectName::parse(subject)?;
         }
         if let Some(clients) = self.clients.iter().find(|&&n| n == 0 || n > MAX_CLIENTS) {
             return Err(format!("clients {clients}: from 1 to {MAX_CLIENTS}"));
+        }
+        if self.deliveries_per_s.contains(&0) || self.payload_bytes.contains(&0) {
+            return Err("deliveries_per_s and payload_bytes are at least 1".to_owned());
         }
         if self.repeats == 0 || self.runs() > MAX_RUNS {
             return Err(format!(
@@ -201,24 +292,228 @@ impl Experiment {
                 self.runs()
             ));
         }
-        if self.phases.load_ms == 0 && self.scenario != Scenario::Idle {
+        if self.load_ms() == 0 && self.scenario != Scenario::Idle {
             return Err("phases.load_ms is 0, so nothing would be measured".to_owned());
         }
         if self.polling.interval_ms == 0 || self.connect_rate == 0 {
             return Err("polling.interval_ms and connect_rate are at least 1".to_owned());
+        }
+        self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
+        self.check_reporting()
+    }
+
+    /// What concerns the report alone, so that a mistake there does not show only after hours.
+    fn check_reporting(&self) -> Result<(), String> {
+        if let Some(unknown) = self.charts.iter().chain(&self.columns).find(|name| Metric::find(name).is_none()) {
+            let known: Vec<&str> = Metric::names().collect();
+            return Err(format!("metric {unknown:?} is not known; known are {}", known.join(", ")));
+        }
+        if let Some(study) = self.study.as_deref().filter(|id| studies::find(id).is_none()) {
+            return Err(format!("study {study:?} is not known; known are {}", studies::names()));
+        }
+        for expect in &self.expect {
+            Statement::parse(&expect.that).map_err(|error| format!("expect {:?}: {error}", expect.that))?;
         }
         Ok(())
     }
 
     /// How many runs it plans.
     pub fn runs(&self) -> usize {
-        self.subjects.len() * self.transports.len() * self.policies.len() * self.clients.len() * self.repeats as usize
+        self.cells_count().saturating_mul(self.repeats as usize)
+    }
+
+    fn cells_count(&self) -> usize {
+        let swept = [self.variants.len(), self.deliveries_per_s.len(), self.payload_bytes.len()];
+        let lists = [self.subjects.len(), self.transports.len(), self.policies.len(), self.clients.len()];
+        lists.into_iter().chain(swept.map(|n| n.max(1))).fold(1, usize::saturating_mul)
+    }
+
+    /// Every point of the matrix, in the order of the lists.
+    pub fn cells(&self) -> Vec<Cell> {
+        let variants = options(self.variants.iter().map(|variant| variant.name.clone()).collect());
+        let rates = options(self.deliveries_per_s.clone());
+        let sizes = options(self.payload_bytes.clone());
+        let mut cells = Vec::with_capacity(self.cells_count());
+        for subject in &self.subjects {
+            for &transport in &self.transports {
+                for variant in &variants {
+                    for &policy in &self.policies {
+                        for (&deliveries_per_s, &payload_bytes) in
+                            rates.iter().flat_map(|rate| sizes.iter().map(move |size| (rate, size)))
+                        {
+                            cells.extend(self.clients.iter().map(|&clients| Cell {
+                                experiment: self.name.clone(),
+                                subject: SubjectName::name_of(subject).to_owned(),
+                                transport,
+                                policy,
+                                variant: variant.clone(),
+                                clients,
+                                deliveries_per_s,
+                                payload_bytes,
+                            }));
+                        }
+                    }
+                }
+            }
+        }
+        cells
+    }
+
+    /// The experiment as it is for one cell: variant, rate and size applied.
+    pub fn at(&self, cell: &Cell) -> Self {
+        let mut own = self.clone();
+        if let Some(variant) = self.variants.iter().find(|v| Some(&v.name) == cell.variant.as_ref()).cloned() {
+            own.scenario = variant.scenario.unwrap_or(own.scenario);
+            own.shape = variant.shape.unwrap_or(own.shape);
+            own.polling = variant.polling.unwrap_or(own.polling);
+            own.server_options = variant.server_options.unwrap_or(own.server_options);
+        }
+        if let Some(bytes) = cell.payload_bytes {
+            own.scenario = axis::with_payload_bytes(own.scenario, bytes);
+        }
+        if let Some(deliveries) = cell.deliveries_per_s {
+            own.scenario = axis::with_deliveries_per_s(own.scenario, cell.clients, deliveries);
+        }
+        own.phases.load_ms = self.load_ms();
+        own
+    }
+
+    /// What is on the horizontal axis.
+    pub fn sweep(&self) -> Sweep {
+        let values = |sweep: Sweep| match sweep {
+            Sweep::Clients => self.clients.len(),
+            Sweep::DeliveriesPerS => self.deliveries_per_s.len(),
+            Sweep::PayloadBytes => self.payload_bytes.len(),
+        };
+        let swept = Sweep::ALL.into_iter().find(|&sweep| values(sweep) > 1);
+        self.axis.filter(|&sweep| values(sweep) > 0).or(swept).unwrap_or(Sweep::Clients)
+    }
+
+    /// Metrics to chart: those named, or what suits the scenario.
+    pub fn charts(&self) -> Vec<String> {
+        let names: &[&str] = match self.scenario {
+            _ if !self.charts.is_empty() => return self.charts.clone(),
+            Scenario::Feed { .. } => {
+                &["response_median", "latency_median", "latency_p99", "cpu", "memory", "delivered"]
+            }
+            Scenario::Idle => &["memory_idle", "memory_kernel", "cpu_idle", "connect"],
+            Scenario::Echo { .. } | Scenario::Request { .. } => {
+                &["latency_own_median", "latency_p99", "cpu", "memory", "delivered"]
+            }
+            Scenario::Chat { .. } | Scenario::Rooms { .. } | Scenario::Upstream { .. } => {
+                &["latency_median", "latency_p99", "response_median", "cpu", "memory", "delivered"]
+            }
+        };
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    /// An experiment of which only figures are known: printed in a study, or imported from a table.
+    pub fn of_figures(name: &str, runs: &[RunFigures]) -> Self {
+        let own: Vec<&RunFigures> = runs.iter().filter(|run| run.cell.experiment == name).collect();
+        fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
+            values.collect::<BTreeSet<T>>().into_iter().collect()
+        }
+        let known = presets::load(name, None).ok();
+        let base = known.unwrap_or_else(|| Self::of_nothing(name));
+        Self {
+            study: None,
+            subjects: distinct(own.iter().map(|run| run.cell.subject.clone())),
+            transports: distinct(own.iter().map(|run| run.cell.transport)),
+            clients: distinct(own.iter().map(|run| run.cell.clients)),
+            deliveries_per_s: distinct(own.iter().filter_map(|run| run.cell.deliveries_per_s)),
+            payload_bytes: distinct(own.iter().filter_map(|run| run.cell.payload_bytes)),
+            repeats: own.iter().map(|run| run.repeat).max().unwrap_or(1),
+            variants: Vec::new(),
+            ..base
+        }
+    }
+
+    fn of_nothing(name: &str) -> Self {
+        let phases = Phases { connect_ms: 0, warm_up_ms: 0, idle_ms: 0, load_ms: 0, drain_ms: 0, after_ms: 0 };
+        Self {
+            name: name.to_owned(),
+            title: name.to_owned(),
+            description: "Imported figures.".to_owned(),
+            study: None,
+            subjects: Vec::new(),
+            transports: Vec::new(),
+            clients: Vec::new(),
+            deliveries_per_s: Vec::new(),
+            payload_bytes: Vec::new(),
+            policies: close_policy(),
+            variants: Vec::new(),
+            repeats: 1,
+            scenario: Scenario::Idle,
+            shape: Shape::Steady,
+            phases,
+            baseline_ms: 0,
+            soak_minutes: None,
+            prober: None,
+            polling: Polling::default(),
+            headers: RequestHeaders::Minimal,
+            receipts: false,
+            connect_rate: default_connect_rate(),
+            server_options: Vec::new(),
+            axis: None,
+            charts: METRICS.iter().map(|metric| metric.name.to_owned()).collect(),
+            columns: Vec::new(),
+            tables: Vec::new(),
+            expect: Vec::new(),
+            generator_limits: GeneratorLimits::default(),
+            handicap_us: 0,
+        }
+    }
+
+    fn load_ms(&self) -> u64 {
+        self.soak_minutes.map_or(self.phases.load_ms, |minutes| u64::from(minutes) * 60_000)
     }
 
     /// Planned length of one run, in ms, starting and stopping not counted.
     pub fn run_ms(&self) -> u64 {
         let p = &self.phases;
-        p.idle_ms + p.warm_up_ms + p.load_ms + p.after_ms
+        self.baseline_ms + p.idle_ms + p.warm_up_ms + self.load_ms() + p.after_ms
+    }
+}
+
+/// A list, or the one choice of an axis that is not swept.
+fn options<T>(values: Vec<T>) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.into_iter().map(Some).collect() }
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), String> {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || !name.chars().all(is_name) {
+        return Err(format!("{what} {name:?}: use lower-case letters, digits and hyphens"));
+    }
+    Ok(())
+}
+
+/// A subject as an experiment names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectName {
+    /// What it is called in results.
+    pub name: String,
+    /// The program, where it is another build of our server.
+    pub program: Option<PathBuf>,
+}
+
+impl SubjectName {
+    /// Reads `pushlab` or `NAME=PATH`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, path)) if !path.is_empty() => {
+                check_name("subject", name)?;
+                Ok(Self { name: name.to_owned(), program: Some(PathBuf::from(path)) })
+            }
+            None if text == "pushlab" => Ok(Self { name: text.to_owned(), program: None }),
+            _ => {
+                Err(format!("subject {text:?} is not known; known are pushlab, and NAME=PATH for another build of it"))
+            }
+        }
+    }
+
+    fn name_of(text: &str) -> &str {
+        text.split_once('=').map_or(text, |(name, _)| name)
     }
 }
 

@@ -29,6 +29,24 @@ impl MachineLoad {
     }
 }
 
+/// Memory that the kernel holds for everybody, bytes: slab, page tables, kernel stacks and socket buffers; `None`
+/// where the kernel does not say.
+pub fn kernel_memory_bytes() -> Option<u64> {
+    let kib = |text: &str| -> Option<u64> {
+        let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+        ["Slab:", "PageTables:", "KernelStack:"].iter().map(|name| of(name)?.parse::<u64>().ok()).sum()
+    };
+    let pages = |text: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+        line.split_whitespace().skip_while(|word| *word != "mem").nth(1)?.parse().ok()
+    };
+    let own = kib(&std::fs::read_to_string("/proc/meminfo").ok()?)? * 1024;
+    Some(own + pages(&std::fs::read_to_string("/proc/net/sockstat").ok()?)? * PAGE_BYTES)
+}
+
+/// The unit in which `/proc/net/sockstat` counts: a page.
+const PAGE_BYTES: u64 = 4096;
+
 #[cfg(test)]
 mod tests {
     use super::*;

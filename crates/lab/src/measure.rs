@@ -1,11 +1,13 @@
 //! Figures of one run, from its record.
 
-use crate::record::RunRecord;
-use pushlab_load::plan::Phase;
+use crate::axis;
+use crate::record::{CounterSample, RunRecord};
+use pushlab_load::plan::{Phase, Scenario, WorkerResult};
 use pushlab_probe::Sample;
 use pushlab_stats::Histogram;
 
 const MIB: f64 = 1024.0 * 1024.0;
+const SECOND_NS: u64 = 1_000_000_000;
 /// Measurements that a 99th percentile needs to be more than the maximum.
 const P99_COUNT_MIN: u64 = 100;
 
@@ -32,6 +34,11 @@ pub fn response_mean(run: &RunRecord) -> Option<f64> {
 /// Prober's response time under load, 99th percentile, ms.
 pub fn response_p99(run: &RunRecord) -> Option<f64> {
     p99(&run.result.as_ref()?.response_load)
+}
+
+/// Prober's response time before the load, mean, ms.
+pub fn response_idle_mean(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.response_idle.mean_ms()
 }
 
 /// Prober's response time before the load, median, ms.
@@ -64,6 +71,36 @@ pub fn latency_last(run: &RunRecord) -> Option<f64> {
     run.result.as_ref()?.latency_last.quantile_ms(0.5)
 }
 
+/// Round trip of clients' own publications, median, ms.
+pub fn latency_own_median(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_own.quantile_ms(0.5)
+}
+
+/// Round trip of clients' own publications, mean, ms.
+pub fn latency_own_mean(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_own.mean_ms()
+}
+
+/// From the intended instant to the server, mean, ms.
+pub fn latency_up_mean(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_up.mean_ms()
+}
+
+/// From the server to the client, mean, ms.
+pub fn latency_down_mean(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_down.mean_ms()
+}
+
+/// TCP connect to the first subscription answer, median, ms.
+pub fn connect(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.connect.quantile_ms(0.5)
+}
+
+/// How late publications left, 99th percentile, ms.
+pub fn lateness(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.lateness.quantile_ms(0.99)
+}
+
 /// Subject's CPU under load, per cent of one core.
 pub fn cpu(run: &RunRecord) -> Option<f64> {
     cpu_percent(&run.subject, run.phase_span(Phase::Load)?)
@@ -89,6 +126,35 @@ pub fn cpu_per_delivery(run: &RunRecord) -> Option<f64> {
     (delivered > 0).then(|| cpu_us / delivered as f64)
 }
 
+/// Subject's CPU under load, per cent of one core: the median of its seconds.
+pub fn cpu_median(run: &RunRecord) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let seconds = (start..end).step_by(SECOND_NS as usize).filter(|from| from + SECOND_NS <= end);
+    let shares: Vec<f64> = seconds.filter_map(|from| cpu_percent(&run.subject, (from, from + SECOND_NS))).collect();
+    pushlab_stats::median(&shares)
+}
+
+/// CPU of the subject alone, before any client, per cent of one core.
+pub fn cpu_baseline(run: &RunRecord) -> Option<f64> {
+    cpu_percent(&run.subject, run.baseline?)
+}
+
+/// Resident memory of the subject alone, before any client, MiB.
+pub fn memory_baseline(run: &RunRecord) -> Option<f64> {
+    memory_at_end(run, run.baseline?)
+}
+
+/// Subject's resident memory with all clients connected and silent, MiB.
+pub fn memory_idle(run: &RunRecord) -> Option<f64> {
+    memory_at_end(run, run.phase_span(Phase::Idle)?)
+}
+
+/// What the kernel holds more with all clients connected than before the first, MiB: both ends of each connection.
+pub fn memory_kernel(run: &RunRecord) -> Option<f64> {
+    let growth = run.kernel?.idle_bytes as f64 - run.kernel?.before_bytes as f64;
+    Some(growth / MIB)
+}
+
 /// Subject's highest resident memory under load, MiB.
 pub fn memory(run: &RunRecord) -> Option<f64> {
     let (start, _) = run.phase_span(Phase::Load)?;
@@ -99,27 +165,121 @@ pub fn memory(run: &RunRecord) -> Option<f64> {
 
 /// Subject's resident memory after the load, MiB.
 pub fn memory_after(run: &RunRecord) -> Option<f64> {
-    let (start, end) = run.phase_span(Phase::After)?;
-    let inside = run.subject.iter().rev().find(|s| s.t_ns >= start && s.t_ns <= end)?;
-    Some(inside.rss_bytes as f64 / MIB)
+    memory_at_end(run, run.phase_span(Phase::After)?)
+}
+
+fn memory_at_end(run: &RunRecord, (start, end): (u64, u64)) -> Option<f64> {
+    let last = run.subject.iter().rev().find(|s| s.t_ns >= start && s.t_ns <= end)?;
+    Some(last.rss_bytes as f64 / MIB)
 }
 
 /// Deliveries per second that arrived in the load phase, whenever they were published.
 pub fn delivered(run: &RunRecord) -> Option<f64> {
-    let (start, end) = run.phase_span(Phase::Load)?;
-    (end > start).then(|| run.result.as_ref().map(|r| r.arrived as f64 * 1e9 / (end - start) as f64))?
+    per_load_second(run, |r| r.arrived)
 }
 
 /// Publications per second that were sent in the load phase.
 pub fn published(run: &RunRecord) -> Option<f64> {
+    per_load_second(run, |r| r.published)
+}
+
+/// HTTP requests per second that clients sent in the load phase.
+pub fn requests(run: &RunRecord) -> Option<f64> {
+    per_load_second(run, |r| r.requests)
+}
+
+/// Connections per second that clients opened in the load phase.
+pub fn connections_opened(run: &RunRecord) -> Option<f64> {
+    per_load_second(run, |r| r.connections_opened)
+}
+
+fn per_load_second(run: &RunRecord, count: fn(&WorkerResult) -> u64) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
-    (end > start).then(|| run.result.as_ref().map(|r| r.published as f64 * 1e9 / (end - start) as f64))?
+    let result = run.result.as_ref().filter(|_| end > start)?;
+    Some(count(result) as f64 * 1e9 / (end - start) as f64)
+}
+
+/// HTTP requests of clients that publish, for every 100 of their publications.
+pub fn requests_publisher(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref()?;
+    (result.published > 0).then(|| result.requests_publishers as f64 * 100.0 / result.published as f64)
+}
+
+/// HTTP requests of one client that only receives, for every 100 publications.
+pub fn requests_receiver(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref()?;
+    let receivers = u64::from(run.planned.cell.clients).checked_sub(publishers(run)?)?;
+    let requests = (result.requests - result.requests_publishers) as f64;
+    (receivers > 0 && result.published > 0).then(|| requests * 100.0 / receivers as f64 / result.published as f64)
+}
+
+fn publishers(run: &RunRecord) -> Option<u64> {
+    let plan = run.plan.as_ref()?;
+    Some(match plan.scenario {
+        Scenario::Chat { publishers: Some(publishers), .. } => u64::from(publishers),
+        Scenario::Feed { .. } | Scenario::Idle => 0,
+        _ => u64::from(plan.clients),
+    })
 }
 
 /// Bytes that clients received per delivery, transport framing and HTTP heads included.
 pub fn bytes_per_delivery(run: &RunRecord) -> Option<f64> {
     let result = run.result.as_ref()?;
     (result.delivered > 0).then(|| result.bytes_received as f64 / result.delivered as f64)
+}
+
+/// Bytes that clients received and sent per delivery.
+pub fn traffic_per_delivery(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref().filter(|r| r.delivered > 0)?;
+    Some((result.bytes_received + result.bytes_sent) as f64 / result.delivered as f64)
+}
+
+/// Bytes that clients received and sent per delivery, less the publication's own.
+pub fn overhead_per_delivery(run: &RunRecord) -> Option<f64> {
+    Some(traffic_per_delivery(run)? - axis::mean_payload_bytes(&run.plan.as_ref()?.scenario)?)
+}
+
+/// Bytes per second that the server read from sockets in the load phase, kB.
+pub fn server_bytes_in(run: &RunRecord) -> Option<f64> {
+    counter_rate(run, |c| c.bytes_received).map(|bytes| bytes / 1e3)
+}
+
+/// Bytes per second that the server wrote to sockets in the load phase, kB.
+pub fn server_bytes_out(run: &RunRecord) -> Option<f64> {
+    counter_rate(run, |c| c.bytes_sent).map(|bytes| bytes / 1e3)
+}
+
+/// Publications per second that the server received in the load phase.
+pub fn server_received(run: &RunRecord) -> Option<f64> {
+    counter_rate(run, |c| c.received)
+}
+
+/// Deliveries per second that the server sent in the load phase.
+pub fn server_sent(run: &RunRecord) -> Option<f64> {
+    counter_rate(run, |c| c.sent)
+}
+
+fn counter_rate(run: &RunRecord, get: fn(&CounterSample) -> u64) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let inside: Vec<&CounterSample> = run.counters.iter().filter(|c| c.t_ns >= start && c.t_ns <= end).collect();
+    let (first, last) = (inside.first()?, inside.last()?);
+    let growth = get(last).saturating_sub(get(first));
+    (last.t_ns > first.t_ns).then(|| growth as f64 * 1e9 / (last.t_ns - first.t_ns) as f64)
+}
+
+/// Most TCP connections open at the server at once in the load phase.
+pub fn connections(run: &RunRecord) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let inside = run.subject.iter().filter(|s| s.t_ns >= start && s.t_ns <= end);
+    inside.filter_map(|s| s.tcp).map(|tcp| tcp.established).max().map(f64::from)
+}
+
+/// Most bytes queued in the server for slow subscribers, load and drain, MiB.
+pub fn queued(run: &RunRecord) -> Option<f64> {
+    let (start, _) = run.phase_span(Phase::Load)?;
+    let (_, end) = run.phase_span(Phase::Drain)?;
+    let inside = run.counters.iter().filter(|c| c.t_ns >= start && c.t_ns <= end);
+    inside.map(|c| c.queued_bytes).max().map(|bytes| bytes as f64 / MIB)
 }
 
 fn p99(histogram: &Histogram) -> Option<f64> {

@@ -3,15 +3,56 @@
 use crate::experiment::{Experiment, ExperimentError};
 use std::path::Path;
 
-/// Name and text of every preset.
-pub const PRESETS: [(&str, &str); 3] = [
-    ("tangen-broadcast", include_str!("../../../experiments/tangen-broadcast.toml")),
-    ("tangen-chat", include_str!("../../../experiments/tangen-chat.toml")),
-    ("overload", include_str!("../../../experiments/overload.toml")),
-];
+macro_rules! presets {
+    ($($name:literal),* $(,)?) => {
+        /// Name and text of every preset.
+        pub const PRESETS: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../experiments/", $name, ".toml")))),*];
+    };
+}
 
-/// Presets that `pushlab compare` runs, each in its profile `compare`.
-pub const COMPARED: [&str; 2] = ["tangen-broadcast", "tangen-chat"];
+presets! {
+    "tangen-broadcast",
+    "tangen-chat",
+    "johannessen-load",
+    "johannessen-idle",
+    "johannessen-directions",
+    "cometd-load",
+    "cometd-idle",
+    "polling-study-1",
+    "polling-study-2",
+    "polling-study-3",
+    "polling-study-payload",
+    "bigestans-chat",
+    "bigestans-pilot",
+    "overload",
+}
+
+/// Experiments that are run together, their runs interleaved.
+#[derive(Debug, Clone, Copy)]
+pub struct Suite {
+    /// As `pushlab run` takes it.
+    pub name: &'static str,
+    /// One line for people.
+    pub title: &'static str,
+    /// Its presets.
+    pub presets: &'static [&'static str],
+    /// The profile in which they run when no other is asked for.
+    pub profile: &'static str,
+}
+
+/// Every suite.
+pub const SUITES: &[Suite] = &[Suite {
+    name: "transports",
+    title: "Six transports under broadcast and chat",
+    presets: &["tangen-broadcast", "tangen-chat"],
+    profile: "compare",
+}];
+
+/// The title of a suite; of anything else its name.
+pub fn suite_title(name: &str) -> &str {
+    SUITES.iter().find(|suite| suite.name == name).map_or(name, |suite| suite.title)
+}
 
 /// Why an experiment cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -38,10 +79,30 @@ pub fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> 
     }
     let text = std::fs::read_to_string(Path::new(name)).map_err(|source| LoadError::NotFound {
         name: name.to_owned(),
-        known: PRESETS.map(|(preset, _)| preset).join(", "),
+        known: known().join(", "),
         source,
     })?;
     Ok(Experiment::parse(&text, profile, name)?)
+}
+
+/// The experiments of a suite, a preset or a file, and what to call their campaign.
+pub fn load_all(name: &str, profile: Option<&str>) -> Result<(String, Vec<Experiment>), LoadError> {
+    if let Some(suite) = SUITES.iter().find(|suite| suite.name == name) {
+        let experiments: Result<Vec<Experiment>, LoadError> =
+            suite.presets.iter().map(|preset| load(preset, profile.or(Some(suite.profile)))).collect();
+        return Ok((campaign_name(name, profile), experiments?));
+    }
+    let experiment = load(name, profile)?;
+    Ok((campaign_name(&experiment.name, profile), vec![experiment]))
+}
+
+fn campaign_name(name: &str, profile: Option<&str>) -> String {
+    profile.map_or_else(|| name.to_owned(), |profile| format!("{name}-{profile}"))
+}
+
+/// Names of all suites and presets.
+pub fn known() -> Vec<&'static str> {
+    SUITES.iter().map(|suite| suite.name).chain(PRESETS.iter().map(|(name, _)| *name)).collect()
 }
 
 #[cfg(test)]
@@ -50,7 +111,7 @@ mod tests {
 
     #[test]
     fn every_preset_is_whole_in_every_profile() {
-        for (name, text) in PRESETS {
+        for &(name, text) in PRESETS {
             assert_eq!(load(name, None).unwrap().name, name);
             let table: toml::Table = text.parse().unwrap();
             let profiles = table.get("profile").and_then(toml::Value::as_table).cloned().unwrap_or_default();
@@ -59,8 +120,8 @@ mod tests {
                 load(name, Some(profile)).unwrap();
             }
         }
-        for name in COMPARED {
-            load(name, Some("compare")).unwrap();
+        for suite in SUITES {
+            assert_eq!(load_all(suite.name, None).unwrap().1.len(), suite.presets.len());
         }
     }
 }

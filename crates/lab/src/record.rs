@@ -1,5 +1,6 @@
 //! What is kept of a run: enough to compute everything again, and to repeat it.
 
+use crate::axis::Sweep;
 use crate::experiment::SlowPolicy;
 use pushlab_load::plan::{Phase, Plan, WorkerResult};
 use pushlab_probe::Sample;
@@ -8,7 +9,7 @@ use pushlab_wire::transport::Transport;
 use serde::{Deserialize, Serialize};
 
 /// Version of the record's format; raised when a field changes its meaning.
-pub const RECORD_VERSION: u32 = 1;
+pub const RECORD_VERSION: u32 = 2;
 
 /// One point of an experiment's matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -21,8 +22,29 @@ pub struct Cell {
     pub transport: Transport,
     /// What our server does with slow subscribers.
     pub policy: SlowPolicy,
+    /// Name of the variant, where the experiment has any.
+    pub variant: Option<String>,
     /// Number of virtual clients.
     pub clients: u32,
+    /// Planned deliveries per second, where they are swept.
+    pub deliveries_per_s: Option<u32>,
+    /// Size of a publication's data, bytes, where it is swept.
+    pub payload_bytes: Option<u32>,
+}
+
+impl Cell {
+    /// Name for people: `tangen-chat · websocket · 100 clients`.
+    pub fn label(&self) -> String {
+        let mut parts = vec![self.experiment.clone()];
+        parts.extend((self.subject != "pushlab").then(|| self.subject.clone()));
+        parts.push(self.transport.name().to_owned());
+        parts.extend(self.variant.clone());
+        parts.extend((self.policy != SlowPolicy::Close).then(|| self.policy.name().to_owned()));
+        parts.push(Sweep::Clients.place(self.clients));
+        parts.extend(self.deliveries_per_s.map(|rate| Sweep::DeliveriesPerS.place(rate)));
+        parts.extend(self.payload_bytes.map(|bytes| Sweep::PayloadBytes.place(bytes)));
+        parts.join(" · ")
+    }
 }
 
 /// A run as planned: a cell, which repeat of it, and its place in the order.
@@ -67,6 +89,19 @@ pub struct RunRecord {
     pub subject_command: Vec<String>,
     /// What the worker was told; `None` when it was never started.
     pub plan: Option<Plan>,
+    /// When the subject ran alone, ns; `None` where that was not asked for.
+    pub baseline: Option<(u64, u64)>,
+    /// Memory of the kernel; `None` where it cannot be read.
+    pub kernel: Option<KernelMemory>,
+}
+
+/// Memory that the kernel holds for everybody: slab, page tables, kernel stacks and socket buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelMemory {
+    /// With the subject started and no client, bytes.
+    pub before_bytes: u64,
+    /// At the end of the idle phase, bytes.
+    pub idle_bytes: u64,
 }
 
 /// How a run ended.
@@ -135,11 +170,6 @@ impl RunRecord {
 impl PlannedRun {
     /// Name for people: `tangen-chat · websocket · 100 clients · repeat 2`.
     pub fn label(&self) -> String {
-        let Cell { experiment, transport, policy, clients, .. } = &self.cell;
-        let policy = match policy {
-            SlowPolicy::Close => String::new(),
-            other => format!(" · {}", other.name()),
-        };
-        format!("{experiment} · {transport}{policy} · {clients} clients · repeat {}", self.repeat)
+        format!("{} · repeat {}", self.cell.label(), self.repeat)
     }
 }

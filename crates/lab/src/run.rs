@@ -1,14 +1,14 @@
 //! One run: a fresh subject, a worker, probes on both, and what came of it.
 
 use crate::doubts::{self, Evidence};
-use crate::experiment::Experiment;
-use crate::machine_load::MachineLoad;
+use crate::experiment::{Experiment, SubjectName};
+use crate::machine_load::{MachineLoad, kernel_memory_bytes};
 use crate::pinning::Pinning;
-use crate::record::{CounterSample, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
+use crate::record::{Cell, CounterSample, KernelMemory, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
 use crate::subject::{CounterReader, Subject};
 use crate::worker::{Said, Worker};
-use pushlab_load::plan::{Phase, Plan, Progress, RequestHeaders, Scenario, Shape, WorkerEvent, WorkerResult};
-use pushlab_probe::{Probe, ProbeConfig, Recording, Sample, Sampler, SamplerConfig};
+use pushlab_load::plan::{Phase, Plan, Progress, Scenario, WorkerEvent, WorkerResult};
+use pushlab_probe::{Probe, ProbeConfig, Recording, Sample, Sampler, SamplerConfig, monotonic_ns};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -76,6 +76,8 @@ struct Collected {
     machine: Option<MachineLoad>,
     subject_command: Vec<String>,
     plan: Option<Plan>,
+    baseline: Option<(u64, u64)>,
+    kernel: Option<KernelMemory>,
 }
 
 enum Ended {
@@ -84,7 +86,7 @@ enum Ended {
     Interrupted,
 }
 
-/// Executes one run. Whatever goes wrong becomes a record with its reason.
+/// Executes one run of an experiment as it is for the run's cell. Whatever goes wrong becomes a record with its reason.
 pub fn execute(
     planned: &PlannedRun,
     experiment: &Experiment,
@@ -116,6 +118,8 @@ pub fn execute(
         counters: collected.counters,
         subject_command: collected.subject_command,
         plan: collected.plan,
+        baseline: collected.baseline,
+        kernel: collected.kernel,
     };
     let evidence = Evidence {
         pinning: &place.pinning,
@@ -141,24 +145,56 @@ fn attempt(
     let log = place.logs.join(format!("{:05}.subject.log", planned.order));
     let feed = backend.map(|address| (address, CHANNEL));
     let cores = &place.pinning.subject;
+    let program = program_of(&planned.cell, experiment).unwrap_or_else(|| place.program.clone());
     let mut subject =
-        Subject::start(&place.program, experiment, &planned.cell, feed, cores, log).map_err(|e| e.to_string())?;
+        Subject::start(&program, experiment, &planned.cell, feed, cores, log).map_err(|e| e.to_string())?;
     collected.subject_command.clone_from(&subject.command);
+    let used = [LatestUsage::default(), LatestUsage::default()];
+    let watch_subject = sample(subject.id(), vec![subject.address.port()], &used[0])?;
+    if experiment.baseline_ms > 0 {
+        let begin = monotonic_ns();
+        if wait(Duration::from_millis(experiment.baseline_ms), observer) {
+            return Ok(Ended::Interrupted);
+        }
+        collected.baseline = Some((begin, monotonic_ns()));
+    }
+    let kernel_before = kernel_memory_bytes();
     let plan = plan(planned, experiment, subject.address, backend, place.pinning.load.len());
     let mut worker = Worker::start(&place.program, &plan, &place.pinning.load)
         .map_err(|e| format!("cannot start the worker {}: {e}", place.program.display()))?;
     collected.plan = Some(plan);
-    let used = [LatestUsage::default(), LatestUsage::default()];
-    let watch_subject = sample(subject.id(), vec![subject.address.port()], &used[0])?;
     let watch_generator = sample(worker.id(), Vec::new(), &used[1])?;
     let counters = CounterWatch::start(subject.address);
-    let ended = follow(experiment, &mut subject, &mut worker, &used, observer, &mut collected.machine);
+    let mut seen = Seen::default();
+    let ended = follow(experiment, &mut subject, &mut worker, &used, observer, &mut seen);
+    collected.machine = seen.load;
+    collected.kernel = kernel_before
+        .zip(seen.kernel_idle_bytes)
+        .map(|(before_bytes, idle_bytes)| KernelMemory { before_bytes, idle_bytes });
     collected.counters = counters.finish();
     collected.subject = Some(watch_subject.finish());
     collected.generator = Some(watch_generator.finish());
     drop(worker);
     subject.stop();
     Ok(ended)
+}
+
+/// Another build of our server, where the cell's subject is one.
+fn program_of(cell: &Cell, experiment: &Experiment) -> Option<PathBuf> {
+    let mut subjects = experiment.subjects.iter().filter_map(|text| SubjectName::parse(text).ok());
+    subjects.find(|subject| subject.name == cell.subject)?.program
+}
+
+/// Waits; `true` when the observer wants to stop.
+fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
+    let end = Instant::now() + length;
+    while Instant::now() < end {
+        if observer.is_interrupted() {
+            return true;
+        }
+        std::thread::sleep(LISTEN.min(end.saturating_duration_since(Instant::now())));
+    }
+    false
 }
 
 fn plan(
@@ -183,11 +219,18 @@ fn plan(
         seed: planned.seed,
         handicap_us: experiment.handicap_us,
         backend_listen,
-        shape: Shape::Steady,
-        headers: RequestHeaders::Minimal,
-        user_list: false,
-        receipts: false,
+        shape: experiment.shape.clone(),
+        headers: experiment.headers,
+        user_list: experiment.polling.user_list,
+        receipts: experiment.receipts,
     }
+}
+
+/// What the lab read of the machine at the phases of a run.
+#[derive(Default)]
+struct Seen {
+    load: Option<MachineLoad>,
+    kernel_idle_bytes: Option<u64>,
 }
 
 /// Waits for the end of the run, whichever comes first: the worker's, the subject's, the observer's or the deadline.
@@ -197,7 +240,7 @@ fn follow(
     worker: &mut Worker,
     used: &[LatestUsage; 2],
     observer: &mut dyn RunObserver,
-    machine: &mut Option<MachineLoad>,
+    seen: &mut Seen,
 ) -> Ended {
     let phases = &experiment.phases;
     let longest = Duration::from_millis(experiment.run_ms() + phases.connect_ms + phases.drain_ms) + SLACK;
@@ -212,8 +255,9 @@ fn follow(
         let reason = match worker.listen(LISTEN) {
             Said::Event(WorkerEvent::Phase { phase: next, .. }) => {
                 match next {
+                    Phase::WarmUp => seen.kernel_idle_bytes = kernel_memory_bytes(),
                     Phase::Load => before_load = MachineLoad::now(),
-                    Phase::Drain => *machine = before_load.and_then(|before| Some(MachineLoad::now()?.since(before))),
+                    Phase::Drain => seen.load = before_load.and_then(|before| Some(MachineLoad::now()?.since(before))),
                     _ => {}
                 }
                 phase = Some(next);

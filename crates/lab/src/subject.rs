@@ -65,6 +65,9 @@ impl Subject {
         if let Some((address, channel)) = feed {
             arguments.extend([format!("--feed=ws://{address}/"), format!("--feed-channel={channel}")]);
         }
+        if experiment.receipts {
+            arguments.push("--mark-receipts".to_owned());
+        }
         arguments.extend(experiment.server_options.iter().cloned());
         let command: Vec<String> = std::iter::once("pushlab".to_owned()).chain(arguments.iter().cloned()).collect();
         let start_error = |source| SubjectError::Start { program: program.display().to_string(), source };

@@ -146,6 +146,14 @@ fn hint(near: &[String]) -> String {
 }
 
 impl StoreError {
+    /// Whether results cannot be written now: no room, no permission, or another process in the way.
+    pub fn is_unwritable(&self) -> bool {
+        matches!(
+            self,
+            Self::Full { .. } | Self::Io { .. } | Self::Busy { .. } | Self::ReadOnly { .. } | Self::Measuring { .. }
+        )
+    }
+
     /// Sorts what SQLite said of the database at `path`.
     pub(crate) fn of_sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();

@@ -436,9 +436,11 @@ pub enum ExitCode {
     MachineCheckFailed,
     /// `all-void`, 8: Every run was void, so there is nothing to report: the generator, not the subject, was the bottleneck.
     AllVoid,
+    /// `condition-met`, 9: What --fail-if names holds, or a comparison found a change for the worse: the measurement itself went well.
+    ConditionMet,
 }
 
-const EXIT_CODES: [Row; 9] = [
+const EXIT_CODES: [Row; 10] = [
     Row { name: "ok", number: 0, retry: false, meaning: "Everything asked for was done.", action: "Nothing." },
     Row {
         name: "failed",
@@ -496,11 +498,18 @@ const EXIT_CODES: [Row; 9] = [
         meaning: "Every run was void, so there is nothing to report: the generator, not the subject, was the bottleneck.",
         action: "Lower the load, give the generator more cores, or quieten the machine; each run says which doubt voided it.",
     },
+    Row {
+        name: "condition-met",
+        number: 9,
+        retry: false,
+        meaning: "What --fail-if names holds, or a comparison found a change for the worse: the measurement itself went well.",
+        action: "Read the report that the message names; the statement and where it holds stand above it.",
+    },
 ];
 
 impl ExitCode {
     /// Every code, in the table's order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
@@ -510,6 +519,7 @@ impl ExitCode {
         Self::ResultsUnwritable,
         Self::MachineCheckFailed,
         Self::AllVoid,
+        Self::ConditionMet,
     ];
 
     const fn row(self) -> &'static Row {

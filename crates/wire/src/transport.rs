@@ -58,6 +58,11 @@ impl Transport {
         matches!(self, Self::Polling | Self::WebSocketPolling)
     }
 
+    /// Whether the server sends by itself; otherwise every delivery answers a request.
+    pub const fn is_push(self) -> bool {
+        matches!(self, Self::WebSocket | Self::Sse | Self::HttpStreaming)
+    }
+
     /// Whether publications travel on the connection that receives (otherwise by POST on a second one).
     pub const fn is_bidirectional(self) -> bool {
         matches!(self, Self::WebSocket | Self::WebSocketPolling)

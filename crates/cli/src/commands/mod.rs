@@ -1,8 +1,10 @@
-//! One file for each command.
+//! One file for each group of commands.
 
 pub mod backend;
 pub mod doctor;
-pub mod lab;
 pub mod list;
+pub mod results;
+pub mod run;
 pub mod serve;
+pub mod transfer;
 pub mod worker;

@@ -6,6 +6,6 @@ mod campaign;
 mod errors;
 mod failures;
 mod metrics;
+mod receipts;
 #[path = "../../../wire/src/exposition/strict.rs"]
 mod strict;
-mod receipts;

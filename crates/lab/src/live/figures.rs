@@ -209,7 +209,16 @@ mod tests {
 
     fn planned(order: u32) -> PlannedRun {
         let (experiment, subject) = ("chat".to_owned(), "pushlab".to_owned());
-        let cell = Cell { experiment, subject, transport: Transport::Sse, policy: SlowPolicy::Close, clients: 7 };
+        let cell = Cell {
+            experiment,
+            subject,
+            transport: Transport::Sse,
+            policy: SlowPolicy::Close,
+            variant: None,
+            clients: 7,
+            deliveries_per_s: None,
+            payload_bytes: None,
+        };
         PlannedRun { order, cell, repeat: 2, seed: 1 }
     }
 
@@ -228,6 +237,8 @@ mod tests {
             counters: Vec::new(),
             subject_command: Vec::new(),
             plan: None,
+            baseline: None,
+            kernel: None,
         }
     }
 

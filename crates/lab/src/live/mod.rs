@@ -13,7 +13,6 @@ use crate::record::{PlannedRun, RunRecord};
 use crate::run::Usage;
 use figures::Figures;
 use pushlab_load::plan::{Phase, Progress};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The figures, shared by the campaign and the listener.
@@ -31,9 +30,9 @@ pub struct Watched<'a> {
 }
 
 impl Observer for Watched<'_> {
-    fn begin(&mut self, planned: &[PlannedRun], done: usize, folder: &Path) {
+    fn begin(&mut self, planned: &[PlannedRun], done: usize, id: i64) {
         lock(&self.figures).begin(planned.len(), done);
-        self.next.begin(planned, done, folder);
+        self.next.begin(planned, done, id);
     }
 
     fn run(&mut self, planned: &PlannedRun) {

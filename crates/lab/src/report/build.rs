@@ -1,120 +1,175 @@
-//! From a campaign's records to its report.
+//! From runs to a report.
 
-use super::figures;
-use super::model::{Completeness, DoubtReport, ExperimentReport, Fact, Repeat, Report, Series};
-use super::rankings::{SeriesRuns, rankings};
-use super::timeline::timeline;
+use super::expectations::expectations;
+use super::model::{Comparison, Completeness, DoubtReport, ExperimentReport, Fact, MetricInfo, Origin, Repeat, Report};
+use super::points;
+use super::rankings::rankings;
+use super::samples::{self, RunFigures, SeriesRuns, Source};
+use super::tables::tables;
 use super::verdict::verdict;
-use crate::campaign::Tally;
-use crate::experiment::{Experiment, SlowPolicy};
-use crate::measure;
-use crate::record::RunRecord;
-use crate::results::Header;
+use crate::experiment::Experiment;
+use crate::header::Header;
+use crate::metric::{METRICS, Metric};
+use crate::studies;
 use pushlab_stats::DoubtCode;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 /// Version of the report's structure.
-const REPORT_VERSION: u32 = 1;
+const REPORT_VERSION: u32 = 2;
 /// Runs that a doubt lists by name.
 const MAX_LISTED_RUNS: usize = 12;
+/// Ranked beside what is charted.
+const ALWAYS_RANKED: &str = "cpu_per_delivery";
 
-/// Computes a report.
-pub fn build(header: &Header, records: &[RunRecord]) -> Report {
-    let experiments: Vec<ExperimentReport> =
-        header.experiments.iter().map(|e| experiment(e, records, header.seed)).collect();
-    let title = match header.experiments.as_slice() {
-        [one] => one.title.clone(),
-        _ => "Six transports under broadcast and chat".to_owned(),
-    };
+/// One result: what was planned, and its runs.
+#[derive(Debug)]
+pub struct ResultRuns {
+    /// Distinguishes it from others in the same report; empty for a single one.
+    pub tag: String,
+    /// What was planned, and where.
+    pub header: Header,
+    /// Its runs.
+    pub runs: Vec<RunFigures>,
+}
+
+/// Computes a report of one result, or of several laid over each other. `published` are the runs of studies.
+pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Option<Comparison>) -> Report {
+    let seed = results.first().map_or(1, |result| result.header.seed);
+    let mut experiments: Vec<&Experiment> = Vec::new();
+    for experiment in results.iter().flat_map(|result| &result.header.experiments) {
+        if experiments.iter().all(|known| known.name != experiment.name) {
+            experiments.push(experiment);
+        }
+    }
+    let mut metrics: Vec<MetricInfo> = Vec::new();
+    let mut reports = Vec::new();
+    for experiment in experiments {
+        let (report, used) = report_of(experiment, results, published, seed);
+        reports.push(report);
+        metrics.extend(used.iter().map(|metric| metric.info()));
+    }
+    metrics.extend(comparison.iter().flat_map(|c| &c.rows).filter_map(|row| Some(Metric::find(&row.metric)?.info())));
+    metrics.sort_by_key(|info| METRICS.iter().position(|metric| metric.name == info.name));
+    metrics.dedup();
+    let runs: Vec<&RunFigures> = results.iter().flat_map(|result| &result.runs).collect();
+    let mut sentences = verdict(&reports, &runs);
+    if let Some(comparison) = &comparison {
+        sentences.insert(0, comparison.summary.clone());
+    }
     Report {
         version: REPORT_VERSION,
-        title,
+        title: title(results, comparison.as_ref()),
         generated_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        verdict: verdict(&experiments, Tally::of(records)),
-        experiments,
-        doubts: doubts(records),
-        environment: environment(header),
-        repeat: repeat(header),
+        verdict: sentences,
+        metrics,
+        comparison,
+        experiments: reports,
+        doubts: doubts(&runs),
+        environment: environment(results),
+        repeat: repeat(results),
     }
 }
 
-fn experiment(experiment: &Experiment, records: &[RunRecord], seed: u64) -> ExperimentReport {
-    let own: Vec<&RunRecord> = records.iter().filter(|r| r.planned.cell.experiment == experiment.name).collect();
-    let series_runs = series_runs(experiment, &own);
-    let series = series_runs.iter().map(|s| series(s, seed)).collect();
-    let planned = experiment.runs() as u32;
-    let done = own.len() as u32;
-    ExperimentReport {
+fn title(results: &[ResultRuns], comparison: Option<&Comparison>) -> String {
+    if let Some(comparison) = comparison {
+        return format!("{} against {}", comparison.candidates.join(", "), comparison.baseline);
+    }
+    match results {
+        [one] => one.header.title(),
+        many => {
+            let tags: Vec<&str> = many.iter().map(|result| result.tag.as_str()).collect();
+            format!("{} beside each other", tags.join(", "))
+        }
+    }
+}
+
+/// The series of one experiment over all results, and what the studies printed.
+pub fn series_of<'a>(
+    experiment: &Experiment,
+    results: &'a [ResultRuns],
+    published: &'a [RunFigures],
+) -> Vec<SeriesRuns<'a>> {
+    let mut sources: Vec<Source<'a>> = results
+        .iter()
+        .map(|result| Source { origin: Origin::Measured, tag: &result.tag, runs: &result.runs })
+        .collect();
+    if experiment.study.is_some() {
+        sources.push(Source { origin: Origin::Published, tag: "", runs: published });
+    }
+    samples::series(experiment, &sources)
+}
+
+fn report_of(
+    experiment: &Experiment,
+    results: &[ResultRuns],
+    published: &[RunFigures],
+    seed: u64,
+) -> (ExperimentReport, Vec<&'static Metric>) {
+    let series = series_of(experiment, results, published);
+    let used = samples::metrics_in(&series);
+    let names = |metrics: &[&Metric]| metrics.iter().map(|metric| metric.name.to_owned()).collect();
+    let charted = present(&experiment.charts(), &used);
+    let mut ranked: Vec<&Metric> = charted.iter().copied().take(3).collect();
+    ranked.extend(
+        present(&[ALWAYS_RANKED.to_owned()], &used).iter().filter(|m| !charted[..charted.len().min(3)].contains(m)),
+    );
+    let planned: usize = results
+        .iter()
+        .flat_map(|r| &r.header.experiments)
+        .filter(|e| e.name == experiment.name)
+        .map(Experiment::runs)
+        .sum();
+    let done = results.iter().flat_map(|r| &r.runs).filter(|run| run.cell.experiment == experiment.name).count();
+    let report = ExperimentReport {
         name: experiment.name.clone(),
         title: experiment.title.clone(),
         description: experiment.description.clone(),
-        completeness: if done < planned { Completeness::Partial } else { Completeness::Complete },
-        runs_done: done,
-        runs_planned: planned,
-        series,
-        rankings: rankings(&series_runs, seed),
+        study: experiment.study.as_deref().and_then(studies::find).map(|study| study.citation.to_owned()),
+        completeness: if done < planned && results.iter().any(|r| r.header.machine.is_some()) {
+            Completeness::Partial
+        } else {
+            Completeness::Complete
+        },
+        runs_done: done as u32,
+        runs_planned: planned as u32,
+        axis: experiment.sweep().axis(),
+        charts: names(&charted),
+        columns: names(&columns(experiment, &charted, &used)),
+        series: series.iter().map(|s| points::series(s, &used, seed)).collect(),
+        rankings: rankings(&series, &ranked, seed),
+        expectations: expectations(experiment, &series, seed),
+        tables: tables(experiment, &series, &columns(experiment, &charted, &used), seed),
+    };
+    (report, used)
+}
+
+/// The named metrics that occur; by default those of the scenario.
+fn present(names: &[String], used: &[&'static Metric]) -> Vec<&'static Metric> {
+    names
+        .iter()
+        .filter_map(|name| Metric::find(name))
+        .filter(|metric| used.iter().any(|u| u.name == metric.name))
+        .collect()
+}
+
+fn columns(experiment: &Experiment, charted: &[&'static Metric], used: &[&'static Metric]) -> Vec<&'static Metric> {
+    if !experiment.columns.is_empty() {
+        return present(&experiment.columns, used);
     }
-}
-
-/// The records of each series, in the experiment's order.
-fn series_runs<'a>(experiment: &Experiment, records: &[&'a RunRecord]) -> Vec<SeriesRuns<'a>> {
-    let mut all = Vec::new();
-    for subject in &experiment.subjects {
-        for &transport in &experiment.transports {
-            for &policy in &experiment.policies {
-                let mut cells: BTreeMap<u32, Vec<&RunRecord>> = BTreeMap::new();
-                let is_own = |r: &&&RunRecord| {
-                    let cell = &r.planned.cell;
-                    cell.subject == *subject && cell.transport == transport && cell.policy == policy
-                };
-                for record in records.iter().filter(is_own) {
-                    cells.entry(record.planned.cell.clients).or_default().push(record);
-                }
-                let mut label = transport.name().to_owned();
-                if experiment.policies.len() > 1 || policy != SlowPolicy::Close {
-                    label = format!("{label} · {}", policy.name());
-                }
-                if experiment.subjects.len() > 1 {
-                    label = format!("{subject} · {label}");
-                }
-                let key = format!("{subject}/{transport}/{}", policy.name());
-                all.push(SeriesRuns { key, label, cells });
-            }
-        }
+    let mut columns = charted.to_vec();
+    for name in ["cpu_per_delivery", "bytes_per_delivery", "generator_cpu"] {
+        columns.extend(used.iter().find(|m| m.name == name && columns.iter().all(|c| c.name != name)));
     }
-    all
+    columns
 }
 
-fn series(runs: &SeriesRuns<'_>, seed: u64) -> Series {
-    let points = runs.cells.iter().map(|(&clients, runs)| {
-        let mut point = figures::point(clients, runs, seed);
-        point.timeline = representative(runs).and_then(timeline);
-        point
-    });
-    let mut parts = runs.key.split('/');
-    Series {
-        key: runs.key.clone(),
-        label: runs.label.clone(),
-        subject: parts.next().unwrap_or_default().to_owned(),
-        transport: parts.next().unwrap_or_default().to_owned(),
-        points: points.collect(),
-    }
-}
-
-/// The run in the middle by response time; without one that counts, any that measured something.
-fn representative<'a>(runs: &[&'a RunRecord]) -> Option<&'a RunRecord> {
-    let mut valid: Vec<&RunRecord> = runs.iter().copied().filter(|r| r.counts()).collect();
-    let middle = |r: &RunRecord| measure::response_median(r).or_else(|| measure::latency_median(r)).unwrap_or(0.0);
-    valid.sort_by(|a, b| middle(a).total_cmp(&middle(b)));
-    valid.get(valid.len() / 2).copied().or_else(|| runs.iter().copied().find(|r| r.result.is_some()))
-}
-
-fn doubts(records: &[RunRecord]) -> Vec<DoubtReport> {
+fn doubts(runs: &[&RunFigures]) -> Vec<DoubtReport> {
     let mut by_code: BTreeMap<DoubtCode, Vec<String>> = BTreeMap::new();
-    for record in records {
-        for doubt in &record.doubts {
-            by_code.entry(doubt.code).or_default().push(format!("{}: {}", record.planned.label(), doubt.detail));
+    for run in runs {
+        for doubt in &run.doubts {
+            let text = format!("{} · repeat {}: {}", run.cell.label(), run.repeat, doubt.detail);
+            by_code.entry(doubt.code).or_default().push(text);
         }
     }
     let mut doubts: Vec<DoubtReport> = by_code
@@ -135,33 +190,27 @@ fn doubts(records: &[RunRecord]) -> Vec<DoubtReport> {
     doubts
 }
 
-fn environment(header: &Header) -> Vec<Fact> {
-    let machine = &header.machine;
-    let cores = |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let unknown = || "unknown".to_owned();
-    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
-    let facts = [
-        ("pushlab", header.version.clone()),
-        ("began", header.created_at.clone()),
-        ("kernel", machine.kernel.clone().unwrap_or_else(unknown)),
-        ("distribution", machine.distribution.clone().unwrap_or_else(unknown)),
-        ("CPU", machine.cpu_model.clone().unwrap_or_else(unknown)),
-        ("subject's cores", cores(&header.subject_cores)),
-        ("load's cores", cores(&header.load_cores)),
-        ("memory", machine.memory_bytes.map_or_else(unknown, gib)),
-        ("descriptors of a process", machine.nofile_soft.map_or_else(unknown, |n| n.to_string())),
-        ("somaxconn", machine.somaxconn.map_or_else(unknown, |n| n.to_string())),
-        ("network", "loopback".to_owned()),
-    ];
-    facts.map(|(label, value)| Fact { label: label.to_owned(), value }).to_vec()
+fn environment(results: &[ResultRuns]) -> Vec<Fact> {
+    let fact = |tag: &str, (label, value): (String, String)| {
+        let label = if tag.is_empty() { label } else { format!("{tag}: {label}") };
+        Fact { label, value }
+    };
+    results.iter().flat_map(|r| r.header.facts().into_iter().map(move |f| fact(&r.tag, f))).collect()
 }
 
-fn repeat(header: &Header) -> Repeat {
-    let mut command = header.command.join(" ");
-    if !command.contains("--seed") {
-        command.push_str(&format!(" --seed {}", header.seed));
-    }
+fn repeat(results: &[ResultRuns]) -> Repeat {
+    let command = |header: &Header| {
+        let mut command = header.command.join(" ");
+        if !command.contains("--seed") {
+            command.push_str(&format!(" --seed {}", header.seed));
+        }
+        command
+    };
     let toml = |e: &Experiment| toml::to_string_pretty(e).unwrap_or_else(|error| format!("# {error}"));
-    let experiments = header.experiments.iter().map(|e| Fact { label: e.name.clone(), value: toml(e) }).collect();
-    Repeat { commands: vec![command], seed: header.seed, experiments }
+    let experiments = results.iter().flat_map(|r| &r.header.experiments);
+    Repeat {
+        commands: results.iter().map(|result| command(&result.header)).collect(),
+        seed: results.first().map_or(0, |result| result.header.seed),
+        experiments: experiments.map(|e| Fact { label: e.name.clone(), value: toml(e) }).collect(),
+    }
 }

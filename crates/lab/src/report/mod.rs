@@ -1,10 +1,17 @@
-//! Reports: records in, everything computed out.
+//! Reports: runs in, everything computed out.
 
 mod build;
-mod figures;
+mod compare;
+mod expectations;
 pub mod model;
+mod points;
 mod rankings;
+mod samples;
+mod tables;
 mod timeline;
 mod verdict;
 
-pub use build::build;
+pub use build::{ResultRuns, build, series_of};
+pub use compare::{COMPARED_METRICS, CompareError, Contender, compare};
+pub use expectations::judgement;
+pub use samples::{CONFIDENCE, RunFigures};

@@ -15,6 +15,11 @@ pub fn timeline(run: &RunRecord) -> Option<Timeline> {
     let result = run.result.as_ref()?;
     let origin = result.phases.first()?.t_ns;
     let seconds = |ns: u64| (ns as f64 - origin as f64) / 1e9;
+    let alone = run.baseline.map(|(start, end)| PhaseSpan {
+        name: "baseline".to_owned(),
+        start: seconds(start),
+        end: seconds(end),
+    });
     let phases = result.phases.iter().enumerate().map(|(i, mark)| PhaseSpan {
         name: phase_name(mark.phase).to_owned(),
         start: seconds(mark.t_ns),
@@ -24,15 +29,17 @@ pub fn timeline(run: &RunRecord) -> Option<Timeline> {
     let rate = |get: fn(&CounterSample) -> f64| -> Vec<Option<f64>> {
         t.iter().map(|&from| counter_rate(&run.counters, &seconds, from, get)).collect()
     };
-    let (probe_t, cpu, memory) = probe_columns(&run.subject, &seconds);
+    let begin = run.baseline.map_or(origin, |(start, _)| start);
+    let (probe_t, cpu, memory) = probe_columns(&run.subject, begin, &seconds);
     Some(Timeline {
-        phases: phases.collect(),
+        phases: alone.into_iter().chain(phases).collect(),
         published: result.seconds.iter().map(|s| s.published as f64).collect(),
         server_received: rate(|c| c.received as f64),
         server_sent: rate(|c| c.sent as f64),
         delivered: result.seconds.iter().map(|s| s.delivered as f64).collect(),
         latency_median: result.seconds.iter().map(|s| Some(s.latency_median_ns? as f64 / 1e6)).collect(),
         latency_p99: result.seconds.iter().map(|s| Some(s.latency_p99_ns? as f64 / 1e6)).collect(),
+        latency_own_median: result.seconds.iter().map(|s| Some(s.latency_own_median_ns? as f64 / 1e6)).collect(),
         queued_bytes: t.iter().map(|&from| highest_queue(&run.counters, &seconds, from)).collect(),
         generator_cpu: generator_cpu(&run.generator, &probe_t, &seconds),
         t,
@@ -72,11 +79,11 @@ fn highest_queue(counters: &[CounterSample], seconds: &impl Fn(u64) -> f64, from
     inside.map(|c| c.queued_bytes).max().map(|bytes| bytes as f64)
 }
 
-fn probe_columns(samples: &[Sample], seconds: &impl Fn(u64) -> f64) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+fn probe_columns(samples: &[Sample], begin: u64, seconds: &impl Fn(u64) -> f64) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let (mut t, mut cpu, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     for window in samples.windows(CPU_WINDOW + 1).step_by(CPU_WINDOW) {
         let (first, last) = (&window[0], &window[CPU_WINDOW]);
-        if last.t_ns > first.t_ns && seconds(last.t_ns) >= 0.0 {
+        if last.t_ns > first.t_ns && last.t_ns >= begin {
             t.push(seconds(last.t_ns));
             cpu.push((last.cpu_ns - first.cpu_ns) as f64 * 100.0 / (last.t_ns - first.t_ns) as f64);
             memory.push(last.rss_bytes as f64 / MIB);

@@ -1,53 +1,53 @@
 //! The report in two or three sentences.
 
-use super::model::{Completeness, ExperimentReport, Figure, Place, Ranking};
+use super::model::{Better, Completeness, ExperimentReport, Figure, Origin, Place, Point, Ranking};
+use super::samples::RunFigures;
+use crate::axis::Sweep;
 use crate::campaign::Tally;
+use crate::metric::Metric;
 use pushlab_stats::Regime;
 
 /// What won, by how much, how sure.
-pub fn verdict(experiments: &[ExperimentReport], tally: Tally) -> Vec<String> {
+pub fn verdict(experiments: &[ExperimentReport], runs: &[&RunFigures]) -> Vec<String> {
     let mut sentences: Vec<String> = experiments.iter().filter_map(winner).collect();
     sentences.extend(experiments.iter().filter_map(saturation));
-    sentences.push(certainty(experiments, tally));
+    sentences.push(certainty(experiments, Tally::of(runs)));
     sentences
 }
 
 fn winner(experiment: &ExperimentReport) -> Option<String> {
     let ranking = pick(&experiment.rankings)?;
+    let metric = Metric::find(&ranking.metric)?;
+    let title = metric.title.to_lowercase();
+    let best_is = if metric.better == Better::Higher { "highest" } else { "lowest" };
     let tied: Vec<&Place> = ranking.places.iter().filter(|p| p.rank == 1).collect();
     let next = ranking.places.iter().find(|p| p.rank > 1);
     let best = tied.first()?;
     let names: Vec<&str> = tied.iter().map(|p| p.label.as_str()).collect();
-    let unit = &ranking.unit;
-    let where_ = format!("{} at {} clients", short(experiment), ranking.clients);
+    let unit = metric.unit;
+    let place = format!("{} at {}", short(experiment), place(experiment, ranking.x));
     if best.figure.runs < 2 {
         return Some(format!(
-            "{where_}: one run each, so nothing can be ranked; the lowest {} is that of {} ({}).",
-            ranking.metric,
+            "{place}: one run each, so nothing can be ranked; the {best_is} {title} is that of {} ({}).",
             best.label,
             show(&best.figure, unit)
         ));
     }
     let lead = match next {
         Some(next) => {
-            let factor = next.figure.value / best.figure.value;
-            let distance = if factor >= 2.0 {
-                format!("{factor:.1} times that")
-            } else {
-                format!("{:.0} % more", (factor - 1.0) * 100.0)
-            };
-            format!("; next is {} with {distance}", next.label)
+            format!("; next is {} with {}", next.label, distance(best.figure.value, next.figure.value))
         }
         None => String::new(),
     };
     Some(match names.as_slice() {
-        [one] => format!("{where_}: {one} has the lowest {} ({}){lead}.", ranking.metric, show(&best.figure, unit)),
-        many => format!(
-            "{where_}: {} cannot be told apart in {} (from {}){lead}.",
-            join(many),
-            ranking.metric,
-            show(&best.figure, unit)
-        ),
+        [one] => format!("{place}: {one} has the {best_is} {title} ({}){lead}.", show(&best.figure, unit)),
+        many => {
+            format!(
+                "{place}: {} cannot be told apart in {title} (from {}){lead}.",
+                join(many),
+                show(&best.figure, unit)
+            )
+        }
     })
 }
 
@@ -56,32 +56,38 @@ fn short(experiment: &ExperimentReport) -> &str {
     experiment.title.split(':').next().unwrap_or(&experiment.title)
 }
 
-/// The ranking that says most: delivery latency below saturation, else whatever there is.
-fn pick(rankings: &[Ranking]) -> Option<&Ranking> {
-    let find = |regime, metric: &str| rankings.iter().find(|r| r.regime == regime && r.metric == metric);
-    find(Regime::Load, "delivery latency")
-        .or_else(|| find(Regime::Load, "response time"))
-        .or_else(|| find(Regime::Stress, "delivery latency"))
-        .or_else(|| rankings.first())
+/// How far another value is from the best one.
+fn distance(best: f64, other: f64) -> String {
+    match other / best {
+        factor if factor >= 2.0 => format!("{factor:.1} times that"),
+        factor if factor >= 1.0 => format!("{:.0} % more", (factor - 1.0) * 100.0),
+        factor => format!("{:.0} % less", (1.0 - factor) * 100.0),
+    }
 }
 
+/// A place on an experiment's axis: `300 clients`.
+fn place(experiment: &ExperimentReport, x: f64) -> String {
+    let sweep = Sweep::ALL.into_iter().find(|sweep| sweep.axis().name == experiment.axis.name);
+    sweep.map_or_else(|| x.to_string(), |sweep| sweep.place(x as u32))
+}
+
+/// The ranking that says most: latency below saturation, else whatever there is.
+fn pick(rankings: &[Ranking]) -> Option<&Ranking> {
+    let find = |regime| rankings.iter().find(|r| r.regime == regime && r.metric.starts_with("latency"));
+    find(Regime::Load).or_else(|| find(Regime::Stress)).or_else(|| rankings.first())
+}
+
+/// Where each series fills the server's core, where any does.
 fn saturation(experiment: &ExperimentReport) -> Option<String> {
-    let mut full: Vec<(u32, &str)> = experiment
-        .series
-        .iter()
-        .filter_map(|series| {
-            let point = series.points.iter().find(|p| p.regime == Some(Regime::Stress))?;
-            Some((point.clients, series.label.as_str()))
-        })
-        .collect();
-    if full.is_empty() {
-        let most = experiment.series.iter().flat_map(|s| s.points.iter().map(|p| p.clients)).max()?;
-        let has_any = experiment.series.iter().any(|s| s.points.iter().any(|p| p.regime.is_some()));
-        return has_any
-            .then(|| format!("{}: no transport fills the server's core, up to {most} clients.", short(experiment)));
+    let full = |points: &[Point]| points.iter().find(|p| p.regime == Some(Regime::Stress)).map(|p| p.x);
+    let measured = experiment.series.iter().filter(|s| s.origin == Origin::Measured);
+    let mut filled: Vec<(f64, &str)> =
+        measured.filter_map(|series| Some((full(&series.points)?, series.label.as_str()))).collect();
+    if filled.is_empty() {
+        return None;
     }
-    full.sort_unstable();
-    let parts: Vec<String> = full.iter().map(|(clients, label)| format!("{label} at {clients} clients")).collect();
+    filled.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let parts: Vec<String> = filled.iter().map(|(x, label)| format!("{label} at {}", place(experiment, *x))).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     Some(format!("{}: the server's core is full with {}.", short(experiment), join(&parts)))
 }
@@ -93,14 +99,15 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
             text.push_str(&format!(", {count} {what}"));
         }
     }
-    let lost: u64 = experiments.iter().flat_map(|e| &e.series).flat_map(|s| &s.points).map(|p| p.lost).sum();
-    let wrong: u64 =
-        experiments.iter().flat_map(|e| &e.series).flat_map(|s| &s.points).map(|p| p.duplicated + p.reordered).sum();
+    let measured = experiments.iter().flat_map(|e| &e.series).filter(|s| s.origin == Origin::Measured);
+    let points: Vec<&Point> = measured.flat_map(|series| &series.points).collect();
+    let lost: u64 = points.iter().map(|p| p.lost).sum();
+    let wrong: u64 = points.iter().map(|p| p.duplicated + p.reordered).sum();
     text.push_str(&match (lost, wrong) {
         (0, 0) => "; nothing was lost, duplicated or reordered".to_owned(),
         (lost, wrong) => format!("; {lost} deliveries were lost, {wrong} duplicated or reordered"),
     });
-    let runs = experiments.iter().flat_map(|e| &e.series).flat_map(|s| &s.points).map(|p| p.runs).min().unwrap_or(0);
+    let runs = points.iter().map(|p| p.runs).min().unwrap_or(0);
     text.push_str(match runs {
         0 => "; some points have no valid run",
         1 => "; some points rest on a single run, so nothing can be said about their spread",

@@ -40,7 +40,11 @@ pub fn csv(
     })
 }
 
-fn read_runs(experiment: &NewExperiment, units: Units<'_>, input: impl Read) -> Result<Vec<Run>, ImportError> {
+/// The runs of such a table, without a store: see [`csv`].
+///
+/// # Errors
+/// As [`csv`].
+pub fn read_runs(experiment: &NewExperiment, units: Units<'_>, input: impl Read) -> Result<Vec<Run>, ImportError> {
     let mut table = csv::ReaderBuilder::new().from_reader(input);
     let header = table.headers().map_err(of_csv)?.clone();
     let columns = Columns::find(&header).map_err(|what| ImportError::Line { line: 1, what })?;

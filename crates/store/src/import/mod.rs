@@ -5,7 +5,7 @@
 mod csv;
 mod json;
 
-pub use csv::csv;
+pub use csv::{csv, read_runs};
 pub use json::json;
 
 use crate::error::StoreError;

@@ -244,6 +244,12 @@ export const exitCodes = {
     meaning: "Every run was void, so there is nothing to report: the generator, not the subject, was the bottleneck.",
     action: "Lower the load, give the generator more cores, or quieten the machine; each run says which doubt voided it.",
   },
+  "condition-met": {
+    number: 9,
+    mayRetry: false,
+    meaning: "What --fail-if names holds, or a comparison found a change for the worse: the measurement itself went well.",
+    action: "Read the report that the message names; the statement and where it holds stand above it.",
+  },
 } as const;
 
 /** Name of a row of {@link exitCodes}. */

@@ -1,0 +1,363 @@
+//! What is stored: `pushlab runs`, `show`, `report`, `compare`, `merge`, `rm`.
+
+use crate::{page, table};
+use anyhow::{Context as _, bail};
+use clap::Args;
+use pushlab_lab::metric::Metric;
+use pushlab_lab::report::model::{Change, Comparison, Origin, Report};
+use pushlab_lab::report::{self, COMPARED_METRICS, Contender, ResultRuns, RunFigures};
+use pushlab_lab::statement::Statement;
+use pushlab_lab::{archive, studies};
+use pushlab_store::{ExperimentRow, Store};
+use pushlab_wire::codes::ExitCode;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Where results are.
+#[derive(Debug, Clone, Args)]
+pub struct StoreArgs {
+    /// The results database; by default pushlab/results.db in the user's data folder.
+    #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
+    pub store: Option<PathBuf>,
+    /// Folder of reports; each gets a folder of its own in it.
+    #[arg(long, default_value = "results", value_name = "FOLDER")]
+    pub out: PathBuf,
+}
+
+impl StoreArgs {
+    fn open(&self) -> anyhow::Result<Store> {
+        Ok(archive::open(self.store.as_deref())?)
+    }
+}
+
+/// List what is stored.
+#[derive(Debug, Args)]
+pub struct RunsArgs {
+    /// The results database; by default pushlab/results.db in the user's data folder.
+    #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
+    store: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show one result: its figures, its environment, how to repeat it.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Number or name (see `pushlab runs`); NAME~1 is the one before the latest of that name.
+    result: String,
+    /// The results database; by default pushlab/results.db in the user's data folder.
+    #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
+    store: Option<PathBuf>,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Make the report of a result again.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Number or name (see `pushlab runs`); the latest by default.
+    result: Option<String>,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Compare results: what changed from the first to each of the others, and whether chance explains it.
+#[derive(Debug, Args)]
+#[command(after_help = "One result that measured several subjects is compared within itself, the first subject being \
+the baseline; its runs were interleaved, so this is the fairer way: see `pushlab run --against`. Exit code 9 says that \
+something got worse, with --fail-if-worse.")]
+pub struct CompareArgs {
+    /// Numbers or names (see `pushlab runs`), the baseline first; or one result with several subjects.
+    #[arg(required = true)]
+    results: Vec<String>,
+    /// Metric to compare; may be repeated. By default CPU time per delivery, latency, deliveries and memory.
+    #[arg(long, value_name = "NAME")]
+    metric: Vec<String>,
+    /// Exit with code 9 when something got worse.
+    #[arg(long)]
+    fail_if_worse: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lay results over each other in one report; or pool repeats of the same experiment.
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// Numbers or names (see `pushlab runs`), at least two.
+    #[arg(required = true, num_args = 2..)]
+    results: Vec<String>,
+    /// Take the runs of equal cells as repeats of one another, in place of a line for each result.
+    #[arg(long)]
+    pool: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Remove results.
+#[derive(Debug, Args)]
+pub struct RmArgs {
+    /// Numbers or names (see `pushlab runs`).
+    #[arg(required = true)]
+    results: Vec<String>,
+    /// The results database; by default pushlab/results.db in the user's data folder.
+    #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
+    store: Option<PathBuf>,
+}
+
+pub fn runs(args: &RunsArgs) -> anyhow::Result<ExitCode> {
+    let rows = archive::open(args.store.as_deref())?.experiments()?;
+    if args.json {
+        let value = |row: &ExperimentRow| {
+            serde_json::json!({
+                "id": row.id, "name": row.name, "kind": row.kind.name(), "created_at": row.created_at,
+                "runs_planned": row.planned, "runs_done": row.done, "valid": row.valid, "void": row.void,
+                "failed": row.failed, "note": row.note,
+            })
+        };
+        println!("{}", serde_json::Value::Array(rows.iter().map(value).collect()));
+        return Ok(ExitCode::Ok);
+    }
+    if rows.is_empty() {
+        println!("Nothing is stored yet: `pushlab run transports` measures something.");
+    }
+    for row in &rows {
+        let mut state = format!("{} of {} runs", row.done, row.planned);
+        for (count, what) in [(row.void, "void"), (row.failed, "failed")] {
+            if count > 0 {
+                state.push_str(&format!(", {count} {what}"));
+            }
+        }
+        let kind = if row.kind.name() == "measured" { String::new() } else { format!("  {}", row.kind) };
+        let note = row.note.as_ref().map_or(String::new(), |note| format!("  {note}"));
+        println!("{:>4}  {:<28} {}  {state}{kind}{note}", row.id, row.name, row.created_at);
+    }
+    Ok(ExitCode::Ok)
+}
+
+pub fn show(args: &ShowArgs) -> anyhow::Result<ExitCode> {
+    let store = archive::open(args.store.as_deref())?;
+    let row = store.find(&args.result)?;
+    let report = report_of(&[archive::read(&store, row.id, "")?], None)?;
+    if args.json {
+        println!("{}", serde_json::to_string(&report)?);
+        return Ok(ExitCode::Ok);
+    }
+    println!("{} · {} · {} of {} runs", row.id, row.name, row.done, row.planned);
+    print!("{}", table::text(&report));
+    println!("\nEnvironment");
+    for fact in &report.environment {
+        println!("  {}: {}", fact.label, fact.value);
+    }
+    println!("\nAgain");
+    for command in &report.repeat.commands {
+        println!("  {command}");
+    }
+    Ok(ExitCode::Ok)
+}
+
+pub fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
+    let store = args.store.open()?;
+    let id = match &args.result {
+        Some(reference) => store.find(reference)?.id,
+        None => {
+            let latest = store.experiments()?.pop();
+            latest.context("nothing is stored yet; `pushlab run transports` measures something")?.id
+        }
+    };
+    Shown::of(&store, &[id], &args.store.out)?.print(args.json)?;
+    Ok(ExitCode::Ok)
+}
+
+pub fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
+    let store = args.store.open()?;
+    let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
+    let results = read_all(&store, &rows)?;
+    let metrics = match args.metric.as_slice() {
+        [] => COMPARED_METRICS.iter().filter_map(|name| Metric::find(name)).collect(),
+        names => names.iter().map(|name| metric(name)).collect::<anyhow::Result<Vec<_>>>()?,
+    };
+    let contenders = match (rows.as_slice(), results.as_slice()) {
+        ([row], [result]) => subjects_of(row, result),
+        _ => rows.iter().zip(&results).map(|(row, result)| contender(&result.tag, row.id, result)).collect(),
+    };
+    let seed = results.first().map_or(1, |result| result.header.seed);
+    let comparison = report::compare(&contenders, &metrics, seed)?;
+    let is_worse = comparison.rows.iter().any(|row| row.change == Change::Worse);
+    let shown = Shown::with(results, Some(comparison), &args.store.out)?;
+    shown.print(args.json)?;
+    Ok(if is_worse && args.fail_if_worse { ExitCode::ConditionMet } else { ExitCode::Ok })
+}
+
+fn metric(name: &str) -> anyhow::Result<&'static Metric> {
+    let known = || Metric::names().collect::<Vec<_>>().join(", ");
+    Metric::find(name).with_context(|| format!("metric {name:?} is not known; known are {}", known()))
+}
+
+fn contender(label: &str, campaign: i64, result: &ResultRuns) -> Contender {
+    Contender { label: label.to_owned(), runs: result.runs.clone(), campaign }
+}
+
+/// The subjects of one result, in the experiment's order.
+fn subjects_of(row: &ExperimentRow, result: &ResultRuns) -> Vec<Contender> {
+    let mut names: Vec<&str> = Vec::new();
+    for cell in result.header.experiments.iter().flat_map(|e| e.cells()) {
+        if let Some(run) = result.runs.iter().find(|run| run.cell.subject == cell.subject)
+            && !names.contains(&run.cell.subject.as_str())
+        {
+            names.push(&run.cell.subject);
+        }
+    }
+    let of = |name: &str| result.runs.iter().filter(|run| run.cell.subject == name).cloned().collect();
+    names.iter().map(|name| Contender { label: (*name).to_owned(), runs: of(name), campaign: row.id }).collect()
+}
+
+pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
+    let store = args.store.open()?;
+    let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
+    let distinct: BTreeSet<i64> = rows.iter().map(|row| row.id).collect();
+    if distinct.len() < rows.len() {
+        bail!("a result is named twice; merged with itself it would look more certain than it is");
+    }
+    let mut results = read_all(&store, &rows)?;
+    if args.pool {
+        results = vec![pooled(results)];
+    }
+    Shown::with(results, None, &args.store.out)?.print(args.json)?;
+    Ok(ExitCode::Ok)
+}
+
+/// All runs as repeats of one result: the first one's, with further repeats.
+fn pooled(results: Vec<ResultRuns>) -> ResultRuns {
+    let mut all = results.into_iter();
+    let mut first = all.next().expect("the command line demands two");
+    first.tag.clear();
+    for more in all {
+        for experiment in more.header.experiments {
+            match first.header.experiments.iter_mut().find(|own| own.name == experiment.name) {
+                Some(own) => own.repeats += experiment.repeats,
+                None => first.header.experiments.push(experiment),
+            }
+        }
+        first.runs.extend(more.runs);
+        first.header.command.extend(["&&".to_owned()].into_iter().chain(more.header.command));
+    }
+    first
+}
+
+pub fn rm(args: &RmArgs) -> anyhow::Result<ExitCode> {
+    let mut store = archive::open(args.store.as_deref())?;
+    let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
+    for row in rows {
+        store.remove(row.id)?;
+        println!("removed {} · {} · {} runs", row.id, row.name, row.done);
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn read_all(store: &Store, rows: &[ExperimentRow]) -> anyhow::Result<Vec<ResultRuns>> {
+    let is_same_name = |row: &ExperimentRow| rows.iter().filter(|other| other.name == row.name).count() > 1;
+    let tag = |row: &ExperimentRow| match is_same_name(row) {
+        true => format!("{} #{}", row.name, row.id),
+        false => row.name.clone(),
+    };
+    let tags = rows.iter().map(|row| if rows.len() > 1 { tag(row) } else { String::new() });
+    rows.iter().zip(tags).map(|(row, tag)| Ok(archive::read(store, row.id, &tag)?)).collect()
+}
+
+/// The published runs that these results' studies printed.
+fn published(results: &[ResultRuns]) -> anyhow::Result<Vec<RunFigures>> {
+    let named = results.iter().flat_map(|result| &result.header.experiments).filter_map(|e| e.study.as_deref());
+    let ids: BTreeSet<&str> = named.collect();
+    let mut runs = Vec::new();
+    for study in ids.into_iter().filter_map(studies::find) {
+        runs.extend(archive::published(study)?);
+    }
+    Ok(runs)
+}
+
+fn report_of(results: &[ResultRuns], comparison: Option<Comparison>) -> anyhow::Result<Report> {
+    Ok(report::build(results, &published(results)?, comparison))
+}
+
+/// A report that was computed and written.
+pub struct Shown {
+    pub results: Vec<ResultRuns>,
+    pub report: Report,
+    page: PathBuf,
+}
+
+impl Shown {
+    /// The report of stored results.
+    pub fn of(store: &Store, ids: &[i64], out: &Path) -> anyhow::Result<Self> {
+        let results = ids.iter().map(|&id| archive::read(store, id, "")).collect::<Result<Vec<_>, _>>()?;
+        Self::with(results, None, out)
+    }
+
+    fn with(results: Vec<ResultRuns>, comparison: Option<Comparison>, out: &Path) -> anyhow::Result<Self> {
+        let report = report_of(&results, comparison)?;
+        let name = match (results.as_slice(), &report.comparison) {
+            ([one], None) => one.header.folder_name(),
+            (_, comparison) => {
+                let what = if comparison.is_some() { "comparison" } else { "merge" };
+                let stamp: String = report.generated_at.chars().filter(char::is_ascii_digit).collect();
+                format!("{what}-{stamp}")
+            }
+        };
+        let folder = out.join(name);
+        let unwritable =
+            || format!("cannot write the report to {}; choose another folder with --out", folder.display());
+        std::fs::create_dir_all(&folder).with_context(unwritable)?;
+        let page = folder.join("report.html");
+        write_whole(&page, page::html(&report)?.as_bytes()).with_context(unwritable)?;
+        write_whole(&folder.join("report.json"), &serde_json::to_vec(&report)?).with_context(unwritable)?;
+        Ok(Self { results, report, page })
+    }
+
+    /// Prints it.
+    pub fn print(&self, is_json: bool) -> anyhow::Result<()> {
+        if is_json {
+            println!("{}", serde_json::to_string(&self.report)?);
+        } else {
+            print!("{}", table::text(&self.report));
+            println!("\nReport: {}", self.page.display());
+        }
+        Ok(())
+    }
+
+    /// The statements that hold at some point of some experiment, and where.
+    pub fn holding(&self, statements: &[Statement]) -> Vec<String> {
+        let mut met = Vec::new();
+        for experiment in self.results.iter().flat_map(|result| &result.header.experiments) {
+            let series = report::series_of(experiment, &self.results, &[]);
+            for statement in statements {
+                let judged = report::judgement(statement, &series, Origin::Measured, 1);
+                if judged.holds_somewhere {
+                    met.push(format!("{}: {statement}: {}", experiment.name, judged.detail));
+                }
+            }
+        }
+        met
+    }
+}
+
+/// Writes beside and renames: a full disk leaves the old report.
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let beside = path.with_extension("part");
+    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        // Its space may be what the next attempt needs.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}

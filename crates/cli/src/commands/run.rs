@@ -1,0 +1,167 @@
+//! `pushlab run`: experiments carried out.
+
+use super::results::{Shown, StoreArgs};
+use crate::progress::Progress;
+use crate::shape::ShapeOption;
+use crate::signals;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use pushlab_lab::experiment::Experiment;
+use pushlab_lab::report::RunFigures;
+use pushlab_lab::statement::Statement;
+use pushlab_lab::{Campaign, Ended, Live, Start, Tally, archive, presets};
+use pushlab_wire::codes::ExitCode;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options that every measurement has.
+#[derive(Debug, Args)]
+pub struct MeasureArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Seed of the order of runs and of everything random; a new one by default.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Start anew, even if the same campaign was interrupted before.
+    #[arg(long)]
+    pub fresh: bool,
+    /// Runs of each cell, in place of the experiment's own number.
+    #[arg(long, value_name = "N")]
+    pub repeats: Option<u32>,
+    /// Length of the load phase, in place of the experiment's own, e.g. 30s.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub load: Option<Duration>,
+    /// How the load changes: ramp:FROM..TO, spike:FACTOR@WHEN+LENGTH, step:FACTOR,FACTOR or soak:LENGTH.
+    #[arg(long, value_name = "SHAPE")]
+    pub shape: Option<ShapeOption>,
+    /// Another build of pushlab to measure too, its runs interleaved with this one's.
+    #[arg(long, value_name = "PROGRAM")]
+    pub against: Option<PathBuf>,
+    /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Show no progress.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Run an experiment or a suite: a preset's name or a TOML file.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_HELP)]
+pub struct RunArgs {
+    /// Preset (see `pushlab list`) or path of a TOML file.
+    experiment: String,
+    /// The short form: the same as --profile quick.
+    #[arg(long, conflicts_with = "profile")]
+    quick: bool,
+    /// Variant of the experiment: a [profile.NAME] table of its file.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Exit with code 9 if this holds at some point, e.g. 'p99(websocket) > 50ms'; may be repeated.
+    #[arg(long, value_name = "STATEMENT", value_parser = Statement::parse)]
+    fail_if: Vec<Statement>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 wrong experiment; 4 no run succeeded; \
+5 interrupted (the same command goes on); 6 results cannot be written; 8 every run is void; 9 --fail-if holds.";
+
+pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let profile = if args.quick { Some("quick") } else { args.profile.as_deref() };
+    let (name, mut experiments) = presets::load_all(&args.experiment, profile)?;
+    args.measure.apply(&mut experiments)?;
+    let measured = carry_out(name, experiments, &args.measure)?;
+    let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out)?;
+    shown.print(args.measure.json)?;
+    if measured.ended == Ended::Interrupted {
+        eprintln!("interrupted; the same command goes on with the runs that are missing");
+        return Ok(ExitCode::Interrupted);
+    }
+    let met = shown.holding(&args.fail_if);
+    for line in &met {
+        eprintln!("--fail-if: {line}");
+    }
+    if !met.is_empty() {
+        return Ok(ExitCode::ConditionMet);
+    }
+    let runs: Vec<&RunFigures> = shown.results.iter().flat_map(|result| &result.runs).collect();
+    Ok(code_of(Tally::of(&runs)))
+}
+
+/// The exit code of a campaign that came to its end.
+pub fn code_of(tally: Tally) -> ExitCode {
+    match tally {
+        Tally { valid: 1.., .. } => ExitCode::Ok,
+        Tally { void: 1.., .. } => ExitCode::AllVoid,
+        Tally { failed: 1.., .. } => ExitCode::SubjectFailed,
+        _ => ExitCode::Ok,
+    }
+}
+
+impl MeasureArgs {
+    /// Changes experiments as asked.
+    pub fn apply(&self, experiments: &mut [Experiment]) -> anyhow::Result<()> {
+        if self.repeats == Some(0) {
+            bail!("--repeats is at least 1");
+        }
+        let against = match &self.against {
+            None => None,
+            Some(path) => {
+                let path = std::fs::canonicalize(path).with_context(|| format!("--against {}", path.display()))?;
+                Some(format!("against={}", path.display()))
+            }
+        };
+        for experiment in experiments {
+            experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
+            if let Some(load) = self.load {
+                experiment.phases.load_ms = load.as_millis() as u64;
+            }
+            if let Some(shape) = &self.shape {
+                shape.apply(experiment);
+            }
+            experiment.subjects.extend(against.clone());
+        }
+        Ok(())
+    }
+}
+
+/// What was measured, and where it is stored.
+pub struct Carried {
+    pub store: pushlab_store::Store,
+    pub id: i64,
+    pub ended: Ended,
+}
+
+/// Carries out a campaign with progress on the terminal.
+pub fn carry_out(name: String, experiments: Vec<Experiment>, args: &MeasureArgs) -> anyhow::Result<Carried> {
+    signals::block();
+    let live = args.metrics.map(Live::listen).transpose()?;
+    let mut progress = Progress::new(&experiments, args.quiet);
+    let start = Start {
+        name,
+        seed: args.seed,
+        is_fresh: args.fresh,
+        command: std::iter::once("pushlab".to_owned()).chain(std::env::args().skip(1)).collect(),
+        out: args.store.out.clone(),
+    };
+    let store = archive::open(args.store.store.as_deref())?;
+    let mut campaign = Campaign::open(experiments, store, start)?;
+    let ended = match &live {
+        Some(live) => {
+            if !args.quiet {
+                eprintln!("metrics at http://{}/metrics", live.address());
+            }
+            campaign.carry_out(&mut live.watch(&mut progress))?
+        }
+        None => campaign.carry_out(&mut progress)?,
+    };
+    drop((progress, live));
+    let id = campaign.id();
+    drop(campaign);
+    Ok(Carried { store: archive::open(args.store.store.as_deref())?, id, ended })
+}

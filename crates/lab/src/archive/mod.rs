@@ -1,0 +1,204 @@
+//! Campaigns in the store: begun, gone on with, read back for reports.
+
+mod convert;
+mod table;
+
+use crate::experiment::Experiment;
+use crate::header::Header;
+use crate::metric;
+use crate::record::RunRecord;
+use crate::report::{ResultRuns, RunFigures};
+use crate::studies::{self, Study};
+use convert::{figures_of, from_store, to_store};
+use pushlab_store::{ExperimentRow, Kind, MeasuringLock, NewExperiment, Store, StoreError, import};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Why results cannot be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// See there.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Something stored that this program did not write.
+    #[error("{what} of experiment {id} cannot be read ({source}): it was written by another version of this program")]
+    Foreign {
+        /// The experiment's number.
+        id: i64,
+        /// Which part.
+        what: String,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// A record that cannot be written, which is a fault of ours.
+    #[error("the record of run {place} cannot be stored: {source}")]
+    Record {
+        /// Its place in the order.
+        place: u32,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// A study's numbers.
+    #[error("{file}: {source}")]
+    Import {
+        /// Which file.
+        file: String,
+        /// Where and why.
+        source: import::ImportError,
+    },
+}
+
+/// One campaign in the store, while it is carried out: no other lab measures with this store meanwhile.
+pub struct Archive {
+    store: Store,
+    id: i64,
+    _lock: MeasuringLock,
+}
+
+impl Archive {
+    /// Begins a campaign.
+    pub fn begin(mut store: Store, header: &Header) -> Result<Self, ArchiveError> {
+        let lock = store.lock_for_measuring()?;
+        let header_json = serde_json::to_value(header).map_err(|source| ArchiveError::Record { place: 0, source })?;
+        let id = store.create_experiment(&NewExperiment {
+            name: header.name.clone(),
+            kind: Kind::Measured,
+            created_at: header.created_at.clone(),
+            header: header_json,
+            seed: header.seed,
+            planned: header.planned() as u32,
+            facts: header.facts(),
+        })?;
+        Ok(Self { store, id, _lock: lock })
+    }
+
+    /// Goes on with a campaign.
+    pub fn resume(store: Store, id: i64) -> Result<Self, ArchiveError> {
+        let lock = store.lock_for_measuring()?;
+        Ok(Self { store, id, _lock: lock })
+    }
+
+    /// The experiment's number in the store.
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
+    /// Places in the order of the runs that have a record.
+    pub fn done(&self) -> Result<BTreeSet<u32>, ArchiveError> {
+        Ok(self.store.run_places(self.id)?)
+    }
+
+    /// Keeps a record: it is there whole, or not at all.
+    pub fn write(&mut self, record: &RunRecord) -> Result<(), ArchiveError> {
+        let run = to_store(record).map_err(|source| ArchiveError::Record { place: record.planned.order, source })?;
+        self.store.add_run(self.id, &run)?;
+        Ok(())
+    }
+
+    /// Says that every planned run has a record.
+    pub fn complete(&mut self) -> Result<(), ArchiveError> {
+        Ok(self.store.set_complete(self.id)?)
+    }
+}
+
+/// The latest campaign of the same name, experiments and seed, if it lacks runs.
+pub fn find_unfinished(
+    store: &Store,
+    name: &str,
+    experiments: &[Experiment],
+    seed: Option<u64>,
+) -> Result<Option<(i64, Header)>, ArchiveError> {
+    for row in store.experiments()?.into_iter().rev().filter(|row| row.kind == Kind::Measured && row.name == name) {
+        // One that another version wrote is not ours to go on with.
+        let Ok(header) = header(store, row.id) else { continue };
+        if header.experiments != experiments || seed.is_some_and(|seed| seed != header.seed) {
+            continue;
+        }
+        return Ok((row.done < row.planned).then_some((row.id, header)));
+    }
+    Ok(None)
+}
+
+/// The header of a stored campaign.
+pub fn header(store: &Store, id: i64) -> Result<Header, ArchiveError> {
+    let experiment = store.experiment(id)?;
+    if experiment.row.kind == Kind::Published || experiment.header.is_null() {
+        return header_of_figures(store, &experiment.row);
+    }
+    serde_json::from_value(experiment.header).map_err(|source| ArchiveError::Foreign {
+        id,
+        what: "the header".to_owned(),
+        source,
+    })
+}
+
+/// A header for runs that came as bare figures: their own matrix.
+fn header_of_figures(store: &Store, row: &ExperimentRow) -> Result<Header, ArchiveError> {
+    let foreign = |source| ArchiveError::Foreign { id: row.id, what: "a cell".to_owned(), source };
+    let mut runs = Vec::new();
+    for place in store.run_places(row.id)? {
+        runs.push(figures_of(store.run(row.id, place)?).map_err(foreign)?);
+    }
+    let mut names: Vec<&str> = runs.iter().map(|run| run.cell.experiment.as_str()).collect();
+    names.dedup();
+    names.sort_unstable();
+    names.dedup();
+    let experiments = names.iter().map(|name| Experiment::of_figures(name, &runs)).collect();
+    Ok(Header {
+        name: row.name.clone(),
+        experiments,
+        seed: 1,
+        command: Vec::new(),
+        version: String::new(),
+        created_at: row.created_at.clone(),
+        subject_cores: Vec::new(),
+        load_cores: Vec::new(),
+        machine: None,
+    })
+}
+
+/// Everything that a report needs of a stored campaign. Runs are read one after the other, because one with its
+/// histograms takes megabytes, and its figures few kilobytes.
+pub fn read(store: &Store, id: i64, tag: &str) -> Result<ResultRuns, ArchiveError> {
+    let foreign = |place: u32| move |source| ArchiveError::Foreign { id, what: format!("run {place}"), source };
+    let header = header(store, id)?;
+    let mut runs = Vec::new();
+    for place in store.run_places(id)? {
+        let run = store.run(id, place)?;
+        let is_whole = run.document.get("plan").is_some();
+        runs.push(match is_whole {
+            true => RunFigures::of(&from_store(run).map_err(foreign(place))?),
+            false => figures_of(run).map_err(foreign(place))?,
+        });
+    }
+    Ok(ResultRuns { tag: tag.to_owned(), header, runs })
+}
+
+/// What a study printed.
+pub fn published(study: &Study) -> Result<Vec<RunFigures>, ArchiveError> {
+    let file = || format!("the numbers of {}", study.id);
+    let parsed = import::read_runs(&figures_header(study.id), &metric::unit, study.csv.as_bytes())
+        .map_err(|source| ArchiveError::Import { file: file(), source })?;
+    let runs: Result<Vec<RunFigures>, _> = parsed.into_iter().map(figures_of).collect();
+    runs.map_err(|source| ArchiveError::Foreign { id: 0, what: file(), source })
+}
+
+/// What an experiment of bare figures is called.
+pub fn figures_header(name: &str) -> NewExperiment {
+    NewExperiment {
+        name: name.to_owned(),
+        kind: if studies::find(name).is_some() { Kind::Published } else { Kind::Imported },
+        created_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        seed: 0,
+        planned: 0,
+        facts: Vec::new(),
+        header: serde_json::Value::Null,
+    }
+}
+
+/// Opens a store, the user's own by default.
+pub fn open(path: Option<&Path>) -> Result<Store, ArchiveError> {
+    let path = path.map_or_else(Store::default_path, |path| Ok(path.to_owned()))?;
+    Ok(Store::open(&path)?)
+}

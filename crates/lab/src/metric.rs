@@ -1,0 +1,141 @@
+//! The table of metrics: the one list that figures, charts, statements, exports and comparisons share.
+
+use crate::measure::{self, Measure};
+use crate::report::model::{Better, MetricInfo};
+use Better::{Higher, Lower, Neither};
+
+/// A metric.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Stable name: in statements, files and exports.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// Unit.
+    pub unit: &'static str,
+    /// What is better.
+    pub better: Better,
+    /// What exactly is measured.
+    pub description: &'static str,
+    /// Takes it from one run.
+    pub of: Measure,
+}
+
+impl Metric {
+    /// The metric of this name, or of this short name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        let full = ALIASES.iter().find(|(short, _)| *short == name).map_or(name, |(_, full)| full);
+        METRICS.iter().find(|metric| metric.name == full)
+    }
+
+    /// Names and short names, for messages.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        METRICS.iter().map(|metric| metric.name).chain(ALIASES.iter().map(|(short, _)| *short))
+    }
+
+    /// Whether charts of it are drawn on a logarithmic scale: what is measured in time is.
+    pub fn is_logarithmic(&self) -> bool {
+        matches!(self.unit, "ms" | "µs")
+    }
+
+    /// What a report says of it.
+    pub fn info(&self) -> MetricInfo {
+        MetricInfo {
+            name: self.name.to_owned(),
+            title: self.title.to_owned(),
+            unit: self.unit.to_owned(),
+            better: self.better,
+            is_logarithmic: self.is_logarithmic(),
+            description: self.description.to_owned(),
+        }
+    }
+}
+
+/// The unit of a metric; empty for an unknown one.
+pub fn unit(name: &str) -> &'static str {
+    Metric::find(name).map_or("", |metric| metric.unit)
+}
+
+/// Short names for statements.
+pub const ALIASES: &[(&str, &str)] = &[
+    ("latency", "latency_median"),
+    ("p99", "latency_p99"),
+    ("own", "latency_own_mean"),
+    ("response", "response_median"),
+    ("throughput", "delivered"),
+];
+
+macro_rules! metrics {
+    ($($name:ident $title:literal, $unit:literal, $better:expr, $description:literal;)*) => {
+        /// Every metric there is.
+        pub const METRICS: &[Metric] = &[$(Metric {
+            name: stringify!($name),
+            title: $title,
+            unit: $unit,
+            better: $better,
+            description: $description,
+            of: measure::$name,
+        }),*];
+    };
+}
+
+metrics! {
+    response_median "Response time, median", "ms", Lower, "of a ping while the load runs";
+    response_mean "Response time, mean", "ms", Lower, "of a ping while the load runs";
+    response_p99 "Response time, p99", "ms", Lower, "of a ping while the load runs";
+    response_idle_median "Response time when idle, median", "ms", Lower, "of a ping before the load, everybody connected";
+    response_idle_mean "Response time when idle, mean", "ms", Lower, "of a ping before the load, everybody connected";
+    latency_median "Delivery latency, median", "ms", Lower, "intended instant to subscriber, every delivery";
+    latency_mean "Delivery latency, mean", "ms", Lower, "intended instant to subscriber, every delivery";
+    latency_p99 "Delivery latency, p99", "ms", Lower, "intended instant to subscriber, every delivery";
+    latency_first "Latency of the first subscriber", "ms", Lower, "median over the publications";
+    latency_last "Latency of the last subscriber", "ms", Lower, "median over the publications that reached all";
+    latency_own_median "Round trip of own messages, median", "ms", Lower, "a client's own publication back to it";
+    latency_own_mean "Round trip of own messages, mean", "ms", Lower, "a client's own publication back to it";
+    latency_up_mean "Latency client to server, mean", "ms", Lower, "intended instant to the server's receipt";
+    latency_down_mean "Latency server to client, mean", "ms", Lower, "the server's receipt to the subscriber";
+    cpu "Server CPU", "%", Lower, "per cent of one core, mean of the load phase";
+    cpu_median "Server CPU, median", "%", Lower, "per cent of one core, median of the load phase's seconds";
+    cpu_idle "Server CPU when idle", "%", Lower, "per cent of one core, everybody connected and silent";
+    cpu_baseline "Server CPU alone", "%", Lower, "per cent of one core, before any client";
+    cpu_per_delivery "CPU time per delivery", "µs", Lower, "server's CPU time of load and drain over deliveries";
+    memory "Server memory, highest", "MiB", Lower, "resident, highest of load and drain";
+    memory_idle "Server memory when idle", "MiB", Lower, "resident, everybody connected and silent";
+    memory_after "Server memory after the load", "MiB", Lower, "resident, everybody still connected";
+    memory_baseline "Server memory alone", "MiB", Lower, "resident, before any client";
+    memory_kernel "Kernel memory of connections", "MiB", Lower,
+        "growth of slab, page tables, stacks and socket buffers of the machine with all clients connected: both ends";
+    delivered "Deliveries", "/s", Higher, "per second, received and checked by the clients";
+    published "Publications", "/s", Higher, "per second, sent by clients or the back end";
+    server_received "Publications at the server", "/s", Higher, "per second, by the server's own count";
+    server_sent "Deliveries from the server", "/s", Higher, "per second, by the server's own count";
+    bytes_per_delivery "Bytes per delivery", "B", Lower, "received by clients, transport framing and HTTP heads included";
+    overhead_per_delivery "Overhead per delivery", "B", Lower,
+        "bytes that clients received and sent per delivery, less the publication's own";
+    traffic_per_delivery "Traffic per delivery", "B", Lower,
+        "bytes that clients received and sent per delivery, the publication's own included";
+    server_bytes_in "Bytes into the server", "kB/s", Lower, "application bytes per second, HTTP heads included";
+    server_bytes_out "Bytes out of the server", "kB/s", Lower, "application bytes per second, HTTP heads included";
+    requests "HTTP requests", "/s", Lower, "per second, of all clients";
+    requests_publisher "Requests of a publisher", "per 100", Lower, "HTTP requests of publishing clients per 100 publications";
+    requests_receiver "Requests of a receiver", "per 100", Lower, "HTTP requests of one client that only receives per 100 publications";
+    connections "TCP connections", "", Neither, "most open at the server at once in the load phase";
+    connections_opened "Connections opened", "/s", Lower, "per second of the load phase, by clients";
+    connect "Time to subscribe", "ms", Lower, "TCP connect to the first answer, median";
+    queued "Bytes queued", "MiB", Lower, "most that waited in the server for slow subscribers";
+    generator_cpu "Generator CPU", "%", Neither, "per cent of one core: near 100 the generator is the limit";
+    lateness "Generator lateness, p99", "ms", Neither, "how late publications left";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_short_name_stands_for_a_metric() {
+        for (short, full) in ALIASES {
+            assert_eq!(Metric::find(short).map(|m| m.name), Some(*full));
+        }
+        assert!(Metric::find("speed").is_none());
+    }
+}

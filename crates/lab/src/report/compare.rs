@@ -1,0 +1,174 @@
+//! Results against each other: what changed, by how much, and whether chance explains it.
+
+use super::CONFIDENCE;
+use super::model::{Better, Change, Comparison, ComparisonRow, Figure};
+use super::samples::{RunFigures, figure};
+use crate::metric::Metric;
+use crate::record::Cell;
+use pushlab_stats::{Family, Interval, Pair, Verdict, compare_family};
+use std::collections::BTreeMap;
+
+/// A change smaller than this share of the baseline does not matter, whatever its significance.
+pub const RELEVANT_CHANGE: f64 = 0.05;
+/// What is compared when nothing is said: few enough that the correction for their number leaves power.
+pub const COMPARED_METRICS: [&str; 5] = ["cpu_per_delivery", "latency_median", "latency_p99", "delivered", "memory"];
+
+/// One side of a comparison.
+#[derive(Debug)]
+pub struct Contender {
+    /// How it is called.
+    pub label: String,
+    /// Its runs.
+    pub runs: Vec<RunFigures>,
+    /// Which campaign they belong to: runs of the same one were interleaved, so that they are compared block by block.
+    pub campaign: i64,
+}
+
+/// A comparison that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// Less than two sides.
+    #[error("there is nothing to compare with: name two results, or one that measured several subjects")]
+    One,
+    /// No common cell.
+    #[error("{0} and {1} have no cell and metric in common that both measured in a run that counts")]
+    NothingInCommon(String, String),
+    /// See there.
+    #[error("the figures cannot be compared: {0}")]
+    Statistics(#[from] pushlab_stats::FamilyError),
+}
+
+struct Entry<'a> {
+    candidate: &'a Contender,
+    cell: &'a Cell,
+    metric: &'static Metric,
+    figures: [Figure; 2],
+    samples: [Vec<f64>; 2],
+    is_paired: bool,
+}
+
+/// Compares each of the others with the first.
+///
+/// # Errors
+/// See [`CompareError`].
+pub fn compare(contenders: &[Contender], metrics: &[&'static Metric], seed: u64) -> Result<Comparison, CompareError> {
+    let [baseline, candidates @ ..] = contenders else { return Err(CompareError::One) };
+    if candidates.is_empty() {
+        return Err(CompareError::One);
+    }
+    let mut entries = Vec::new();
+    for candidate in candidates {
+        let before = entries.len();
+        entries.extend(common(baseline, candidate, metrics, seed));
+        if entries.len() == before {
+            return Err(CompareError::NothingInCommon(baseline.label.clone(), candidate.label.clone()));
+        }
+    }
+    let pairs: Vec<Pair<'_>> =
+        entries.iter().map(|e| Pair { a: &e.samples[1], b: &e.samples[0], is_paired: e.is_paired }).collect();
+    let family = Family { confidence: CONFIDENCE, relevant_change: RELEVANT_CHANGE, seed };
+    let found = compare_family(&pairs, &family)?;
+    let mut rows: Vec<ComparisonRow> = entries.iter().zip(&found).map(|(entry, found)| row(entry, found)).collect();
+    rows.sort_by(|a, b| a.change.cmp(&b.change).then(b.effect.abs().total_cmp(&a.effect.abs())));
+    Ok(Comparison {
+        baseline: baseline.label.clone(),
+        candidates: candidates.iter().map(|c| c.label.clone()).collect(),
+        summary: summary(baseline, candidates, &rows),
+        rows,
+    })
+}
+
+/// The runs that count by cell, subject and experiment left out of account: those are what differs.
+fn by_cell(contender: &Contender) -> BTreeMap<String, (&Cell, Vec<&RunFigures>)> {
+    let mut cells: BTreeMap<String, (&Cell, Vec<&RunFigures>)> = BTreeMap::new();
+    for run in contender.runs.iter().filter(|run| run.counts()) {
+        let name = Cell { subject: "pushlab".to_owned(), ..run.cell.clone() }.label();
+        cells.entry(name).or_insert_with(|| (&run.cell, Vec::new())).1.push(run);
+    }
+    cells
+}
+
+fn common<'a>(
+    baseline: &Contender,
+    candidate: &'a Contender,
+    metrics: &[&'static Metric],
+    seed: u64,
+) -> Vec<Entry<'a>> {
+    let before = by_cell(baseline);
+    let mut entries = Vec::new();
+    for (name, (cell, runs)) in by_cell(candidate) {
+        let Some((_, earlier)) = before.get(&name) else { continue };
+        for &metric in metrics {
+            let is_same_campaign = baseline.campaign == candidate.campaign;
+            let blocks = is_same_campaign.then(|| blocks(earlier, &runs, metric.name)).filter(|b| !b.is_empty());
+            let is_paired = blocks.is_some();
+            let samples = match blocks {
+                Some(blocks) => [blocks.iter().map(|b| b.0).collect(), blocks.iter().map(|b| b.1).collect()],
+                None => [super::samples::values(earlier, metric.name), super::samples::values(&runs, metric.name)],
+            };
+            let figures = figure(earlier, metric.name, seed).zip(figure(&runs, metric.name, seed));
+            let Some((a, b)) = figures.filter(|_| samples.iter().all(|side| !side.is_empty())) else { continue };
+            entries.push(Entry { candidate, cell, metric, figures: [a, b], samples, is_paired });
+        }
+    }
+    entries
+}
+
+/// Pairs of values of the same repeat.
+fn blocks(baseline: &[&RunFigures], candidate: &[&RunFigures], metric: &str) -> Vec<(f64, f64)> {
+    let of = |runs: &[&RunFigures], repeat| {
+        runs.iter().find(|run| run.repeat == repeat).and_then(|run| run.figures.get(metric).copied())
+    };
+    candidate.iter().filter_map(|run| Some((of(baseline, run.repeat)?, of(candidate, run.repeat)?))).collect()
+}
+
+fn row(entry: &Entry<'_>, found: &pushlab_stats::Comparison) -> ComparisonRow {
+    let change = match (found.verdict, entry.metric.better) {
+        (Verdict::TooFew, _) => Change::Unknown,
+        (Verdict::NoDifference, _) => Change::Same,
+        (_, Better::Neither) => Change::Different,
+        (Verdict::Higher, Better::Lower) | (Verdict::Lower, Better::Higher) => Change::Worse,
+        (Verdict::Higher, Better::Higher) | (Verdict::Lower, Better::Lower) => Change::Better,
+    };
+    let Interval { value, low, high, runs, .. } = found.difference;
+    let magnitude = found.effect.as_ref().map(|effect| format!("{:?}", effect.magnitude).to_lowercase());
+    ComparisonRow {
+        candidate: entry.candidate.label.clone(),
+        cell: Cell { subject: "pushlab".to_owned(), ..entry.cell.clone() }.label(),
+        metric: entry.metric.name.to_owned(),
+        baseline: entry.figures[0],
+        value: entry.figures[1],
+        difference: Figure { value, low, high, runs, bound: None },
+        relative_percent: found.change.map(|change| change * 100.0),
+        effect: found.effect.as_ref().map_or(0.0, |effect| effect.delta),
+        magnitude: magnitude.unwrap_or_else(|| "unknown".to_owned()),
+        p_value: found.significance.as_ref().map(|significance| significance.p_corrected),
+        change,
+    }
+}
+
+fn summary(baseline: &Contender, candidates: &[Contender], rows: &[ComparisonRow]) -> String {
+    let count = |wanted: Change| rows.iter().filter(|row| row.change == wanted).count();
+    let [worse, better, other, unknown] =
+        [Change::Worse, Change::Better, Change::Different, Change::Unknown].map(count);
+    let names: Vec<&str> = candidates.iter().map(|c| c.label.as_str()).collect();
+    let against = format!("{} against {}", names.join(", "), baseline.label);
+    let is_interleaved = candidates.iter().all(|c| c.campaign == baseline.campaign);
+    let how = if is_interleaved {
+        "their runs were interleaved"
+    } else {
+        "they were measured at different times, so a change of the machine would show as a change of theirs"
+    };
+    let what = match rows.iter().find(|row| row.change == Change::Worse) {
+        _ if unknown == rows.len() => "too few runs to tell anything apart; three a side are the least".to_owned(),
+        None if better + other == 0 => "nothing changed that chance does not explain".to_owned(),
+        worst => {
+            let worst = worst.and_then(|row| {
+                let change = row.relative_percent?;
+                Some(format!("; the clearest: {} of {} by {change:+.0} %", row.metric, row.cell))
+            });
+            format!("{worse} of {} figures got worse, {better} better{}", rows.len(), worst.unwrap_or_default())
+        }
+    };
+    format!("{against}: {what}; {how}. False alarms of all rows together are held at 5 %.")
+}

@@ -1,0 +1,241 @@
+//! What a report is made of: runs as their figures, whether they were measured or printed.
+
+use super::model::{Bound, Figure, Origin, Timeline};
+use super::timeline::timeline;
+use crate::axis::Sweep;
+use crate::experiment::{Experiment, SlowPolicy};
+use crate::metric::{METRICS, Metric};
+use crate::record::{Cell, Outcome, RunRecord};
+use crate::statement::PointSamples;
+use pushlab_stats::{Doubt, Regime, STRESS_CPU_PERCENT, interval_of_mean, regime};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Level of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// One run as a report sees it.
+#[derive(Debug, Clone)]
+pub struct RunFigures {
+    /// Which point.
+    pub cell: Cell,
+    /// Which repetition, from 1.
+    pub repeat: u32,
+    /// Whether it failed, and why.
+    pub failure: Option<String>,
+    /// What makes it less certain.
+    pub doubts: Vec<Doubt>,
+    /// Figures by the metric's name.
+    pub figures: BTreeMap<String, f64>,
+    /// How exact they are, where a study says less than a number.
+    pub bounds: BTreeMap<String, Bound>,
+    /// Lost, duplicated and reordered deliveries.
+    pub wrong: [u64; 3],
+    /// What happened over time, where it was measured.
+    pub timeline: Option<Timeline>,
+}
+
+impl RunFigures {
+    /// Of a measured run: every metric that it has.
+    pub fn of(record: &RunRecord) -> Self {
+        let figures = METRICS.iter().filter_map(|metric| {
+            let value = (metric.of)(record).filter(|value| value.is_finite())?;
+            Some((metric.name.to_owned(), value))
+        });
+        let failure = match &record.outcome {
+            Outcome::Completed => None,
+            Outcome::Failed { reason, .. } => Some(reason.clone()),
+        };
+        let wrong = record.result.as_ref().map_or([0; 3], |r| [r.lost, r.duplicated, r.reordered]);
+        Self {
+            cell: record.planned.cell.clone(),
+            repeat: record.planned.repeat,
+            failure,
+            doubts: record.doubts.clone(),
+            figures: figures.collect(),
+            bounds: BTreeMap::new(),
+            wrong,
+            timeline: timeline(record),
+        }
+    }
+
+    /// Whether its figures count.
+    pub fn counts(&self) -> bool {
+        self.failure.is_none() && !self.is_void()
+    }
+
+    /// Whether a doubt takes it out of the figures.
+    pub fn is_void(&self) -> bool {
+        self.failure.is_none() && self.doubts.iter().any(Doubt::is_void)
+    }
+}
+
+/// One line of every chart: the runs of a series by their place on the axis.
+#[derive(Debug)]
+pub struct SeriesRuns<'a> {
+    /// Stable key.
+    pub key: String,
+    /// Legend text.
+    pub label: String,
+    /// What statements may call it by.
+    pub words: BTreeSet<String>,
+    /// The subject's name.
+    pub subject: String,
+    /// Transport name.
+    pub transport: String,
+    /// Where its numbers come from.
+    pub origin: Origin,
+    /// Runs of each cell by its place.
+    pub cells: BTreeMap<u32, Vec<&'a RunFigures>>,
+}
+
+impl SeriesRuns<'_> {
+    /// The values of a metric at each place.
+    pub fn samples(&self, metric: &str) -> Vec<PointSamples> {
+        let point = |(&x, runs): (&u32, &Vec<&RunFigures>)| {
+            let samples = values(runs, metric);
+            let point = PointSamples { x: f64::from(x), regime: regime_of(runs), samples };
+            (!point.samples.is_empty()).then_some(point)
+        };
+        self.cells.iter().filter_map(point).collect()
+    }
+}
+
+/// A source of runs: what was measured, what was printed, or one of several results that are laid over each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// Where the numbers come from.
+    pub origin: Origin,
+    /// Distinguishes results of the same experiment; empty for a single one.
+    pub tag: &'a str,
+    /// The runs.
+    pub runs: &'a [RunFigures],
+}
+
+/// The series of an experiment, in the order of its first run; what was printed comes last.
+pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<SeriesRuns<'a>> {
+    let sweep = experiment.sweep();
+    let mut all: Vec<SeriesRuns<'a>> = Vec::new();
+    for source in sources {
+        let own: Vec<&RunFigures> = source.runs.iter().filter(|r| r.cell.experiment == experiment.name).collect();
+        let varies = Varying::of(&own, sweep);
+        let mut order: Vec<&RunFigures> = own;
+        let planned = experiment.cells();
+        order.sort_by_key(|run| planned.iter().position(|cell| *cell == run.cell).unwrap_or(planned.len()));
+        for run in order {
+            let Some(place) = sweep.of(&run.cell) else { continue };
+            let parts = parts(&run.cell, sweep);
+            let key = key(&parts, source);
+            let at = all.iter().position(|series| series.key == key).unwrap_or_else(|| {
+                all.push(SeriesRuns {
+                    key,
+                    label: label(&parts, &varies, source),
+                    words: words(&parts, source),
+                    subject: run.cell.subject.clone(),
+                    transport: run.cell.transport.name().to_owned(),
+                    origin: source.origin,
+                    cells: BTreeMap::new(),
+                });
+                all.len() - 1
+            });
+            all[at].cells.entry(place).or_default().push(run);
+        }
+    }
+    all.sort_by_key(|series| series.origin == Origin::Published);
+    all
+}
+
+/// What distinguishes a series: subject, transport, variant, policy, and what is swept but not the axis.
+type Parts = [String; 7];
+
+fn parts(cell: &Cell, sweep: Sweep) -> Parts {
+    let beside = |other: Sweep| match other.of(cell) {
+        Some(value) if other != sweep => other.place(value),
+        _ => String::new(),
+    };
+    [
+        cell.subject.clone(),
+        cell.transport.name().to_owned(),
+        cell.variant.clone().unwrap_or_default(),
+        cell.policy.name().to_owned(),
+        beside(Sweep::Clients),
+        beside(Sweep::DeliveriesPerS),
+        beside(Sweep::PayloadBytes),
+    ]
+}
+
+/// Which parts have more than one value among the runs.
+struct Varying([bool; 7]);
+
+impl Varying {
+    fn of(runs: &[&RunFigures], sweep: Sweep) -> Self {
+        let all: Vec<Parts> = runs.iter().map(|run| parts(&run.cell, sweep)).collect();
+        Self(std::array::from_fn(|i| all.iter().map(|parts| &parts[i]).collect::<BTreeSet<_>>().len() > 1))
+    }
+}
+
+fn key(parts: &Parts, source: &Source<'_>) -> String {
+    let mut key = parts[..4].join("/");
+    for part in parts[4..].iter().filter(|part| !part.is_empty()) {
+        key = format!("{key}/{part}");
+    }
+    match (source.origin, source.tag) {
+        (Origin::Published, _) => format!("{key}/published"),
+        (Origin::Measured, "") => key,
+        (Origin::Measured, tag) => format!("{key}/{tag}"),
+    }
+}
+
+/// The transport, and whatever else varies.
+fn label(parts: &Parts, varies: &Varying, source: &Source<'_>) -> String {
+    let is_telling = |i: usize| match i {
+        1 => true,
+        3 => varies.0[i] || parts[i] != SlowPolicy::Close.name(),
+        _ => varies.0[i],
+    };
+    let mut shown: Vec<&str> =
+        (0..parts.len()).filter(|&i| is_telling(i) && !parts[i].is_empty()).map(|i| parts[i].as_str()).collect();
+    match source.origin {
+        Origin::Published => shown.push("published"),
+        Origin::Measured if !source.tag.is_empty() => shown.push(source.tag),
+        Origin::Measured => {}
+    }
+    shown.join(" · ")
+}
+
+fn words(parts: &Parts, source: &Source<'_>) -> BTreeSet<String> {
+    let tag = Some(source.tag.to_owned());
+    parts.iter().cloned().chain(tag).filter(|word| !word.is_empty()).collect()
+}
+
+/// One metric's values over the runs that count.
+pub fn values(runs: &[&RunFigures], metric: &str) -> Vec<f64> {
+    runs.iter().filter(|run| run.counts()).filter_map(|run| run.figures.get(metric).copied()).collect()
+}
+
+/// Mean and interval over the runs that count; for a range that was printed, its middle and its ends.
+pub fn figure(runs: &[&RunFigures], metric: &str, seed: u64) -> Option<Figure> {
+    let values = values(runs, metric);
+    let bound = runs.iter().find_map(|run| run.bounds.get(metric).copied());
+    if let Some(bound) = bound {
+        let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+        let value = low.midpoint(high);
+        return (!values.is_empty()).then_some(Figure { value, low, high, runs: 1, bound: Some(bound) });
+    }
+    let interval = interval_of_mean(&values, CONFIDENCE, seed).ok()?;
+    // No measured quantity is negative, though the interval of a skewed one may reach below.
+    let low = if interval.value >= 0.0 { interval.low.max(0.0) } else { interval.low };
+    Some(Figure { value: interval.value, low, high: interval.high, runs: interval.runs, bound: None })
+}
+
+/// Load or stress, by the mean CPU of the runs that count.
+pub fn regime_of(runs: &[&RunFigures]) -> Option<Regime> {
+    let cpu = pushlab_stats::mean(&values(runs, "cpu")).or_else(|| pushlab_stats::mean(&values(runs, "cpu_median")));
+    cpu.map(|cpu| regime(cpu, STRESS_CPU_PERCENT))
+}
+
+/// The metrics that any of these series has, in the order of the table.
+pub fn metrics_in(series: &[SeriesRuns<'_>]) -> Vec<&'static Metric> {
+    let has =
+        |name: &str| series.iter().flat_map(|s| s.cells.values().flatten()).any(|run| run.figures.contains_key(name));
+    METRICS.iter().filter(|metric| has(metric.name)).collect()
+}

@@ -1,0 +1,171 @@
+//! Tables that are derived from the figures.
+
+use super::CONFIDENCE;
+use super::model::{Column, DataCell, DataTable, Figure, Origin};
+use super::samples::{SeriesRuns, figure, values};
+use crate::axis::Sweep;
+use crate::experiment::{Derived, Experiment};
+use crate::metric::Metric;
+use pushlab_stats::slope;
+use pushlab_wire::transport::Transport;
+
+const KIB_PER_MIB: f64 = 1024.0;
+
+/// What an experiment asks for, and published figures beside measured ones where there are any.
+pub fn tables(experiment: &Experiment, series: &[SeriesRuns<'_>], charted: &[&Metric], seed: u64) -> Vec<DataTable> {
+    let derived = experiment.tables.iter().filter_map(|table| match table {
+        Derived::PerformanceFactors => performance_factors(series, seed),
+        Derived::MemoryPerClient => memory_per_client(series),
+    });
+    side_by_side(experiment.sweep(), series, charted, seed).into_iter().chain(derived).collect()
+}
+
+fn column(title: &str, unit: &str) -> Column {
+    Column { title: title.to_owned(), unit: unit.to_owned() }
+}
+
+fn text(text: impl Into<String>) -> DataCell {
+    DataCell::Text(text.into())
+}
+
+fn cell(figure: Option<Figure>) -> DataCell {
+    figure.map_or(DataCell::Nothing(()), DataCell::Figure)
+}
+
+/// Each printed figure beside the measured one of the same transport at the same place, or at the nearest where
+/// that series was measured at no place that was printed.
+fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], seed: u64) -> Option<DataTable> {
+    let measured: Vec<&SeriesRuns<'_>> = series.iter().filter(|s| s.origin == Origin::Measured).collect();
+    let mut rows = Vec::new();
+    for published in series.iter().filter(|s| s.origin == Origin::Published) {
+        let Some(own) = measured.iter().max_by_key(|s| likeness(s, published)).filter(|s| likeness(s, published) > 0)
+        else {
+            continue;
+        };
+        let is_exact = published.cells.keys().any(|x| own.cells.contains_key(x));
+        for (&x, runs) in &published.cells {
+            let nearest = own.cells.keys().copied().min_by_key(|&other| other.abs_diff(x));
+            let Some(place) = nearest.filter(|&place| place == x || !is_exact) else { continue };
+            for metric in charted {
+                let Some(printed) = figure(runs, metric.name, seed) else { continue };
+                let here = figure(&own.cells[&place], metric.name, seed);
+                let ratio = here.filter(|_| printed.value != 0.0).map(|here| here.value / printed.value);
+                rows.push(vec![
+                    text(published.label.trim_end_matches(" · published")),
+                    text(format!("{}, {}", metric.title, unit(metric))),
+                    text(sweep.place(x)),
+                    cell(Some(printed)),
+                    text(sweep.place(place)),
+                    cell(here),
+                    ratio.map_or(DataCell::Nothing(()), |ratio| text(format!("{ratio:.2} ×"))),
+                ]);
+            }
+        }
+    }
+    let columns = [
+        ("Series", ""),
+        ("Metric", ""),
+        ("Published at", ""),
+        ("Published", ""),
+        ("Measured at", ""),
+        ("Measured", ""),
+        ("Ratio", ""),
+    ];
+    (!rows.is_empty()).then(|| DataTable {
+        title: "Published beside measured".to_owned(),
+        note: "What the study printed, on its own machines and servers, beside what our server did here. The ratio is \
+               measured over published."
+            .to_owned(),
+        columns: columns.map(|(title, unit)| column(title, unit)).to_vec(),
+        rows,
+    })
+}
+
+fn unit(metric: &Metric) -> &'static str {
+    if metric.unit.is_empty() { "number" } else { metric.unit }
+}
+
+/// Words that two series share; 0 without the same transport.
+fn likeness(own: &SeriesRuns<'_>, published: &SeriesRuns<'_>) -> usize {
+    if own.transport != published.transport {
+        return 0;
+    }
+    own.words.intersection(&published.words).count()
+}
+
+/// What a transport costs whatever the hardware, filled from measurement.
+fn performance_factors(series: &[SeriesRuns<'_>], seed: u64) -> Option<DataTable> {
+    let mut rows = Vec::new();
+    for own in series.iter().filter(|s| s.origin == Origin::Measured) {
+        for (&x, runs) in &own.cells {
+            let of = |metric: &str| figure(runs, metric, seed);
+            let clients = runs.first().map_or(0, |run| run.cell.clients);
+            let per_client =
+                |metric: &str| of(metric).filter(|_| clients > 0).map(|f| scaled(f, 1.0 / f64::from(clients)));
+            let requests = of("requests").zip(of("delivered")).filter(|(_, delivered)| delivered.value > 0.0);
+            let is_push = Transport::from_name(&own.transport).is_some_and(Transport::is_push);
+            let place = if own.cells.len() > 1 { format!("{} · {x}", own.label) } else { own.label.clone() };
+            rows.push(vec![
+                text(place),
+                text(if is_push { "push" } else { "request and response" }),
+                cell(per_client("connections")),
+                cell(requests.map(|(requests, delivered)| scaled(requests, 1.0 / delivered.value))),
+                cell(of("overhead_per_delivery")),
+                cell(of("delivered")),
+            ]);
+        }
+    }
+    (!rows.is_empty()).then(|| DataTable {
+        title: "Performance factors".to_owned(),
+        note: "What each transport costs whatever the hardware: connections held by a client, requests that the \
+               server must parse for a message, and bytes beside the message's own, both ways, as clients sent and \
+               received them."
+            .to_owned(),
+        columns: vec![
+            column("Series", ""),
+            column("Direction", ""),
+            column("Connections of a client", ""),
+            column("Requests a message", ""),
+            column("Overhead a message", "B"),
+            column("Messages", "/s"),
+        ],
+        rows,
+    })
+}
+
+fn scaled(figure: Figure, factor: f64) -> Figure {
+    Figure { value: figure.value * factor, low: figure.low * factor, high: figure.high * factor, ..figure }
+}
+
+/// Memory of one more idle client: the slope over the numbers of clients, so that what the server needs anyway
+/// does not count.
+fn memory_per_client(series: &[SeriesRuns<'_>]) -> Option<DataTable> {
+    let mut rows = Vec::new();
+    for own in series {
+        let of = |metric: &str| {
+            let points: Vec<(f64, f64)> = own
+                .cells
+                .values()
+                .flat_map(|runs| {
+                    let clients = runs.first().map_or(0, |run| run.cell.clients);
+                    values(runs, metric).into_iter().map(move |value| (f64::from(clients), value * KIB_PER_MIB))
+                })
+                .collect();
+            let found = slope(&points, CONFIDENCE).ok()?;
+            let (value, low, high) = (found.per_unit, found.low, found.high);
+            Some(Figure { value, low, high, runs: points.len() as u32, bound: None })
+        };
+        let (user, kernel) = (of("memory_idle"), of("memory_kernel"));
+        if user.is_some() || kernel.is_some() {
+            rows.push(vec![text(own.label.clone()), cell(user), cell(kernel)]);
+        }
+    }
+    (!rows.is_empty()).then(|| DataTable {
+        title: "Memory of one idle client".to_owned(),
+        note: "The slope over the numbers of clients. User memory is the server's own resident memory; kernel memory \
+               is what the kernel holds for both ends of the connections, since server and clients share this machine."
+            .to_owned(),
+        columns: vec![column("Series", ""), column("User memory", "KiB"), column("Kernel memory, both ends", "KiB")],
+        rows,
+    })
+}
