@@ -88,7 +88,8 @@ pub fn difference(a: &[f64], b: &[f64], confidence: f64, seed: u64) -> Result<In
 /// When a side has fewer than 8 runs: Fieller's interval (*Journal of the Royal Statistical Society B* 16, 1954),
 /// the multiples r for which mean(a) − r·mean(b) cannot be told from 0. So it agrees with [`contrast`], but for the
 /// degrees of freedom, which are Welch's at the estimate. Otherwise a bootstrap of the ratio with the percentiles of
-/// [`contrast`]. A side with a single run gives [`Method::Single`].
+/// [`contrast`]. A side with a single run gives [`Method::Single`]. What tells the sides apart is an interval without 1,
+/// not one without 0.
 ///
 /// # Errors
 /// As [`interval_of_mean`]; [`IntervalError::BaseNearZero`] when the interval of mean(`b`) touches 0.

@@ -1,4 +1,4 @@
-//! Histograms, intervals, rankings, steady state and doubts: what Pushlab computes from a run's numbers.
+//! Histograms, intervals, comparisons, rankings, slopes, steady state and doubts: what Pushlab computes from a run's numbers.
 //!
 //! Everything here is a pure function of its arguments. There is no clock, thread, file or global state, and
 //! whatever draws random numbers takes a seed, so a stored result can be computed again to the last bit.
@@ -32,7 +32,7 @@ pub mod slope;
 pub mod steady;
 pub mod summary;
 
-pub use comparison::{Comparison, Family, FamilyError, Pair, Significance, Test, Verdict, compare_family, holm};
+pub use comparison::{Comparison, Family, FamilyError, Pair, Significance, TestKind, Verdict, compare_family, holm};
 pub use contrast::{contrast, difference, ratio};
 pub use doubt::{
     DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, Severity, delivery_doubts, generator_doubts,

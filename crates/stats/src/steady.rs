@@ -15,6 +15,13 @@ pub const POINTS_MAX: usize = 500;
 pub const RELATIVE_CHANGE_MAX: f64 = 0.10;
 /// Two-sided p value below which a trend counts as real.
 pub const P_MAX: f64 = 0.01;
+/// Points from which the test allows for autocorrelation. An estimate from fewer takes steps and warm-ups for it and
+/// hides them: of 20-point series that fall to half within the window, it would miss two thirds.
+pub const AUTOCORRELATION_POINTS_MIN: usize = 60;
+/// Largest autocorrelation allowed for. Near 1 it cannot be told from a trend, and allowing for it would hide both.
+const AUTOCORRELATION_MAX: f64 = 0.8;
+/// Share of differences, the smallest, that the autocorrelation is estimated from: a step or a spike is none of them.
+const DIFFERENCES_KEPT: f64 = 0.9;
 
 /// What a series did over its window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,9 +49,20 @@ pub enum Steady {
 /// reported only when it is significant *and* changes the level by more than 10 % over the window: thousands of
 /// points make any drift significant. Values that are not finite are left out.
 ///
-/// Caveat: neighbouring values of a server's series are alike (autocorrelated), which makes chance trends look
-/// significant. Averaging into blocks and the strict p value take most of that away, the 10 % the rest; a slow
-/// oscillation with a period longer than the window is still taken for a trend, as it is by eye. A series that rises
+/// Neighbouring values of a server's series are alike (autocorrelated), which makes chance trends look significant.
+/// From [`AUTOCORRELATION_POINTS_MIN`] points on, the statistic is therefore divided by √((1 + φ)/(1 − φ)), the
+/// effective number of points of first-order autoregression (Yue and Wang, *Water Resources Management* 18, 2004);
+/// φ is estimated from the differences to the next value and to the one after it, whose mean squares are as 1 to
+/// 1 + φ, so that a step, which is one difference among many, does not count as autocorrelation.
+///
+/// How often a series without a trend is reported, found by simulation with noise of 10 % of the level or more: at 60
+/// points in 2 to 10 % of cases with φ from 0.5 to 0.9. Below 60 points nothing is allowed for, and it is 3 to 11 %
+/// with φ = 0.5, 6 to 25 % with 0.7, 15 to 50 % with 0.9; noise of 4 % keeps all of that below 10 %. That is the
+/// cheaper mistake: a doubt too many costs a longer load phase, a warm-up taken for steady costs the result. What the
+/// allowance costs: with φ = 0.5 and noise of 5 %, a step by 30 % is reported in half of the series of 60 points, and
+/// in all of 300.
+///
+/// A slow oscillation with a period longer than the window is taken for a trend, as it is by eye. A series that rises
 /// and falls back is steady to this test.
 pub fn steady_state(series: &[f64]) -> Steady {
     let finite: Vec<f64> = series.iter().copied().filter(|value| value.is_finite()).collect();
@@ -54,7 +72,8 @@ pub fn steady_state(series: &[f64]) -> Steady {
     let block = finite.len().div_ceil(POINTS_MAX);
     // An incomplete last block would weigh as much as a full one.
     let points: Vec<f64> = finite.chunks_exact(block).filter_map(mean).collect();
-    let (p, slope) = (mann_kendall(&points), theil_sen(&points));
+    let slope = theil_sen(&points);
+    let p = mann_kendall(&points, inflation(&points));
     let span = slope * (points.len() - 1) as f64;
     let relative_change = match median(&points) {
         _ if span == 0.0 => 0.0,
@@ -69,8 +88,28 @@ pub fn steady_state(series: &[f64]) -> Steady {
     }
 }
 
-/// Two-sided p value of Mann–Kendall's test, variance corrected for ties.
-fn mann_kendall(points: &[f64]) -> f64 {
+/// How many times larger autocorrelation makes the variance of Mann and Kendall's statistic; 1 for short series.
+fn inflation(points: &[f64]) -> f64 {
+    if points.len() < AUTOCORRELATION_POINTS_MIN {
+        return 1.0;
+    }
+    let steps: Vec<f64> = points.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // The median: beside a step the slope over the whole window is that of neither side.
+    let slope = median(&steps).unwrap_or(0.0);
+    let mean_square = |lag: usize| {
+        let off = |pair: &[f64]| (pair[lag] - pair[0] - lag as f64 * slope).powi(2);
+        let mut squares: Vec<f64> = points.windows(lag + 1).map(off).collect();
+        squares.sort_by(f64::total_cmp);
+        squares.truncate((DIFFERENCES_KEPT * squares.len() as f64) as usize);
+        mean(&squares).unwrap_or(0.0)
+    };
+    let (next, after) = (mean_square(1), mean_square(2));
+    let carry = if next > 0.0 { (after / next - 1.0).clamp(0.0, AUTOCORRELATION_MAX) } else { 0.0 };
+    (1.0 + carry) / (1.0 - carry)
+}
+
+/// Two-sided p value of Mann–Kendall's test, variance corrected for ties and multiplied by `inflation`.
+fn mann_kendall(points: &[f64], inflation: f64) -> f64 {
     let mut s = 0i64;
     for (i, a) in points.iter().enumerate() {
         for b in &points[i + 1..] {
@@ -85,7 +124,7 @@ fn mann_kendall(points: &[f64]) -> f64 {
     if s == 0 || variance <= 0.0 {
         return 1.0;
     }
-    let z = (s.abs() - 1) as f64 / variance.sqrt();
+    let z = (s.abs() - 1) as f64 / (variance * inflation).sqrt();
     2.0 * normal_cdf(-z)
 }
 
@@ -101,8 +140,13 @@ fn theil_sen(points: &[f64]) -> f64 {
     if slopes.is_empty() {
         return 0.0;
     }
-    // Selection instead of a sort; with an even count this is the upper of the two middle slopes, near enough.
-    *slopes.select_nth_unstable_by(middle, f64::total_cmp).1
+    // Selection instead of a sort: there may be 125,000.
+    let is_even = slopes.len().is_multiple_of(2);
+    let (below, upper, _) = slopes.select_nth_unstable_by(middle, f64::total_cmp);
+    match below.iter().copied().max_by(f64::total_cmp) {
+        Some(lower) if is_even => 0.5 * (lower + *upper),
+        _ => *upper,
+    }
 }
 
 #[cfg(test)]
@@ -191,7 +235,7 @@ mod tests {
     fn p_matches_a_worked_example() {
         // Ten rising values: S = 45, Var = 125, z = 44/√125.
         let rising: Vec<f64> = (0..10).map(f64::from).collect();
-        let p = mann_kendall(&rising);
+        let p = mann_kendall(&rising, 1.0);
         assert!((p - 2.0 * normal_cdf(-44.0 / 125f64.sqrt())).abs() < 1e-15);
         assert!((8.3e-5 - p).abs() < 1e-6, "{p}");
     }
