@@ -255,7 +255,9 @@ impl Recorder {
         }
     }
 
-    /// The way up and the way down, where the server says when it received the publication.
+    /// The way up and the way down, where the server says when it received the publication. Not inlined: most
+    /// runs have no marks, and the way of every delivery is to stay short.
+    #[inline(never)]
     fn receipt(&mut self, stamp: &Stamp, sequence: u32, delivery: &Delivery<'_>) {
         let Some(Receipt { instant_ns }) = Receipt::find(delivery.data) else { return };
         if !(stamp.instant_ns..=delivery.now_ns).contains(&instant_ns) {

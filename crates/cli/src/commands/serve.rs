@@ -39,10 +39,8 @@ pub struct ServeArgs {
     /// Channel of the ticks.
     #[arg(long, default_value = "tick", value_name = "CHANNEL")]
     tick_channel: String,
-    /// Write into each publication and echo when it was received, where its data has the place "!.........!".
-    ///
-    /// Lets the load generator split latency into the way up and the way down (docs/protocol.md, "The receipt
-    /// mark"). Costs a reading of the clock and a search of the data for each publication.
+    /// For measuring: overwrite the place "!.........!" in publications and echoes with when they were received, which
+    /// splits latency into the way up and the way down.
     #[arg(long)]
     mark_receipts: bool,
     /// Print the address as one line of JSON when ready.

@@ -61,6 +61,7 @@ impl<R: Receiver> ClientLoop<R> {
         let mut connection = Connection::open(self.config.target, source)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(connection.stream_mut(), token(index, side), interest)?;
+        // Counted when begun: one that is refused later is among the errors.
         self.recorder.record.result.connections_opened += u64::from(self.marks.is_load(now));
         Ok(connection)
     }
