@@ -2,6 +2,7 @@
 
 use pushlab_lab::CampaignError;
 use pushlab_lab::archive::ArchiveError;
+use pushlab_lab::capacity::SearchError;
 use pushlab_lab::presets::LoadError;
 use pushlab_store::StoreError;
 use pushlab_wire::codes::ExitCode;
@@ -11,7 +12,12 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     if error.is::<LoadError>() {
         return ExitCode::BadExperiment;
     }
-    let campaign = match error.downcast_ref::<CampaignError>() {
+    let found = match error.downcast_ref::<SearchError>() {
+        Some(SearchError::Campaign(campaign)) => Some(campaign),
+        Some(_) => return ExitCode::Usage,
+        None => error.downcast_ref::<CampaignError>(),
+    };
+    let campaign = match found {
         Some(CampaignError::Folder { .. }) => return ExitCode::ResultsUnwritable,
         Some(CampaignError::Archive(archive)) => Some(archive),
         _ => error.downcast_ref::<ArchiveError>(),

@@ -10,7 +10,7 @@ mod table;
 mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use commands::{backend, doctor, list, results, run, serve, transfer, worker};
+use commands::{backend, capacity, doctor, list, results, run, serve, transfer, worker};
 use pushlab_wire::codes::ExitCode;
 
 /// Measure real-time web transports: which one, on which server, for which workload, at what cost.
@@ -24,6 +24,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::RunArgs>),
+    Capacity(Box<capacity::CapacityArgs>),
     List(list::ListArgs),
     Runs(results::RunsArgs),
     Show(results::ShowArgs),
@@ -49,6 +50,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Capacity(args) => capacity::run(&args),
         Command::List(args) => list::run(&args),
         Command::Runs(args) => results::runs(&args),
         Command::Show(args) => results::show(&args),

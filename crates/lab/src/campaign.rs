@@ -101,10 +101,7 @@ impl Campaign {
             }
         };
         let runs = order(&header.experiments, header.seed);
-        let program = crate::run::this_program().map_err(CampaignError::Program)?;
-        let logs = start.out.join(header.folder_name());
-        std::fs::create_dir_all(&logs).map_err(|source| CampaignError::Folder { path: logs.clone(), source })?;
-        let place = Workplace { program, pinning, logs };
+        let place = workplace(pinning, &start.out, &header)?;
         Ok(Self { header, runs, archive, place })
     }
 
@@ -130,7 +127,8 @@ impl Campaign {
                 continue;
             };
             observer.run(planned);
-            let Some(record) = self.execute_until_valid(planned, &experiment.at(&planned.cell), observer) else {
+            let own = experiment.at(&planned.cell);
+            let Some(record) = execute_until_valid(planned, &own, &self.place, observer) else {
                 return Ok(Ended::Interrupted);
             };
             self.archive.write(&record)?;
@@ -141,27 +139,32 @@ impl Campaign {
     }
 }
 
-impl Campaign {
-    /// Executes a run, and again while the generator was held up by something else than its own work. `None` when
-    /// interrupted.
-    fn execute_until_valid(
-        &self,
-        planned: &PlannedRun,
-        experiment: &Experiment,
-        observer: &mut dyn Observer,
-    ) -> Option<Box<RunRecord>> {
-        for attempt in 1.. {
-            let Executed::Recorded(mut record) = execute(planned, experiment, &self.place, &mut Forward(observer))
-            else {
-                return None;
-            };
-            record.attempts = attempt;
-            if attempt >= MAX_ATTEMPTS || !is_worth_another_try(&record) {
-                return Some(record);
-            }
+/// Where a campaign's runs happen; its folder is made.
+pub fn workplace(pinning: Pinning, out: &Path, header: &Header) -> Result<Workplace, CampaignError> {
+    let program = crate::run::this_program().map_err(CampaignError::Program)?;
+    let logs = out.join(header.folder_name());
+    std::fs::create_dir_all(&logs).map_err(|source| CampaignError::Folder { path: logs.clone(), source })?;
+    Ok(Workplace { program, pinning, logs })
+}
+
+/// Executes a run, and again while the generator was held up by something else than its own work. `None` when
+/// interrupted.
+pub fn execute_until_valid(
+    planned: &PlannedRun,
+    experiment: &Experiment,
+    place: &Workplace,
+    observer: &mut dyn Observer,
+) -> Option<Box<RunRecord>> {
+    for attempt in 1.. {
+        let Executed::Recorded(mut record) = execute(planned, experiment, place, &mut Forward(observer)) else {
+            return None;
+        };
+        record.attempts = attempt;
+        if attempt >= MAX_ATTEMPTS || !is_worth_another_try(&record) {
+            return Some(record);
         }
-        None
     }
+    None
 }
 
 /// Whether a run is void only because something held up the generator: on a shared machine that passes. What the

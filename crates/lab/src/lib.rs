@@ -14,6 +14,7 @@
 pub mod archive;
 pub mod axis;
 mod campaign;
+pub mod capacity;
 mod doubts;
 pub mod experiment;
 mod header;

@@ -150,6 +150,13 @@ impl Database<'_> {
         found(id, self.execute("UPDATE experiments SET is_complete = 1 WHERE id = ?1", [id])?)
     }
 
+    pub fn set_header(&self, id: i64, header: &serde_json::Value, planned: u32) -> Result<(), StoreError> {
+        let header = header.to_string();
+        let changed = self
+            .execute("UPDATE experiments SET header = ?2, planned = ?3 WHERE id = ?1", params![id, header, planned])?;
+        found(id, changed)
+    }
+
     /// An empty note is none.
     pub fn annotate(&self, id: i64, note: &str) -> Result<(), StoreError> {
         found(id, self.execute("UPDATE experiments SET note = nullif(?2, '') WHERE id = ?1", params![id, note])?)

@@ -129,6 +129,14 @@ impl Store {
         self.write(|database| database.set_complete(id))
     }
 
+    /// Replaces an experiment's header and number of planned runs: a search learns its matrix as it goes.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; those of the disk.
+    pub fn set_header(&mut self, id: i64, header: &serde_json::Value, planned: u32) -> Result<(), StoreError> {
+        self.write(|database| database.set_header(id, header, planned))
+    }
+
     /// Gives an experiment a note in place of the one it has; an empty one removes it.
     ///
     /// # Errors

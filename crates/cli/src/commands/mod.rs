@@ -1,6 +1,7 @@
 //! One file for each group of commands.
 
 pub mod backend;
+pub mod capacity;
 pub mod doctor;
 pub mod list;
 pub mod results;

@@ -96,6 +96,12 @@ impl Archive {
         Ok(())
     }
 
+    /// Replaces what was planned: a search learns its matrix as it goes.
+    pub fn replan(&mut self, header: &Header) -> Result<(), ArchiveError> {
+        let json = serde_json::to_value(header).map_err(|source| ArchiveError::Record { place: 0, source })?;
+        Ok(self.store.set_header(self.id, &json, header.planned() as u32)?)
+    }
+
     /// Says that every planned run has a record.
     pub fn complete(&mut self) -> Result<(), ArchiveError> {
         Ok(self.store.set_complete(self.id)?)

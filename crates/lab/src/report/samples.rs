@@ -80,6 +80,8 @@ pub struct SeriesRuns<'a> {
     pub words: BTreeSet<String>,
     /// The subject's name.
     pub subject: String,
+    /// The variant, or empty.
+    pub variant: String,
     /// Transport name.
     pub transport: String,
     /// Where its numbers come from.
@@ -131,6 +133,7 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
                     label: label(&parts, &varies, source),
                     words: words(&parts, source),
                     subject: run.cell.subject.clone(),
+                    variant: run.cell.variant.clone().unwrap_or_default(),
                     transport: run.cell.transport.name().to_owned(),
                     origin: source.origin,
                     cells: BTreeMap::new(),

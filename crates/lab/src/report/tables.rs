@@ -85,9 +85,9 @@ fn unit(metric: &Metric) -> &'static str {
     if metric.unit.is_empty() { "number" } else { metric.unit }
 }
 
-/// Words that two series share; 0 without the same transport.
+/// Words that two series share; 0 without the same transport and variant.
 fn likeness(own: &SeriesRuns<'_>, published: &SeriesRuns<'_>) -> usize {
-    if own.transport != published.transport {
+    if own.transport != published.transport || own.variant != published.variant {
         return 0;
     }
     own.words.intersection(&published.words).count()

@@ -1,0 +1,99 @@
+//! `pushlab capacity`: the largest load that meets a goal.
+
+use super::results::Shown;
+use super::run::MeasureArgs;
+use crate::progress::Progress;
+use crate::signals;
+use clap::{Args, ValueEnum};
+use pushlab_lab::axis::Sweep;
+use pushlab_lab::capacity::{self, Capacity, Limit, Search};
+use pushlab_lab::statement::Statement;
+use pushlab_lab::{Ended, Start, archive, presets};
+use pushlab_wire::codes::ExitCode;
+
+/// Search the largest load that meets a goal.
+#[derive(Debug, Args)]
+#[command(after_help = "The load is doubled until the goal is missed, deliveries are lost or the generator is at its \
+end, and then narrowed down to 5 %. Every point tried is stored as a run of an experiment of its own.")]
+pub struct CapacityArgs {
+    /// Preset (see `pushlab list`) or path of a TOML file: the traffic.
+    experiment: String,
+    /// What must hold, e.g. 'p99(websocket) < 50 ms'; without a transport in the parentheses, each is searched.
+    #[arg(long, value_name = "STATEMENT", value_parser = Statement::parse)]
+    goal: Statement,
+    /// What is increased.
+    #[arg(long, value_enum, default_value = "clients")]
+    over: Over,
+    /// The first load tried.
+    #[arg(long, value_name = "N", default_value = "50")]
+    from: u32,
+    /// The largest load tried.
+    #[arg(long, value_name = "N", default_value = "10000")]
+    max: u32,
+    /// Profile of the experiment.
+    #[arg(long, value_name = "NAME", default_value = "quick")]
+    profile: String,
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+/// An axis to search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Over {
+    /// Virtual clients.
+    Clients,
+    /// Planned deliveries per second of all clients together.
+    DeliveriesPerS,
+    /// Size of a publication, bytes.
+    PayloadBytes,
+}
+
+pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
+    let mut experiments = vec![presets::load(&args.experiment, Some(&args.profile))?];
+    args.measure.apply(&mut experiments)?;
+    let experiment = experiments.remove(0);
+    let over = match args.over {
+        Over::Clients => Sweep::Clients,
+        Over::DeliveriesPerS => Sweep::DeliveriesPerS,
+        Over::PayloadBytes => Sweep::PayloadBytes,
+    };
+    let start = Start {
+        name: format!("capacity-{}", experiment.name),
+        seed: args.measure.seed,
+        is_fresh: true,
+        command: std::iter::once("pushlab".to_owned()).chain(std::env::args().skip(1)).collect(),
+        out: args.measure.store.out.clone(),
+    };
+    signals::block();
+    let mut progress = Progress::new(std::slice::from_ref(&experiment), args.measure.quiet);
+    let search = Search { experiment, goal: args.goal.clone(), over, from: args.from, max: args.max };
+    let store = archive::open(args.measure.store.store.as_deref())?;
+    let (found, id, ended) = capacity::search(&search, store, start, &mut progress)?;
+    drop(progress);
+    let store = archive::open(args.measure.store.store.as_deref())?;
+    let shown = Shown::of(&store, &[id], &args.measure.store.out)?;
+    shown.print(args.measure.json)?;
+    if !args.measure.json {
+        println!("\nCapacity: {}", args.goal);
+        found.iter().for_each(|capacity| println!("  {}", sentence(capacity, over, args.goal.left.metric.unit)));
+    }
+    Ok(if ended == Ended::Interrupted { ExitCode::Interrupted } else { ExitCode::Ok })
+}
+
+fn sentence(capacity: &Capacity, over: Sweep, unit: &str) -> String {
+    let met = match capacity.met {
+        Some((load, value)) => format!("holds at {} ({value:.3} {unit})", over.place(load)),
+        None => "holds at no load that was tried".to_owned(),
+    };
+    let limit = match &capacity.limit {
+        None => "the largest load that was asked for".to_owned(),
+        Some((load, Limit::Goal(value))) => format!("no more at {} ({value:.3} {unit})", over.place(*load)),
+        Some((load, Limit::Loss(lost))) => format!("at {} {lost} deliveries were lost", over.place(*load)),
+        Some((load, Limit::Generator)) => {
+            format!("at {} the generator is the limit, not the server", over.place(*load))
+        }
+        Some((load, Limit::Failed(reason))) => format!("at {} runs fail: {reason}", over.place(*load)),
+    };
+    format!("{:<18} {met}; {limit}", capacity.transport.name())
+}

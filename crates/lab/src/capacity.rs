@@ -1,0 +1,300 @@
+//! The largest load that meets a goal: doubled until it fails, then narrowed down between the two.
+
+use crate::archive::Archive;
+use crate::axis::Sweep;
+use crate::campaign::{CampaignError, Ended, Observer, Start, execute_until_valid, workplace};
+use crate::experiment::{Expect, Experiment};
+use crate::header::Header;
+use crate::pinning::{Pinning, pin_to};
+use crate::record::PlannedRun;
+use crate::report::RunFigures;
+use crate::run::Workplace;
+use crate::statement::{Relation, Side, Statement};
+use pushlab_store::Store;
+use pushlab_wire::transport::Transport;
+
+/// The search ends when failing and passing loads differ by no more than this share.
+pub const TOLERANCE: f64 = 0.05;
+
+/// What to search for.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// The load, of which one axis is searched; every transport that the goal names, or all, for itself.
+    pub experiment: Experiment,
+    /// What must hold: a metric below or above a number.
+    pub goal: Statement,
+    /// The axis.
+    pub over: Sweep,
+    /// The first load tried.
+    pub from: u32,
+    /// The largest load tried.
+    pub max: u32,
+}
+
+/// What was found for one transport.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capacity {
+    /// Which.
+    pub transport: Transport,
+    /// The largest load that met the goal, and the metric's mean there.
+    pub met: Option<(u32, f64)>,
+    /// The smallest load that did not, and why.
+    pub limit: Option<(u32, Limit)>,
+}
+
+/// Why a load is too large.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Limit {
+    /// The goal was missed: the metric's mean.
+    Goal(f64),
+    /// Deliveries were lost.
+    Loss(u64),
+    /// The runs were void: the generator, not the subject, is at its end.
+    Generator,
+    /// The runs failed.
+    Failed(String),
+}
+
+/// A goal or an axis that cannot be searched.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// The goal compares with no number.
+    #[error("goal {0}: a goal compares a metric with a number, like `p99(websocket) < 50 ms`")]
+    Goal(String),
+    /// The goal names no transport of the experiment.
+    #[error("goal {goal}: {experiment} measures {known}")]
+    NoTransport {
+        /// The goal.
+        goal: String,
+        /// The experiment.
+        experiment: String,
+        /// Its transports.
+        known: String,
+    },
+    /// The range is empty.
+    #[error("the search goes from {from} to {max}: the first must be at least 1 and below the second")]
+    Range {
+        /// The first load.
+        from: u32,
+        /// The last.
+        max: u32,
+    },
+    /// See there.
+    #[error(transparent)]
+    Campaign(#[from] CampaignError),
+}
+
+impl From<crate::archive::ArchiveError> for SearchError {
+    fn from(error: crate::archive::ArchiveError) -> Self {
+        Self::Campaign(error.into())
+    }
+}
+
+impl Search {
+    /// The transports to search, each for itself.
+    fn transports(&self) -> Result<Vec<Transport>, SearchError> {
+        let all = &self.experiment.transports;
+        let is_named = |t: &&Transport| self.goal.left.words.iter().any(|word| word == t.name());
+        let named: Vec<Transport> = all.iter().filter(is_named).copied().collect();
+        if self.goal.left.words.is_empty() {
+            return Ok(all.clone());
+        }
+        if named.is_empty() {
+            return Err(SearchError::NoTransport {
+                goal: self.goal.to_string(),
+                experiment: self.experiment.name.clone(),
+                known: all.iter().map(|t| t.name()).collect::<Vec<_>>().join(", "),
+            });
+        }
+        Ok(named)
+    }
+
+    /// The experiment at these loads of one transport.
+    fn at(&self, transports: &[Transport], loads: &[u32]) -> Experiment {
+        let mut own = self.experiment.clone();
+        own.transports = transports.to_vec();
+        own.axis = Some(self.over);
+        match self.over {
+            Sweep::Clients => own.clients = loads.to_vec(),
+            Sweep::DeliveriesPerS => own.deliveries_per_s = loads.to_vec(),
+            Sweep::PayloadBytes => own.payload_bytes = loads.to_vec(),
+        }
+        own
+    }
+}
+
+/// A search that goes on: its runs are stored as they end, as an experiment of their own.
+struct Going<'a> {
+    search: &'a Search,
+    limit: f64,
+    archive: Archive,
+    header: Header,
+    place: Workplace,
+    observer: &'a mut dyn Observer,
+    runs: u32,
+    loads: Vec<u32>,
+    transports: Vec<Transport>,
+}
+
+/// Searches every transport. Returns what was found, the number in the store, and whether the search came to its
+/// end.
+pub fn search(
+    search: &Search,
+    store: Store,
+    start: Start,
+    observer: &mut dyn Observer,
+) -> Result<(Vec<Capacity>, i64, Ended), SearchError> {
+    let Side::Number(limit) = search.goal.right else { return Err(SearchError::Goal(search.goal.to_string())) };
+    if matches!(search.goal.relation, Relation::About(_)) {
+        return Err(SearchError::Goal(search.goal.to_string()));
+    }
+    if search.from == 0 || search.from >= search.max {
+        return Err(SearchError::Range { from: search.from, max: search.max });
+    }
+    let transports = search.transports()?;
+    let pinning = Pinning::of_this_machine();
+    let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
+    let mut experiment = search.at(&transports[..1], &[search.from]);
+    experiment.expect = vec![Expect { that: search.goal.to_string(), finding: "The goal of the search.".to_owned() }];
+    let header = Header::new(&start.name, vec![experiment], seed, start.command, &pinning);
+    let archive = Archive::begin(store, &header)?;
+    let place = workplace(pinning, &start.out, &header)?;
+    // Away from the subject's core; where that is not allowed the doubt about shared cores says so.
+    let _ = pin_to(&place.pinning.load);
+    let (loads, tried) = (Vec::new(), Vec::new());
+    let mut going = Going { search, limit, archive, header, place, observer, runs: 0, loads, transports: tried };
+    let mut found = Vec::new();
+    for transport in transports {
+        let mut error = None;
+        let bracket = bracket(search.from, search.max, |load| match going.attempt(transport, load) {
+            Ok(outcome) => outcome,
+            Err(failed) => {
+                error = Some(failed);
+                None
+            }
+        });
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let Some((met, limit)) = bracket else { return Ok((found, going.archive.id(), Ended::Interrupted)) };
+        found.push(Capacity { transport, met, limit });
+    }
+    going.archive.complete()?;
+    Ok((found, going.archive.id(), Ended::Complete))
+}
+
+impl Going<'_> {
+    /// Tries one load; `None` when interrupted.
+    fn attempt(&mut self, transport: Transport, load: u32) -> Result<Option<Result<f64, Limit>>, SearchError> {
+        if !self.loads.contains(&load) {
+            self.loads.push(load);
+            self.loads.sort_unstable();
+        }
+        if !self.transports.contains(&transport) {
+            self.transports.push(transport);
+        }
+        let expect = std::mem::take(&mut self.header.experiments[0].expect);
+        self.header.experiments[0] = Experiment { expect, ..self.search.at(&self.transports, &self.loads) };
+        self.archive.replan(&self.header)?;
+        let own = self.search.at(&[transport], &[load]);
+        let planned: Vec<PlannedRun> = crate::campaign::order(&[own.clone()], self.header.seed ^ u64::from(self.runs));
+        self.observer.begin(&planned, 0, self.archive.id());
+        let mut figures = Vec::new();
+        for mut run in planned {
+            self.runs += 1;
+            run.order = self.runs;
+            self.observer.run(&run);
+            let Some(record) = execute_until_valid(&run, &own.at(&run.cell), &self.place, self.observer) else {
+                return Ok(None);
+            };
+            self.archive.write(&record)?;
+            self.observer.recorded(&record);
+            figures.push(RunFigures::of(&record));
+        }
+        Ok(Some(self.judge(&figures)))
+    }
+
+    fn judge(&self, runs: &[RunFigures]) -> Result<f64, Limit> {
+        if let Some(reason) = runs.iter().find_map(|run| run.failure.clone()) {
+            return Err(Limit::Failed(reason));
+        }
+        let counting: Vec<&RunFigures> = runs.iter().filter(|run| run.counts()).collect();
+        let term = &self.search.goal.left;
+        let values: Vec<f64> = counting.iter().filter_map(|run| run.figures.get(term.metric.name).copied()).collect();
+        let Some(mean) = pushlab_stats::mean(&values).filter(|_| values.len() * 2 > runs.len()) else {
+            return Err(Limit::Generator);
+        };
+        let lost: u64 = counting.iter().map(|run| run.wrong[0]).sum();
+        let is_met = match self.search.goal.relation {
+            Relation::Less => mean * term.factor < self.limit,
+            _ => mean * term.factor > self.limit,
+        };
+        match (is_met, lost) {
+            (false, _) => Err(Limit::Goal(mean)),
+            (true, 1..) => Err(Limit::Loss(lost)),
+            (true, 0) => Ok(mean),
+        }
+    }
+}
+
+type Bracket<L> = (Option<(u32, f64)>, Option<(u32, L)>);
+
+/// The largest load that passes and the smallest that does not, between `from` and `max`; `None` when a trial was
+/// interrupted.
+fn bracket<L>(from: u32, max: u32, mut attempt: impl FnMut(u32) -> Option<Result<f64, L>>) -> Option<Bracket<L>> {
+    let (mut met, mut limit) = (None, None);
+    let mut load = from;
+    loop {
+        match attempt(load)? {
+            Ok(value) => met = Some((load, value)),
+            Err(why) => limit = Some((load, why)),
+        }
+        let low = met.as_ref().map_or(0, |(load, _)| *load);
+        let next = match &limit {
+            None if low >= max => break,
+            None => low.saturating_mul(2).min(max),
+            Some((high, _)) if f64::from(high - low) <= TOLERANCE * f64::from(*high) || high - low <= 1 => break,
+            Some((high, _)) => low.midpoint(*high),
+        };
+        if next == 0 {
+            break;
+        }
+        load = next;
+    }
+    Some((met, limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search_for(capacity: u32, from: u32, max: u32) -> (Bracket<()>, u32) {
+        let mut tries = 0;
+        let found = bracket(from, max, |load| {
+            tries += 1;
+            Some(if load <= capacity { Ok(f64::from(load)) } else { Err(()) })
+        });
+        (found.unwrap(), tries)
+    }
+
+    #[test]
+    fn the_bracket_holds_the_capacity_and_is_narrow() {
+        for capacity in [1, 7, 100, 999, 12_345, 60_000] {
+            let ((met, limit), tries) = search_for(capacity, 10, 100_000);
+            let low = met.map_or(0, |(load, _)| load);
+            let (high, ()) = limit.unwrap();
+            assert!(low <= capacity && capacity < high, "{capacity}: {low} to {high}");
+            assert!(f64::from(high - low) <= TOLERANCE * f64::from(high) || high - low == 1, "{capacity}");
+            assert!(tries < 25, "{capacity}: {tries}");
+        }
+    }
+
+    #[test]
+    fn the_largest_load_is_the_end() {
+        let ((met, limit), _) = search_for(u32::MAX, 10, 1000);
+        assert_eq!((met.map(|m| m.0), limit), (Some(1000), None));
+        let ((met, limit), _) = search_for(0, 8, 1000);
+        assert_eq!((met, limit.map(|l| l.0)), (None, Some(1)), "narrowed down to one");
+        assert!(bracket::<()>(1, 9, |_| None).is_none(), "interrupted");
+    }
+}
