@@ -6,8 +6,9 @@
 use pushlab_stats::{Band, Regime, Severity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-/// A finished (or interrupted) experiment, aggregated over its repeats.
+/// One experiment or several, aggregated over their repeats.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Version of this structure; raised when a field changes its meaning.
@@ -18,6 +19,10 @@ pub struct Report {
     pub generated_at: String,
     /// Two or three sentences: what won, by how much, how sure.
     pub verdict: Vec<String>,
+    /// The metrics that occur in this report.
+    pub metrics: Vec<MetricInfo>,
+    /// What two or more results differ in; only in a comparison, and then before everything else.
+    pub comparison: Option<Comparison>,
     /// One entry for each experiment, in the order they ran.
     pub experiments: Vec<ExperimentReport>,
     /// Everything that makes a result less certain, worst first.
@@ -28,7 +33,36 @@ pub struct Report {
     pub repeat: Repeat,
 }
 
-/// One experiment: a scenario swept over transports and client counts.
+/// What a metric is: its name is the key in [`Point::figures`] and in statements.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricInfo {
+    /// Stable name, e.g. `latency_median`.
+    pub name: String,
+    /// For people, e.g. `Delivery latency, median`.
+    pub title: String,
+    /// Unit, e.g. `ms`.
+    pub unit: String,
+    /// What is better.
+    pub better: Better,
+    /// Whether charts of it are drawn on a logarithmic scale.
+    pub is_logarithmic: bool,
+    /// What exactly is measured.
+    pub description: String,
+}
+
+/// Which direction of a metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+    /// It describes, and is not judged.
+    Neither,
+}
+
+/// One experiment: a scenario swept over transports and an axis.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ExperimentReport {
     /// Experiment name, e.g. `tangen-broadcast`.
@@ -37,16 +71,41 @@ pub struct ExperimentReport {
     pub title: String,
     /// What the traffic is, in one or two sentences.
     pub description: String,
+    /// The published study that it repeats: authors, title, year.
+    pub study: Option<String>,
     /// `complete`, or `partial` when runs are still missing.
     pub completeness: Completeness,
     /// Runs done, and runs planned.
     pub runs_done: u32,
     /// See `runs_done`.
     pub runs_planned: u32,
-    /// What was varied besides the clients, for the legend: the subject × transport (× variant) series.
+    /// What the horizontal axis of every chart is.
+    pub axis: Axis,
+    /// Metrics to chart, the most telling first.
+    pub charts: Vec<String>,
+    /// Metrics to list in the table of results, in order.
+    pub columns: Vec<String>,
+    /// The lines of the charts: measured first, published ones last.
     pub series: Vec<Series>,
     /// Rankings, one for each of `load` and `stress` that occurred, and metric.
     pub rankings: Vec<Ranking>,
+    /// What the study found, and whether this measurement agrees.
+    pub expectations: Vec<Expectation>,
+    /// Further tables: published beside measured, performance factors, memory per client.
+    pub tables: Vec<DataTable>,
+}
+
+/// What an axis is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Axis {
+    /// `clients`, `deliveries_per_s` or `payload_bytes`.
+    pub name: String,
+    /// For people, e.g. `Clients`.
+    pub title: String,
+    /// Unit; empty for a number of things.
+    pub unit: String,
+    /// Whether it is drawn on a logarithmic scale.
+    pub is_logarithmic: bool,
 }
 
 /// Whether every planned run is there.
@@ -59,24 +118,38 @@ pub enum Completeness {
     Partial,
 }
 
-/// One line of every chart: a transport of a subject.
+/// One line of every chart.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Series {
-    /// Stable key, e.g. `pushlab/websocket`.
+    /// Stable key, unique in its experiment, e.g. `pushlab/websocket`.
     pub key: String,
-    /// Legend text, e.g. `websocket`.
+    /// Legend text, e.g. `websocket`, or `websocket · published`.
     pub label: String,
     /// The subject's name.
     pub subject: String,
-    /// Transport name from the table of transports.
+    /// Transport name from the table of transports; series of the same transport share a colour.
     pub transport: String,
-    /// Points in order of clients.
+    /// Where the numbers come from.
+    pub origin: Origin,
+    /// Points in order of the axis.
     pub points: Vec<Point>,
 }
 
-/// One cell: a series at one client count.
+/// Where a series' numbers come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// Measured here, or imported from another lab's store.
+    Measured,
+    /// Printed in a study.
+    Published,
+}
+
+/// One cell: a series at one place of the axis.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
+    /// Place on the axis.
+    pub x: f64,
     /// Number of virtual clients.
     pub clients: u32,
     /// Runs that count towards the figures.
@@ -89,42 +162,8 @@ pub struct Point {
     pub regime: Option<Regime>,
     /// Response time band of the median; absent without a valid run.
     pub band: Option<Band>,
-    /// Prober's response time while loaded, median, ms.
-    pub response_median: Option<Figure>,
-    /// Prober's response time while loaded, mean, ms.
-    pub response_mean: Option<Figure>,
-    /// Prober's response time while loaded, 99th percentile, ms.
-    pub response_p99: Option<Figure>,
-    /// Prober's response time in the idle phase, median, ms.
-    pub response_idle_median: Option<Figure>,
-    /// Publication to delivery, from the intended instant, median, ms.
-    pub latency_median: Option<Figure>,
-    /// Publication to delivery, mean, ms.
-    pub latency_mean: Option<Figure>,
-    /// Publication to delivery, 99th percentile, ms.
-    pub latency_p99: Option<Figure>,
-    /// Latency of the first subscriber of each publication, median, ms.
-    pub latency_first: Option<Figure>,
-    /// Latency of the last subscriber of each publication, median, ms.
-    pub latency_last: Option<Figure>,
-    /// Subject's CPU in the load phase, per cent of one core.
-    pub cpu: Option<Figure>,
-    /// Subject's CPU in the idle phase, per cent of one core.
-    pub cpu_idle: Option<Figure>,
-    /// Subject's CPU time per delivery, µs.
-    pub cpu_per_delivery: Option<Figure>,
-    /// Subject's highest resident memory in the load phase, MiB.
-    pub memory: Option<Figure>,
-    /// Subject's resident memory after the load, MiB.
-    pub memory_after: Option<Figure>,
-    /// Deliveries per second, received and checked by the clients.
-    pub delivered: Option<Figure>,
-    /// Publications per second that entered the server.
-    pub published: Option<Figure>,
-    /// Bytes received by the clients per delivery (application bytes: transport framing and HTTP heads included).
-    pub bytes_per_delivery: Option<Figure>,
-    /// Generator's CPU, per cent of one core.
-    pub generator_cpu: Option<Figure>,
+    /// Figures by the metric's name; what was not measured is not there.
+    pub figures: BTreeMap<String, Figure>,
     /// Summed over the runs: deliveries expected and not received.
     pub lost: u64,
     /// Summed over the runs: deliveries received more than once.
@@ -137,8 +176,8 @@ pub struct Point {
     pub timeline: Option<Timeline>,
 }
 
-/// A measured value with its interval.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+/// A value with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// The estimate.
     pub value: f64,
@@ -148,6 +187,140 @@ pub struct Figure {
     pub high: f64,
     /// Runs behind it. With 1 there is no interval, and a reader must say so.
     pub runs: u32,
+    /// How exact a published value is, where the study says less than a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+}
+
+/// How exact a published value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Near the value.
+    About,
+    /// Less than the value.
+    Below,
+    /// Between `low` and `high`.
+    Range,
+    /// At most the value.
+    Max,
+}
+
+/// A statement, and whether the measurement agrees.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expectation {
+    /// As in the experiment: `cpu(websocket) < cpu(long-polling)`.
+    pub statement: String,
+    /// What it stands for, in the study's sense; may be empty.
+    pub finding: String,
+    /// What this measurement says.
+    pub outcome: Agreement,
+    /// What the published numbers say, where there are any to judge it by.
+    pub published: Option<Agreement>,
+    /// In words, by points of the axis: `confirmed at 50, 150; undecided at 300`.
+    pub detail: String,
+}
+
+/// Whether a statement holds, judged from intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Agreement {
+    /// The intervals exclude that it is false.
+    Confirmed,
+    /// The intervals exclude that it is true.
+    Refuted,
+    /// They exclude neither, or there are too few runs.
+    Undecided,
+}
+
+/// A table beside the charts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DataTable {
+    /// E.g. `Performance factors`.
+    pub title: String,
+    /// What it shows and how it was computed, in a sentence or two.
+    pub note: String,
+    /// Columns.
+    pub columns: Vec<Column>,
+    /// Rows, each as long as `columns`.
+    pub rows: Vec<Vec<DataCell>>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Column {
+    /// Heading.
+    pub title: String,
+    /// Unit; empty for text and for numbers of things.
+    pub unit: String,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum DataCell {
+    /// Text.
+    Text(String),
+    /// A value with its interval.
+    Figure(Figure),
+    /// Nothing was measured.
+    Nothing(()),
+}
+
+/// What results differ in: each of the others against the first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// The first: what the others are compared with.
+    pub baseline: String,
+    /// The others.
+    pub candidates: Vec<String>,
+    /// In a sentence or two: what changed, what did not, how sure.
+    pub summary: String,
+    /// One row for each candidate, cell and metric that both sides have, what changed first.
+    pub rows: Vec<ComparisonRow>,
+}
+
+/// A candidate against the baseline, in one metric at one point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparisonRow {
+    /// Which candidate.
+    pub candidate: String,
+    /// Which cell: `tangen-broadcast · websocket · 300 clients`.
+    pub cell: String,
+    /// The metric's name.
+    pub metric: String,
+    /// The baseline's figure.
+    pub baseline: Figure,
+    /// The candidate's figure.
+    pub value: Figure,
+    /// Candidate less baseline, in the metric's unit, with its interval.
+    pub difference: Figure,
+    /// The difference as a share of the baseline, per cent; absent where the baseline is 0.
+    pub relative_percent: Option<f64>,
+    /// Cliff's delta, −1 to 1.
+    pub effect: f64,
+    /// Its size in words: `negligible`, `small`, `medium`, `large`.
+    pub magnitude: String,
+    /// Chance of such a difference if there were none, corrected for the number of rows; absent with too few runs.
+    pub p_value: Option<f64>,
+    /// What it comes to.
+    pub change: Change,
+}
+
+/// What a comparison comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// A change for the worse that chance does not explain.
+    Worse,
+    /// A change for the better that chance does not explain.
+    Better,
+    /// A change of something that is neither good nor bad.
+    Different,
+    /// Chance explains it, or it is too small to matter.
+    Same,
+    /// Too few runs to say.
+    Unknown,
 }
 
 /// One-second and finer series of one run. Columns of equal length share their `*_t`, seconds since the run began.
@@ -169,6 +342,8 @@ pub struct Timeline {
     pub latency_median: Vec<Option<f64>>,
     /// Delivery latency, 99th percentile of the second, ms.
     pub latency_p99: Vec<Option<f64>>,
+    /// Latency of clients' own publications, median of the second, ms; null where none came back.
+    pub latency_own_median: Vec<Option<f64>>,
     /// Bytes queued in the server for slow subscribers; null where its counters were not read.
     pub queued_bytes: Vec<Option<f64>>,
     /// Instants of the probe's columns.
@@ -197,12 +372,10 @@ pub struct PhaseSpan {
 pub struct Ranking {
     /// Load or stress.
     pub regime: Regime,
-    /// What is ranked, for people: `response time`.
+    /// Name of the metric that is ranked.
     pub metric: String,
-    /// Unit of the values, e.g. `ms`.
-    pub unit: String,
-    /// The client count at which they were compared.
-    pub clients: u32,
+    /// The place on the axis at which they were compared.
+    pub x: f64,
     /// Best first; equal ranks are ties that the intervals cannot separate.
     pub places: Vec<Place>,
 }
