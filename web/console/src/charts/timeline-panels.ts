@@ -3,7 +3,9 @@ import type { TimelineLine, TimelinePanel } from "./timeline-plot";
 
 const FIRST = "var(--line-1)";
 const SECOND = "var(--line-2)";
+const THIRD = "var(--line-3)";
 const DASH = "5 3";
+const DOTS = "2 3";
 
 /**
  * The panels of a timeline. Publications and deliveries stand apart, because a broadcast turns one
@@ -11,6 +13,10 @@ const DASH = "5 3";
  */
 export function timelinePanels(timeline: Timeline): TimelinePanel[] {
   const { t, probe_t } = timeline;
+  // Only clients that publish see their own publications come back.
+  const own = (timeline.latency_own_median ?? []).some((value) => value !== null)
+    ? [line("own publications, median", THIRD, t, timeline.latency_own_median, DOTS)]
+    : [];
   return [
     {
       id: "publications",
@@ -43,6 +49,7 @@ export function timelinePanels(timeline: Timeline): TimelinePanel[] {
       lines: [
         line("median", FIRST, t, timeline.latency_median),
         line("99th percentile", SECOND, t, timeline.latency_p99, DASH),
+        ...own,
       ],
     },
     {
