@@ -62,6 +62,15 @@ type Shape =
   | { fields: Record<string, Shape> }
   | { optional: Shape };
 
+const TIMELINE: Shape = {
+  fields: {
+    ...{ phases: "list", t: "list", published: "list", delivered: "list", probe_t: "list" },
+    ...{ server_received: "list", server_sent: "list", queued_bytes: "list" },
+    ...{ latency_median: "list", latency_p99: "list", latency_own_median: "list" },
+    ...{ cpu: "list", memory: "list", generator_cpu: "list" },
+  },
+};
+
 const SERIES: Shape = {
   fields: {
     ...{ key: "text", label: "text", subject: "text", transport: "text", origin: "text" },
@@ -73,6 +82,7 @@ const SERIES: Shape = {
           failures: "list",
           voids: "list",
           doubts: "list",
+          timeline: { optional: TIMELINE },
         },
       },
     },

@@ -5,7 +5,7 @@ import { BANDS } from "../format/words";
 import type { Axis, Series } from "../generated/report";
 import type { Identity } from "../series/identity";
 import { axisScale, fittingTicks, type Scale, shareOn } from "./axis";
-import { addEndLabels, type EndLabel } from "./end-labels";
+import { addEndLabels, type EndLabel, LABEL_HEIGHT } from "./end-labels";
 import { type Metric, placesOf } from "./metrics";
 import { BASE_STYLE, CHARACTER, type Drawing, MARGIN } from "./plot-style";
 import { type Dot, dotsOf, seriesMarks } from "./series-marks";
@@ -44,7 +44,7 @@ export function drawSweepPlot(input: SweepPlotInput, width: number, height: numb
   const lines = linesOf(input);
   const values = lines.flatMap((line) => line.dots.flatMap((dot) => [dot.y, dot.low, dot.high]));
   const scale = valueScale(metric, values, height < 220 ? 5 : 6);
-  const named = width >= LABEL_WIDTH_MIN;
+  const named = width >= LABEL_WIDTH_MIN && lines.length <= (height - BOTTOM) / LABEL_HEIGHT;
   const marginRight = named ? labelMargin(lines) : MARGIN.right;
   const right = width - marginRight;
   const places = placesOf(series);

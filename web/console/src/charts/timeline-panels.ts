@@ -14,7 +14,7 @@ const DOTS = "2 3";
 export function timelinePanels(timeline: Timeline): TimelinePanel[] {
   const { t, probe_t } = timeline;
   // Only clients that publish see their own publications come back.
-  const own = (timeline.latency_own_median ?? []).some((value) => value !== null)
+  const own = timeline.latency_own_median.some((value) => value !== null)
     ? [line("own publications, median", THIRD, t, timeline.latency_own_median, DOTS)]
     : [];
   return [

@@ -50,7 +50,7 @@ export function ResultsTable(props: ResultsTableProps) {
         </div>
       )}
       <ScrollBox label={`Figures of ${experiment.title}`}>
-        <table class={view.columns === "all" ? "data results results-all" : "data results"}>
+        <table class={`data results ${densityOf(columns.length)}`}>
           <thead>
             <tr>
               {columns.map((column) => (
@@ -80,6 +80,12 @@ export function ResultsTable(props: ResultsTableProps) {
       <ExcludedRuns rows={rows} axis={experiment.axis} />
     </section>
   );
+}
+
+/** Paper does not scroll, so there a table of many columns is set smaller. */
+function densityOf(columns: number): string {
+  if (columns <= 14) return "";
+  return columns <= 18 ? "results-dense" : "results-packed";
 }
 
 function captionOf(columns: readonly ResultColumn[]): string {
