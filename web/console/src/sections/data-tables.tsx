@@ -54,12 +54,22 @@ function TableOf({ table: { columns, rows } }: { table: DataTable }) {
   );
 }
 
+/** Shorter texts stay on one line; longer ones are sentences and need some width. */
+const LINE_MAX = 24;
+
 function Cell({ cell, first, numeric }: { cell: DataCell; first: boolean; numeric: boolean }) {
   if (isFigure(cell)) return <FigureCell figure={soundFigure(cell)} />;
   const text = typeof cell === "string" ? cell : "–";
+  const width = text.length <= LINE_MAX ? "nowrap" : "prose";
+  if (first) {
+    return (
+      <th scope="row" class={width}>
+        {text}
+      </th>
+    );
+  }
   const absent = typeof cell === "string" ? "" : " absent";
-  if (first) return <th scope="row">{text}</th>;
-  return <td class={(numeric ? "number" : "text") + absent}>{text}</td>;
+  return <td class={(numeric ? "number" : `text ${width}`) + absent}>{text}</td>;
 }
 
 function isFigure(cell: DataCell): cell is Exclude<DataCell, string | null> {

@@ -63,5 +63,13 @@ function noteOf(series: readonly Series[], rows: boolean): string {
       rows ? "Hollow: printed in the study." : "Dashed, with hollow markers: printed in the study.",
     );
   }
+  if (hasLimits(series)) notes.push("Arrow: at most this.");
   return notes.join(" ");
+}
+
+function hasLimits(series: readonly Series[]): boolean {
+  const figures = series.flatMap((one) =>
+    one.points.flatMap((point) => Object.values(point.figures)),
+  );
+  return figures.some((figure) => figure.bound === "below" || figure.bound === "max");
 }

@@ -34,7 +34,9 @@ export function ResultsTable(props: ResultsTableProps) {
   return (
     <section aria-label={`Results of ${experiment.title}`}>
       <h3>All results</h3>
-      <p class="note">{captionOf(columns)}</p>
+      <p class="note">
+        {captionOf(columns)} <span class="on-screen">Press a heading to sort.</span>
+      </p>
       {further.length > 0 && (
         <div class="controls">
           <label>
@@ -93,7 +95,7 @@ function captionOf(columns: readonly ResultColumn[]): string {
   const judged = columns.some((column) => column.kind === "judgement")
     ? ` Regime: stress is a server at one full core. Feels: ${bands}.`
     : "";
-  return `Estimates with their 95 % intervals.${judged} Press a heading to sort.`;
+  return `Estimates with their 95 % intervals.${judged}`;
 }
 
 interface HeadingProps {
