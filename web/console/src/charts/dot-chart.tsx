@@ -76,23 +76,31 @@ export function DotChart({ metric, axis, series, identities }: DotChartProps) {
             ))}
           </tbody>
         ))}
-        <tfoot aria-hidden="true">
-          <tr>
-            <td />
-            <td class="dots-ticks">
-              <span>
-                {scale.ticks.map((tick) => (
-                  <span key={tick} style={{ left: `${at(tick)}%` }}>
-                    {scale.format(tick)}
-                  </span>
-                ))}
-              </span>
-            </td>
-            <td />
-          </tr>
-        </tfoot>
+        <Ticks scale={scale} />
       </table>
     </figure>
+  );
+}
+
+/** The scale below the rows; screen readers have the values. */
+function Ticks({ scale }: { scale: ValueScale }) {
+  const at = percentOn(scale);
+  return (
+    <tfoot aria-hidden="true">
+      <tr>
+        <td />
+        <td class="dots-ticks">
+          <span>
+            {scale.ticks.map((tick) => (
+              <span key={tick} style={{ left: `${at(tick)}%` }}>
+                {scale.format(tick)}
+              </span>
+            ))}
+          </span>
+        </td>
+        <td />
+      </tr>
+    </tfoot>
   );
 }
 
