@@ -13,10 +13,6 @@ const DOTS = "2 3";
  */
 export function timelinePanels(timeline: Timeline): TimelinePanel[] {
   const { t, probe_t } = timeline;
-  // Only clients that publish see their own publications come back.
-  const own = timeline.latency_own_median.some((value) => value !== null)
-    ? [line("own publications, median", THIRD, t, timeline.latency_own_median, DOTS)]
-    : [];
   return [
     {
       id: "publications",
@@ -49,7 +45,7 @@ export function timelinePanels(timeline: Timeline): TimelinePanel[] {
       lines: [
         line("median", FIRST, t, timeline.latency_median),
         line("99th percentile", SECOND, t, timeline.latency_p99, DASH),
-        ...own,
+        ...ownLine(timeline),
       ],
     },
     {
@@ -82,6 +78,13 @@ export function timelinePanels(timeline: Timeline): TimelinePanel[] {
       lines: [line("server", FIRST, probe_t, timeline.memory)],
     },
   ];
+}
+
+/** Only clients that publish see their own publications come back. */
+function ownLine({ t, latency_own_median }: Timeline): TimelineLine[] {
+  return latency_own_median.some((value) => value !== null)
+    ? [line("own publications, median", THIRD, t, latency_own_median, DOTS)]
+    : [];
 }
 
 /** From the first to the last second of a run. */
