@@ -42,11 +42,28 @@ export function singleFile(): Plugin {
   };
 }
 
-/** Fills the placeholder with sample data, for development and screenshots. */
-export function fillWithSample(sample: () => unknown): Plugin {
+/** A page for each sample, for screenshots; the development server takes one by `?sample=`. */
+export function fillWithSamples(samples: Readonly<Record<string, () => unknown>>): Plugin {
+  const fill = (html: string, sample: () => unknown) =>
+    html.replace(PLACEHOLDER, () => jsonForScript(sample()));
   return {
-    name: "fill-with-sample",
-    transformIndexHtml: (html) => html.replace(PLACEHOLDER, () => jsonForScript(sample())),
+    name: "fill-with-samples",
+    enforce: "post",
+    transformIndexHtml(html, { server, originalUrl }) {
+      if (server === undefined) return html;
+      const wanted = new URL(originalUrl ?? "/", "http://localhost").searchParams.get("sample");
+      const sample = samples[wanted ?? "report"] ?? samples.report;
+      return sample === undefined ? html : fill(html, sample);
+    },
+    generateBundle(_options, bundle) {
+      const page = Object.values(bundle).find((file) => file.fileName.endsWith(".html"));
+      if (page?.type !== "asset") this.error("no page to fill");
+      const template = String(page.source);
+      delete bundle[page.fileName];
+      for (const [name, sample] of Object.entries(samples)) {
+        this.emitFile({ type: "asset", fileName: `${name}.html`, source: fill(template, sample) });
+      }
+    },
   };
 }
 

@@ -5,6 +5,8 @@ import { ProblemPage } from "./sections/problem-page";
 import "./styles/tokens.css";
 import "./styles/page.css";
 import "./styles/chart.css";
+import "./styles/dots.css";
+import "./styles/findings.css";
 import "./styles/table.css";
 import "./styles/rankings.css";
 import "./styles/print.css";

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { jsonForScript, PLACEHOLDER } from "../build/single-file";
 import { sampleReport } from "../fixtures/sample-report";
+import { SAMPLES } from "../fixtures/samples";
 import { readReport } from "./read-report";
 
 function problemOf(text: string): string {
@@ -26,10 +27,11 @@ test("an unfilled template says so", () => {
 });
 
 test("broken JSON, other versions and missing parts each have their message", () => {
-  expect(problemOf('{"version": 1,')).toMatch(/cannot be read/);
-  expect(problemOf('{"version": 2}')).toMatch(/version/);
+  expect(problemOf('{"version": 2,')).toMatch(/cannot be read/);
+  expect(problemOf('{"version": 1}')).toMatch(/version/);
   expect(problemOf("[]")).toMatch(/version/);
-  expect(problemOf('{"version": 1}')).toMatch(/incomplete/);
+  expect(problemOf('{"version": 3}')).toMatch(/version/);
+  expect(problemOf('{"version": 2}')).toMatch(/incomplete/);
 });
 
 test("a seed of 64 bits keeps all its digits", () => {
@@ -37,4 +39,40 @@ test("a seed of 64 bits keeps all its digits", () => {
   report.repeat.commands = ['pushlab run --set "seed":7'];
   const text = JSON.stringify(report).replace('"seed":20150601', '"seed": 18446744073709551615');
   expect(readReport(text)).toMatchObject({ seed: "18446744073709551615" });
+});
+
+test.each(Object.keys(SAMPLES))("the sample %s is read", (name) => {
+  expect(problemOf(JSON.stringify(SAMPLES[name]?.()))).toBe("none");
+});
+
+test.each<[(report: ReturnType<typeof sampleReport>) => void, string]>([
+  [(report) => Object.assign(report, { metrics: null }), "report.metrics is not a list"],
+  [
+    (report) => Object.assign(report.experiments[1] ?? {}, { axis: undefined }),
+    "report.experiments[1].axis is not a record",
+  ],
+  [
+    (report) => Object.assign(report.experiments[0]?.series[2]?.points[1] ?? {}, { x: null }),
+    "report.experiments[0].series[2].points[1].x is not a number",
+  ],
+  [
+    (report) => Object.assign(report.experiments[0]?.expectations[0] ?? {}, { statement: 3 }),
+    "report.experiments[0].expectations[0].statement is not a text",
+  ],
+  [
+    (report) => Object.assign(report, { comparison: { rows: [{ cell: "" }] } }),
+    "report.comparison.baseline is not a text",
+  ],
+])("a fault is named with its place (%#)", (harm, fault) => {
+  const report = sampleReport();
+  harm(report);
+  const result = readReport(JSON.stringify(report));
+  expect(result).toMatchObject({ ok: false, problem: { detail: fault } });
+});
+
+test("what is optional may be absent", () => {
+  const report = sampleReport();
+  report.comparison = undefined;
+  for (const experiment of report.experiments) experiment.study = undefined;
+  expect(problemOf(JSON.stringify(report))).toBe("none");
 });

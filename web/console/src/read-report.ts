@@ -1,6 +1,6 @@
 import type { Report } from "./generated/report";
 
-export const REPORT_VERSION = 1;
+export const REPORT_VERSION = 2;
 
 /** Why there is nothing to draw, for people, with what to do about it. */
 export interface Problem {
@@ -13,7 +13,7 @@ export type ReadResult =
   | { ok: true; report: Report; seed: string }
   | { ok: false; problem: Problem };
 
-/** Reads the text of the data element. Shape beyond the version is the writer's contract, not checked. */
+/** Reads the text of the data element; a report whose skeleton is broken is a problem, not a blank page. */
 export function readReport(text: string): ReadResult {
   const trimmed = text.trim();
   // The template's placeholder; spelled in part only, because its full text may occur once in the page.
@@ -41,14 +41,117 @@ export function readReport(text: string): ReadResult {
       `version in the data: ${version === undefined ? "none" : JSON.stringify(version)}`,
     );
   }
-  if (!isRecord(data) || !Array.isArray(data.experiments) || !isRecord(data.repeat)) {
+  const fault = faultIn(data, REPORT, "report");
+  if (fault !== null) {
     return failed(
       "The data of this report are incomplete",
       "Make it again from the results store with “pushlab report”.",
+      fault,
     );
   }
-  const report = data as unknown as Report;
+  const report = data as Report;
   return { ok: true, report, seed: exactSeed(trimmed, report.repeat.seed) };
+}
+
+/** What the page walks through: a list, its elements' shape, a record's fields, or a text. */
+type Shape =
+  | "text"
+  | "number"
+  | "list"
+  | { each: Shape }
+  | { fields: Record<string, Shape> }
+  | { optional: Shape };
+
+const TIMELINE: Shape = {
+  fields: {
+    ...{ phases: "list", t: "list", published: "list", delivered: "list", probe_t: "list" },
+    ...{ server_received: "list", server_sent: "list", queued_bytes: "list" },
+    ...{ latency_median: "list", latency_p99: "list", latency_own_median: "list" },
+    ...{ cpu: "list", memory: "list", generator_cpu: "list" },
+  },
+};
+
+const SERIES: Shape = {
+  fields: {
+    ...{ key: "text", label: "text", subject: "text", transport: "text", origin: "text" },
+    points: {
+      each: {
+        fields: {
+          x: "number",
+          figures: { fields: {} },
+          failures: "list",
+          voids: "list",
+          doubts: "list",
+          timeline: { optional: TIMELINE },
+        },
+      },
+    },
+  },
+};
+
+const EXPERIMENT: Shape = {
+  fields: {
+    ...{ name: "text", title: "text", description: "text", charts: "list", columns: "list" },
+    axis: { fields: { name: "text", title: "text", unit: "text" } },
+    series: { each: SERIES },
+    rankings: {
+      each: {
+        fields: { metric: "text", places: { each: { fields: { figure: { fields: {} } } } } },
+      },
+    },
+    expectations: { each: { fields: { statement: "text", outcome: "text" } } },
+    tables: { each: { fields: { title: "text", columns: "list", rows: { each: "list" } } } },
+  },
+};
+
+const COMPARISON: Shape = {
+  fields: {
+    ...{ baseline: "text", candidates: "list", summary: "text" },
+    rows: {
+      each: { fields: { candidate: "text", cell: "text", metric: "text", change: "text" } },
+    },
+  },
+};
+
+const REPORT: Shape = {
+  fields: {
+    ...{ title: "text", verdict: "list" },
+    metrics: { each: { fields: { name: "text", title: "text", unit: "text" } } },
+    comparison: { optional: COMPARISON },
+    experiments: { each: EXPERIMENT },
+    doubts: { each: { fields: { code: "text", message: "text", runs: "list" } } },
+    environment: "list",
+    repeat: { fields: { commands: "list", experiments: "list" } },
+  },
+};
+
+/** The first place where the data do not have the shape, in words. */
+function faultIn(data: unknown, shape: Shape, place: string): string | null {
+  if (shape === "text") return typeof data === "string" ? null : `${place} is not a text`;
+  if (shape === "number") return typeof data === "number" ? null : `${place} is not a number`;
+  if (shape === "list" || "each" in shape) {
+    if (!Array.isArray(data)) return `${place} is not a list`;
+    if (shape === "list") return null;
+    return firstFault(data.entries(), (index, one) =>
+      faultIn(one, shape.each, `${place}[${index}]`),
+    );
+  }
+  if ("optional" in shape) return data == null ? null : faultIn(data, shape.optional, place);
+  if (!isRecord(data)) return `${place} is not a record`;
+  return firstFault(Object.entries(shape.fields), (name, field) =>
+    faultIn(data[name], field, `${place}.${name}`),
+  );
+}
+
+function firstFault<K, V>(
+  entries: Iterable<[K, V]>,
+  check: (key: K, value: V) => string | null,
+): string | null {
+  for (const [key, value] of entries) {
+    const fault = check(key, value);
+    if (fault !== null) return fault;
+  }
+  return null;
 }
 
 /**

@@ -4,10 +4,13 @@ import { spoken, Tooltip, type TooltipContent } from "./tooltip";
 
 export interface ChartProps {
   title: string;
+  /** Unit and scale, beside the title. */
   note: string;
+  /** What exactly is drawn, below the title; small charts leave it to the list of metrics. */
+  detail?: string;
   /** For readers who do not see the drawing. */
   description: string;
-  wide?: boolean;
+  size?: ChartSize;
   draw: (width: number, height: number) => Drawing;
   /** Values the cursor can stand on, ascending. */
   stops: readonly number[];
@@ -16,14 +19,15 @@ export interface ChartProps {
   tooltip: (value: number) => TooltipContent;
 }
 
-const HEIGHT = { wide: 336, normal: 250 } as const;
+export type ChartSize = "wide" | "normal" | "small";
+
+const HEIGHT = { wide: 336, normal: 250, small: 200 } as const;
 /** Widths on paper (A4 with 12 mm margins at 96 pixels an inch); the sheet scales what differs. */
-const PRINT_WIDTH = { wide: 700, normal: 344 } as const;
+const PRINT_WIDTH = { wide: 700, normal: 344, small: 344 } as const;
 
 /** A drawing that fits its column, with a cursor that mouse, finger and arrow keys move. */
 export function Chart(props: ChartProps) {
-  const { title, note, description, wide = false, draw, stops, cursor, onCursor } = props;
-  const size = wide ? "wide" : "normal";
+  const { title, note, description, size = "normal", draw, stops, cursor, onCursor } = props;
   const height = HEIGHT[size];
   const host = useRef<HTMLDivElement>(null);
   const [drawing, setDrawing] = useState<Drawing | null>(null);
@@ -88,10 +92,13 @@ export function Chart(props: ChartProps) {
   };
 
   return (
-    <figure class={wide ? "chart chart-wide" : "chart"}>
-      <figcaption id={titleId}>
-        <strong>{title}</strong> <span class="note">{note}</span>
-      </figcaption>
+    <figure class={`chart chart-${size}`}>
+      <ChartCaption
+        id={titleId}
+        title={title}
+        note={note}
+        detail={size === "small" ? "" : props.detail}
+      />
       {/* biome-ignore lint/a11y/useSemanticElements: no element exists for an explorable drawing */}
       <div
         class="plot"
@@ -123,6 +130,22 @@ export function Chart(props: ChartProps) {
         </p>
       </div>
     </figure>
+  );
+}
+
+interface ChartCaptionProps {
+  id: string;
+  title: string;
+  note: string;
+  detail?: string | undefined;
+}
+
+export function ChartCaption({ id, title, note, detail = "" }: ChartCaptionProps) {
+  return (
+    <figcaption id={id}>
+      <strong>{title}</strong> <span class="note">{note}</span>
+      {detail !== "" && <span class="note detail">{detail}</span>}
+    </figcaption>
   );
 }
 

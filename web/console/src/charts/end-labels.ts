@@ -11,7 +11,8 @@ export interface EndLabel {
 }
 
 const SVG = "http://www.w3.org/2000/svg";
-const LINE_HEIGHT = 14;
+/** Distance of two names, pixels. */
+export const LABEL_HEIGHT = 14;
 
 /** Writes the name of each line at its end, with a leader where the name had to move. */
 export function addEndLabels(
@@ -21,7 +22,7 @@ export function addEndLabels(
 ): void {
   const places = spreadLabels(
     labels.map((label) => label.y),
-    LINE_HEIGHT,
+    LABEL_HEIGHT,
     box.top + 4,
     box.bottom - 4,
   );

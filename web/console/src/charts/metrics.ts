@@ -1,77 +1,81 @@
-import type { Figure, Point } from "../generated/report";
-import type { ViewState } from "../view/view-state";
+import { soundFigure } from "../format/figure";
+import type { ExperimentReport, Figure, MetricInfo, Point, Series } from "../generated/report";
 
-/** A chart of one figure against clients. */
+/** Response time has bands; CPU has the border between load and stress. */
+export type Backdrop = "bands" | "full-core";
+
+/** A metric as charts and tables need it. */
 export interface Metric {
-  id: string;
+  name: string;
   title: string;
-  /** What exactly is drawn, with its unit: stands under the title. */
-  note: string;
   unit: string;
   scale: "log" | "linear";
-  figure: (point: Point) => Figure | null;
-  /** Response time has bands; CPU has the border between load and stress. */
-  backdrop?: "bands" | "full-core";
+  /** Unit, direction and scale in a line; may be empty. */
+  note: string;
+  /** What exactly is measured; may be empty. */
+  description: string;
+  backdrop: Backdrop | undefined;
 }
 
-const RESPONSE: Metric = {
-  id: "response",
-  title: "Response time",
-  note: "of a ping while the load runs, median; log scale",
-  unit: "ms",
-  scale: "log",
-  figure: (point) => point.response_median ?? null,
-  backdrop: "bands",
+export type Metrics = ReadonlyMap<string, MetricInfo>;
+
+export function indexMetrics(metrics: readonly MetricInfo[]): Metrics {
+  return new Map(metrics.map((metric) => [metric.name, metric]));
+}
+
+/** A metric by its name; one that the report does not describe is shown under its name. */
+export function metricOf(metrics: Metrics, name: string): Metric {
+  const info = metrics.get(name);
+  const unit = info?.unit ?? "";
+  const log = info?.is_logarithmic ?? false;
+  const notes = [unit, DIRECTIONS[info?.better ?? "neither"], log ? "log scale" : ""];
+  return {
+    name,
+    title: info?.title || name,
+    unit,
+    scale: log ? "log" : "linear",
+    note: notes.filter(Boolean).join("; "),
+    description: info?.description ?? "",
+    backdrop: backdropOf(name, unit, log),
+  };
+}
+
+const DIRECTIONS: Record<MetricInfo["better"], string> = {
+  lower: "lower is better",
+  higher: "higher is better",
+  neither: "",
 };
 
-const LATENCY: Record<ViewState["latency"], Metric> = {
-  median: {
-    id: "latency",
-    title: "Delivery latency",
-    note: "publication to subscriber, median; log scale",
-    unit: "ms",
-    scale: "log",
-    figure: (point) => point.latency_median ?? null,
-  },
-  p99: {
-    id: "latency",
-    title: "Delivery latency",
-    note: "publication to subscriber, 99th percentile; log scale",
-    unit: "ms",
-    scale: "log",
-    figure: (point) => point.latency_p99 ?? null,
-  },
-};
+/** The only metrics known by name: what a response time feels like, and where a core is full. */
+function backdropOf(name: string, unit: string, log: boolean): Backdrop | undefined {
+  if (name === "cpu") return "full-core";
+  return name.startsWith("response") && unit === "ms" && log ? "bands" : undefined;
+}
 
-const CPU: Metric = {
-  id: "cpu",
-  title: "Server CPU",
-  note: "per cent of one core, while loaded",
-  unit: "%",
-  scale: "linear",
-  figure: (point) => point.cpu ?? null,
-  backdrop: "full-core",
-};
+/** The figure of a point, if it was measured. */
+export function figureOf(point: Point, name: string): Figure | null {
+  return Object.hasOwn(point.figures, name) ? soundFigure(point.figures[name]) : null;
+}
 
-const MEMORY: Metric = {
-  id: "memory",
-  title: "Server memory",
-  note: "highest resident while loaded, MiB",
-  unit: "MiB",
-  scale: "linear",
-  figure: (point) => point.memory ?? null,
-};
+/** Charts that have something to draw. */
+export function chartsOf(experiment: ExperimentReport, metrics: Metrics): Metric[] {
+  return experiment.charts
+    .filter((name) => hasFigure(experiment.series, name))
+    .map((name) => metricOf(metrics, name));
+}
 
-const DELIVERED: Metric = {
-  id: "delivered",
-  title: "Deliveries",
-  note: "per second, received and checked by the clients",
-  unit: "/s",
-  scale: "linear",
-  figure: (point) => point.delivered ?? null,
-};
+export function hasFigure(series: readonly Series[], name: string): boolean {
+  return series.some((one) => one.points.some((point) => figureOf(point, name) !== null));
+}
 
-/** The charts of an experiment in reading order; the first is the widest. */
-export function chartMetrics(latency: ViewState["latency"]): Metric[] {
-  return [RESPONSE, LATENCY[latency], CPU, MEMORY, DELIVERED];
+/** Places on the axis at which anything stands, ascending. */
+export function placesOf(series: readonly Series[]): number[] {
+  const places = new Set(series.flatMap((one) => one.points.map((point) => point.x)));
+  return [...places].sort((a, b) => a - b);
+}
+
+/** Whether nothing was measured twice, so that no figure has an interval. */
+export function isUnrepeated(series: readonly Series[]): boolean {
+  const measured = series.filter((one) => one.origin !== "published");
+  return measured.every((one) => one.points.every((point) => point.runs <= 1));
 }

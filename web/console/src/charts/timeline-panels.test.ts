@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
-import { timelineSpan, valueAt } from "./timeline-panels";
+import { timelinePanels, timelineSpan, valueAt } from "./timeline-panels";
 
 const line = { label: "sent", colour: "", t: [0.5, 1.5, 2.5], values: [10, null, 30] };
+
+const empty = {
+  ...{ phases: [], t: [], published: [], server_received: [], server_sent: [], delivered: [] },
+  ...{ latency_median: [], latency_p99: [], latency_own_median: [], queued_bytes: [] },
+  ...{ probe_t: [], cpu: [], memory: [], generator_cpu: [] },
+};
 
 test("a value is that of the nearest instant", () => {
   expect(valueAt(line, 0.9)).toBe(10);
@@ -15,12 +21,17 @@ test("no value where none was read, or far from any", () => {
 });
 
 test("the span covers phases and probe, and is never empty", () => {
-  const empty = {
-    ...{ phases: [], t: [], published: [], server_received: [], server_sent: [], delivered: [] },
-    ...{ latency_median: [], latency_p99: [], queued_bytes: [] },
-    ...{ probe_t: [], cpu: [], memory: [], generator_cpu: [] },
-  };
   expect(timelineSpan(empty)).toEqual([0, 1]);
   const phases = [{ name: "load", start: 0, end: 25 }];
   expect(timelineSpan({ ...empty, phases, probe_t: [26] })).toEqual([0, 26]);
+});
+
+test("own publications have a line where any came back", () => {
+  const labels = (timeline: typeof empty) =>
+    timelinePanels(timeline)
+      .find((panel) => panel.id === "latency")
+      ?.lines.map((one) => one.label);
+  expect(labels(empty)).toEqual(["median", "99th percentile"]);
+  const own = { ...empty, latency_own_median: [null, 3] as never[] };
+  expect(labels(own)).toContain("own publications, median");
 });

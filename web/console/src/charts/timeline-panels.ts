@@ -3,7 +3,9 @@ import type { TimelineLine, TimelinePanel } from "./timeline-plot";
 
 const FIRST = "var(--line-1)";
 const SECOND = "var(--line-2)";
+const THIRD = "var(--line-3)";
 const DASH = "5 3";
+const DOTS = "2 3";
 
 /**
  * The panels of a timeline. Publications and deliveries stand apart, because a broadcast turns one
@@ -43,6 +45,7 @@ export function timelinePanels(timeline: Timeline): TimelinePanel[] {
       lines: [
         line("median", FIRST, t, timeline.latency_median),
         line("99th percentile", SECOND, t, timeline.latency_p99, DASH),
+        ...ownLine(timeline),
       ],
     },
     {
@@ -75,6 +78,13 @@ export function timelinePanels(timeline: Timeline): TimelinePanel[] {
       lines: [line("server", FIRST, probe_t, timeline.memory)],
     },
   ];
+}
+
+/** Only clients that publish see their own publications come back. */
+function ownLine({ t, latency_own_median }: Timeline): TimelineLine[] {
+  return latency_own_median.some((value) => value !== null)
+    ? [line("own publications, median", THIRD, t, latency_own_median, DOTS)]
+    : [];
 }
 
 /** From the first to the last second of a run. */

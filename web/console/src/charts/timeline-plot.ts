@@ -62,7 +62,7 @@ export function drawTimelinePlot(
         ticks: small,
         tickSize: 0,
         label: null,
-        tickFormat: (tick: number) => formatTick(tick, log || panel.unit === "B" ? panel.unit : ""),
+        text: (tick: number) => formatTick(tick, log || panel.unit === "B" ? panel.unit : ""),
       }),
       Plot.axisX({
         ticks: Math.max(3, Math.floor(inner / 80)),

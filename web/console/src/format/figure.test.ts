@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { formatFigure, formatFigureWithUnit, intervalOf, NO_INTERVAL } from "./figure";
+import type { Bound } from "../generated/report";
+import {
+  formatDifference,
+  formatFigure,
+  formatFigureWithUnit,
+  intervalOf,
+  NO_INTERVAL,
+  soundFigure,
+} from "./figure";
 
 const figure = (value: number, low: number, high: number, runs = 10) => ({
   value,
@@ -36,4 +44,36 @@ test("an arm too small for the decimals of its value gets more of them", () => {
 test("the unit is scaled for value and interval alike", () => {
   const text = formatFigureWithUnit(figure(1500, 1400, 1600), "ms");
   expect(text).toEqual({ value: "1.50\u202fs", interval: "±0.10" });
+});
+
+test.each<[Bound, number, number, number, string]>([
+  ["about", 50, 50, 50, "≈ 50"],
+  ["below", 10, 10, 10, "< 10"],
+  ["range", 3, 2, 4, "2–4"],
+  ["max", 800, 800, 800, "≤ 800"],
+])("a published value that is %s its number says so", (bound, value, low, high, text) => {
+  expect(formatFigure({ value, low, high, runs: 1, bound })).toEqual({ value: text, interval: "" });
+});
+
+test("a bound moves to the unit that reads best", () => {
+  const range = { value: 1500, low: 1000, high: 2000, runs: 1, bound: "range" as const };
+  expect(formatFigureWithUnit(range, "ms").value).toBe("1–2\u202fs");
+});
+
+test("a single whole number claims no decimals", () => {
+  expect(formatFigure(figure(16, 16, 16, 1)).value).toBe("16");
+  expect(formatFigure(figure(16, 15, 17)).value).toBe("16.0");
+});
+
+test("a difference has its sign", () => {
+  expect(formatDifference(figure(3.2, 3, 3.4)).value).toBe("+3.20");
+  expect(formatDifference(figure(-3.2, -3.4, -3)).value).toBe("−3.20");
+  expect(formatDifference(figure(0, -1, 1)).value).toBe("0");
+});
+
+test("what is not a number is no figure, and an end that is none is the value", () => {
+  const holed = { value: null, low: null, high: null, runs: 3 } as never;
+  expect(soundFigure(holed)).toBeNull();
+  expect(soundFigure(undefined)).toBeNull();
+  expect(soundFigure(figure(5, Number.NaN, 6))).toEqual(figure(5, 5, 6));
 });

@@ -1,5 +1,13 @@
-import type { Figure } from "../generated/report";
-import { decimalsFor, formatNumber, joinUnit, scaleUnit, withDecimals } from "./number";
+import type { Bound, Figure } from "../generated/report";
+import {
+  decimalsFor,
+  formatExact,
+  formatNumber,
+  formatTick,
+  joinUnit,
+  scaleUnit,
+  withDecimals,
+} from "./number";
 
 /** What can be said about the precision of a figure. */
 export type Interval =
@@ -9,6 +17,18 @@ export type Interval =
 
 /** Above this ratio between its longer and shorter arm an interval is written with both. */
 const SKEW_MAX = 1.3;
+
+/** A figure that can be drawn, or null: what is not a number is null in JSON. */
+export function soundFigure(figure: Figure | null | undefined): Figure | null {
+  if (figure == null || !Number.isFinite(figure.value)) return null;
+  const { value, low, high } = figure;
+  if (Number.isFinite(low) && Number.isFinite(high)) return figure;
+  return {
+    ...figure,
+    low: Number.isFinite(low) ? low : value,
+    high: Number.isFinite(high) ? high : value,
+  };
+}
 
 export function intervalOf(figure: Figure): Interval {
   if (figure.runs <= 1) return { kind: "none" };
@@ -22,7 +42,7 @@ export function intervalOf(figure: Figure): Interval {
 
 export interface FigureText {
   value: string;
-  /** `±0.4`, `+1.2 −0.4`, or the admission that one run has none. */
+  /** `±0.4`, `+1.2 −0.4`, or the admission that one run has none; empty beside a bound. */
   interval: string;
 }
 
@@ -30,8 +50,11 @@ export const NO_INTERVAL = "1 run, no interval";
 
 /** Value and interval with equal decimals, in the figure's own unit (for columns headed by the unit). */
 export function formatFigure(figure: Figure): FigureText {
+  if (figure.bound != null) return { value: formatBound(figure, figure.bound), interval: "" };
+  // A single whole number is given as it is: decimals would claim a precision that nobody measured.
+  const whole = figure.runs <= 1 && Number.isInteger(figure.value);
   return {
-    value: formatNumber(figure.value),
+    value: whole ? formatExact(figure.value) : formatNumber(figure.value),
     interval: formatInterval(intervalOf(figure), figure.value),
   };
 }
@@ -40,12 +63,32 @@ export function formatFigure(figure: Figure): FigureText {
 export function formatFigureWithUnit(figure: Figure, unit: string): FigureText {
   const { factor, unit: shown } = scaleUnit(figure.value, unit);
   const text = formatFigure({
+    ...figure,
     value: figure.value / factor,
     low: figure.low / factor,
     high: figure.high / factor,
-    runs: figure.runs,
   });
   return { value: joinUnit(text.value, shown), interval: text.interval };
+}
+
+/** A difference with its sign, because the sign is the news. */
+export function formatDifference(figure: Figure): FigureText {
+  const text = formatFigure(figure);
+  return { ...text, value: figure.value > 0 ? `+${text.value}` : text.value };
+}
+
+/** As a study prints it: no decimals that it does not have. */
+function formatBound(figure: Figure, bound: Bound): string {
+  switch (bound) {
+    case "about":
+      return `≈ ${formatTick(figure.value)}`;
+    case "below":
+      return `< ${formatTick(figure.value)}`;
+    case "max":
+      return `≤ ${formatTick(figure.value)}`;
+    case "range":
+      return `${formatTick(figure.low)}–${formatTick(figure.high)}`;
+  }
 }
 
 function formatInterval(interval: Interval, value: number): string {

@@ -1,5 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { formatCount, formatNumber, formatQuantity, formatTick, plural, scaleUnit } from "./number";
+import {
+  formatChance,
+  formatChange,
+  formatCount,
+  formatExact,
+  formatNumber,
+  formatQuantity,
+  formatTick,
+  plural,
+  scaleUnit,
+} from "./number";
 
 /** Thin spaces as plain ones, for legible expectations. */
 const spaced = (text: string) => text.replaceAll("\u202f", " ");
@@ -53,4 +63,16 @@ test("counts are written in full", () => {
   expect(spaced(formatCount(1_234_567))).toBe("1 234 567");
   expect(plural(1, "run")).toBe("1 run");
   expect(plural(0, "run")).toBe("0 runs");
+});
+
+test("a place is written as it was chosen", () => {
+  expect(spaced(formatExact(12_345))).toBe("12 345");
+  expect(formatExact(0.1 + 0.2)).toBe("0.3");
+});
+
+test("a change has its sign, a chance is never nought", () => {
+  expect(spaced(formatChange(12.4))).toBe("+12 %");
+  expect(spaced(formatChange(-0.42))).toBe("−0.4 %");
+  expect(spaced(formatChange(0))).toBe("0.0 %");
+  expect([0, 0.004, 0.0423, 1].map(formatChance)).toEqual(["< 0.001", "0.004", "0.04", "1.00"]);
 });

@@ -77,6 +77,22 @@ export function joinUnit(text: string, unit: string): string {
   return unit.startsWith("/") ? text + unit : text + THIN + unit;
 }
 
+/** A number as it was given, grouped: for places on an axis, which are chosen and not measured. */
+export function formatExact(value: number): string {
+  return group(plain(Number(value.toPrecision(12))));
+}
+
+/** A share with its sign: `+12 %`; small ones with a decimal. */
+export function formatChange(percent: number): string {
+  const text = withDecimals(percent, Math.abs(percent) < 9.95 ? 1 : 0);
+  return joinUnit(percent > 0 ? `+${text}` : text, "%");
+}
+
+/** A probability, never as zero. */
+export function formatChance(chance: number): string {
+  return chance < 0.001 ? "< 0.001" : chance.toFixed(chance < 0.01 ? 3 : 2);
+}
+
 /** `1 run`, `2 runs`. */
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;

@@ -6,6 +6,14 @@
  */
 
 /**
+ * How exact a published value is.
+ */
+export type Bound = "about" | "below" | "range" | "max";
+/**
+ * Whether a statement holds, judged from intervals.
+ */
+export type Agreement = "confirmed" | "refuted" | "undecided";
+/**
  * How a response time feels, by the limits of Nielsen (*Usability Engineering*, 1993, chapter 5): 0.1, 1 and 10 s.
  */
 export type Band = "instant" | "noticeable" | "slow" | "lost";
@@ -13,11 +21,19 @@ export type Band = "instant" | "noticeable" | "slow" | "lost";
  * Load or stress (Tangen 2015): whether the subject had CPU to spare.
  */
 export type Regime = "load" | "stress";
+/**
+ * A cell of a table.
+ */
+export type DataCell = string | Figure5 | null;
 
 /**
- * A finished (or interrupted) experiment, aggregated over its repeats.
+ * One experiment or several, aggregated over their repeats.
  */
 export interface Report {
+  /**
+   * What two or more results differ in; only in a comparison, and then before everything else.
+   */
+  comparison?: Comparison | null;
   /**
    * Everything that makes a result less certain, worst first.
    */
@@ -34,6 +50,10 @@ export interface Report {
    * When the report was made, RFC 3339, UTC.
    */
   generated_at: string;
+  /**
+   * The metrics that occur in this report.
+   */
+  metrics: MetricInfo[];
   repeat: Repeat;
   /**
    * Title for people, e.g. `Six transports under broadcast and chat`.
@@ -47,6 +67,142 @@ export interface Report {
    * Version of this structure; raised when a field changes its meaning.
    */
   version: number;
+}
+/**
+ * What results differ in: each of the others against the first.
+ */
+export interface Comparison {
+  /**
+   * The first: what the others are compared with.
+   */
+  baseline: string;
+  /**
+   * The others.
+   */
+  candidates: string[];
+  /**
+   * One row for each candidate, cell and metric that both sides have, what changed first.
+   */
+  rows: ComparisonRow[];
+  /**
+   * In a sentence or two: what changed, what did not, how sure.
+   */
+  summary: string;
+}
+/**
+ * A candidate against the baseline, in one metric at one point.
+ */
+export interface ComparisonRow {
+  baseline: Figure;
+  /**
+   * Which candidate.
+   */
+  candidate: string;
+  /**
+   * Which cell: `tangen-broadcast · websocket · 300 clients`.
+   */
+  cell: string;
+  /**
+   * What it comes to.
+   */
+  change: "worse" | "better" | "different" | "same" | "unknown";
+  difference: Figure1;
+  /**
+   * Cliff's delta, −1 to 1.
+   */
+  effect: number;
+  /**
+   * Its size in words: `negligible`, `small`, `medium`, `large`.
+   */
+  magnitude: string;
+  /**
+   * The metric's name.
+   */
+  metric: string;
+  /**
+   * Chance of such a difference if there were none, corrected for the number of rows; absent with too few runs.
+   */
+  p_value?: number | null;
+  /**
+   * The difference as a share of the baseline, per cent; absent where the baseline is 0.
+   */
+  relative_percent?: number | null;
+  value: Figure2;
+}
+/**
+ * The baseline's figure.
+ */
+export interface Figure {
+  /**
+   * How exact a published value is, where the study says less than a number.
+   */
+  bound?: Bound | null;
+  /**
+   * Upper end of the 95 % interval; equals `value` when there is only one run.
+   */
+  high: number;
+  /**
+   * Lower end of the 95 % interval; equals `value` when there is only one run.
+   */
+  low: number;
+  /**
+   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   */
+  runs: number;
+  /**
+   * The estimate.
+   */
+  value: number;
+}
+/**
+ * Candidate less baseline, in the metric's unit, with its interval.
+ */
+export interface Figure1 {
+  /**
+   * How exact a published value is, where the study says less than a number.
+   */
+  bound?: Bound | null;
+  /**
+   * Upper end of the 95 % interval; equals `value` when there is only one run.
+   */
+  high: number;
+  /**
+   * Lower end of the 95 % interval; equals `value` when there is only one run.
+   */
+  low: number;
+  /**
+   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   */
+  runs: number;
+  /**
+   * The estimate.
+   */
+  value: number;
+}
+/**
+ * The candidate's figure.
+ */
+export interface Figure2 {
+  /**
+   * How exact a published value is, where the study says less than a number.
+   */
+  bound?: Bound | null;
+  /**
+   * Upper end of the 95 % interval; equals `value` when there is only one run.
+   */
+  high: number;
+  /**
+   * Lower end of the 95 % interval; equals `value` when there is only one run.
+   */
+  low: number;
+  /**
+   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   */
+  runs: number;
+  /**
+   * The estimate.
+   */
+  value: number;
 }
 /**
  * A doubt, with where it was raised.
@@ -87,9 +243,18 @@ export interface Fact {
   value: string;
 }
 /**
- * One experiment: a scenario swept over transports and client counts.
+ * One experiment: a scenario swept over transports and an axis.
  */
 export interface ExperimentReport {
+  axis: Axis;
+  /**
+   * Metrics to chart, the most telling first.
+   */
+  charts: string[];
+  /**
+   * Metrics to list in the table of results, in order.
+   */
+  columns: string[];
   /**
    * `complete`, or `partial` when runs are still missing.
    */
@@ -98,6 +263,10 @@ export interface ExperimentReport {
    * What the traffic is, in one or two sentences.
    */
   description: string;
+  /**
+   * What the study found, and whether this measurement agrees.
+   */
+  expectations: Expectation[];
   /**
    * Experiment name, e.g. `tangen-broadcast`.
    */
@@ -115,24 +284,74 @@ export interface ExperimentReport {
    */
   runs_planned: number;
   /**
-   * What was varied besides the clients, for the legend: the subject × transport (× variant) series.
+   * The lines of the charts: measured first, published ones last.
    */
   series: Series[];
+  /**
+   * The published study that it repeats: authors, title, year.
+   */
+  study?: string | null;
+  /**
+   * Further tables: published beside measured, performance factors, memory per client.
+   */
+  tables: DataTable[];
   /**
    * Title for people.
    */
   title: string;
 }
 /**
+ * What the horizontal axis of every chart is.
+ */
+export interface Axis {
+  /**
+   * Whether it is drawn on a logarithmic scale.
+   */
+  is_logarithmic: boolean;
+  /**
+   * `clients`, `deliveries_per_s` or `payload_bytes`.
+   */
+  name: string;
+  /**
+   * For people, e.g. `Clients`.
+   */
+  title: string;
+  /**
+   * Unit; empty for a number of things.
+   */
+  unit: string;
+}
+/**
+ * A statement, and whether the measurement agrees.
+ */
+export interface Expectation {
+  /**
+   * In words, by points of the axis: `confirmed at 50, 150; undecided at 300`.
+   */
+  detail: string;
+  /**
+   * What it stands for, in the study's sense; may be empty.
+   */
+  finding: string;
+  /**
+   * What this measurement says.
+   */
+  outcome: "confirmed" | "refuted" | "undecided";
+  /**
+   * What the published numbers say, where there are any to judge it by.
+   */
+  published?: Agreement | null;
+  /**
+   * As in the experiment: `cpu(websocket) < cpu(long-polling)`.
+   */
+  statement: string;
+}
+/**
  * An order of the series by one metric, at the load points or at the stress points.
  */
 export interface Ranking {
   /**
-   * The client count at which they were compared.
-   */
-  clients: number;
-  /**
-   * What is ranked, for people: `response time`.
+   * Name of the metric that is ranked.
    */
   metric: string;
   /**
@@ -144,15 +363,15 @@ export interface Ranking {
    */
   regime: "load" | "stress";
   /**
-   * Unit of the values, e.g. `ms`.
+   * The place on the axis at which they were compared.
    */
-  unit: string;
+  x: number;
 }
 /**
  * A place in a ranking.
  */
 export interface Place {
-  figure: Figure;
+  figure: Figure3;
   /**
    * Series key.
    */
@@ -169,7 +388,11 @@ export interface Place {
 /**
  * The value compared.
  */
-export interface Figure {
+export interface Figure3 {
+  /**
+   * How exact a published value is, where the study says less than a number.
+   */
+  bound?: Bound | null;
   /**
    * Upper end of the 95 % interval; equals `value` when there is only one run.
    */
@@ -188,19 +411,23 @@ export interface Figure {
   value: number;
 }
 /**
- * One line of every chart: a transport of a subject.
+ * One line of every chart.
  */
 export interface Series {
   /**
-   * Stable key, e.g. `pushlab/websocket`.
+   * Stable key, unique in its experiment, e.g. `pushlab/websocket`.
    */
   key: string;
   /**
-   * Legend text, e.g. `websocket`.
+   * Legend text, e.g. `websocket`, or `websocket · published`.
    */
   label: string;
   /**
-   * Points in order of clients.
+   * Where the numbers come from.
+   */
+  origin: "measured" | "published";
+  /**
+   * Points in order of the axis.
    */
   points: Point[];
   /**
@@ -208,12 +435,12 @@ export interface Series {
    */
   subject: string;
   /**
-   * Transport name from the table of transports.
+   * Transport name from the table of transports; series of the same transport share a colour.
    */
   transport: string;
 }
 /**
- * One cell: a series at one client count.
+ * One cell: a series at one place of the axis.
  */
 export interface Point {
   /**
@@ -221,29 +448,9 @@ export interface Point {
    */
   band?: Band | null;
   /**
-   * Bytes received by the clients per delivery (application bytes: transport framing and HTTP heads included).
-   */
-  bytes_per_delivery?: Figure1 | null;
-  /**
    * Number of virtual clients.
    */
   clients: number;
-  /**
-   * Subject's CPU in the load phase, per cent of one core.
-   */
-  cpu?: Figure1 | null;
-  /**
-   * Subject's CPU in the idle phase, per cent of one core.
-   */
-  cpu_idle?: Figure1 | null;
-  /**
-   * Subject's CPU time per delivery, µs.
-   */
-  cpu_per_delivery?: Figure1 | null;
-  /**
-   * Deliveries per second, received and checked by the clients.
-   */
-  delivered?: Figure1 | null;
   /**
    * Codes of the doubts raised by this cell's runs.
    */
@@ -257,45 +464,15 @@ export interface Point {
    */
   failures: string[];
   /**
-   * Generator's CPU, per cent of one core.
+   * Figures by the metric's name; what was not measured is not there.
    */
-  generator_cpu?: Figure1 | null;
-  /**
-   * Latency of the first subscriber of each publication, median, ms.
-   */
-  latency_first?: Figure1 | null;
-  /**
-   * Latency of the last subscriber of each publication, median, ms.
-   */
-  latency_last?: Figure1 | null;
-  /**
-   * Publication to delivery, mean, ms.
-   */
-  latency_mean?: Figure1 | null;
-  /**
-   * Publication to delivery, from the intended instant, median, ms.
-   */
-  latency_median?: Figure1 | null;
-  /**
-   * Publication to delivery, 99th percentile, ms.
-   */
-  latency_p99?: Figure1 | null;
+  figures: {
+    [k: string]: Figure4;
+  };
   /**
    * Summed over the runs: deliveries expected and not received.
    */
   lost: number;
-  /**
-   * Subject's highest resident memory in the load phase, MiB.
-   */
-  memory?: Figure1 | null;
-  /**
-   * Subject's resident memory after the load, MiB.
-   */
-  memory_after?: Figure1 | null;
-  /**
-   * Publications per second that entered the server.
-   */
-  published?: Figure1 | null;
   /**
    * Below one full core, or at it; absent without a valid run.
    */
@@ -304,22 +481,6 @@ export interface Point {
    * Summed over the runs: deliveries received after a later one of the same publisher.
    */
   reordered: number;
-  /**
-   * Prober's response time in the idle phase, median, ms.
-   */
-  response_idle_median?: Figure1 | null;
-  /**
-   * Prober's response time while loaded, mean, ms.
-   */
-  response_mean?: Figure1 | null;
-  /**
-   * Prober's response time while loaded, median, ms.
-   */
-  response_median?: Figure1 | null;
-  /**
-   * Prober's response time while loaded, 99th percentile, ms.
-   */
-  response_p99?: Figure1 | null;
   /**
    * Runs that count towards the figures.
    */
@@ -332,11 +493,19 @@ export interface Point {
    * Runs that were void (the generator was the bottleneck), with their reasons.
    */
   voids: string[];
+  /**
+   * Place on the axis.
+   */
+  x: number;
 }
 /**
- * A measured value with its interval.
+ * A value with its interval.
  */
-export interface Figure1 {
+export interface Figure4 {
+  /**
+   * How exact a published value is, where the study says less than a number.
+   */
+  bound?: Bound | null;
   /**
    * Upper end of the 95 % interval; equals `value` when there is only one run.
    */
@@ -374,6 +543,10 @@ export interface Timeline {
    * Delivery latency, median of the second, ms; null where nothing was delivered.
    */
   latency_median: (number | null)[];
+  /**
+   * Latency of clients' own publications, median of the second, ms; null where none came back.
+   */
+  latency_own_median: (number | null)[];
   /**
    * Delivery latency, 99th percentile of the second, ms.
    */
@@ -427,6 +600,94 @@ export interface PhaseSpan {
    * Seconds since the run began.
    */
   start: number;
+}
+/**
+ * A table beside the charts.
+ */
+export interface DataTable {
+  /**
+   * Columns.
+   */
+  columns: Column[];
+  /**
+   * What it shows and how it was computed, in a sentence or two.
+   */
+  note: string;
+  /**
+   * Rows, each as long as `columns`.
+   */
+  rows: DataCell[][];
+  /**
+   * E.g. `Performance factors`.
+   */
+  title: string;
+}
+/**
+ * A column of a table.
+ */
+export interface Column {
+  /**
+   * Heading.
+   */
+  title: string;
+  /**
+   * Unit; empty for text and for numbers of things.
+   */
+  unit: string;
+}
+/**
+ * A value with its interval.
+ */
+export interface Figure5 {
+  /**
+   * How exact a published value is, where the study says less than a number.
+   */
+  bound?: Bound | null;
+  /**
+   * Upper end of the 95 % interval; equals `value` when there is only one run.
+   */
+  high: number;
+  /**
+   * Lower end of the 95 % interval; equals `value` when there is only one run.
+   */
+  low: number;
+  /**
+   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   */
+  runs: number;
+  /**
+   * The estimate.
+   */
+  value: number;
+}
+/**
+ * What a metric is: its name is the key in [`Point::figures`] and in statements.
+ */
+export interface MetricInfo {
+  /**
+   * What is better.
+   */
+  better: "lower" | "higher" | "neither";
+  /**
+   * What exactly is measured.
+   */
+  description: string;
+  /**
+   * Whether charts of it are drawn on a logarithmic scale.
+   */
+  is_logarithmic: boolean;
+  /**
+   * Stable name, e.g. `latency_median`.
+   */
+  name: string;
+  /**
+   * For people, e.g. `Delivery latency, median`.
+   */
+  title: string;
+  /**
+   * Unit, e.g. `ms`.
+   */
+  unit: string;
 }
 /**
  * How to repeat this.

@@ -1,6 +1,7 @@
 import type { Fact } from "../generated/report";
 
 export function Environment({ facts }: { facts: readonly Fact[] }) {
+  if (facts.length === 0) return null;
   return (
     <section id="environment" tabIndex={-1} aria-labelledby="environment-title">
       <h2 id="environment-title">Environment</h2>

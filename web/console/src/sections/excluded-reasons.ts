@@ -2,7 +2,7 @@ import type { Row } from "./results-columns";
 
 export interface Excluded {
   label: string;
-  clients: number;
+  x: number;
   kind: "failed" | "void";
   reason: string;
   /** Runs of this cell with this reason. */
@@ -12,7 +12,7 @@ export interface Excluded {
 /** Failed and void runs in the order of the rows, equal reasons of a cell counted together. */
 export function excludedRuns(rows: readonly Row[]): Excluded[] {
   return rows.flatMap(({ series, point }) => {
-    const cell = { label: series.label, clients: point.clients };
+    const cell = { label: series.label, x: point.x };
     return [
       ...counted(point.failures).map(([reason, count]) => ({
         ...cell,

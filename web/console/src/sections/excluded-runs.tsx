@@ -1,9 +1,11 @@
 import { formatCount, plural } from "../format/number";
+import { placeText } from "../format/place";
+import type { Axis } from "../generated/report";
 import { excludedRuns } from "./excluded-reasons";
 import type { Row } from "./results-columns";
 
 /** Runs that do not count, with their reasons: a figure may not hide what it leaves out. */
-export function ExcludedRuns({ rows }: { rows: readonly Row[] }) {
+export function ExcludedRuns({ rows, axis }: { rows: readonly Row[]; axis: Axis }) {
   const excluded = excludedRuns(rows);
   if (excluded.length === 0) {
     return <p class="note excluded">Every run counts: none failed, none was void.</p>;
@@ -14,9 +16,9 @@ export function ExcludedRuns({ rows }: { rows: readonly Row[] }) {
       <summary>{plural(total, "run is", "runs are")} not in these figures</summary>
       <ul>
         {excluded.map((one) => (
-          <li key={`${one.label} ${one.clients} ${one.kind} ${one.reason}`}>
+          <li key={`${one.label} ${one.x} ${one.kind} ${one.reason}`}>
             <span class="cell">
-              {one.label}, {plural(one.clients, "client")}
+              {one.label}, {placeText(axis, one.x)}
             </span>
             <span class="tag tag-void">
               {formatCount(one.count)} {one.kind}

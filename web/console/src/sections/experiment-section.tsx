@@ -1,59 +1,54 @@
-import { ClientChart } from "../charts/client-chart";
-import { chartMetrics } from "../charts/metrics";
-import { formatCount, plural } from "../format/number";
-import type { ExperimentReport } from "../generated/report";
+import { useMemo } from "preact/hooks";
+import type { Metrics } from "../charts/metrics";
+import { formatCount, formatExact, joinUnit, plural } from "../format/number";
+import { lowerFirst, placeText } from "../format/place";
+import type { Axis, ExperimentReport } from "../generated/report";
 import type { Identity } from "../series/identity";
 import type { UpdateView } from "../view/use-view";
 import type { ViewState } from "../view/view-state";
-import { Legend } from "./legend";
+import { Charts } from "./charts";
+import { DataTables } from "./data-tables";
+import { Expectations } from "./expectations";
 import { Rankings } from "./rankings";
 import { ResultsTable } from "./results-table";
 import { TimelineSection } from "./timeline-section";
 
 export interface ExperimentProps {
   experiment: ExperimentReport;
+  metrics: Metrics;
   identities: ReadonlyMap<string, Identity>;
   view: ViewState;
   update: UpdateView;
 }
 
 export function ExperimentSection(props: ExperimentProps) {
-  const { experiment, identities, view, update } = props;
-  const known = experiment.series.some((one) => one.key === view.focus);
+  const { experiment, metrics, identities, view, update } = props;
+  const series = useMemo(
+    () =>
+      experiment.series.filter((one) => view.published === "shown" || one.origin !== "published"),
+    [experiment, view.published],
+  );
   return (
-    <section
-      class="experiment"
-      id={experiment.name}
-      tabIndex={-1}
-      aria-labelledby={`${experiment.name}-title`}
-    >
-      <h2 id={`${experiment.name}-title`}>{experiment.title}</h2>
-      <p class="lead">{experiment.description}</p>
+    <section class="experiment" id={experiment.name} tabIndex={-1} aria-label={experiment.title}>
+      <h2>{experiment.title}</h2>
+      {experiment.description !== "" && <p class="lead">{experiment.description}</p>}
       <p class="facts">
         <code>{experiment.name}</code> <Extent experiment={experiment} />
         {experiment.completeness === "partial" && <span class="tag tag-warning">unfinished</span>}
       </p>
+      {experiment.study != null && experiment.study !== "" && (
+        <p class="facts">Repeats {experiment.study}</p>
+      )}
       {experiment.series.length === 0 ? (
         <p class="empty">No run has been recorded yet.</p>
       ) : (
         <>
-          <h3 id={`${experiment.name}-charts`}>Against clients</h3>
-          <Legend {...props} />
-          <div class="charts">
-            {chartMetrics(view.latency).map((metric, index) => (
-              <ClientChart
-                key={metric.id}
-                metric={metric}
-                series={experiment.series}
-                identities={identities}
-                focus={known ? view.focus : null}
-                wide={index === 0}
-              />
-            ))}
-          </div>
+          <Expectations experiment={experiment} />
+          <Charts {...props} series={series} />
+          <DataTables tables={experiment.tables} />
+          <ResultsTable {...props} series={series} />
+          <Rankings experiment={experiment} metrics={metrics} identities={identities} />
           <TimelineSection experiment={experiment} view={view} update={update} />
-          <Rankings experiment={experiment} identities={identities} />
-          <ResultsTable {...props} />
         </>
       )}
     </section>
@@ -61,14 +56,19 @@ export function ExperimentSection(props: ExperimentProps) {
 }
 
 function Extent({ experiment }: { experiment: ExperimentReport }) {
-  const counts = experiment.series.flatMap((one) => one.points.map((point) => point.clients));
-  const subjects = new Set(experiment.series.map((one) => one.subject));
+  const measured = experiment.series.filter((one) => one.origin !== "published");
+  const places = measured.flatMap((one) => one.points.map((point) => point.x));
+  const subjects = new Set(measured.map((one) => one.subject));
   const parts = [...subjects];
-  if (counts.length > 0) {
-    const [least, most] = [Math.min(...counts), Math.max(...counts)];
-    const upTo = plural(most, "client");
-    parts.push(least === most ? upTo : `${formatCount(least)} to ${upTo}`);
-  }
+  if (places.length > 0) parts.push(spanText(experiment.axis, places));
   parts.push(`${formatCount(experiment.runs_done)} of ${plural(experiment.runs_planned, "run")}`);
   return <span>{parts.join(", ")}</span>;
+}
+
+function spanText(axis: Axis, places: readonly number[]): string {
+  const [least, most] = [Math.min(...places), Math.max(...places)];
+  if (least === most) return placeText(axis, most);
+  if (axis.name === "clients") return `${formatCount(least)} to ${placeText(axis, most)}`;
+  const to = joinUnit(formatExact(most), axis.unit);
+  return `${lowerFirst(axis.title)} ${formatExact(least)} to ${to}`;
 }

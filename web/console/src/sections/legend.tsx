@@ -1,60 +1,75 @@
+import { isUnrepeated } from "../charts/metrics";
+import type { Series } from "../generated/report";
 import { Glyph } from "../series/glyph";
-import type { ViewState } from "../view/view-state";
 import type { ExperimentProps } from "./experiment-section";
 
+interface LegendProps extends ExperimentProps {
+  /** Series that are drawn. */
+  series: readonly Series[];
+  /** Whether each series has a row with its name, so that lines need not be named here. */
+  rows: boolean;
+}
+
 /** Names the lines of all charts below; a name is a button that makes its line stand out. */
-export function Legend({ experiment, identities, view, update }: ExperimentProps) {
-  const single = experiment.series.some((one) => one.points.some((point) => point.runs === 1));
+export function Legend(props: LegendProps) {
+  const { experiment, series, rows, identities, view, update } = props;
+  const published = experiment.series.some((one) => one.origin === "published");
   return (
     <div class="legend">
-      <ul aria-label="Series; press one to make it stand out">
-        {experiment.series.map((one) => (
-          <li key={one.key}>
-            <button
-              type="button"
-              aria-pressed={view.focus === one.key}
-              onClick={() => update({ focus: view.focus === one.key ? null : one.key })}
-            >
-              <Glyph identity={identities.get(one.key)} />
-              {one.label}
-            </button>
-          </li>
-        ))}
-      </ul>
-      <LatencyToggle name={experiment.name} latency={view.latency} update={update} />
-      <p class="note">
-        Shaded: 95 % interval over the repeats.
-        {single && " Hollow marker: one run, no interval."}
-      </p>
+      {!rows && (
+        <ul aria-label="Series; press one to make it stand out">
+          {series.map((one) => (
+            <li key={one.key}>
+              <button
+                type="button"
+                aria-pressed={view.focus === one.key}
+                onClick={() => update({ focus: view.focus === one.key ? null : one.key })}
+              >
+                <Glyph identity={identities.get(one.key)} />
+                <span>{one.label}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {published && (
+        <label class="toggle">
+          <input
+            type="checkbox"
+            checked={view.published === "shown"}
+            onChange={(event) =>
+              update({ published: event.currentTarget.checked ? "shown" : "hidden" })
+            }
+          />
+          Published numbers
+        </label>
+      )}
+      <p class="note">{noteOf(series, rows)}</p>
     </div>
   );
 }
 
-interface LatencyToggleProps {
-  name: string;
-  latency: ViewState["latency"];
-  update: ExperimentProps["update"];
+function noteOf(series: readonly Series[], rows: boolean): string {
+  const measured = series.filter((one) => one.origin !== "published");
+  const notes: string[] = [];
+  if (isUnrepeated(series)) notes.push("One run each: no intervals.");
+  else {
+    const single = measured.some((one) => one.points.some((point) => point.runs === 1));
+    notes.push(`${rows ? "Bar" : "Shaded"}: 95 % interval over the repeats.`);
+    if (single && !rows) notes.push("Small marker: one run, no interval.");
+  }
+  if (measured.length < series.length) {
+    notes.push(
+      rows ? "Hollow: printed in the study." : "Dashed, with hollow markers: printed in the study.",
+    );
+  }
+  if (hasLimits(series)) notes.push("Arrow: at most this.");
+  return notes.join(" ");
 }
 
-function LatencyToggle({ name, latency, update }: LatencyToggleProps) {
-  const options: [ViewState["latency"], string][] = [
-    ["median", "median"],
-    ["p99", "99th percentile"],
-  ];
-  return (
-    <fieldset class="toggle">
-      <legend>Delivery latency</legend>
-      {options.map(([value, text]) => (
-        <label key={value}>
-          <input
-            type="radio"
-            name={`${name}-latency`}
-            checked={latency === value}
-            onChange={() => update({ latency: value })}
-          />
-          {text}
-        </label>
-      ))}
-    </fieldset>
+function hasLimits(series: readonly Series[]): boolean {
+  const figures = series.flatMap((one) =>
+    one.points.flatMap((point) => Object.values(point.figures)),
   );
+  return figures.some((figure) => figure.bound === "below" || figure.bound === "max");
 }

@@ -1,10 +1,13 @@
 import { useEffect, useMemo } from "preact/hooks";
+import { indexMetrics } from "../charts/metrics";
 import type { Report } from "../generated/report";
 import { identify } from "../series/identity";
 import { useView } from "../view/use-view";
+import { ComparisonSection } from "./comparison-section";
 import { Doubts } from "./doubts";
 import { Environment } from "./environment";
 import { ExperimentSection } from "./experiment-section";
+import { MetricsSection } from "./metrics-section";
 import { RepeatSection } from "./repeat-section";
 import { ReportHeader } from "./report-header";
 import { useOpenDetailsInPrint } from "./use-open-details-in-print";
@@ -13,6 +16,7 @@ import { useOpenDetailsInPrint } from "./use-open-details-in-print";
 export function Page({ report, seed }: { report: Report; seed: string }) {
   const [view, update] = useView();
   const identities = useMemo(() => identify(report.experiments), [report]);
+  const metrics = useMemo(() => indexMetrics(report.metrics), [report]);
   useOpenDetailsInPrint();
   useEffect(() => {
     document.title = `${report.title} – Pushlab`;
@@ -22,16 +26,26 @@ export function Page({ report, seed }: { report: Report; seed: string }) {
     <>
       <ReportHeader report={report} view={view} />
       <main>
+        {report.comparison != null && (
+          <ComparisonSection
+            comparison={report.comparison}
+            metrics={metrics}
+            view={view}
+            update={update}
+          />
+        )}
         {report.experiments.map((experiment) => (
           <ExperimentSection
             key={experiment.name}
             experiment={experiment}
+            metrics={metrics}
             identities={identities}
             view={view}
             update={update}
           />
         ))}
         <Doubts doubts={report.doubts} />
+        <MetricsSection metrics={report.metrics} />
         <Environment facts={report.environment} />
         <RepeatSection repeat={report.repeat} seed={seed} />
       </main>

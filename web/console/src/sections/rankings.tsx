@@ -1,26 +1,25 @@
-import { formatFigureWithUnit } from "../format/figure";
-import { plural } from "../format/number";
+import { type Metrics, metricOf } from "../charts/metrics";
+import { formatFigureWithUnit, soundFigure } from "../format/figure";
+import { placeText } from "../format/place";
 import { REGIME_WORDS } from "../format/words";
-import type { ExperimentReport, Place, Ranking, Regime } from "../generated/report";
+import type { Axis, ExperimentReport, Place, Ranking, Regime } from "../generated/report";
 import { Glyph } from "../series/glyph";
 import type { Identity } from "../series/identity";
 import { rangeScale, tieGroups } from "./ranking-layout";
 
 interface RankingsProps {
   experiment: ExperimentReport;
+  metrics: Metrics;
   identities: ReadonlyMap<string, Identity>;
 }
 
 /** Who is best while the server has room to spare, and who when it has none. */
-export function Rankings({ experiment, identities }: RankingsProps) {
-  const titleId = `${experiment.name}-rankings`;
+export function Rankings({ experiment, metrics, identities }: RankingsProps) {
+  if (experiment.rankings.length === 0) return null;
   const regimes: Regime[] = ["load", "stress"];
   return (
-    <section aria-labelledby={`${titleId} ${experiment.name}-title`}>
-      <h3 id={titleId}>Rankings</h3>
-      {experiment.rankings.length === 0 && (
-        <p class="empty">Too few series could be compared for a ranking.</p>
-      )}
+    <section aria-label={`Rankings: ${experiment.title}`}>
+      <h3>Rankings</h3>
       {regimes.map((regime) => {
         const rankings = experiment.rankings.filter((one) => one.regime === regime);
         if (rankings.length === 0) return null;
@@ -33,8 +32,10 @@ export function Rankings({ experiment, identities }: RankingsProps) {
             <div class="rankings">
               {rankings.map((ranking) => (
                 <RankingTable
-                  key={`${ranking.metric} ${ranking.clients}`}
+                  key={`${ranking.metric} ${ranking.x}`}
                   ranking={ranking}
+                  axis={experiment.axis}
+                  metrics={metrics}
                   identities={identities}
                 />
               ))}
@@ -48,17 +49,21 @@ export function Rankings({ experiment, identities }: RankingsProps) {
 
 interface RankingTableProps {
   ranking: Ranking;
+  axis: Axis;
+  metrics: Metrics;
   identities: ReadonlyMap<string, Identity>;
 }
 
-function RankingTable({ ranking, identities }: RankingTableProps) {
-  const scale = rangeScale(ranking.places.map((place) => place.figure));
+function RankingTable({ ranking, axis, metrics, identities }: RankingTableProps) {
+  const { title, unit } = metricOf(metrics, ranking.metric);
+  const places = ranking.places.filter((place) => soundFigure(place.figure) !== null);
+  const scale = rangeScale(places.map((place) => place.figure));
   return (
     <table class="ranking">
       <caption>
-        <strong>{sentenceCase(ranking.metric)}</strong>{" "}
+        <strong>{title}</strong>{" "}
         <span class="note">
-          at {plural(ranking.clients, "client")}
+          at {placeText(axis, ranking.x)}
           {scale.log ? "; log scale" : ""}
         </span>
       </caption>
@@ -67,17 +72,17 @@ function RankingTable({ ranking, identities }: RankingTableProps) {
           <th scope="col">Rank</th>
           <th scope="col">Series</th>
           <th scope="col">Range</th>
-          <th scope="col">Value, {ranking.unit}</th>
+          <th scope="col">Value{unit !== "" && `, ${unit}`}</th>
         </tr>
       </thead>
-      {tieGroups(ranking.places).map((group) => (
+      {tieGroups(places).map((group) => (
         <tbody key={group[0]?.rank} class={group.length > 1 ? "tie" : undefined}>
           {group.map((place) => (
             <PlaceRow
               key={place.key}
               place={place}
               tied={group.length > 1}
-              unit={ranking.unit}
+              unit={unit}
               at={scale.place}
               identity={identities.get(place.key)}
             />
@@ -130,8 +135,4 @@ function PlaceRow({ place, tied, unit, at, identity }: PlaceRowProps) {
       </td>
     </tr>
   );
-}
-
-function sentenceCase(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

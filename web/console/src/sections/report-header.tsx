@@ -18,6 +18,13 @@ export function ReportHeader({ report, view }: { report: Report; view: ViewState
         <time dateTime={report.generated_at}>{formatInstant(report.generated_at)}</time>
       </p>
       <h1>{report.title}</h1>
+      {report.verdict.length > 0 && (
+        <section class="verdict" aria-label="Verdict">
+          {report.verdict.map((sentence) => (
+            <p key={sentence}>{sentence}</p>
+          ))}
+        </section>
+      )}
       {partial.length > 0 && (
         <div class="notice" role="note">
           <strong>Unfinished. </strong>
@@ -30,13 +37,15 @@ export function ReportHeader({ report, view }: { report: Report; view: ViewState
           What is missing may change the verdict; the same command resumes the experiment.
         </div>
       )}
-      <section class="verdict" aria-label="Verdict">
-        {report.verdict.map((sentence) => (
-          <p key={sentence}>{sentence}</p>
-        ))}
-      </section>
       <nav aria-label="Sections">
         <ul>
+          {report.comparison != null && (
+            <li>
+              <SectionLink view={view} section="comparison">
+                Comparison
+              </SectionLink>
+            </li>
+          )}
           {report.experiments.map((one) => (
             <li key={one.name}>
               <SectionLink view={view} section={one.name}>

@@ -1,49 +1,74 @@
+import { figureOf } from "../charts/metrics";
 import { formatFigure, NO_INTERVAL } from "../format/figure";
-import { formatCount, plural } from "../format/number";
+import { formatCount, formatExact, plural } from "../format/number";
 import { BANDS } from "../format/words";
-import type { Point } from "../generated/report";
+import type { Figure, Point } from "../generated/report";
 import { Glyph } from "../series/glyph";
 import type { Identity } from "../series/identity";
-import type { Column, Row } from "./results-columns";
+import type { ResultColumn, Row } from "./results-columns";
 
-export function SeriesCell({ row, identity }: { row: Row; identity: Identity | undefined }) {
-  return (
-    <th scope="row">
-      <Glyph identity={identity} line={false} />
-      {row.series.label}
-    </th>
-  );
+/** Longer labels are broken into lines, so that they do not push the figures out of sight. */
+const NOWRAP_MAX = 40;
+
+interface ResultCellProps {
+  column: ResultColumn;
+  row: Row;
+  identity: Identity | undefined;
 }
 
-export function TableCell({ column, row: { point } }: { column: Column; row: Row }) {
+export function ResultCell({ column, row: { series, point }, identity }: ResultCellProps) {
+  const published = series.origin === "published";
   switch (column.kind) {
+    case "series":
+      return (
+        <th scope="row" class={series.label.length <= NOWRAP_MAX ? "nowrap" : undefined}>
+          <Glyph identity={identity} line={false} />
+          {series.label}
+        </th>
+      );
+    case "place":
+      return <td class="number">{formatExact(point.x)}</td>;
     case "clients":
       return <td class="number">{formatCount(point.clients)}</td>;
     case "runs":
-      return <RunsCell runs={point.runs} />;
-    case "figure": {
-      const figure = column.figure(point);
-      if (figure === null) return <td class="number absent">–</td>;
-      const text = formatFigure(figure);
-      // The runs column says once for the row that there is no interval.
-      const interval = text.interval === NO_INTERVAL ? "" : text.interval;
-      return (
-        <td class="number">
-          {text.value}
-          <span class="interval">{interval}</span>
-        </td>
-      );
-    }
+      return <RunsCell runs={point.runs} published={published} />;
+    case "figure":
+      return <FigureCell figure={figureOf(point, column.id)} />;
     case "judgement":
       return <JudgementCell point={point} />;
     case "error":
-      return <ErrorCell count={column.count(point)} runs={point.runs} />;
+      return published ? (
+        <td class="number absent">–</td>
+      ) : (
+        <ErrorCell count={column.count(point)} runs={point.runs} />
+      );
     case "caveats":
       return <CaveatsCell point={point} />;
   }
 }
 
-function RunsCell({ runs }: { runs: number }) {
+/** A value with its interval below it; that there is none is said once for the row. */
+export function FigureCell({ figure }: { figure: Figure | null }) {
+  if (figure === null) return <td class="number absent">–</td>;
+  const text = formatFigure(figure);
+  const interval = text.interval === NO_INTERVAL ? "" : text.interval;
+  return (
+    <td class="number">
+      {text.value}
+      {interval !== "" && <span class="interval"> {interval}</span>}
+    </td>
+  );
+}
+
+function RunsCell({ runs, published }: { runs: number; published: boolean }) {
+  if (published) {
+    return (
+      <td class="number runs-cell">
+        {runs > 1 ? formatCount(runs) : ""}
+        <span class="interval">published</span>
+      </td>
+    );
+  }
   return (
     <td class="number runs-cell">
       {formatCount(runs)}

@@ -1,5 +1,7 @@
+import { figureOf, hasFigure, type Metrics, metricOf } from "../charts/metrics";
+import { axisHeading } from "../format/place";
 import { BANDS } from "../format/words";
-import type { Figure, Point, Series } from "../generated/report";
+import type { ExperimentReport, Point, Series } from "../generated/report";
 
 /** One row of the table: a cell of the experiment. */
 export interface Row {
@@ -10,18 +12,16 @@ export interface Row {
 }
 
 interface ColumnBase {
+  /** A metric's name, or a name with `@` that no metric has. */
   id: string;
   title: string;
   unit?: string;
-  /** Only shown with all columns. */
-  extra?: boolean;
   /** What the column is sorted by; null sorts last. */
   sortBy: (row: Row) => number | null;
 }
 
 export interface FigureColumn extends ColumnBase {
   kind: "figure";
-  figure: (point: Point) => Figure | null;
 }
 
 /** Errors in what was delivered: zero is expected, anything else must be seen. */
@@ -31,71 +31,103 @@ export interface ErrorColumn extends ColumnBase {
 }
 
 export interface OtherColumn extends ColumnBase {
-  kind: "clients" | "runs" | "judgement" | "caveats";
+  kind: "series" | "place" | "clients" | "runs" | "judgement" | "caveats";
 }
 
-export type Column = FigureColumn | ErrorColumn | OtherColumn;
+export type ResultColumn = FigureColumn | ErrorColumn | OtherColumn;
 
-export const SERIES_COLUMN = "series";
+export const SERIES_COLUMN = "@series";
 
 const REGIMES: readonly string[] = ["load", "stress"];
 /** Where a long word may break. */
 const SOFT_HYPHEN = "\u00ad";
 
-export const COLUMNS: readonly Column[] = [
-  other("clients", "Clients", (row) => row.point.clients),
-  other("runs", "Runs", (row) => row.point.runs),
-  figure("response_median", "Response, median", "ms", (point) => point.response_median),
-  figure("response_p99", "Response, p99", "ms", (point) => point.response_p99, true),
-  figure("response_mean", "Response, mean", "ms", (point) => point.response_mean, true),
-  figure("response_idle", "Response, idle", "ms", (point) => point.response_idle_median, true),
-  other("judgement", "Regime, feels", (row) => {
-    const regime = REGIMES.indexOf(row.point.regime ?? "");
-    return regime < 0 ? null : regime * 10 + BANDS.findIndex((one) => one.band === row.point.band);
-  }),
-  figure("latency_median", "Latency, median", "ms", (point) => point.latency_median),
-  figure("latency_p99", "Latency, p99", "ms", (point) => point.latency_p99),
-  figure("latency_mean", "Latency, mean", "ms", (point) => point.latency_mean, true),
-  figure("latency_first", "First subscriber", "ms", (point) => point.latency_first, true),
-  figure("latency_last", "Last subscriber", "ms", (point) => point.latency_last, true),
-  figure("cpu", "CPU", "% of core", (point) => point.cpu),
-  figure("cpu_idle", "CPU, idle", "% of core", (point) => point.cpu_idle, true),
-  figure("cpu_per_delivery", "CPU per delivery", "µs", (point) => point.cpu_per_delivery),
-  figure("memory", "Memory", "MiB", (point) => point.memory),
-  figure("memory_after", "Memory, after", "MiB", (point) => point.memory_after, true),
-  figure("delivered", "Deliveries", "/s", (point) => point.delivered),
-  figure("published", "Publications", "/s", (point) => point.published, true),
-  figure("bytes", "Per delivery", "bytes", (point) => point.bytes_per_delivery, true),
-  figure("generator_cpu", "Generator CPU", "% of core", (point) => point.generator_cpu, true),
-  errors("lost", "Lost", (point) => point.lost),
-  errors("duplicated", `Dupli${SOFT_HYPHEN}cated`, (point) => point.duplicated),
-  errors("reordered", `Re${SOFT_HYPHEN}ordered`, (point) => point.reordered),
-  other("caveats", "Caveats", (row) => {
-    const { failures, voids, doubts } = row.point;
-    return failures.length * 100 + voids.length * 100 + doubts.length;
-  }),
-];
+/** The columns of the table of results: who and where, the figures, what to make of them. */
+export function resultColumns(
+  experiment: ExperimentReport,
+  metrics: Metrics,
+  extent: "main" | "all",
+): ResultColumn[] {
+  const { axis, series } = experiment;
+  const points = series.flatMap((one) => one.points);
+  const figures = [
+    ...mainFigures(experiment),
+    ...(extent === "all" ? furtherFigures(experiment, metrics) : []),
+  ];
+  return [
+    other("series", SERIES_COLUMN, "Series", (row) => row.order),
+    other("place", "@place", axisHeading(axis), (row) => row.point.x),
+    ...when(
+      axis.name !== "clients",
+      other("clients", "@clients", "Clients", (row) => row.point.clients),
+    ),
+    other("runs", "@runs", "Runs", (row) => row.point.runs),
+    ...when(
+      points.some((point) => point.regime != null),
+      judgement(),
+    ),
+    ...figures.map((name) => figureColumn(metrics, name)),
+    errors("@lost", "Lost", (point) => point.lost),
+    errors("@duplicated", `Dupli${SOFT_HYPHEN}cated`, (point) => point.duplicated),
+    errors("@reordered", `Re${SOFT_HYPHEN}ordered`, (point) => point.reordered),
+    ...when(
+      points.some((point) => caveats(point) > 0),
+      caveatsColumn(),
+    ),
+  ];
+}
 
-function figure(
-  id: string,
-  title: string,
-  unit: string,
-  read: (point: Point) => Figure | null | undefined,
-  extra = false,
-): FigureColumn {
-  const value = (point: Point) => read(point) ?? null;
-  const sortBy = (row: Row) => value(row.point)?.value ?? null;
-  return { kind: "figure", id, title, unit, extra, figure: value, sortBy };
+/** Figures that are measured and not among the columns that the report asks for. */
+export function furtherFigures(experiment: ExperimentReport, metrics: Metrics): string[] {
+  const shown = new Set(experiment.columns);
+  const measured = experiment.series.flatMap((one) =>
+    one.points.flatMap((point) => Object.keys(point.figures)),
+  );
+  const known = [...metrics.keys()].filter((name) => hasFigure(experiment.series, name));
+  return [...new Set([...known, ...measured])].filter((name) => !shown.has(name));
+}
+
+function mainFigures(experiment: ExperimentReport): string[] {
+  return experiment.columns.filter((name) => hasFigure(experiment.series, name));
+}
+
+function figureColumn(metrics: Metrics, name: string): FigureColumn {
+  const { title, unit } = metricOf(metrics, name);
+  return {
+    ...{ kind: "figure", id: name, title, unit },
+    sortBy: (row) => figureOf(row.point, name)?.value ?? null,
+  };
+}
+
+function judgement(): OtherColumn {
+  return other("judgement", "@judgement", "Regime, feels", ({ point }) => {
+    const regime = REGIMES.indexOf(point.regime ?? "");
+    return regime < 0 ? null : regime * 10 + BANDS.findIndex((one) => one.band === point.band);
+  });
+}
+
+function caveatsColumn(): OtherColumn {
+  return other("caveats", "@caveats", "Caveats", (row) => caveats(row.point));
+}
+
+function caveats({ failures, voids, doubts }: Point): number {
+  return failures.length * 100 + voids.length * 100 + doubts.length;
 }
 
 function errors(id: string, title: string, count: (point: Point) => number): ErrorColumn {
-  return { kind: "error", id, title, count, sortBy: (row) => count(row.point) };
+  const sortBy = (row: Row) => (row.series.origin === "published" ? null : count(row.point));
+  return { kind: "error", id, title, count, sortBy };
 }
 
 function other(
   kind: OtherColumn["kind"],
+  id: string,
   title: string,
   sortBy: (row: Row) => number | null,
 ): OtherColumn {
-  return { kind, id: kind, title, sortBy };
+  return { kind, id, title, sortBy };
+}
+
+function when<T>(condition: boolean, one: T): T[] {
+  return condition ? [one] : [];
 }

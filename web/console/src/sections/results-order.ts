@@ -1,22 +1,20 @@
-import type { ExperimentReport } from "../generated/report";
+import type { Series } from "../generated/report";
 import type { Sort } from "../view/view-state";
-import { COLUMNS, type Row, SERIES_COLUMN } from "./results-columns";
+import type { ResultColumn, Row } from "./results-columns";
 
-/** The cells of an experiment in natural order: by series, then by clients. */
-export function rowsOf(experiment: ExperimentReport): Row[] {
-  return experiment.series.flatMap((series, order) =>
-    series.points.map((point) => ({ series, order, point })),
-  );
+/** The cells of an experiment in natural order: by series, then by place. */
+export function rowsOf(series: readonly Series[]): Row[] {
+  return series.flatMap((one, order) => one.points.map((point) => ({ series: one, order, point })));
 }
 
 /** Sorted rows; cells without a value stay at the end in both directions. */
-export function sortRows(rows: readonly Row[], sort: Sort | undefined): Row[] {
-  if (sort === undefined) return [...rows];
-  const by =
-    sort.column === SERIES_COLUMN
-      ? (row: Row) => row.order
-      : COLUMNS.find((column) => column.id === sort.column)?.sortBy;
-  if (by === undefined) return [...rows];
+export function sortRows(
+  rows: readonly Row[],
+  columns: readonly ResultColumn[],
+  sort: Sort | undefined,
+): Row[] {
+  const by = columns.find((column) => column.id === sort?.column)?.sortBy;
+  if (sort === undefined || by === undefined) return [...rows];
   const direction = sort.descending ? -1 : 1;
   return [...rows].sort((a, b) => {
     const left = by(a);

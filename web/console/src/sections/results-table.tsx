@@ -1,19 +1,29 @@
 import { useMemo } from "preact/hooks";
 import { BANDS } from "../format/words";
+import type { Series } from "../generated/report";
 import type { Sort } from "../view/view-state";
 import { ExcludedRuns } from "./excluded-runs";
 import type { ExperimentProps } from "./experiment-section";
-import { SeriesCell, TableCell } from "./results-cells";
-import { COLUMNS, SERIES_COLUMN } from "./results-columns";
+import { ResultCell } from "./results-cells";
+import { furtherFigures, type ResultColumn, resultColumns } from "./results-columns";
 import { nextSort, rowsOf, sortRows } from "./results-order";
+import { ScrollBox } from "./scroll-box";
 
-/** Every figure of the experiment, one row for each series and client count. */
-export function ResultsTable({ experiment, identities, view, update }: ExperimentProps) {
-  const titleId = `${experiment.name}-figures`;
-  const rows = useMemo(() => rowsOf(experiment), [experiment]);
+interface ResultsTableProps extends ExperimentProps {
+  series: readonly Series[];
+}
+
+/** Every figure of the experiment, one row for each series and place on the axis. */
+export function ResultsTable(props: ResultsTableProps) {
+  const { experiment, series, metrics, identities, view, update } = props;
+  const rows = useMemo(() => rowsOf(series), [series]);
+  const columns = useMemo(
+    () => resultColumns(experiment, metrics, view.columns),
+    [experiment, metrics, view.columns],
+  );
+  const further = useMemo(() => furtherFigures(experiment, metrics), [experiment, metrics]);
   const sort = view.sorts[experiment.name];
-  const sorted = sortRows(rows, sort);
-  const columns = COLUMNS.filter((column) => view.columns === "all" || column.extra !== true);
+  const sorted = sortRows(rows, columns, sort);
 
   const press = (column: string) => {
     const { [experiment.name]: _, ...others } = view.sorts;
@@ -22,79 +32,86 @@ export function ResultsTable({ experiment, identities, view, update }: Experimen
   };
 
   return (
-    <section aria-labelledby={`${titleId} ${experiment.name}-title`}>
-      <h3 id={titleId}>All figures</h3>
-      <div class="controls">
-        <label>
-          <input
-            type="checkbox"
-            checked={view.columns === "all"}
-            onChange={(event) => update({ columns: event.currentTarget.checked ? "all" : "main" })}
-          />
-          All columns
-        </label>
-      </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard */}
-      <section class="scroll" tabIndex={0} aria-label={`Figures of ${experiment.title}`}>
-        <table class={view.columns === "all" ? "results results-all" : "results"}>
-          <caption>
-            <span>
-              Estimates with their 95 % intervals below them. Regime: stress is a server at one full
-              core. Feels: {BANDS.map((band) => `${band.name} ${band.range}`).join(", ")}. Press a
-              heading to sort.
-            </span>
-          </caption>
+    <section aria-label={`Results of ${experiment.title}`}>
+      <h3>All results</h3>
+      <p class="note">
+        {captionOf(columns)} <span class="on-screen">Press a heading to sort.</span>
+      </p>
+      {further.length > 0 && (
+        <div class="controls">
+          <label>
+            <input
+              type="checkbox"
+              checked={view.columns === "all"}
+              onChange={(event) =>
+                update({ columns: event.currentTarget.checked ? "all" : "main" })
+              }
+            />
+            All columns
+          </label>
+        </div>
+      )}
+      <ScrollBox label={`Figures of ${experiment.title}`}>
+        <table class={`data results ${densityOf(columns.length)}`}>
           <thead>
             <tr>
-              <Heading id={SERIES_COLUMN} title="Series" sort={sort} press={press} />
               {columns.map((column) => (
-                <Heading
-                  key={column.id}
-                  id={column.id}
-                  title={column.title}
-                  unit={column.unit}
-                  sort={sort}
-                  press={press}
-                />
+                <Heading key={column.id} column={column} sort={sort} press={press} />
               ))}
             </tr>
           </thead>
           <tbody>
             {sorted.map((row, index) => (
               <tr
-                key={`${row.series.key}@${row.point.clients}`}
+                key={`${row.series.key}@${row.point.x}`}
                 class={row.series !== sorted[index - 1]?.series ? "starts" : undefined}
               >
-                <SeriesCell row={row} identity={identities.get(row.series.key)} />
                 {columns.map((column) => (
-                  <TableCell key={column.id} column={column} row={row} />
+                  <ResultCell
+                    key={column.id}
+                    column={column}
+                    row={row}
+                    identity={identities.get(row.series.key)}
+                  />
                 ))}
               </tr>
             ))}
           </tbody>
         </table>
-      </section>
-      <ExcludedRuns rows={rows} />
+      </ScrollBox>
+      <ExcludedRuns rows={rows} axis={experiment.axis} />
     </section>
   );
 }
 
+/** Paper does not scroll, so there a table of many columns is set smaller. */
+function densityOf(columns: number): string {
+  if (columns <= 14) return "";
+  return columns <= 18 ? "results-dense" : "results-packed";
+}
+
+function captionOf(columns: readonly ResultColumn[]): string {
+  const bands = BANDS.map((band) => `${band.name} ${band.range}`).join(", ");
+  const judged = columns.some((column) => column.kind === "judgement")
+    ? ` Regime: stress is a server at one full core. Feels: ${bands}.`
+    : "";
+  return `Estimates with their 95 % intervals.${judged}`;
+}
+
 interface HeadingProps {
-  id: string;
-  title: string;
-  unit?: string | undefined;
+  column: ResultColumn;
   sort: Sort | undefined;
   press: (column: string) => void;
 }
 
-function Heading({ id, title, unit, sort, press }: HeadingProps) {
+function Heading({ column: { id, kind, title, unit }, sort, press }: HeadingProps) {
   const active = sort?.column === id;
   const direction = !active ? "none" : sort.descending ? "descending" : "ascending";
   return (
-    <th scope="col" aria-sort={direction} class={`col-${id}`}>
+    <th scope="col" aria-sort={direction} class={`col-${kind}`}>
       <button type="button" onClick={() => press(id)}>
         {title}
-        {unit !== undefined && <span class="unit"> {unit}</span>}
+        {unit !== undefined && unit !== "" && <span class="unit"> {unit}</span>}
         <span class="arrow" aria-hidden="true">
           {active ? (sort.descending ? "▼" : "▲") : ""}
         </span>

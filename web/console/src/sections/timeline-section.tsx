@@ -1,9 +1,10 @@
 import { useMemo, useState } from "preact/hooks";
 import { TimelineChart } from "../charts/timeline-chart";
 import { timelinePanels } from "../charts/timeline-panels";
-import { formatCount, plural } from "../format/number";
+import { formatExact } from "../format/number";
+import { axisHeading, placeText } from "../format/place";
 import type { ExperimentReport } from "../generated/report";
-import { resolveChoice, timelineCounts, timelineOf, timelineSeries } from "../view/timeline-choice";
+import { resolveChoice, timelineOf, timelinePlaces, timelineSeries } from "../view/timeline-choice";
 import type { UpdateView } from "../view/use-view";
 import type { TimelineChoice, ViewState } from "../view/view-state";
 
@@ -20,7 +21,6 @@ export function TimelineSection({ experiment, view, update }: TimelineSectionPro
   const choice = useMemo(() => resolveChoice(experiment, wanted), [experiment, wanted]);
   const timeline = choice === null ? null : timelineOf(experiment, choice);
   const panels = useMemo(() => (timeline === null ? [] : timelinePanels(timeline)), [timeline]);
-  const titleId = `${experiment.name}-over-time`;
 
   const choose = (change: Partial<TimelineChoice>) => {
     if (choice === null) return;
@@ -28,20 +28,13 @@ export function TimelineSection({ experiment, view, update }: TimelineSectionPro
     update({ timelines: { ...view.timelines, [experiment.name]: { ...choice, ...change } } });
   };
 
-  if (choice === null || timeline === null) {
-    return (
-      <section aria-labelledby={`${titleId} ${experiment.name}-title`}>
-        <h3 id={titleId}>Over time</h3>
-        <p class="empty">No run of this experiment kept a timeline.</p>
-      </section>
-    );
-  }
+  if (choice === null || timeline === null) return null;
   const series = timelineSeries(experiment);
   const selected = series.find((one) => one.key === choice.series);
   return (
-    <section aria-labelledby={`${titleId} ${experiment.name}-title`}>
-      <h3 id={titleId}>
-        Over time: {selected?.label}, {plural(choice.clients, "client")}
+    <section aria-label={`Over time: ${experiment.title}`}>
+      <h3>
+        Over time: {selected?.label}, {placeText(experiment.axis, choice.x)}
       </h3>
       <p class="note">
         One run, the median one by response time. Where two lines part, something waits or is lost.
@@ -50,7 +43,7 @@ export function TimelineSection({ experiment, view, update }: TimelineSectionPro
       </p>
       <div class="controls">
         <label>
-          Transport
+          Series
           <select
             value={choice.series}
             onChange={(event) => choose({ series: event.currentTarget.value })}
@@ -63,14 +56,14 @@ export function TimelineSection({ experiment, view, update }: TimelineSectionPro
           </select>
         </label>
         <label>
-          Clients
+          {axisHeading(experiment.axis)}
           <select
-            value={choice.clients}
-            onChange={(event) => choose({ clients: Number(event.currentTarget.value) })}
+            value={choice.x}
+            onChange={(event) => choose({ x: Number(event.currentTarget.value) })}
           >
-            {(selected === undefined ? [] : timelineCounts(selected)).map((count) => (
-              <option key={count} value={count}>
-                {formatCount(count)}
+            {(selected === undefined ? [] : timelinePlaces(selected)).map((x) => (
+              <option key={x} value={x}>
+                {formatExact(x)}
               </option>
             ))}
           </select>

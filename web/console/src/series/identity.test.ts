@@ -8,16 +8,19 @@ const template = sampleReport().experiments[0] as ExperimentReport;
 function experimentOf(...keys: string[]): ExperimentReport {
   const series: Series[] = keys.map((key) => {
     const [subject = "", transport = ""] = key.split("/");
-    return { key, label: key, subject, transport, points: [] };
+    return { key, label: key, subject, transport, origin: originOf(subject), points: [] };
   });
   return { ...template, series };
 }
+
+/** Whoever has a year in its name is a study. */
+const originOf = (subject: string) => (/-\d{4}$/.test(subject) ? "published" : "measured");
 
 const look = (experiments: ExperimentReport[]) =>
   [...identify(experiments).values()].map((one) => [one.colour, one.symbol, one.dash]);
 
 test("transports differ in colour and marker", () => {
-  const looks = look(sampleReport().experiments);
+  const looks = look(sampleReport().experiments.slice(1));
   expect(looks).toHaveLength(6);
   expect(new Set(looks.map(([colour]) => colour)).size).toBe(6);
   expect(new Set(looks.map(([, symbol]) => symbol)).size).toBe(6);
@@ -50,4 +53,23 @@ test("variants of one subject differ", () => {
 test("transports without a slot of their own still differ", () => {
   const looks = look([experimentOf("a/carrier-pigeon", "a/smoke", "a/sse")]);
   expect(new Set(looks.map(String)).size).toBe(3);
+});
+
+test("what was published has the colour and marker of what was measured, hollow and dashed", () => {
+  const identities = identify([
+    experimentOf("pushlab/sse", "pushlab/websocket", "tangen-2015/sse", "cometd-2011/sse"),
+  ]);
+  const measured = identities.get("pushlab/sse");
+  const published = identities.get("tangen-2015/sse");
+  expect(published).toMatchObject({ colour: measured?.colour, symbol: measured?.symbol });
+  expect([measured?.hollow, measured?.dash]).toEqual([false, undefined]);
+  expect(published?.hollow).toBe(true);
+  expect(published?.dash).toBeDefined();
+  expect(identities.get("cometd-2011/sse")?.dash).not.toBe(published?.dash);
+});
+
+test("a study does not make the measured series of one subject dashed", () => {
+  const identities = identify([experimentOf("tangen-2015/sse", "pushlab/sse", "pushlab/polling")]);
+  expect(identities.get("pushlab/sse")?.dash).toBeUndefined();
+  expect(identities.get("pushlab/polling")?.dash).toBeUndefined();
 });

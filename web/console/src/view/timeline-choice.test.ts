@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sampleReport } from "../../fixtures/sample-report";
 import type { ExperimentReport } from "../generated/report";
-import { representativeChoice, resolveChoice, timelineCounts, timelineOf } from "./timeline-choice";
+import { representativeChoice, resolveChoice, timelineOf, timelinePlaces } from "./timeline-choice";
 
 const report = sampleReport();
 const broadcast = report.experiments[0] as ExperimentReport;
@@ -9,51 +9,52 @@ const broadcast = report.experiments[0] as ExperimentReport;
 /** An experiment whose series have timelines at these counts only. */
 function withTimelines(counts: Record<string, number[]>): ExperimentReport {
   const timeline = broadcast.series[0]?.points[0]?.timeline ?? null;
-  const series = broadcast.series.map((one) => ({
+  const measured = broadcast.series.filter((one) => one.origin === "measured");
+  const series = measured.map((one) => ({
     ...one,
     points: one.points.map((point) => ({
       ...point,
-      timeline: counts[one.transport]?.includes(point.clients) ? timeline : null,
+      timeline: counts[one.transport]?.includes(point.x) ? timeline : null,
     })),
   }));
   return { ...broadcast, series };
 }
 
-test("the default is the largest client count that most series share", () => {
+test("the default is the largest place that most series share", () => {
   const experiment = withTimelines({
     sse: [50, 300],
     "long-polling": [50, 300, 450],
-    polling: [50],
+    websocket: [50],
   });
-  expect(representativeChoice(experiment)).toEqual({ series: "pushlab/sse", clients: 50 });
+  expect(representativeChoice(experiment)).toEqual({ series: "pushlab/websocket", x: 50 });
 });
 
-test("of equally shared counts the largest is taken", () => {
+test("of equally shared places the largest is taken", () => {
   const experiment = withTimelines({ sse: [50, 300], "long-polling": [50, 300] });
-  expect(representativeChoice(experiment)?.clients).toBe(300);
+  expect(representativeChoice(experiment)?.x).toBe(300);
 });
 
 test("without any timeline there is no choice", () => {
   expect(representativeChoice(withTimelines({}))).toBeNull();
-  expect(resolveChoice(withTimelines({}), { series: "pushlab/sse", clients: 50 })).toBeNull();
+  expect(resolveChoice(withTimelines({}), { series: "pushlab/sse", x: 50 })).toBeNull();
 });
 
-test("a wanted count that does not exist becomes the nearest of its series", () => {
+test("a wanted place that does not exist becomes the nearest of its series", () => {
   const experiment = withTimelines({ sse: [50, 300], "long-polling": [450] });
-  const choice = resolveChoice(experiment, { series: "pushlab/sse", clients: 260 });
-  expect(choice).toEqual({ series: "pushlab/sse", clients: 300 });
+  const choice = resolveChoice(experiment, { series: "pushlab/sse", x: 260 });
+  expect(choice).toEqual({ series: "pushlab/sse", x: 300 });
 });
 
 test("a wanted series that does not exist becomes the default", () => {
-  const choice = resolveChoice(broadcast, { series: "elsewhere/sse", clients: 50 });
+  const choice = resolveChoice(broadcast, { series: "elsewhere/sse", x: 50 });
   expect(choice).toEqual(representativeChoice(broadcast));
 });
 
 test("every choice of the sample has its timeline", () => {
   for (const experiment of report.experiments) {
     for (const series of experiment.series) {
-      for (const clients of timelineCounts(series)) {
-        expect(timelineOf(experiment, { series: series.key, clients })).not.toBeNull();
+      for (const x of timelinePlaces(series)) {
+        expect(timelineOf(experiment, { series: series.key, x })).not.toBeNull();
       }
     }
   }

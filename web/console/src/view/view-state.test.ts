@@ -3,10 +3,11 @@ import { DEFAULT_VIEW, parseView, serializeView, type ViewState } from "./view-s
 
 const FULL: ViewState = {
   at: "doubts",
-  latency: "p99",
   focus: "pushlab/long-polling",
   columns: "all",
-  timelines: { "tangen-chat": { series: "a&b=c@d/web socket", clients: 500 } },
+  published: "hidden",
+  unchanged: "shown",
+  timelines: { "tangen-chat": { series: "a&b=c@d/web socket", x: 500 } },
   sorts: { "tangen-chat": { column: "cpu", descending: true } },
 };
 
@@ -20,11 +21,17 @@ test("the default view needs no fragment", () => {
 });
 
 test("links stay readable", () => {
-  const timelines = { chat: { series: "pushlab/sse", clients: 50 } };
+  const timelines = { chat: { series: "pushlab/sse", x: 50 } };
   expect(serializeView({ ...DEFAULT_VIEW, timelines })).toBe("timeline.chat=pushlab/sse@50");
 });
 
 test("what is not understood is left out", () => {
-  const fragment = "#latency=p50&columns=some&timeline.a=sse&timeline.b=sse@x&sort.a=-&new=1";
+  const fragment =
+    "#latency=p99&published=no&unchanged=0&columns=some&timeline.a=sse&timeline.b=sse@x&sort.a=-&new=1";
   expect(parseView(fragment)).toEqual(DEFAULT_VIEW);
+});
+
+test("a place on the axis need not be whole", () => {
+  const timelines = { rate: { series: "pushlab/sse", x: 0.5 } };
+  expect(parseView(serializeView({ ...DEFAULT_VIEW, timelines })).timelines).toEqual(timelines);
 });

@@ -2,10 +2,13 @@
 export interface ViewState {
   /** Id of the section that was jumped to. */
   at: string | null;
-  latency: "median" | "p99";
   /** Key of the series that stands out in the charts. */
   focus: string | null;
   columns: "main" | "all";
+  /** Whether a study's numbers are drawn beside the measured ones. */
+  published: "shown" | "hidden";
+  /** Whether a comparison lists what did not change. */
+  unchanged: "shown" | "hidden";
   /** By experiment name. */
   timelines: Record<string, TimelineChoice>;
   /** By experiment name. */
@@ -14,7 +17,8 @@ export interface ViewState {
 
 export interface TimelineChoice {
   series: string;
-  clients: number;
+  /** Place on the axis. */
+  x: number;
 }
 
 export interface Sort {
@@ -24,9 +28,10 @@ export interface Sort {
 
 export const DEFAULT_VIEW: ViewState = {
   at: null,
-  latency: "median",
   focus: null,
   columns: "main",
+  published: "shown",
+  unchanged: "hidden",
   timelines: {},
   sorts: {},
 };
@@ -39,16 +44,17 @@ export function parseView(fragment: string): ViewState {
   const view: ViewState = { ...DEFAULT_VIEW, timelines: {}, sorts: {} };
   for (const [name, value] of new URLSearchParams(fragment.replace(/^#/, ""))) {
     if (name === "at") view.at = value || null;
-    else if (name === "latency" && value === "p99") view.latency = "p99";
     else if (name === "focus") view.focus = value || null;
     else if (name === "columns" && value === "all") view.columns = "all";
+    else if (name === "published" && value === "hidden") view.published = "hidden";
+    else if (name === "unchanged" && value === "shown") view.unchanged = "shown";
     else if (name.startsWith(TIMELINE)) {
-      // The client count stands last: a key may contain any character.
-      const match = /^(.+)@(\d{1,9})$/.exec(value);
+      // The place stands last: a key may contain any character.
+      const match = /^(.+)@(\d{1,12}(?:\.\d{1,9})?)$/.exec(value);
       if (match?.[1] !== undefined) {
         view.timelines[name.slice(TIMELINE.length)] = {
           series: match[1],
-          clients: Number(match[2]),
+          x: Number(match[2]),
         };
       }
     } else if (name.startsWith(SORT)) {
@@ -65,11 +71,12 @@ export function parseView(fragment: string): ViewState {
 export function serializeView(view: ViewState): string {
   const parameters = new URLSearchParams();
   if (view.at !== null) parameters.set("at", view.at);
-  if (view.latency !== DEFAULT_VIEW.latency) parameters.set("latency", view.latency);
   if (view.focus !== null) parameters.set("focus", view.focus);
   if (view.columns !== DEFAULT_VIEW.columns) parameters.set("columns", view.columns);
+  if (view.published !== DEFAULT_VIEW.published) parameters.set("published", view.published);
+  if (view.unchanged !== DEFAULT_VIEW.unchanged) parameters.set("unchanged", view.unchanged);
   for (const [experiment, choice] of Object.entries(view.timelines)) {
-    parameters.set(TIMELINE + experiment, `${choice.series}@${choice.clients}`);
+    parameters.set(TIMELINE + experiment, `${choice.series}@${choice.x}`);
   }
   for (const [experiment, sort] of Object.entries(view.sorts)) {
     parameters.set(SORT + experiment, (sort.descending ? "-" : "") + sort.column);

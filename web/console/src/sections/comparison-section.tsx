@@ -1,0 +1,148 @@
+import { type Metrics, metricOf } from "../charts/metrics";
+import { formatDifference, NO_INTERVAL, soundFigure } from "../format/figure";
+import { formatChance, formatChange, formatCount, joinUnit } from "../format/number";
+import type { Comparison, ComparisonRow } from "../generated/report";
+import type { UpdateView } from "../view/use-view";
+import type { ViewState } from "../view/view-state";
+import { Badge, Tally } from "./badge";
+import { FigureCell } from "./results-cells";
+import { ScrollBox } from "./scroll-box";
+
+interface ComparisonProps {
+  comparison: Comparison;
+  metrics: Metrics;
+  view: ViewState;
+  update: UpdateView;
+}
+
+/** What results differ in; rows that did not change wait behind a button. */
+export function ComparisonSection({ comparison, metrics, view, update }: ComparisonProps) {
+  const { baseline, candidates, summary, rows } = comparison;
+  const same = rows.filter((row) => row.change === "same").length;
+  const all = view.unchanged === "shown";
+  const shown = all ? rows : rows.filter((row) => row.change !== "same");
+  return (
+    <section id="comparison" tabIndex={-1} aria-labelledby="comparison-title">
+      <h2 id="comparison-title">Comparison</h2>
+      <p class="facts">
+        {candidates.join(", ")} against {baseline}
+      </p>
+      {summary !== "" && <p class="lead summary">{summary}</p>}
+      <Tally
+        kinds={["worse", "better", "different", "same", "unknown"]}
+        of={rows.map((row) => row.change)}
+      />
+      {shown.length > 0 && (
+        <ScrollBox label="Differences">
+          <ComparisonTable comparison={comparison} rows={shown} metrics={metrics} />
+        </ScrollBox>
+      )}
+      {same > 0 && (
+        <p>
+          <button
+            type="button"
+            class="more"
+            aria-expanded={all}
+            onClick={() => update({ unchanged: all ? "hidden" : "shown" })}
+          >
+            {all ? "Hide" : "Show"} {formatCount(same)} unchanged
+          </button>
+        </p>
+      )}
+      <p class="note">
+        Difference: candidate less baseline, with its 95 % interval. p: the chance of such a
+        difference if there were none, corrected for the number of rows.
+      </p>
+    </section>
+  );
+}
+
+interface ComparisonTableProps {
+  comparison: Comparison;
+  rows: readonly ComparisonRow[];
+  metrics: Metrics;
+}
+
+function ComparisonTable({ comparison, rows, metrics }: ComparisonTableProps) {
+  const several = comparison.candidates.length > 1;
+  return (
+    <table class="data comparison">
+      <thead>
+        <tr>
+          <th scope="col">Cell</th>
+          {several && <th scope="col">Candidate</th>}
+          <th scope="col">Metric</th>
+          <th scope="col">Change</th>
+          <th scope="col" class="number">
+            Difference
+          </th>
+          <th scope="col" class="number">
+            Relative
+          </th>
+          <th scope="col">Effect</th>
+          <th scope="col" class="number">
+            p
+          </th>
+          <th scope="col" class="number">
+            {several ? "Baseline" : comparison.baseline}
+          </th>
+          <th scope="col" class="number">
+            {several ? "Candidate" : (comparison.candidates[0] ?? "Candidate")}
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <ComparisonRowView
+            key={`${row.candidate} ${row.cell} ${row.metric}`}
+            row={row}
+            several={several}
+            metrics={metrics}
+          />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+interface RowProps {
+  row: ComparisonRow;
+  several: boolean;
+  metrics: Metrics;
+}
+
+function ComparisonRowView({ row, several, metrics }: RowProps) {
+  const { title, unit } = metricOf(metrics, row.metric);
+  return (
+    <tr>
+      <th scope="row">{row.cell}</th>
+      {several && <td class="text">{row.candidate}</td>}
+      <td class="text">{title}</td>
+      <td>
+        <Badge kind={row.change} />
+      </td>
+      <DifferenceCell row={row} unit={unit} />
+      <td class="number">{percentText(row.relative_percent)}</td>
+      <td>{row.magnitude}</td>
+      <td class="number">{row.p_value == null ? "–" : formatChance(row.p_value)}</td>
+      <FigureCell figure={soundFigure(row.baseline)} />
+      <FigureCell figure={soundFigure(row.value)} />
+    </tr>
+  );
+}
+
+function DifferenceCell({ row, unit }: { row: ComparisonRow; unit: string }) {
+  const difference = soundFigure(row.difference);
+  if (difference === null) return <td class="number absent">–</td>;
+  const text = formatDifference(difference);
+  return (
+    <td class="number">
+      <strong>{joinUnit(text.value, unit)}</strong>{" "}
+      <span class="interval">{text.interval === NO_INTERVAL ? "no interval" : text.interval}</span>
+    </td>
+  );
+}
+
+function percentText(percent: number | null | undefined): string {
+  return percent == null || !Number.isFinite(percent) ? "–" : formatChange(percent);
+}

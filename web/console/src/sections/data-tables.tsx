@@ -1,0 +1,77 @@
+import { soundFigure } from "../format/figure";
+import type { DataCell, DataTable } from "../generated/report";
+import { FigureCell } from "./results-cells";
+import { ScrollBox } from "./scroll-box";
+
+/** Tables that the report brings along: published beside measured, performance factors and the like. */
+export function DataTables({ tables }: { tables: readonly DataTable[] }) {
+  return (
+    <>
+      {tables
+        .filter((table) => table.rows.length > 0)
+        .map((table) => (
+          <section key={table.title} aria-label={table.title}>
+            <h3>{table.title}</h3>
+            {table.note !== "" && <p class="note lead">{table.note}</p>}
+            <ScrollBox label={table.title}>
+              <TableOf table={table} />
+            </ScrollBox>
+          </section>
+        ))}
+    </>
+  );
+}
+
+function TableOf({ table: { columns, rows } }: { table: DataTable }) {
+  const numeric = columns.map((_, at) => rows.some((row) => isFigure(row[at] ?? null)));
+  return (
+    <table class="data">
+      <thead>
+        <tr>
+          {columns.map((column, at) => (
+            <th key={at} scope="col" class={numeric[at] ? "number" : undefined}>
+              {column.title}
+              {column.unit !== "" && <span class="unit"> {column.unit}</span>}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, index) => (
+          <tr key={index}>
+            {columns.map((_, at) => (
+              <Cell
+                key={at}
+                cell={row[at] ?? null}
+                first={at === 0}
+                numeric={numeric[at] ?? false}
+              />
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** Shorter texts stay on one line; longer ones are sentences and need some width. */
+const LINE_MAX = 24;
+
+function Cell({ cell, first, numeric }: { cell: DataCell; first: boolean; numeric: boolean }) {
+  if (isFigure(cell)) return <FigureCell figure={soundFigure(cell)} />;
+  const text = typeof cell === "string" ? cell : "–";
+  const width = text.length <= LINE_MAX ? "nowrap" : "prose";
+  if (first) {
+    return (
+      <th scope="row" class={width}>
+        {text}
+      </th>
+    );
+  }
+  const absent = typeof cell === "string" ? "" : " absent";
+  return <td class={(numeric ? "number" : `text ${width}`) + absent}>{text}</td>;
+}
+
+function isFigure(cell: DataCell): cell is Exclude<DataCell, string | null> {
+  return typeof cell === "object" && cell !== null;
+}
