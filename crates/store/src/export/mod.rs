@@ -162,6 +162,12 @@ fn has(names: &Option<BTreeSet<String>>, name: &str) -> bool {
     names.as_ref().is_none_or(|names| names.contains(name))
 }
 
+/// The shortest text that gives the same `f64` back, with an exponent where it would have many zeros.
+pub(crate) fn text_of(value: f64) -> String {
+    let is_plain = value == 0.0 || (1e-5..1e16).contains(&value.abs());
+    if is_plain { value.to_string() } else { format!("{value:e}") }
+}
+
 /// Gives every selected figure of the experiments to `take`, in the order of the experiments, their runs and the
 /// metrics' names. Returns how many there were.
 pub(crate) fn each_figure(
@@ -199,4 +205,24 @@ pub(crate) fn each_figure(
         }
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn texts_of_numbers_give_the_same_numbers_back(value in any::<f64>().prop_filter("finite", |v| v.is_finite())) {
+            prop_assert_eq!(text_of(value).parse::<f64>().unwrap().to_bits(), value.to_bits());
+            prop_assert!(text_of(value).len() <= 24, "{}", text_of(value));
+        }
+    }
+
+    #[test]
+    fn texts_of_numbers_are_short() {
+        let texts = [0.0, -0.0, 3.0, 0.1, 1e-5, 5e-324, 1e16, -1.5e300].map(text_of);
+        assert_eq!(texts, ["0", "-0", "3", "0.1", "0.00001", "5e-324", "1e16", "-1.5e300"]);
+    }
 }
