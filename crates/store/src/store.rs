@@ -49,7 +49,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Measuring`] names the process that has it.
     pub fn lock_for_measuring(&self) -> Result<MeasuringLock, StoreError> {
-        MeasuringLock::take(&self.path)
+        // One lock for one file, by whatever link it was named.
+        MeasuringLock::take(&self.path.canonicalize().unwrap_or_else(|_| self.path.clone()))
     }
 
     /// Begins an experiment and returns its number.

@@ -119,11 +119,14 @@ pub fn to_file<T>(
         file.sync_all().and_then(|()| fs::rename(&part, path)).map_err(at)?;
         Ok(done)
     });
-    if written.is_err() {
+    written.map_err(|error| {
         // Its space may be what the next attempt needs.
         let _ = fs::remove_file(&part);
-    }
-    written
+        match error {
+            ExportError::Write(source) => at(source),
+            other => other,
+        }
+    })
 }
 
 /// A row of the tidy table.

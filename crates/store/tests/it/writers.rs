@@ -129,6 +129,9 @@ fn one_lab_measures_at_a_time() {
     let error = store.lock_for_measuring().unwrap_err();
     assert!(matches!(&error, StoreError::Measuring { pid: Some(pid), .. } if *pid == other.id()), "{error:?}");
     assert!(error.to_string().contains(&format!("process {}", other.id())), "{error}");
+    let link = place.folder.join("link.db");
+    std::os::unix::fs::symlink(place.path(), &link).unwrap();
+    assert!(matches!(Store::open(&link).unwrap().lock_for_measuring(), Err(StoreError::Measuring { .. })));
     // The others may go on with everything else.
     store.create_experiment(&new_experiment("compare")).unwrap();
 
