@@ -62,7 +62,7 @@ pub struct NewExperiment {
 }
 
 /// A line of the list of experiments.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExperimentRow {
     /// Number, given once.
     pub id: i64,
@@ -206,7 +206,7 @@ impl Bound {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureValue {
-    /// The value, finite. What was not measured is left out of the map.
+    /// The value, finite; SQLite keeps no sign of zero. What was not measured is left out of the map.
     pub value: f64,
     /// How it is meant; `None` for what was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,15 +1,16 @@
 //! Opening a database: whose it is, which format it has, and bringing it to the newest.
 
 use crate::error::StoreError;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a writer waits for another before it gives up. A run takes milliseconds to write, and removing a large
 /// experiment seconds.
 pub const BUSY_WAIT: Duration = Duration::from_secs(30);
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
 /// Marks the file as ours (`PRAGMA application_id`): "PSLB".
 pub const APPLICATION_ID: i64 = 0x5053_4C42;
 /// Bytes of the log that stay on disk after it was written into the database.
@@ -59,12 +60,12 @@ fn known() -> i64 {
 
 /// The format of the database: 0 for one that is empty. An empty file is one, too: a crash may have left it.
 fn format_of(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
-    let number = |sql: &str| {
-        let number = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-        number.map_err(|source| StoreError::of_sqlite(path, source))
-    };
-    let (application, found) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
-    let is_empty = number("SELECT count(*) FROM sqlite_schema")? == 0;
+    // One statement, hence one moment: another process may be making the database right now.
+    let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+               FROM pragma_application_id, pragma_user_version";
+    let read = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)? == 0)));
+    let (application, found, is_empty): (i64, i64, bool) =
+        read.map_err(|source| StoreError::of_sqlite(path, source))?;
     if application != APPLICATION_ID && !(application == 0 && found == 0 && is_empty) {
         let what = "it is another program's SQLite database".to_owned();
         return Err(StoreError::NotOurs { path: path.to_owned(), what });
@@ -82,7 +83,14 @@ fn configure(connection: &Connection, found: i64) -> rusqlite::Result<()> {
     }
     // Readers and a writer do not wait for each other. Where the file system cannot (some network ones), SQLite
     // keeps its rollback journal, which is as safe.
-    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    let begin = Instant::now();
+    while let Err(error) = connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+        // SQLite does not wait by itself for another process that is doing the same.
+        if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) || begin.elapsed() > BUSY_WAIT {
+            return Err(error);
+        }
+        std::thread::sleep(BUSY_PAUSE);
+    }
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_MAX, |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)

@@ -49,7 +49,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Measuring`] names the process that has it.
     pub fn lock_for_measuring(&self) -> Result<MeasuringLock, StoreError> {
-        MeasuringLock::take(&self.path)
+        // One lock for one file, by whatever link it was named.
+        MeasuringLock::take(&self.path.canonicalize().unwrap_or_else(|_| self.path.clone()))
     }
 
     /// Begins an experiment and returns its number.
@@ -145,13 +146,17 @@ impl Store {
         self.write(|database| database.annotate(id, note))
     }
 
-    /// Removes an experiment with its runs and gives their space back to the disk.
+    /// Removes an experiment with its runs and gives their space back to the disk, as far as other processes and the
+    /// disk let it; what it cannot give back now is used for later runs, or goes with the next removal.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`]; those of the disk.
+    /// [`StoreError::NotFound`]; those of the disk, and then the experiment is still there. Removal needs some room
+    /// itself, for its log: on a disk without any it ends with [`StoreError::Full`].
     pub fn remove(&mut self, id: i64) -> Result<(), StoreError> {
         self.write(|database| database.remove(id))?;
-        self.database().give_space_back()
+        // The experiment is gone whether or not the file shrinks: an error would say otherwise.
+        let _ = self.database().give_space_back();
+        Ok(())
     }
 
     /// Does something that changes the database, whole or not at all.

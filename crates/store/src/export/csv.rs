@@ -1,6 +1,6 @@
 //! The tidy table as CSV (RFC 4180, lines end in LF).
 
-use super::{COLUMNS, ExportError, Selection, Units, each_figure};
+use super::{COLUMNS, ExportError, Selection, Units, each_figure, text_of};
 use crate::store::Store;
 use std::io::{self, Write};
 
@@ -33,7 +33,7 @@ pub fn csv(
                 &row.repeat.to_string(),
                 &row.metric,
                 row.unit(units),
-                &row.value.to_string(),
+                &text_of(row.value),
                 row.bound.map_or("", |bound| bound.name()),
                 row.counts.name(),
             ];

@@ -1,6 +1,6 @@
 //! Points for InfluxDB in its line protocol.
 
-use super::{ExportError, Selection};
+use super::{ExportError, Selection, text_of};
 use crate::error::StoreError;
 use crate::model::{Run, SeriesRow, Values};
 use crate::store::Store;
@@ -56,7 +56,7 @@ fn put_run(run: &Run, selection: &Selection, out: &mut dyn Write) -> Result<u64,
     let tags = tags(run)?;
     let mut fields = Vec::new();
     for (metric, figure) in run.figures.iter().filter(|(metric, _)| selection.has_metric(metric)) {
-        fields.push(format!("{}={}", escaped(metric)?, figure.value));
+        fields.push(format!("{}={}", escaped(metric)?, text_of(figure.value)));
         if let Some(bound) = figure.bound {
             fields.push(format!("{}_bound=\"{bound}\"", escaped(metric)?));
         }
@@ -101,7 +101,7 @@ fn second_fields(seconds: &SeriesRow, row: usize) -> Result<Vec<String>, ExportE
     for column in &seconds.columns {
         let value = match &column.values {
             Values::Integers(values) => values[row].map(|value| format!("{value}i")),
-            Values::Numbers(values) => values[row].map(|value| value.to_string()),
+            Values::Numbers(values) => values[row].map(text_of),
         };
         if let Some(value) = value {
             fields.push(format!("{}={value}", escaped(&column.name)?));

@@ -119,11 +119,14 @@ pub fn to_file<T>(
         file.sync_all().and_then(|()| fs::rename(&part, path)).map_err(at)?;
         Ok(done)
     });
-    if written.is_err() {
+    written.map_err(|error| {
         // Its space may be what the next attempt needs.
         let _ = fs::remove_file(&part);
-    }
-    written
+        match error {
+            ExportError::Write(source) => at(source),
+            other => other,
+        }
+    })
 }
 
 /// A row of the tidy table.
@@ -160,6 +163,12 @@ impl Selection {
 
 fn has(names: &Option<BTreeSet<String>>, name: &str) -> bool {
     names.as_ref().is_none_or(|names| names.contains(name))
+}
+
+/// The shortest text that gives the same `f64` back, with an exponent where it would have many zeros.
+pub(crate) fn text_of(value: f64) -> String {
+    let is_plain = value == 0.0 || (1e-5..1e16).contains(&value.abs());
+    if is_plain { value.to_string() } else { format!("{value:e}") }
 }
 
 /// Gives every selected figure of the experiments to `take`, in the order of the experiments, their runs and the
@@ -199,4 +208,24 @@ pub(crate) fn each_figure(
         }
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn texts_of_numbers_give_the_same_numbers_back(value in any::<f64>().prop_filter("finite", |v| v.is_finite())) {
+            prop_assert_eq!(text_of(value).parse::<f64>().unwrap().to_bits(), value.to_bits());
+            prop_assert!(text_of(value).len() <= 24, "{}", text_of(value));
+        }
+    }
+
+    #[test]
+    fn texts_of_numbers_are_short() {
+        let texts = [0.0, -0.0, 3.0, 0.1, 1e-5, 5e-324, 1e16, -1.5e300].map(text_of);
+        assert_eq!(texts, ["0", "-0", "3", "0.1", "0.00001", "5e-324", "1e16", "-1.5e300"]);
+    }
 }

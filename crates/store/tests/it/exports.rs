@@ -131,6 +131,7 @@ fn a_file_is_written_whole_or_not_at_all() {
         std::io::Write::write_all(out, b"half")?;
         Err::<(), _>(ExportError::Write(std::io::ErrorKind::StorageFull.into()))
     });
-    assert!(full.is_err());
+    let error = full.unwrap_err().to_string();
+    assert!(error.contains("figures.parquet") && error.contains("free some space"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }

@@ -27,12 +27,13 @@ fn check(path: &Path, stored: u32) {
     assert_eq!(integrity(path), "ok");
 }
 
-/// In a file system of 2 MiB with a ballast of 1 MiB, which goes when the disk is full.
+/// In a file system of 2 MiB with ballast of 1 MiB, which goes in two parts when the disk is full.
 #[test]
 fn child_on_a_full_disk() {
     let Some((path, _)) = childs_task() else { return };
-    let ballast = path.with_file_name("ballast");
-    std::fs::write(&ballast, vec![1; 1 << 20]).unwrap();
+    let (ballast, reserve) = (path.with_file_name("ballast"), path.with_file_name("reserve"));
+    std::fs::write(&ballast, vec![1; 3 << 18]).unwrap();
+    std::fs::write(&reserve, vec![1; 1 << 18]).unwrap();
     let mut store = Store::open(&path).unwrap();
     store.create_experiment(&new_experiment("compare")).unwrap();
     let (failed, error) = fill(&mut store, 1);
@@ -57,6 +58,17 @@ fn child_on_a_full_disk() {
     store.add_run(1, &full_run(stored + 1)).expect("there is room again");
     drop(store);
     check(&path, stored + 1);
+    // Removing something needs room for its log, and where there is none nothing is removed.
+    let mut store = Store::open(&path).unwrap();
+    let stored = fill(&mut store, stored + 2).0 - 1;
+    if let Err(error) = store.remove(1) {
+        assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
+        assert_eq!(store.runs(1).unwrap().len(), stored as usize);
+        std::fs::remove_file(reserve).unwrap();
+        store.remove(1).expect("there is room for the log");
+    }
+    assert_eq!(store.create_experiment(&new_experiment("next")).unwrap(), 2);
+    (1..=stored / 2).for_each(|place| _ = store.add_run(2, &full_run(place)).expect("the space was given back"));
     println!("{SAID}{stored} runs");
 }
 

@@ -192,6 +192,7 @@ pub const SAID: &str = "child: ";
 /// What a child said until its end, without the mark.
 pub fn said(child: Child) -> Vec<String> {
     let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "the child failed: {}", String::from_utf8_lossy(&output.stdout));
     let text = String::from_utf8(output.stdout).unwrap();
     // The harness may have begun the line with the name of the test.
     text.lines().filter_map(|line| Some(line.split_once(SAID)?.1.to_owned())).collect()

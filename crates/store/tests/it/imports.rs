@@ -131,6 +131,15 @@ fn a_line_that_cannot_be_is_named_and_nothing_imported() {
 }
 
 #[test]
+fn tables_of_spreadsheets_are_read() {
+    let place = Place::new("spreadsheet");
+    let mut store = place.store();
+    let text = format!("\u{feff}{}\r\n{GOOD}\r\n\r\n", COLUMNS.join(","));
+    let id = import::csv(&mut store, &published("study"), &units, text.as_bytes()).unwrap();
+    assert_eq!(store.runs(id).unwrap()[0].figures["latency_p50"].value, 3.5);
+}
+
+#[test]
 fn columns_may_come_in_any_order_and_metrics_unknown_keep_their_unit() {
     let place = Place::new("order");
     let mut store = place.store();

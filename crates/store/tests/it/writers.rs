@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 const RUNS_EACH: u32 = 60;
@@ -81,15 +82,21 @@ fn what_was_acknowledged_survives_kill_9() {
     for round in 0..20_u32 {
         let mut child = child("writers::child_that_never_stops", &place.path(), 1 + round * 10_000).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
+        let (sender, said) = mpsc::channel();
         let reader = std::thread::spawn(move || {
             let lines = out.lines().map_while(Result::ok);
-            lines.filter_map(|line| line.strip_prefix(SAID)?.parse::<u32>().ok()).collect::<Vec<u32>>()
+            let places = lines.filter_map(|line| line.strip_prefix(SAID)?.parse::<u32>().ok());
+            places.for_each(|place| _ = sender.send(place));
         });
-        // From before it has opened the database to some dozens of runs later: a random instant is the point.
-        std::thread::sleep(Duration::from_micros(random.u64(5_000..250_000)));
+        // After 0 to 5 acknowledgements, and then at any instant of the next write or two.
+        for _ in 0..random.u32(0..6) {
+            acknowledged.insert(said.recv_timeout(Duration::from_secs(60)).unwrap());
+        }
+        std::thread::sleep(Duration::from_micros(random.u64(0..40_000)));
         child.kill().unwrap();
         child.wait().unwrap();
-        acknowledged.extend(reader.join().unwrap());
+        reader.join().unwrap();
+        acknowledged.extend(said);
 
         let store = place.store();
         let there = store.run_places(1).unwrap();
@@ -100,7 +107,7 @@ fn what_was_acknowledged_survives_kill_9() {
         drop(store);
         assert_eq!(integrity(&place.path()), "ok");
     }
-    assert!(acknowledged.len() > 20, "too few runs to test anything: {}", acknowledged.len());
+    assert!(acknowledged.len() > 10, "too few runs to test anything: {}", acknowledged.len());
 }
 
 #[test]
@@ -122,6 +129,9 @@ fn one_lab_measures_at_a_time() {
     let error = store.lock_for_measuring().unwrap_err();
     assert!(matches!(&error, StoreError::Measuring { pid: Some(pid), .. } if *pid == other.id()), "{error:?}");
     assert!(error.to_string().contains(&format!("process {}", other.id())), "{error}");
+    let link = place.folder.join("link.db");
+    std::os::unix::fs::symlink(place.path(), &link).unwrap();
+    assert!(matches!(Store::open(&link).unwrap().lock_for_measuring(), Err(StoreError::Measuring { .. })));
     // The others may go on with everything else.
     store.create_experiment(&new_experiment("compare")).unwrap();
 
