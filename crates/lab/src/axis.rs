@@ -34,6 +34,7 @@ impl Sweep {
     /// How a place is called: `300 clients`.
     pub fn place(self, value: u32) -> String {
         match self {
+            Self::Clients if value == 1 => "1 client".to_owned(),
             Self::Clients => format!("{value} clients"),
             Self::DeliveriesPerS => format!("{value} deliveries/s"),
             Self::PayloadBytes => format!("{value} B"),

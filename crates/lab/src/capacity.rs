@@ -2,7 +2,7 @@
 
 use crate::archive::Archive;
 use crate::axis::Sweep;
-use crate::campaign::{CampaignError, Ended, Observer, Start, execute_until_valid, workplace};
+use crate::campaign::{CampaignError, Ended, Observer, Start, execute_until_valid, order, workplace};
 use crate::experiment::{Expect, Experiment};
 use crate::header::Header;
 use crate::pinning::{Pinning, pin_to};
@@ -197,7 +197,7 @@ impl Going<'_> {
         self.header.experiments[0] = Experiment { expect, ..self.search.at(&self.transports, &self.loads) };
         self.archive.replan(&self.header)?;
         let own = self.search.at(&[transport], &[load]);
-        let planned: Vec<PlannedRun> = crate::campaign::order(&[own.clone()], self.header.seed ^ u64::from(self.runs));
+        let planned: Vec<PlannedRun> = order(std::slice::from_ref(&own), self.header.seed ^ u64::from(self.runs));
         self.observer.begin(&planned, 0, self.archive.id());
         let mut figures = Vec::new();
         for mut run in planned {

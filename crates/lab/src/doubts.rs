@@ -4,7 +4,7 @@ use crate::machine_load::MachineLoad;
 use crate::measure;
 use crate::pinning::Pinning;
 use crate::record::RunRecord;
-use pushlab_load::plan::Phase;
+use pushlab_load::plan::{Phase, Shape};
 use pushlab_stats::{
     DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, Steady, delivery_doubts, generator_doubts,
     steady_state,
@@ -16,6 +16,8 @@ const MISSED_TICKS_MAX: f64 = 0.2;
 const STRANGERS_MAX: f64 = 0.15;
 /// CPU that the hypervisor may take, as a share of one core.
 const STEAL_MAX: f64 = 0.05;
+/// Memory that grows by more than this share of itself over a load phase is no steady state.
+const MEMORY_GROWTH_MAX: f64 = 0.1;
 /// Pings that a median needs.
 const PINGS_MIN: u64 = 20;
 
@@ -66,11 +68,26 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
         doubts.push(Doubt::new(DoubtCode::FewSamples, format!("{pings} pings in the load phase, {PINGS_MIN} wanted")));
     }
     doubts.extend(unstable(record, start, end));
+    doubts.extend(growing(record, load_s));
     doubts.extend(strangers(record, evidence.machine, load_s));
     doubts
 }
 
+/// Memory that keeps growing, as a soak is to show.
+fn growing(record: &RunRecord, load_s: f64) -> Option<Doubt> {
+    let per_hour = measure::memory_growth(record)?;
+    let growth = per_hour * load_s / 3600.0;
+    (growth > MEMORY_GROWTH_MAX * measure::memory(record)?).then(|| {
+        let detail = format!("resident memory grows by {per_hour:.1} MiB an hour");
+        Doubt::new(DoubtCode::Unstable, detail)
+    })
+}
+
 fn unstable(record: &RunRecord, start: u64, end: u64) -> Option<Doubt> {
+    // Where the load is to change, latency may.
+    if record.plan.as_ref().is_some_and(|plan| plan.shape != Shape::Steady) {
+        return None;
+    }
     let result = record.result.as_ref()?;
     let first = result.phases.first()?.t_ns;
     let seconds = result.seconds.iter().enumerate();

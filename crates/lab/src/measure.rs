@@ -8,6 +8,9 @@ use pushlab_stats::Histogram;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const SECOND_NS: u64 = 1_000_000_000;
+const HOUR_NS: f64 = 3.6e12;
+/// Shortest load phase whose memory has a trend worth telling.
+const TREND_NS_MIN: u64 = 60 * SECOND_NS;
 /// Measurements that a 99th percentile needs to be more than the maximum.
 const P99_COUNT_MIN: u64 = 100;
 
@@ -147,6 +150,16 @@ pub fn memory_baseline(run: &RunRecord) -> Option<f64> {
 /// Subject's resident memory with all clients connected and silent, MiB.
 pub fn memory_idle(run: &RunRecord) -> Option<f64> {
     memory_at_end(run, run.phase_span(Phase::Idle)?)
+}
+
+/// Trend of resident memory over a load phase of at least a minute, MiB per hour.
+pub fn memory_growth(run: &RunRecord) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let inside = run.subject.iter().filter(|s| s.t_ns >= start && s.t_ns <= end);
+    let points: Vec<(f64, f64)> =
+        inside.map(|s| ((s.t_ns - start) as f64 / HOUR_NS, s.rss_bytes as f64 / MIB)).collect();
+    let found = (end - start >= TREND_NS_MIN).then(|| pushlab_stats::trend(&points, 0.95))?.ok()?;
+    Some(found.per_unit)
 }
 
 /// What the kernel holds more with all clients connected than before the first, MiB: both ends of each connection.

@@ -102,6 +102,8 @@ metrics! {
     memory "Server memory, highest", "MiB", Lower, "resident, highest of load and drain";
     memory_idle "Server memory when idle", "MiB", Lower, "resident, everybody connected and silent";
     memory_after "Server memory after the load", "MiB", Lower, "resident, everybody still connected";
+    memory_growth "Growth of server memory", "MiB/h", Lower,
+        "trend of resident memory over the load phase, from a minute on; a soak that leaks has one above zero";
     memory_baseline "Server memory alone", "MiB", Lower, "resident, before any client";
     memory_kernel "Kernel memory of connections", "MiB", Lower,
         "growth of slab, page tables, stacks and socket buffers of the machine with all clients connected: both ends";
@@ -117,8 +119,8 @@ metrics! {
     server_bytes_in "Bytes into the server", "kB/s", Lower, "application bytes per second, HTTP heads included";
     server_bytes_out "Bytes out of the server", "kB/s", Lower, "application bytes per second, HTTP heads included";
     requests "HTTP requests", "/s", Lower, "per second, of all clients";
-    requests_publisher "Requests of a publisher", "per 100", Lower, "HTTP requests of publishing clients per 100 publications";
-    requests_receiver "Requests of a receiver", "per 100", Lower, "HTTP requests of one client that only receives per 100 publications";
+    requests_publisher "Requests of a publisher", "", Lower, "HTTP requests of publishing clients per 100 publications";
+    requests_receiver "Requests of a receiver", "", Lower, "HTTP requests of one client that only receives per 100 publications";
     connections "TCP connections", "", Neither, "most open at the server at once in the load phase";
     connections_opened "Connections opened", "/s", Lower, "per second of the load phase, by clients";
     connect "Time to subscribe", "ms", Lower, "TCP connect to the first answer, median";

@@ -177,6 +177,7 @@ impl fmt::Display for Statement {
         write!(f, "{} {sign} ", self.left)?;
         match &self.right {
             Side::Term(term) => write!(f, "{term}")?,
+            Side::Number(number) if self.left.metric.unit.is_empty() => write!(f, "{number}")?,
             Side::Number(number) => write!(f, "{number} {}", self.left.metric.unit)?,
         }
         if let Relation::About(share) = self.relation {

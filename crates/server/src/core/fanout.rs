@@ -25,6 +25,8 @@ impl Core {
             return;
         };
         self.fanned_out_to = last.offset;
+        #[cfg(feature = "slow-fanout")]
+        let begun_ns = crate::clock::monotonic_ns();
         let mut dirty = std::mem::take(&mut self.dirty);
         for publication in &incoming {
             self.groups.distribute(publication, &mut dirty);
@@ -37,6 +39,8 @@ impl Core {
         }
         self.dirty = dirty;
         self.out = batch.bytes;
+        #[cfg(feature = "slow-fanout")]
+        waste_a_fifth_of(begun_ns);
     }
 
     fn fan_out_to(&mut self, group: usize, batch: &mut Batch) {
@@ -153,6 +157,16 @@ impl Core {
                 }
             }
         }
+    }
+}
+
+/// Busy for a fifth of the time since an instant.
+#[cfg(feature = "slow-fanout")]
+fn waste_a_fifth_of(begun_ns: u64) {
+    let now_ns = crate::clock::monotonic_ns();
+    let until_ns = now_ns + (now_ns - begun_ns) / 5;
+    while crate::clock::monotonic_ns() < until_ns {
+        std::hint::spin_loop();
     }
 }
 
