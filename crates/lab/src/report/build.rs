@@ -77,6 +77,7 @@ fn title(results: &[ResultRuns], comparison: Option<&Comparison>) -> String {
     }
     match results {
         [one] => one.header.title(),
+        [first, ..] if first.tag.is_empty() => format!("{}, {} results pooled", first.header.title(), results.len()),
         many => {
             let tags: Vec<&str> = many.iter().map(|result| result.tag.as_str()).collect();
             format!("{} beside each other", tags.join(", "))
