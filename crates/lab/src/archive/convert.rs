@@ -4,8 +4,9 @@
 //! new field of [`WorkerResult`](pushlab_load::plan::WorkerResult) is stored without a word here.
 
 use super::table::{from_series, to_series};
-use crate::experiment::SlowPolicy;
-use crate::record::{Cell, Outcome, PlannedRun, RunRecord};
+use crate::cell::Cell;
+use crate::cell::SlowPolicy;
+use crate::record::{Outcome, PlannedRun, RunRecord};
 use crate::report::RunFigures;
 use pushlab_load::plan::{MarkedDelivery, Phase, PhaseMark, Second};
 use pushlab_stats::Histogram;

@@ -2,10 +2,12 @@
 
 use super::model::{Figure, Origin, Timeline};
 use super::timeline::timeline;
-use crate::axis::Sweep;
-use crate::experiment::{Experiment, SlowPolicy};
+use crate::cell::Cell;
+use crate::cell::SlowPolicy;
+use crate::cell::Sweep;
+use crate::experiment::Experiment;
 use crate::metric::{METRICS, Metric};
-use crate::record::{Cell, Outcome, RunRecord};
+use crate::record::{Outcome, RunRecord};
 use crate::statement::PointSamples;
 use pushlab_stats::{Doubt, Regime, STRESS_CPU_PERCENT, interval_of_mean, regime};
 use pushlab_store::Bound;
