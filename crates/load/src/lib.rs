@@ -25,6 +25,7 @@ pub mod record;
 pub mod roles;
 pub mod run_state;
 pub mod seconds;
+pub mod shape;
 pub mod socket;
 pub mod timer;
 pub mod transport;

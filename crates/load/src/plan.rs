@@ -110,7 +110,9 @@ pub enum Scenario {
     Idle,
 }
 
-/// How the load's intensity changes over the load phase: a factor of the scenario's own rate of publications.
+/// How the load's intensity changes over the load phase: a factor of the scenario's own rate of publications, from 0
+/// to 1,000. In scenario `request` it is the share of the clients that ask, 0 to 1. The warm-up has the factor with
+/// which the load phase begins.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Shape {
@@ -135,7 +137,7 @@ pub enum Shape {
     },
     /// One factor after the other, each for an equal part of the load phase.
     Step {
-        /// The factors.
+        /// The factors, 1 to 64.
         factors: Vec<f64>,
     },
 }

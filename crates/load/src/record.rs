@@ -202,7 +202,7 @@ impl Recorder {
 
     /// Makes stamps recognisable; before that, all are unknown.
     pub fn set_timeline(&mut self, timeline: &Timeline) {
-        self.schedule = timeline.schedule;
+        self.schedule = timeline.schedule.clone();
         self.load_ns = timeline.load_ns..timeline.load_end_ns;
     }
 

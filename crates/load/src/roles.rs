@@ -6,10 +6,12 @@ use crate::pacing::Pacing;
 use crate::payload::{BadPayloadSize, Payload};
 use crate::plan::{Plan, Scenario};
 use crate::record::Audience;
+use crate::shape::{BadShape, Warp};
 use crate::socket::max_descriptors;
 use crate::transport::{Requests, Sending};
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::stamp::{MAX_SEQUENCE, MAX_SOURCE};
+use std::sync::Arc;
 
 /// Most pairs of a receiver and a source that are checked in one worker: 256 MiB, if all of them meet.
 pub const MAX_TRACKED_PAIRS: u64 = 1 << 24;
@@ -72,6 +74,9 @@ pub enum BadPlan {
     #[error("scenario rooms cannot be run yet")]
     Rooms,
     /// See there.
+    #[error(transparent)]
+    Shape(#[from] BadShape),
+    /// See there.
     #[error("channel {name:?}: {source}")]
     Channel {
         /// The name.
@@ -97,6 +102,8 @@ pub struct Roles {
     pub collector: Option<Audience>,
     /// Time in which each publisher publishes once, ns, and the publishers; `None` without a schedule.
     pub pace: Option<(u64, u32)>,
+    /// How that changes; `None` if it does not.
+    pub warp: Option<Arc<Warp>>,
     /// Deliveries of each publication.
     pub receivers: u64,
     /// Size of the back end's publications; `None` where there is no back end.
@@ -124,6 +131,7 @@ impl Roles {
             Channel::parse(name).map_err(|source| BadPlan::Channel { name: name.clone(), source })?;
         }
         let mut roles = Self::of_scenario(plan)?;
+        roles.warp = Warp::of(&plan.shape, &plan.scenario, &plan.phases)?.map(Arc::new);
         roles.loops = plan.loops.min(plan.clients);
         roles.check_pairs(plan)?;
         roles.check_publications(plan)?;
@@ -139,6 +147,7 @@ impl Roles {
             audience: Audience::Nobodys,
             collector: None,
             pace: None,
+            warp: None,
             receivers: 0,
             feed_bytes: None,
             loops: 1,
@@ -195,9 +204,7 @@ impl Roles {
     }
 
     fn check_publications(&self, plan: &Plan) -> Result<(), BadPlan> {
-        let Some((period, publishers)) = self.pace else { return Ok(()) };
-        let end = plan.phases.warm_up_ms.saturating_add(plan.phases.load_ms).saturating_mul(1_000_000);
-        let count = Pacing::between(0, end, period, publishers).count;
+        let Some(Pacing { count, per_period: publishers, .. }) = self.pacing(plan, 0) else { return Ok(()) };
         if count > MAX_PUBLICATIONS {
             return Err(BadPlan::TooManyPublications { count, max: MAX_PUBLICATIONS });
         }
@@ -206,6 +213,14 @@ impl Roles {
             return Err(BadPlan::TooManyPublications { count: each, max: u64::from(MAX_SEQUENCE) });
         }
         Ok(())
+    }
+
+    /// What is published in warm-up and load, the warm-up beginning at an instant; `None` without a schedule.
+    pub fn pacing(&self, plan: &Plan, start_ns: u64) -> Option<Pacing> {
+        let (period_ns, publishers) = self.pace?;
+        let length_ns = plan.phases.warm_up_ms.saturating_add(plan.phases.load_ms).saturating_mul(1_000_000);
+        let pacing = Pacing { warp: self.warp.clone(), ..Pacing::endless(start_ns, period_ns, publishers) };
+        Some(pacing.until(start_ns.saturating_add(length_ns)))
     }
 
     fn check_descriptors(&self, plan: &Plan, limit: u64) -> Result<(), BadPlan> {
@@ -284,6 +299,16 @@ mod tests {
         assert!(matches!(Roles::of(&plan(0, Scenario::Idle)), Err(BadPlan::OutOfRange { name: "clients", .. })));
         let long = Plan { channel: "x".repeat(126), ..plan(1, Scenario::Idle) };
         assert!(matches!(Roles::of(&long), Err(BadPlan::Channel { .. })));
+    }
+
+    #[test]
+    fn limits_count_what_the_shape_makes() {
+        let echo = Scenario::Echo { interval_ms: 1, payload_bytes: 22 };
+        let shaped = |factor| Plan { shape: Shape::Step { factors: vec![factor] }, ..plan(1_000, echo.clone()) };
+        // 30 million at the factor 1, 67 at most.
+        assert!(Roles::of(&shaped(2.2)).is_ok());
+        assert!(matches!(Roles::of(&shaped(2.3)), Err(BadPlan::TooManyPublications { .. })));
+        assert!(matches!(Roles::of(&shaped(-1.0)), Err(BadPlan::Shape(BadShape::Factor { .. }))));
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::backend::{Announcement, BackEnd, BackEndError, Feed, FeedReport};
 use crate::check::Schedule;
 use crate::clients::{self, LoopConfig, Traffic};
 use crate::clock::{ThreadCpu, now_ns, sleep_until};
-use crate::pacing::Pacing;
 use crate::plan::{ErrorCount, Phase, PhaseMark, Plan, ProberPath, WorkerEvent, WorkerResult};
 use crate::prober::{self, EchoPath, OverPosts, OverWebSocket, ProberConfig, ProberProgress, ProberReport};
 use crate::record::{Audience, ErrorTally, Record};
@@ -127,7 +126,7 @@ pub fn run_with_listener(
 ) -> Result<WorkerResult, WorkerError> {
     let roles = Roles::of(plan)?;
     let back_end = match (roles.feed_bytes, listener) {
-        (Some(payload_bytes), Some(listener)) => Some(start_back_end(plan, payload_bytes, listener)?),
+        (Some(payload_bytes), Some(listener)) => Some(start_back_end(plan, &roles, payload_bytes, listener)?),
         _ => None,
     };
     let run = Run::start(plan, &roles, back_end)?;
@@ -139,8 +138,8 @@ pub fn run_with_listener(
     }
     let timeline = timeline(plan, &roles);
     let is_ranked = matches!(roles.audience, Audience::Everybodys { receivers: Some(_), .. });
-    let load_count = timeline.schedule.map_or(0, |schedule| schedule.load_count());
-    run.state.begin(timeline, if is_ranked { load_count } else { 0 });
+    let load_count = timeline.schedule.as_ref().map_or(0, Schedule::load_count);
+    run.state.begin(timeline.clone(), if is_ranked { load_count } else { 0 });
     run.begin_feed(&timeline);
     let cpu_load_ns = watch.go_through(&timeline);
     let after_ns = watch.drain(plan, &roles, load_count);
@@ -155,13 +154,17 @@ pub fn run_with_listener(
     Ok(result)
 }
 
-fn start_back_end(plan: &Plan, payload_bytes: u32, listener: TcpListener) -> Result<BackEnd, WorkerError> {
+fn start_back_end(
+    plan: &Plan,
+    roles: &Roles,
+    payload_bytes: u32,
+    listener: TcpListener,
+) -> Result<BackEnd, WorkerError> {
     let interval_us = match plan.scenario {
         crate::plan::Scenario::Feed { interval_us, .. } => interval_us,
         _ => 0,
     };
-    let span_us = (plan.phases.warm_up_ms + plan.phases.load_ms) * 1_000;
-    let count = span_us.div_ceil(interval_us.max(1));
+    let count = roles.pacing(plan, 0).map_or(0, |pacing| pacing.count);
     let back_end = BackEnd::start(listener, Announcement { interval_us, count, payload_bytes })?;
     let deadline = now_ns() + plan.phases.connect_ms * MS;
     while back_end.subjects() == 0 {
@@ -181,12 +184,15 @@ fn timeline(plan: &Plan, roles: &Roles) -> Timeline {
     let warm_up_ns = idle_ns + plan.phases.idle_ms * MS;
     let load_ns = warm_up_ns + plan.phases.warm_up_ms * MS;
     let load_end_ns = load_ns + plan.phases.load_ms * MS;
-    let schedule = match (roles.pace, roles.traffic) {
-        (Some((period_ns, publishers)), _) => {
-            let pacing = Pacing::between(warm_up_ns, load_end_ns, period_ns, publishers);
-            Some(Schedule::Open { pacing, load_from: pacing.first_at(load_ns) })
+    let schedule = match (roles.pacing(plan, warm_up_ns), roles.traffic) {
+        (Some(pacing), _) => {
+            let load_from = pacing.first_at(load_ns);
+            Some(Schedule::Open { pacing, load_from })
         }
-        (None, Traffic::ClosedLoop) => Some(Schedule::Closed { load_ns, load_end_ns }),
+        (None, Traffic::ClosedLoop) => {
+            let share = roles.warp.clone().map(|warp| (warm_up_ns, warp));
+            Some(Schedule::Closed { load_ns, load_end_ns, share })
+        }
         (None, _) => None,
     };
     Timeline { idle_ns, warm_up_ns, load_ns, load_end_ns, schedule }
@@ -266,8 +272,9 @@ impl Run {
     }
 
     fn begin_feed(&self, timeline: &Timeline) {
-        if let (Some(back_end), Some(Schedule::Open { pacing, load_from })) = (&self.back_end, timeline.schedule) {
-            back_end.begin(Feed { pacing, count_from: load_from, origin_ns: self.state.origin_ns() });
+        if let (Some(back_end), Some(Schedule::Open { pacing, load_from })) = (&self.back_end, &timeline.schedule) {
+            let (pacing, count_from) = (pacing.clone(), *load_from);
+            back_end.begin(Feed { pacing, count_from, origin_ns: self.state.origin_ns() });
         }
     }
 

@@ -9,11 +9,13 @@ mod connecting;
 mod receiving;
 mod sending;
 
+use crate::check::Schedule;
 use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
 use crate::pacing::{Pacing, Turns};
 use crate::payload::Payload;
 use crate::record::{Audience, Record, Recorder};
 use crate::run_state::RunState;
+use crate::shape::Warp;
 use crate::socket::leave_descriptor_table;
 use crate::timer::Timer;
 use crate::transport::{Asking, Receiver, Requests, Sending};
@@ -31,7 +33,7 @@ use std::time::Duration;
 const MAX_EVENTS: usize = 1024;
 /// Size of the shared read buffer, bytes; grows only for a frame that is larger.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// How often a loop looks whether the run has moved on, while it waits for that.
+/// How often a loop looks whether the run has moved on, while it waits for that, or how many clients are to ask.
 const TICK_NS: u64 = 5_000_000;
 /// The same while the phases are known.
 const SLOW_TICK_NS: u64 = 100_000_000;
@@ -83,7 +85,12 @@ pub struct LoopConfig {
 impl LoopConfig {
     /// How many clients are this loop's.
     pub fn own_clients(&self) -> u32 {
-        self.clients.saturating_sub(self.lane).div_ceil(self.lanes)
+        self.own_of(self.clients)
+    }
+
+    /// How many of the first so many clients are this loop's.
+    fn own_of(&self, clients: u32) -> u32 {
+        clients.saturating_sub(self.lane).div_ceil(self.lanes)
     }
 }
 
@@ -126,6 +133,10 @@ struct ClientLoop<R> {
     /// When the next publication is due; kept, because it is compared with after every read.
     next_publication_ns: u64,
     pacing: Option<(Pacing, u64)>,
+    /// Closed loop: which share of all clients asks, where that changes.
+    share: Option<(u64, Arc<Warp>)>,
+    /// Closed loop: clients that ask now; the first so many.
+    active: usize,
     retries: BinaryHeap<Retry>,
     /// Sockets that had more to read than one turn's share.
     again: Vec<Token>,
@@ -184,6 +195,8 @@ impl<R: Receiver> ClientLoop<R> {
             publish_turns: None,
             next_publication_ns: u64::MAX,
             pacing: None,
+            share: None,
+            active: 0,
             retries: BinaryHeap::new(),
             again: Vec::new(),
             subscribed: 0,
@@ -237,11 +250,15 @@ impl<R: Receiver> ClientLoop<R> {
             self.marks.load_end_ns = timeline.load_end_ns;
             self.recorder.set_timeline(timeline);
             let paced = matches!(self.config.traffic, Traffic::Paced(_));
-            if let (true, Some(crate::check::Schedule::Open { pacing, load_from })) = (paced, timeline.schedule) {
-                let turns = Turns::new(pacing, self.config.lane, self.config.lanes);
-                self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
-                self.publish_turns = Some(turns);
-                self.pacing = Some((pacing, load_from));
+            match &timeline.schedule {
+                Some(Schedule::Open { pacing, load_from }) if paced => {
+                    let turns = Turns::new(pacing.clone(), self.config.lane, self.config.lanes);
+                    self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
+                    self.publish_turns = Some(turns);
+                    self.pacing = Some((pacing.clone(), *load_from));
+                }
+                Some(Schedule::Closed { share, .. }) => self.share.clone_from(share),
+                _ => {}
             }
         }
         self.marks.after_ns = self.state.after_ns();
@@ -279,7 +296,7 @@ impl<R: Receiver> ClientLoop<R> {
 
     fn next_wake(&self) -> u64 {
         let now = now_ns();
-        let is_waiting = self.marks.load_ns == u64::MAX || now >= self.marks.load_end_ns;
+        let is_waiting = self.marks.load_ns == u64::MAX || now >= self.marks.load_end_ns || self.share.is_some();
         // On a grid, so that a busy loop arms its timer once a tick and not once a turn.
         let tick = (now + 1).next_multiple_of(if is_waiting { TICK_NS } else { SLOW_TICK_NS });
         let warm_up = if self.has_started_loop { u64::MAX } else { self.marks.warm_up_ns.max(now) };

@@ -24,15 +24,29 @@ impl<R: Receiver> ClientLoop<R> {
         self.publish_turns = Some(turns);
     }
 
-    /// Begins the closed loop of every client with the warm-up.
+    /// Begins the closed loop of every client with the warm-up, or when the shape wants it to ask.
     pub(super) fn start_closed_loop(&mut self, now: u64) {
-        if self.config.traffic != Traffic::ClosedLoop || self.has_started_loop || now < self.marks.warm_up_ns {
+        let is_running = (self.marks.warm_up_ns..self.marks.load_end_ns).contains(&now);
+        if self.config.traffic != Traffic::ClosedLoop || !is_running || (self.has_started_loop && self.share.is_none())
+        {
             return;
         }
         self.has_started_loop = true;
-        for index in 0..self.clients.len() {
-            self.clients[index].due = 1;
-            self.send_due(index);
+        let active = match &self.share {
+            None => self.clients.len(),
+            Some((origin_ns, warp)) => {
+                // Client i of N asks while the factor is above i/N.
+                let active = (warp.factor_at(now - origin_ns) * f64::from(self.config.clients)).ceil() as u32;
+                self.config.own_of(active) as usize
+            }
+        };
+        let before = std::mem::replace(&mut self.active, active.min(self.clients.len()));
+        for index in before..self.active {
+            let client = &mut self.clients[index];
+            if !client.is_waiting {
+                client.due = client.sent + 1;
+                self.send_due(index);
+            }
         }
     }
 
@@ -114,13 +128,13 @@ impl<R: Receiver> ClientLoop<R> {
         match self.config.traffic {
             Traffic::Silent => None,
             Traffic::Paced(sending) => {
-                let (pacing, _) = self.pacing?;
+                let (pacing, _) = self.pacing.as_ref()?;
                 let instant_ns = pacing.due_ns(pacing.index_of(source, u64::from(client.sent)));
                 Some((sending, Stamp { source, sequence: client.sent, instant_ns }))
             }
             Traffic::ClosedLoop => {
                 let now = now_ns() / RESOLUTION_NS * RESOLUTION_NS;
-                if now >= self.marks.load_end_ns {
+                if now >= self.marks.load_end_ns || index >= self.active {
                     client.due = client.sent;
                     return None;
                 }
@@ -136,8 +150,11 @@ impl<R: Receiver> ClientLoop<R> {
         let client = &mut self.clients[index];
         client.sent += 1;
         client.is_waiting = self.config.traffic == Traffic::ClosedLoop;
-        let is_load = match self.pacing {
-            Some((pacing, load_from)) => pacing.index_of(stamp.source, u64::from(stamp.sequence)) >= load_from,
+        let is_load = match &self.pacing {
+            Some((pacing, load_from)) => {
+                let k = pacing.index_of(stamp.source, u64::from(stamp.sequence));
+                k >= *load_from
+            }
             None => self.marks.is_load(stamp.instant_ns),
         };
         self.recorder.published(is_load, now, stamp.instant_ns);

@@ -8,3 +8,4 @@ mod feed_server;
 mod feeds;
 mod native_server;
 mod plans;
+mod shapes;
