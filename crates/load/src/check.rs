@@ -100,6 +100,14 @@ impl SeenTable {
         *cell = seen.pack();
         verdict
     }
+
+    /// The latest sequence number that came; `None` before the first.
+    ///
+    /// # Panics
+    /// When receiver or source lies beyond the table.
+    pub fn latest(&self, receiver: u32, source: u32) -> Option<u32> {
+        Seen::unpack(self.cells[receiver as usize * self.sources + source as usize]).next.checked_sub(1)
+    }
 }
 
 /// What is meant to be published, so that a stamp can be recognised.
