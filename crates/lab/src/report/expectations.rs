@@ -7,12 +7,13 @@ use crate::statement::{Judgement, PointSamples, Statement, Term, judge};
 
 /// Judges everything that an experiment expects.
 pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Expectation> {
-    let has_published = series.iter().any(|s| s.origin == Origin::Published);
     let parsed = experiment.expect.iter().filter_map(|e| Some((e, Statement::parse(&e.that).ok()?)));
     parsed
         .map(|(expect, statement)| {
             let measured = judgement(&statement, series, Origin::Measured, seed);
-            let published = has_published.then(|| judgement(&statement, series, Origin::Published, seed));
+            // Where the study printed nothing of the kind, it neither agrees nor disagrees.
+            let is_printed = statement.terms().all(|term| find(term, series, Origin::Published).is_ok());
+            let published = is_printed.then(|| judgement(&statement, series, Origin::Published, seed));
             Expectation {
                 statement: statement.to_string(),
                 finding: expect.finding.clone(),
@@ -34,7 +35,8 @@ fn find(term: &Term, series: &[SeriesRuns<'_>], origin: Origin) -> Result<Vec<Po
     let bears = |s: &&SeriesRuns<'_>| s.origin == origin && term.words.iter().all(|word| s.words.contains(word));
     let found: Vec<&SeriesRuns<'_>> = series.iter().filter(bears).collect();
     match found.as_slice() {
-        [one] => Ok(one.samples(term.metric.name)),
+        [one] if one.has(term.metric.name) => Ok(one.samples(term.metric.name)),
+        [one] => Err(format!("{} has no {}", one.label, term.metric.name)),
         [] => Err(format!("no series is called {}", term.words.join(", "))),
         many => {
             let labels: Vec<&str> = many.iter().map(|s| s.label.as_str()).collect();

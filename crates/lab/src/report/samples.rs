@@ -94,6 +94,11 @@ pub struct SeriesRuns<'a> {
 }
 
 impl SeriesRuns<'_> {
+    /// Whether any of its runs has this metric.
+    pub fn has(&self, metric: &str) -> bool {
+        self.cells.values().flatten().any(|run| run.figures.contains_key(metric))
+    }
+
     /// The values of a metric at each place.
     pub fn samples(&self, metric: &str) -> Vec<PointSamples> {
         let point = |(&x, runs): (&u32, &Vec<&RunFigures>)| {
