@@ -159,7 +159,9 @@ pub fn show(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     for fact in &report.environment {
         println!("  {}: {}", fact.label, fact.value);
     }
-    println!("\nAgain");
+    if !report.repeat.commands.is_empty() {
+        println!("\nAgain");
+    }
     for command in &report.repeat.commands {
         println!("  {command}");
     }
