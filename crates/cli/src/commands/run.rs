@@ -4,9 +4,10 @@ use super::results::{Shown, StoreArgs};
 use crate::progress::Progress;
 use crate::shape::ShapeOption;
 use crate::signals;
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 use pushlab_lab::experiment::Experiment;
+use pushlab_lab::presets::LoadError;
 use pushlab_lab::report::RunFigures;
 use pushlab_lab::statement::Statement;
 use pushlab_lab::{Campaign, Ended, Live, Start, Tally, archive, presets};
@@ -106,9 +107,6 @@ pub fn code_of(tally: Tally) -> ExitCode {
 impl MeasureArgs {
     /// Changes experiments as asked.
     pub fn apply(&self, experiments: &mut [Experiment]) -> anyhow::Result<()> {
-        if self.repeats == Some(0) {
-            bail!("--repeats is at least 1");
-        }
         let against = match &self.against {
             None => None,
             Some(path) => {
@@ -125,6 +123,8 @@ impl MeasureArgs {
                 shape.apply(experiment);
             }
             experiment.subjects.extend(against.clone());
+            let origin = format!("{} with these options", experiment.name);
+            experiment.check(&origin).map_err(LoadError::from)?;
         }
         Ok(())
     }
