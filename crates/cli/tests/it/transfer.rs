@@ -183,3 +183,26 @@ fn a_name_from_elsewhere_stays_in_the_folder_of_reports() {
     let inside: Vec<PathBuf> = std::fs::read_dir(place.path("a/b")).unwrap().map(|e| e.unwrap().path()).collect();
     assert!(inside.len() == 1 && inside[0].join("report.html").exists(), "{inside:?} {said}");
 }
+
+#[test]
+fn figures_of_a_clock_that_runs_backwards_are_wrong_and_harm_nobody() {
+    let place = Place::new("backwards");
+    place.experiment(&[("transports", "[\"websocket\"]")]);
+    place.prints(&["run", "experiment.toml"]);
+    let mut export = place.json(&["export", "test", "--format", "json"]);
+    let run = &mut export["experiments"][0]["runs"][0];
+    run["phases"].as_array_mut().unwrap().reverse();
+    for series in run["series"].as_array_mut().unwrap() {
+        for column in series["columns"].as_array_mut().unwrap() {
+            let values = column["values"].as_object_mut().unwrap();
+            values.values_mut().for_each(|values| values.as_array_mut().unwrap().reverse());
+        }
+    }
+    run["counts"]["requests"] = 0.into();
+    run["counts"]["requests_publishers"] = 9.into();
+    std::fs::write(place.path("backwards.json"), export.to_string()).unwrap();
+    place.prints(&["import", "backwards.json", "--store", "other.db"]);
+    for command in [&["show", "1"][..], &["report", "1"]] {
+        place.prints(&[command, &["--store", "other.db"]].concat());
+    }
+}
