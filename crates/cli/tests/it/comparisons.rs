@@ -123,10 +123,20 @@ fn a_condition_that_holds_fails_the_run() {
     let (exit, error) = with(&["delivered(websocket) < 1"]);
     assert_eq!(exit, 0, "{error}");
     let before = place.rows().len();
-    for (wrong, word) in [("delivered(websocket)", ">"), ("speed(websocket) > 1", "speed"), ("p99(websocket) > x", "x")]
-    {
+    for (wrong, word) in [
+        ("delivered(websocket)", ">"),
+        ("speed(websocket) > 1", "speed"),
+        ("p99(websocket) > x", "x"),
+        ("p99(sse) > 1", "no series is called sse"),
+        ("p99(websocket) < p99(polling)", "called polling"),
+        ("p99(websocket) > 1 at 300", "nothing is measured at 300, only at 2"),
+    ] {
         let (exit, error) = with(&[wrong]);
         assert!(exit == 2 && error.contains(word), "{exit} {error}");
     }
     assert_eq!(place.rows().len(), before, "nothing was begun");
+
+    place.experiment(&[("transports", "[\"websocket\"]")]);
+    let (exit, error) = with(&["delivered(websocket) > 1"]);
+    assert!(exit == 0 && error.contains("undecided at 2; more repeats decide"), "one run proves nothing: {error}");
 }
