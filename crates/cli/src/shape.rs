@@ -22,7 +22,8 @@ impl FromStr for ShapeOption {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is no shape; {FORMS}");
-        let factor = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
+        let is_factor = |factor: &f64| factor.is_finite() && *factor >= 0.0;
+        let factor = |text: &str| text.trim().parse().ok().filter(is_factor).ok_or_else(wrong);
         let time = |text: &str| humantime::parse_duration(text.trim()).map_err(|_| wrong());
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         Ok(match kind {
@@ -70,7 +71,9 @@ mod tests {
         assert_eq!(shape("spike:5@10s+500ms"), ShapeOption::Rate(spike));
         assert_eq!(shape("step:0.5,1,2"), ShapeOption::Rate(Shape::Step { factors: vec![0.5, 1.0, 2.0] }));
         assert_eq!(shape("soak:1h"), ShapeOption::Soak(Duration::from_secs(3600)));
-        for bad in ["", "ramp", "ramp:1", "spike:5", "spike:5@x+1s", "step:", "soak:long", "wave:1"] {
+        for bad in
+            ["", "ramp", "ramp:1", "spike:5", "spike:5@x+1s", "step:", "soak:long", "wave:1", "ramp:nan..2", "step:-1"]
+        {
             assert!(bad.parse::<ShapeOption>().unwrap_err().contains("ramp:0.1..2"), "{bad}");
         }
     }

@@ -235,11 +235,20 @@ impl Experiment {
             merge(&mut table, changes);
         }
         let experiment: Self = table.try_into().map_err(format)?;
-        experiment.check().map_err(|what| ExperimentError::Value { origin: origin.to_owned(), what })?;
+        experiment.check(origin)?;
         Ok(experiment)
     }
 
-    fn check(&self) -> Result<(), String> {
+    /// Refuses what makes no sense. For an experiment that was changed after it was read; `origin` is named in the
+    /// error.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Value`].
+    pub fn check(&self, origin: &str) -> Result<(), ExperimentError> {
+        self.check_values().map_err(|what| ExperimentError::Value { origin: origin.to_owned(), what })
+    }
+
+    fn check_values(&self) -> Result<(), String> {
         check_name("name", &self.name)?;
         for (what, is_empty) in [
             ("subjects", self.subjects.is_empty()),

@@ -16,9 +16,9 @@ pub struct Header {
     pub experiments: Vec<Experiment>,
     /// Seed of the order and of every run.
     pub seed: u64,
-    /// What was typed.
+    /// What was typed; nothing for bare figures.
     pub command: Vec<String>,
-    /// Version of the program.
+    /// Version of the program; empty for bare figures.
     pub version: String,
     /// When it began, RFC 3339, UTC.
     pub created_at: String,
@@ -59,10 +59,13 @@ impl Header {
         }
     }
 
-    /// Name of a folder for its report: name and time.
+    /// Name of a folder for its report: name and time. An imported name may be any text, so what could lead out of
+    /// the folder of reports is replaced.
     pub fn folder_name(&self) -> String {
         let stamp: String = self.created_at.chars().filter(char::is_ascii_digit).take(14).collect();
-        format!("{}-{stamp}", self.name)
+        let is_safe = |c: char| c.is_alphanumeric() || "-_".contains(c);
+        let name: String = self.name.chars().map(|c| if is_safe(c) { c } else { '-' }).collect();
+        format!("{name}-{stamp}")
     }
 
     /// The environment, as label and value.
@@ -70,6 +73,10 @@ impl Header {
         let cores = |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let unknown = || "unknown".to_owned();
         let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
+        if self.version.is_empty() {
+            // Bare figures: nobody here knows when and where they were measured.
+            return vec![("imported".to_owned(), self.created_at.clone())];
+        }
         let mut facts = vec![("pushlab", self.version.clone()), ("began", self.created_at.clone())];
         if let Some(machine) = &self.machine {
             facts.extend([

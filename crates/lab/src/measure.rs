@@ -21,7 +21,8 @@ pub type Measure = fn(&RunRecord) -> Option<f64>;
 pub fn cpu_percent(samples: &[Sample], (start, end): (u64, u64)) -> Option<f64> {
     let inside: Vec<&Sample> = samples.iter().filter(|s| s.t_ns >= start && s.t_ns <= end).collect();
     let (first, last) = (inside.first()?, inside.last()?);
-    (last.t_ns > first.t_ns).then(|| (last.cpu_ns - first.cpu_ns) as f64 * 100.0 / (last.t_ns - first.t_ns) as f64)
+    (last.t_ns > first.t_ns)
+        .then(|| last.cpu_ns.saturating_sub(first.cpu_ns) as f64 * 100.0 / (last.t_ns - first.t_ns) as f64)
 }
 
 /// Prober's response time under load, median, ms.
@@ -125,7 +126,7 @@ pub fn cpu_per_delivery(run: &RunRecord) -> Option<f64> {
     let (start, _) = run.phase_span(Phase::Load)?;
     let (_, end) = run.phase_span(Phase::Drain)?;
     let delivered = run.result.as_ref()?.delivered;
-    let cpu_us = cpu_percent(&run.subject, (start, end))? / 100.0 * (end - start) as f64 / 1e3;
+    let cpu_us = cpu_percent(&run.subject, (start, end))? / 100.0 * end.saturating_sub(start) as f64 / 1e3;
     (delivered > 0).then(|| cpu_us / delivered as f64)
 }
 
@@ -158,7 +159,7 @@ pub fn memory_growth(run: &RunRecord) -> Option<f64> {
     let inside = run.subject.iter().filter(|s| s.t_ns >= start && s.t_ns <= end);
     let points: Vec<(f64, f64)> =
         inside.map(|s| ((s.t_ns - start) as f64 / HOUR_NS, s.rss_bytes as f64 / MIB)).collect();
-    let found = (end - start >= TREND_NS_MIN).then(|| pushlab_stats::trend(&points, 0.95))?.ok()?;
+    let found = (end.saturating_sub(start) >= TREND_NS_MIN).then(|| pushlab_stats::trend(&points, 0.95))?.ok()?;
     Some(found.per_unit)
 }
 
@@ -222,7 +223,7 @@ pub fn requests_publisher(run: &RunRecord) -> Option<f64> {
 pub fn requests_receiver(run: &RunRecord) -> Option<f64> {
     let result = run.result.as_ref()?;
     let receivers = u64::from(run.planned.cell.clients).checked_sub(publishers(run)?)?;
-    let requests = (result.requests - result.requests_publishers) as f64;
+    let requests = result.requests.saturating_sub(result.requests_publishers) as f64;
     (receivers > 0 && result.published > 0).then(|| requests * 100.0 / receivers as f64 / result.published as f64)
 }
 

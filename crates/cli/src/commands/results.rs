@@ -4,7 +4,7 @@ use crate::{page, table};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use pushlab_lab::metric::Metric;
-use pushlab_lab::report::model::{Change, Comparison, Origin, Report};
+use pushlab_lab::report::model::{Agreement, Change, Comparison, Origin, Report};
 use pushlab_lab::report::{self, COMPARED_METRICS, Contender, ResultRuns, RunFigures};
 use pushlab_lab::statement::Statement;
 use pushlab_lab::{archive, studies};
@@ -159,7 +159,9 @@ pub fn show(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     for fact in &report.environment {
         println!("  {}: {}", fact.label, fact.value);
     }
-    println!("\nAgain");
+    if !report.repeat.commands.is_empty() {
+        println!("\nAgain");
+    }
     for command in &report.repeat.commands {
         println!("  {command}");
     }
@@ -318,20 +320,32 @@ impl Shown {
         Ok(())
     }
 
-    /// The statements that hold at some point of some experiment, and where.
-    pub fn holding(&self, statements: &[Statement]) -> Vec<String> {
-        let mut met = Vec::new();
+    /// What became of statements that are to raise an alarm, by experiment that can answer them.
+    pub fn alarms(&self, statements: &[Statement]) -> Vec<Alarm> {
+        let mut alarms = Vec::new();
         for experiment in self.results.iter().flat_map(|result| &result.header.experiments) {
             let series = report::series_of(experiment, &self.results, &[]);
-            for statement in statements {
+            for statement in statements.iter().filter(|s| report::unanswerable(s, experiment).is_none()) {
                 let judged = report::judgement(statement, &series, Origin::Measured, 1);
-                if judged.holds_somewhere {
-                    met.push(format!("{}: {statement}: {}", experiment.name, judged.detail));
-                }
+                alarms.push(Alarm {
+                    holds: judged.holds_somewhere,
+                    is_undecided: judged.outcome == Agreement::Undecided,
+                    text: format!("{}: {statement}: {}", experiment.name, judged.detail),
+                });
             }
         }
-        met
+        alarms
     }
+}
+
+/// What became of a statement.
+pub struct Alarm {
+    /// It holds at some point.
+    pub holds: bool,
+    /// The intervals, for want of runs above all, say neither that it holds nor that it does not.
+    pub is_undecided: bool,
+    /// The experiment, the statement, and where it holds.
+    pub text: String,
 }
 
 /// Writes beside and renames: a full disk leaves the old report.

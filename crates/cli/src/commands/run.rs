@@ -4,10 +4,11 @@ use super::results::{Shown, StoreArgs};
 use crate::progress::Progress;
 use crate::shape::ShapeOption;
 use crate::signals;
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 use pushlab_lab::experiment::Experiment;
-use pushlab_lab::report::RunFigures;
+use pushlab_lab::presets::LoadError;
+use pushlab_lab::report::{self, RunFigures};
 use pushlab_lab::statement::Statement;
 use pushlab_lab::{Campaign, Ended, Live, Start, Tally, archive, presets};
 use pushlab_wire::codes::ExitCode;
@@ -75,6 +76,13 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let profile = if args.quick { Some("quick") } else { args.profile.as_deref() };
     let (name, mut experiments) = presets::load_all(&args.experiment, profile)?;
     args.measure.apply(&mut experiments)?;
+    for statement in &args.fail_if {
+        let reasons: Vec<String> = experiments.iter().filter_map(|e| report::unanswerable(statement, e)).collect();
+        if reasons.len() == experiments.len() {
+            eprintln!("error: --fail-if '{statement}' could never hold: {}", reasons.join("; "));
+            return Ok(ExitCode::Usage);
+        }
+    }
     let measured = carry_out(name, experiments, &args.measure)?;
     let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out)?;
     shown.print(args.measure.json)?;
@@ -82,11 +90,12 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         eprintln!("interrupted; the same command goes on with the runs that are missing");
         return Ok(ExitCode::Interrupted);
     }
-    let met = shown.holding(&args.fail_if);
-    for line in &met {
-        eprintln!("--fail-if: {line}");
+    let alarms = shown.alarms(&args.fail_if);
+    for alarm in alarms.iter().filter(|alarm| alarm.holds || alarm.is_undecided) {
+        let hint = if alarm.holds { "" } else { "; more repeats decide" };
+        eprintln!("--fail-if: {}{hint}", alarm.text);
     }
-    if !met.is_empty() {
+    if alarms.iter().any(|alarm| alarm.holds) {
         return Ok(ExitCode::ConditionMet);
     }
     let runs: Vec<&RunFigures> = shown.results.iter().flat_map(|result| &result.runs).collect();
@@ -106,9 +115,6 @@ pub fn code_of(tally: Tally) -> ExitCode {
 impl MeasureArgs {
     /// Changes experiments as asked.
     pub fn apply(&self, experiments: &mut [Experiment]) -> anyhow::Result<()> {
-        if self.repeats == Some(0) {
-            bail!("--repeats is at least 1");
-        }
         let against = match &self.against {
             None => None,
             Some(path) => {
@@ -125,6 +131,8 @@ impl MeasureArgs {
                 shape.apply(experiment);
             }
             experiment.subjects.extend(against.clone());
+            let origin = format!("{} with these options", experiment.name);
+            experiment.check(&origin).map_err(LoadError::from)?;
         }
         Ok(())
     }

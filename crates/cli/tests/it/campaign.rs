@@ -1,5 +1,6 @@
-//! A place of its own for a test's experiment and results, and the program run on it.
+//! A place of its own for a test's experiment, store and reports, and the program run on it.
 
+use pushlab_store::Store;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -54,7 +55,19 @@ impl Place {
     pub fn pushlab(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pushlab"));
         command.args(arguments).current_dir(&self.folder).stdin(Stdio::null());
+        // Never the results of whoever runs the tests.
+        command.env("PUSHLAB_STORE", self.store_path()).env("XDG_DATA_HOME", &self.folder);
         command
+    }
+
+    /// The store of everything that runs in this place.
+    pub fn store_path(&self) -> PathBuf {
+        self.path("results.db")
+    }
+
+    /// The store, opened.
+    pub fn store(&self) -> Store {
+        Store::open(&self.store_path()).unwrap()
     }
 
     pub fn run(&self, arguments: &[&str]) -> Output {
@@ -70,16 +83,45 @@ impl Place {
         (report, output.status.code().unwrap())
     }
 
-    /// The one campaign's run files, in order.
-    pub fn run_files(&self) -> Vec<PathBuf> {
-        let campaigns = std::fs::read_dir(self.path("results")).into_iter().flatten().flatten();
-        let mut files: Vec<PathBuf> = campaigns
-            .flat_map(|c| std::fs::read_dir(c.path().join("runs")).into_iter().flatten().flatten())
-            .map(|e| e.path())
-            .filter(|p| p.extension().is_some_and(|e| e == "json"))
-            .collect();
-        files.sort();
-        files
+    /// Runs a command that is to succeed, and gives what it printed.
+    pub fn prints(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command that is to succeed and to print JSON.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.prints(arguments);
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{arguments:?}: {e}: {text}"))
+    }
+
+    /// Runs a command that is to fail, and gives its exit code and what it said.
+    pub fn fails(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.run(arguments);
+        let code = output.status.code().unwrap();
+        assert_ne!(code, 0, "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+        (code, String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// The list of what is stored.
+    pub fn rows(&self) -> Vec<Value> {
+        self.json(&["runs", "--json"]).as_array().unwrap().clone()
+    }
+
+    /// The runs of a stored experiment, whole, as they are exported.
+    pub fn exported(&self, reference: &str) -> Vec<Value> {
+        let export = self.json(&["export", reference, "--format", "json"]);
+        export["experiments"][0]["runs"].as_array().unwrap().clone()
+    }
+
+    /// How many runs of the experiment that was stored first have a record by now.
+    pub fn runs_done(&self) -> usize {
+        if !self.store_path().exists() {
+            return 0;
+        }
+        self.store().experiments().unwrap().first().map_or(0, |row| row.done as usize)
     }
 }
 

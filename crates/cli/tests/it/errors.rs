@@ -2,25 +2,19 @@
 
 use crate::campaign::Place;
 
-/// Runs and gives the exit code and what was said on standard error.
-fn fails(place: &Place, arguments: &[&str]) -> (i32, String) {
-    let output = place.run(arguments);
-    (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
-}
-
 #[test]
 fn a_wrong_experiment_says_what_and_where() {
     let place = Place::new("wrong");
-    let (code, error) = fails(&place, &["run", "nowhere.toml"]);
+    let (code, error) = place.fails(&["run", "nowhere.toml"]);
     assert_eq!(code, 3);
     assert!(error.contains("nowhere.toml") && error.contains("tangen-broadcast"), "{error}");
     place.experiment(&[("repeets", "3")]);
-    let (code, error) = fails(&place, &["run", "experiment.toml"]);
+    let (code, error) = place.fails(&["run", "experiment.toml"]);
     assert_eq!(code, 3);
     assert!(error.contains("repeets"), "{error}");
-    assert_eq!(fails(&place, &["run", "tangen-chat", "--profile", "slow"]).0, 3);
-    assert_eq!(fails(&place, &["run"]).0, 2);
-    assert_eq!(fails(&place, &["serve", "--heartbeat", "5 parsecs"]).0, 2);
+    assert_eq!(place.fails(&["run", "tangen-chat", "--profile", "slow"]).0, 3);
+    assert_eq!(place.fails(&["run"]).0, 2);
+    assert_eq!(place.fails(&["serve", "--heartbeat", "5 parsecs"]).0, 2);
 }
 
 #[test]
@@ -28,27 +22,30 @@ fn results_that_cannot_be_written_are_said_before_anything_runs() {
     let place = Place::new("unwritable");
     place.experiment(&[]);
     std::fs::write(place.path("taken"), "a file, not a folder").unwrap();
-    let (code, error) = fails(&place, &["run", "experiment.toml", "--out", "taken"]);
+    let (code, error) = place.fails(&["run", "experiment.toml", "--out", "taken"]);
     assert_eq!(code, 6, "{error}");
     assert!(error.contains("--out"), "{error}");
+    let (code, error) = place.fails(&["run", "experiment.toml", "--store", "taken/results.db"]);
+    assert_eq!(code, 6, "{error}");
+    assert!(error.contains("taken/results.db"), "{error}");
+    let (code, error) = place.fails(&["run", "experiment.toml", "--store", "taken"]);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("not a results database"), "{error}");
+    assert_eq!(std::fs::read_to_string(place.path("taken")).unwrap(), "a file, not a folder");
+    assert_eq!(place.runs_done(), 0);
 }
 
 #[test]
-fn a_full_disk_keeps_what_was_written() {
-    let place = Place::new("full");
-    place.experiment(&[]);
-    // Every record is larger than this, the header is not: the first record meets a full disk.
-    let program = env!("CARGO_BIN_EXE_pushlab");
-    let output = std::process::Command::new("bash")
-        .args(["-c", "ulimit -f 16; trap '' XFSZ; exec \"$0\" run experiment.toml", program])
-        .current_dir(place.path(""))
-        .output()
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(6), "{error}");
-    assert!(error.contains("same command"), "{error}");
-    let (report, code) = place.report(&[]);
-    assert_eq!((code, report["experiments"][0]["completeness"].as_str()), (0, Some("complete")), "{report:#}");
+fn results_go_where_they_were_told_to() {
+    let place = Place::new("stores");
+    for (arguments, file) in [(&["runs", "--store", "told/here.db"][..], "told/here.db"), (&["runs"][..], "results.db")]
+    {
+        assert_eq!(place.run(arguments).status.code(), Some(0));
+        assert!(place.path(file).exists(), "{file}");
+    }
+    let output = place.pushlab(&["runs"]).env_remove("PUSHLAB_STORE").output().unwrap();
+    assert!(output.status.success());
+    assert!(place.path("pushlab/results.db").exists(), "in the user's data folder");
 }
 
 #[test]
@@ -57,15 +54,15 @@ fn a_taken_port_says_what_to_do() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     for command in ["serve", "backend"] {
-        let (code, error) = fails(&place, &[command, "--listen", &address]);
+        let (code, error) = place.fails(&[command, "--listen", &address]);
         assert_eq!(code, 1);
         assert!(error.contains("--listen"), "{error}");
     }
     place.experiment(&[]);
-    let (code, error) = fails(&place, &["run", "experiment.toml", "--metrics", &address]);
+    let (code, error) = place.fails(&["run", "experiment.toml", "--metrics", &address]);
     assert_eq!(code, 1);
     assert!(error.contains("--metrics") && error.contains(&address), "{error}");
-    assert!(!place.path("results").exists(), "it is said before anything runs");
+    assert!(!place.path("results").exists() && !place.store_path().exists(), "it is said before anything runs");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn every_transport_delivers_everything_once_and_in_order() {
         assert_eq!(points(&report).len(), 6);
         for point in points(&report) {
             assert_eq!(point["runs"], 1, "{scenario}: {point:#}");
-            assert!(point["delivered"]["value"].as_f64().unwrap() > 0.0, "{scenario}: {point:#}");
+            assert!(point["figures"]["delivered"]["value"].as_f64().unwrap() > 0.0, "{scenario}: {point:#}");
             for count in ["lost", "duplicated", "reordered"] {
                 assert_eq!(point[count], 0, "{scenario}: {count}: {point:#}");
             }
@@ -93,22 +93,50 @@ fn an_interrupted_experiment_resumes_with_the_same_command() {
     place.experiment(&[("repeats", "3")]);
     let arguments = ["run", "experiment.toml", "--json"];
     let lab = place.pushlab(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("the second record", || (place.run_files().len() >= 2).then_some(()));
+    wait_for("the second record", || (place.runs_done() >= 2).then_some(()));
     signal(lab.id(), "INT");
     let output = lab.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(5));
-    let before = place.run_files();
+    let before = place.exported("test");
     assert!(before.len() < 6, "interrupted too late to test anything");
-    let contents: Vec<String> = before.iter().map(|f| std::fs::read_to_string(f).unwrap()).collect();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["experiments"][0]["completeness"], "partial");
+    assert_eq!(place.rows()[0]["runs_done"], before.len());
 
     let (report, code) = place.report(&[]);
     assert_eq!((code, &report["experiments"][0]["completeness"]), (0, &Value::from("complete")), "{report:#}");
-    assert_eq!(place.run_files().len(), 6);
-    for (file, content) in before.iter().zip(contents) {
-        assert_eq!(std::fs::read_to_string(file).unwrap(), content, "{} was done again", file.display());
+    assert_eq!(place.rows().len(), 1, "it is the same experiment");
+    let after = place.exported("test");
+    assert_eq!(places(&after), [1, 2, 3, 4, 5, 6]);
+    assert!(before == after[..before.len()], "what was done is as it was");
+
+    let (_, code) = place.report(&["--fresh", "--repeats", "1"]);
+    assert_eq!((code, place.rows().len()), (0, 2), "another one");
+    assert!(after == place.exported("1"), "the first is as it was");
+}
+
+fn places(runs: &[Value]) -> Vec<u64> {
+    runs.iter().map(|run| run["place"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn a_second_lab_is_refused_and_the_first_is_unharmed() {
+    let place = Place::new("two");
+    place.experiment(&[("repeats", "2")]);
+    let mut lab = place.pushlab(&["run", "experiment.toml", "--json"]);
+    let lab = lab.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("the subject", || children(&lab, "serve").first().copied());
+    for arguments in [&["run", "experiment.toml"][..], &["run", "experiment.toml", "--fresh"][..]] {
+        let (code, error) = place.fails(arguments);
+        assert_eq!(code, 6, "{error}");
+        assert!(error.contains(&format!("process {}", lab.id())), "{error}");
     }
+    // Reading what is there disturbs nobody.
+    assert_eq!(place.rows().len(), 1);
+    let output = lab.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &report["experiments"][0]["runs_done"]), (Some(0), &Value::from(4)));
+    assert_eq!(places(&place.exported("test")), [1, 2, 3, 4]);
 }
 
 #[test]
@@ -139,5 +167,5 @@ fn a_slow_generator_voids_its_runs() {
     assert_eq!(code, 8, "{report:#}");
     let voids = points(&report)[0]["voids"].as_array().unwrap();
     assert_eq!(voids.len(), 1, "{report:#}");
-    assert!(points(&report)[0]["latency_median"].is_null(), "a void run counts in no figure");
+    assert!(points(&report)[0]["figures"].as_object().unwrap().is_empty(), "a void run counts in no figure");
 }

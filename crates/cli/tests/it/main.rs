@@ -1,11 +1,19 @@
-//! The program from the outside: experiments run, fail, are interrupted and resumed.
+//! The program from the outside: experiments run, fail, are interrupted and resumed; results are listed, compared,
+//! merged and passed on.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be is a failed test")]
 
 mod campaign;
+mod comparisons;
+mod disk;
 mod errors;
 mod failures;
+mod kills;
 mod metrics;
+mod options;
 mod receipts;
+mod results;
 #[path = "../../../wire/src/exposition/strict.rs"]
 mod strict;
+mod studies;
+mod transfer;

@@ -202,3 +202,265 @@ fn cell_from_store(cell: &store::Cell) -> Result<Cell, Error> {
         payload_bytes: cell.payload_bytes,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{CounterSample, KernelMemory, RECORD_VERSION};
+    use pushlab_load::plan::{
+        ErrorCount, Phases, Plan, Prober, ProberPath, RequestHeaders, Scenario, Shape, WorkerResult,
+    };
+    use pushlab_probe::{Loopback, Sample, TcpStates, TcpTotals};
+    use pushlab_stats::{Doubt, DoubtCode};
+    use pushlab_store::{Kind, NewExperiment, Store};
+
+    /// The largest count that is stored.
+    const MOST: u64 = i64::MAX as u64;
+
+    // No `..Default::default()` below: a new field is to be set here before anything compiles.
+
+    fn cell() -> Cell {
+        Cell {
+            experiment: "tangen-chat".to_owned(),
+            subject: "other".to_owned(),
+            transport: Transport::WebSocketPolling,
+            policy: SlowPolicy::DropOldest,
+            variant: Some("4g · ü".to_owned()),
+            clients: u32::MAX,
+            deliveries_per_s: Some(20_000),
+            payload_bytes: Some(173),
+        }
+    }
+
+    fn plan() -> Plan {
+        Plan {
+            target: "[::1]:8000".parse().unwrap(),
+            transport: Transport::WebSocketPolling,
+            clients: 7,
+            channel: "lab".to_owned(),
+            scenario: Scenario::Chat {
+                interval_ms: 3000,
+                payload_bytes: 60,
+                payload_bytes_max: Some(160),
+                publishers: Some(2),
+            },
+            poll_interval_ms: 20,
+            poll_wait_s: 5,
+            prober: Some(Prober { interval_ms: 50, over: ProberPath::Http }),
+            phases: Phases { connect_ms: 1, warm_up_ms: 2, idle_ms: 3, load_ms: 4, drain_ms: 5, after_ms: 6 },
+            connect_rate: 100,
+            loops: 2,
+            seed: u64::MAX,
+            handicap_us: 9,
+            shape: Shape::Step { factors: vec![0.1, 1.0, 1.0 / 3.0] },
+            headers: RequestHeaders::Browser,
+            user_list: true,
+            receipts: true,
+            backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
+        }
+    }
+
+    fn histogram(from: u64) -> Histogram {
+        let mut histogram = Histogram::new();
+        (0..50).for_each(|i| histogram.record_n(from * 1_000 * (i * i + 1), i + 1));
+        histogram
+    }
+
+    fn result() -> WorkerResult {
+        let phases = [Phase::Connect, Phase::Idle, Phase::WarmUp, Phase::Load, Phase::Drain, Phase::After];
+        let seconds = [
+            Second {
+                published: 3,
+                delivered: 6,
+                latency_median_ns: Some(0),
+                latency_p99_ns: Some(8),
+                latency_own_median_ns: None,
+            },
+            Second {
+                published: 0,
+                delivered: MOST,
+                latency_median_ns: None,
+                latency_p99_ns: None,
+                latency_own_median_ns: Some(4),
+            },
+        ];
+        let delivery = |sequence| MarkedDelivery {
+            publisher: 1,
+            sequence,
+            receiver: 2,
+            intended_ns: 10,
+            receipt_ns: 20,
+            delivered_ns: MOST,
+        };
+        WorkerResult {
+            phases: phases.into_iter().zip(100..).map(|(phase, t_ns)| PhaseMark { phase, t_ns }).collect(),
+            end_ns: 107,
+            scheduled: 1,
+            published: 2,
+            unsent: 3,
+            expected: 4,
+            delivered: 5,
+            arrived: 6,
+            lost: 7,
+            duplicated: 8,
+            reordered: 9,
+            unknown: 10,
+            gaps: 11,
+            reconnects: 12,
+            errors: vec![ErrorCount { error: "reset by \"peer\"".to_owned(), count: MOST }],
+            requests: 13,
+            requests_publishers: 14,
+            connections_opened: 15,
+            bytes_sent: MOST,
+            bytes_received: 0,
+            latency: histogram(1),
+            latency_first: histogram(2),
+            latency_middle: histogram(3),
+            latency_last: histogram(4),
+            latency_own: histogram(5),
+            latency_up: histogram(6),
+            latency_down: histogram(7),
+            response_idle: histogram(8),
+            response_load: histogram(9),
+            connect: histogram(10),
+            lateness: histogram(11),
+            loop_lag: Histogram::new(),
+            cpu_load_ns: 16,
+            seconds: seconds.to_vec(),
+            deliveries: (0..3).map(delivery).collect(),
+        }
+    }
+
+    fn sample(t_ns: u64) -> Sample {
+        let totals = TcpTotals { sent_bytes: 1, received_bytes: 2, retransmits: 3 };
+        let tcp = TcpStates {
+            established: 1,
+            syn_sent: 2,
+            syn_received: 3,
+            fin_wait_1: 4,
+            fin_wait_2: 5,
+            time_wait: 6,
+            closed: 7,
+            close_wait: 8,
+            last_ack: 9,
+            listen: 10,
+            closing: 11,
+            accept_queue: 12,
+            send_queue_bytes: 13,
+            receive_queue_bytes: 14,
+            totals: Some(totals),
+        };
+        Sample {
+            t_ns,
+            processes: 1,
+            threads: 2,
+            cpu_ns: 3,
+            cpu_user_ns: 4,
+            cpu_system_ns: 5,
+            rss_bytes: MOST,
+            pss_bytes: Some(6),
+            descriptors: Some(7),
+            ctx_voluntary: Some(8),
+            ctx_involuntary: Some(0),
+            loopback: Some(Loopback { bytes: 9, packets: 10 }),
+            tcp: Some(tcp),
+        }
+    }
+
+    fn whole() -> RunRecord {
+        let counters = CounterSample {
+            t_ns: 1,
+            received: 2,
+            sent: 3,
+            requests: 4,
+            bytes_received: 5,
+            bytes_sent: 6,
+            queued_bytes: -7,
+            dropped: 8,
+            closed_slow: 9,
+            accepted: 10,
+            open: 11,
+        };
+        let unread =
+            Sample { pss_bytes: None, descriptors: None, ctx_voluntary: None, loopback: None, tcp: None, ..sample(2) };
+        RunRecord {
+            version: RECORD_VERSION,
+            planned: PlannedRun { order: 3, cell: cell(), repeat: 2, seed: u64::MAX },
+            started_at: "2026-11-21T12:00:00Z".to_owned(),
+            took_ms: 1234,
+            attempts: 2,
+            outcome: Outcome::Completed,
+            doubts: vec![Doubt::new(DoubtCode::Loss, "7 of 4"), Doubt::new(DoubtCode::Lateness, "12 ms")],
+            result: Some(result()),
+            subject: vec![sample(1), unread],
+            generator: vec![sample(3)],
+            counters: vec![counters, CounterSample { t_ns: 2, ..CounterSample::default() }],
+            subject_command: vec!["pushlab".to_owned(), "serve".to_owned()],
+            plan: Some(plan()),
+            baseline: Some((5, 6)),
+            kernel: Some(KernelMemory { before_bytes: 7, idle_bytes: 8 }),
+        }
+    }
+
+    /// With the least that a record has.
+    fn failed(phase: Option<Phase>) -> RunRecord {
+        let bare = Cell { variant: None, deliveries_per_s: None, payload_bytes: None, ..cell() };
+        RunRecord {
+            planned: PlannedRun { order: 4, cell: bare, repeat: 1, seed: 0 },
+            outcome: Outcome::Failed { reason: "the subject ended with signal 9".to_owned(), phase },
+            doubts: Vec::new(),
+            result: None,
+            subject: Vec::new(),
+            generator: Vec::new(),
+            counters: Vec::new(),
+            subject_command: Vec::new(),
+            plan: None,
+            baseline: None,
+            kernel: None,
+            ..whole()
+        }
+    }
+
+    #[test]
+    fn a_record_comes_back_from_the_store_as_it_was() {
+        let path = std::env::temp_dir().join(format!("pushlab-convert-{}.db", std::process::id()));
+        let mut store = Store::open(&path).unwrap();
+        let new = NewExperiment {
+            name: "test".to_owned(),
+            kind: Kind::Measured,
+            created_at: "2026-11-21T12:00:00Z".to_owned(),
+            header: Value::Null,
+            seed: 1,
+            planned: 3,
+            facts: Vec::new(),
+        };
+        let id = store.create_experiment(&new).unwrap();
+        let mut last = failed(Some(Phase::WarmUp));
+        last.planned.order = 5;
+        for record in [whole(), failed(None), last] {
+            store.add_run(id, &to_store(&record).unwrap()).unwrap();
+            let back = from_store(store.run(id, record.planned.order).unwrap()).unwrap();
+            assert_eq!(serde_json::to_value(&back).unwrap(), serde_json::to_value(&record).unwrap());
+            if let (Some(back), Some(result)) = (back.result, record.result) {
+                assert_eq!((back.latency, back.loop_lag), (result.latency, result.loop_lag));
+            }
+        }
+        drop(store);
+        for suffix in ["", "-wal", "-shm"] {
+            // A file that is not there need not go, and one that stays hurts nobody.
+            let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
+        }
+    }
+
+    #[test]
+    fn what_is_stored_beside_the_document_can_be_searched() {
+        let run = to_store(&whole()).unwrap();
+        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 12));
+        let series: Vec<&str> = run.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(series, ["subject", "generator", "counters", "seconds", "deliveries"]);
+        assert_eq!(run.phases.iter().map(|phase| phase.end_ns).collect::<Vec<_>>(), [101, 102, 103, 104, 105, 107]);
+        assert_eq!(run.counting(), store::Counts::Void);
+        let rest = run.document["result"].as_object().unwrap();
+        assert_eq!(rest.keys().collect::<Vec<_>>(), ["errors"], "all else has a table of its own");
+    }
+}

@@ -211,7 +211,7 @@ fn repeat(results: &[ResultRuns]) -> Repeat {
     let toml = |e: &Experiment| toml::to_string_pretty(e).unwrap_or_else(|error| format!("# {error}"));
     let experiments = results.iter().flat_map(|r| &r.header.experiments);
     Repeat {
-        commands: results.iter().map(|result| command(&result.header)).collect(),
+        commands: results.iter().map(|r| &r.header).filter(|header| !header.command.is_empty()).map(command).collect(),
         seed: results.first().map_or(0, |result| result.header.seed),
         experiments: experiments.map(|e| Fact { label: e.name.clone(), value: toml(e) }).collect(),
     }

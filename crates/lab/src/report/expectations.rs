@@ -1,7 +1,7 @@
 //! What a study found, beside what was measured.
 
 use super::model::{Expectation, Origin};
-use super::samples::SeriesRuns;
+use super::samples::{self, RunFigures, SeriesRuns, Source};
 use crate::experiment::Experiment;
 use crate::statement::{Judgement, PointSamples, Statement, Term, judge};
 
@@ -30,13 +30,38 @@ pub fn judgement(statement: &Statement, series: &[SeriesRuns<'_>], origin: Origi
     judge(statement, &|term| find(term, series, origin), seed)
 }
 
-/// The one series that bears all the words.
+/// Why an experiment cannot answer a statement, whatever it will measure; `None` if it can.
+pub fn unanswerable(statement: &Statement, experiment: &Experiment) -> Option<String> {
+    let runs: Vec<RunFigures> = experiment.cells().into_iter().map(RunFigures::planned).collect();
+    let series = samples::series(experiment, &[Source { origin: Origin::Measured, tag: "", runs: &runs }]);
+    for term in statement.terms() {
+        let own = match series_of(term, &series, Origin::Measured) {
+            Ok(own) => own,
+            Err(why) => return Some(why),
+        };
+        let is_place = |at: &f64| own.cells.keys().any(|&place| f64::from(place) == *at);
+        if let Some(at) = statement.at.filter(|at| !is_place(at)) {
+            let places: Vec<String> = own.cells.keys().map(ToString::to_string).collect();
+            return Some(format!("nothing is measured at {at}, only at {}", places.join(", ")));
+        }
+    }
+    None
+}
+
 fn find(term: &Term, series: &[SeriesRuns<'_>], origin: Origin) -> Result<Vec<PointSamples>, String> {
-    let bears = |s: &&SeriesRuns<'_>| s.origin == origin && term.words.iter().all(|word| s.words.contains(word));
-    let found: Vec<&SeriesRuns<'_>> = series.iter().filter(bears).collect();
+    let own = series_of(term, series, origin)?;
+    if !own.has(term.metric.name) {
+        return Err(format!("{} has no {}", own.label, term.metric.name));
+    }
+    Ok(own.samples(term.metric.name))
+}
+
+/// The one series that bears all the words.
+fn series_of<'a, 'b>(term: &Term, series: &'a [SeriesRuns<'b>], origin: Origin) -> Result<&'a SeriesRuns<'b>, String> {
+    let bears = |s: &&SeriesRuns<'b>| s.origin == origin && term.words.iter().all(|word| s.words.contains(word));
+    let found: Vec<&SeriesRuns<'b>> = series.iter().filter(bears).collect();
     match found.as_slice() {
-        [one] if one.has(term.metric.name) => Ok(one.samples(term.metric.name)),
-        [one] => Err(format!("{} has no {}", one.label, term.metric.name)),
+        [one] => Ok(one),
         [] => Err(format!("no series is called {}", term.words.join(", "))),
         many => {
             let labels: Vec<&str> = many.iter().map(|s| s.label.as_str()).collect();

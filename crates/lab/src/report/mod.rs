@@ -13,5 +13,5 @@ mod verdict;
 
 pub use build::{ResultRuns, build, series_of};
 pub use compare::{COMPARED_METRICS, CompareError, Contender, compare};
-pub use expectations::judgement;
+pub use expectations::{judgement, unanswerable};
 pub use samples::{CONFIDENCE, RunFigures};

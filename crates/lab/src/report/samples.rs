@@ -61,6 +61,20 @@ impl RunFigures {
         }
     }
 
+    /// Of a run that is yet to be done.
+    pub(super) fn planned(cell: Cell) -> Self {
+        Self {
+            cell,
+            repeat: 1,
+            failure: None,
+            doubts: Vec::new(),
+            figures: BTreeMap::new(),
+            bounds: BTreeMap::new(),
+            wrong: [0; 3],
+            timeline: None,
+        }
+    }
+
     /// Whether its figures count.
     pub fn counts(&self) -> bool {
         self.failure.is_none() && !self.is_void()

@@ -85,7 +85,7 @@ fn probe_columns(samples: &[Sample], begin: u64, seconds: &impl Fn(u64) -> f64) 
         let (first, last) = (&window[0], &window[CPU_WINDOW]);
         if last.t_ns > first.t_ns && last.t_ns >= begin {
             t.push(seconds(last.t_ns));
-            cpu.push((last.cpu_ns - first.cpu_ns) as f64 * 100.0 / (last.t_ns - first.t_ns) as f64);
+            cpu.push(last.cpu_ns.saturating_sub(first.cpu_ns) as f64 * 100.0 / (last.t_ns - first.t_ns) as f64);
             memory.push(last.rss_bytes as f64 / MIB);
         }
     }
@@ -97,7 +97,7 @@ fn generator_cpu(samples: &[Sample], instants: &[f64], seconds: &impl Fn(u64) ->
     let at = |t: f64| {
         let i = samples.partition_point(|s| seconds(s.t_ns) < t).clamp(CPU_WINDOW, samples.len() - 1);
         let (first, last) = (&samples[i - CPU_WINDOW], &samples[i]);
-        (last.cpu_ns - first.cpu_ns) as f64 * 100.0 / (last.t_ns - first.t_ns).max(1) as f64
+        last.cpu_ns.saturating_sub(first.cpu_ns) as f64 * 100.0 / last.t_ns.saturating_sub(first.t_ns).max(1) as f64
     };
     if samples.len() <= CPU_WINDOW {
         return vec![0.0; instants.len()];

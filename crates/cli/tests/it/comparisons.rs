@@ -1,0 +1,142 @@
+//! Results against each other, and alarms.
+
+use crate::campaign::Place;
+use crate::transfer::Table;
+use serde_json::Value;
+
+/// A result whose server takes so much CPU for a delivery, give or take, in so many runs.
+fn import(place: &Place, name: &str, cpu_us: f64, runs: u32) {
+    let around = |middle: f64| (0..runs).map(|run| middle * (1.0 + f64::from(run % 5) / 200.0)).collect::<Vec<f64>>();
+    let table = Table::new("drill").runs("websocket", "cpu_per_delivery", "µs", &around(cpu_us));
+    table.runs("websocket", "delivered", "/s", &around(1000.0)).import(place, name);
+}
+
+fn changes(report: &Value) -> Vec<(String, String)> {
+    let rows = report["comparison"]["rows"].as_array().unwrap();
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+    rows.iter().map(|row| (text(row, "metric"), text(row, "change"))).collect()
+}
+
+fn expected(rows: &[(&str, &str)]) -> Vec<(String, String)> {
+    rows.iter().map(|(metric, change)| ((*metric).to_owned(), (*change).to_owned())).collect()
+}
+
+fn code(place: &Place, arguments: &[&str]) -> i32 {
+    place.run(arguments).status.code().unwrap()
+}
+
+#[test]
+fn what_got_worse_is_said_and_fails_only_when_asked_to() {
+    let place = Place::new("worse");
+    import(&place, "before", 10.0, 10);
+    import(&place, "after", 15.0, 10);
+    let report = place.json(&["compare", "before", "after", "--json"]);
+    assert_eq!(changes(&report), expected(&[("cpu_per_delivery", "worse"), ("delivered", "same")]));
+    let row = &report["comparison"]["rows"][0];
+    assert!((row["relative_percent"].as_f64().unwrap() - 50.0).abs() < 1.0, "{row}");
+    assert!(row["p_value"].as_f64() < Some(0.05) && row["magnitude"] == "large", "{row}");
+    assert_eq!((report["comparison"]["baseline"].as_str(), row["candidate"].as_str()), (Some("before"), Some("after")));
+    let said = place.prints(&["compare", "before", "after"]);
+    for part in ["after against before", "cpu_per_delivery", "worse", "1 of 2 figures the same", "Report: results/comp"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(code(&place, &["compare", "before", "after", "--fail-if-worse"]), 9);
+    assert_eq!(code(&place, &["compare", "before", "after", "--fail-if-worse", "--metric", "delivered"]), 0);
+    let back = place.json(&["compare", "after", "before", "--fail-if-worse", "--json"]);
+    assert_eq!(changes(&back)[0], ("cpu_per_delivery".to_owned(), "better".to_owned()));
+    import(&place, "third", 10.0, 10);
+    let three = place.json(&["compare", "before", "after", "third", "--json"]);
+    assert_eq!(changes(&three).len(), 4);
+    assert_eq!(changes(&three).iter().filter(|(_, change)| change == "worse").count(), 1);
+}
+
+#[test]
+fn what_cannot_be_compared_is_said() {
+    let place = Place::new("incomparable");
+    import(&place, "before", 10.0, 10);
+    import(&place, "once", 99.0, 1);
+    Table::new("drill").runs("sse", "cpu_per_delivery", "µs", &[1.0, 2.0, 3.0]).import(&place, "sse");
+    let (exit, error) = place.fails(&["compare", "before", "sse"]);
+    assert!(exit == 1 && error.contains("before and sse have no cell and metric in common"), "{error}");
+    let (exit, error) = place.fails(&["compare", "before"]);
+    assert!(exit == 1 && error.contains("nothing to compare with"), "{error}");
+    let (exit, error) = place.fails(&["compare", "before", "once", "--metric", "speed"]);
+    assert!(exit == 1 && error.contains("\"speed\"") && error.contains("cpu_per_delivery"), "{error}");
+    assert_eq!(code(&place, &["compare"]), 2);
+
+    let report = place.json(&["compare", "before", "once", "--fail-if-worse", "--json"]);
+    assert_eq!(changes(&report), expected(&[("cpu_per_delivery", "unknown"), ("delivered", "unknown")]));
+    assert!(report["comparison"]["summary"].as_str().unwrap().contains("too few runs"), "{report:#}");
+}
+
+#[test]
+fn another_build_is_measured_interleaved_and_the_same_one_is_no_worse() {
+    let place = Place::new("against");
+    place.experiment(&[("repeats", "4"), ("transports", "[\"websocket\"]")]);
+    let same = env!("CARGO_BIN_EXE_pushlab");
+    let (report, exit) = place.report(&["--against", same, "--seed", "5"]);
+    assert_eq!(exit, 0, "{report:#}");
+    let runs = place.exported("test");
+    let subjects: Vec<&str> = runs.iter().map(|run| run["cell"]["subject"].as_str().unwrap()).collect();
+    assert_eq!(subjects.len(), 8);
+    for (block, repeat) in subjects.chunks(2).zip(1..) {
+        let mut block = block.to_vec();
+        block.sort_unstable();
+        assert_eq!(block, ["other", "pushlab"], "repeat {repeat}: each block has both");
+    }
+    assert!(subjects.chunks(2).any(|block| block != &subjects[..2]), "in an order that the seed gives");
+
+    let report = place.json(&["compare", "test", "--json"]);
+    let comparison = &report["comparison"];
+    assert_eq!((comparison["baseline"].as_str(), &comparison["candidates"][0]), (Some("pushlab"), &"other".into()));
+    assert!(comparison["summary"].as_str().unwrap().contains("interleaved"), "{comparison:#}");
+    let metrics: Vec<String> = changes(&report).into_iter().map(|(metric, _)| metric).collect();
+    for metric in ["cpu_per_delivery", "latency_median", "delivered", "memory"] {
+        assert!(metrics.iter().any(|found| found == metric), "{metrics:?}");
+    }
+    assert!(changes(&report).iter().all(|(_, change)| change == "same"), "{comparison:#}");
+
+    // The same build again at another time: two results.
+    place.prints(&["run", "experiment.toml", "--repeats", "3"]);
+    let report = place.json(&["compare", "test~1", "test", "--json"]);
+    assert!(report["comparison"]["summary"].as_str().unwrap().contains("at different times"), "{report:#}");
+    assert!(!changes(&report).is_empty());
+    let (exit, error) = place.fails(&["run", "experiment.toml", "--against", "nowhere"]);
+    assert!(exit != 0 && error.contains("--against nowhere"), "{error}");
+}
+
+#[test]
+fn a_condition_that_holds_fails_the_run() {
+    let place = Place::new("fail-if");
+    place.experiment(&[("repeats", "3"), ("transports", "[\"websocket\"]")]);
+    let with = |conditions: &[&str]| {
+        let conditions = conditions.iter().flat_map(|condition| ["--fail-if", condition]);
+        let arguments: Vec<&str> = ["run", "experiment.toml", "--fresh"].into_iter().chain(conditions).collect();
+        let output = place.run(&arguments);
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (exit, error) = with(&["delivered(websocket) < 1", "delivered(websocket) > 1 /s"]);
+    assert_eq!(exit, 9, "{error}");
+    assert!(error.contains("--fail-if: test: delivered(websocket) > 1"), "{error}");
+    assert!(!error.contains("delivered(websocket) < 1"), "{error}");
+    let (exit, error) = with(&["delivered(websocket) < 1"]);
+    assert_eq!(exit, 0, "{error}");
+    let before = place.rows().len();
+    for (wrong, word) in [
+        ("delivered(websocket)", ">"),
+        ("speed(websocket) > 1", "speed"),
+        ("p99(websocket) > x", "x"),
+        ("p99(sse) > 1", "no series is called sse"),
+        ("p99(websocket) < p99(polling)", "called polling"),
+        ("p99(websocket) > 1 at 300", "nothing is measured at 300, only at 2"),
+    ] {
+        let (exit, error) = with(&[wrong]);
+        assert!(exit == 2 && error.contains(word), "{exit} {error}");
+    }
+    assert_eq!(place.rows().len(), before, "nothing was begun");
+
+    place.experiment(&[("transports", "[\"websocket\"]")]);
+    let (exit, error) = with(&["delivered(websocket) > 1"]);
+    assert!(exit == 0 && error.contains("undecided at 2; more repeats decide"), "one run proves nothing: {error}");
+}

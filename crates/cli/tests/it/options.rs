@@ -1,0 +1,60 @@
+//! What is asked for on the command line reaches the worker.
+
+use crate::campaign::{Place, wait_for};
+use serde_json::{Value, json};
+use std::process::Stdio;
+
+/// The plan that the first run's worker was given.
+fn plan(place: &Place, arguments: &[&str]) -> Value {
+    place.prints(&[&["run", "experiment.toml", "--fresh", "--quiet"], arguments].concat());
+    place.exported("test")[0]["document"]["plan"].clone()
+}
+
+#[test]
+fn shapes_and_lengths_of_the_load_reach_the_worker() {
+    let place = Place::new("shapes");
+    place.experiment(&[("transports", "[\"websocket\"]")]);
+    let usual = plan(&place, &[]);
+    assert_eq!((&usual["shape"], &usual["phases"]["load_ms"]), (&json!({ "kind": "steady" }), &json!(400)));
+    for (text, shape) in [
+        ("ramp:0.5..2", json!({ "kind": "ramp", "from": 0.5, "to": 2.0 })),
+        ("spike:3@100ms+50ms", json!({ "kind": "spike", "factor": 3.0, "at_ms": 100, "length_ms": 50 })),
+        ("step:0.5,1,2", json!({ "kind": "step", "factors": [0.5, 1.0, 2.0] })),
+    ] {
+        let plan = plan(&place, &["--shape", text, "--load", "300ms"]);
+        assert_eq!((&plan["shape"], &plan["phases"]["load_ms"]), (&shape, &json!(300)), "{text}");
+    }
+    let before = place.rows().len();
+    for wrong in ["wave:1", "ramp:1", "spike:2", "step:"] {
+        let (code, error) = place.fails(&["run", "experiment.toml", "--shape", wrong]);
+        assert!(code == 2 && error.contains("ramp:0.1..2"), "{error}");
+    }
+    assert_eq!(place.fails(&["run", "experiment.toml", "--load", "long"]).0, 2);
+    assert_eq!(place.rows().len(), before);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_runs() {
+    let place = Place::new("senseless");
+    place.experiment(&[]);
+    for (option, value) in [("--repeats", "0"), ("--repeats", "4000000000"), ("--load", "0s")] {
+        let (code, error) = place.fails(&["run", "experiment.toml", option, value]);
+        assert!(matches!(code, 2 | 3), "{option} {value}: {code} {error}");
+        assert!(error.contains(&option[2..]), "{error}");
+    }
+    assert!(place.rows().is_empty());
+}
+
+#[test]
+fn a_soak_is_a_load_of_that_length() {
+    let place = Place::new("soak");
+    place.experiment(&[]);
+    let mut lab = place.pushlab(&["run", "experiment.toml", "--shape", "soak:90m"]);
+    let mut lab = lab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("the experiment", || place.store_path().exists().then(|| place.rows()).filter(|rows| !rows.is_empty()));
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    let export = place.json(&["export", "test", "--format", "json"]);
+    let experiment = &export["experiments"][0]["experiment"]["header"]["experiments"][0];
+    assert_eq!((&experiment["soak_minutes"], &experiment["shape"]["kind"]), (&json!(90), &json!("steady")));
+}

@@ -1,0 +1,208 @@
+//! Results that leave one store and come into another.
+
+use crate::campaign::{Place, points};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+const COLUMNS: &str = "experiment,subject,transport,policy,variant,clients,deliveries_per_s,payload_bytes,repeat,metric,\
+                       unit,value,bound,counts";
+
+/// A table of figures, as a study or another program gives them.
+pub struct Table {
+    experiment: String,
+    text: String,
+}
+
+impl Table {
+    pub fn new(experiment: &str) -> Self {
+        Self { experiment: experiment.to_owned(), text: format!("{COLUMNS}\n") }
+    }
+
+    /// One run for each value, with 2 clients.
+    pub fn runs(mut self, transport: &str, metric: &str, unit: &str, values: &[f64]) -> Self {
+        for (repeat, value) in (1..).zip(values) {
+            let cell = format!("{},ours,{transport},,,2,,", self.experiment);
+            writeln!(self.text, "{cell},{repeat},{metric},{unit},{value},,yes").unwrap();
+        }
+        self
+    }
+
+    /// Imports it; the file's name becomes the result's.
+    pub fn import(self, place: &Place, name: &str) {
+        let file = format!("{name}.csv");
+        std::fs::write(place.path(&file), self.text).unwrap();
+        place.prints(&["import", &file]);
+    }
+}
+
+fn published(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/published").join(name)
+}
+
+#[test]
+fn a_whole_export_gives_the_same_report_in_another_store() {
+    let place = Place::new("export");
+    place.experiment(&[("repeats", "2")]);
+    let (report, code) = place.report(&[]);
+    assert_eq!(code, 0, "{report:#}");
+    place.prints(&["export", "test", "--output", "all.json"]);
+    let said = place.prints(&["import", "all.json", "--store", "other.db"]);
+    assert!(said.contains("experiment 1, test"), "{said}");
+    let other = place.json(&["show", "test", "--json", "--store", "other.db"]);
+    for part in ["title", "verdict", "metrics", "experiments", "doubts", "environment", "repeat"] {
+        assert_eq!(other[part], report[part], "{part}");
+    }
+    let row = &place.json(&["runs", "--json", "--store", "other.db"])[0];
+    assert_eq!((row["kind"].as_str(), row["runs_done"].as_u64()), (Some("imported"), Some(4)));
+    // Exported again it is the same, but for whose it is.
+    let runs = |store: &str| {
+        let export = place.json(&["export", "test", "--format", "json", "--store", store]);
+        export["experiments"][0]["runs"].clone()
+    };
+    assert!(runs("results.db") == runs("other.db"));
+    // What another lab measured is not gone on with.
+    place.prints(&["run", "experiment.toml", "--repeats", "1", "--store", "other.db"]);
+    assert_eq!(place.json(&["runs", "--json", "--store", "other.db"]).as_array().unwrap().len(), 2);
+
+    figures(&place, &report);
+    formats(&place);
+}
+
+/// The table of figures holds what the report was made of.
+fn figures(place: &Place, report: &Value) {
+    let text = place.prints(&["export", "test", "--format", "csv", "--metric", "delivered"]);
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some(COLUMNS));
+    let of = |transport: &str| -> Vec<f64> {
+        let own = text.lines().filter(|line| line.contains(&format!(",{transport},")));
+        own.map(|line| line.split(',').nth(11).unwrap().parse().unwrap()).collect()
+    };
+    assert_eq!(lines.count(), 4);
+    for (transport, point) in ["websocket", "long-polling"].iter().zip(points(report)) {
+        let values = of(transport);
+        let mean = values.iter().sum::<f64>() / 2.0;
+        let reported = point["figures"]["delivered"]["value"].as_f64().unwrap();
+        assert!(values.len() == 2 && (mean - reported).abs() < 1e-6, "{transport}: {values:?} {reported}");
+    }
+    // Read again, they are the same figures.
+    std::fs::write(place.path("again.csv"), place.prints(&["export", "test", "--format", "csv"])).unwrap();
+    place.prints(&["import", "again.csv"]);
+    let again = place.json(&["show", "again", "--json"]);
+    assert_eq!(points(&again).len(), 2);
+    for (own, other) in points(report).iter().zip(points(&again)) {
+        assert_eq!(own["figures"], other["figures"]);
+    }
+}
+
+fn formats(place: &Place) {
+    for (file, begins) in [("figures.parquet", &b"PAR1"[..]), ("points.lp", b"pushlab_run,"), ("figures.csv", b"exp")] {
+        place.prints(&["export", "test", "--output", file]);
+        let bytes = std::fs::read(place.path(file)).unwrap();
+        assert!(bytes.starts_with(begins), "{file}: {:?}", &bytes[..20]);
+    }
+    let (code, error) = place.fails(&["export", "test", "--output", "figures.xls"]);
+    assert!(code == 1 && error.contains(".csv") | error.contains("csv"), "{error}");
+    assert!(!place.path("figures.xls").exists());
+}
+
+#[test]
+fn published_studies_are_imported_and_reported() {
+    let place = Place::new("published");
+    for (name, experiments) in [
+        ("tangen-2015", &["tangen-broadcast", "tangen-chat"][..]),
+        ("johannessen-2014-load", &["johannessen-load"]),
+        ("cometd-2011", &["cometd-idle", "cometd-load"]),
+        ("polling-study-2017", &["polling-study-1", "polling-study-2", "polling-study-3"]),
+        ("bigestans-2014", &["bigestans-chat"]),
+    ] {
+        let file = published(&format!("{name}.csv"));
+        let said = place.prints(&["import", file.to_str().unwrap()]);
+        assert!(said.contains(name), "{said}");
+        let report = place.json(&["report", name, "--json"]);
+        let found: Vec<&str> =
+            report["experiments"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
+        for experiment in experiments {
+            assert!(found.contains(experiment), "{name}: {found:?}");
+        }
+        let figures: usize = points(&report).iter().map(|p| p["figures"].as_object().unwrap().len()).sum();
+        assert!(figures > 3, "{name}: {figures} figures");
+    }
+    let kinds: Vec<String> = place.rows().iter().map(|row| row["kind"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(kinds, ["published", "imported", "published", "published", "published"]);
+    let shown = place.prints(&["show", "tangen-2015"]);
+    assert!(shown.contains("long-polling"), "{shown}");
+    assert!(!shown.contains("--seed"), "nobody can repeat it: {shown}");
+    let folder = std::fs::read_dir(place.path("results")).unwrap().flatten().next().unwrap().path();
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("<script") && page.contains("\"series\":["));
+}
+
+#[test]
+fn what_cannot_be_read_is_named_by_line_and_leaves_the_store_as_it_was() {
+    let place = Place::new("broken");
+    let good = Table::new("drill").runs("websocket", "cpu", "%", &[1.0, 2.0, 3.0]).text;
+    for (from, to, line, word) in [
+        ("2,cpu,%,2", "2,cpu,%,two", 3, "two"),
+        ("2,cpu,%,2", "2,cpu,ms,2", 3, "unit"),
+        ("3,cpu,%,3,,yes", "3,cpu,%,3", 4, "fields"),
+        (",websocket,,,2,,,1,", ",pigeon,,,2,,,1,", 2, "pigeon"),
+        ("3,cpu,%,3", "2,cpu,%,3", 4, "line 3"),
+        ("value,bound", "value,bond", 1, "bond"),
+    ] {
+        std::fs::write(place.path("figures.csv"), good.replace(from, to)).unwrap();
+        let (code, error) = place.fails(&["import", "figures.csv"]);
+        assert_eq!(code, 1, "{error}");
+        for part in ["figures.csv", &format!("line {line}:"), word, "nothing was imported"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+    for (file, text, word) in [
+        ("a.json", "{\"format\": \"other\", \"version\": 1}", "pushlab-results"),
+        ("b.json", "{\n\"format\"", "line 2"),
+        ("c.txt", "", ".json"),
+        ("d.csv", "", "d.csv"),
+    ] {
+        std::fs::write(place.path(file), text).unwrap();
+        let (code, error) = place.fails(&["import", file]);
+        assert!(code == 1 && error.contains(word), "{file}: {error}");
+    }
+    assert!(place.fails(&["import", "nowhere.csv"]).1.contains("nowhere.csv"));
+    assert!(place.rows().is_empty());
+}
+
+#[test]
+fn a_name_from_elsewhere_stays_in_the_folder_of_reports() {
+    let place = Place::new("names");
+    place.experiment(&[("transports", "[\"websocket\"]")]);
+    place.prints(&["run", "experiment.toml"]);
+    let text = place.prints(&["export", "test", "--format", "json"]);
+    std::fs::write(place.path("evil.json"), text.replace("\"name\":\"test\"", "\"name\":\"../../test\"")).unwrap();
+    place.prints(&["import", "evil.json", "--store", "other.db"]);
+    let said = place.prints(&["report", "../../test", "--store", "other.db", "--out", "a/b"]);
+    let inside: Vec<PathBuf> = std::fs::read_dir(place.path("a/b")).unwrap().map(|e| e.unwrap().path()).collect();
+    assert!(inside.len() == 1 && inside[0].join("report.html").exists(), "{inside:?} {said}");
+}
+
+#[test]
+fn figures_of_a_clock_that_runs_backwards_are_wrong_and_harm_nobody() {
+    let place = Place::new("backwards");
+    place.experiment(&[("transports", "[\"websocket\"]")]);
+    place.prints(&["run", "experiment.toml"]);
+    let mut export = place.json(&["export", "test", "--format", "json"]);
+    let run = &mut export["experiments"][0]["runs"][0];
+    run["phases"].as_array_mut().unwrap().reverse();
+    for series in run["series"].as_array_mut().unwrap() {
+        for column in series["columns"].as_array_mut().unwrap() {
+            let values = column["values"].as_object_mut().unwrap();
+            values.values_mut().for_each(|values| values.as_array_mut().unwrap().reverse());
+        }
+    }
+    run["counts"]["requests"] = 0.into();
+    run["counts"]["requests_publishers"] = 9.into();
+    std::fs::write(place.path("backwards.json"), export.to_string()).unwrap();
+    place.prints(&["import", "backwards.json", "--store", "other.db"]);
+    for command in [&["show", "1"][..], &["report", "1"]] {
+        place.prints(&[command, &["--store", "other.db"]].concat());
+    }
+}
