@@ -47,8 +47,29 @@ enum Command {
     Worker,
 }
 
+impl Command {
+    /// Whether it reads what is there and prints it, and talks to nobody.
+    fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            Self::List(_)
+                | Self::Runs(_)
+                | Self::Show(_)
+                | Self::Report(_)
+                | Self::Compare(_)
+                | Self::Merge(_)
+                | Self::Export(_)
+                | Self::Completions { .. }
+        )
+    }
+}
+
 fn main() -> std::process::ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if command.only_reads() {
+        signals::end_with_closed_pipe();
+    }
+    let result = match command {
         Command::Run(args) => run::run(&args),
         Command::Capacity(args) => capacity::run(&args),
         Command::List(args) => list::run(&args),

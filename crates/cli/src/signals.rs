@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM, as something to wait for instead of something that strikes.
+//! SIGINT and SIGTERM, as something to wait for instead of something that strikes; and SIGPIPE.
 
 use std::time::Duration;
 
@@ -7,6 +7,13 @@ pub fn block() {
     let set = set();
     // SAFETY: `set` is an initialised signal set, and no old mask is asked for.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Lets a closed pipe end this process, as other commands do whose output goes to `head`. Not for a process that
+/// measures or serves: there a peer's closed socket would end it, too.
+pub fn end_with_closed_pipe() {
+    // SAFETY: no handler is installed, the default is asked for again, which Rust's start changed.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 /// Waits for either; says whether one came in time.

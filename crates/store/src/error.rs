@@ -140,7 +140,7 @@ pub enum StoreError {
 
 fn hint(near: &[String]) -> String {
     match near {
-        [] => "; `pushlab list` shows those there are".to_owned(),
+        [] => "; `pushlab runs` shows those there are".to_owned(),
         near => format!("; did you mean {}?", near.join(", ")),
     }
 }

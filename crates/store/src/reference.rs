@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(near("tangen-chat~2"), ["tangen-chat~1"]);
         assert_eq!(near("overload~1"), ["overload"]);
         assert!(near("99").is_empty());
-        assert!(find(&rows, "99").unwrap_err().to_string().contains("pushlab list"));
+        assert!(find(&rows, "99").unwrap_err().to_string().contains("pushlab runs"));
     }
 
     #[test]

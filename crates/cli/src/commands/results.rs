@@ -231,28 +231,11 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     }
     let mut results = read_all(&store, &rows)?;
     if args.pool {
-        results = vec![pooled(results)];
+        // Without tags, equal series of several results are one.
+        results.iter_mut().for_each(|result| result.tag.clear());
     }
     Shown::with(results, None, &args.store.out)?.print(args.json)?;
     Ok(ExitCode::Ok)
-}
-
-/// All runs as repeats of one result: the first one's, with further repeats.
-fn pooled(results: Vec<ResultRuns>) -> ResultRuns {
-    let mut all = results.into_iter();
-    let mut first = all.next().expect("the command line demands two");
-    first.tag.clear();
-    for more in all {
-        for experiment in more.header.experiments {
-            match first.header.experiments.iter_mut().find(|own| own.name == experiment.name) {
-                Some(own) => own.repeats += experiment.repeats,
-                None => first.header.experiments.push(experiment),
-            }
-        }
-        first.runs.extend(more.runs);
-        first.header.command.extend(["&&".to_owned()].into_iter().chain(more.header.command));
-    }
-    first
 }
 
 pub fn rm(args: &RmArgs) -> anyhow::Result<ExitCode> {

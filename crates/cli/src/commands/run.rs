@@ -35,7 +35,7 @@ pub struct MeasureArgs {
     /// How the load changes: ramp:FROM..TO, spike:FACTOR@WHEN+LENGTH, step:FACTOR,FACTOR or soak:LENGTH.
     #[arg(long, value_name = "SHAPE")]
     pub shape: Option<ShapeOption>,
-    /// Another build of pushlab to measure too, its runs interleaved with this one's.
+    /// Another build of pushlab to measure too, as subject `other`, its runs interleaved with this one's.
     #[arg(long, value_name = "PROGRAM")]
     pub against: Option<PathBuf>,
     /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
@@ -113,7 +113,7 @@ impl MeasureArgs {
             None => None,
             Some(path) => {
                 let path = std::fs::canonicalize(path).with_context(|| format!("--against {}", path.display()))?;
-                Some(format!("against={}", path.display()))
+                Some(format!("other={}", path.display()))
             }
         };
         for experiment in experiments {

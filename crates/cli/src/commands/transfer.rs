@@ -7,7 +7,7 @@ use pushlab_store::export::{self, ExportError, Selection};
 use pushlab_store::{Store, import};
 use pushlab_wire::codes::ExitCode;
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Formats of an export.
@@ -90,11 +90,7 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
             let rows = export::to_file(path, |out| write(format, &store, &ids, &selection, out))?;
             eprintln!("wrote {rows} {} to {}", format.unit(), path.display());
         }
-        None => match write(format, &store, &ids, &selection, &mut std::io::stdout()) {
-            // Whoever reads, `head` for example, has had enough.
-            Err(ExportError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => {}
-            written => drop(written?),
-        },
+        None => drop(write(format, &store, &ids, &selection, &mut std::io::stdout())?),
     }
     Ok(ExitCode::Ok)
 }

@@ -55,7 +55,8 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Optio
     let runs: Vec<&RunFigures> = results.iter().flat_map(|result| &result.runs).collect();
     let mut sentences = verdict(&reports, &runs);
     if let Some(comparison) = &comparison {
-        sentences.insert(0, comparison.summary.clone());
+        // Who won is beside the point; how certain all is, the last sentence, is not.
+        sentences = std::iter::once(comparison.summary.clone()).chain(sentences.pop()).collect();
     }
     Report {
         version: REPORT_VERSION,
@@ -77,6 +78,7 @@ fn title(results: &[ResultRuns], comparison: Option<&Comparison>) -> String {
     }
     match results {
         [one] => one.header.title(),
+        [first, ..] if first.tag.is_empty() => format!("{}, {} results pooled", first.header.title(), results.len()),
         many => {
             let tags: Vec<&str> = many.iter().map(|result| result.tag.as_str()).collect();
             format!("{} beside each other", tags.join(", "))

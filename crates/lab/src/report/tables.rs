@@ -3,7 +3,7 @@
 use super::CONFIDENCE;
 use super::model::{Column, DataCell, DataTable, Figure, Origin};
 use super::samples::{SeriesRuns, figure, values};
-use crate::axis::Sweep;
+use crate::cell::Sweep;
 use crate::experiment::{Derived, Experiment};
 use crate::metric::Metric;
 use pushlab_stats::slope;
