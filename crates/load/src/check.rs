@@ -100,6 +100,18 @@ impl SeenTable {
         *cell = seen.pack();
         verdict
     }
+
+    /// Whether one came that is `step`, `2 · step` … after a sequence number, as far as the last [`WINDOW`] tell.
+    ///
+    /// # Panics
+    /// When receiver or source lies beyond the table.
+    pub fn has_later(&self, receiver: u32, source: u32, sequence: u32, step: u32) -> bool {
+        let seen = Seen::unpack(self.cells[receiver as usize * self.sources + source as usize]);
+        let window = seen.next.saturating_sub(WINDOW).max(sequence + 1)..seen.next;
+        window
+            .rev()
+            .any(|later| (later - sequence).is_multiple_of(step) && seen.window >> (seen.next - 1 - later) & 1 == 1)
+    }
 }
 
 /// What is meant to be published, so that a stamp can be recognised.

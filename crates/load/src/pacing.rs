@@ -1,6 +1,7 @@
 //! When publications are due: arithmetic only, no clock.
 
 use crate::shape::Warp;
+use crate::shuffle::Shuffle;
 use std::sync::Arc;
 
 /// A schedule on which publication `k` is due at `start + k · period / per_period`.
@@ -18,6 +19,8 @@ pub struct Pacing {
     pub per_period: u32,
     /// Publications in all.
     pub count: u64,
+    /// In which order publishers publish, where that changes with each period; `None`: by their number.
+    pub order: Option<Shuffle>,
     /// How the pace changes; `None`: not at all.
     pub warp: Option<Arc<Warp>>,
 }
@@ -36,7 +39,7 @@ impl Pacing {
     /// A schedule without an end.
     pub fn endless(start_ns: u64, period_ns: u64, per_period: u32) -> Self {
         let (period_ns, per_period) = (period_ns.max(1), per_period.max(1));
-        Self { start_ns, period_ns, per_period, count: u64::MAX, warp: None }
+        Self { start_ns, period_ns, per_period, count: u64::MAX, order: None, warp: None }
     }
 
     /// When publication `k` is due, ns.
@@ -84,22 +87,31 @@ impl Pacing {
     #[inline]
     pub fn publisher_of(&self, k: u64) -> (u32, u64) {
         let publishers = u64::from(self.per_period);
-        ((k % publishers) as u32, k / publishers)
+        let (place, round) = ((k % publishers) as u32, k / publishers);
+        (self.order.map_or(place, |order| order.at(round, place)), round)
     }
 
     /// The inverse of [`Self::publisher_of`].
     #[inline]
     pub fn index_of(&self, publisher: u32, sequence: u64) -> u64 {
-        sequence * u64::from(self.per_period) + u64::from(publisher)
+        sequence * u64::from(self.per_period) + u64::from(self.place_of(publisher, sequence))
+    }
+
+    /// Which place of a period is the publisher's.
+    #[inline]
+    fn place_of(&self, publisher: u32, round: u64) -> u32 {
+        self.order.map_or(publisher, |order| order.position_of(round, publisher))
     }
 
     /// How many of the publications before `k` are this publisher's.
     pub fn sequences_before(&self, k: u64, publisher: u32) -> u64 {
-        k.saturating_sub(u64::from(publisher)).div_ceil(u64::from(self.per_period))
+        let (round, place) = (k / u64::from(self.per_period), (k % u64::from(self.per_period)) as u32);
+        round + u64::from(self.place_of(publisher, round) < place)
     }
 }
 
-/// Goes through the publications of every `lanes`-th publisher: the share of one event loop.
+/// Goes through the publications of every `lanes`-th place of a period: the share of one event loop. Without an
+/// order of its own, the place is the publisher's number.
 #[derive(Debug, Clone)]
 pub struct Turns {
     pacing: Pacing,
@@ -109,7 +121,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// The turns of publishers `lane`, `lane + lanes`, `lane + 2 · lanes` …
+    /// The turns of places `lane`, `lane + lanes`, `lane + 2 · lanes` …
     pub fn new(pacing: Pacing, lane: u32, lanes: u32) -> Self {
         let next = (lane < pacing.per_period && pacing.count > u64::from(lane)).then_some(u64::from(lane));
         Self { pacing, lanes: lanes.max(1), lane, next }
@@ -125,13 +137,20 @@ impl Turns {
     #[inline]
     pub fn take_due(&mut self, now_ns: u64) -> Option<u64> {
         let k = self.next.filter(|&k| self.pacing.due_ns(k) <= now_ns)?;
-        let (publisher, _) = self.pacing.publisher_of(k);
-        let step = match publisher.checked_add(self.lanes) {
+        let place = (k % u64::from(self.pacing.per_period)) as u32;
+        let step = match place.checked_add(self.lanes) {
             Some(next) if next < self.pacing.per_period => self.lanes,
-            _ => self.pacing.per_period - publisher + self.lane,
+            _ => self.pacing.per_period - place + self.lane,
         };
         self.next = k.checked_add(u64::from(step)).filter(|&next| next < self.pacing.count);
         Some(k)
+    }
+
+    /// Leaves out turns at the front that are not wanted.
+    pub fn skip_unless(&mut self, mut is_wanted: impl FnMut(u64) -> bool) {
+        while self.next.is_some_and(|k| !is_wanted(k)) {
+            self.take_due(u64::MAX);
+        }
     }
 
     /// Leaves out turns that were due before an instant.
@@ -268,6 +287,23 @@ mod tests {
             prop_assert_eq!(shaped.first_at(k << 10), steady.first_at(k << 10));
         }
 
+        #[test]
+        fn an_order_changes_who_and_not_when(publishers in 1u32..40, seed: u64, rounds in 0u64..9, extra in 0u32..40) {
+            let pacing = Pacing::endless(5, 1_000, publishers);
+            let pacing = Pacing { order: Some(Shuffle::new(publishers, seed)), ..pacing };
+            let count = rounds * u64::from(publishers) + u64::from(extra % publishers);
+            let mut sequences = vec![0; publishers as usize];
+            for k in 0..count {
+                let (publisher, sequence) = pacing.publisher_of(k);
+                prop_assert_eq!(sequence, sequences[publisher as usize]);
+                prop_assert_eq!(pacing.sequences_before(k, publisher), sequence);
+                prop_assert_eq!(pacing.index_of(publisher, sequence), k);
+                sequences[publisher as usize] += 1;
+            }
+            for (publisher, sequences) in (0..).zip(sequences) {
+                prop_assert_eq!(pacing.sequences_before(count, publisher), sequences);
+            }
+        }
     }
 
     #[test]

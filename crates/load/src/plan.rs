@@ -76,7 +76,8 @@ pub enum Scenario {
         publishers: Option<u32>,
     },
     /// Every client is in some rooms, and publications go to one room after the other at a rate of the whole run,
-    /// in an order that the seed gives; a member of the room publishes.
+    /// in an order that the seed gives; the members of a room take turns at publishing. Rooms are the channels
+    /// `<channel>.0`, `<channel>.1` …; one that nobody was drawn into does not exist, and gets no publication.
     Rooms {
         /// Rooms.
         rooms: u32,
@@ -255,7 +256,7 @@ pub struct WorkerResult {
     pub published: u64,
     /// Of those, never sent: the socket was still blocked at the end.
     pub unsent: u64,
-    /// Deliveries that should have come: publications × receivers.
+    /// Deliveries that should have come: publications × receivers, or the members of each one's room.
     pub expected: u64,
     /// Deliveries received, each counted once.
     pub delivered: u64,
@@ -265,9 +266,9 @@ pub struct WorkerResult {
     pub lost: u64,
     /// Received again.
     pub duplicated: u64,
-    /// Received after a later one of the same publisher.
+    /// Received after a later one of the same publisher; in rooms, as far as a room's last 64 tell.
     pub reordered: u64,
-    /// Deliveries without a stamp, or with one that nobody sent.
+    /// Deliveries without a stamp, with one that nobody sent, or of a room that the client is not in.
     pub unknown: u64,
     /// Gap frames received.
     pub gaps: u64,
@@ -289,7 +290,7 @@ pub struct WorkerResult {
     pub bytes_received: u64,
     /// Intended instant to delivery, every delivery.
     pub latency: Histogram,
-    /// Intended instant to the first subscriber of each publication; feed and chat only, as the two below.
+    /// Intended instant to the first subscriber of each publication; feed, chat and rooms only, as the two below.
     pub latency_first: Histogram,
     /// Intended instant to the median subscriber of each publication.
     pub latency_middle: Histogram,

@@ -1,6 +1,7 @@
 //! What one event loop measures: every delivery checked, timed and counted, without allocating for any.
 
 use crate::check::{Recognised, Schedule, SeenTable, Verdict};
+use crate::rooms::Rooms;
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::LoopSeconds;
 use pushlab_stats::histogram::Histogram;
@@ -55,15 +56,17 @@ impl ErrorTally {
 pub struct Record {
     /// Publications of the load phase handed to a socket.
     pub published: u64,
+    /// Deliveries that those to rooms should make; other scenarios multiply.
+    pub expected_in_rooms: u64,
     /// Deliveries of the load phase, each counted once.
     pub delivered: u64,
     /// Deliveries of any publication that arrived within the load phase.
     pub arrived: u64,
     /// Received again.
     pub duplicated: u64,
-    /// Received after a later one of the same publisher.
+    /// Received after a later one of the same publisher; in rooms, as far as a room's last 64 tell.
     pub reordered: u64,
-    /// Without a stamp, or with one that nobody was to send.
+    /// Without a stamp, with one that nobody was to send, or of a room that the client is not in.
     pub unknown: u64,
     /// Gap frames.
     pub gaps: u64,
@@ -97,6 +100,7 @@ impl Record {
     /// Adds another loop's.
     pub fn merge(&mut self, other: Self) {
         self.published += other.published;
+        self.expected_in_rooms += other.expected_in_rooms;
         self.delivered += other.delivered;
         self.arrived += other.arrived;
         self.duplicated += other.duplicated;
@@ -123,7 +127,7 @@ impl Record {
 }
 
 /// Whose publications a receiver is to get.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Audience {
     /// Nobody's.
     Nobodys,
@@ -137,16 +141,24 @@ pub enum Audience {
     },
     /// Its own alone.
     Own,
+    /// Those to the rooms that it is in; a stamp's source is the room.
+    Rooms(Arc<Rooms>),
 }
 
 impl Audience {
     /// Sources that are told apart for each receiver.
-    pub fn sources(self) -> u32 {
+    pub fn sources(&self) -> u32 {
         match self {
             Self::Nobodys => 0,
-            Self::Everybodys { sources, .. } => sources,
+            Self::Everybodys { sources, .. } => *sources,
             Self::Own => 1,
+            Self::Rooms(rooms) => rooms.per_client(),
         }
+    }
+
+    /// Whether the first, median and last subscriber of each publication are looked for.
+    pub fn is_ranked(&self) -> bool {
+        matches!(self, Self::Everybodys { receivers: Some(_), .. } | Self::Rooms(_))
     }
 }
 
@@ -175,7 +187,7 @@ pub struct Recorder {
 pub struct Delivery<'a> {
     /// The receiver's place in this loop.
     pub receiver: u32,
-    /// Its number as a publisher.
+    /// The client's number in the run, which is also its number as a publisher.
     pub own_source: u32,
     /// The data.
     pub data: &'a [u8],
@@ -215,10 +227,14 @@ impl Recorder {
             }
             return;
         };
-        let source = match self.audience {
-            Audience::Everybodys { sources, .. } if stamp.source < sources => stamp.source,
-            Audience::Own if stamp.source == delivery.own_source => 0,
-            _ => return self.record.unknown += 1,
+        let source = match &self.audience {
+            Audience::Everybodys { sources, .. } if stamp.source < *sources => Some(stamp.source),
+            Audience::Own if stamp.source == delivery.own_source => Some(0),
+            Audience::Rooms(rooms) => rooms.place(delivery.own_source, stamp.source),
+            _ => None,
+        };
+        let Some(source) = source else {
+            return self.record.unknown += 1;
         };
         let Some(recognised) = self.schedule.as_ref().and_then(|schedule| schedule.recognise(&stamp)) else {
             return self.record.unknown += 1;
@@ -230,14 +246,24 @@ impl Recorder {
         let Recognised::Load { sequence, index } = recognised else { return };
         match self.seen.observe(delivery.receiver, source, sequence) {
             Verdict::Duplicate => return self.record.duplicated += 1,
-            Verdict::Late => self.record.reordered += 1,
+            Verdict::Late => self.record.reordered += u64::from(self.is_reordered(&delivery, source, &stamp, sequence)),
             Verdict::New => {}
         }
         self.record.delivered += 1;
         self.record.latency.record(latency);
-        if let Audience::Everybodys { receivers: Some(receivers), .. } = self.audience {
-            self.rank(index, receivers, latency);
+        match &self.audience {
+            Audience::Everybodys { receivers: Some(receivers), .. } => self.rank(index, *receivers, latency),
+            Audience::Rooms(rooms) => self.rank(index, rooms.members(stamp.source).len() as u32, latency),
+            _ => {}
         }
+    }
+
+    /// Whether a late delivery came after a later one of the same publisher. In a room publishers take turns, and
+    /// those of two may overtake each other before the subject orders them.
+    #[cold]
+    fn is_reordered(&self, delivery: &Delivery<'_>, source: u32, stamp: &Stamp, sequence: u32) -> bool {
+        let Audience::Rooms(rooms) = &self.audience else { return true };
+        self.seen.has_later(delivery.receiver, source, sequence, rooms.members(stamp.source).len() as u32)
     }
 
     /// First, median and last subscriber: a loop sees deliveries in the order of time, so counting is enough.
@@ -265,6 +291,13 @@ impl Recorder {
         }
     }
 
+    /// Counts the deliveries that a publication should make, if it is one to a room.
+    pub fn published_in_room(&mut self, is_load: bool, room: u32) {
+        if let (true, Audience::Rooms(rooms)) = (is_load, &self.audience) {
+            self.record.expected_in_rooms += rooms.members(room).len() as u64;
+        }
+    }
+
     /// Hands whole seconds that have passed to the run.
     pub fn pass_time(&mut self, now_ns: u64) {
         self.seconds.pass_time(now_ns, &self.state);
@@ -280,6 +313,48 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pacing::Pacing;
+
+    #[test]
+    fn only_members_receive_and_only_a_publishers_own_order_counts() {
+        let rooms = Arc::new(Rooms::draw(6, 3, 1, 1));
+        let state = Arc::new(RunState::new(0, 1));
+        let pacing = Pacing::endless(0, 1_000 * u64::from(rooms.count()), rooms.count());
+        let pacing = Pacing { count: 1_000, order: Some(rooms.order()), ..pacing };
+        let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 0 });
+        let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns: 0, load_end_ns: u64::MAX, schedule };
+        state.begin(timeline.clone(), 1_000);
+        let mut recorder = Recorder::new(6, Audience::Rooms(Arc::clone(&rooms)), false, state);
+        recorder.set_timeline(&timeline);
+        let room = (0..rooms.count()).find(|&room| (2..6).contains(&rooms.members(room).len())).unwrap();
+        let members = rooms.members(room).len() as u32;
+        let mut hear = |receiver, source, sequence| {
+            let instant_ns = pacing.due_ns(pacing.index_of(source % rooms.count(), u64::from(sequence)));
+            let data = Stamp { source, sequence, instant_ns }.encode();
+            recorder.delivered(Delivery { receiver, own_source: receiver, data: &data, now_ns: instant_ns + 5 });
+            let Record { delivered, unknown, reordered, duplicated, .. } = recorder.record;
+            (delivered, unknown, reordered, duplicated)
+        };
+        let member = rooms.members(room)[0];
+        let stranger = (0..6).find(|&client| rooms.place(client, room).is_none()).unwrap();
+        assert_eq!(hear(stranger, room, 0), (0, 1, 0, 0));
+        assert_eq!(hear(member, rooms.count(), 0), (0, 2, 0, 0), "no such room");
+        assert_eq!(hear(member, room, members), (1, 2, 0, 0));
+        assert_eq!(hear(member, room, 1), (2, 2, 0, 0), "overtaken by those of other members");
+        assert_eq!(hear(member, room, 0), (3, 2, 1, 0), "overtaken by its own publisher's next");
+        assert_eq!(hear(member, room, 0), (3, 2, 1, 1));
+        assert_eq!(hear(member, room, 3 * members), (4, 2, 1, 1));
+        assert_eq!(hear(member, room, 2 * members - 1), (5, 2, 1, 1), "a whole turn late, and its next is late too");
+        let everybody: Vec<u32> = rooms.members(room).to_vec();
+        for client in everybody {
+            hear(client, room, 9 * members);
+        }
+        let ranked = [&recorder.record.latency_first, &recorder.record.latency_middle, &recorder.record.latency_last];
+        assert_eq!(ranked.map(Histogram::count), [6, if members <= 2 { 6 } else { 1 }, 1]);
+        recorder.published_in_room(true, room);
+        recorder.published_in_room(false, room);
+        assert_eq!(recorder.record.expected_in_rooms, u64::from(members));
+    }
 
     #[test]
     fn distinct_errors_are_bounded_and_none_is_dropped() {

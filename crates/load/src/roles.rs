@@ -6,6 +6,7 @@ use crate::pacing::Pacing;
 use crate::payload::{BadPayloadSize, Payload};
 use crate::plan::{Plan, Scenario};
 use crate::record::Audience;
+use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
 use crate::shape::{BadShape, Warp};
 use crate::socket::max_descriptors;
 use crate::transport::{Requests, Sending};
@@ -39,14 +40,14 @@ pub enum BadPlan {
     },
     /// Too much to check.
     #[error(
-        "{receivers} receivers of {sources} publishers make {pairs} pairs to check, more than max_tracked_pairs \
+        "{receivers} receivers of {sources} publishers or rooms each make {pairs} pairs to check, more than max_tracked_pairs \
          ({MAX_TRACKED_PAIRS}, {} MiB): use fewer clients",
         (MAX_TRACKED_PAIRS * PAIR_BYTES) >> 20
     )]
     TooManyPairs {
         /// Receivers.
         receivers: u32,
-        /// Publishers.
+        /// Publishers, or rooms of a client.
         sources: u32,
         /// Their product.
         pairs: u64,
@@ -70,9 +71,6 @@ pub enum BadPlan {
     /// A feed without a place for its back end.
     #[error("scenario feed without backend_listen: say where the subject finds its back end")]
     NoBackEnd,
-    /// Not built yet.
-    #[error("scenario rooms cannot be run yet")]
-    Rooms,
     /// See there.
     #[error(transparent)]
     Shape(#[from] BadShape),
@@ -104,7 +102,7 @@ pub struct Roles {
     pub pace: Option<(u64, u32)>,
     /// How that changes; `None` if it does not.
     pub warp: Option<Arc<Warp>>,
-    /// Deliveries of each publication.
+    /// Deliveries of each publication; 0 in rooms, where each has its own number.
     pub receivers: u64,
     /// Size of the back end's publications; `None` where there is no back end.
     pub feed_bytes: Option<u32>,
@@ -169,7 +167,17 @@ impl Roles {
                 let (pace, receivers) = (Some((interval_us * 1_000, 1)), u64::from(clients));
                 Self { audience: all(1), pace, receivers, feed_bytes: Some(payload_bytes), ..silent }
             }
-            Scenario::Rooms { .. } => return Err(BadPlan::Rooms),
+            Scenario::Rooms { rooms, rooms_per_client, interval_us, payload_bytes } => {
+                in_range("interval_us", interval_us, 1, 86_400_000_000)?;
+                let rooms = draw_rooms(plan, rooms, rooms_per_client)?;
+                Self {
+                    traffic: Traffic::Paced(Sending::Publish),
+                    payload: Some(Payload::new(payload_bytes)?),
+                    pace: Some((interval_us * 1_000 * u64::from(rooms.count()), rooms.count())),
+                    audience: Audience::Rooms(rooms),
+                    ..silent
+                }
+            }
             Scenario::Chat { interval_ms, payload_bytes, .. } => {
                 let base = paced(interval_ms, payload_bytes, Sending::Publish)?;
                 Self { audience: all(clients), receivers: u64::from(clients), ..base }
@@ -193,14 +201,9 @@ impl Roles {
     }
 
     fn check_pairs(&self, plan: &Plan) -> Result<(), BadPlan> {
-        let collected = self.collector.map(|audience| (1, audience.sources()));
-        for (receivers, sources) in [Some((plan.clients, self.audience.sources())), collected].into_iter().flatten() {
-            let pairs = u64::from(receivers) * u64::from(sources);
-            if pairs > MAX_TRACKED_PAIRS {
-                return Err(BadPlan::TooManyPairs { receivers, sources, pairs });
-            }
-        }
-        Ok(())
+        let collected = self.collector.as_ref().map_or(0, Audience::sources);
+        check_pairs(plan.clients, self.audience.sources())?;
+        check_pairs(1, collected)
     }
 
     fn check_publications(&self, plan: &Plan) -> Result<(), BadPlan> {
@@ -219,8 +222,17 @@ impl Roles {
     pub fn pacing(&self, plan: &Plan, start_ns: u64) -> Option<Pacing> {
         let (period_ns, publishers) = self.pace?;
         let length_ns = plan.phases.warm_up_ms.saturating_add(plan.phases.load_ms).saturating_mul(1_000_000);
-        let pacing = Pacing { warp: self.warp.clone(), ..Pacing::endless(start_ns, period_ns, publishers) };
+        let order = self.rooms().map(|rooms| rooms.order());
+        let pacing = Pacing { order, warp: self.warp.clone(), ..Pacing::endless(start_ns, period_ns, publishers) };
         Some(pacing.until(start_ns.saturating_add(length_ns)))
+    }
+
+    /// Who is in which room, where there are any.
+    pub fn rooms(&self) -> Option<&Arc<Rooms>> {
+        match &self.audience {
+            Audience::Rooms(rooms) => Some(rooms),
+            _ => None,
+        }
     }
 
     fn check_descriptors(&self, plan: &Plan, limit: u64) -> Result<(), BadPlan> {
@@ -233,8 +245,27 @@ impl Roles {
     /// What clients ask.
     pub fn requests(&self, plan: &Plan) -> Requests {
         let publish_to = if self.collector.is_some() { upstream_channel(plan) } else { plan.channel.clone() };
-        Requests::new(plan.target, &plan.channel, &publish_to, plan.poll_wait_s)
+        let requests = Requests::new(plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
+        match self.rooms() {
+            Some(rooms) => requests.in_rooms(Arc::clone(rooms)),
+            None => requests,
+        }
     }
+}
+
+fn draw_rooms(plan: &Plan, rooms: u32, per_client: u32) -> Result<Arc<Rooms>, BadPlan> {
+    in_range("rooms", u64::from(rooms), 1, u64::from(MAX_ROOMS))?;
+    in_range("rooms_per_client", u64::from(per_client), 1, u64::from(rooms.min(MAX_ROOMS_PER_CLIENT)))?;
+    // Before they are drawn: what is checked is also what is held.
+    check_pairs(plan.clients, per_client)?;
+    let name = format!("{}.{}", plan.channel, rooms - 1);
+    Channel::parse(&name).map_err(|source| BadPlan::Channel { name, source })?;
+    Ok(Arc::new(Rooms::draw(plan.clients, rooms, per_client, plan.seed)))
+}
+
+fn check_pairs(receivers: u32, sources: u32) -> Result<(), BadPlan> {
+    let pairs = u64::from(receivers) * u64::from(sources);
+    if pairs > MAX_TRACKED_PAIRS { Err(BadPlan::TooManyPairs { receivers, sources, pairs }) } else { Ok(()) }
 }
 
 /// The channel that clients publish to and only the collector receives.
@@ -309,6 +340,27 @@ mod tests {
         assert!(Roles::of(&shaped(2.2)).is_ok());
         assert!(matches!(Roles::of(&shaped(2.3)), Err(BadPlan::TooManyPublications { .. })));
         assert!(matches!(Roles::of(&shaped(-1.0)), Err(BadPlan::Shape(BadShape::Factor { .. }))));
+    }
+
+    #[test]
+    fn rooms_have_limits() {
+        let rooms = |clients, rooms, rooms_per_client| {
+            let scenario = Scenario::Rooms { rooms, rooms_per_client, interval_us: 1_000, payload_bytes: 50 };
+            Roles::of(&Plan { transport: Transport::WebSocket, loops: 64, ..plan(clients, scenario) })
+        };
+        let roles = rooms(20_000, 100_000, 10).unwrap();
+        assert_eq!(roles.audience.sources(), 10);
+        assert!(roles.rooms().unwrap().count() > 80_000);
+        assert!(matches!(rooms(9, 100_001, 1), Err(BadPlan::OutOfRange { name: "rooms", most: 100_000, .. })));
+        assert!(matches!(rooms(9, 100, 65), Err(BadPlan::OutOfRange { name: "rooms_per_client", most: 64, .. })));
+        assert!(matches!(rooms(9, 7, 8), Err(BadPlan::OutOfRange { name: "rooms_per_client", most: 7, .. })));
+        assert!(matches!(rooms((1 << 18) + 1, 64, 64), Err(BadPlan::TooManyPairs { sources: 64, .. })));
+        let long = |rooms| {
+            let scenario = Scenario::Rooms { rooms, rooms_per_client: 1, interval_us: 1_000, payload_bytes: 50 };
+            Roles::of(&Plan { channel: "x".repeat(123), ..plan(5, scenario) })
+        };
+        assert!(long(10_000).is_ok());
+        assert!(matches!(long(10_001), Err(BadPlan::Channel { .. })), "a name of 129 bytes");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::clients::{self, LoopConfig, Traffic};
 use crate::clock::{ThreadCpu, now_ns, sleep_until};
 use crate::plan::{ErrorCount, Phase, PhaseMark, Plan, ProberPath, WorkerEvent, WorkerResult};
 use crate::prober::{self, EchoPath, OverPosts, OverWebSocket, ProberConfig, ProberProgress, ProberReport};
-use crate::record::{Audience, ErrorTally, Record};
+use crate::record::{ErrorTally, Record};
 use crate::roles::{BadPlan, Roles, prober_channel, upstream_channel};
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::SecondTable;
@@ -137,12 +137,11 @@ pub fn run_with_listener(
         return Err(run.give_up(plan, why));
     }
     let timeline = timeline(plan, &roles);
-    let is_ranked = matches!(roles.audience, Audience::Everybodys { receivers: Some(_), .. });
     let load_count = timeline.schedule.as_ref().map_or(0, Schedule::load_count);
-    run.state.begin(timeline.clone(), if is_ranked { load_count } else { 0 });
+    run.state.begin(timeline.clone(), if roles.audience.is_ranked() { load_count } else { 0 });
     run.begin_feed(&timeline);
     let cpu_load_ns = watch.go_through(&timeline);
-    let after_ns = watch.drain(plan, &roles, load_count);
+    let after_ns = watch.drain(plan, &roles, &timeline);
     run.state.set_after(after_ns);
     watch.enter(Phase::After, after_ns);
     let end_ns = after_ns + plan.phases.after_ms * MS;
@@ -241,7 +240,7 @@ impl Run {
             let config = loop_config(plan, roles, lane);
             self.loops.push(with_receiver(plan.transport, SpawnLoop(config, Arc::clone(&self.state)))?);
         }
-        if let Some(audience) = roles.collector {
+        if let Some(audience) = roles.collector.clone() {
             let channel = upstream_channel(plan);
             let config = LoopConfig {
                 clients: 1,
@@ -343,7 +342,7 @@ impl Run {
             (published, lateness) = (feed.published, feed.lateness);
         }
         let scheduled = if roles.traffic == Traffic::ClosedLoop { published } else { load_count };
-        let expected = published * roles.receivers;
+        let expected = published * roles.receivers + record.expected_in_rooms;
         let mut errors = record.errors;
         errors.merge(prober.errors);
         let errors = errors.into_sorted().into_iter().map(|(error, count)| ErrorCount { error, count }).collect();
@@ -389,7 +388,7 @@ fn loop_config(plan: &Plan, roles: &Roles, lane: u32) -> LoopConfig {
         requests: roles.requests(plan),
         traffic: roles.traffic,
         payload: roles.payload.clone(),
-        audience: roles.audience,
+        audience: roles.audience.clone(),
         ignores_arrays: roles.feed_bytes.is_some(),
         connect_rate: plan.connect_rate,
         poll_interval_ns: plan.poll_interval_ms * MS,
@@ -409,6 +408,18 @@ fn spawn_prober<P: EchoPath>(config: ProberConfig, state: Arc<RunState>) -> io::
 
 fn join<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Deliveries that the load phase is to make; `None` in a closed loop, where nobody knows beforehand.
+fn scheduled_deliveries(roles: &Roles, timeline: &Timeline) -> Option<u64> {
+    match (&timeline.schedule, roles.rooms()) {
+        (None, _) => Some(0),
+        (Some(Schedule::Closed { .. }), _) => None,
+        (Some(Schedule::Open { pacing, load_from }), Some(rooms)) => {
+            Some(rooms.deliveries(*load_from..pacing.count, pacing))
+        }
+        (Some(schedule), None) => Some(schedule.load_count() * roles.receivers),
+    }
 }
 
 /// Who is missing at the end of the connect phase.
@@ -484,16 +495,17 @@ impl Watch<'_> {
     }
 
     /// Waits for what is under way; returns when the drain ended.
-    fn drain(&mut self, plan: &Plan, roles: &Roles, load_count: u64) -> u64 {
+    fn drain(&mut self, plan: &Plan, roles: &Roles, timeline: &Timeline) -> u64 {
         let state = &self.run.state;
         let begun = now_ns();
         let deadline = begun + plan.phases.drain_ms * MS;
         // Loops report once a turn, and an idle one turns every 5 ms.
         let earliest = (begun + LEAD_NS).min(deadline);
+        let scheduled = scheduled_deliveries(roles, timeline);
         loop {
             let now = now_ns();
-            let sent = if roles.traffic == Traffic::ClosedLoop { state.sum(|p| &p.load_published) } else { load_count };
-            let is_complete = state.sum(|p| &p.load_delivered) >= sent * roles.receivers;
+            let expected = scheduled.unwrap_or_else(|| state.sum(|p| &p.load_published) * roles.receivers);
+            let is_complete = state.sum(|p| &p.load_delivered) >= expected;
             let prober = self.run.prober.as_ref();
             let unanswered = prober.map_or(0, |(_, progress)| progress.unanswered.load(Ordering::Relaxed));
             if now >= deadline || (now >= earliest && is_complete && unanswered == 0) {

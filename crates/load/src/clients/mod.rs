@@ -22,6 +22,7 @@ use crate::transport::{Asking, Receiver, Requests, Sending};
 use client::{Client, TIMER, token};
 use connecting::Retry;
 use mio::{Events, Poll, Token};
+use sending::RoomTurns;
 use std::collections::BinaryHeap;
 use std::io;
 use std::net::SocketAddr;
@@ -133,6 +134,8 @@ struct ClientLoop<R> {
     /// When the next publication is due; kept, because it is compared with after every read.
     next_publication_ns: u64,
     pacing: Option<(Pacing, u64)>,
+    /// What the clients are to publish next, where they are in rooms.
+    rooms: Option<RoomTurns>,
     /// Closed loop: which share of all clients asks, where that changes.
     share: Option<(u64, Arc<Warp>)>,
     /// Closed loop: clients that ask now; the first so many.
@@ -184,7 +187,7 @@ impl<R: Receiver> ClientLoop<R> {
             poll,
             timer,
             clients: (0..own).map(|_| Client::new()).collect(),
-            recorder: Recorder::new(own, config.audience, config.ignores_arrays, Arc::clone(&state)),
+            recorder: Recorder::new(own, config.audience.clone(), config.ignores_arrays, Arc::clone(&state)),
             rng: fastrand::Rng::with_seed(config.seed ^ u64::from(config.lane) << 32),
             buffer: vec![0; READ_BUFFER_BYTES],
             out: Vec::new(),
@@ -195,6 +198,7 @@ impl<R: Receiver> ClientLoop<R> {
             publish_turns: None,
             next_publication_ns: u64::MAX,
             pacing: None,
+            rooms: None,
             share: None,
             active: 0,
             retries: BinaryHeap::new(),
@@ -252,7 +256,13 @@ impl<R: Receiver> ClientLoop<R> {
             let paced = matches!(self.config.traffic, Traffic::Paced(_));
             match &timeline.schedule {
                 Some(Schedule::Open { pacing, load_from }) if paced => {
-                    let turns = Turns::new(pacing.clone(), self.config.lane, self.config.lanes);
+                    let mut turns = Turns::new(pacing.clone(), self.config.lane, self.config.lanes);
+                    if let Audience::Rooms(rooms) = &self.config.audience {
+                        let room_turns = RoomTurns::new(Arc::clone(rooms), pacing, &self.config);
+                        turns = Turns::new(pacing.clone(), 0, 1);
+                        turns.skip_unless(|k| room_turns.is_own(k, pacing));
+                        self.rooms = Some(room_turns);
+                    }
                     self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
                     self.publish_turns = Some(turns);
                     self.pacing = Some((pacing.clone(), *load_from));

@@ -1,11 +1,56 @@
 //! What clients send: open loop on the run's schedule, or closed loop.
 
-use super::{ClientLoop, Traffic};
+use super::{ClientLoop, LoopConfig, Traffic};
 use crate::clock::now_ns;
+use crate::pacing::Pacing;
+use crate::rooms::Rooms;
 use crate::transport::frames::encode_text;
 use crate::transport::posts::Posts;
 use crate::transport::{Cut, Receiver, Sending, Uplink};
 use pushlab_wire::stamp::{RESOLUTION_NS, Stamp};
+use std::sync::Arc;
+
+/// What the clients of a loop publish to rooms. A client's next publication follows from its last one, so that any
+/// number may be due without a queue.
+#[derive(Debug)]
+pub(super) struct RoomTurns {
+    rooms: Arc<Rooms>,
+    lane: u32,
+    lanes: u32,
+    /// The next publication of each client of the loop.
+    next: Vec<u64>,
+}
+
+impl RoomTurns {
+    pub fn new(rooms: Arc<Rooms>, pacing: &Pacing, config: &LoopConfig) -> Self {
+        let (lane, lanes) = (config.lane, config.lanes);
+        let clients = (lane..config.clients).step_by(lanes as usize);
+        let next = clients.map(|client| rooms.next_of(client, 0, pacing)).collect();
+        Self { rooms, lane, lanes, next }
+    }
+
+    /// Who publishes `k`: the client's number in the run.
+    pub fn publisher(&self, k: u64, pacing: &Pacing) -> u32 {
+        let (room, sequence) = pacing.publisher_of(k);
+        self.rooms.publisher(room, sequence)
+    }
+
+    /// Whether that is a client of this loop.
+    pub fn is_own(&self, k: u64, pacing: &Pacing) -> bool {
+        self.lanes == 1 || self.publisher(k, pacing) % self.lanes == self.lane
+    }
+
+    fn next_stamp(&self, index: usize, pacing: &Pacing) -> Stamp {
+        let k = self.next[index];
+        let (source, sequence) = pacing.publisher_of(k);
+        Stamp { source, sequence: sequence as u32, instant_ns: pacing.due_ns(k) }
+    }
+
+    fn has_sent(&mut self, index: usize, k: u64, pacing: &Pacing) {
+        let client = index as u32 * self.lanes + self.lane;
+        self.next[index] = self.rooms.next_of(client, k + 1, pacing);
+    }
+}
 
 impl<R: Receiver> ClientLoop<R> {
     /// Sends every publication that is due, as far as sockets take them; the others wait as a number and keep
@@ -16,7 +61,14 @@ impl<R: Receiver> ClientLoop<R> {
         }
         let Some(mut turns) = self.publish_turns.take() else { return };
         while let Some(k) = turns.take_due(now) {
-            let index = (k % u64::from(self.config.clients)) as usize / self.config.lanes as usize;
+            let client = match (&self.rooms, &self.pacing) {
+                (Some(rooms), Some((pacing, _))) => {
+                    turns.skip_unless(|k| rooms.is_own(k, pacing));
+                    rooms.publisher(k, pacing)
+                }
+                _ => (k % u64::from(self.config.clients)) as u32,
+            };
+            let index = (client / self.config.lanes) as usize;
             self.clients[index].due += 1;
             self.send_due(index);
         }
@@ -69,6 +121,7 @@ impl<R: Receiver> ClientLoop<R> {
             return false;
         }
         let Some((sending, stamp)) = self.next_stamp(index) else { return false };
+        self.config.requests.turn_to_source(stamp.source);
         let Self { config, clients, rng, out, text, .. } = self;
         let (Some(payload), Some(connection)) = (&mut config.payload, &mut clients[index].down) else { return false };
         text.clear();
@@ -101,6 +154,7 @@ impl<R: Receiver> ClientLoop<R> {
             return false;
         }
         let Some((sending, stamp)) = self.next_stamp(index) else { return false };
+        self.config.requests.turn_to_source(stamp.source);
         let Self { config, clients, out, .. } = self;
         let (Some(payload), Some(up)) = (&mut config.payload, &mut clients[index].up) else { return false };
         out.clear();
@@ -129,6 +183,9 @@ impl<R: Receiver> ClientLoop<R> {
             Traffic::Silent => None,
             Traffic::Paced(sending) => {
                 let (pacing, _) = self.pacing.as_ref()?;
+                if let Some(rooms) = &self.rooms {
+                    return Some((sending, rooms.next_stamp(index, pacing)));
+                }
                 let instant_ns = pacing.due_ns(pacing.index_of(source, u64::from(client.sent)));
                 Some((sending, Stamp { source, sequence: client.sent, instant_ns }))
             }
@@ -153,10 +210,14 @@ impl<R: Receiver> ClientLoop<R> {
         let is_load = match &self.pacing {
             Some((pacing, load_from)) => {
                 let k = pacing.index_of(stamp.source, u64::from(stamp.sequence));
+                if let Some(rooms) = &mut self.rooms {
+                    rooms.has_sent(index, k, pacing);
+                }
                 k >= *load_from
             }
             None => self.marks.is_load(stamp.instant_ns),
         };
+        self.recorder.published_in_room(is_load, stamp.source);
         self.recorder.published(is_load, now, stamp.instant_ns);
         self.count_sent(taken, now);
     }

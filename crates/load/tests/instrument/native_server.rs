@@ -6,7 +6,7 @@ use pushlab_wire::http::{BodyKind, CHUNK_END, Headers, encode_chunk_head, parse_
 use pushlab_wire::native::{ClientFrame, MessageText};
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -50,10 +50,10 @@ impl Log {
         self.messages.lock().unwrap().len()
     }
 
-    /// What follows an offset in a channel, and the new offset; waits for the first.
-    fn after(&self, offset: usize, channel: &str, wait: Duration) -> (Vec<MessageText>, usize) {
+    /// What follows an offset in some channels, and the new offset; waits for the first.
+    fn after(&self, offset: usize, channels: &[String], wait: Duration) -> (Vec<MessageText>, usize) {
         let news = |messages: &Vec<(String, String)>| {
-            let texts = messages.iter().enumerate().skip(offset).filter(|(_, (to, _))| to == channel);
+            let texts = messages.iter().enumerate().skip(offset).filter(|(_, (to, _))| channels.contains(to));
             texts.map(|(i, (to, data))| MessageText::new(to, &cursor(i + 1), data)).collect::<Vec<_>>()
         };
         let messages = self.messages.lock().unwrap();
@@ -102,24 +102,25 @@ impl Connection {
             let (path, parameters) = split_target(&target);
             let parameters: Vec<_> = parameters.collect();
             let value = |name: &str| parameters.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
-            let channel = value("channel").unwrap_or_default();
+            let channels = parameters.iter().filter(|(name, _)| name == "channel");
+            let channels: Vec<String> = channels.map(|(_, value)| value.to_string()).collect();
             let after = value("after").map(|text| Cursor::parse(&text).unwrap().offset as usize);
             match (method.as_str(), path) {
                 ("GET", "/ws") => {
                     let mut out = Vec::new();
                     handshake::encode_response(&mut out, &accept?);
                     self.write(&out)?;
-                    return self.websocket(&channel, after, value("mode").is_some());
+                    return self.websocket(&channels, after, value("mode").is_some());
                 }
-                ("GET", "/sse") => return self.stream(&channel, after, "text/event-stream", sse_text),
-                ("GET", "/stream") => return self.stream(&channel, after, "application/x-ndjson", line_text),
+                ("GET", "/sse") => return self.stream(&channels, after, "text/event-stream", sse_text),
+                ("GET", "/stream") => return self.stream(&channels, after, "application/x-ndjson", line_text),
                 ("GET", "/poll") => {
                     let wait = value("wait").map_or(0, |text| text.parse().unwrap());
-                    let reply = reply(&self.log, &channel, after, Duration::from_secs(wait));
+                    let reply = reply(&self.log, &channels, after, Duration::from_secs(wait));
                     self.answer(&reply)?;
                 }
                 ("POST", "/publish") => {
-                    let offset = self.log.publish(&channel, &body);
+                    let offset = self.log.publish(&channels[0], &body);
                     self.answer(&format!("[\"cursor\",\"{}\"]", cursor(offset)))?;
                 }
                 ("POST", "/echo") => self.answer(&body)?,
@@ -151,7 +152,7 @@ impl Connection {
         self.write(text.as_bytes())
     }
 
-    fn stream(&mut self, channel: &str, after: Option<usize>, kind: &str, text: StreamText) -> Option<()> {
+    fn stream(&mut self, channels: &[String], after: Option<usize>, kind: &str, text: StreamText) -> Option<()> {
         let mut offset = after.unwrap_or_else(|| self.log.len());
         self.write(
             format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n").as_bytes(),
@@ -159,7 +160,7 @@ impl Connection {
         self.chunk(&text(None, &cursor(offset)))?;
         let mut sent = 0;
         loop {
-            let (messages, next) = self.log.after(offset, channel, Duration::from_secs(5));
+            let (messages, next) = self.log.after(offset, channels, Duration::from_secs(5));
             offset = next;
             for message in &messages {
                 self.chunk(&text(Some(message), &cursor(0)))?;
@@ -185,12 +186,13 @@ impl Connection {
         self.write(&out)
     }
 
-    fn websocket(&mut self, channel: &str, after: Option<usize>, is_polled: bool) -> Option<()> {
+    fn websocket(&mut self, channels: &[String], after: Option<usize>, is_polled: bool) -> Option<()> {
         let mut offset = after.unwrap_or_else(|| self.log.len());
         self.frame(&format!("[\"cursor\",\"{}\"]", cursor(offset)))?;
         // Reading and pushing take turns on one thread.
         self.stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         let (mut decoder, config, mut sent) = (Decoder::default(), Config::new(Role::Server), 0);
+        let mut is_cut = false;
         loop {
             let mut buffer = [0; 4096];
             match self.stream.read(&mut buffer) {
@@ -207,12 +209,15 @@ impl Connection {
                         ClientFrame::Echo(data) => answers.push(format!("[\"echo\",{data}]")),
                         ClientFrame::Poll(from) => {
                             let from = Cursor::parse(&from).map(|cursor| cursor.offset as usize).ok();
-                            answers.push(reply(&self.log, channel, from, Duration::ZERO));
+                            answers.push(reply(&self.log, channels, from, Duration::ZERO));
                         }
                         other => panic!("{other:?}"),
                     }
                 }
                 self.held.drain(..consumed);
+            }
+            if is_cut {
+                continue;
             }
             for answer in answers {
                 self.frame(&answer)?;
@@ -220,13 +225,16 @@ impl Connection {
             if is_polled {
                 continue;
             }
-            let (messages, next) = self.log.after(offset, channel, Duration::ZERO);
+            let (messages, next) = self.log.after(offset, channels, Duration::ZERO);
             offset = next;
             for message in &messages {
                 self.frame(std::str::from_utf8(message.as_bytes()).unwrap())?;
                 sent += 1;
                 if self.log.cut_after == Some(sent) {
-                    return None;
+                    // What the client has sent before it learns of the cut is still read: a cut loses nothing.
+                    self.stream.shutdown(Shutdown::Write).ok()?;
+                    is_cut = true;
+                    break;
                 }
             }
         }
@@ -251,10 +259,10 @@ fn line_text(message: Option<&MessageText>, start: &Cursor) -> Vec<u8> {
     }
 }
 
-fn reply(log: &Log, channel: &str, after: Option<usize>, wait: Duration) -> String {
+fn reply(log: &Log, channels: &[String], after: Option<usize>, wait: Duration) -> String {
     let (messages, offset) = match after {
         None => (Vec::new(), log.len()),
-        Some(after) => log.after(after, channel, wait),
+        Some(after) => log.after(after, channels, wait),
     };
     let mut out = String::from("[");
     for message in &messages {

@@ -39,16 +39,17 @@ fn a_feed_follows_its_shape() {
 }
 
 #[test]
-fn clients_follow_it_too() {
+fn clients_and_rooms_follow_it_too() {
     let shape = Shape::Step { factors: vec![1.0, 4.0, 0.0] };
     for (scenario, scheduled) in [
         (Scenario::Echo { interval_ms: 20, payload_bytes: 71 }, 125),
-        (Scenario::Upstream { interval_ms: 20, payload_bytes: 71 }, 125),
+        (Scenario::Rooms { rooms: 3, rooms_per_client: 3, interval_us: 4_000, payload_bytes: 71 }, 125),
     ] {
         let server = NativeServer::start(None);
+        let receivers = if matches!(scenario, Scenario::Echo { .. }) { 1 } else { 5 };
         let base = plan(server.address, Transport::WebSocket, 5, scenario);
         let phases = Phases { warm_up_ms: 40, ..base.phases.clone() };
-        assert_whole(&run(&Plan { shape: shape.clone(), phases, ..base }), scheduled, 1);
+        assert_whole(&run(&Plan { shape: shape.clone(), phases, ..base }), scheduled, receivers);
     }
 }
 
