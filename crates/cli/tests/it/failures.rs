@@ -39,19 +39,22 @@ fn rooms_deliver_everything_to_their_members() {
         ("scenario", "{ kind = \"rooms\", rooms = 12, rooms_per_client = 3, interval_us = 5000, payload_bytes = 71 }"),
         ("polling", "{ interval_ms = 50, wait_s = 5 }"),
     ]);
-    let (report, code) = place.report(&["--quiet"]);
+    let store = ["--store", "results.db"];
+    let (report, code) = place.report(&[&["--quiet"], &store[..]].concat());
     assert_eq!(code, 0, "{report:#}");
-    assert_eq!(place.run_files().len(), 4);
-    for file in place.run_files() {
-        let record: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-        let result = &record["result"];
-        let count = |name: &str| result[name].as_u64().unwrap_or_else(|| panic!("{name}: {:#}", record["outcome"]));
-        assert_eq!((count("scheduled"), count("published")), (80, 80), "{}", record["planned"]);
-        assert_eq!(count("delivered"), count("expected"), "{}", record["planned"]);
+    let exported = place.run(&[&["export", "test", "--format", "json"], &store[..]].concat());
+    let exported: Value = serde_json::from_slice(&exported.stdout).unwrap();
+    let records = exported["experiments"][0]["runs"].as_array().unwrap();
+    assert_eq!(records.len(), 4);
+    for record in records {
+        let count = |name: &str| record["counts"][name].as_u64().unwrap_or_else(|| panic!("{name}: {record:#}"));
+        let transport = &record["cell"]["transport"];
+        assert_eq!((count("scheduled"), count("published")), (80, 80), "{transport}");
+        assert_eq!(count("delivered"), count("expected"), "{transport}");
         // Each of the twelve rooms has ten members on average.
         assert!((600..1_000).contains(&count("expected")), "{}", count("expected"));
         for wrong in ["lost", "duplicated", "reordered", "unknown", "gaps", "reconnects"] {
-            assert_eq!(count(wrong), 0, "{wrong}: {}", record["planned"]);
+            assert_eq!(count(wrong), 0, "{wrong}: {transport}");
         }
     }
 }
