@@ -39,8 +39,7 @@ fn rooms_deliver_everything_to_their_members() {
         ("scenario", "{ kind = \"rooms\", rooms = 12, rooms_per_client = 3, interval_us = 5000, payload_bytes = 71 }"),
         ("polling", "{ interval_ms = 50, wait_s = 5 }"),
     ]);
-    let store = ["--store", "results.db"];
-    let (report, code) = place.report(&[&["--quiet"], &store[..]].concat());
+    let (report, code) = place.report(&["--quiet"]);
     assert_eq!(code, 0, "{report:#}");
     let runs = place.exported("1");
     assert_eq!(runs.len(), 4);
