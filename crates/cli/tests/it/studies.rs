@@ -12,7 +12,7 @@ fn printed(metric: &str) -> Vec<f64> {
     fields.filter(|fields| fields[9] == metric).map(|fields| fields[11].parse().unwrap()).collect()
 }
 
-fn find<'a>(list: &'a Value, is_wanted: impl Fn(&Value) -> bool) -> &'a Value {
+fn find(list: &Value, is_wanted: impl Fn(&Value) -> bool) -> &Value {
     list.as_array().unwrap().iter().find(|entry| is_wanted(entry)).unwrap_or_else(|| panic!("{list:#}"))
 }
 
