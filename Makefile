@@ -24,13 +24,15 @@ build: need-cargo $(BUNDLE) ## Build the console and the release binary
 	cargo build --release --locked -p pushlab-cli
 
 compare: build ## Build, then compare every transport on this machine
-	$(PUSHLAB) compare $(COMPARE_OPTIONS)
+	$(PUSHLAB) run transports $(COMPARE_OPTIONS)
 
-test: build ## Run every test: Rust, console, a little fuzzing, acceptance
+test: build ## Run every test: Rust, statistics, console, a little fuzzing, acceptance
 	cargo test --workspace --locked
+	tests/statistics/run
 	FUZZ_SECONDS=5 fuzz/run
 	cd $(CONSOLE) && npm test
 	tests/run
+	tests/exports/run
 	tests/readme
 
 bench: need-cargo $(BUNDLE) ## Print the performance ratios, measured in one run

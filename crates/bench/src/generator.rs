@@ -147,7 +147,7 @@ fn blast(listener: &TcpListener, frames: u64, scale: &Scale, state: &RunState, c
     // Everything is load, begun long enough ago that no publication is early.
     let start_ns = (now_ns() - SECOND_NS) / 100 * 100;
     let pacing = Pacing { count: PUBLICATIONS_MAX, ..Pacing::endless(start_ns, INTERVAL_NS, 1) };
-    let schedule = Some(Schedule::Open { pacing, load_from: 0 });
+    let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 0 });
     let (load_ns, load_end_ns) = (start_ns, u64::MAX - 1);
     let timeline = Timeline { idle_ns: start_ns, warm_up_ns: start_ns, load_ns, load_end_ns, schedule };
     state.begin(timeline, PUBLICATIONS_MAX);

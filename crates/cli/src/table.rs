@@ -1,9 +1,10 @@
 //! A report as text.
 
 use pushlab_lab::report::model::{
-    Agreement, Bound, Change, Comparison, Completeness, DataCell, DataTable, ExperimentReport, Figure, MetricInfo,
-    Origin, Point, Report,
+    Agreement, Change, Comparison, Completeness, DataCell, DataTable, ExperimentReport, Figure, MetricInfo, Origin,
+    Point, Report,
 };
+use pushlab_store::Bound;
 use std::fmt::Write as _;
 
 /// Metrics in a table: more do not fit a terminal, and the page has them all.

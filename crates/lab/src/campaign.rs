@@ -1,10 +1,11 @@
 //! Experiments carried out: the order of their runs, and going on after an interruption.
 
 use crate::archive::{self, Archive, ArchiveError};
+use crate::cell::Cell;
 use crate::experiment::Experiment;
 use crate::header::Header;
 use crate::pinning::{Pinning, pin_to};
-use crate::record::{Cell, PlannedRun, RunRecord};
+use crate::record::{PlannedRun, RunRecord};
 use crate::report::RunFigures;
 use crate::run::{Executed, RunObserver, Usage, Workplace, execute};
 use pushlab_load::plan::{Phase, Progress};

@@ -1,8 +1,8 @@
 //! The largest load that meets a goal: doubled until it fails, then narrowed down between the two.
 
 use crate::archive::Archive;
-use crate::axis::Sweep;
 use crate::campaign::{CampaignError, Ended, Observer, Start, execute_until_valid, order, workplace};
+use crate::cell::Sweep;
 use crate::experiment::{Expect, Experiment};
 use crate::header::Header;
 use crate::pinning::{Pinning, pin_to};

@@ -1,18 +1,15 @@
 //! Experiments: TOML files, and what they mean once a profile has been applied.
 
-use crate::axis::{self, Sweep};
-use crate::metric::{METRICS, Metric};
-use crate::presets;
-use crate::record::Cell;
-use crate::report::RunFigures;
+use crate::cell::{Cell, SlowPolicy, Sweep};
+use crate::metric::Metric;
 use crate::statement::Statement;
 use crate::studies;
+use crate::traffic;
 use pushlab_load::plan::{Phases, Prober, ProberPath, RequestHeaders, Scenario, Shape};
 use pushlab_stats::GeneratorLimits;
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Most runs of one experiment: more is a typing error, not a plan.
@@ -165,29 +162,6 @@ pub struct Polling {
 impl Default for Polling {
     fn default() -> Self {
         Self { interval_ms: 500, wait_s: 25, user_list: false }
-    }
-}
-
-/// What our server does with a slow subscriber.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SlowPolicy {
-    /// The connection is closed.
-    Close,
-    /// The oldest messages go, and a gap is told.
-    DropOldest,
-    /// Only the latest message of each channel stays.
-    Conflate,
-}
-
-impl SlowPolicy {
-    /// The name, as the server's option takes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Close => "close",
-            Self::DropOldest => "drop-oldest",
-            Self::Conflate => "conflate",
-        }
     }
 }
 
@@ -378,10 +352,10 @@ impl Experiment {
             own.server_options = variant.server_options.unwrap_or(own.server_options);
         }
         if let Some(bytes) = cell.payload_bytes {
-            own.scenario = axis::with_payload_bytes(own.scenario, bytes);
+            own.scenario = traffic::with_payload_bytes(own.scenario, bytes);
         }
         if let Some(deliveries) = cell.deliveries_per_s {
-            own.scenario = axis::with_deliveries_per_s(own.scenario, cell.clients, deliveries);
+            own.scenario = traffic::with_deliveries_per_s(own.scenario, cell.clients, deliveries);
         }
         own.phases.load_ms = self.load_ms();
         own
@@ -414,63 +388,6 @@ impl Experiment {
             }
         };
         names.iter().map(|name| (*name).to_owned()).collect()
-    }
-
-    /// An experiment of which only figures are known: printed in a study, or imported from a table.
-    pub fn of_figures(name: &str, runs: &[RunFigures]) -> Self {
-        let own: Vec<&RunFigures> = runs.iter().filter(|run| run.cell.experiment == name).collect();
-        fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
-            values.collect::<BTreeSet<T>>().into_iter().collect()
-        }
-        let known = presets::load(name, None).ok();
-        let base = known.unwrap_or_else(|| Self::of_nothing(name));
-        Self {
-            study: None,
-            subjects: distinct(own.iter().map(|run| run.cell.subject.clone())),
-            transports: distinct(own.iter().map(|run| run.cell.transport)),
-            clients: distinct(own.iter().map(|run| run.cell.clients)),
-            deliveries_per_s: distinct(own.iter().filter_map(|run| run.cell.deliveries_per_s)),
-            payload_bytes: distinct(own.iter().filter_map(|run| run.cell.payload_bytes)),
-            repeats: own.iter().map(|run| run.repeat).max().unwrap_or(1),
-            variants: Vec::new(),
-            ..base
-        }
-    }
-
-    fn of_nothing(name: &str) -> Self {
-        let phases = Phases { connect_ms: 0, warm_up_ms: 0, idle_ms: 0, load_ms: 0, drain_ms: 0, after_ms: 0 };
-        Self {
-            name: name.to_owned(),
-            title: name.to_owned(),
-            description: "Imported figures.".to_owned(),
-            study: None,
-            subjects: Vec::new(),
-            transports: Vec::new(),
-            clients: Vec::new(),
-            deliveries_per_s: Vec::new(),
-            payload_bytes: Vec::new(),
-            policies: close_policy(),
-            variants: Vec::new(),
-            repeats: 1,
-            scenario: Scenario::Idle,
-            shape: Shape::Steady,
-            phases,
-            baseline_ms: 0,
-            soak_minutes: None,
-            prober: None,
-            polling: Polling::default(),
-            headers: RequestHeaders::Minimal,
-            receipts: false,
-            connect_rate: default_connect_rate(),
-            server_options: Vec::new(),
-            axis: None,
-            charts: METRICS.iter().map(|metric| metric.name.to_owned()).collect(),
-            columns: Vec::new(),
-            tables: Vec::new(),
-            expect: Vec::new(),
-            generator_limits: GeneratorLimits::default(),
-            handicap_us: 0,
-        }
     }
 
     fn load_ms(&self) -> u64 {

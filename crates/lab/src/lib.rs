@@ -12,9 +12,9 @@
 //! ```
 
 pub mod archive;
-pub mod axis;
 mod campaign;
 pub mod capacity;
+pub mod cell;
 mod doubts;
 pub mod experiment;
 mod header;
@@ -32,6 +32,7 @@ pub mod schema;
 pub mod statement;
 pub mod studies;
 mod subject;
+mod traffic;
 mod worker;
 
 pub use campaign::{Campaign, CampaignError, Ended, Observer, Start, Tally};

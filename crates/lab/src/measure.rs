@@ -1,7 +1,7 @@
 //! Figures of one run, from its record.
 
-use crate::axis;
 use crate::record::{CounterSample, RunRecord};
+use crate::traffic;
 use pushlab_load::plan::{Phase, Scenario, WorkerResult};
 use pushlab_probe::Sample;
 use pushlab_stats::Histogram;
@@ -250,7 +250,7 @@ pub fn traffic_per_delivery(run: &RunRecord) -> Option<f64> {
 
 /// Bytes that clients received and sent per delivery, less the publication's own.
 pub fn overhead_per_delivery(run: &RunRecord) -> Option<f64> {
-    Some(traffic_per_delivery(run)? - axis::mean_payload_bytes(&run.plan.as_ref()?.scenario)?)
+    Some(traffic_per_delivery(run)? - traffic::mean_payload_bytes(&run.plan.as_ref()?.scenario)?)
 }
 
 /// Bytes per second that the server read from sockets in the load phase, kB.

@@ -1,51 +1,13 @@
 //! What is kept of a run: enough to compute everything again, and to repeat it.
 
-use crate::axis::Sweep;
-use crate::experiment::SlowPolicy;
+use crate::cell::Cell;
 use pushlab_load::plan::{Phase, Plan, WorkerResult};
 use pushlab_probe::Sample;
 use pushlab_stats::Doubt;
-use pushlab_wire::transport::Transport;
 use serde::{Deserialize, Serialize};
 
 /// Version of the record's format; raised when a field changes its meaning.
 pub const RECORD_VERSION: u32 = 2;
-
-/// One point of an experiment's matrix.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Cell {
-    /// Name of the experiment.
-    pub experiment: String,
-    /// Name of the subject.
-    pub subject: String,
-    /// How the clients receive.
-    pub transport: Transport,
-    /// What our server does with slow subscribers.
-    pub policy: SlowPolicy,
-    /// Name of the variant, where the experiment has any.
-    pub variant: Option<String>,
-    /// Number of virtual clients.
-    pub clients: u32,
-    /// Planned deliveries per second, where they are swept.
-    pub deliveries_per_s: Option<u32>,
-    /// Size of a publication's data, bytes, where it is swept.
-    pub payload_bytes: Option<u32>,
-}
-
-impl Cell {
-    /// Name for people: `tangen-chat · websocket · 100 clients`.
-    pub fn label(&self) -> String {
-        let mut parts = vec![self.experiment.clone()];
-        parts.extend((self.subject != "pushlab").then(|| self.subject.clone()));
-        parts.push(self.transport.name().to_owned());
-        parts.extend(self.variant.clone());
-        parts.extend((self.policy != SlowPolicy::Close).then(|| self.policy.name().to_owned()));
-        parts.push(Sweep::Clients.place(self.clients));
-        parts.extend(self.deliveries_per_s.map(|rate| Sweep::DeliveriesPerS.place(rate)));
-        parts.extend(self.payload_bytes.map(|bytes| Sweep::PayloadBytes.place(bytes)));
-        parts.join(" · ")
-    }
-}
 
 /// A run as planned: a cell, which repeat of it, and its place in the order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,10 +1,11 @@
 //! One run: a fresh subject, a worker, probes on both, and what came of it.
 
+use crate::cell::Cell;
 use crate::doubts::{self, Evidence};
 use crate::experiment::{Experiment, SubjectName};
 use crate::machine_load::{MachineLoad, kernel_memory_bytes};
 use crate::pinning::Pinning;
-use crate::record::{Cell, CounterSample, KernelMemory, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
+use crate::record::{CounterSample, KernelMemory, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
 use crate::subject::{CounterReader, Subject};
 use crate::worker::{Said, Worker};
 use pushlab_load::plan::{Phase, Plan, Progress, Scenario, WorkerEvent, WorkerResult};

@@ -1,8 +1,9 @@
 //! The server under test.
 
+use crate::cell::Cell;
 use crate::experiment::Experiment;
 use crate::process::{Process, describe};
-use crate::record::{Cell, CounterSample};
+use crate::record::CounterSample;
 use pushlab_wire::http::{BodyKind, Headers, parse_response};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};

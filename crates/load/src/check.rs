@@ -1,7 +1,9 @@
 //! Exact accounting of stamps: what was lost, came twice, came out of order. No clock, no socket.
 
 use crate::pacing::Pacing;
+use crate::shape::Warp;
 use pushlab_wire::stamp::{RESOLUTION_NS, Stamp};
+use std::sync::Arc;
 
 /// How far back a late or repeated sequence number is told apart exactly.
 pub const WINDOW: u32 = 64;
@@ -98,10 +100,18 @@ impl SeenTable {
         *cell = seen.pack();
         verdict
     }
+
+    /// The latest sequence number that came; `None` before the first.
+    ///
+    /// # Panics
+    /// When receiver or source lies beyond the table.
+    pub fn latest(&self, receiver: u32, source: u32) -> Option<u32> {
+        Seen::unpack(self.cells[receiver as usize * self.sources + source as usize]).next.checked_sub(1)
+    }
 }
 
 /// What is meant to be published, so that a stamp can be recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
     /// Instants are known beforehand.
     Open {
@@ -117,6 +127,8 @@ pub enum Schedule {
         load_ns: u64,
         /// When it ends, ns.
         load_end_ns: u64,
+        /// Which share of the clients asks, where that changes, from the beginning of the warm-up on.
+        share: Option<(u64, Arc<Warp>)>,
     },
 }
 
@@ -161,7 +173,7 @@ impl Schedule {
                 let before = pacing.sequences_before(*load_from, stamp.source) as u32;
                 Some(Recognised::Load { sequence: stamp.sequence - before, index: k - load_from })
             }
-            Self::Closed { load_ns, load_end_ns } => {
+            Self::Closed { load_ns, load_end_ns, .. } => {
                 let is_load = (*load_ns..*load_end_ns).contains(&stamp.instant_ns);
                 Some(if is_load { Recognised::Load { sequence: stamp.sequence, index: 0 } } else { Recognised::WarmUp })
             }
@@ -257,7 +269,7 @@ mod tests {
     fn only_scheduled_stamps_are_recognised() {
         let pacing = Pacing::between(1_000_000, 1_010_000, 3_000, 4);
         let load_from = pacing.first_at(1_005_000);
-        let schedule = Schedule::Open { pacing, load_from };
+        let schedule = Schedule::Open { pacing: pacing.clone(), load_from };
         let mut sequences = [0; 4];
         for k in 0..pacing.count {
             let (source, sequence) = pacing.publisher_of(k);
@@ -279,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_closed_loop_goes_by_the_instant() {
-        let schedule = Schedule::Closed { load_ns: 1000, load_end_ns: 2000 };
+        let schedule = Schedule::Closed { load_ns: 1000, load_end_ns: 2000, share: None };
         let stamp = |instant_ns| Stamp { source: 0, sequence: 9, instant_ns };
         assert_eq!(schedule.recognise(&stamp(900)), Some(Recognised::WarmUp));
         assert_eq!(schedule.recognise(&stamp(1000)), Some(Recognised::Load { sequence: 9, index: 0 }));

@@ -11,7 +11,8 @@
 //!
 //! From the outside in: [`worker`] goes through the phases, [`clients`] is the event loop of all virtual clients,
 //! [`transport`] says what the bytes of each transport mean, [`record`] and [`check`] account for every stamp,
-//! [`pacing`] says when what is due. [`prober`] and [`backend`] are the ping client and the source of a feed.
+//! [`pacing`] says when what is due, [`shape`] how that changes, [`rooms`] who is where. [`prober`] and [`backend`] are
+//! the ping client and the source of a feed.
 
 pub mod backend;
 pub mod check;
@@ -23,8 +24,11 @@ pub mod plan;
 pub mod prober;
 pub mod record;
 pub mod roles;
+pub mod rooms;
 pub mod run_state;
 pub mod seconds;
+pub mod shape;
+pub mod shuffle;
 pub mod socket;
 pub mod timer;
 pub mod transport;

@@ -19,7 +19,8 @@ pub struct Plan {
     pub channel: String,
     /// The traffic.
     pub scenario: Scenario,
-    /// Time between two polls of a client, for the transports that ask at an interval, in ms.
+    /// Time between two polls of a client, for the transports that ask at an interval, in ms. Client i of N asks at
+    /// i/N of it, after a phase that the seed gives.
     pub poll_interval_ms: u64,
     /// How long a long poll may be held, in seconds.
     pub poll_wait_s: u64,
@@ -76,7 +77,8 @@ pub enum Scenario {
         publishers: Option<u32>,
     },
     /// Every client is in some rooms, and publications go to one room after the other at a rate of the whole run,
-    /// in an order that the seed gives; a member of the room publishes.
+    /// in an order that the seed gives; the members of a room take turns at publishing. Rooms are the channels
+    /// `<channel>.0`, `<channel>.1` …; one that nobody was drawn into does not exist, and gets no publication.
     Rooms {
         /// Rooms.
         rooms: u32,
@@ -110,7 +112,9 @@ pub enum Scenario {
     Idle,
 }
 
-/// How the load's intensity changes over the load phase: a factor of the scenario's own rate of publications.
+/// How the load's intensity changes over the load phase: a factor of the scenario's own rate of publications, from 0
+/// to 1,000. In scenario `request` it is the share of the clients that ask, 0 to 1. The warm-up has the factor with
+/// which the load phase begins.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Shape {
@@ -135,7 +139,7 @@ pub enum Shape {
     },
     /// One factor after the other, each for an equal part of the load phase.
     Step {
-        /// The factors.
+        /// The factors, 1 to 64.
         factors: Vec<f64>,
     },
 }
@@ -261,7 +265,7 @@ pub struct WorkerResult {
     pub published: u64,
     /// Of those, never sent: the socket was still blocked at the end.
     pub unsent: u64,
-    /// Deliveries that should have come: publications × receivers.
+    /// Deliveries that should have come: publications × receivers, or the members of each one's room.
     pub expected: u64,
     /// Deliveries received, each counted once.
     pub delivered: u64,
@@ -271,9 +275,9 @@ pub struct WorkerResult {
     pub lost: u64,
     /// Received again.
     pub duplicated: u64,
-    /// Received after a later one of the same publisher.
+    /// Received after a later one of the same publisher; in rooms, after later ones of all the room's members.
     pub reordered: u64,
-    /// Deliveries without a stamp, or with one that nobody sent.
+    /// Deliveries without a stamp, with one that nobody sent, or of a room that the client is not in.
     pub unknown: u64,
     /// Gap frames received.
     pub gaps: u64,
@@ -295,7 +299,7 @@ pub struct WorkerResult {
     pub bytes_received: u64,
     /// Intended instant to delivery, every delivery.
     pub latency: Histogram,
-    /// Intended instant to the first subscriber of each publication; feed and chat only, as the two below.
+    /// Intended instant to the first subscriber of each publication; feed, chat and rooms only, as the two below.
     pub latency_first: Histogram,
     /// Intended instant to the median subscriber of each publication.
     pub latency_middle: Histogram,
@@ -336,7 +340,10 @@ pub struct WorkerResult {
 pub struct MarkedDelivery {
     /// Who published: the client's number.
     pub publisher: u32,
-    /// Which of its publications in the load phase, from 0.
+    /// To which room, where clients are in rooms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<u32>,
+    /// Which of the publisher's publications in the load phase, from 0; in rooms, which of the room's.
     pub sequence: u32,
     /// Who received: the client's number.
     pub receiver: u32,

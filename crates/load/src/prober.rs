@@ -328,12 +328,13 @@ impl<P: EchoPath> ProberLoop<P> {
             && let Some(timeline) = state.timeline()
         {
             let interval = self.config.interval_ns;
-            self.pings = Some((Pacing::between(timeline.idle_ns, timeline.load_end_ns, interval, 1), *timeline));
+            let pings = Pacing::between(timeline.idle_ns, timeline.load_end_ns, interval, 1);
+            self.pings = Some((pings, timeline.clone()));
         }
     }
 
     fn send_due(&mut self, now: u64) {
-        let Some((pacing, _)) = self.pings else { return };
+        let Some((pacing, _)) = &self.pings else { return };
         while self.sent < pacing.count && pacing.due_ns(self.sent) <= now {
             let Some(connection) = &mut self.connection else { return };
             let may_send = self.is_connected && self.path.is_free() && !connection.is_blocked();
@@ -361,10 +362,10 @@ impl<P: EchoPath> ProberLoop<P> {
     }
 
     fn count_unanswered(&mut self, now: u64) {
-        let Some((pacing, timeline)) = self.pings else { return };
         let waiting = self.sent..self.due(now).max(self.sent);
+        let Some((pacing, timeline)) = &self.pings else { return };
         for sequence in self.outstanding.drain(..).chain(waiting.clone()) {
-            count(&mut self.report, &timeline, pacing.due_ns(sequence), now);
+            count(&mut self.report, timeline, pacing.due_ns(sequence), now);
         }
         self.sent = pacing.count;
     }

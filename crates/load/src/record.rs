@@ -3,6 +3,7 @@
 use crate::check::{Recognised, Schedule, SeenTable, Verdict};
 use crate::clients::LoopConfig;
 use crate::plan::{MarkedDelivery, WorkerResult};
+use crate::rooms::Rooms;
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::LoopSeconds;
 use pushlab_wire::receipt::Receipt;
@@ -15,7 +16,7 @@ pub const MAX_DISTINCT_ERRORS: usize = 32;
 /// A receipt mark that is no instant on its publication's way.
 const UNLIKELY_MARK: &str =
     "a receipt mark of before the sending or after the delivery: is it of this host's CLOCK_MONOTONIC?";
-/// Most rows of the table of deliveries; 40 bytes each.
+/// Most rows of the table of deliveries; 48 bytes each.
 pub const MAX_MARKED_DELIVERIES: usize = 10_000;
 
 /// Errors with their counts.
@@ -65,6 +66,8 @@ impl ErrorTally {
 pub struct Record {
     /// Counts and histograms.
     pub result: WorkerResult,
+    /// Deliveries that publications to rooms should make; in other scenarios each makes the same number.
+    pub expected_in_rooms: u64,
     /// Errors.
     pub errors: ErrorTally,
 }
@@ -72,6 +75,7 @@ pub struct Record {
 impl Record {
     /// Adds another loop's.
     pub fn merge(&mut self, other: Self) {
+        self.expected_in_rooms += other.expected_in_rooms;
         let (own, more) = (&mut self.result, other.result);
         for (own, more) in [
             (&mut own.published, more.published),
@@ -113,7 +117,7 @@ impl Record {
 }
 
 /// Whose publications a receiver is to get.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Audience {
     /// Nobody's.
     Nobodys,
@@ -129,26 +133,35 @@ pub enum Audience {
     },
     /// Its own alone.
     Own,
+    /// Those to the rooms that it is in; a stamp's source is the room.
+    Rooms(Arc<Rooms>),
 }
 
 impl Audience {
     /// Sources that are told apart for each receiver.
-    pub fn sources(self) -> u32 {
+    pub fn sources(&self) -> u32 {
         match self {
             Self::Nobodys => 0,
-            Self::Everybodys { sources, .. } => sources,
+            Self::Everybodys { sources, .. } => *sources,
             Self::Own => 1,
+            Self::Rooms(rooms) => rooms.per_client(),
         }
     }
 
-    /// Whether a publication is the receiver's own, so that its delivery ends a round trip.
+    /// Whether a recognised publication is the receiver's own, so that its delivery ends a round trip.
     #[inline]
-    pub fn is_own(self, stamp: &Stamp, own_source: u32) -> bool {
+    fn is_own(&self, stamp: &Stamp, own_source: u32) -> bool {
         match self {
             Self::Nobodys => false,
-            Self::Everybodys { are_sources_clients, .. } => are_sources_clients && stamp.source == own_source,
+            Self::Everybodys { are_sources_clients, .. } => *are_sources_clients && stamp.source == own_source,
             Self::Own => true,
+            Self::Rooms(rooms) => rooms.publisher(stamp.source, u64::from(stamp.sequence)) == own_source,
         }
+    }
+
+    /// Whether the first, median and last subscriber of each publication are looked for.
+    pub fn is_ranked(&self) -> bool {
+        matches!(self, Self::Everybodys { receivers: Some(_), .. } | Self::Rooms(_))
     }
 }
 
@@ -179,7 +192,7 @@ pub struct Recorder {
 pub struct Delivery<'a> {
     /// The receiver's place in this loop.
     pub receiver: u32,
-    /// Its number as a publisher.
+    /// The client's number in the run, which is also its number as a publisher.
     pub own_source: u32,
     /// The data.
     pub data: &'a [u8],
@@ -190,25 +203,24 @@ pub struct Delivery<'a> {
 impl Recorder {
     /// For so many receivers.
     pub fn new(receivers: u32, config: &LoopConfig, state: Arc<RunState>) -> Self {
-        let LoopConfig { audience, ignores_arrays, has_receipts, .. } = *config;
         Self {
             record: Record::default(),
             published_total: 0,
             delivered_total: 0,
             seconds: LoopSeconds::new(state.origin_ns()),
-            seen: SeenTable::new(receivers, audience.sources()),
-            audience,
+            seen: SeenTable::new(receivers, config.audience.sources()),
+            audience: config.audience.clone(),
             schedule: None,
             load_ns: 0..0,
             state,
-            ignores_arrays,
-            has_receipts,
+            ignores_arrays: config.ignores_arrays,
+            has_receipts: config.has_receipts,
         }
     }
 
     /// Makes stamps recognisable; before that, all are unknown.
     pub fn set_timeline(&mut self, timeline: &Timeline) {
-        self.schedule = timeline.schedule;
+        self.schedule = timeline.schedule.clone();
         self.load_ns = timeline.load_ns..timeline.load_end_ns;
     }
 
@@ -221,10 +233,14 @@ impl Recorder {
             }
             return;
         };
-        let source = match self.audience {
-            Audience::Everybodys { sources, .. } if stamp.source < sources => stamp.source,
-            Audience::Own if stamp.source == delivery.own_source => 0,
-            _ => return self.record.result.unknown += 1,
+        let source = match &self.audience {
+            Audience::Everybodys { sources, .. } if stamp.source < *sources => Some(stamp.source),
+            Audience::Own if stamp.source == delivery.own_source => Some(0),
+            Audience::Rooms(rooms) => rooms.place(delivery.own_source, stamp.source),
+            _ => None,
+        };
+        let Some(source) = source else {
+            return self.record.result.unknown += 1;
         };
         let Some(recognised) = self.schedule.as_ref().and_then(|schedule| schedule.recognise(&stamp)) else {
             return self.record.result.unknown += 1;
@@ -239,7 +255,10 @@ impl Recorder {
         let Recognised::Load { sequence, index } = recognised else { return };
         match self.seen.observe(delivery.receiver, source, sequence) {
             Verdict::Duplicate => return self.record.result.duplicated += 1,
-            Verdict::Late => self.record.result.reordered += 1,
+            Verdict::Late => {
+                let is_reordered = self.is_reordered(&delivery, source, &stamp, sequence);
+                self.record.result.reordered += u64::from(is_reordered);
+            }
             Verdict::New => {}
         }
         self.record.result.delivered += 1;
@@ -250,8 +269,10 @@ impl Recorder {
         if self.has_receipts {
             self.receipt(&stamp, sequence, &delivery);
         }
-        if let Audience::Everybodys { receivers: Some(receivers), .. } = self.audience {
-            self.rank(index, receivers, latency);
+        match &self.audience {
+            Audience::Everybodys { receivers: Some(receivers), .. } => self.rank(index, *receivers, latency),
+            Audience::Rooms(rooms) => self.rank(index, rooms.members(stamp.source).len() as u32, latency),
+            _ => {}
         }
     }
 
@@ -268,8 +289,15 @@ impl Recorder {
         result.latency_down.record(delivery.now_ns - instant_ns);
         if result.deliveries.len() < MAX_MARKED_DELIVERIES {
             let since_load = |instant: u64| instant.saturating_sub(self.load_ns.start);
+            let (publisher, room) = match &self.audience {
+                Audience::Rooms(rooms) => {
+                    (rooms.publisher(stamp.source, u64::from(stamp.sequence)), Some(stamp.source))
+                }
+                _ => (stamp.source, None),
+            };
             result.deliveries.push(MarkedDelivery {
-                publisher: stamp.source,
+                publisher,
+                room,
                 sequence,
                 receiver: delivery.own_source,
                 intended_ns: since_load(stamp.instant_ns),
@@ -277,6 +305,15 @@ impl Recorder {
                 delivered_ns: since_load(delivery.now_ns),
             });
         }
+    }
+
+    /// Whether a late delivery came after a later one of the same publisher. In a room publishers take turns, and
+    /// those of two may overtake each other before the subject orders them; only after a whole turn is it the same.
+    #[cold]
+    fn is_reordered(&self, delivery: &Delivery<'_>, source: u32, stamp: &Stamp, sequence: u32) -> bool {
+        let Audience::Rooms(rooms) = &self.audience else { return true };
+        let latest = self.seen.latest(delivery.receiver, source).unwrap_or(0);
+        latest.saturating_sub(sequence) as usize >= rooms.members(stamp.source).len()
     }
 
     /// First, median and last subscriber: a loop sees deliveries in the order of time, so counting is enough.
@@ -304,6 +341,13 @@ impl Recorder {
         }
     }
 
+    /// Counts the deliveries that a publication should make, if it is one to a room.
+    pub fn published_in_room(&mut self, is_load: bool, room: u32) {
+        if let (true, Audience::Rooms(rooms)) = (is_load, &self.audience) {
+            self.record.expected_in_rooms += rooms.members(room).len() as u64;
+        }
+    }
+
     /// Hands whole seconds that have passed to the run.
     pub fn pass_time(&mut self, now_ns: u64) {
         self.seconds.pass_time(now_ns, &self.state);
@@ -319,6 +363,93 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pacing::Pacing;
+    use pushlab_stats::histogram::Histogram;
+
+    /// Of so many clients, and what is published to their rooms: 1,000 publications of which the load phase has
+    /// those from `load_from` on.
+    fn in_rooms(clients: u32, rooms: &Arc<Rooms>, load_from: u64) -> (Recorder, Pacing) {
+        let pacing = Pacing::endless(0, 1_000 * u64::from(rooms.count()), rooms.count());
+        let pacing = Pacing { count: 1_000, order: Some(rooms.order()), ..pacing };
+        let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from });
+        let load_ns = pacing.due_ns(load_from);
+        let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns: u64::MAX, schedule };
+        let state = Arc::new(RunState::new(0, 1));
+        state.begin(timeline.clone(), 1_000);
+        let audience = Audience::Rooms(Arc::clone(rooms));
+        let config = LoopConfig { clients, audience, has_receipts: true, ..LoopConfig::silent() };
+        let mut recorder = Recorder::new(clients, &config, state);
+        recorder.set_timeline(&timeline);
+        (recorder, pacing)
+    }
+
+    #[test]
+    fn in_rooms_a_delivery_knows_its_publisher() {
+        const LOAD_FROM: u64 = 17;
+        let rooms = Arc::new(Rooms::draw(9, 4, 2, 3));
+        let (mut recorder, pacing) = in_rooms(9, &rooms, LOAD_FROM);
+        let mut published = [0u32; 4];
+        for k in 0..100 {
+            let (room, sequence) = pacing.publisher_of(k);
+            let intended_ns = pacing.due_ns(k);
+            let stamp = Stamp { source: room, sequence: sequence as u32, instant_ns: intended_ns };
+            let data = [&stamp.encode()[..], &Receipt { instant_ns: intended_ns + 200 }.encode()].concat();
+            for &member in rooms.members(room) {
+                let now_ns = intended_ns + 500;
+                recorder.delivered(Delivery { receiver: member, own_source: member, data: &data, now_ns });
+            }
+            if k < LOAD_FROM {
+                continue;
+            }
+            let rows = &recorder.record.result.deliveries;
+            let rows = &rows[rows.len() - rooms.members(room).len()..];
+            let number = published[room as usize];
+            published[room as usize] += 1;
+            let publisher = rooms.publisher(room, sequence);
+            for row in rows {
+                let place = (row.publisher, row.room, row.sequence);
+                assert_eq!(place, (publisher, Some(room), number), "of the load phase");
+            }
+            assert_eq!(rows.iter().filter(|row| row.receiver == row.publisher).count(), 1);
+        }
+        let result = &recorder.record.result;
+        assert_eq!(result.latency_own.count(), 100 - LOAD_FROM, "everybody is in the rooms that they publish to");
+        assert_eq!(result.deliveries.len() as u64, result.delivered);
+        assert_eq!((result.latency_up.count(), result.latency_down.count()), (result.delivered, result.delivered));
+    }
+
+    #[test]
+    fn only_members_receive_and_only_a_whole_turn_is_out_of_order() {
+        let rooms = Arc::new(Rooms::draw(6, 3, 1, 1));
+        let (mut recorder, pacing) = in_rooms(6, &rooms, 0);
+        let room = (0..rooms.count()).find(|&room| (2..6).contains(&rooms.members(room).len())).unwrap();
+        let members = rooms.members(room).len() as u32;
+        let mut hear = |receiver, source, sequence| {
+            let instant_ns = pacing.due_ns(pacing.index_of(source % rooms.count(), u64::from(sequence)));
+            let data = Stamp { source, sequence, instant_ns }.encode();
+            recorder.delivered(Delivery { receiver, own_source: receiver, data: &data, now_ns: instant_ns + 5 });
+            let WorkerResult { delivered, unknown, reordered, duplicated, .. } = recorder.record.result;
+            (delivered, unknown, reordered, duplicated)
+        };
+        let member = rooms.members(room)[0];
+        let stranger = (0..6).find(|&client| rooms.place(client, room).is_none()).unwrap();
+        assert_eq!(hear(stranger, room, 0), (0, 1, 0, 0));
+        assert_eq!(hear(member, rooms.count(), 0), (0, 2, 0, 0), "no such room");
+        assert_eq!(hear(member, room, members), (1, 2, 0, 0));
+        assert_eq!(hear(member, room, 1), (2, 2, 0, 0), "overtaken by those of other members");
+        assert_eq!(hear(member, room, 0), (3, 2, 1, 0), "overtaken by its own publisher's next");
+        assert_eq!(hear(member, room, 0), (3, 2, 1, 1));
+        let everybody: Vec<u32> = rooms.members(room).to_vec();
+        for client in everybody {
+            hear(client, room, 9 * members);
+        }
+        let result = &recorder.record.result;
+        let ranked = [&result.latency_first, &result.latency_middle, &result.latency_last];
+        assert_eq!(ranked.map(Histogram::count), [4, if members <= 2 { 4 } else { 1 }, 1]);
+        recorder.published_in_room(true, room);
+        recorder.published_in_room(false, room);
+        assert_eq!(recorder.record.expected_in_rooms, u64::from(members));
+    }
 
     #[test]
     fn distinct_errors_are_bounded_and_none_is_dropped() {

@@ -6,11 +6,14 @@ use crate::pacing::Pacing;
 use crate::payload::{BadPayloadSize, Form, MAX_PAYLOAD_BYTES, Payload};
 use crate::plan::{Plan, Scenario};
 use crate::record::Audience;
+use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
+use crate::shape::{BadShape, Warp};
 use crate::socket::max_descriptors;
 use crate::transport::{Requests, Sending};
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::stamp::{MAX_SEQUENCE, MAX_SOURCE};
 use pushlab_wire::transport::Transport;
+use std::sync::Arc;
 
 /// Most pairs of a receiver and a source that are checked in one worker: 256 MiB, if all of them meet.
 pub const MAX_TRACKED_PAIRS: u64 = 1 << 24;
@@ -38,14 +41,14 @@ pub enum BadPlan {
     },
     /// Too much to check.
     #[error(
-        "{receivers} receivers of {sources} publishers make {pairs} pairs to check, more than max_tracked_pairs \
+        "{receivers} receivers of {sources} publishers or rooms each make {pairs} pairs to check, more than max_tracked_pairs \
          ({MAX_TRACKED_PAIRS}, {} MiB): use fewer clients",
         (MAX_TRACKED_PAIRS * PAIR_BYTES) >> 20
     )]
     TooManyPairs {
         /// Receivers.
         receivers: u32,
-        /// Publishers.
+        /// Publishers, or rooms of a client.
         sources: u32,
         /// Their product.
         pairs: u64,
@@ -72,9 +75,9 @@ pub enum BadPlan {
     /// A WebSocket that is polled covers the channels it was opened with, so it has no second question to ask.
     #[error("user_list over websocket-polling: a poll covers the connection's own channel; use transport polling")]
     UserList,
-    /// Not built yet.
-    #[error("scenario rooms cannot be run yet")]
-    Rooms,
+    /// See there.
+    #[error(transparent)]
+    Shape(#[from] BadShape),
     /// See there.
     #[error("channel {name:?}: {source}")]
     Channel {
@@ -101,9 +104,11 @@ pub struct Roles {
     pub collector: Option<Audience>,
     /// Time in which each publisher publishes once, ns, and the publishers; `None` without a schedule.
     pub pace: Option<(u64, u32)>,
+    /// How that changes; `None` if it does not.
+    pub warp: Option<Arc<Warp>>,
     /// How many clients publish: the first so many.
     pub publishers: u32,
-    /// Deliveries of each publication.
+    /// Deliveries of each publication; 0 in rooms, where each has its own number.
     pub receivers: u64,
     /// Size of the back end's publications; `None` where there is no back end.
     pub feed_bytes: Option<u32>,
@@ -129,10 +134,12 @@ impl Roles {
         if plan.user_list && plan.transport == Transport::WebSocketPolling {
             return Err(BadPlan::UserList);
         }
-        for name in [&plan.channel, &upstream_channel(plan), &prober_channel(plan), &users_channel(plan)] {
-            Channel::parse(name).map_err(|source| BadPlan::Channel { name: name.clone(), source })?;
+        let users = plan.user_list.then(|| users_channel(plan));
+        for name in [plan.channel.clone(), upstream_channel(plan), prober_channel(plan)].into_iter().chain(users) {
+            check_channel(name)?;
         }
         let mut roles = Self::of_scenario(plan)?;
+        roles.warp = Warp::of(&plan.shape, &plan.scenario, &plan.phases)?.map(Arc::new);
         roles.loops = plan.loops.min(plan.clients);
         roles.check_pairs(plan)?;
         roles.check_publications(plan)?;
@@ -140,19 +147,24 @@ impl Roles {
         Ok(roles)
     }
 
-    fn of_scenario(plan: &Plan) -> Result<Self, BadPlan> {
-        let clients = plan.clients;
-        let silent = Self {
+    fn silent() -> Self {
+        Self {
             traffic: Traffic::Silent,
             payload: None,
             audience: Audience::Nobodys,
             collector: None,
             pace: None,
+            warp: None,
             publishers: 0,
             receivers: 0,
             feed_bytes: None,
             loops: 1,
-        };
+        }
+    }
+
+    fn of_scenario(plan: &Plan) -> Result<Self, BadPlan> {
+        let clients = plan.clients;
+        let silent = Self::silent();
         let form = |bytes| Form { has_receipt: plan.receipts, seed: plan.seed, ..Form::fixed(bytes) };
         let paced = |interval_ms: u64, publishers: u32, form: Form, sending| {
             in_range("interval_ms", interval_ms, 1, 86_400_000)?;
@@ -172,7 +184,20 @@ impl Roles {
                     Audience::Everybodys { sources: 1, receivers: Some(clients), are_sources_clients: false };
                 Self { audience, pace, receivers, feed_bytes: Some(payload_bytes), ..silent }
             }
-            Scenario::Rooms { .. } => return Err(BadPlan::Rooms),
+            Scenario::Rooms { rooms, rooms_per_client, interval_us, payload_bytes } => {
+                in_range("interval_us", interval_us, 1, 86_400_000_000)?;
+                let payload = Some(Payload::of(form(payload_bytes))?);
+                let rooms = draw_rooms(plan, rooms, rooms_per_client)?;
+                Self {
+                    traffic: Traffic::Paced(Sending::Publish),
+                    payload,
+                    pace: Some((interval_us * 1_000 * u64::from(rooms.count()), rooms.count())),
+                    // Members take turns.
+                    publishers: clients,
+                    audience: Audience::Rooms(rooms),
+                    ..silent
+                }
+            }
             Scenario::Chat { interval_ms, payload_bytes, payload_bytes_max, publishers } => {
                 let publishers = publishers.unwrap_or(clients);
                 in_range("publishers", u64::from(publishers), 1, u64::from(clients))?;
@@ -209,20 +234,13 @@ impl Roles {
     }
 
     fn check_pairs(&self, plan: &Plan) -> Result<(), BadPlan> {
-        let collected = self.collector.map(|audience| (1, audience.sources()));
-        for (receivers, sources) in [Some((plan.clients, self.audience.sources())), collected].into_iter().flatten() {
-            let pairs = u64::from(receivers) * u64::from(sources);
-            if pairs > MAX_TRACKED_PAIRS {
-                return Err(BadPlan::TooManyPairs { receivers, sources, pairs });
-            }
-        }
-        Ok(())
+        let collected = self.collector.as_ref().map_or(0, Audience::sources);
+        check_pairs(plan.clients, self.audience.sources())?;
+        check_pairs(1, collected)
     }
 
     fn check_publications(&self, plan: &Plan) -> Result<(), BadPlan> {
-        let Some((period, publishers)) = self.pace else { return Ok(()) };
-        let end = plan.phases.warm_up_ms.saturating_add(plan.phases.load_ms).saturating_mul(1_000_000);
-        let count = Pacing::between(0, end, period, publishers).count;
+        let Some(Pacing { count, per_period: publishers, .. }) = self.pacing(plan, 0) else { return Ok(()) };
         if count > MAX_PUBLICATIONS {
             return Err(BadPlan::TooManyPublications { count, max: MAX_PUBLICATIONS });
         }
@@ -231,6 +249,23 @@ impl Roles {
             return Err(BadPlan::TooManyPublications { count: each, max: u64::from(MAX_SEQUENCE) });
         }
         Ok(())
+    }
+
+    /// What is published in warm-up and load, the warm-up beginning at an instant; `None` without a schedule.
+    pub fn pacing(&self, plan: &Plan, start_ns: u64) -> Option<Pacing> {
+        let (period_ns, publishers) = self.pace?;
+        let length_ns = plan.phases.warm_up_ms.saturating_add(plan.phases.load_ms).saturating_mul(1_000_000);
+        let order = self.rooms().map(|rooms| rooms.order());
+        let pacing = Pacing { order, warp: self.warp.clone(), ..Pacing::endless(start_ns, period_ns, publishers) };
+        Some(pacing.until(start_ns.saturating_add(length_ns)))
+    }
+
+    /// Who is in which room, where there are any.
+    pub fn rooms(&self) -> Option<&Arc<Rooms>> {
+        match &self.audience {
+            Audience::Rooms(rooms) => Some(rooms),
+            _ => None,
+        }
     }
 
     fn check_descriptors(&self, plan: &Plan, limit: u64) -> Result<(), BadPlan> {
@@ -245,10 +280,32 @@ impl Roles {
         let publish_to = if self.collector.is_some() { upstream_channel(plan) } else { plan.channel.clone() };
         let requests = Requests::new(plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
         let requests = requests.with_headers(plan.headers);
+        let requests = match self.rooms() {
+            Some(rooms) => requests.in_rooms(Arc::clone(rooms)),
+            None => requests,
+        };
         // Where the server pushes, users who come and go would be pushed too.
         let asks_for_users = plan.user_list && plan.transport.is_interval_driven();
         if asks_for_users { requests.with_user_list(&users_channel(plan)) } else { requests }
     }
+}
+
+fn draw_rooms(plan: &Plan, rooms: u32, per_client: u32) -> Result<Arc<Rooms>, BadPlan> {
+    in_range("rooms", u64::from(rooms), 1, u64::from(MAX_ROOMS))?;
+    in_range("rooms_per_client", u64::from(per_client), 1, u64::from(rooms.min(MAX_ROOMS_PER_CLIENT)))?;
+    // Before they are drawn: what is checked is also what is held.
+    check_pairs(plan.clients, per_client)?;
+    check_channel(format!("{}.{}", plan.channel, rooms - 1))?;
+    Ok(Arc::new(Rooms::draw(plan.clients, rooms, per_client, plan.seed)))
+}
+
+fn check_channel(name: String) -> Result<(), BadPlan> {
+    Channel::parse(&name).map(drop).map_err(|source| BadPlan::Channel { name, source })
+}
+
+fn check_pairs(receivers: u32, sources: u32) -> Result<(), BadPlan> {
+    let pairs = u64::from(receivers) * u64::from(sources);
+    if pairs > MAX_TRACKED_PAIRS { Err(BadPlan::TooManyPairs { receivers, sources, pairs }) } else { Ok(()) }
 }
 
 /// The channel that clients publish to and only the collector receives.
@@ -337,6 +394,8 @@ mod tests {
         assert_eq!(refusal(&chat(32, Some(200), None)), short);
         let echo = Plan { receipts: true, ..plan(1, Scenario::Echo { interval_ms: 1000, payload_bytes: 32 }) };
         assert_eq!(refusal(&echo), short);
+        let rooms = Scenario::Rooms { rooms: 2, rooms_per_client: 1, interval_us: 1_000, payload_bytes: 32 };
+        assert_eq!(refusal(&Plan { receipts: true, ..plan(4, rooms) }), short);
         let listing = Plan { user_list: true, transport: Transport::WebSocketPolling, ..plan(1, Scenario::Idle) };
         assert!(matches!(Roles::of(&listing), Err(BadPlan::UserList)));
     }
@@ -352,10 +411,47 @@ mod tests {
     }
 
     #[test]
+    fn limits_count_what_the_shape_makes() {
+        let echo = Scenario::Echo { interval_ms: 1, payload_bytes: 22 };
+        let shaped = |factor| Plan { shape: Shape::Step { factors: vec![factor] }, ..plan(1_000, echo.clone()) };
+        // 30 million at the factor 1, 67 at most.
+        assert!(Roles::of(&shaped(2.2)).is_ok());
+        assert!(matches!(Roles::of(&shaped(2.3)), Err(BadPlan::TooManyPublications { .. })));
+        assert!(matches!(Roles::of(&shaped(-1.0)), Err(BadPlan::Shape(BadShape::Factor { .. }))));
+    }
+
+    #[test]
+    fn rooms_have_limits() {
+        let rooms = |clients, rooms, rooms_per_client| {
+            let scenario = Scenario::Rooms { rooms, rooms_per_client, interval_us: 1_000, payload_bytes: 50 };
+            Roles::of(&Plan { transport: Transport::WebSocket, loops: 64, ..plan(clients, scenario) })
+        };
+        let roles = rooms(20_000, 100_000, 10).unwrap();
+        assert_eq!((roles.audience.sources(), roles.publishers), (10, 20_000), "everybody has a turn");
+        assert!(roles.rooms().unwrap().count() > 80_000);
+        assert!(matches!(rooms(9, 100_001, 1), Err(BadPlan::OutOfRange { name: "rooms", most: 100_000, .. })));
+        assert!(matches!(rooms(9, 100, 65), Err(BadPlan::OutOfRange { name: "rooms_per_client", most: 64, .. })));
+        assert!(matches!(rooms(9, 7, 8), Err(BadPlan::OutOfRange { name: "rooms_per_client", most: 7, .. })));
+        assert!(matches!(rooms((1 << 18) + 1, 64, 64), Err(BadPlan::TooManyPairs { sources: 64, .. })));
+        let long = |rooms| {
+            let scenario = Scenario::Rooms { rooms, rooms_per_client: 1, interval_us: 1_000, payload_bytes: 50 };
+            Roles::of(&Plan { channel: "x".repeat(123), ..plan(5, scenario) })
+        };
+        assert!(long(10_000).is_ok());
+        assert!(matches!(long(10_001), Err(BadPlan::Channel { .. })), "a name of 129 bytes");
+        let listing = Plan { channel: "x".repeat(123), user_list: true, ..plan(5, Scenario::Idle) };
+        assert!(matches!(Roles::of(&listing), Err(BadPlan::Channel { .. })), "the list of users' is as long");
+    }
+
+    #[test]
     fn posting_clients_need_two_descriptors() {
-        let plan = plan(1000, Scenario::Request { payload_bytes: 22 });
-        let roles = Roles::of_scenario(&plan).unwrap();
-        assert!(matches!(roles.check_descriptors(&plan, 2015), Err(BadPlan::TooFewDescriptors { needed: 2016, .. })));
-        assert!(roles.check_descriptors(&plan, 2016).is_ok());
+        let rooms = Scenario::Rooms { rooms: 9, rooms_per_client: 2, interval_us: 1_000, payload_bytes: 22 };
+        for scenario in [Scenario::Request { payload_bytes: 22 }, rooms] {
+            let plan = plan(1000, scenario);
+            let roles = Roles::of_scenario(&plan).unwrap();
+            let refused = roles.check_descriptors(&plan, 2015);
+            assert!(matches!(refused, Err(BadPlan::TooFewDescriptors { needed: 2016, .. })));
+            assert!(roles.check_descriptors(&plan, 2016).is_ok());
+        }
     }
 }

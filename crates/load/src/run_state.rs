@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// When the phases begin; known when everybody is connected. All instants are multiples of 100 ns, the
 /// resolution of stamps, so that a stamp's phase is exact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Timeline {
     /// Idle phase.
     pub idle_ns: u64,

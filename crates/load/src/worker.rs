@@ -7,10 +7,9 @@ use crate::backend::{Announcement, BackEnd, BackEndError, Feed, FeedReport};
 use crate::check::Schedule;
 use crate::clients::{self, LoopConfig, Traffic};
 use crate::clock::{ThreadCpu, now_ns, sleep_until};
-use crate::pacing::Pacing;
 use crate::plan::{ErrorCount, Phase, PhaseMark, Plan, ProberPath, Progress, WorkerEvent, WorkerResult};
 use crate::prober::{self, EchoPath, OverPosts, OverWebSocket, ProberConfig, ProberProgress, ProberReport};
-use crate::record::{Audience, ErrorTally, Record};
+use crate::record::{ErrorTally, Record};
 use crate::roles::{BadPlan, Roles, prober_channel, upstream_channel};
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::SecondTable;
@@ -128,7 +127,7 @@ pub fn run_with_listener(
 ) -> Result<WorkerResult, WorkerError> {
     let roles = Roles::of(plan)?;
     let back_end = match (roles.feed_bytes, listener) {
-        (Some(payload_bytes), Some(listener)) => Some(start_back_end(plan, payload_bytes, listener)?),
+        (Some(payload_bytes), Some(listener)) => Some(start_back_end(plan, &roles, payload_bytes, listener)?),
         _ => None,
     };
     let run = Run::start(plan, &roles, back_end)?;
@@ -139,12 +138,11 @@ pub fn run_with_listener(
         return Err(run.give_up(plan, why));
     }
     let timeline = timeline(plan, &roles);
-    let is_ranked = matches!(roles.audience, Audience::Everybodys { receivers: Some(_), .. });
-    let load_count = timeline.schedule.map_or(0, |schedule| schedule.load_count());
-    run.state.begin(timeline, if is_ranked { load_count } else { 0 });
+    let load_count = timeline.schedule.as_ref().map_or(0, Schedule::load_count);
+    run.state.begin(timeline.clone(), if roles.audience.is_ranked() { load_count } else { 0 });
     run.begin_feed(&timeline);
     let cpu_load_ns = watch.go_through(&timeline);
-    let after_ns = watch.drain(plan, &roles, load_count);
+    let after_ns = watch.drain(plan, &roles, &timeline);
     run.state.set_after(after_ns);
     watch.enter(Phase::After, after_ns);
     let end_ns = after_ns + plan.phases.after_ms * MS;
@@ -156,13 +154,17 @@ pub fn run_with_listener(
     Ok(result)
 }
 
-fn start_back_end(plan: &Plan, payload_bytes: u32, listener: TcpListener) -> Result<BackEnd, WorkerError> {
+fn start_back_end(
+    plan: &Plan,
+    roles: &Roles,
+    payload_bytes: u32,
+    listener: TcpListener,
+) -> Result<BackEnd, WorkerError> {
     let interval_us = match plan.scenario {
         crate::plan::Scenario::Feed { interval_us, .. } => interval_us,
         _ => 0,
     };
-    let span_us = (plan.phases.warm_up_ms + plan.phases.load_ms) * 1_000;
-    let count = span_us.div_ceil(interval_us.max(1));
+    let count = roles.pacing(plan, 0).map_or(0, |pacing| pacing.count);
     let back_end =
         BackEnd::start(listener, Announcement { interval_us, count, payload_bytes, has_receipt: plan.receipts })?;
     let deadline = now_ns() + plan.phases.connect_ms * MS;
@@ -183,12 +185,15 @@ fn timeline(plan: &Plan, roles: &Roles) -> Timeline {
     let warm_up_ns = idle_ns + plan.phases.idle_ms * MS;
     let load_ns = warm_up_ns + plan.phases.warm_up_ms * MS;
     let load_end_ns = load_ns + plan.phases.load_ms * MS;
-    let schedule = match (roles.pace, roles.traffic) {
-        (Some((period_ns, publishers)), _) => {
-            let pacing = Pacing::between(warm_up_ns, load_end_ns, period_ns, publishers);
-            Some(Schedule::Open { pacing, load_from: pacing.first_at(load_ns) })
+    let schedule = match (roles.pacing(plan, warm_up_ns), roles.traffic) {
+        (Some(pacing), _) => {
+            let load_from = pacing.first_at(load_ns);
+            Some(Schedule::Open { pacing, load_from })
         }
-        (None, Traffic::ClosedLoop) => Some(Schedule::Closed { load_ns, load_end_ns }),
+        (None, Traffic::ClosedLoop) => {
+            let share = roles.warp.clone().map(|warp| (warm_up_ns, warp));
+            Some(Schedule::Closed { load_ns, load_end_ns, share })
+        }
         (None, _) => None,
     };
     Timeline { idle_ns, warm_up_ns, load_ns, load_end_ns, schedule }
@@ -237,7 +242,7 @@ impl Run {
             let config = loop_config(plan, roles, lane);
             self.loops.push(with_receiver(plan.transport, SpawnLoop(config, Arc::clone(&self.state)))?);
         }
-        if let Some(audience) = roles.collector {
+        if let Some(audience) = roles.collector.clone() {
             let channel = upstream_channel(plan);
             let config = LoopConfig {
                 clients: 1,
@@ -269,8 +274,9 @@ impl Run {
     }
 
     fn begin_feed(&self, timeline: &Timeline) {
-        if let (Some(back_end), Some(Schedule::Open { pacing, load_from })) = (&self.back_end, timeline.schedule) {
-            back_end.begin(Feed { pacing, count_from: load_from, origin_ns: self.state.origin_ns() });
+        if let (Some(back_end), Some(Schedule::Open { pacing, load_from })) = (&self.back_end, &timeline.schedule) {
+            let (pacing, count_from) = (pacing.clone(), *load_from);
+            back_end.begin(Feed { pacing, count_from, origin_ns: self.state.origin_ns() });
         }
     }
 
@@ -339,7 +345,7 @@ impl Run {
         let reported = self.back_end.as_ref().and_then(|back_end| back_end.wait_for_report(std::time::Duration::ZERO));
         let (record, prober, stopped) = self.join()?;
         let feed = reported.or(stopped);
-        let Record { mut result, mut errors } = record;
+        let Record { mut result, expected_in_rooms, mut errors } = record;
         result.seconds = state.with_seconds(SecondTable::finish);
         if let Some(feed) = feed {
             result.seconds.iter_mut().zip(&feed.seconds).for_each(|(second, sent)| second.published += sent);
@@ -348,7 +354,7 @@ impl Run {
         errors.merge(prober.errors);
         let errors = errors.into_sorted().into_iter().map(|(error, count)| ErrorCount { error, count }).collect();
         let scheduled = if roles.traffic == Traffic::ClosedLoop { result.published } else { load_count };
-        let expected = result.published * roles.receivers;
+        let expected = result.published * roles.receivers + expected_in_rooms;
         Ok(WorkerResult {
             scheduled,
             unsent: scheduled.saturating_sub(result.published),
@@ -373,7 +379,7 @@ fn loop_config(plan: &Plan, roles: &Roles, lane: u32) -> LoopConfig {
         requests: roles.requests(plan),
         traffic: roles.traffic,
         payload: roles.payload.clone(),
-        audience: roles.audience,
+        audience: roles.audience.clone(),
         ignores_arrays: roles.feed_bytes.is_some(),
         publishers: roles.publishers,
         has_receipts: plan.receipts,
@@ -395,6 +401,18 @@ fn spawn_prober<P: EchoPath>(config: ProberConfig, state: Arc<RunState>) -> io::
 
 fn join<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Deliveries that the load phase is to make; `None` in a closed loop, where nobody knows beforehand.
+fn scheduled_deliveries(roles: &Roles, timeline: &Timeline) -> Option<u64> {
+    match (&timeline.schedule, roles.rooms()) {
+        (None, _) => Some(0),
+        (Some(Schedule::Closed { .. }), _) => None,
+        (Some(Schedule::Open { pacing, load_from }), Some(rooms)) => {
+            Some(rooms.deliveries(*load_from..pacing.count, pacing))
+        }
+        (Some(schedule), None) => Some(schedule.load_count() * roles.receivers),
+    }
 }
 
 /// Who is missing at the end of the connect phase.
@@ -473,16 +491,17 @@ impl Watch<'_> {
     }
 
     /// Waits for what is under way; returns when the drain ended.
-    fn drain(&mut self, plan: &Plan, roles: &Roles, load_count: u64) -> u64 {
+    fn drain(&mut self, plan: &Plan, roles: &Roles, timeline: &Timeline) -> u64 {
         let state = &self.run.state;
         let begun = now_ns();
         let deadline = begun + plan.phases.drain_ms * MS;
         // Loops report once a turn, and an idle one turns every 5 ms.
         let earliest = (begun + LEAD_NS).min(deadline);
+        let scheduled = scheduled_deliveries(roles, timeline);
         loop {
             let now = now_ns();
-            let sent = if roles.traffic == Traffic::ClosedLoop { state.sum(|p| &p.load_published) } else { load_count };
-            let is_complete = state.sum(|p| &p.load_delivered) >= sent * roles.receivers;
+            let expected = scheduled.unwrap_or_else(|| state.sum(|p| &p.load_published) * roles.receivers);
+            let is_complete = state.sum(|p| &p.load_delivered) >= expected;
             let prober = self.run.prober.as_ref();
             let unanswered = prober.map_or(0, |(_, progress)| progress.unanswered.load(Ordering::Relaxed));
             if now >= deadline || (now >= earliest && is_complete && unanswered == 0) {

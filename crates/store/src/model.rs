@@ -3,6 +3,7 @@
 use crate::error::StoreError;
 use pushlab_stats::{Doubt, Histogram};
 use pushlab_wire::transport::Transport;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -169,7 +170,7 @@ impl Counts {
 }
 
 /// How a published figure is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// Read off a chart, or rounded.

@@ -31,6 +31,32 @@ fn every_transport_delivers_everything_once_and_in_order() {
 }
 
 #[test]
+fn rooms_deliver_everything_to_their_members() {
+    let place = Place::new("rooms");
+    place.experiment(&[
+        ("transports", "[\"websocket\", \"sse\", \"long-polling\", \"polling\"]"),
+        ("clients", "[40]"),
+        ("scenario", "{ kind = \"rooms\", rooms = 12, rooms_per_client = 3, interval_us = 5000, payload_bytes = 71 }"),
+        ("polling", "{ interval_ms = 50, wait_s = 5 }"),
+    ]);
+    let (report, code) = place.report(&["--quiet"]);
+    assert_eq!(code, 0, "{report:#}");
+    assert_eq!(place.run_files().len(), 4);
+    for file in place.run_files() {
+        let record: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let result = &record["result"];
+        let count = |name: &str| result[name].as_u64().unwrap_or_else(|| panic!("{name}: {:#}", record["outcome"]));
+        assert_eq!((count("scheduled"), count("published")), (80, 80), "{}", record["planned"]);
+        assert_eq!(count("delivered"), count("expected"), "{}", record["planned"]);
+        // Each of the twelve rooms has ten members on average.
+        assert!((600..1_000).contains(&count("expected")), "{}", count("expected"));
+        for wrong in ["lost", "duplicated", "reordered", "unknown", "gaps", "reconnects"] {
+            assert_eq!(count(wrong), 0, "{wrong}: {}", record["planned"]);
+        }
+    }
+}
+
+#[test]
 fn a_killed_subject_fails_its_run_and_the_experiment_goes_on() {
     let place = Place::new("kill");
     place.experiment(&[(

@@ -153,6 +153,29 @@ fn echoes_are_marked_too_and_a_server_that_marks_nothing_leaves_nothing() {
 }
 
 #[test]
+fn rooms_say_who_published_what_to_which() {
+    let served = Served::start(&["--mark-receipts"]);
+    for transport in Transport::ALL {
+        let scenario = Scenario::Rooms { rooms: 4, rooms_per_client: 2, interval_us: 10_000, payload_bytes: 60 };
+        let result = served.measure(transport, |plan| Plan { clients: 8, scenario, ..plan });
+        assert_eq!((result.published, result.lost), (50, 0), "{transport} {:?}", result.errors);
+        assert!(result.errors.is_empty(), "{transport} {:?}", result.errors);
+        let rows = &result.deliveries;
+        let counts = (result.latency_up.count(), result.latency_own.count(), rows.len() as u64);
+        assert_eq!(counts, (result.delivered, 50, result.delivered), "{transport}");
+        let own: std::collections::BTreeSet<_> = rows
+            .iter()
+            .filter(|row| row.publisher == row.receiver)
+            .map(|row| (row.room.unwrap(), row.sequence))
+            .collect();
+        assert_eq!(own.len(), 50, "each publication comes back to its publisher over {transport}");
+        let of_all: std::collections::BTreeSet<_> =
+            rows.iter().map(|row| (row.room.unwrap(), row.sequence, row.publisher, row.receipt_ns)).collect();
+        assert_eq!(of_all.len(), 50, "each is received once and from one client over {transport}");
+    }
+}
+
+#[test]
 fn a_browsers_requests_and_its_list_of_users_are_answered() {
     let served = Served::start(&["--mark-receipts"]);
     for transport in Transport::ALL {

@@ -4,10 +4,10 @@
 //! new field of [`WorkerResult`](pushlab_load::plan::WorkerResult) is stored without a word here.
 
 use super::table::{from_series, to_series};
-use crate::experiment::SlowPolicy;
-use crate::record::{Cell, Outcome, PlannedRun, RunRecord};
+use crate::cell::Cell;
+use crate::cell::SlowPolicy;
+use crate::record::{Outcome, PlannedRun, RunRecord};
 use crate::report::RunFigures;
-use crate::report::model::Bound;
 use pushlab_load::plan::{MarkedDelivery, Phase, PhaseMark, Second};
 use pushlab_stats::Histogram;
 use pushlab_store::{self as store, FigureValue, PhaseRow};
@@ -117,13 +117,7 @@ pub fn figures_of(run: store::Run) -> Result<RunFigures, Error> {
         store::Outcome::Completed => None,
         store::Outcome::Failed { reason, .. } => Some(reason.clone()),
     };
-    let bound = |bound: store::Bound| match bound {
-        store::Bound::About => Bound::About,
-        store::Bound::Below => Bound::Below,
-        store::Bound::Range => Bound::Range,
-        store::Bound::Max => Bound::Max,
-    };
-    let bounds = run.figures.iter().filter_map(|(name, figure)| Some((name.clone(), bound(figure.bound?)))).collect();
+    let bounds = run.figures.iter().filter_map(|(name, figure)| Some((name.clone(), figure.bound?))).collect();
     let count = |name: &str| run.counts.get(name).copied().unwrap_or(0);
     Ok(RunFigures {
         cell: cell_from_store(&run.cell)?,

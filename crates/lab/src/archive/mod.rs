@@ -1,6 +1,7 @@
 //! Campaigns in the store: begun, gone on with, read back for reports.
 
 mod convert;
+mod figures;
 mod table;
 
 use crate::experiment::Experiment;
@@ -150,7 +151,7 @@ fn header_of_figures(store: &Store, row: &ExperimentRow) -> Result<Header, Archi
     names.dedup();
     names.sort_unstable();
     names.dedup();
-    let experiments = names.iter().map(|name| Experiment::of_figures(name, &runs)).collect();
+    let experiments = names.iter().map(|name| figures::experiment_of(name, &runs)).collect();
     Ok(Header {
         name: row.name.clone(),
         experiments,

@@ -202,8 +202,9 @@ impl RunNow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::SlowPolicy;
-    use crate::record::{Cell, RECORD_VERSION};
+    use crate::cell::Cell;
+    use crate::cell::SlowPolicy;
+    use crate::record::RECORD_VERSION;
     use pushlab_load::plan::{Second, WorkerResult};
     use pushlab_wire::transport::Transport;
 

@@ -55,7 +55,8 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Optio
     let runs: Vec<&RunFigures> = results.iter().flat_map(|result| &result.runs).collect();
     let mut sentences = verdict(&reports, &runs);
     if let Some(comparison) = &comparison {
-        sentences.insert(0, comparison.summary.clone());
+        // Who won is beside the point; how certain all is, the last sentence, is not.
+        sentences = std::iter::once(comparison.summary.clone()).chain(sentences.pop()).collect();
     }
     Report {
         version: REPORT_VERSION,

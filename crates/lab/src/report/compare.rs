@@ -3,8 +3,8 @@
 use super::CONFIDENCE;
 use super::model::{Better, Change, Comparison, ComparisonRow, Figure};
 use super::samples::{RunFigures, figure};
+use crate::cell::Cell;
 use crate::metric::Metric;
-use crate::record::Cell;
 use pushlab_stats::{Family, Interval, Pair, Verdict, compare_family};
 use std::collections::BTreeMap;
 

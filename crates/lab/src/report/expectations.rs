@@ -3,16 +3,17 @@
 use super::model::{Expectation, Origin};
 use super::samples::{self, RunFigures, SeriesRuns, Source};
 use crate::experiment::Experiment;
-use crate::statement::{Judgement, PointSamples, Side, Statement, Term, judge};
+use crate::statement::{Judgement, PointSamples, Statement, Term, judge};
 
 /// Judges everything that an experiment expects.
 pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Expectation> {
-    let has_published = series.iter().any(|s| s.origin == Origin::Published);
     let parsed = experiment.expect.iter().filter_map(|e| Some((e, Statement::parse(&e.that).ok()?)));
     parsed
         .map(|(expect, statement)| {
             let measured = judgement(&statement, series, Origin::Measured, seed);
-            let published = has_published.then(|| judgement(&statement, series, Origin::Published, seed));
+            // Where the study printed nothing of the kind, it neither agrees nor disagrees.
+            let is_printed = statement.terms().all(|term| find(term, series, Origin::Published).is_ok());
+            let published = is_printed.then(|| judgement(&statement, series, Origin::Published, seed));
             Expectation {
                 statement: statement.to_string(),
                 finding: expect.finding.clone(),
@@ -33,11 +34,7 @@ pub fn judgement(statement: &Statement, series: &[SeriesRuns<'_>], origin: Origi
 pub fn unanswerable(statement: &Statement, experiment: &Experiment) -> Option<String> {
     let runs: Vec<RunFigures> = experiment.cells().into_iter().map(RunFigures::planned).collect();
     let series = samples::series(experiment, &[Source { origin: Origin::Measured, tag: "", runs: &runs }]);
-    let right = match &statement.right {
-        Side::Term(term) => Some(term),
-        Side::Number(_) => None,
-    };
-    for term in [Some(&statement.left), right].into_iter().flatten() {
+    for term in statement.terms() {
         let own = match series_of(term, &series, Origin::Measured) {
             Ok(own) => own,
             Err(why) => return Some(why),
@@ -52,7 +49,11 @@ pub fn unanswerable(statement: &Statement, experiment: &Experiment) -> Option<St
 }
 
 fn find(term: &Term, series: &[SeriesRuns<'_>], origin: Origin) -> Result<Vec<PointSamples>, String> {
-    Ok(series_of(term, series, origin)?.samples(term.metric.name))
+    let own = series_of(term, series, origin)?;
+    if !own.has(term.metric.name) {
+        return Err(format!("{} has no {}", own.label, term.metric.name));
+    }
+    Ok(own.samples(term.metric.name))
 }
 
 /// The one series that bears all the words.

@@ -4,6 +4,7 @@
 //! `schema/report.schema.json` is generated from these types, and the console's TypeScript from that.
 
 use pushlab_stats::{Band, Regime, Severity};
+use pushlab_store::Bound;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -190,20 +191,6 @@ pub struct Figure {
     /// How exact a published value is, where the study says less than a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-}
-
-/// How exact a published value is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bound {
-    /// Near the value.
-    About,
-    /// Less than the value.
-    Below,
-    /// Between `low` and `high`.
-    Range,
-    /// At most the value.
-    Max,
 }
 
 /// A statement, and whether the measurement agrees.

@@ -1,13 +1,16 @@
 //! What a report is made of: runs as their figures, whether they were measured or printed.
 
-use super::model::{Bound, Figure, Origin, Timeline};
+use super::model::{Figure, Origin, Timeline};
 use super::timeline::timeline;
-use crate::axis::Sweep;
-use crate::experiment::{Experiment, SlowPolicy};
+use crate::cell::Cell;
+use crate::cell::SlowPolicy;
+use crate::cell::Sweep;
+use crate::experiment::Experiment;
 use crate::metric::{METRICS, Metric};
-use crate::record::{Cell, Outcome, RunRecord};
+use crate::record::{Outcome, RunRecord};
 use crate::statement::PointSamples;
 use pushlab_stats::{Doubt, Regime, STRESS_CPU_PERCENT, interval_of_mean, regime};
+use pushlab_store::Bound;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Level of every interval.
@@ -105,6 +108,11 @@ pub struct SeriesRuns<'a> {
 }
 
 impl SeriesRuns<'_> {
+    /// Whether any of its runs has this metric.
+    pub fn has(&self, metric: &str) -> bool {
+        self.cells.values().flatten().any(|run| run.figures.contains_key(metric))
+    }
+
     /// The values of a metric at each place.
     pub fn samples(&self, metric: &str) -> Vec<PointSamples> {
         let point = |(&x, runs): (&u32, &Vec<&RunFigures>)| {

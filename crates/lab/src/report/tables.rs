@@ -3,7 +3,7 @@
 use super::CONFIDENCE;
 use super::model::{Column, DataCell, DataTable, Figure, Origin};
 use super::samples::{SeriesRuns, figure, values};
-use crate::axis::Sweep;
+use crate::cell::Sweep;
 use crate::experiment::{Derived, Experiment};
 use crate::metric::Metric;
 use pushlab_stats::slope;
@@ -42,6 +42,8 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
         else {
             continue;
         };
+        let printed_label = published.label.trim_end_matches(" · published");
+        let by = if own.label == printed_label { String::new() } else { format!("{}, ", own.label) };
         let is_exact = published.cells.keys().any(|x| own.cells.contains_key(x));
         for (&x, runs) in &published.cells {
             let nearest = own.cells.keys().copied().min_by_key(|&other| other.abs_diff(x));
@@ -51,11 +53,11 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
                 let here = figure(&own.cells[&place], metric.name, seed);
                 let ratio = here.filter(|_| printed.value != 0.0).map(|here| here.value / printed.value);
                 rows.push(vec![
-                    text(published.label.trim_end_matches(" · published")),
+                    text(printed_label),
                     text(format!("{}, {}", metric.title, unit(metric))),
                     text(sweep.place(x)),
                     cell(Some(printed)),
-                    text(sweep.place(place)),
+                    text(format!("{by}{}", sweep.place(place))),
                     cell(here),
                     ratio.map_or(DataCell::Nothing(()), |ratio| text(format!("{ratio:.2} ×"))),
                 ]);

@@ -2,8 +2,8 @@
 
 use super::model::{Better, Completeness, ExperimentReport, Figure, Origin, Place, Point, Ranking};
 use super::samples::RunFigures;
-use crate::axis::Sweep;
 use crate::campaign::Tally;
+use crate::cell::Sweep;
 use crate::metric::Metric;
 use pushlab_stats::Regime;
 

@@ -85,6 +85,15 @@ fn wrong<T>(what: impl Into<String>) -> Result<T, StatementError> {
 }
 
 impl Statement {
+    /// The metrics of series on either side.
+    pub fn terms(&self) -> impl Iterator<Item = &Term> {
+        let right = match &self.right {
+            Side::Term(term) => Some(term),
+            Side::Number(_) => None,
+        };
+        std::iter::once(&self.left).chain(right)
+    }
+
     /// Reads a statement.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ pub const MAX_PEERS: usize = 64;
 /// What a back end announces, and what it publishes when a controller says `go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement {
-    /// Time between two publications, µs.
+    /// Time between two publications, µs; where a feed's pacing changes, at the factor 1.
     pub interval_us: u64,
     /// Publications in all.
     pub count: u64,
@@ -39,7 +39,7 @@ pub struct Announcement {
 }
 
 /// One feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Feed {
     /// When each publication is due; one publisher.
     pub pacing: Pacing,

@@ -277,8 +277,7 @@ impl Server {
     /// Sends what is due, as far as the sockets take it, and arms the timer for what is not.
     fn publish(&mut self) -> io::Result<()> {
         let Some(mut running) = self.feed.take() else { return Ok(()) };
-        let pacing = running.feed.pacing;
-        let due = pacing.first_at(now_ns() + 1);
+        let due = running.feed.pacing.first_at(now_ns() + 1);
         for index in 0..self.peers.len() {
             if !self.publish_to(index, due, &mut running) {
                 running.report.cuts += 1;
@@ -287,6 +286,7 @@ impl Server {
         }
         self.advance(&mut running);
         let subjects = self.peers.iter().flatten().filter(|peer| peer.role == PeerRole::Subject);
+        let pacing = &running.feed.pacing;
         let is_done = due == pacing.count && subjects.clone().all(|peer| peer.is_done);
         if is_done && subjects.count() > 0 {
             self.feed = Some(running);
@@ -306,7 +306,7 @@ impl Server {
     /// `false` when the connection is broken.
     fn publish_to(&mut self, index: usize, due: u64, running: &mut Running) -> bool {
         let Some(peer) = self.peers[index].as_mut().filter(|peer| peer.role == PeerRole::Subject) else { return true };
-        let Feed { pacing, count_from, .. } = running.feed;
+        let Running { feed: Feed { pacing, count_from, .. }, report, .. } = running;
         while peer.next < due {
             let instant_ns = pacing.due_ns(peer.next);
             let stamp = Stamp { source: 0, sequence: peer.next as u32, instant_ns };
@@ -316,8 +316,8 @@ impl Server {
             match peer.connection.offer(&self.out) {
                 Ok(0) => return true,
                 Ok(_) => {
-                    if peer.next >= count_from {
-                        running.report.lateness.record(now.saturating_sub(instant_ns));
+                    if peer.next >= *count_from {
+                        report.lateness.record(now.saturating_sub(instant_ns));
                     }
                     peer.next += 1;
                 }
@@ -340,7 +340,7 @@ impl Server {
         if reached <= running.frontier {
             return;
         }
-        let feed = running.feed;
+        let feed = &running.feed;
         let new = reached - running.frontier;
         running.report.published += reached.saturating_sub(running.frontier.max(feed.count_from));
         running.frontier = reached;

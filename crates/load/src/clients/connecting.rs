@@ -37,6 +37,7 @@ impl PartialOrd for Retry {
 impl<R: Receiver> ClientLoop<R> {
     /// Opens the receiving connection, for the first time or again.
     pub(super) fn connect(&mut self, index: usize, now: u64) {
+        let number = self.client_number(index);
         let opened = self.open_socket(index, Side::Down, now);
         let client = &mut self.clients[index];
         if client.was_opened {
@@ -50,6 +51,7 @@ impl<R: Receiver> ClientLoop<R> {
         };
         client.down = Some(connection);
         self.out.clear();
+        self.config.requests.turn_to_client(number);
         client.receiver.open(&self.config.requests, &mut self.rng, &mut self.out);
         self.count_request(index, now);
         self.send_down(index, now);

@@ -9,17 +9,20 @@ mod connecting;
 mod receiving;
 mod sending;
 
+use crate::check::Schedule;
 use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
 use crate::pacing::{Pacing, Turns};
 use crate::payload::Payload;
 use crate::record::{Audience, Record, Recorder};
 use crate::run_state::RunState;
+use crate::shape::Warp;
 use crate::socket::leave_descriptor_table;
 use crate::timer::Timer;
 use crate::transport::{Asking, Receiver, Requests, Sending};
 use client::{Client, TIMER, token};
 use connecting::Retry;
 use mio::{Events, Poll, Token};
+use sending::RoomTurns;
 use std::collections::BinaryHeap;
 use std::io;
 use std::net::SocketAddr;
@@ -31,7 +34,7 @@ use std::time::Duration;
 const MAX_EVENTS: usize = 1024;
 /// Size of the shared read buffer, bytes; grows only for a frame that is larger.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// How often a loop looks whether the run has moved on, while it waits for that.
+/// How often a loop looks whether the run has moved on, while it waits for that, or how many clients are to ask.
 const TICK_NS: u64 = 5_000_000;
 /// The same while the phases are known.
 const SLOW_TICK_NS: u64 = 100_000_000;
@@ -87,7 +90,36 @@ pub struct LoopConfig {
 impl LoopConfig {
     /// How many clients are this loop's.
     pub fn own_clients(&self) -> u32 {
-        self.clients.saturating_sub(self.lane).div_ceil(self.lanes)
+        self.own_of(self.clients)
+    }
+
+    /// How many of the first so many clients are this loop's.
+    fn own_of(&self, clients: u32) -> u32 {
+        clients.saturating_sub(self.lane).div_ceil(self.lanes)
+    }
+
+    /// One client that neither sends nor is to receive.
+    #[cfg(test)]
+    pub(crate) fn silent() -> Self {
+        let target = SocketAddr::from(([127, 0, 0, 1], 1));
+        Self {
+            target,
+            clients: 1,
+            lane: 0,
+            lanes: 1,
+            progress: 0,
+            requests: Requests::new(target, "a", "a", 0),
+            traffic: Traffic::Silent,
+            payload: None,
+            audience: Audience::Nobodys,
+            ignores_arrays: false,
+            publishers: 0,
+            has_receipts: false,
+            connect_rate: 1,
+            poll_interval_ns: 1,
+            seed: 1,
+            handicap_ns: 0,
+        }
     }
 }
 
@@ -110,6 +142,15 @@ impl Marks {
     }
 }
 
+/// When clients that poll at an interval do: client i of N at i/N of it, after a phase that the seed gives. Without
+/// one, polls would keep their distance to the publications, which are at an interval too, so that the latency of
+/// polling would be a constant of the experiment, and every repeat would have the same.
+fn polls(config: &LoopConfig, origin_ns: u64) -> Pacing {
+    // Of the seed alone: the same in every loop.
+    let phase_ns = fastrand::Rng::with_seed(config.seed ^ 0x70_6f_6c_6c).u64(0..config.poll_interval_ns.max(1));
+    Pacing::endless(origin_ns + phase_ns, config.poll_interval_ns, config.clients)
+}
+
 struct ClientLoop<R> {
     config: LoopConfig,
     state: Arc<RunState>,
@@ -130,6 +171,12 @@ struct ClientLoop<R> {
     /// When the next publication is due; kept, because it is compared with after every read.
     next_publication_ns: u64,
     pacing: Option<(Pacing, u64)>,
+    /// What the clients are to publish next, where they are in rooms.
+    rooms: Option<RoomTurns>,
+    /// Closed loop: which share of all clients asks, where that changes.
+    share: Option<(u64, Arc<Warp>)>,
+    /// Closed loop: clients that ask now; the first so many.
+    active: usize,
     retries: BinaryHeap<Retry>,
     /// Sockets that had more to read than one turn's share.
     again: Vec<Token>,
@@ -172,7 +219,7 @@ impl<R: Receiver> ClientLoop<R> {
         let connect_span = u64::from(config.clients) * 1_000_000_000 / u64::from(config.connect_rate.max(1));
         let mut connects = Pacing::endless(state.origin_ns(), connect_span, config.clients);
         connects.count = u64::from(config.clients);
-        let polls = Pacing::endless(state.origin_ns(), config.poll_interval_ns, config.clients);
+        let polls = polls(&config, state.origin_ns());
         Ok(Self {
             poll,
             timer,
@@ -188,6 +235,9 @@ impl<R: Receiver> ClientLoop<R> {
             publish_turns: None,
             next_publication_ns: u64::MAX,
             pacing: None,
+            rooms: None,
+            share: None,
+            active: 0,
             retries: BinaryHeap::new(),
             again: Vec::new(),
             subscribed: 0,
@@ -241,11 +291,21 @@ impl<R: Receiver> ClientLoop<R> {
             self.marks.load_end_ns = timeline.load_end_ns;
             self.recorder.set_timeline(timeline);
             let paced = matches!(self.config.traffic, Traffic::Paced(_));
-            if let (true, Some(crate::check::Schedule::Open { pacing, load_from })) = (paced, timeline.schedule) {
-                let turns = Turns::new(pacing, self.config.lane, self.config.lanes);
-                self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
-                self.publish_turns = Some(turns);
-                self.pacing = Some((pacing, load_from));
+            match &timeline.schedule {
+                Some(Schedule::Open { pacing, load_from }) if paced => {
+                    let mut turns = Turns::new(pacing.clone(), self.config.lane, self.config.lanes);
+                    if let Audience::Rooms(rooms) = &self.config.audience {
+                        let room_turns = RoomTurns::new(Arc::clone(rooms), pacing, &self.config);
+                        turns = Turns::new(pacing.clone(), 0, 1);
+                        turns.skip_unless(|k| room_turns.is_own(k, pacing));
+                        self.rooms = Some(room_turns);
+                    }
+                    self.next_publication_ns = turns.due_ns().unwrap_or(u64::MAX);
+                    self.publish_turns = Some(turns);
+                    self.pacing = Some((pacing.clone(), *load_from));
+                }
+                Some(Schedule::Closed { share, .. }) => self.share.clone_from(share),
+                _ => {}
             }
         }
         self.marks.after_ns = self.state.after_ns();
@@ -283,7 +343,7 @@ impl<R: Receiver> ClientLoop<R> {
 
     fn next_wake(&self) -> u64 {
         let now = now_ns();
-        let is_waiting = self.marks.load_ns == u64::MAX || now >= self.marks.load_end_ns;
+        let is_waiting = self.marks.load_ns == u64::MAX || now >= self.marks.load_end_ns || self.share.is_some();
         // On a grid, so that a busy loop arms its timer once a tick and not once a turn.
         let tick = (now + 1).next_multiple_of(if is_waiting { TICK_NS } else { SLOW_TICK_NS });
         let warm_up = if self.has_started_loop { u64::MAX } else { self.marks.warm_up_ns.max(now) };
@@ -297,5 +357,26 @@ impl<R: Receiver> ClientLoop<R> {
             Some(warm_up),
         ];
         dues.into_iter().flatten().fold(tick, u64::min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phase_of_polls_is_the_runs_and_anywhere_in_the_interval() {
+        let mut counts = [0u32; 10];
+        for seed in 0..10_000 {
+            let config = LoopConfig { clients: 10, lanes: 3, poll_interval_ns: 1_000, seed, ..LoopConfig::silent() };
+            let pacing = polls(&config, 7_000);
+            assert_eq!(pacing, polls(&LoopConfig { lane: 2, ..config }, 7_000), "loops agree");
+            counts[(pacing.start_ns - 7_000) as usize / 100] += 1;
+            for client in 0..10 {
+                assert_eq!(pacing.due_ns(client), pacing.start_ns + client * 100);
+            }
+        }
+        // Each is binomial with a standard deviation of 30.
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
     }
 }

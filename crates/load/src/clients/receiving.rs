@@ -186,11 +186,13 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Asks for messages, unless an answer is outstanding.
     pub(super) fn ask(&mut self, index: usize, now: u64) {
+        let number = self.client_number(index);
         let client = &mut self.clients[index];
         if client.down.as_ref().is_none_or(crate::socket::Connection::is_blocked) {
             return;
         }
         self.out.clear();
+        self.config.requests.turn_to_client(number);
         if client.receiver.poll(&self.config.requests, &mut self.rng, &mut self.out) {
             if R::UPLINK == Uplink::Posts {
                 self.count_request(index, now);

@@ -1,11 +1,56 @@
 //! What clients send: open loop on the run's schedule, or closed loop.
 
-use super::{ClientLoop, Traffic};
+use super::{ClientLoop, LoopConfig, Traffic};
 use crate::clock::now_ns;
+use crate::pacing::Pacing;
+use crate::rooms::Rooms;
 use crate::transport::frames::encode_text;
 use crate::transport::posts::Posts;
 use crate::transport::{Cut, Receiver, Sending, Uplink};
 use pushlab_wire::stamp::{RESOLUTION_NS, Stamp};
+use std::sync::Arc;
+
+/// What the clients of a loop publish to rooms. A client's next publication follows from its last one, so that any
+/// number may be due without a queue.
+#[derive(Debug)]
+pub(super) struct RoomTurns {
+    rooms: Arc<Rooms>,
+    lane: u32,
+    lanes: u32,
+    /// The next publication of each client of the loop.
+    next: Vec<u64>,
+}
+
+impl RoomTurns {
+    pub fn new(rooms: Arc<Rooms>, pacing: &Pacing, config: &LoopConfig) -> Self {
+        let (lane, lanes) = (config.lane, config.lanes);
+        let clients = (lane..config.clients).step_by(lanes as usize);
+        let next = clients.map(|client| rooms.next_of(client, 0, pacing)).collect();
+        Self { rooms, lane, lanes, next }
+    }
+
+    /// Who publishes `k`: the client's number in the run.
+    pub fn publisher(&self, k: u64, pacing: &Pacing) -> u32 {
+        let (room, sequence) = pacing.publisher_of(k);
+        self.rooms.publisher(room, sequence)
+    }
+
+    /// Whether that is a client of this loop.
+    pub fn is_own(&self, k: u64, pacing: &Pacing) -> bool {
+        self.lanes == 1 || self.publisher(k, pacing) % self.lanes == self.lane
+    }
+
+    fn next_stamp(&self, index: usize, pacing: &Pacing) -> Stamp {
+        let k = self.next[index];
+        let (source, sequence) = pacing.publisher_of(k);
+        Stamp { source, sequence: sequence as u32, instant_ns: pacing.due_ns(k) }
+    }
+
+    fn has_sent(&mut self, index: usize, k: u64, pacing: &Pacing) {
+        let client = index as u32 * self.lanes + self.lane;
+        self.next[index] = self.rooms.next_of(client, k + 1, pacing);
+    }
+}
 
 impl<R: Receiver> ClientLoop<R> {
     /// Sends every publication that is due, as far as sockets take them; the others wait as a number and keep
@@ -14,9 +59,17 @@ impl<R: Receiver> ClientLoop<R> {
         if now < self.next_publication_ns {
             return;
         }
-        let (Some(mut turns), Some((pacing, _))) = (self.publish_turns.take(), self.pacing) else { return };
+        let Some(mut turns) = self.publish_turns.take() else { return };
         while let Some(k) = turns.take_due(now) {
-            let index = pacing.publisher_of(k).0 as usize / self.config.lanes as usize;
+            let Some((pacing, _)) = &self.pacing else { break };
+            let client = match &self.rooms {
+                Some(rooms) => {
+                    turns.skip_unless(|k| rooms.is_own(k, pacing));
+                    rooms.publisher(k, pacing)
+                }
+                None => pacing.publisher_of(k).0,
+            };
+            let index = (client / self.config.lanes) as usize;
             self.clients[index].due += 1;
             self.send_due(index);
         }
@@ -24,15 +77,29 @@ impl<R: Receiver> ClientLoop<R> {
         self.publish_turns = Some(turns);
     }
 
-    /// Begins the closed loop of every client with the warm-up.
+    /// Begins the closed loop of every client with the warm-up, or when the shape wants it to ask.
     pub(super) fn start_closed_loop(&mut self, now: u64) {
-        if self.config.traffic != Traffic::ClosedLoop || self.has_started_loop || now < self.marks.warm_up_ns {
+        let is_running = (self.marks.warm_up_ns..self.marks.load_end_ns).contains(&now);
+        if self.config.traffic != Traffic::ClosedLoop || !is_running || (self.has_started_loop && self.share.is_none())
+        {
             return;
         }
         self.has_started_loop = true;
-        for index in 0..self.clients.len() {
-            self.clients[index].due = 1;
-            self.send_due(index);
+        let active = match &self.share {
+            None => self.clients.len(),
+            Some((origin_ns, warp)) => {
+                // Client i of N asks while the factor is above i/N.
+                let active = (warp.factor_at(now - origin_ns) * f64::from(self.config.clients)).ceil() as u32;
+                self.config.own_of(active) as usize
+            }
+        };
+        let before = std::mem::replace(&mut self.active, active.min(self.clients.len()));
+        for index in before..self.active {
+            let client = &mut self.clients[index];
+            if !client.is_waiting {
+                client.due = client.sent + 1;
+                self.send_due(index);
+            }
         }
     }
 
@@ -55,6 +122,7 @@ impl<R: Receiver> ClientLoop<R> {
             return false;
         }
         let Some((sending, stamp)) = self.next_stamp(index) else { return false };
+        self.config.requests.turn_to_source(stamp.source);
         let Self { config, clients, rng, out, text, .. } = self;
         let (Some(payload), Some(connection)) = (&mut config.payload, &mut clients[index].down) else { return false };
         text.clear();
@@ -87,6 +155,7 @@ impl<R: Receiver> ClientLoop<R> {
             return false;
         }
         let Some((sending, stamp)) = self.next_stamp(index) else { return false };
+        self.config.requests.turn_to_source(stamp.source);
         let Self { config, clients, out, .. } = self;
         let (Some(payload), Some(up)) = (&mut config.payload, &mut clients[index].up) else { return false };
         out.clear();
@@ -114,13 +183,16 @@ impl<R: Receiver> ClientLoop<R> {
         match self.config.traffic {
             Traffic::Silent => None,
             Traffic::Paced(sending) => {
-                let (pacing, _) = self.pacing?;
+                let (pacing, _) = self.pacing.as_ref()?;
+                if let Some(rooms) = &self.rooms {
+                    return Some((sending, rooms.next_stamp(index, pacing)));
+                }
                 let instant_ns = pacing.due_ns(pacing.index_of(source, u64::from(client.sent)));
                 Some((sending, Stamp { source, sequence: client.sent, instant_ns }))
             }
             Traffic::ClosedLoop => {
                 let now = now_ns() / RESOLUTION_NS * RESOLUTION_NS;
-                if now >= self.marks.load_end_ns {
+                if now >= self.marks.load_end_ns || index >= self.active {
                     client.due = client.sent;
                     return None;
                 }
@@ -136,10 +208,17 @@ impl<R: Receiver> ClientLoop<R> {
         let client = &mut self.clients[index];
         client.sent += 1;
         client.is_waiting = self.config.traffic == Traffic::ClosedLoop;
-        let is_load = match self.pacing {
-            Some((pacing, load_from)) => pacing.index_of(stamp.source, u64::from(stamp.sequence)) >= load_from,
+        let is_load = match &self.pacing {
+            Some((pacing, load_from)) => {
+                let k = pacing.index_of(stamp.source, u64::from(stamp.sequence));
+                if let Some(rooms) = &mut self.rooms {
+                    rooms.has_sent(index, k, pacing);
+                }
+                k >= *load_from
+            }
             None => self.marks.is_load(stamp.instant_ns),
         };
+        self.recorder.published_in_room(is_load, stamp.source);
         self.recorder.published(is_load, now, stamp.instant_ns);
         self.count_sent(taken, now);
     }

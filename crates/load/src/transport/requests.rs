@@ -3,7 +3,10 @@
 use super::Sending;
 use super::headers::HeaderLines;
 use crate::plan::RequestHeaders;
+use crate::rooms::Rooms;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Longest cursor that is kept: an epoch of 16, a dot and 20 digits, and some more for other servers.
 pub const MAX_CURSOR_BYTES: usize = 39;
@@ -44,15 +47,19 @@ impl CursorText {
     }
 }
 
-/// The texts of requests, shared by all clients of a loop.
+/// The texts of requests, shared by all clients of a loop. Where clients are in rooms, they are those of one client
+/// and one publication at a time.
 #[derive(Debug, Clone)]
 pub struct Requests {
     pub(super) host: String,
+    /// A channel, or several as a query has them: `a.1&channel=a.7`.
     pub(super) channel: String,
     pub(super) poll_wait_s: u64,
     pub(super) lines: HeaderLines,
     pub(super) users: Option<String>,
     publish_to: String,
+    /// What the rooms' channels begin with, and who is in which.
+    rooms: Option<(String, Arc<Rooms>)>,
 }
 
 impl Requests {
@@ -65,6 +72,7 @@ impl Requests {
             lines: HeaderLines::default(),
             users: None,
             publish_to: publish_to.into(),
+            rooms: None,
         }
     }
 
@@ -76,6 +84,30 @@ impl Requests {
     /// With a second question after each poll, to a channel that stands for the list of users.
     pub fn with_user_list(self, users: &str) -> Self {
         Self { users: Some(users.into()), ..self }
+    }
+
+    /// The same for clients in rooms: channel `a` becomes `a.0`, `a.1` …
+    pub fn in_rooms(self, rooms: Arc<Rooms>) -> Self {
+        Self { rooms: Some((self.channel.clone(), rooms)), ..self }
+    }
+
+    /// Makes the next requests those of a client of this number.
+    #[inline]
+    pub fn turn_to_client(&mut self, client: u32) {
+        let Some((prefix, rooms)) = &self.rooms else { return };
+        self.channel.clear();
+        for room in rooms.of_client(client) {
+            let before = if self.channel.is_empty() { "" } else { "&channel=" };
+            write!(self.channel, "{before}{prefix}.{room}").expect("a string takes any text");
+        }
+    }
+
+    /// Makes the next publication one of this source: where clients are in rooms, its room.
+    #[inline]
+    pub fn turn_to_source(&mut self, source: u32) {
+        let Some((prefix, _)) = &self.rooms else { return };
+        self.publish_to.clear();
+        write!(self.publish_to, "{prefix}.{source}").expect("a string takes any text");
     }
 
     /// Appends a GET of `path?channel=…` with `more` and, where there is one, the cursor.
@@ -176,5 +208,23 @@ mod tests {
         assert_eq!((head.method, head.target), ("POST", "/publish?channel=a.up"));
         assert_eq!(head.body, pushlab_wire::http::BodyKind::Length(3));
         assert_eq!(&out[size..], b"\"x\"");
+    }
+
+    #[test]
+    fn a_client_asks_for_its_rooms_and_publishes_to_one() {
+        let rooms = Arc::new(Rooms::draw(5, 9, 3, 1));
+        let [a, b, c] = rooms.of_client(4) else { panic!("three rooms") };
+        let expected = format!("GET /sse?channel=a.{a}&channel=a.{b}&channel=a.{c} HTTP/1.1\r\n");
+        let mut requests = Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 0).in_rooms(Arc::clone(&rooms));
+        for client in [0, 4] {
+            requests.turn_to_client(client);
+        }
+        let mut out = Vec::new();
+        requests.encode_get(&mut out, "/sse", "", &CursorText::default());
+        assert!(out.starts_with(expected.as_bytes()), "{}", String::from_utf8(out).unwrap());
+        requests.turn_to_source(*b);
+        let mut out = Vec::new();
+        requests.encode_frame(&mut out, Sending::Publish, b"1");
+        assert_eq!(String::from_utf8(out).unwrap(), format!("[\"pub\",\"a.{b}\",1]"));
     }
 }

@@ -8,3 +8,5 @@ mod feed_server;
 mod feeds;
 mod native_server;
 mod plans;
+mod rooms;
+mod shapes;

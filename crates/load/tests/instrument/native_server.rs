@@ -81,10 +81,10 @@ impl Log {
         self.messages.lock().unwrap().len()
     }
 
-    /// What follows an offset in a channel, and the new offset; waits for the first.
-    fn after(&self, offset: usize, channel: &str, wait: Duration) -> (Vec<MessageText>, usize) {
+    /// What follows an offset in some channels, and the new offset; waits for the first.
+    fn after(&self, offset: usize, channels: &[String], wait: Duration) -> (Vec<MessageText>, usize) {
         let news = |messages: &Vec<(String, String)>| {
-            let texts = messages.iter().enumerate().skip(offset).filter(|(_, (to, _))| to == channel);
+            let texts = messages.iter().enumerate().skip(offset).filter(|(_, (to, _))| channels.contains(to));
             texts.map(|(i, (to, data))| MessageText::new(to, &cursor(i + 1), data)).collect::<Vec<_>>()
         };
         let messages = self.messages.lock().unwrap();
@@ -133,24 +133,25 @@ impl Connection {
             let (path, parameters) = split_target(&target);
             let parameters: Vec<_> = parameters.collect();
             let value = |name: &str| parameters.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
-            let channel = value("channel").unwrap_or_default();
+            let channels = parameters.iter().filter(|(name, _)| name == "channel");
+            let channels: Vec<String> = channels.map(|(_, value)| value.to_string()).collect();
             let after = value("after").map(|text| Cursor::parse(&text).unwrap().offset as usize);
             match (method.as_str(), path) {
                 ("GET", "/ws") => {
                     let mut out = Vec::new();
                     handshake::encode_response(&mut out, &accept?);
                     self.write(&out)?;
-                    return self.websocket(&channel, after, value("mode").is_some());
+                    return self.websocket(&channels, after, value("mode").is_some());
                 }
-                ("GET", "/sse") => return self.stream(&channel, after, "text/event-stream", sse_text),
-                ("GET", "/stream") => return self.stream(&channel, after, "application/x-ndjson", line_text),
+                ("GET", "/sse") => return self.stream(&channels, after, "text/event-stream", sse_text),
+                ("GET", "/stream") => return self.stream(&channels, after, "application/x-ndjson", line_text),
                 ("GET", "/poll") => {
                     let wait = value("wait").map_or(0, |text| text.parse().unwrap());
-                    let reply = reply(&self.log, &channel, after, Duration::from_secs(wait));
+                    let reply = reply(&self.log, &channels, after, Duration::from_secs(wait));
                     self.answer(&reply)?;
                 }
                 ("POST", "/publish") => {
-                    let offset = self.log.publish(&channel, &body);
+                    let offset = self.log.publish(&channels[0], &body);
                     self.answer(&format!("[\"cursor\",\"{}\"]", cursor(offset)))?;
                 }
                 ("POST", "/echo") => self.answer(&body)?,
@@ -184,7 +185,7 @@ impl Connection {
         self.write(text.as_bytes())
     }
 
-    fn stream(&mut self, channel: &str, after: Option<usize>, kind: &str, text: StreamText) -> Option<()> {
+    fn stream(&mut self, channels: &[String], after: Option<usize>, kind: &str, text: StreamText) -> Option<()> {
         let mut offset = after.unwrap_or_else(|| self.log.len());
         self.write(
             format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n").as_bytes(),
@@ -192,7 +193,7 @@ impl Connection {
         self.chunk(&text(None, &cursor(offset)))?;
         let mut sent = 0;
         loop {
-            let (messages, next) = self.log.after(offset, channel, Duration::from_secs(5));
+            let (messages, next) = self.log.after(offset, channels, Duration::from_secs(5));
             offset = next;
             for message in &messages {
                 self.chunk(&text(Some(message), &cursor(0)))?;
@@ -218,7 +219,7 @@ impl Connection {
         self.write(&out)
     }
 
-    fn websocket(&mut self, channel: &str, after: Option<usize>, is_polled: bool) -> Option<()> {
+    fn websocket(&mut self, channels: &[String], after: Option<usize>, is_polled: bool) -> Option<()> {
         let mut offset = after.unwrap_or_else(|| self.log.len());
         self.frame(&format!("[\"cursor\",\"{}\"]", cursor(offset)))?;
         // Reading and pushing take turns on one thread.
@@ -240,7 +241,7 @@ impl Connection {
                         ClientFrame::Echo(data) => answers.push(format!("[\"echo\",{data}]")),
                         ClientFrame::Poll(from) => {
                             let from = Cursor::parse(&from).map(|cursor| cursor.offset as usize).ok();
-                            answers.push(reply(&self.log, channel, from, Duration::ZERO));
+                            answers.push(reply(&self.log, channels, from, Duration::ZERO));
                         }
                         other => panic!("{other:?}"),
                     }
@@ -253,7 +254,7 @@ impl Connection {
             if is_polled {
                 continue;
             }
-            let (messages, next) = self.log.after(offset, channel, Duration::ZERO);
+            let (messages, next) = self.log.after(offset, channels, Duration::ZERO);
             offset = next;
             for message in &messages {
                 self.frame(std::str::from_utf8(message.as_bytes()).unwrap())?;
@@ -284,10 +285,10 @@ fn line_text(message: Option<&MessageText>, start: &Cursor) -> Vec<u8> {
     }
 }
 
-fn reply(log: &Log, channel: &str, after: Option<usize>, wait: Duration) -> String {
+fn reply(log: &Log, channels: &[String], after: Option<usize>, wait: Duration) -> String {
     let (messages, offset) = match after {
         None => (Vec::new(), log.len()),
-        Some(after) => log.after(after, channel, wait),
+        Some(after) => log.after(after, channels, wait),
     };
     let mut out = String::from("[");
     for message in &messages {

@@ -6,7 +6,7 @@
  */
 
 /**
- * How exact a published value is.
+ * How a published figure is meant.
  */
 export type Bound = "about" | "below" | "range" | "max";
 /**

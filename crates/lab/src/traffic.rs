@@ -1,61 +1,6 @@
-//! What an experiment sweeps besides transports: clients, deliveries per second, size of a publication.
+//! A scenario's size and rate, read and changed.
 
-use crate::record::Cell;
-use crate::report::model::Axis;
 use pushlab_load::plan::Scenario;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// An axis that can be swept and drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Sweep {
-    /// Numbers of virtual clients.
-    Clients,
-    /// Planned deliveries per second, of all clients together.
-    DeliveriesPerS,
-    /// Sizes of a publication's data, bytes.
-    PayloadBytes,
-}
-
-impl Sweep {
-    /// All of them, in the order in which one is chosen for the charts.
-    pub const ALL: [Self; 3] = [Self::Clients, Self::DeliveriesPerS, Self::PayloadBytes];
-
-    /// A cell's place.
-    pub fn of(self, cell: &Cell) -> Option<u32> {
-        match self {
-            Self::Clients => Some(cell.clients),
-            Self::DeliveriesPerS => cell.deliveries_per_s,
-            Self::PayloadBytes => cell.payload_bytes,
-        }
-    }
-
-    /// How a place is called: `300 clients`.
-    pub fn place(self, value: u32) -> String {
-        match self {
-            Self::Clients if value == 1 => "1 client".to_owned(),
-            Self::Clients => format!("{value} clients"),
-            Self::DeliveriesPerS => format!("{value} deliveries/s"),
-            Self::PayloadBytes => format!("{value} B"),
-        }
-    }
-
-    /// What a report says of it. Sizes span orders of magnitude, so they are drawn on a logarithmic scale.
-    pub fn axis(self) -> Axis {
-        let (name, title, unit) = match self {
-            Self::Clients => ("clients", "Clients", ""),
-            Self::DeliveriesPerS => ("deliveries_per_s", "Planned deliveries", "/s"),
-            Self::PayloadBytes => ("payload_bytes", "Payload", "B"),
-        };
-        Axis {
-            name: name.to_owned(),
-            title: title.to_owned(),
-            unit: unit.to_owned(),
-            is_logarithmic: self == Self::PayloadBytes,
-        }
-    }
-}
 
 /// Mean size of a publication's data, bytes; `None` where nothing is published.
 pub fn mean_payload_bytes(scenario: &Scenario) -> Option<f64> {
