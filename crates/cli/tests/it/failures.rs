@@ -41,17 +41,16 @@ fn rooms_deliver_everything_to_their_members() {
     ]);
     let (report, code) = place.report(&["--quiet"]);
     assert_eq!(code, 0, "{report:#}");
-    assert_eq!(place.run_files().len(), 4);
-    for file in place.run_files() {
-        let record: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-        let result = &record["result"];
-        let count = |name: &str| result[name].as_u64().unwrap_or_else(|| panic!("{name}: {:#}", record["outcome"]));
-        assert_eq!((count("scheduled"), count("published")), (80, 80), "{}", record["planned"]);
-        assert_eq!(count("delivered"), count("expected"), "{}", record["planned"]);
+    let runs = place.exported("test");
+    assert_eq!(runs.len(), 4);
+    for run in runs {
+        let count = |name: &str| run["counts"][name].as_u64().unwrap_or_else(|| panic!("{name}: {:#}", run["outcome"]));
+        assert_eq!((count("scheduled"), count("published")), (80, 80), "{}", run["cell"]);
+        assert_eq!(count("delivered"), count("expected"), "{}", run["cell"]);
         // Each of the twelve rooms has ten members on average.
         assert!((600..1_000).contains(&count("expected")), "{}", count("expected"));
         for wrong in ["lost", "duplicated", "reordered", "unknown", "gaps", "reconnects"] {
-            assert_eq!(count(wrong), 0, "{wrong}: {}", record["planned"]);
+            assert_eq!(count(wrong), 0, "{wrong}: {}", run["cell"]);
         }
     }
 }
