@@ -71,6 +71,27 @@ fn what_cannot_be_compared_is_said() {
 }
 
 #[test]
+fn results_of_several_subjects_are_compared_subject_by_subject() {
+    let place = Place::new("subjects");
+    let table = |first: f64, second: f64| {
+        let around = |middle: f64| (0..10).map(|run| middle + f64::from(run) / 100.0).collect::<Vec<f64>>();
+        let first = Table::new("drill").of("first").runs("websocket", "cpu", "%", &around(first));
+        first.of("second").runs("websocket", "cpu", "%", &around(second))
+    };
+    table(10.0, 40.0).import(&place, "before");
+    // Together they took as much as before.
+    table(40.0, 10.0).import(&place, "after");
+    let report = place.json(&["compare", "before", "after", "--metric", "cpu", "--json"]);
+    assert_eq!(changes(&report), expected(&[("cpu", "worse"), ("cpu", "better")]));
+    let cells: Vec<&Value> = report["comparison"]["rows"].as_array().unwrap().iter().map(|row| &row["cell"]).collect();
+    assert_eq!(cells, ["drill · first · websocket · 2 clients", "drill · second · websocket · 2 clients"]);
+    // One alone is compared with whatever the other side has alone.
+    Table::new("drill").of("third").runs("websocket", "cpu", "%", &[1.0, 1.1, 1.2]).import(&place, "third");
+    Table::new("drill").of("fourth").runs("websocket", "cpu", "%", &[1.0, 1.1, 1.2]).import(&place, "fourth");
+    assert_eq!(changes(&place.json(&["compare", "third", "fourth", "--metric", "cpu", "--json"])).len(), 1);
+}
+
+#[test]
 fn another_build_is_measured_interleaved_and_the_same_one_is_no_worse() {
     let place = Place::new("against");
     place.experiment(&[("repeats", "4"), ("transports", "[\"websocket\"]")]);

@@ -4,24 +4,28 @@ use crate::campaign::{Place, wait_for};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-/// The plan that the first run's worker was given.
-fn plan(place: &Place, arguments: &[&str]) -> Value {
+/// The plan that the first run's worker was given, and how many publications it made of it.
+fn plan(place: &Place, arguments: &[&str]) -> (Value, u64) {
     place.prints(&[&["run", "experiment.toml", "--fresh", "--quiet"], arguments].concat());
-    place.exported("test")[0]["document"]["plan"].clone()
+    let run = &place.exported("test")[0];
+    (run["document"]["plan"].clone(), run["counts"]["scheduled"].as_u64().unwrap())
 }
 
 #[test]
 fn shapes_and_lengths_of_the_load_reach_the_worker() {
     let place = Place::new("shapes");
     place.experiment(&[("transports", "[\"websocket\"]")]);
-    let usual = plan(&place, &[]);
+    let (usual, scheduled) = plan(&place, &[]);
     assert_eq!((&usual["shape"], &usual["phases"]["load_ms"]), (&json!({ "kind": "steady" }), &json!(400)));
-    for (text, shape) in [
-        ("ramp:0.5..2", json!({ "kind": "ramp", "from": 0.5, "to": 2.0 })),
-        ("spike:3@100ms+50ms", json!({ "kind": "spike", "factor": 3.0, "at_ms": 100, "length_ms": 50 })),
-        ("step:0.5,1,2", json!({ "kind": "step", "factors": [0.5, 1.0, 2.0] })),
+    assert_eq!(scheduled, 80);
+    // In 300 ms there are 60 when it is steady.
+    for (text, shape, publications) in [
+        ("ramp:0.5..2", json!({ "kind": "ramp", "from": 0.5, "to": 2.0 }), 75),
+        ("spike:3@100ms+50ms", json!({ "kind": "spike", "factor": 3.0, "at_ms": 100, "length_ms": 50 }), 80),
+        ("step:0.5,1,2", json!({ "kind": "step", "factors": [0.5, 1.0, 2.0] }), 70),
     ] {
-        let plan = plan(&place, &["--shape", text, "--load", "300ms"]);
+        let (plan, scheduled) = plan(&place, &["--shape", text, "--load", "300ms"]);
+        assert!(scheduled.abs_diff(publications) <= 1, "{text}: {scheduled} publications, not {publications}");
         assert_eq!((&plan["shape"], &plan["phases"]["load_ms"]), (&shape, &json!(300)), "{text}");
     }
     let before = place.rows().len();

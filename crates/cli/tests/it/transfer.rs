@@ -11,18 +11,25 @@ const COLUMNS: &str = "experiment,subject,transport,policy,variant,clients,deliv
 /// A table of figures, as a study or another program gives them.
 pub struct Table {
     experiment: String,
+    subject: String,
     text: String,
 }
 
 impl Table {
     pub fn new(experiment: &str) -> Self {
-        Self { experiment: experiment.to_owned(), text: format!("{COLUMNS}\n") }
+        Self { experiment: experiment.to_owned(), subject: "ours".to_owned(), text: format!("{COLUMNS}\n") }
+    }
+
+    /// What was measured in the runs that follow.
+    pub fn of(mut self, subject: &str) -> Self {
+        subject.clone_into(&mut self.subject);
+        self
     }
 
     /// One run for each value, with 2 clients.
     pub fn runs(mut self, transport: &str, metric: &str, unit: &str, values: &[f64]) -> Self {
         for (repeat, value) in (1..).zip(values) {
-            let cell = format!("{},ours,{transport},,,2,,", self.experiment);
+            let cell = format!("{},{},{transport},,,2,,", self.experiment, self.subject);
             writeln!(self.text, "{cell},{repeat},{metric},{unit},{value},,yes").unwrap();
         }
         self

@@ -3,7 +3,6 @@
 use super::CONFIDENCE;
 use super::model::{Better, Change, Comparison, ComparisonRow, Figure};
 use super::samples::{RunFigures, figure};
-use crate::cell::Cell;
 use crate::metric::Metric;
 use pushlab_stats::{Family, Interval, Pair, Verdict, compare_family};
 use std::collections::BTreeMap;
@@ -40,7 +39,7 @@ pub enum CompareError {
 
 struct Entry<'a> {
     candidate: &'a Contender,
-    cell: &'a Cell,
+    cell: String,
     metric: &'static Metric,
     figures: [Figure; 2],
     samples: [Vec<f64>; 2],
@@ -78,12 +77,16 @@ pub fn compare(contenders: &[Contender], metrics: &[&'static Metric], seed: u64)
     })
 }
 
-/// The runs that count by cell, subject and experiment left out of account: those are what differs.
-fn by_cell(contender: &Contender) -> BTreeMap<String, (&Cell, Vec<&RunFigures>)> {
-    let mut cells: BTreeMap<String, (&Cell, Vec<&RunFigures>)> = BTreeMap::new();
+/// The runs that count by cell. The subject is left out of account where a side has one alone: it is what differs.
+fn by_cell(contender: &Contender) -> BTreeMap<String, Vec<&RunFigures>> {
+    let has_one = contender.runs.windows(2).all(|pair| pair[0].cell.subject == pair[1].cell.subject);
+    let mut cells: BTreeMap<String, Vec<&RunFigures>> = BTreeMap::new();
     for run in contender.runs.iter().filter(|run| run.counts()) {
-        let name = Cell { subject: "pushlab".to_owned(), ..run.cell.clone() }.label();
-        cells.entry(name).or_insert_with(|| (&run.cell, Vec::new())).1.push(run);
+        let mut cell = run.cell.clone();
+        if has_one {
+            cell.subject = "pushlab".to_owned();
+        }
+        cells.entry(cell.label()).or_default().push(run);
     }
     cells
 }
@@ -96,8 +99,8 @@ fn common<'a>(
 ) -> Vec<Entry<'a>> {
     let before = by_cell(baseline);
     let mut entries = Vec::new();
-    for (name, (cell, runs)) in by_cell(candidate) {
-        let Some((_, earlier)) = before.get(&name) else { continue };
+    for (cell, runs) in by_cell(candidate) {
+        let Some(earlier) = before.get(&cell) else { continue };
         for &metric in metrics {
             let is_same_campaign = baseline.campaign == candidate.campaign;
             let blocks = is_same_campaign.then(|| blocks(earlier, &runs, metric.name)).filter(|b| !b.is_empty());
@@ -108,7 +111,7 @@ fn common<'a>(
             };
             let figures = figure(earlier, metric.name, seed).zip(figure(&runs, metric.name, seed));
             let Some((a, b)) = figures.filter(|_| samples.iter().all(|side| !side.is_empty())) else { continue };
-            entries.push(Entry { candidate, cell, metric, figures: [a, b], samples, is_paired });
+            entries.push(Entry { candidate, cell: cell.clone(), metric, figures: [a, b], samples, is_paired });
         }
     }
     entries
@@ -134,7 +137,7 @@ fn row(entry: &Entry<'_>, found: &pushlab_stats::Comparison) -> ComparisonRow {
     let magnitude = found.effect.as_ref().map(|effect| format!("{:?}", effect.magnitude).to_lowercase());
     ComparisonRow {
         candidate: entry.candidate.label.clone(),
-        cell: Cell { subject: "pushlab".to_owned(), ..entry.cell.clone() }.label(),
+        cell: entry.cell.clone(),
         metric: entry.metric.name.to_owned(),
         baseline: entry.figures[0],
         value: entry.figures[1],
