@@ -65,8 +65,9 @@ pub struct Experiment {
     /// Minutes of load in place of `phases.load_ms`: a soak, in which growth of memory is watched.
     #[serde(default)]
     pub soak_minutes: Option<u32>,
-    /// The ping client.
-    #[serde(default = "default_prober")]
+    /// The ping client; `false` for none.
+    #[serde(default = "default_prober", with = "prober")]
+    #[schemars(with = "prober::Choice")]
     pub prober: Option<Prober>,
     /// How polling transports ask.
     #[serde(default)]
@@ -401,6 +402,34 @@ impl Experiment {
     }
 }
 
+/// TOML has no null, so "no prober" is `false`.
+mod prober {
+    use super::{JsonSchema, Prober, default_prober};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// A prober, or whether there is one.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    pub enum Choice {
+        /// `true` is the ordinary one.
+        Is(bool),
+        /// A prober of one's own.
+        Own(Prober),
+    }
+
+    pub fn serialize<S: Serializer>(prober: &Option<Prober>, serializer: S) -> Result<S::Ok, S::Error> {
+        prober.clone().map_or(Choice::Is(false), Choice::Own).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Prober>, D::Error> {
+        Ok(match Choice::deserialize(deserializer)? {
+            Choice::Is(false) => None,
+            Choice::Is(true) => default_prober(),
+            Choice::Own(prober) => Some(prober),
+        })
+    }
+}
+
 /// A list, or the one choice of an axis that is not swept.
 fn options<T>(values: Vec<T>) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.into_iter().map(Some).collect() }
@@ -475,6 +504,15 @@ mod tests {
         assert_eq!((full.runs(), full.phases.load_ms, full.phases.drain_ms), (12, 100, 100));
         let quick = Experiment::parse(SMALL, Some("quick"), "small").unwrap();
         assert_eq!((quick.runs(), quick.phases.load_ms, quick.phases.drain_ms), (4, 50, 100));
+        assert_eq!(full.prober, default_prober());
+    }
+
+    #[test]
+    fn what_is_printed_is_read_again() {
+        let silent = Experiment::parse(&format!("prober = false{SMALL}"), None, "small").unwrap();
+        assert_eq!(silent.prober, None);
+        let printed = toml::to_string_pretty(&silent).unwrap();
+        assert_eq!(Experiment::parse(&printed, None, "printed").unwrap(), silent);
     }
 
     #[test]

@@ -32,16 +32,31 @@ impl MachineLoad {
 /// Memory that the kernel holds for everybody, bytes: slab, page tables, kernel stacks and socket buffers; `None`
 /// where the kernel does not say.
 pub fn kernel_memory_bytes() -> Option<u64> {
-    let kib = |text: &str| -> Option<u64> {
-        let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
-        ["Slab:", "PageTables:", "KernelStack:"].iter().map(|name| of(name)?.parse::<u64>().ok()).sum()
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = |name: &str| -> Option<u64> {
+        meminfo.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next())?.parse().ok()
     };
-    let pages = |text: &str| -> Option<u64> {
-        let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
-        line.split_whitespace().skip_while(|word| *word != "mem").nth(1)?.parse().ok()
-    };
-    let own = kib(&std::fs::read_to_string("/proc/meminfo").ok()?)? * 1024;
-    Some(own + pages(&std::fs::read_to_string("/proc/net/sockstat").ok()?)? * PAGE_BYTES)
+    // Objects in use, where that may be read: the pages of a slab stay when its objects are gone, so that what an
+    // earlier run needed would be missing in the growth of this one.
+    let in_use = std::fs::read_to_string("/proc/slabinfo").ok().and_then(|text| slab_in_use_bytes(&text));
+    let slab = in_use.or_else(|| Some(kib("Slab:")? * 1024))?;
+    let sockets = std::fs::read_to_string("/proc/net/sockstat").ok()?;
+    let tcp = sockets.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+    let pages: u64 = tcp.split_whitespace().skip_while(|word| *word != "mem").nth(1)?.parse().ok()?;
+    Some(slab + (kib("PageTables:")? + kib("KernelStack:")?) * 1024 + pages * PAGE_BYTES)
+}
+
+/// The sum over all caches of `/proc/slabinfo` (slabinfo(5)): name, active objects, objects, object size …
+fn slab_in_use_bytes(text: &str) -> Option<u64> {
+    let caches = text.lines().filter(|line| !line.starts_with('#') && !line.starts_with("slabinfo"));
+    caches
+        .map(|line| {
+            let mut fields = line.split_whitespace().skip(1);
+            let active: u64 = fields.next()?.parse().ok()?;
+            let size: u64 = fields.nth(1)?.parse().ok()?;
+            Some(active * size)
+        })
+        .sum()
 }
 
 /// The unit in which `/proc/net/sockstat` counts: a page.
@@ -50,6 +65,13 @@ const PAGE_BYTES: u64 = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_objects_in_use_count() {
+        let text = "slabinfo - version: 2.1\n# name <active_objs> <num_objs> <objsize>\nTCP 10 20 100 3 4 : tunables 0 0 0\nfilp 3 9 7 1 1\n";
+        assert_eq!(slab_in_use_bytes(text), Some(1021));
+        assert_eq!(slab_in_use_bytes("TCP ten"), None);
+    }
 
     #[test]
     fn the_first_line_is_read() {

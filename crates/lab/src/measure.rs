@@ -253,14 +253,14 @@ pub fn overhead_per_delivery(run: &RunRecord) -> Option<f64> {
     Some(traffic_per_delivery(run)? - traffic::mean_payload_bytes(&run.plan.as_ref()?.scenario)?)
 }
 
-/// Bytes per second that the server read from sockets in the load phase, kB.
+/// Bytes per second that clients sent in the load phase, kB: the server's own count holds the lab's traffic, too.
 pub fn server_bytes_in(run: &RunRecord) -> Option<f64> {
-    counter_rate(run, |c| c.bytes_received).map(|bytes| bytes / 1e3)
+    per_load_second(run, |r| r.bytes_sent).map(|bytes| bytes / 1e3)
 }
 
-/// Bytes per second that the server wrote to sockets in the load phase, kB.
+/// Bytes per second that clients received of the load, kB.
 pub fn server_bytes_out(run: &RunRecord) -> Option<f64> {
-    counter_rate(run, |c| c.bytes_sent).map(|bytes| bytes / 1e3)
+    per_load_second(run, |r| r.bytes_received).map(|bytes| bytes / 1e3)
 }
 
 /// Publications per second that the server received in the load phase.
@@ -281,11 +281,14 @@ fn counter_rate(run: &RunRecord, get: fn(&CounterSample) -> u64) -> Option<f64> 
     (last.t_ns > first.t_ns).then(|| growth as f64 * 1e9 / (last.t_ns - first.t_ns) as f64)
 }
 
-/// Most TCP connections open at the server at once in the load phase.
+/// Most TCP connections open at the server at once in the load phase, but for those of the lab's own instruments:
+/// the prober and the reader of the server's counters.
 pub fn connections(run: &RunRecord) -> Option<f64> {
+    let instruments = 1 + u32::from(run.plan.as_ref().is_some_and(|plan| plan.prober.is_some()));
     let (start, end) = run.phase_span(Phase::Load)?;
     let inside = run.subject.iter().filter(|s| s.t_ns >= start && s.t_ns <= end);
-    inside.filter_map(|s| s.tcp).map(|tcp| tcp.established).max().map(f64::from)
+    let most = inside.filter_map(|s| s.tcp).map(|tcp| tcp.established).max()?;
+    Some(f64::from(most.saturating_sub(instruments)))
 }
 
 /// Most bytes queued in the server for slow subscribers, load and drain, MiB.

@@ -116,12 +116,12 @@ metrics! {
         "bytes that clients received and sent per delivery, less the publication's own";
     traffic_per_delivery "Traffic per delivery", "B", Lower,
         "bytes that clients received and sent per delivery, the publication's own included";
-    server_bytes_in "Bytes into the server", "kB/s", Lower, "application bytes per second, HTTP heads included";
-    server_bytes_out "Bytes out of the server", "kB/s", Lower, "application bytes per second, HTTP heads included";
+    server_bytes_in "Bytes into the server", "kB/s", Lower, "application bytes that clients sent, HTTP heads included";
+    server_bytes_out "Bytes out of the server", "kB/s", Lower, "application bytes that clients received, HTTP heads included";
     requests "HTTP requests", "/s", Lower, "per second, of all clients";
     requests_publisher "Requests of a publisher", "", Lower, "HTTP requests of publishing clients per 100 publications";
     requests_receiver "Requests of a receiver", "", Lower, "HTTP requests of one client that only receives per 100 publications";
-    connections "TCP connections", "", Neither, "most open at the server at once in the load phase";
+    connections "TCP connections", "", Neither, "most open at the server at once in the load phase, the lab's own left out";
     connections_opened "Connections opened", "/s", Lower, "per second of the load phase, by clients";
     connect "Time to subscribe", "ms", Lower, "TCP connect to the first answer, median";
     queued "Bytes queued", "MiB", Lower, "most that waited in the server for slow subscribers";

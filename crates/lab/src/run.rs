@@ -20,8 +20,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Channel of all traffic.
 const CHANNEL: &str = "lab";
-/// Time between two readings of the server's counters.
+/// Time between two readings of the server's counters. Each costs the server a request, which shows where it has
+/// little to do, so that long runs are read less often.
 const COUNTER_INTERVAL: Duration = Duration::from_millis(250);
+/// The same for a load phase of at least [`LONG_LOAD_MS`].
+const LONG_COUNTER_INTERVAL: Duration = Duration::from_secs(2);
+/// What counts as long, ms.
+const LONG_LOAD_MS: u64 = 60_000;
 /// How long to listen to the worker before looking after everything else.
 const LISTEN: Duration = Duration::from_millis(50);
 /// Time that a run may take beyond its phases.
@@ -165,7 +170,7 @@ fn attempt(
         .map_err(|e| format!("cannot start the worker {}: {e}", place.program.display()))?;
     collected.plan = Some(plan);
     let watch_generator = sample(worker.id(), Vec::new(), &used[1])?;
-    let counters = CounterWatch::start(subject.address);
+    let counters = CounterWatch::start(subject.address, counter_interval(experiment));
     let mut seen = Seen::default();
     let ended = follow(experiment, &mut subject, &mut worker, &used, observer, &mut seen);
     collected.machine = seen.load;
@@ -313,6 +318,10 @@ fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
+fn counter_interval(experiment: &Experiment) -> Duration {
+    if experiment.phases.load_ms < LONG_LOAD_MS { COUNTER_INTERVAL } else { LONG_COUNTER_INTERVAL }
+}
+
 /// Reads the server's counters in a thread of its own.
 struct CounterWatch {
     stop: Arc<AtomicBool>,
@@ -320,7 +329,7 @@ struct CounterWatch {
 }
 
 impl CounterWatch {
-    fn start(address: SocketAddr) -> Self {
+    fn start(address: SocketAddr, interval: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -329,7 +338,7 @@ impl CounterWatch {
             let mut next = Instant::now();
             while !stopped.load(Ordering::Relaxed) {
                 samples.extend(reader.read());
-                next = (next + COUNTER_INTERVAL).max(Instant::now());
+                next = (next + interval).max(Instant::now());
                 std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
             }
             samples
