@@ -8,7 +8,7 @@ use pushlab_lab::report::model::{Agreement, Change, Comparison, Origin, Report};
 use pushlab_lab::report::{self, COMPARED_METRICS, Contender, ResultRuns, RunFigures};
 use pushlab_lab::statement::Statement;
 use pushlab_lab::{archive, studies};
-use pushlab_store::{ExperimentRow, Store};
+use pushlab_store::{ExperimentRow, Kind, Store};
 use pushlab_wire::codes::ExitCode;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -249,6 +249,9 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
 pub fn rm(args: &RmArgs) -> anyhow::Result<ExitCode> {
     let mut store = archive::open(args.store.as_deref())?;
     let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
+    // What is unfinished may be what a lab works on right now.
+    let is_unfinished = rows.iter().any(|row| row.kind == Kind::Measured && row.done < row.planned);
+    let _no_lab = if is_unfinished { Some(store.lock_for_measuring()?) } else { None };
     for row in rows {
         store.remove(row.id)?;
         println!("removed {} · {} · {} runs", row.id, row.name, row.done);

@@ -125,7 +125,8 @@ fn a_second_lab_is_refused_and_the_first_is_unharmed() {
     let mut lab = place.pushlab(&["run", "experiment.toml", "--json"]);
     let lab = lab.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     wait_for("the subject", || children(&lab, "serve").first().copied());
-    for arguments in [&["run", "experiment.toml"][..], &["run", "experiment.toml", "--fresh"][..]] {
+    wait_for("the experiment", || (!place.rows().is_empty()).then_some(()));
+    for arguments in [&["run", "experiment.toml"][..], &["run", "experiment.toml", "--fresh"], &["rm", "test"]] {
         let (code, error) = place.fails(arguments);
         assert_eq!(code, 6, "{error}");
         assert!(error.contains(&format!("process {}", lab.id())), "{error}");
