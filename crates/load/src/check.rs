@@ -101,12 +101,16 @@ impl SeenTable {
         verdict
     }
 
-    /// The latest sequence number that came; `None` before the first.
+    /// Whether one came that is `step`, `2 · step` … after a sequence number, as far as the last [`WINDOW`] tell.
     ///
     /// # Panics
     /// When receiver or source lies beyond the table.
-    pub fn latest(&self, receiver: u32, source: u32) -> Option<u32> {
-        Seen::unpack(self.cells[receiver as usize * self.sources + source as usize]).next.checked_sub(1)
+    pub fn has_later(&self, receiver: u32, source: u32, sequence: u32, step: u32) -> bool {
+        let seen = Seen::unpack(self.cells[receiver as usize * self.sources + source as usize]);
+        let window = seen.next.saturating_sub(WINDOW).max(sequence + 1)..seen.next;
+        window
+            .rev()
+            .any(|later| (later - sequence).is_multiple_of(step) && seen.window >> (seen.next - 1 - later) & 1 == 1)
     }
 }
 

@@ -275,7 +275,7 @@ pub struct WorkerResult {
     pub lost: u64,
     /// Received again.
     pub duplicated: u64,
-    /// Received after a later one of the same publisher; in rooms, after later ones of all the room's members.
+    /// Received after a later one of the same publisher; in rooms, as far as a room's last 64 tell.
     pub reordered: u64,
     /// Deliveries without a stamp, with one that nobody sent, or of a room that the client is not in.
     pub unknown: u64,

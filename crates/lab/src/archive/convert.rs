@@ -286,6 +286,7 @@ mod tests {
         ];
         let delivery = |sequence| MarkedDelivery {
             publisher: 1,
+            room: (sequence > 0).then_some(4),
             sequence,
             receiver: 2,
             intended_ns: 10,

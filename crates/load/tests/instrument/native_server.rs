@@ -6,7 +6,7 @@ use pushlab_wire::http::{BodyKind, CHUNK_END, Headers, encode_chunk_head, parse_
 use pushlab_wire::native::{ClientFrame, MessageText};
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -225,6 +225,7 @@ impl Connection {
         // Reading and pushing take turns on one thread.
         self.stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         let (mut decoder, config, mut sent) = (Decoder::default(), Config::new(Role::Server), 0);
+        let mut is_cut = false;
         loop {
             let mut buffer = [0; 4096];
             match self.stream.read(&mut buffer) {
@@ -248,6 +249,9 @@ impl Connection {
                 }
                 self.held.drain(..consumed);
             }
+            if is_cut {
+                continue;
+            }
             for answer in answers {
                 self.frame(&answer)?;
             }
@@ -260,7 +264,10 @@ impl Connection {
                 self.frame(std::str::from_utf8(message.as_bytes()).unwrap())?;
                 sent += 1;
                 if self.log.cut_after == Some(sent) {
-                    return None;
+                    // What the client has sent before it learns of the cut is still read: a cut loses nothing.
+                    self.stream.shutdown(Shutdown::Write).ok()?;
+                    is_cut = true;
+                    break;
                 }
             }
         }
