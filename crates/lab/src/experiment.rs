@@ -301,6 +301,27 @@ impl Experiment {
         Ok(())
     }
 
+    /// Which keys make its runs other runs than those of `other` at the same cell: runs that are no repeats of one
+    /// another. What a cell tells does not count, nor how the figures are shown and judged.
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let differs = [
+            ("variants", self.variants != other.variants),
+            ("scenario", self.scenario != other.scenario),
+            ("shape", self.shape != other.shape),
+            ("phases", self.phases != other.phases),
+            ("baseline_ms", self.baseline_ms != other.baseline_ms),
+            ("soak_minutes", self.soak_minutes != other.soak_minutes),
+            ("prober", self.prober != other.prober),
+            ("polling", self.polling != other.polling),
+            ("headers", self.headers != other.headers),
+            ("receipts", self.receipts != other.receipts),
+            ("connect_rate", self.connect_rate != other.connect_rate),
+            ("server_options", self.server_options != other.server_options),
+            ("handicap_us", self.handicap_us != other.handicap_us),
+        ];
+        differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+    }
+
     /// How many runs it plans.
     pub fn runs(&self) -> usize {
         self.cells_count().saturating_mul(self.repeats as usize)

@@ -8,7 +8,7 @@ use pushlab_lab::report::model::{Agreement, Change, Comparison, Origin, Report};
 use pushlab_lab::report::{self, COMPARED_METRICS, Contender, ResultRuns, RunFigures};
 use pushlab_lab::statement::Statement;
 use pushlab_lab::{archive, studies};
-use pushlab_store::{ExperimentRow, Store};
+use pushlab_store::{ExperimentRow, Kind, Store};
 use pushlab_wire::codes::ExitCode;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -195,6 +195,9 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     };
     let seed = results.first().map_or(1, |result| result.header.seed);
     let comparison = report::compare(&contenders, &metrics, seed)?;
+    if let Some(what) = differences(&results) {
+        eprintln!("note: {what}; a change may come from that alone");
+    }
     let is_worse = comparison.rows.iter().any(|row| row.change == Change::Worse);
     let shown = Shown::with(results, Some(comparison), &args.store.out)?;
     shown.print(args.json)?;
@@ -233,6 +236,9 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     }
     let mut results = read_all(&store, &rows)?;
     if args.pool {
+        if let Some(what) = differences(&results) {
+            bail!("{what}; their runs are no repeats of one another: merge without --pool");
+        }
         // Without tags, equal series of several results are one.
         results.iter_mut().for_each(|result| result.tag.clear());
     }
@@ -243,11 +249,25 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
 pub fn rm(args: &RmArgs) -> anyhow::Result<ExitCode> {
     let mut store = archive::open(args.store.as_deref())?;
     let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
+    // What is unfinished may be what a lab works on right now.
+    let is_unfinished = rows.iter().any(|row| row.kind == Kind::Measured && row.done < row.planned);
+    let _no_lab = if is_unfinished { Some(store.lock_for_measuring()?) } else { None };
     for row in rows {
         store.remove(row.id)?;
         println!("removed {} · {} · {} runs", row.id, row.name, row.done);
     }
     Ok(ExitCode::Ok)
+}
+
+/// In what experiments of the same name were measured differently; of bare figures that is not known.
+fn differences(results: &[ResultRuns]) -> Option<String> {
+    let measured = results.iter().filter(|result| result.header.machine.is_some());
+    let all: Vec<_> = measured.flat_map(|r| r.header.experiments.iter().map(move |e| (&r.tag, e))).collect();
+    all.iter().enumerate().find_map(|(i, (tag, experiment))| {
+        let (first, own) = all[..i].iter().find(|(_, earlier)| earlier.name == experiment.name)?;
+        let keys = own.differences(experiment);
+        (!keys.is_empty()).then(|| format!("{first} and {tag} differ in {}", keys.join(", ")))
+    })
 }
 
 fn read_all(store: &Store, rows: &[ExperimentRow]) -> anyhow::Result<Vec<ResultRuns>> {

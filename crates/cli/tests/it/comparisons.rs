@@ -123,6 +123,21 @@ fn another_build_is_measured_interleaved_and_the_same_one_is_no_worse() {
     let report = place.json(&["compare", "test~1", "test", "--json"]);
     assert!(report["comparison"]["summary"].as_str().unwrap().contains("at different times"), "{report:#}");
     assert!(!changes(&report).is_empty());
+    let pooled = place.json(&["merge", "--pool", "test~1", "test", "--json"]);
+    assert_eq!(pooled["experiments"][0]["runs_done"], 11);
+
+    // Of the same name and another length: no repeats, and compared with a note.
+    place.prints(&["run", "experiment.toml", "--repeats", "1", "--load", "300ms"]);
+    let (exit, error) = place.fails(&["merge", "--pool", "test~1", "test"]);
+    assert!(exit == 1 && error.contains("test #2 and test #3 differ in phases"), "{error}");
+    place.prints(&["merge", "test~1", "test"]);
+    let noted = |results: &[&str]| {
+        let output = place.run(&[&["compare"], results].concat());
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (exit, error) = noted(&["test~1", "test"]);
+    assert!(exit == Some(0) && error.contains("note: test #2 and test #3 differ in phases"), "{error}");
+    assert_eq!(noted(&["test~2", "test~1"]), (Some(0), String::new()));
     let (exit, error) = place.fails(&["run", "experiment.toml", "--against", "nowhere"]);
     assert!(exit != 0 && error.contains("--against nowhere"), "{error}");
 }

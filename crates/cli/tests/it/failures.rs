@@ -41,16 +41,17 @@ fn rooms_deliver_everything_to_their_members() {
     ]);
     let (report, code) = place.report(&["--quiet"]);
     assert_eq!(code, 0, "{report:#}");
-    let runs = place.exported("test");
+    let runs = place.exported("1");
     assert_eq!(runs.len(), 4);
     for run in runs {
+        let cell = &run["cell"];
         let count = |name: &str| run["counts"][name].as_u64().unwrap_or_else(|| panic!("{name}: {:#}", run["outcome"]));
-        assert_eq!((count("scheduled"), count("published")), (80, 80), "{}", run["cell"]);
-        assert_eq!(count("delivered"), count("expected"), "{}", run["cell"]);
+        assert_eq!((count("scheduled"), count("published")), (80, 80), "{cell}");
+        assert_eq!(count("delivered"), count("expected"), "{cell}");
         // Each of the twelve rooms has ten members on average.
         assert!((600..1_000).contains(&count("expected")), "{}", count("expected"));
         for wrong in ["lost", "duplicated", "reordered", "unknown", "gaps", "reconnects"] {
-            assert_eq!(count(wrong), 0, "{wrong}: {}", run["cell"]);
+            assert_eq!(count(wrong), 0, "{wrong}: {cell}");
         }
     }
 }
@@ -125,7 +126,8 @@ fn a_second_lab_is_refused_and_the_first_is_unharmed() {
     let mut lab = place.pushlab(&["run", "experiment.toml", "--json"]);
     let lab = lab.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     wait_for("the subject", || children(&lab, "serve").first().copied());
-    for arguments in [&["run", "experiment.toml"][..], &["run", "experiment.toml", "--fresh"][..]] {
+    wait_for("the experiment", || (!place.rows().is_empty()).then_some(()));
+    for arguments in [&["run", "experiment.toml"][..], &["run", "experiment.toml", "--fresh"], &["rm", "test"]] {
         let (code, error) = place.fails(arguments);
         assert_eq!(code, 6, "{error}");
         assert!(error.contains(&format!("process {}", lab.id())), "{error}");
