@@ -3,7 +3,7 @@
 use crate::archive::Archive;
 use crate::campaign::{CampaignError, Ended, Observer, Start, execute_until_valid, order, workplace};
 use crate::cell::Sweep;
-use crate::experiment::{Expect, Experiment};
+use crate::experiment::{Expect, Experiment, Variant};
 use crate::header::Header;
 use crate::pinning::{Pinning, pin_to};
 use crate::record::PlannedRun;
@@ -36,7 +36,7 @@ pub struct Search {
 pub struct Capacity {
     /// Which.
     pub transport: Transport,
-    /// The largest load that met the goal, and the metric's mean there.
+    /// The largest load that met the goal, and what the goal compares there: the metric's mean times its factor.
     pub met: Option<(u32, f64)>,
     /// The smallest load that did not, and why.
     pub limit: Option<(u32, Limit)>,
@@ -45,7 +45,7 @@ pub struct Capacity {
 /// Why a load is too large.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Limit {
-    /// The goal was missed: the metric's mean.
+    /// The goal was missed: what it compares.
     Goal(f64),
     /// Deliveries were lost.
     Loss(u64),
@@ -71,6 +71,16 @@ pub enum SearchError {
         /// Its transports.
         known: String,
     },
+    /// The experiment has variants, and the goal names none of them.
+    #[error("goal {goal}: {experiment} has the variants {known}; name one in the parentheses")]
+    NoVariant {
+        /// The goal.
+        goal: String,
+        /// The experiment.
+        experiment: String,
+        /// Its variants.
+        known: String,
+    },
     /// The range is empty.
     #[error("the search goes from {from} to {max}: the first must be at least 1 and below the second")]
     Range {
@@ -94,9 +104,11 @@ impl Search {
     /// The transports to search, each for itself.
     fn transports(&self) -> Result<Vec<Transport>, SearchError> {
         let all = &self.experiment.transports;
-        let is_named = |t: &&Transport| self.goal.left.words.iter().any(|word| word == t.name());
-        let named: Vec<Transport> = all.iter().filter(is_named).copied().collect();
-        if self.goal.left.words.is_empty() {
+        let is_variant = |word: &&String| self.experiment.variants.iter().any(|variant| variant.name == **word);
+        let words: Vec<&String> = self.goal.left.words.iter().filter(|word| !is_variant(word)).collect();
+        let named: Vec<Transport> =
+            all.iter().filter(|t| words.iter().any(|word| *word == t.name())).copied().collect();
+        if words.is_empty() {
             return Ok(all.clone());
         }
         if named.is_empty() {
@@ -109,11 +121,32 @@ impl Search {
         Ok(named)
     }
 
+    /// The one variant that the goal names; `None` where there are no variants.
+    fn variant(&self) -> Result<Option<Variant>, SearchError> {
+        match self.experiment.variants.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(one.clone())),
+            many => {
+                let named = many.iter().find(|variant| self.goal.left.words.contains(&variant.name));
+                named.cloned().map(Some).ok_or_else(|| SearchError::NoVariant {
+                    goal: self.goal.to_string(),
+                    experiment: self.experiment.name.clone(),
+                    known: many.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>().join(", "),
+                })
+            }
+        }
+    }
+
     /// The experiment at these loads of one transport.
     fn at(&self, transports: &[Transport], loads: &[u32]) -> Experiment {
         let mut own = self.experiment.clone();
         own.transports = transports.to_vec();
         own.axis = Some(self.over);
+        for others in [&mut own.clients, &mut own.deliveries_per_s, &mut own.payload_bytes] {
+            *others = others.iter().copied().max().into_iter().collect();
+        }
+        own.policies.truncate(1);
+        own.subjects.truncate(1);
         match self.over {
             Sweep::Clients => own.clients = loads.to_vec(),
             Sweep::DeliveriesPerS => own.deliveries_per_s = loads.to_vec(),
@@ -152,6 +185,8 @@ pub fn search(
         return Err(SearchError::Range { from: search.from, max: search.max });
     }
     let transports = search.transports()?;
+    let variants = search.variant()?.into_iter().collect();
+    let search = &Search { experiment: Experiment { variants, ..search.experiment.clone() }, ..search.clone() };
     let pinning = Pinning::of_this_machine();
     let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
     let mut experiment = search.at(&transports[..1], &[search.from]);
@@ -224,10 +259,11 @@ impl Going<'_> {
         let Some(mean) = pushlab_stats::mean(&values).filter(|_| values.len() * 2 > runs.len()) else {
             return Err(Limit::Generator);
         };
+        let mean = mean * term.factor;
         let lost: u64 = counting.iter().map(|run| run.wrong[0]).sum();
         let is_met = match self.search.goal.relation {
-            Relation::Less => mean * term.factor < self.limit,
-            _ => mean * term.factor > self.limit,
+            Relation::Less => mean < self.limit,
+            _ => mean > self.limit,
         };
         match (is_met, lost) {
             (false, _) => Err(Limit::Goal(mean)),

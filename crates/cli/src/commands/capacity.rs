@@ -1,20 +1,21 @@
 //! `pushlab capacity`: the largest load that meets a goal.
 
 use super::results::Shown;
-use super::run::MeasureArgs;
+use super::run::{MeasureArgs, listen, typed};
 use crate::progress::Progress;
 use crate::signals;
 use clap::{Args, ValueEnum};
 use pushlab_lab::capacity::{self, Capacity, Limit, Search};
 use pushlab_lab::cell::Sweep;
 use pushlab_lab::statement::Statement;
-use pushlab_lab::{Ended, Start, archive, presets};
+use pushlab_lab::{Ended, Start, presets};
 use pushlab_wire::codes::ExitCode;
 
 /// Search the largest load that meets a goal.
 #[derive(Debug, Args)]
 #[command(after_help = "The load is doubled until the goal is missed, deliveries are lost or the generator is at its \
-end, and then narrowed down to 5 %. Every point tried is stored as a run of an experiment of its own.")]
+end, and then narrowed down to 5 %. Of other axes the largest value is taken. Every run is stored, in a result of \
+its own called capacity-NAME.")]
 pub struct CapacityArgs {
     /// Preset (see `pushlab list`) or path of a TOML file: the traffic.
     experiment: String,
@@ -62,16 +63,20 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
         name: format!("capacity-{}", experiment.name),
         seed: args.measure.seed,
         is_fresh: true,
-        command: std::iter::once("pushlab".to_owned()).chain(std::env::args().skip(1)).collect(),
+        command: typed(),
         out: args.measure.store.out.clone(),
     };
     signals::block();
+    let live = listen(&args.measure)?;
     let mut progress = Progress::new(std::slice::from_ref(&experiment), args.measure.quiet);
     let search = Search { experiment, goal: args.goal.clone(), over, from: args.from, max: args.max };
-    let store = archive::open(args.measure.store.store.as_deref())?;
-    let (found, id, ended) = capacity::search(&search, store, start, &mut progress)?;
-    drop(progress);
-    let store = archive::open(args.measure.store.store.as_deref())?;
+    let store = args.measure.store.open()?;
+    let (found, id, ended) = match &live {
+        Some(live) => capacity::search(&search, store, start, &mut live.watch(&mut progress))?,
+        None => capacity::search(&search, store, start, &mut progress)?,
+    };
+    drop((progress, live));
+    let store = args.measure.store.open()?;
     let shown = Shown::of(&store, &[id], &args.measure.store.out)?;
     shown.print(args.measure.json)?;
     if !args.measure.json {

@@ -25,7 +25,8 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
-    fn open(&self) -> anyhow::Result<Store> {
+    /// Opens the store.
+    pub fn open(&self) -> anyhow::Result<Store> {
         Ok(archive::open(self.store.as_deref())?)
     }
 }

@@ -10,10 +10,11 @@ use pushlab_lab::experiment::Experiment;
 use pushlab_lab::presets::LoadError;
 use pushlab_lab::report::{self, RunFigures};
 use pushlab_lab::statement::Statement;
-use pushlab_lab::{Campaign, Ended, Live, Start, Tally, archive, presets};
+use pushlab_lab::{Campaign, Ended, Live, Start, Tally, presets};
+use pushlab_store::Store;
 use pushlab_wire::codes::ExitCode;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Options that every measurement has.
@@ -24,9 +25,6 @@ pub struct MeasureArgs {
     /// Seed of the order of runs and of everything random; a new one by default.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Start anew, even if the same campaign was interrupted before.
-    #[arg(long)]
-    pub fresh: bool,
     /// Runs of each cell, in place of the experiment's own number.
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
@@ -36,9 +34,6 @@ pub struct MeasureArgs {
     /// How the load changes: ramp:FROM..TO, spike:FACTOR@WHEN+LENGTH, step:FACTOR,FACTOR or soak:LENGTH.
     #[arg(long, value_name = "SHAPE")]
     pub shape: Option<ShapeOption>,
-    /// Another build of pushlab to measure too, as subject `other`, its runs interleaved with this one's.
-    #[arg(long, value_name = "PROGRAM")]
-    pub against: Option<PathBuf>,
     /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
@@ -65,6 +60,13 @@ pub struct RunArgs {
     /// Exit with code 9 if this holds at some point, e.g. 'p99(websocket) > 50ms'; may be repeated.
     #[arg(long, value_name = "STATEMENT", value_parser = Statement::parse)]
     fail_if: Vec<Statement>,
+    /// Start anew, even if the same campaign was interrupted before.
+    #[arg(long)]
+    fresh: bool,
+    /// Another build of pushlab to measure this one against: subject `other`, the baseline of `pushlab compare`. The
+    /// runs of both take turns.
+    #[arg(long, value_name = "PROGRAM")]
+    against: Option<PathBuf>,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -75,6 +77,9 @@ const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let profile = if args.quick { Some("quick") } else { args.profile.as_deref() };
     let (name, mut experiments) = presets::load_all(&args.experiment, profile)?;
+    if let Some(program) = &args.against {
+        add_baseline(&mut experiments, program)?;
+    }
     args.measure.apply(&mut experiments)?;
     for statement in &args.fail_if {
         let reasons: Vec<String> = experiments.iter().filter_map(|e| report::unanswerable(statement, e)).collect();
@@ -83,7 +88,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::Usage);
         }
     }
-    let measured = carry_out(name, experiments, &args.measure)?;
+    let measured = carry_out(name, experiments, args)?;
     let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out)?;
     shown.print(args.measure.json)?;
     if measured.ended == Ended::Interrupted {
@@ -115,13 +120,6 @@ pub fn code_of(tally: Tally) -> ExitCode {
 impl MeasureArgs {
     /// Changes experiments as asked.
     pub fn apply(&self, experiments: &mut [Experiment]) -> anyhow::Result<()> {
-        let against = match &self.against {
-            None => None,
-            Some(path) => {
-                let path = std::fs::canonicalize(path).with_context(|| format!("--against {}", path.display()))?;
-                Some(format!("other={}", path.display()))
-            }
-        };
         for experiment in experiments {
             experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
             if let Some(load) = self.load {
@@ -130,7 +128,6 @@ impl MeasureArgs {
             if let Some(shape) = &self.shape {
                 shape.apply(experiment);
             }
-            experiment.subjects.extend(against.clone());
             let origin = format!("{} with these options", experiment.name);
             experiment.check(&origin).map_err(LoadError::from)?;
         }
@@ -138,38 +135,49 @@ impl MeasureArgs {
     }
 }
 
+/// Adds another build, before this one: it is what this one is compared with.
+fn add_baseline(experiments: &mut [Experiment], program: &Path) -> anyhow::Result<()> {
+    let path = std::fs::canonicalize(program).with_context(|| format!("--against {}", program.display()))?;
+    experiments.iter_mut().for_each(|e| e.subjects.insert(0, format!("other={}", path.display())));
+    Ok(())
+}
+
+/// A listener for Prometheus, where one is asked for.
+pub fn listen(args: &MeasureArgs) -> anyhow::Result<Option<Live>> {
+    let live = args.metrics.map(Live::listen).transpose()?;
+    if let Some(live) = live.as_ref().filter(|_| !args.quiet) {
+        eprintln!("metrics at http://{}/metrics", live.address());
+    }
+    Ok(live)
+}
+
 /// What was measured, and where it is stored.
-pub struct Carried {
-    pub store: pushlab_store::Store,
-    pub id: i64,
-    pub ended: Ended,
+struct Carried {
+    store: Store,
+    id: i64,
+    ended: Ended,
 }
 
 /// Carries out a campaign with progress on the terminal.
-pub fn carry_out(name: String, experiments: Vec<Experiment>, args: &MeasureArgs) -> anyhow::Result<Carried> {
+fn carry_out(name: String, experiments: Vec<Experiment>, args: &RunArgs) -> anyhow::Result<Carried> {
+    let measure = &args.measure;
     signals::block();
-    let live = args.metrics.map(Live::listen).transpose()?;
-    let mut progress = Progress::new(&experiments, args.quiet);
-    let start = Start {
-        name,
-        seed: args.seed,
-        is_fresh: args.fresh,
-        command: std::iter::once("pushlab".to_owned()).chain(std::env::args().skip(1)).collect(),
-        out: args.store.out.clone(),
-    };
-    let store = archive::open(args.store.store.as_deref())?;
-    let mut campaign = Campaign::open(experiments, store, start)?;
+    let live = listen(measure)?;
+    let mut progress = Progress::new(&experiments, measure.quiet);
+    let start =
+        Start { name, seed: measure.seed, is_fresh: args.fresh, command: typed(), out: measure.store.out.clone() };
+    let mut campaign = Campaign::open(experiments, measure.store.open()?, start)?;
     let ended = match &live {
-        Some(live) => {
-            if !args.quiet {
-                eprintln!("metrics at http://{}/metrics", live.address());
-            }
-            campaign.carry_out(&mut live.watch(&mut progress))?
-        }
+        Some(live) => campaign.carry_out(&mut live.watch(&mut progress))?,
         None => campaign.carry_out(&mut progress)?,
     };
     drop((progress, live));
     let id = campaign.id();
     drop(campaign);
-    Ok(Carried { store: archive::open(args.store.store.as_deref())?, id, ended })
+    Ok(Carried { store: measure.store.open()?, id, ended })
+}
+
+/// What was typed, so that it can be typed again.
+pub fn typed() -> Vec<String> {
+    std::iter::once("pushlab".to_owned()).chain(std::env::args().skip(1)).collect()
 }

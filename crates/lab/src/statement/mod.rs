@@ -122,7 +122,10 @@ impl Statement {
             ('≈' | '~', within) => Relation::About(within.unwrap_or(WITHIN_DEFAULT)),
             _ => return wrong("`within` belongs to ≈"),
         };
-        let right = side(rest)?;
+        let mut right = side(rest)?;
+        if matches!(right, Side::Number(_)) {
+            right = Side::Number(in_unit(rest, left.metric.unit)?);
+        }
         match &right {
             Side::Term(right) if right.metric.unit != left.metric.unit => wrong(format!(
                 "{} is in {} and {} in {}: they cannot be compared",
@@ -150,6 +153,25 @@ fn side(text: &str) -> Result<Side, StatementError> {
     };
     let words = inside.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect();
     Ok(Side::Term(Term { factor, metric, name: name.to_owned(), words }))
+}
+
+/// A number with the unit that stands behind it, in the metric's unit: times and sizes are converted.
+fn in_unit(text: &str, unit: &str) -> Result<f64, StatementError> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
+    let value = number(digits.trim())?;
+    let given = text[digits.len()..].trim();
+    let factor = match (given, unit) {
+        ("", _) => 1.0,
+        (given, unit) if given == unit => 1.0,
+        ("s", "ms") | ("ms", "µs") | ("kB", "B") | ("MB/s", "kB/s") => 1e3,
+        ("µs" | "us", "ms") => 1e-3,
+        ("us", "µs") => 1.0,
+        ("GiB", "MiB") => 1024.0,
+        ("KiB", "MiB") => 1.0 / 1024.0,
+        _ => return wrong(format!("{given:?} is no unit of the metric, which is in {unit:?}")),
+    };
+    Ok(value * factor)
 }
 
 fn number(text: &str) -> Result<f64, StatementError> {
@@ -221,6 +243,7 @@ mod tests {
         }
         let short = Statement::parse("p99(websocket)>50ms").unwrap();
         assert_eq!((short.relation, short.right), (Relation::Greater, Side::Number(50.0)));
+        assert_eq!(Statement::parse("p99(sse) < 1.5 s").unwrap().right, Side::Number(1500.0));
         let ascii = Statement::parse("cpu(sse) ~ 2 * cpu(websocket) within 10% at 50 clients").unwrap();
         assert_eq!((ascii.relation, ascii.at), (Relation::About(0.1), Some(50.0)));
     }
@@ -235,6 +258,7 @@ mod tests {
         assert!(error("cpu(websocket) < fast").contains("no number"));
         assert!(error("cpu(sse) < cpu(websocket) within 5 %").contains("`within` belongs to ≈"));
         assert!(error("cpu(sse) < latency(sse)").contains("cannot be compared"));
+        assert!(error("p99(sse) < 5 parsecs").contains("no unit of the metric"));
         assert!(error("cpu(sse) < 5 under water").contains("load or stress"));
     }
 }
