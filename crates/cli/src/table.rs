@@ -56,6 +56,15 @@ fn results(out: &mut String, experiment: &ExperimentReport, metrics: &[MetricInf
         rows.extend(series.points.iter().map(|point| row(&series.label, point, &shown)));
     }
     aligned(out, &rows);
+    for series in &experiment.series {
+        for point in &series.points {
+            let reasons =
+                point.failures.iter().map(|why| ("failed", why)).chain(point.voids.iter().map(|why| ("void", why)));
+            for (what, why) in reasons {
+                let _ = writeln!(out, "  {what}: {} at {}, {why}", series.label, point.x);
+            }
+        }
+    }
     out.push_str("  ± is half of the 95 % interval; a value without it rests on one run.\n");
 }
 

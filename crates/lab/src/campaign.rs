@@ -102,7 +102,7 @@ impl Campaign {
             }
         };
         let runs = order(&header.experiments, header.seed);
-        let place = workplace(pinning, &start.out, &header)?;
+        let place = workplace(pinning, &start.out, &header, archive.id())?;
         Ok(Self { header, runs, archive, place })
     }
 
@@ -141,9 +141,9 @@ impl Campaign {
 }
 
 /// Where a campaign's runs happen; its folder is made.
-pub fn workplace(pinning: Pinning, out: &Path, header: &Header) -> Result<Workplace, CampaignError> {
+pub fn workplace(pinning: Pinning, out: &Path, header: &Header, id: i64) -> Result<Workplace, CampaignError> {
     let program = crate::run::this_program().map_err(CampaignError::Program)?;
-    let logs = out.join(header.folder_name());
+    let logs = out.join(header.folder_name(id));
     std::fs::create_dir_all(&logs).map_err(|source| CampaignError::Folder { path: logs.clone(), source })?;
     Ok(Workplace { program, pinning, logs })
 }

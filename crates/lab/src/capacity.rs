@@ -193,7 +193,7 @@ pub fn search(
     experiment.expect = vec![Expect { that: search.goal.to_string(), finding: "The goal of the search.".to_owned() }];
     let header = Header::new(&start.name, vec![experiment], seed, start.command, &pinning);
     let archive = Archive::begin(store, &header)?;
-    let place = workplace(pinning, &start.out, &header)?;
+    let place = workplace(pinning, &start.out, &header, archive.id())?;
     // Away from the subject's core; where that is not allowed the doubt about shared cores says so.
     let _ = pin_to(&place.pinning.load);
     let (loads, tried) = (Vec::new(), Vec::new());

@@ -59,13 +59,13 @@ impl Header {
         }
     }
 
-    /// Name of a folder for its report: name and time. An imported name may be any text, so what could lead out of
+    /// Name of a folder for its report: name, time and number in the store. An imported name may be any text, so what could lead out of
     /// the folder of reports is replaced.
-    pub fn folder_name(&self) -> String {
+    pub fn folder_name(&self, id: i64) -> String {
         let stamp: String = self.created_at.chars().filter(char::is_ascii_digit).take(14).collect();
         let is_safe = |c: char| c.is_alphanumeric() || "-_".contains(c);
         let name: String = self.name.chars().map(|c| if is_safe(c) { c } else { '-' }).collect();
-        format!("{name}-{stamp}")
+        format!("{name}-{stamp}-{id}")
     }
 
     /// The environment, as label and value.

@@ -36,7 +36,7 @@
 //!     outcome: Outcome::Completed,
 //!     doubts: vec![],
 //!     phases: vec![],
-//!     figures: [("latency_p50".to_owned(), 1.25.into())].into(),
+//!     figures: [("latency_median".to_owned(), 1.25.into())].into(),
 //!     counts: [("delivered".to_owned(), 60_000)].into(),
 //!     histograms: [].into(),
 //!     series: vec![],
@@ -54,7 +54,7 @@
 //!
 //! ```sql
 //! SELECT transport, clients, avg(value) FROM figures_by_cell
-//! WHERE metric = 'latency_p50' AND counts = 'yes' GROUP BY transport, clients;
+//! WHERE metric = 'latency_median' AND counts = 'yes' GROUP BY transport, clients;
 //! ```
 //!
 //! # Tables

@@ -200,7 +200,7 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         eprintln!("note: {what}; a change may come from that alone");
     }
     let is_worse = comparison.rows.iter().any(|row| row.change == Change::Worse);
-    let shown = Shown::with(results, Some(comparison), &args.store.out)?;
+    let shown = Shown::with(&ids(&rows), results, Some(comparison), &args.store.out)?;
     shown.print(args.json)?;
     Ok(if is_worse && args.fail_if_worse { ExitCode::ConditionMet } else { ExitCode::Ok })
 }
@@ -243,7 +243,7 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         // Without tags, equal series of several results are one.
         results.iter_mut().for_each(|result| result.tag.clear());
     }
-    Shown::with(results, None, &args.store.out)?.print(args.json)?;
+    Shown::with(&ids(&rows), results, None, &args.store.out)?.print(args.json)?;
     Ok(ExitCode::Ok)
 }
 
@@ -269,6 +269,10 @@ fn differences(results: &[ResultRuns]) -> Option<String> {
         let keys = own.differences(experiment);
         (!keys.is_empty()).then(|| format!("{first} and {tag} differ in {}", keys.join(", ")))
     })
+}
+
+fn ids(rows: &[ExperimentRow]) -> Vec<i64> {
+    rows.iter().map(|row| row.id).collect()
 }
 
 fn read_all(store: &Store, rows: &[ExperimentRow]) -> anyhow::Result<Vec<ResultRuns>> {
@@ -307,17 +311,17 @@ impl Shown {
     /// The report of stored results.
     pub fn of(store: &Store, ids: &[i64], out: &Path) -> anyhow::Result<Self> {
         let results = ids.iter().map(|&id| archive::read(store, id, "")).collect::<Result<Vec<_>, _>>()?;
-        Self::with(results, None, out)
+        Self::with(ids, results, None, out)
     }
 
-    fn with(results: Vec<ResultRuns>, comparison: Option<Comparison>, out: &Path) -> anyhow::Result<Self> {
+    fn with(ids: &[i64], results: Vec<ResultRuns>, comparison: Option<Comparison>, out: &Path) -> anyhow::Result<Self> {
         let report = report_of(&results, comparison)?;
-        let name = match (results.as_slice(), &report.comparison) {
-            ([one], None) => one.header.folder_name(),
-            (_, comparison) => {
+        let name = match (ids, results.as_slice(), &report.comparison) {
+            (&[id], [one], None) => one.header.folder_name(id),
+            (_, _, comparison) => {
                 let what = if comparison.is_some() { "comparison" } else { "merge" };
-                let stamp: String = report.generated_at.chars().filter(char::is_ascii_digit).collect();
-                format!("{what}-{stamp}")
+                let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+                format!("{what}-{}", ids.join("-"))
             }
         };
         let folder = out.join(name);

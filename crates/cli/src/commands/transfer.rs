@@ -2,7 +2,8 @@
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use pushlab_lab::{archive, metric};
+use pushlab_lab::archive;
+use pushlab_lab::metric::{self, Metric};
 use pushlab_store::export::{self, ExportError, Selection};
 use pushlab_store::{Store, import};
 use pushlab_wire::codes::ExitCode;
@@ -81,7 +82,7 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     });
     let format = format.context("say --format csv, json, parquet or line-protocol, or name a file that ends so")?;
     let selection = Selection {
-        metrics: (!args.metric.is_empty()).then(|| args.metric.iter().cloned().collect()),
+        metrics: (!args.metric.is_empty()).then(|| args.metric.iter().map(|name| full_name(name)).collect()),
         only_counting: args.only_counting,
         ..Selection::default()
     };
@@ -93,6 +94,11 @@ pub fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         None => drop(write(format, &store, &ids, &selection, &mut std::io::stdout())?),
     }
     Ok(ExitCode::Ok)
+}
+
+/// The name of a metric that may be given by its short name. A study's own metrics are in no table of ours.
+fn full_name(name: &str) -> String {
+    Metric::find(name).map_or(name, |metric| metric.name).to_owned()
 }
 
 fn write(

@@ -110,7 +110,7 @@ fn another_build_is_measured_interleaved_and_the_same_one_is_no_worse() {
 
     let report = place.json(&["compare", "test", "--json"]);
     let comparison = &report["comparison"];
-    assert_eq!((comparison["baseline"].as_str(), &comparison["candidates"][0]), (Some("pushlab"), &"other".into()));
+    assert_eq!((comparison["baseline"].as_str(), &comparison["candidates"][0]), (Some("other"), &"pushlab".into()));
     assert!(comparison["summary"].as_str().unwrap().contains("interleaved"), "{comparison:#}");
     let metrics: Vec<String> = changes(&report).into_iter().map(|(metric, _)| metric).collect();
     for metric in ["cpu_per_delivery", "latency_median", "delivered", "memory"] {

@@ -9,7 +9,7 @@ use crate::header::Header;
 use crate::metric;
 use crate::record::RunRecord;
 use crate::report::{ResultRuns, RunFigures};
-use crate::studies::{self, Study};
+use crate::studies::{STUDIES, Study};
 use convert::{figures_of, from_store, to_store};
 use pushlab_store::{ExperimentRow, Kind, MeasuringLock, NewExperiment, Store, StoreError, import};
 use std::collections::BTreeSet;
@@ -195,7 +195,7 @@ pub fn published(study: &Study) -> Result<Vec<RunFigures>, ArchiveError> {
 pub fn figures_header(name: &str) -> NewExperiment {
     NewExperiment {
         name: name.to_owned(),
-        kind: if studies::find(name).is_some() { Kind::Published } else { Kind::Imported },
+        kind: if STUDIES.iter().any(|study| name.starts_with(study.id)) { Kind::Published } else { Kind::Imported },
         created_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         seed: 0,
         planned: 0,

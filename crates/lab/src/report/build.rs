@@ -169,9 +169,11 @@ fn columns(experiment: &Experiment, charted: &[&'static Metric], used: &[&'stati
 fn doubts(runs: &[&RunFigures]) -> Vec<DoubtReport> {
     let mut by_code: BTreeMap<DoubtCode, Vec<String>> = BTreeMap::new();
     for run in runs {
-        for doubt in &run.doubts {
-            let text = format!("{} · repeat {}: {}", run.cell.label(), run.repeat, doubt.detail);
-            by_code.entry(doubt.code).or_default().push(text);
+        let mut details: BTreeMap<DoubtCode, Vec<&str>> = BTreeMap::new();
+        run.doubts.iter().for_each(|doubt| details.entry(doubt.code).or_default().push(&doubt.detail));
+        for (code, details) in details {
+            let text = format!("{} · repeat {}: {}", run.cell.label(), run.repeat, details.join("; "));
+            by_code.entry(code).or_default().push(text);
         }
     }
     let mut doubts: Vec<DoubtReport> = by_code
@@ -202,7 +204,8 @@ fn environment(results: &[ResultRuns]) -> Vec<Fact> {
 
 fn repeat(results: &[ResultRuns]) -> Repeat {
     let command = |header: &Header| {
-        let mut command = header.command.join(" ");
+        let words: Vec<String> = header.command.iter().map(|word| quoted(word)).collect();
+        let mut command = words.join(" ");
         if !command.contains("--seed") {
             command.push_str(&format!(" --seed {}", header.seed));
         }
@@ -214,5 +217,24 @@ fn repeat(results: &[ResultRuns]) -> Repeat {
         commands: results.iter().map(|r| &r.header).filter(|header| !header.command.is_empty()).map(command).collect(),
         seed: results.first().map_or(0, |result| result.header.seed),
         experiments: experiments.map(|e| Fact { label: e.name.clone(), value: toml(e) }).collect(),
+    }
+}
+
+/// A word as a shell takes it back.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        assert_eq!(["--seed", "7", "a b", "it's", ""].map(quoted), ["--seed", "7", "'a b'", "'it'\\''s'", "''"]);
     }
 }

@@ -357,6 +357,8 @@ pub struct PhaseSpan {
 /// An order of the series by one metric, at the load points or at the stress points.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Ranking {
+    /// What the ranked series have in common, where only some compete: `broadcast`; empty where all do.
+    pub among: String,
     /// Load or stress.
     pub regime: Regime,
     /// Name of the metric that is ranked.

@@ -7,13 +7,27 @@ use crate::metric::Metric;
 use pushlab_stats::{Regime, rank};
 
 /// Rankings under load and under stress of each of these metrics, each at the highest place on the axis at which
-/// most series are in that regime. What was printed is not ranked: it was measured elsewhere.
+/// most series are in that regime. Only series of the same kind are ranked: an echo does not compete with a
+/// broadcast. What was printed is not ranked: it was measured elsewhere.
 pub fn rankings(series: &[SeriesRuns<'_>], metrics: &[&Metric], seed: u64) -> Vec<Ranking> {
+    let measured: Vec<&SeriesRuns<'_>> = series.iter().filter(|s| s.origin == Origin::Measured).collect();
+    let mut kinds: Vec<&str> = Vec::new();
+    for kind in measured.iter().map(|s| s.kind.as_str()) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
     let mut rankings = Vec::new();
-    for wanted in [Regime::Load, Regime::Stress] {
-        let Some((x, members)) = best_place(series, wanted) else { continue };
-        let judged = metrics.iter().filter(|metric| metric.better != Better::Neither);
-        rankings.extend(judged.filter_map(|metric| ranking(&members, x, wanted, metric, seed)));
+    for kind in &kinds {
+        let own: Vec<&SeriesRuns<'_>> = measured.iter().filter(|s| s.kind == *kind).copied().collect();
+        for wanted in [Regime::Load, Regime::Stress] {
+            let Some((x, members)) = best_place(&own, wanted) else { continue };
+            let judged = metrics.iter().filter(|metric| metric.better != Better::Neither);
+            rankings.extend(judged.filter_map(|metric| ranking(&members, x, wanted, metric, seed)).map(|ranking| {
+                let among = if kinds.len() > 1 { (*kind).to_owned() } else { String::new() };
+                Ranking { among, ..ranking }
+            }));
+        }
     }
     rankings
 }
@@ -36,18 +50,23 @@ fn ranking(members: &[&SeriesRuns<'_>], x: u32, wanted: Regime, metric: &Metric,
         let figure = figure(&series.cells[&x], metric.name, seed)?;
         Some(Place { rank: entry.rank, key: series.key.clone(), label: series.label.clone(), figure })
     });
-    Some(Ranking { regime: wanted, metric: metric.name.to_owned(), x: f64::from(x), places: places.collect() })
+    Some(Ranking {
+        among: String::new(),
+        regime: wanted,
+        metric: metric.name.to_owned(),
+        x: f64::from(x),
+        places: places.collect(),
+    })
 }
 
 /// The place at which most series are in a regime, the higher one among equals, and those series.
-fn best_place<'a, 'b>(series: &'b [SeriesRuns<'a>], wanted: Regime) -> Option<(u32, Vec<&'b SeriesRuns<'a>>)> {
-    let measured: Vec<&SeriesRuns<'_>> = series.iter().filter(|s| s.origin == Origin::Measured).collect();
-    let mut places: Vec<u32> = measured.iter().flat_map(|s| s.cells.keys().copied()).collect();
+fn best_place<'a, 'b>(series: &[&'b SeriesRuns<'a>], wanted: Regime) -> Option<(u32, Vec<&'b SeriesRuns<'a>>)> {
+    let mut places: Vec<u32> = series.iter().flat_map(|s| s.cells.keys().copied()).collect();
     places.sort_unstable();
     places.dedup();
     let at = |x: u32| -> Vec<&'b SeriesRuns<'a>> {
         let is_there = |s: &&&SeriesRuns<'_>| s.cells.get(&x).and_then(|runs| regime_of(runs)) == Some(wanted);
-        measured.iter().filter(is_there).copied().collect()
+        series.iter().filter(is_there).copied().collect()
     };
     let best = places.into_iter().max_by_key(|&x| (at(x).len(), x))?;
     let members = at(best);

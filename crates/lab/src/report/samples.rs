@@ -99,6 +99,8 @@ pub struct SeriesRuns<'a> {
     pub subject: String,
     /// The variant, or empty.
     pub variant: String,
+    /// What else distinguishes it but subject, transport and policy: only series of the same kind are ranked.
+    pub kind: String,
     /// Transport name.
     pub transport: String,
     /// Where its numbers come from.
@@ -156,6 +158,7 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
                     words: words(&parts, source),
                     subject: run.cell.subject.clone(),
                     variant: run.cell.variant.clone().unwrap_or_default(),
+                    kind: kind(&parts),
                     transport: run.cell.transport.name().to_owned(),
                     origin: source.origin,
                     cells: BTreeMap::new(),
@@ -186,6 +189,11 @@ fn parts(cell: &Cell, sweep: Sweep) -> Parts {
         beside(Sweep::DeliveriesPerS),
         beside(Sweep::PayloadBytes),
     ]
+}
+
+fn kind(parts: &Parts) -> String {
+    let others = [&parts[2], &parts[4], &parts[5], &parts[6]].into_iter().filter(|part| !part.is_empty());
+    others.map(String::as_str).collect::<Vec<_>>().join(" · ")
 }
 
 /// Which parts have more than one value among the runs.

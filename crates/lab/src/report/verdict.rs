@@ -25,7 +25,8 @@ fn winner(experiment: &ExperimentReport) -> Option<String> {
     let best = tied.first()?;
     let names: Vec<&str> = tied.iter().map(|p| p.label.as_str()).collect();
     let unit = metric.unit;
-    let place = format!("{} at {}", short(experiment), place(experiment, ranking.x));
+    let among = if ranking.among.is_empty() { String::new() } else { format!(" ({})", ranking.among) };
+    let place = format!("{}{among} at {}", short(experiment), place(experiment, ranking.x));
     if best.figure.runs < 2 {
         return Some(format!(
             "{place}: one run each, so nothing can be ranked; the {best_is} {title} is that of {} ({}).",
@@ -101,9 +102,12 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
     }
     let measured = experiments.iter().flat_map(|e| &e.series).filter(|s| s.origin == Origin::Measured);
     let points: Vec<&Point> = measured.flat_map(|series| &series.points).collect();
+    let has_counts = points.iter().any(|p| p.timeline.is_some());
     let lost: u64 = points.iter().map(|p| p.lost).sum();
     let wrong: u64 = points.iter().map(|p| p.duplicated + p.reordered).sum();
     text.push_str(&match (lost, wrong) {
+        // Figures that were imported say nothing about single deliveries.
+        _ if !has_counts || tally.valid == 0 => String::new(),
         (0, 0) => "; nothing was lost, duplicated or reordered".to_owned(),
         (lost, wrong) => format!("; {lost} deliveries were lost, {wrong} duplicated or reordered"),
     });

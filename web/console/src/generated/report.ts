@@ -351,6 +351,10 @@ export interface Expectation {
  */
 export interface Ranking {
   /**
+   * What the ranked series have in common, where only some compete: `broadcast`; empty where all do.
+   */
+  among: string;
+  /**
    * Name of the metric that is ranked.
    */
   metric: string;

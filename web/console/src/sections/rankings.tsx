@@ -32,7 +32,7 @@ export function Rankings({ experiment, metrics, identities }: RankingsProps) {
             <div class="rankings">
               {rankings.map((ranking) => (
                 <RankingTable
-                  key={`${ranking.metric} ${ranking.x}`}
+                  key={`${ranking.among} ${ranking.metric} ${ranking.x}`}
                   ranking={ranking}
                   axis={experiment.axis}
                   metrics={metrics}
@@ -63,7 +63,7 @@ function RankingTable({ ranking, axis, metrics, identities }: RankingTableProps)
       <caption>
         <strong>{title}</strong>{" "}
         <span class="note">
-          at {placeText(axis, ranking.x)}
+          {ranking.among === "" ? "" : `${ranking.among}, `}at {placeText(axis, ranking.x)}
           {scale.log ? "; log scale" : ""}
         </span>
       </caption>
