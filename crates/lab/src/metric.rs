@@ -51,6 +51,22 @@ impl Metric {
     }
 }
 
+/// The rows of the table in docs/experiments.md.
+pub fn documented() -> String {
+    let row = |metric: &Metric| {
+        let short: String =
+            ALIASES.iter().filter(|(_, full)| *full == metric.name).map(|(short, _)| format!(" (`{short}`)")).collect();
+        let unit = if metric.unit.is_empty() { "–" } else { metric.unit };
+        let better = match metric.better {
+            Lower => "lower",
+            Higher => "higher",
+            Neither => "–",
+        };
+        format!("| `{}`{short} | {unit} | {better} | {}: {} |\n", metric.name, metric.title, metric.description)
+    };
+    METRICS.iter().map(row).collect()
+}
+
 /// The unit of a metric; empty for an unknown one.
 pub fn unit(name: &str) -> &'static str {
     Metric::find(name).map_or("", |metric| metric.unit)
