@@ -19,6 +19,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     };
     let campaign = match found {
         Some(CampaignError::Folder { .. }) => return ExitCode::ResultsUnwritable,
+        Some(CampaignError::Plan { .. }) => return ExitCode::BadExperiment,
         Some(CampaignError::Archive(archive)) => Some(archive),
         _ => error.downcast_ref::<ArchiveError>(),
     };

@@ -49,7 +49,11 @@ impl ShapeOption {
     /// Gives an experiment this shape.
     pub fn apply(&self, experiment: &mut Experiment) {
         match self {
-            Self::Rate(shape) => experiment.shape = shape.clone(),
+            Self::Rate(shape) => {
+                experiment.shape = shape.clone();
+                experiment.soak_minutes = None;
+                experiment.variants.iter_mut().for_each(|variant| variant.shape = None);
+            }
             Self::Soak(length) => {
                 let minutes = length.as_secs().div_ceil(60).max(1);
                 experiment.soak_minutes = Some(u32::try_from(minutes).unwrap_or(u32::MAX));

@@ -168,7 +168,7 @@ fn figure(figure: Option<Figure>) -> String {
     if figure.runs < 2 {
         return value;
     }
-    format!("{value} ±{}", digits((figure.high - figure.low) / 2.0))
+    format!("{value} ±{}", digits(figure.high - figure.value))
 }
 
 /// Three significant digits up to thousands, whole numbers beyond.
@@ -188,6 +188,6 @@ mod tests {
     fn intervals_are_shown_where_there_are_any() {
         let one = Figure { value: 0.123, low: 0.123, high: 0.123, runs: 1, bound: None };
         let three = Figure { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None };
-        assert_eq!([figure(None), figure(Some(one)), figure(Some(three))], ["–", "0.12", "12.3 ±1.00"]);
+        assert_eq!([figure(None), figure(Some(one)), figure(Some(three))], ["–", "0.12", "12.3 ±0.66"]);
     }
 }

@@ -3,12 +3,13 @@
 use crate::archive::{self, Archive, ArchiveError};
 use crate::cell::Cell;
 use crate::experiment::Experiment;
-use crate::header::Header;
+use crate::header::{Header, this_build};
 use crate::pinning::{Pinning, pin_to};
 use crate::record::{PlannedRun, RunRecord};
 use crate::report::RunFigures;
 use crate::run::{Executed, RunObserver, Usage, Workplace, execute};
 use pushlab_load::plan::{Phase, Progress};
+use pushlab_load::roles::{BadPlan, Roles};
 use pushlab_stats::DoubtCode;
 use pushlab_store::Store;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,14 @@ pub enum CampaignError {
     /// See there.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// A cell that the load cannot run.
+    #[error("{cell}: {source}")]
+    Plan {
+        /// Which.
+        cell: String,
+        /// Why.
+        source: Box<BadPlan>,
+    },
     /// The folder of its report and logs.
     #[error("cannot write {}: {source}; choose another folder with --out", .path.display())]
     Folder {
@@ -89,9 +98,10 @@ impl Campaign {
     /// A campaign: the one of the same experiments that was interrupted last, or a new one.
     pub fn open(experiments: Vec<Experiment>, store: Store, start: Start) -> Result<Self, CampaignError> {
         let pinning = Pinning::of_this_machine();
+        check_plans(&experiments, &pinning)?;
         let unfinished = match start.is_fresh {
             true => None,
-            false => archive::find_unfinished(&store, &start.name, &experiments, start.seed)?,
+            false => archive::find_unfinished(&store, &start.name, &experiments, start.seed, this_build())?,
         };
         let (archive, header) = match unfinished {
             Some((id, header)) => (Archive::resume(store, id)?, header),
@@ -138,6 +148,19 @@ impl Campaign {
         self.archive.complete()?;
         Ok(Ended::Complete)
     }
+}
+
+/// Refuses what the load could not run, before anything runs.
+pub fn check_plans(experiments: &[Experiment], pinning: &Pinning) -> Result<(), CampaignError> {
+    for experiment in experiments {
+        for cell in experiment.cells() {
+            let label = cell.label();
+            let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
+            let plan = crate::run::plan_of(&planned, &experiment.at(&planned.cell), pinning.load.len());
+            Roles::of(&plan).map_err(|source| CampaignError::Plan { cell: label, source: Box::new(source) })?;
+        }
+    }
+    Ok(())
 }
 
 /// Where a campaign's runs happen; its folder is made.

@@ -1,9 +1,9 @@
 //! The largest load that meets a goal: doubled until it fails, then narrowed down between the two.
 
 use crate::archive::Archive;
-use crate::campaign::{CampaignError, Ended, Observer, Start, execute_until_valid, order, workplace};
+use crate::campaign::{CampaignError, Ended, Observer, Start, check_plans, execute_until_valid, order, workplace};
 use crate::cell::Sweep;
-use crate::experiment::{Expect, Experiment, Variant};
+use crate::experiment::{Experiment, Variant};
 use crate::header::Header;
 use crate::pinning::{Pinning, pin_to};
 use crate::record::PlannedRun;
@@ -51,8 +51,10 @@ pub enum Limit {
     Loss(u64),
     /// The runs were void: the generator, not the subject, is at its end.
     Generator,
-    /// The runs failed.
+    /// The runs failed, or the load cannot be run.
     Failed(String),
+    /// The runs count, and have no such figure.
+    NotMeasured(&'static str),
 }
 
 /// A goal or an axis that cannot be searched.
@@ -61,6 +63,14 @@ pub enum SearchError {
     /// The goal compares with no number.
     #[error("goal {0}: a goal compares a metric with a number, like `p99(websocket) < 50 ms`")]
     Goal(String),
+    /// A part of the goal that a search cannot mind.
+    #[error("goal {goal}: a search cannot mind {what}")]
+    NotMinded {
+        /// The goal.
+        goal: String,
+        /// Which part.
+        what: String,
+    },
     /// The goal names no transport of the experiment.
     #[error("goal {goal}: {experiment} measures {known}")]
     NoTransport {
@@ -108,6 +118,10 @@ impl Search {
         let words: Vec<&String> = self.goal.left.words.iter().filter(|word| !is_variant(word)).collect();
         let named: Vec<Transport> =
             all.iter().filter(|t| words.iter().any(|word| *word == t.name())).copied().collect();
+        if let Some(word) = words.iter().find(|word| Transport::from_name(word).is_none()) {
+            let what = format!("{word:?}: it searches transports and variants");
+            return Err(SearchError::NotMinded { goal: self.goal.to_string(), what });
+        }
         if words.is_empty() {
             return Ok(all.clone());
         }
@@ -145,6 +159,7 @@ impl Search {
         for others in [&mut own.clients, &mut own.deliveries_per_s, &mut own.payload_bytes] {
             *others = others.iter().copied().max().into_iter().collect();
         }
+        own.expect.clear();
         own.policies.truncate(1);
         own.subjects.truncate(1);
         match self.over {
@@ -163,10 +178,11 @@ struct Going<'a> {
     archive: Archive,
     header: Header,
     place: Workplace,
+    pinning: Pinning,
     observer: &'a mut dyn Observer,
     runs: u32,
+    /// Loads of the transport that is searched now.
     loads: Vec<u32>,
-    transports: Vec<Transport>,
 }
 
 /// Searches every transport. Returns what was found, the number in the store, and whether the search came to its
@@ -181,6 +197,10 @@ pub fn search(
     if matches!(search.goal.relation, Relation::About(_)) {
         return Err(SearchError::Goal(search.goal.to_string()));
     }
+    if search.goal.at.is_some() || search.goal.under.is_some() {
+        let what = "`at` or `under`: the load is what it looks for".to_owned();
+        return Err(SearchError::NotMinded { goal: search.goal.to_string(), what });
+    }
     if search.from == 0 || search.from >= search.max {
         return Err(SearchError::Range { from: search.from, max: search.max });
     }
@@ -189,17 +209,16 @@ pub fn search(
     let search = &Search { experiment: Experiment { variants, ..search.experiment.clone() }, ..search.clone() };
     let pinning = Pinning::of_this_machine();
     let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
-    let mut experiment = search.at(&transports[..1], &[search.from]);
-    experiment.expect = vec![Expect { that: search.goal.to_string(), finding: "The goal of the search.".to_owned() }];
-    let header = Header::new(&start.name, vec![experiment], seed, start.command, &pinning);
+    let header = Header::new(&start.name, Vec::new(), seed, start.command, &pinning);
     let archive = Archive::begin(store, &header)?;
-    let place = workplace(pinning, &start.out, &header, archive.id())?;
+    let place = workplace(pinning.clone(), &start.out, &header, archive.id())?;
     // Away from the subject's core; where that is not allowed the doubt about shared cores says so.
     let _ = pin_to(&place.pinning.load);
-    let (loads, tried) = (Vec::new(), Vec::new());
-    let mut going = Going { search, limit, archive, header, place, observer, runs: 0, loads, transports: tried };
+    let mut going = Going { search, limit, archive, header, place, pinning, observer, runs: 0, loads: Vec::new() };
     let mut found = Vec::new();
     for transport in transports {
+        going.loads.clear();
+        going.header.experiments.push(search.at(&[transport], &[]));
         let mut error = None;
         let bracket = bracket(search.from, search.max, |load| match going.attempt(transport, load) {
             Ok(outcome) => outcome,
@@ -221,17 +240,20 @@ pub fn search(
 impl Going<'_> {
     /// Tries one load; `None` when interrupted.
     fn attempt(&mut self, transport: Transport, load: u32) -> Result<Option<Result<f64, Limit>>, SearchError> {
-        if !self.loads.contains(&load) {
-            self.loads.push(load);
-            self.loads.sort_unstable();
-        }
-        if !self.transports.contains(&transport) {
-            self.transports.push(transport);
-        }
-        let expect = std::mem::take(&mut self.header.experiments[0].expect);
-        self.header.experiments[0] = Experiment { expect, ..self.search.at(&self.transports, &self.loads) };
-        self.archive.replan(&self.header)?;
         let own = self.search.at(&[transport], &[load]);
+        if let Err(error) = own.check("this load") {
+            return Ok(Some(Err(Limit::Failed(error.to_string()))));
+        }
+        if let Err(error) = check_plans(std::slice::from_ref(&own), &self.pinning) {
+            return Ok(Some(Err(Limit::Failed(error.to_string()))));
+        }
+        self.loads.push(load);
+        self.loads.sort_unstable();
+        // One experiment for each transport: their loads differ, and each is whole.
+        if let Some(last) = self.header.experiments.last_mut() {
+            *last = self.search.at(&[transport], &self.loads);
+        }
+        self.archive.replan(&self.header)?;
         let planned: Vec<PlannedRun> = order(std::slice::from_ref(&own), self.header.seed ^ u64::from(self.runs));
         self.observer.begin(&planned, 0, self.archive.id());
         let mut figures = Vec::new();
@@ -256,9 +278,10 @@ impl Going<'_> {
         let counting: Vec<&RunFigures> = runs.iter().filter(|run| run.counts()).collect();
         let term = &self.search.goal.left;
         let values: Vec<f64> = counting.iter().filter_map(|run| run.figures.get(term.metric.name).copied()).collect();
-        let Some(mean) = pushlab_stats::mean(&values).filter(|_| values.len() * 2 > runs.len()) else {
+        if counting.len() * 2 <= runs.len() {
             return Err(Limit::Generator);
-        };
+        }
+        let Some(mean) = pushlab_stats::mean(&values) else { return Err(Limit::NotMeasured(term.metric.name)) };
         let mean = mean * term.factor;
         let lost: u64 = counting.iter().map(|run| run.wrong[0]).sum();
         let is_met = match self.search.goal.relation {

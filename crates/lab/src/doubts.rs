@@ -62,6 +62,10 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
         duplicated: result.duplicated,
         reordered: result.reordered,
     }));
+    if result.unsent > 0 {
+        let detail = format!("{} publications could not be sent: the subject stopped reading", result.unsent);
+        doubts.push(Doubt::new(DoubtCode::Loss, detail));
+    }
     let has_prober = record.plan.as_ref().is_some_and(|p| p.prober.is_some());
     let pings = result.response_load.count();
     if has_prober && pings < PINGS_MIN {

@@ -14,6 +14,8 @@ use std::path::PathBuf;
 
 /// Most runs of one experiment: more is a typing error, not a plan.
 pub const MAX_RUNS: usize = 100_000;
+/// How far a planned rate of deliveries may be from the one asked for, as a share of it.
+const RATE_ERROR_MAX: f64 = 0.02;
 /// Most clients of one cell.
 pub const MAX_CLIENTS: u32 = 1_000_000;
 
@@ -261,9 +263,14 @@ impl Experiment {
                 return Err(format!("{what} is empty; name at least one"));
             }
         }
-        for subject in &self.subjects {
-            SubjectName::parse(subject)?;
-        }
+        let subjects = self.subjects.iter().map(|text| Ok(SubjectName::parse(text)?.name));
+        no_twins("subjects", &subjects.collect::<Result<Vec<_>, String>>()?)?;
+        no_twins("transports", &self.transports)?;
+        no_twins("policies", &self.policies)?;
+        no_twins("clients", &self.clients)?;
+        no_twins("deliveries_per_s", &self.deliveries_per_s)?;
+        no_twins("payload_bytes", &self.payload_bytes)?;
+        no_twins("variants", &self.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>())?;
         if let Some(clients) = self.clients.iter().find(|&&n| n == 0 || n > MAX_CLIENTS) {
             return Err(format!("clients {clients}: from 1 to {MAX_CLIENTS}"));
         }
@@ -283,7 +290,29 @@ impl Experiment {
             return Err("polling.interval_ms and connect_rate are at least 1".to_owned());
         }
         self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
+        self.check_rates()?;
         self.check_reporting()
+    }
+
+    /// A planned rate must be one that the scenario can keep: intervals are whole numbers.
+    fn check_rates(&self) -> Result<(), String> {
+        if self.deliveries_per_s.is_empty() {
+            return Ok(());
+        }
+        for cell in self.cells() {
+            let Some(wanted) = cell.deliveries_per_s else { continue };
+            let real = traffic::deliveries_per_s(&self.at(&cell).scenario, cell.clients);
+            let is_kept = real.is_some_and(|real| (real / f64::from(wanted) - 1.0).abs() <= RATE_ERROR_MAX);
+            if !is_kept {
+                let real =
+                    real.map_or("no planned rate".to_owned(), |real| format!("{real:.0} at the nearest interval"));
+                return Err(format!(
+                    "deliveries_per_s {wanted} with {} clients: the scenario has {real}",
+                    cell.clients
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// What concerns the report alone, so that a mistake there does not show only after hours.
@@ -335,6 +364,10 @@ impl Experiment {
 
     /// Every point of the matrix, in the order of the lists.
     pub fn cells(&self) -> Vec<Cell> {
+        if self.cells_count() > MAX_RUNS {
+            // Never planned: the values of imported figures, of which only some were crossed.
+            return Vec::new();
+        }
         let variants = options(self.variants.iter().map(|variant| variant.name.clone()).collect());
         let rates = options(self.deliveries_per_s.clone());
         let sizes = options(self.payload_bytes.clone());
@@ -456,6 +489,14 @@ fn options<T>(values: Vec<T>) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.into_iter().map(Some).collect() }
 }
 
+/// A value that stands twice would count its runs as repeats of themselves.
+fn no_twins<T: PartialEq + std::fmt::Debug>(what: &str, values: &[T]) -> Result<(), String> {
+    match values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
+        Some((_, twin)) => Err(format!("{what} has {twin:?} twice; use repeats for more runs of the same")),
+        None => Ok(()),
+    }
+}
+
 fn check_name(what: &str, name: &str) -> Result<(), String> {
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || !name.chars().all(is_name) {
@@ -477,7 +518,7 @@ impl SubjectName {
     /// Reads `pushlab` or `NAME=PATH`.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
-            Some((name, path)) if !path.is_empty() => {
+            Some((name, path)) if !path.is_empty() && name != "pushlab" => {
                 check_name("subject", name)?;
                 Ok(Self { name: name.to_owned(), program: Some(PathBuf::from(path)) })
             }

@@ -5,6 +5,7 @@ use crate::pinning::Pinning;
 use crate::presets;
 use pushlab_probe::machine::MachineFacts;
 use serde::{Deserialize, Serialize};
+use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, SystemTime};
 
 /// A campaign's header.
@@ -26,8 +27,19 @@ pub struct Header {
     pub subject_cores: Vec<usize>,
     /// See `subject_cores`.
     pub load_cores: Vec<usize>,
+    /// Hash of the program: another build does not go on with this campaign. `None` where it cannot be read.
+    #[serde(default)]
+    pub build: Option<u64>,
     /// The machine; `None` for what was not measured but printed.
     pub machine: Option<MachineFacts>,
+}
+
+/// Hash of the program that runs.
+pub fn this_build() -> Option<u64> {
+    let bytes = std::fs::read(std::env::current_exe().ok()?).ok()?;
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&bytes);
+    Some(hasher.finish())
 }
 
 impl Header {
@@ -42,13 +54,14 @@ impl Header {
             created_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             subject_cores: pinning.subject.clone(),
             load_cores: pinning.load.clone(),
+            build: this_build(),
             machine: Some(MachineFacts::read(Duration::ZERO)),
         }
     }
 
     /// Runs of all experiments together.
     pub fn planned(&self) -> usize {
-        self.experiments.iter().map(Experiment::runs).sum()
+        self.experiments.iter().map(Experiment::runs).fold(0, usize::saturating_add)
     }
 
     /// Title for people.

@@ -8,6 +8,8 @@ use pushlab_stats::Histogram;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const SECOND_NS: u64 = 1_000_000_000;
+/// Seconds of a load phase that are looked at: more than a day of an imported record is no measurement.
+const MAX_SECONDS: usize = 1 << 17;
 const HOUR_NS: f64 = 3.6e12;
 /// Shortest load phase whose memory has a trend worth telling.
 const TREND_NS_MIN: u64 = 60 * SECOND_NS;
@@ -133,7 +135,7 @@ pub fn cpu_per_delivery(run: &RunRecord) -> Option<f64> {
 /// Subject's CPU under load, per cent of one core: the median of its seconds.
 pub fn cpu_median(run: &RunRecord) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
-    let seconds = (start..end).step_by(SECOND_NS as usize).filter(|from| from + SECOND_NS <= end);
+    let seconds = (start..end).step_by(SECOND_NS as usize).take(MAX_SECONDS).filter(|from| from + SECOND_NS <= end);
     let shares: Vec<f64> = seconds.filter_map(|from| cpu_percent(&run.subject, (from, from + SECOND_NS))).collect();
     pushlab_stats::median(&shares)
 }
@@ -258,9 +260,9 @@ pub fn server_bytes_in(run: &RunRecord) -> Option<f64> {
     per_load_second(run, |r| r.bytes_sent).map(|bytes| bytes / 1e3)
 }
 
-/// Bytes per second that clients received of the load, kB.
+/// Bytes per second that clients received in the load phase, kB.
 pub fn server_bytes_out(run: &RunRecord) -> Option<f64> {
-    per_load_second(run, |r| r.bytes_received).map(|bytes| bytes / 1e3)
+    per_load_second(run, |r| r.bytes_received_in_load).map(|bytes| bytes / 1e3)
 }
 
 /// Publications per second that the server received in the load phase.

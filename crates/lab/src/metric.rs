@@ -38,6 +38,11 @@ impl Metric {
         matches!(self.unit, "ms" | "µs")
     }
 
+    /// Whether it is a difference, which may be below zero.
+    pub fn may_be_negative(&self) -> bool {
+        matches!(self.name, "memory_growth" | "memory_kernel" | "overhead_per_delivery")
+    }
+
     /// What a report says of it.
     pub fn info(&self) -> MetricInfo {
         MetricInfo {

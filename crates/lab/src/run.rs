@@ -23,7 +23,7 @@ const CHANNEL: &str = "lab";
 /// Time between two readings of the server's counters. Each costs the server a request, which shows where it has
 /// little to do, so that long runs are read less often.
 const COUNTER_INTERVAL: Duration = Duration::from_millis(250);
-/// The same for a load phase of at least [`LONG_LOAD_MS`].
+/// The same for a load phase of at least [`LONG_LOAD_MS`], and for silent clients.
 const LONG_COUNTER_INTERVAL: Duration = Duration::from_secs(2);
 /// What counts as long, ms.
 const LONG_LOAD_MS: u64 = 60_000;
@@ -203,6 +203,12 @@ fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
     false
 }
 
+/// What a worker would be told, with addresses that stand for those of the run.
+pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> Plan {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    plan(planned, experiment, anywhere, Some(anywhere), cores)
+}
+
 fn plan(
     planned: &PlannedRun,
     experiment: &Experiment,
@@ -319,7 +325,8 @@ fn free_address() -> io::Result<SocketAddr> {
 }
 
 fn counter_interval(experiment: &Experiment) -> Duration {
-    if experiment.phases.load_ms < LONG_LOAD_MS { COUNTER_INTERVAL } else { LONG_COUNTER_INTERVAL }
+    let is_quiet = experiment.phases.load_ms >= LONG_LOAD_MS || experiment.scenario == Scenario::Idle;
+    if is_quiet { LONG_COUNTER_INTERVAL } else { COUNTER_INTERVAL }
 }
 
 /// Reads the server's counters in a thread of its own.

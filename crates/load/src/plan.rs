@@ -297,6 +297,9 @@ pub struct WorkerResult {
     pub bytes_sent: u64,
     /// Bytes read from clients' sockets in the load and drain phases.
     pub bytes_received: u64,
+    /// Of those, in the load phase.
+    #[serde(default)]
+    pub bytes_received_in_load: u64,
     /// Intended instant to delivery, every delivery.
     pub latency: Histogram,
     /// Intended instant to the first subscriber of each publication; feed, chat and rooms only, as the two below.

@@ -91,6 +91,7 @@ impl Record {
             (&mut own.connections_opened, more.connections_opened),
             (&mut own.bytes_sent, more.bytes_sent),
             (&mut own.bytes_received, more.bytes_received),
+            (&mut own.bytes_received_in_load, more.bytes_received_in_load),
         ] {
             *own += more;
         }

@@ -305,6 +305,7 @@ impl Run {
             let result = WorkerResult {
                 bytes_sent: 0,
                 bytes_received: 0,
+                bytes_received_in_load: 0,
                 requests: 0,
                 connections_opened: 0,
                 connect: Histogram::default(),

@@ -106,7 +106,7 @@ const EXPERIMENT: Shape = {
 
 const COMPARISON: Shape = {
   fields: {
-    ...{ baseline: "text", candidates: "list", summary: "text" },
+    ...{ baseline: "text", candidates: "list", summary: "text", missing: "list" },
     rows: {
       each: { fields: { candidate: "text", cell: "text", metric: "text", change: "text" } },
     },

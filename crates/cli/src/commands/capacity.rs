@@ -7,6 +7,8 @@ use crate::signals;
 use clap::{Args, ValueEnum};
 use pushlab_lab::capacity::{self, Capacity, Limit, Search};
 use pushlab_lab::cell::Sweep;
+use pushlab_lab::experiment::{Experiment, ExperimentError};
+use pushlab_lab::presets::LoadError;
 use pushlab_lab::statement::Statement;
 use pushlab_lab::{Ended, Start, presets};
 use pushlab_wire::codes::ExitCode;
@@ -31,9 +33,9 @@ pub struct CapacityArgs {
     /// The largest load tried.
     #[arg(long, value_name = "N", default_value = "10000")]
     max: u32,
-    /// Profile of the experiment.
-    #[arg(long, value_name = "NAME", default_value = "quick")]
-    profile: String,
+    /// Profile of the experiment; by default `quick`, where it has one.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -51,7 +53,7 @@ enum Over {
 }
 
 pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
-    let mut experiments = vec![presets::load(&args.experiment, Some(&args.profile))?];
+    let mut experiments = vec![load(&args.experiment, args.profile.as_deref())?];
     args.measure.apply(&mut experiments)?;
     let experiment = experiments.remove(0);
     let over = match args.over {
@@ -86,6 +88,15 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     Ok(if ended == Ended::Interrupted { ExitCode::Interrupted } else { ExitCode::Ok })
 }
 
+fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> {
+    match presets::load(name, profile.or(Some("quick"))) {
+        Err(LoadError::Experiment(ExperimentError::UnknownProfile { .. })) if profile.is_none() => {
+            presets::load(name, None)
+        }
+        loaded => loaded,
+    }
+}
+
 fn sentence(capacity: &Capacity, over: Sweep, unit: &str) -> String {
     let met = match capacity.met {
         Some((load, value)) => format!("holds at {} ({value:.3} {unit})", over.place(load)),
@@ -97,6 +108,9 @@ fn sentence(capacity: &Capacity, over: Sweep, unit: &str) -> String {
         Some((load, Limit::Loss(lost))) => format!("at {} {lost} deliveries were lost", over.place(*load)),
         Some((load, Limit::Generator)) => {
             format!("at {} the generator is the limit, not the server", over.place(*load))
+        }
+        Some((load, Limit::NotMeasured(metric))) => {
+            format!("at {} there is no {metric}: nothing measures it, or too little was delivered", over.place(*load))
         }
         Some((load, Limit::Failed(reason))) => format!("at {} runs fail: {reason}", over.place(*load)),
     };

@@ -7,7 +7,7 @@ use pushlab_lab::metric::Metric;
 use pushlab_lab::report::model::{Agreement, Change, Comparison, Origin, Report};
 use pushlab_lab::report::{self, COMPARED_METRICS, Contender, ResultRuns, RunFigures};
 use pushlab_lab::statement::Statement;
-use pushlab_lab::{archive, studies};
+use pushlab_lab::{CampaignError, archive, studies};
 use pushlab_store::{ExperimentRow, Kind, Store};
 use pushlab_wire::codes::ExitCode;
 use std::collections::BTreeSet;
@@ -199,7 +199,10 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     if let Some(what) = differences(&results) {
         eprintln!("note: {what}; a change may come from that alone");
     }
-    let is_worse = comparison.rows.iter().any(|row| row.change == Change::Worse);
+    let is_worse = !comparison.missing.is_empty() || comparison.rows.iter().any(|row| row.change == Change::Worse);
+    if args.fail_if_worse && comparison.rows.iter().all(|row| row.change == Change::Unknown) {
+        eprintln!("--fail-if-worse: too few runs to tell; three a side are the least, seven tell more");
+    }
     let shown = Shown::with(&ids(&rows), results, Some(comparison), &args.store.out)?;
     shown.print(args.json)?;
     Ok(if is_worse && args.fail_if_worse { ExitCode::ConditionMet } else { ExitCode::Ok })
@@ -325,12 +328,11 @@ impl Shown {
             }
         };
         let folder = out.join(name);
-        let unwritable =
-            || format!("cannot write the report to {}; choose another folder with --out", folder.display());
-        std::fs::create_dir_all(&folder).with_context(unwritable)?;
+        let unwritable = |source| CampaignError::Folder { path: folder.clone(), source };
+        std::fs::create_dir_all(&folder).map_err(unwritable)?;
         let page = folder.join("report.html");
-        write_whole(&page, page::html(&report)?.as_bytes()).with_context(unwritable)?;
-        write_whole(&folder.join("report.json"), &serde_json::to_vec(&report)?).with_context(unwritable)?;
+        write_whole(&page, page::html(&report)?.as_bytes()).map_err(unwritable)?;
+        write_whole(&folder.join("report.json"), &serde_json::to_vec(&report)?).map_err(unwritable)?;
         Ok(Self { results, report, page })
     }
 

@@ -13,6 +13,7 @@ use pushlab_lab::statement::Statement;
 use pushlab_lab::{Campaign, Ended, Live, Start, Tally, presets};
 use pushlab_store::Store;
 use pushlab_wire::codes::ExitCode;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -71,7 +72,7 @@ pub struct RunArgs {
     measure: MeasureArgs,
 }
 
-const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 wrong experiment; 4 no run succeeded; \
+const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 wrong experiment; 4 a cell has no run that succeeded; \
 5 interrupted (the same command goes on); 6 results cannot be written; 8 every run is void; 9 --fail-if holds.";
 
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -104,17 +105,19 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::ConditionMet);
     }
     let runs: Vec<&RunFigures> = shown.results.iter().flat_map(|result| &result.runs).collect();
-    Ok(code_of(Tally::of(&runs)))
+    Ok(code_of(&runs))
 }
 
-/// The exit code of a campaign that came to its end.
-pub fn code_of(tally: Tally) -> ExitCode {
-    match tally {
-        Tally { valid: 1.., .. } => ExitCode::Ok,
-        Tally { void: 1.., .. } => ExitCode::AllVoid,
-        Tally { failed: 1.., .. } => ExitCode::SubjectFailed,
-        _ => ExitCode::Ok,
+/// The exit code of a campaign that came to its end: a cell of which every run failed is told, whatever the others did.
+fn code_of(runs: &[&RunFigures]) -> ExitCode {
+    let mut cells: BTreeMap<String, Vec<&RunFigures>> = BTreeMap::new();
+    runs.iter().for_each(|run| cells.entry(run.cell.label()).or_default().push(run));
+    let tallies: Vec<Tally> = cells.values().map(|runs| Tally::of(runs)).collect();
+    if tallies.iter().any(|tally| tally.failed > 0 && tally.valid == 0) {
+        return ExitCode::SubjectFailed;
     }
+    let is_all_void = tallies.iter().all(|tally| tally.valid == 0) && tallies.iter().any(|tally| tally.void > 0);
+    if is_all_void { ExitCode::AllVoid } else { ExitCode::Ok }
 }
 
 impl MeasureArgs {
@@ -124,6 +127,7 @@ impl MeasureArgs {
             experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
             if let Some(load) = self.load {
                 experiment.phases.load_ms = load.as_millis() as u64;
+                experiment.soak_minutes = None;
             }
             if let Some(shape) = &self.shape {
                 shape.apply(experiment);

@@ -6,7 +6,7 @@
 use super::table::{from_series, to_series};
 use crate::cell::Cell;
 use crate::cell::SlowPolicy;
-use crate::record::{Outcome, PlannedRun, RunRecord};
+use crate::record::{Outcome, PlannedRun, RECORD_VERSION, RunRecord};
 use crate::report::RunFigures;
 use pushlab_load::plan::{MarkedDelivery, Phase, PhaseMark, Second};
 use pushlab_stats::Histogram;
@@ -92,8 +92,12 @@ pub fn from_store(run: store::Run) -> Result<RunRecord, Error> {
         }
         _ => None,
     };
+    let version: u32 = serde_json::from_value(field("version"))?;
+    if version != RECORD_VERSION {
+        return Err(Error::custom(format!("its record is of version {version}, not {RECORD_VERSION}")));
+    }
     Ok(RunRecord {
-        version: serde_json::from_value(field("version"))?,
+        version,
         planned: PlannedRun { order: run.place, cell: cell_from_store(&run.cell)?, repeat: run.repeat, seed: run.seed },
         started_at: run.started_at.clone(),
         took_ms: run.took_ms,
@@ -314,6 +318,7 @@ mod tests {
             connections_opened: 15,
             bytes_sent: MOST,
             bytes_received: 0,
+            bytes_received_in_load: 20,
             latency: histogram(1),
             latency_first: histogram(2),
             latency_middle: histogram(3),

@@ -3,7 +3,7 @@
 use crate::cell::SlowPolicy;
 use crate::experiment::{Experiment, Polling};
 use crate::metric::METRICS;
-use crate::presets;
+use crate::presets::{self, PRESETS};
 use crate::report::RunFigures;
 use pushlab_load::plan::{Phases, RequestHeaders, Scenario, Shape};
 use pushlab_stats::GeneratorLimits;
@@ -15,7 +15,8 @@ pub fn experiment_of(name: &str, runs: &[RunFigures]) -> Experiment {
     fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
         values.collect::<BTreeSet<T>>().into_iter().collect()
     }
-    let known = presets::load(name, None).ok();
+    // Among ours alone: an imported name is no path to open.
+    let known = PRESETS.iter().any(|(preset, _)| *preset == name).then(|| presets::load(name, None).ok()).flatten();
     let base = known.unwrap_or_else(|| of_nothing(name));
     Experiment {
         study: None,

@@ -4,7 +4,7 @@ mod convert;
 mod figures;
 mod table;
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, MAX_RUNS};
 use crate::header::Header;
 use crate::metric;
 use crate::record::RunRecord;
@@ -109,17 +109,20 @@ impl Archive {
     }
 }
 
-/// The latest campaign of the same name, experiments and seed, if it lacks runs.
+/// The latest campaign of the same name, experiments, seed and build of this program, if it lacks runs: runs of two
+/// builds under one header would pass for one.
 pub fn find_unfinished(
     store: &Store,
     name: &str,
     experiments: &[Experiment],
     seed: Option<u64>,
+    build: Option<u64>,
 ) -> Result<Option<(i64, Header)>, ArchiveError> {
     for row in store.experiments()?.into_iter().rev().filter(|row| row.kind == Kind::Measured && row.name == name) {
         // One that another version wrote is not ours to go on with.
         let Ok(header) = header(store, row.id) else { continue };
-        if header.experiments != experiments || seed.is_some_and(|seed| seed != header.seed) {
+        let is_same = header.experiments == experiments && header.build == build;
+        if !is_same || seed.is_some_and(|seed| seed != header.seed) {
             continue;
         }
         return Ok((row.done < row.planned).then_some((row.id, header)));
@@ -133,11 +136,12 @@ pub fn header(store: &Store, id: i64) -> Result<Header, ArchiveError> {
     if experiment.row.kind == Kind::Published || experiment.header.is_null() {
         return header_of_figures(store, &experiment.row);
     }
-    serde_json::from_value(experiment.header).map_err(|source| ArchiveError::Foreign {
-        id,
-        what: "the header".to_owned(),
-        source,
-    })
+    let foreign = |source| ArchiveError::Foreign { id, what: "the header".to_owned(), source };
+    let header: Header = serde_json::from_value(experiment.header).map_err(foreign)?;
+    if header.planned() > MAX_RUNS {
+        return Err(foreign(serde::de::Error::custom(format!("it plans {} runs, over {MAX_RUNS}", header.planned()))));
+    }
+    Ok(header)
 }
 
 /// A header for runs that came as bare figures: their own matrix.
@@ -162,6 +166,7 @@ fn header_of_figures(store: &Store, row: &ExperimentRow) -> Result<Header, Archi
         subject_cores: Vec::new(),
         load_cores: Vec::new(),
         machine: None,
+        build: None,
     })
 }
 

@@ -2,9 +2,9 @@
 
 use super::CONFIDENCE;
 use super::model::{Better, Change, Comparison, ComparisonRow, Figure};
-use super::samples::{RunFigures, figure};
+use super::samples::RunFigures;
 use crate::metric::Metric;
-use pushlab_stats::{Family, Interval, Pair, Verdict, compare_family};
+use pushlab_stats::{Family, Interval, Pair, Verdict, compare_family, interval_of_mean};
 use std::collections::BTreeMap;
 
 /// A change smaller than this share of the baseline does not matter, whatever its significance.
@@ -56,10 +56,12 @@ pub fn compare(contenders: &[Contender], metrics: &[&'static Metric], seed: u64)
         return Err(CompareError::One);
     }
     let mut entries = Vec::new();
+    let mut missing_cells = Vec::new();
     for candidate in candidates {
         let before = entries.len();
         entries.extend(common(baseline, candidate, metrics, seed));
-        if entries.len() == before {
+        missing_cells.extend(missing(baseline, candidate));
+        if entries.len() == before && missing_cells.is_empty() {
             return Err(CompareError::NothingInCommon(baseline.label.clone(), candidate.label.clone()));
         }
     }
@@ -72,16 +74,31 @@ pub fn compare(contenders: &[Contender], metrics: &[&'static Metric], seed: u64)
     Ok(Comparison {
         baseline: baseline.label.clone(),
         candidates: candidates.iter().map(|c| c.label.clone()).collect(),
-        summary: summary(baseline, candidates, &rows),
+        summary: summary(baseline, candidates, &rows, &missing_cells),
+        missing: missing_cells,
         rows,
     })
 }
 
-/// The runs that count by cell. The subject is left out of account where a side has one alone: it is what differs.
-fn by_cell(contender: &Contender) -> BTreeMap<String, Vec<&RunFigures>> {
+/// Cells that the baseline measured and a candidate ran without one run that counts, and why: the worst change of
+/// all, and one that has no figures.
+fn missing(baseline: &Contender, candidate: &Contender) -> Vec<String> {
+    let measured = by_cell(candidate, RunFigures::counts);
+    let tried = by_cell(candidate, |run| !run.counts());
+    let lacks = |cell: &&String| !measured.contains_key(*cell) && tried.contains_key(*cell);
+    let why = |cell: &String| {
+        let failed = tried[cell].iter().find_map(|run| run.failure.clone());
+        failed.unwrap_or_else(|| "every run is void".to_owned())
+    };
+    let before = by_cell(baseline, RunFigures::counts);
+    before.keys().filter(lacks).map(|cell| format!("{}: {cell}: {}", candidate.label, why(cell))).collect()
+}
+
+/// The runs of a kind by cell. The subject is left out of account where a side has one alone: it is what differs.
+fn by_cell(contender: &Contender, is_wanted: impl Fn(&RunFigures) -> bool) -> BTreeMap<String, Vec<&RunFigures>> {
     let has_one = contender.runs.windows(2).all(|pair| pair[0].cell.subject == pair[1].cell.subject);
     let mut cells: BTreeMap<String, Vec<&RunFigures>> = BTreeMap::new();
-    for run in contender.runs.iter().filter(|run| run.counts()) {
+    for run in contender.runs.iter().filter(|run| is_wanted(run)) {
         let mut cell = run.cell.clone();
         if has_one {
             cell.subject = "pushlab".to_owned();
@@ -97,9 +114,9 @@ fn common<'a>(
     metrics: &[&'static Metric],
     seed: u64,
 ) -> Vec<Entry<'a>> {
-    let before = by_cell(baseline);
+    let before = by_cell(baseline, RunFigures::counts);
     let mut entries = Vec::new();
-    for (cell, runs) in by_cell(candidate) {
+    for (cell, runs) in by_cell(candidate, RunFigures::counts) {
         let Some(earlier) = before.get(&cell) else { continue };
         for &metric in metrics {
             let is_same_campaign = baseline.campaign == candidate.campaign;
@@ -109,12 +126,18 @@ fn common<'a>(
                 Some(blocks) => [blocks.iter().map(|b| b.0).collect(), blocks.iter().map(|b| b.1).collect()],
                 None => [super::samples::values(earlier, metric.name), super::samples::values(&runs, metric.name)],
             };
-            let figures = figure(earlier, metric.name, seed).zip(figure(&runs, metric.name, seed));
-            let Some((a, b)) = figures.filter(|_| samples.iter().all(|side| !side.is_empty())) else { continue };
+            // Of the same runs as the difference: with a void run in a pair, those of all runs would not fit it.
+            let figures = figure_of(&samples[0], seed).zip(figure_of(&samples[1], seed));
+            let Some((a, b)) = figures else { continue };
             entries.push(Entry { candidate, cell: cell.clone(), metric, figures: [a, b], samples, is_paired });
         }
     }
     entries
+}
+
+fn figure_of(samples: &[f64], seed: u64) -> Option<Figure> {
+    let Interval { value, low, high, runs, .. } = interval_of_mean(samples, CONFIDENCE, seed).ok()?;
+    Some(Figure { value, low, high, runs, bound: None })
 }
 
 /// Pairs of values of the same repeat.
@@ -150,7 +173,7 @@ fn row(entry: &Entry<'_>, found: &pushlab_stats::Comparison) -> ComparisonRow {
     }
 }
 
-fn summary(baseline: &Contender, candidates: &[Contender], rows: &[ComparisonRow]) -> String {
+fn summary(baseline: &Contender, candidates: &[Contender], rows: &[ComparisonRow], missing: &[String]) -> String {
     let count = |wanted: Change| rows.iter().filter(|row| row.change == wanted).count();
     let [worse, better, other, unknown] =
         [Change::Worse, Change::Better, Change::Different, Change::Unknown].map(count);
@@ -163,6 +186,7 @@ fn summary(baseline: &Contender, candidates: &[Contender], rows: &[ComparisonRow
         "they were measured at different times, so a change of the machine would show as a change of theirs"
     };
     let what = match rows.iter().find(|row| row.change == Change::Worse) {
+        _ if rows.is_empty() => "nothing is left to compare".to_owned(),
         _ if unknown == rows.len() => "too few runs to tell anything apart; three a side are the least".to_owned(),
         None if better + other == 0 => "nothing changed that chance does not explain".to_owned(),
         worst => {
@@ -173,5 +197,10 @@ fn summary(baseline: &Contender, candidates: &[Contender], rows: &[ComparisonRow
             format!("{worse} of {} figures got worse, {better} better{}", rows.len(), worst.unwrap_or_default())
         }
     };
-    format!("{against}: {what}; {how}. False alarms of all rows together are held at 5 %.")
+    let lost = match missing {
+        [] => String::new(),
+        [one] => format!("a cell has no run that counts any more ({one}); "),
+        [one, ..] => format!("{} cells have no run that counts any more (the first: {one}); ", missing.len()),
+    };
+    format!("{against}: {lost}{what}; {how}. False alarms of all rows together are held at 5 %.")
 }

@@ -35,6 +35,13 @@ pub fn unanswerable(statement: &Statement, experiment: &Experiment) -> Option<St
     let runs: Vec<RunFigures> = experiment.cells().into_iter().map(RunFigures::planned).collect();
     let series = samples::series(experiment, &[Source { origin: Origin::Measured, tag: "", runs: &runs }]);
     for term in statement.terms() {
+        let metric = term.metric.name;
+        if metric.starts_with("response") && experiment.prober.is_none() {
+            return Some(format!("{metric} is measured by the prober, and there is none"));
+        }
+        if ["latency_up_mean", "latency_down_mean"].contains(&metric) && !experiment.receipts {
+            return Some(format!("{metric} needs receipts"));
+        }
         let own = match series_of(term, &series, Origin::Measured) {
             Ok(own) => own,
             Err(why) => return Some(why),
@@ -63,6 +70,10 @@ fn series_of<'a, 'b>(term: &Term, series: &'a [SeriesRuns<'b>], origin: Origin) 
     match found.as_slice() {
         [one] => Ok(one),
         [] => Err(format!("no series is called {}", term.words.join(", "))),
+        // Another build beside ours, or servers of a study: ours is meant.
+        many if many.iter().filter(|s| s.subject == "pushlab").count() == 1 => {
+            many.iter().find(|s| s.subject == "pushlab").copied().ok_or_else(String::new)
+        }
         many => {
             let labels: Vec<&str> = many.iter().map(|s| s.label.as_str()).collect();
             Err(format!("{} stands for several series: {}", term.words.join(", "), labels.join(", ")))

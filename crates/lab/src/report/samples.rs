@@ -255,8 +255,9 @@ pub fn figure(runs: &[&RunFigures], metric: &str, seed: u64) -> Option<Figure> {
         return (!values.is_empty()).then_some(Figure { value, low, high, runs: 1, bound: Some(bound) });
     }
     let interval = interval_of_mean(&values, CONFIDENCE, seed).ok()?;
-    // No measured quantity is negative, though the interval of a skewed one may reach below.
-    let low = if interval.value >= 0.0 { interval.low.max(0.0) } else { interval.low };
+    // Hardly any measured quantity is negative, though the interval of a skewed one may reach below.
+    let may_be_negative = Metric::find(metric).is_some_and(Metric::may_be_negative);
+    let low = if may_be_negative { interval.low } else { interval.low.max(0.0) };
     Some(Figure { value: interval.value, low, high: interval.high, runs: interval.runs, bound: None })
 }
 

@@ -2,7 +2,7 @@
 
 use super::CONFIDENCE;
 use super::model::{Column, DataCell, DataTable, Figure, Origin};
-use super::samples::{SeriesRuns, figure, values};
+use super::samples::{RunFigures, SeriesRuns, figure, values};
 use crate::cell::Sweep;
 use crate::experiment::{Derived, Experiment};
 use crate::metric::Metric;
@@ -51,7 +51,8 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
             for metric in charted {
                 let Some(printed) = figure(runs, metric.name, seed) else { continue };
                 let here = figure(&own.cells[&place], metric.name, seed);
-                let ratio = here.filter(|_| printed.value != 0.0).map(|here| here.value / printed.value);
+                let is_same = place == x && clients(&own.cells[&place]) == clients(runs);
+                let ratio = here.filter(|_| is_same && printed.value != 0.0).map(|here| here.value / printed.value);
                 rows.push(vec![
                     text(printed_label),
                     text(format!("{}, {}", metric.title, unit(metric))),
@@ -76,11 +77,15 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
     (!rows.is_empty()).then(|| DataTable {
         title: "Published beside measured".to_owned(),
         note: "What the study printed, on its own machines and servers, beside what our server did here. The ratio is \
-               measured over published."
+               measured over published, where clients and load are the same."
             .to_owned(),
         columns: columns.map(|(title, unit)| column(title, unit)).to_vec(),
         rows,
     })
+}
+
+fn clients(runs: &[&RunFigures]) -> Option<u32> {
+    runs.first().map(|run| run.cell.clients)
 }
 
 fn unit(metric: &Metric) -> &'static str {

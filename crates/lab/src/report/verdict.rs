@@ -60,6 +60,7 @@ fn short(experiment: &ExperimentReport) -> &str {
 /// How far another value is from the best one.
 fn distance(best: f64, other: f64) -> String {
     match other / best {
+        factor if !factor.is_finite() => "more than nothing".to_owned(),
         factor if factor >= 2.0 => format!("{factor:.1} times that"),
         factor if factor >= 1.0 => format!("{:.0} % more", (factor - 1.0) * 100.0),
         factor => format!("{:.0} % less", (1.0 - factor) * 100.0),

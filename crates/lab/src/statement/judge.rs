@@ -76,6 +76,25 @@ enum Other {
     Samples(Vec<f64>),
 }
 
+impl Other {
+    fn mean(&self) -> f64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Samples(samples) => pushlab_stats::mean(samples).unwrap_or(0.0),
+        }
+    }
+}
+
+/// Whether both sides are one and the same number throughout, such as no requests at all.
+fn is_equal(left: &[f64], right: &Other) -> bool {
+    let Some(&first) = left.first() else { return false };
+    let same = |values: &[f64]| values.iter().all(|&value| value == first);
+    match right {
+        Other::Number(number) => same(left) && *number == first,
+        Other::Samples(samples) => same(left) && samples.len() > 1 && same(samples),
+    }
+}
+
 fn scaled(samples: &[f64], factor: f64) -> Vec<f64> {
     samples.iter().map(|sample| sample * factor).collect()
 }
@@ -107,12 +126,16 @@ fn at_place(relation: Relation, left: &[f64], right: &Other, [confirm, refute]: 
             (gap(1.0, confirm).is_some_and(|(low, _)| low > 0.0), gap(1.0, refute).is_some_and(|(_, high)| high <= 0.0))
         }
         // Two one-sided tests (Schuirmann 1987): equivalence is shown, not assumed from a lack of difference.
-        Relation::About(share) => (
-            gap(1.0 + share, confirm).is_some_and(|(_, high)| high < 0.0)
-                && gap(1.0 - share, confirm).is_some_and(|(low, _)| low > 0.0),
-            gap(1.0 + share, refute).is_some_and(|(low, _)| low >= 0.0)
-                || gap(1.0 - share, refute).is_some_and(|(_, high)| high <= 0.0),
-        ),
+        Relation::About(_) if is_equal(left, right) => (left.len() > 1, false),
+        Relation::About(share) => {
+            let [near, far] = if right.mean() < 0.0 { [1.0 + share, 1.0 - share] } else { [1.0 - share, 1.0 + share] };
+            (
+                gap(far, confirm).is_some_and(|(_, high)| high < 0.0)
+                    && gap(near, confirm).is_some_and(|(low, _)| low > 0.0),
+                gap(far, refute).is_some_and(|(low, _)| low >= 0.0)
+                    || gap(near, refute).is_some_and(|(_, high)| high <= 0.0),
+            )
+        }
     };
     match (holds, fails) {
         (_, true) => Agreement::Refuted,
@@ -180,6 +203,9 @@ mod tests {
         assert_eq!(outcome("cpu(websocket) ≈ cpu(sse) within 40 %", &[LOW], &[LOW]), Agreement::Confirmed);
         assert_eq!(outcome("cpu(websocket) ≈ cpu(sse) within 1 %", &[LOW], &[LOW]), Agreement::Undecided);
         assert_eq!(outcome("cpu(websocket) ≈ cpu(sse) within 20 %", &[LOW], &[HIGH]), Agreement::Refuted);
+        let (none, falling) = ([0.0; 3], [-10.0, -10.1, -9.9]);
+        assert_eq!(outcome("cpu(websocket) ≈ cpu(sse)", &[&none], &[&none]), Agreement::Confirmed);
+        assert_eq!(outcome("cpu(websocket) ≈ cpu(sse)", &[&falling], &[&falling]), Agreement::Confirmed);
     }
 
     #[test]

@@ -233,6 +233,9 @@ impl<R: Receiver> ClientLoop<R> {
     pub(super) fn count_received(&mut self, bytes: usize, now: u64) {
         if (self.marks.load_ns..self.marks.after_ns).contains(&now) {
             self.recorder.record.result.bytes_received += bytes as u64;
+            if now < self.marks.load_end_ns {
+                self.recorder.record.result.bytes_received_in_load += bytes as u64;
+            }
         }
     }
 

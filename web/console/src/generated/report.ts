@@ -81,6 +81,10 @@ export interface Comparison {
    */
   candidates: string[];
   /**
+   * Cells that the baseline measured and a candidate ran without one run that counts, and why.
+   */
+  missing: string[];
+  /**
    * One row for each candidate, cell and metric that both sides have, what changed first.
    */
   rows: ComparisonRow[];

@@ -17,7 +17,7 @@ interface ComparisonProps {
 
 /** What results differ in; rows that did not change wait behind a button. */
 export function ComparisonSection({ comparison, metrics, view, update }: ComparisonProps) {
-  const { baseline, candidates, summary, rows } = comparison;
+  const { baseline, candidates, summary, missing, rows } = comparison;
   const same = rows.filter((row) => row.change === "same").length;
   const all = view.unchanged === "shown";
   const shown = all ? rows : rows.filter((row) => row.change !== "same");
@@ -28,6 +28,16 @@ export function ComparisonSection({ comparison, metrics, view, update }: Compari
         {candidates.join(", ")} against {baseline}
       </p>
       {summary !== "" && <p class="lead summary">{summary}</p>}
+      {missing.length > 0 && (
+        <>
+          <p>Cells without a run that counts any more:</p>
+          <ul>
+            {missing.map((cell) => (
+              <li key={cell}>{cell}</li>
+            ))}
+          </ul>
+        </>
+      )}
       <Tally
         kinds={["worse", "better", "different", "same", "unknown"]}
         of={rows.map((row) => row.change)}
