@@ -213,3 +213,15 @@ fn figures_of_a_clock_that_runs_backwards_are_wrong_and_harm_nobody() {
         place.prints(&[command, &["--store", "other.db"]].concat());
     }
 }
+
+#[test]
+fn reference_results_are_drawn_beside_the_study() {
+    let place = Place::new("reference");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runs/polling-study-2-short.csv");
+    place.prints(&["import", file]);
+    let report = place.json(&["report", "polling-study-2-short", "--json"]);
+    let series = report["experiments"][0]["series"].as_array().unwrap();
+    for (origin, count) in [("measured", 4), ("published", 4)] {
+        assert_eq!(series.iter().filter(|s| s["origin"] == origin).count(), count, "{origin}");
+    }
+}

@@ -10,7 +10,7 @@ use pushlab_stats::GeneratorLimits;
 use std::collections::BTreeSet;
 
 /// An experiment of which only figures are known: printed in a study, or imported from a table.
-pub fn experiment_of(name: &str, runs: &[RunFigures]) -> Experiment {
+pub fn experiment_of(name: &str, runs: &[RunFigures], is_published: bool) -> Experiment {
     let own: Vec<&RunFigures> = runs.iter().filter(|run| run.cell.experiment == name).collect();
     fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
         values.collect::<BTreeSet<T>>().into_iter().collect()
@@ -19,7 +19,8 @@ pub fn experiment_of(name: &str, runs: &[RunFigures]) -> Experiment {
     let known = PRESETS.iter().any(|(preset, _)| *preset == name).then(|| presets::load(name, None).ok()).flatten();
     let base = known.unwrap_or_else(|| of_nothing(name));
     Experiment {
-        study: None,
+        // What a study printed is not drawn beside itself.
+        study: base.study.clone().filter(|_| !is_published),
         subjects: distinct(own.iter().map(|run| run.cell.subject.clone())),
         transports: distinct(own.iter().map(|run| run.cell.transport)),
         clients: distinct(own.iter().map(|run| run.cell.clients)),

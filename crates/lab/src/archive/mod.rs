@@ -155,7 +155,8 @@ fn header_of_figures(store: &Store, row: &ExperimentRow) -> Result<Header, Archi
     names.dedup();
     names.sort_unstable();
     names.dedup();
-    let experiments = names.iter().map(|name| figures::experiment_of(name, &runs)).collect();
+    let experiments =
+        names.iter().map(|name| figures::experiment_of(name, &runs, row.kind == Kind::Published)).collect();
     Ok(Header {
         name: row.name.clone(),
         experiments,
