@@ -8,7 +8,7 @@ use crate::pinning::Pinning;
 use crate::record::{CounterSample, KernelMemory, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
 use crate::subject::{CounterReader, Subject};
 use crate::worker::{Said, Worker};
-use pushlab_load::plan::{Phase, Plan, Progress, Scenario, WorkerEvent, WorkerResult};
+use pushlab_load::plan::{Phase, Plan, Progress, Scenario, Sockets, WorkerEvent, WorkerResult};
 use pushlab_probe::{Probe, ProbeConfig, Recording, Sample, Sampler, SamplerConfig, monotonic_ns};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -231,6 +231,10 @@ fn plan(
         seed: planned.seed,
         handicap_us: experiment.handicap_us,
         backend_listen,
+        backend_namespace: None,
+        sockets: Sockets::default(),
+        certificate: None,
+        instruments_from: None,
         shape: experiment.shape.clone(),
         headers: experiment.headers,
         user_list: experiment.polling.user_list,

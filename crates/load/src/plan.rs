@@ -4,7 +4,8 @@ use pushlab_stats::histogram::Histogram;
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 /// Everything one worker needs for one run. The lab writes it to the worker's standard input as one JSON text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +50,54 @@ pub struct Plan {
     /// Where the worker's back end listens for the subject, which is to connect before the clients do. The
     /// scenario `feed` needs it, no other does.
     pub backend_listen: Option<SocketAddr>,
+    /// The network namespace in which the back end listens, as a file of /proc; `None` for the worker's own.
+    #[serde(default)]
+    pub backend_namespace: Option<PathBuf>,
+    /// How connections are set.
+    #[serde(default)]
+    pub sockets: Sockets,
+    /// The certificate, a PEM file, that a subject with TLS shows. Needed with [`Sockets::tls`].
+    #[serde(default)]
+    pub certificate: Option<PathBuf>,
+    /// Source address of the prober and the collector, so that a network can tell their packets from the clients';
+    /// `None` leaves it to the kernel.
+    #[serde(default)]
+    pub instruments_from: Option<Ipv4Addr>,
+}
+
+/// How connections are set: what may differ below the same traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sockets {
+    /// Nagle's algorithm on the sockets of both sides: a small segment waits while one is unacknowledged.
+    pub nagle: bool,
+    /// System calls with which our server writes one event: 1 or 2.
+    pub writes_per_event: u8,
+    /// TLS between clients and subject, with a certificate made for the run.
+    pub tls: bool,
+    /// Send buffer of the sockets of both sides, bytes; as it is by default otherwise.
+    pub send_buffer_bytes: Option<u32>,
+    /// Receive buffer of the sockets of both sides, bytes; as the kernel has it otherwise.
+    pub receive_buffer_bytes: Option<u32>,
+    /// Most HTTP/1.1 connections that the clients of one host may have open together, as browsers have it (6). A
+    /// WebSocket does not count, as it does not there. Without it there is no limit.
+    pub connections_per_host_max: Option<u32>,
+    /// Clients on one host, which share that limit: the tabs of a browser.
+    pub clients_per_host: u32,
+}
+
+impl Default for Sockets {
+    fn default() -> Self {
+        Self {
+            nagle: false,
+            writes_per_event: 1,
+            tls: false,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            connections_per_host_max: None,
+            clients_per_host: 1,
+        }
+    }
 }
 
 /// The shape of the traffic.
@@ -332,9 +381,46 @@ pub struct WorkerResult {
     pub cpu_load_ns: u64,
     /// Per second since the first phase began. The warm-up is in here too, so that steady state can be judged.
     pub seconds: Vec<Second>,
+    /// What clients' bytes were for, from the first connection to the end of the run.
+    #[serde(default)]
+    pub bytes_whole: ClientBytes,
+    /// The same of the load and drain phases.
+    #[serde(default)]
+    pub bytes_load: ClientBytes,
+    /// Clients that were not subscribed when the load began, because a host's connections were used up.
+    #[serde(default)]
+    pub unsubscribed: u32,
     /// Every delivery of the load phase in the order of arrival, where receipts are marked; at most 10,000.
     #[serde(default)]
     pub deliveries: Vec<MarkedDelivery>,
+}
+
+/// What the bytes on clients' sockets were for; those of prober and collector are not in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientBytes {
+    /// Deliveries that they brought, whenever published.
+    pub deliveries: u64,
+    /// HTTP requests that clients sent, handshakes of WebSockets included.
+    pub requests: u64,
+    /// From the subject to the clients.
+    pub down: ByteUses,
+    /// From the clients to the subject.
+    pub up: ByteUses,
+}
+
+/// What the bytes of one direction were for. Together they are all bytes that TCP carried for the sockets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ByteUses {
+    /// Data of publications and echoes.
+    pub payload: u64,
+    /// What the dialect puts around them: envelope, channel, cursor, and messages of the dialect's own.
+    pub dialect: u64,
+    /// What the transport puts around that: frame heads, field names of an event stream, chunk heads.
+    pub framing: u64,
+    /// Heads of HTTP requests and responses.
+    pub heads: u64,
+    /// TLS: records, handshakes.
+    pub tls: u64,
 }
 
 /// One delivery with the server's receipt mark: a row of a table of messages. Instants are ns after the load phase

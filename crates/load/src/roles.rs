@@ -330,6 +330,7 @@ fn in_range(name: &'static str, value: u64, least: u64, most: u64) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Sockets;
     use crate::plan::{Phases, RequestHeaders, Shape};
 
     fn plan(clients: u32, scenario: Scenario) -> Plan {
@@ -342,6 +343,10 @@ mod tests {
             poll_interval_ms: 500,
             poll_wait_s: 25,
             backend_listen: None,
+            backend_namespace: None,
+            sockets: Sockets::default(),
+            certificate: None,
+            instruments_from: None,
             shape: Shape::Steady,
             headers: RequestHeaders::Minimal,
             user_list: false,

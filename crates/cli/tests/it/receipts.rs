@@ -56,6 +56,10 @@ impl Served {
             user_list: false,
             receipts: true,
             backend_listen: None,
+            backend_namespace: None,
+            sockets: pushlab_load::plan::Sockets::default(),
+            certificate: None,
+            instruments_from: None,
         });
         let mut command = Command::new(env!("CARGO_BIN_EXE_pushlab"));
         let mut worker = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

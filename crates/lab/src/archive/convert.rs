@@ -212,7 +212,8 @@ mod tests {
     use super::*;
     use crate::record::{CounterSample, KernelMemory, RECORD_VERSION};
     use pushlab_load::plan::{
-        ErrorCount, Phases, Plan, Prober, ProberPath, RequestHeaders, Scenario, Shape, WorkerResult,
+        ByteUses, ClientBytes, ErrorCount, Phases, Plan, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets,
+        WorkerResult,
     };
     use pushlab_probe::{Loopback, Sample, TcpStates, TcpTotals};
     use pushlab_stats::{Doubt, DoubtCode};
@@ -261,6 +262,10 @@ mod tests {
             user_list: true,
             receipts: true,
             backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
+            backend_namespace: Some("/proc/7/ns/net".into()),
+            sockets: Sockets { tls: true, clients_per_host: 3, send_buffer_bytes: Some(4096), ..Sockets::default() },
+            certificate: Some("certificate.pem".into()),
+            instruments_from: Some([10, 0, 0, 3].into()),
         }
     }
 
@@ -268,6 +273,11 @@ mod tests {
         let mut histogram = Histogram::new();
         (0..50).for_each(|i| histogram.record_n(from * 1_000 * (i * i + 1), i + 1));
         histogram
+    }
+
+    fn bytes(from: u64) -> ClientBytes {
+        let uses = |from| ByteUses { payload: from, dialect: from + 1, framing: MOST, heads: from + 3, tls: from + 4 };
+        ClientBytes { deliveries: from + 10, requests: from + 11, down: uses(from), up: uses(from + 20) }
     }
 
     fn result() -> WorkerResult {
@@ -333,6 +343,9 @@ mod tests {
             loop_lag: Histogram::new(),
             cpu_load_ns: 16,
             seconds: seconds.to_vec(),
+            bytes_whole: bytes(100),
+            bytes_load: bytes(0),
+            unsubscribed: 17,
             deliveries: (0..3).map(delivery).collect(),
         }
     }
@@ -467,6 +480,7 @@ mod tests {
         assert_eq!(run.phases.iter().map(|phase| phase.end_ns).collect::<Vec<_>>(), [101, 102, 103, 104, 105, 107]);
         assert_eq!(run.counting(), store::Counts::Void);
         let rest = run.document["result"].as_object().unwrap();
-        assert_eq!(rest.keys().collect::<Vec<_>>(), ["errors"], "all else has a table of its own");
+        let nested = ["bytes_load", "bytes_whole", "errors"];
+        assert_eq!(rest.keys().collect::<Vec<_>>(), nested, "all else has a table of its own");
     }
 }

@@ -1,0 +1,14 @@
+//! Network namespaces and the packet link between them: an emulated network with every packet counted.
+//!
+//! [`profile`] says what a network is like, [`direction`] is one way through it as a value without socket or clock,
+//! and [`network`] joins two namespaces by a pair of TUN interfaces and carries the packets.
+
+pub mod capture;
+pub mod direction;
+pub mod loss;
+pub mod namespace;
+pub mod network;
+pub mod packet;
+pub mod profile;
+pub mod totals;
+mod tun;
