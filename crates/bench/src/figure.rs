@@ -33,7 +33,7 @@ const fn generator(name: &'static str) -> Goal {
 }
 
 /// Every figure, in the order in which they are measured.
-pub const GOALS: [Goal; 11] = [
+pub const GOALS: [Goal; 13] = [
     ratio("fanout/websocket", 0.80, 0.90),
     ratio("fanout/sse", 0.80, 0.85),
     ratio("fanout/http-streaming", 0.80, 0.85),
@@ -45,6 +45,8 @@ pub const GOALS: [Goal; 11] = [
     memory("memory/long-polling", 4.0, 1.0),
     generator("generator/websocket"),
     generator("generator/websocket-corked"),
+    Goal { name: "link/packets", unit: "packets/s", goal: 50_000.0, aim: 150_000.0, is_upper_bound: false },
+    Goal { name: "link/round-trip", unit: "µs", goal: 60.0, aim: 30.0, is_upper_bound: true },
 ];
 
 /// The confidence of every interval.

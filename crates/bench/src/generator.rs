@@ -16,6 +16,7 @@ use anyhow::{Context as _, anyhow, ensure};
 use pushlab_load::check::Schedule;
 use pushlab_load::clients::{self, LoopConfig, Traffic};
 use pushlab_load::clock::{ThreadCpu, now_ns, sleep_until};
+use pushlab_load::dial::Dialler;
 use pushlab_load::pacing::Pacing;
 use pushlab_load::plan::WorkerResult;
 use pushlab_load::record::{Audience, Record};
@@ -109,7 +110,8 @@ type Loop = (JoinHandle<io::Result<Record>>, ThreadCpu);
 
 fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> anyhow::Result<Loop> {
     let config = LoopConfig {
-        target,
+        dialler: Dialler::new(target),
+        hosts: None,
         clients: connections,
         lane: 0,
         lanes: 1,

@@ -14,6 +14,7 @@ mod figure;
 mod frames;
 mod generator;
 mod limit;
+mod link;
 mod memory;
 mod pollers;
 mod polls;
@@ -68,6 +69,10 @@ fn main() -> anyhow::Result<()> {
     }
     scale.is_null_test = args.null_test;
     let names = chosen(&args.only)?;
+    if names.iter().any(|name| name.starts_with("link/")) {
+        // Before any thread: an ordinary user gets a user namespace.
+        pushlab_link::rights::become_able().context("the link needs network namespaces; --only can leave it out")?;
+    }
     let cores = Cores::of_this_process().context("cannot choose two cores")?;
     cores.pin_to_load().context("cannot pin the subscribers to their core")?;
     let mut figures = Vec::new();
@@ -96,6 +101,7 @@ fn measure(name: &'static str, scale: &Scale, cores: Cores) -> anyhow::Result<Fi
         ("fanout", Some(transport)) => fanout::measure(name, transport, scale, cores),
         ("memory", Some(transport)) => memory::measure(name, transport, scale, cores),
         ("generator", _) => generator::measure(name, if of == "websocket" { 1 } else { 16 }, scale, cores),
+        ("link", _) => link::measure(name, scale, cores),
         ("poll", None) => polls::measure(name, of == "immediate", scale, cores),
         _ => bail!("nothing measures {name}"),
     }

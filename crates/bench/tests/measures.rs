@@ -16,7 +16,8 @@ fn every_ratio_is_measured() {
     assert!(is_ok, "{table}");
     let names: Vec<&str> = lines.iter().filter_map(|line| line["name"].as_str()).collect();
     assert_eq!(lines.len(), names.len());
-    for name in ["fanout/websocket", "fanout/sse", "fanout/http-streaming", "poll/replies", "poll/immediate"] {
+    let fanout = ["fanout/websocket", "fanout/sse", "fanout/http-streaming"];
+    for name in fanout.into_iter().chain(["poll/replies", "poll/immediate", "link/packets", "link/round-trip"]) {
         assert!(names.contains(&name), "{name} is missing from {names:?}");
     }
     for line in &lines {

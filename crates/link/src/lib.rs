@@ -3,12 +3,17 @@
 //! [`profile`] says what a network is like, [`direction`] is one way through it as a value without socket or clock,
 //! and [`network`] joins two namespaces by a pair of TUN interfaces and carries the packets.
 
+mod buffers;
 pub mod capture;
+mod carrier;
+pub mod clock;
 pub mod direction;
+pub mod error;
 pub mod loss;
 pub mod namespace;
 pub mod network;
 pub mod packet;
 pub mod profile;
+pub mod rights;
 pub mod totals;
 mod tun;

@@ -1,0 +1,60 @@
+//! What was put into a network comes out of it: delay, rate, loss, packets, rights, and nothing that is left behind.
+//!
+//! One test after another, in a process that has no threads between them: tests that fork need that, and so does an
+//! ordinary user, who gets a user namespace first. Arguments choose tests by a part of their name.
+
+// Clippy does not take a binary without the usual harness for a test.
+#![allow(clippy::unwrap_used)]
+
+mod delay;
+mod host;
+mod loss;
+mod packets;
+mod rate;
+mod traffic;
+
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+
+use pushlab_link::rights::{become_able, check};
+
+/// A measurement is repeated as a whole when the machine was busy; what is wrong fails every time.
+const ATTEMPTS: u32 = 4;
+
+const TESTS: [(&str, fn()); 15] = [
+    ("an_ordinary_user_has_a_network", host::an_ordinary_user_has_a_network),
+    ("a_closed_device_is_reported_before_anything_is_tried", host::a_closed_device_is_reported),
+    ("a_process_with_threads_is_told_to_begin_earlier", host::a_process_with_threads_is_told),
+    ("nothing_remains_of_a_process_that_was_killed", host::nothing_remains_of_a_killed_process),
+    ("namespaces_have_their_own_settings", host::namespaces_have_their_own_settings),
+    ("a_network_that_ended_leaves_nothing", host::a_network_that_ended_leaves_nothing),
+    ("commands_start_inside", host::commands_start_inside),
+    ("an_idle_network_is_silent", packets::an_idle_network_is_silent),
+    ("packets_are_whole_and_counted", packets::packets_are_whole_and_counted),
+    ("a_full_disk_does_not_stop_the_link", packets::a_full_disk_does_not_stop_the_link),
+    ("every_packet_of_a_flood_is_accounted_for", packets::every_packet_of_a_flood_is_accounted_for),
+    ("each_profile_has_its_delay", delay::each_profile_has_its_delay),
+    ("jitter_has_its_distribution", delay::jitter_has_its_distribution),
+    ("each_profile_has_its_rate", rate::each_profile_has_its_rate),
+    ("losses_are_those_of_model_and_seed", loss::losses_are_those_of_model_and_seed),
+];
+
+fn main() -> ExitCode {
+    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    if let Err(error) = become_able().and_then(|_| check()) {
+        eprintln!("these tests need network namespaces: {error}");
+        return ExitCode::FAILURE;
+    }
+    let mut failed = Vec::new();
+    for (name, test) in TESTS {
+        if !asked.is_empty() && !asked.iter().any(|part| name.contains(part.as_str())) {
+            continue;
+        }
+        let attempts = (1..=ATTEMPTS).find(|_| catch_unwind(test).is_ok());
+        println!("test {name} ... {}", attempts.map_or("FAILED".to_owned(), |n| format!("ok, attempt {n}")));
+        if attempts.is_none() {
+            failed.push(name);
+        }
+    }
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
