@@ -26,6 +26,8 @@ async function launch() {
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: FLAGS.split(" "),
     headless: true,
+    // The certificate of a test is signed by nobody.
+    acceptInsecureCerts: true,
     userDataDir,
   });
   return { browser, userDataDir };

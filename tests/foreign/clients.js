@@ -2,6 +2,8 @@
 // in its long form, `["msg",channel,cursor,data]`, and calls `onEnd` when its connection has ended.
 
 import { spawn } from "node:child_process";
+import http from "node:http";
+import https from "node:https";
 import { createInterface } from "node:readline";
 import { EventSource } from "eventsource";
 import { openPage, servePages } from "./chromium.js";
@@ -36,18 +38,18 @@ function chromium(path, run, { isSameOrigin = false } = {}) {
   };
 }
 
-async function npmWs({ base, channel, after, onFrame, onEnd }) {
-  const socket = new WebSocket(address(base.replace("http", "ws"), "/ws", { channel, after }));
+async function npmWs({ base, ca, channel, after, onFrame, onEnd }) {
+  const url = address(base.replace("http", "ws"), "/ws", { channel, after });
+  const socket = new WebSocket(url, { ca });
   socket.on("message", (text) => onFrame(JSON.parse(String(text))));
   socket.on("error", () => {});
   socket.on("close", onEnd);
   return () => socket.terminate();
 }
 
-async function npmWsPolling({ base, channel, after = "", onFrame, onEnd }) {
-  const socket = new WebSocket(
-    address(base.replace("http", "ws"), "/ws", { channel, mode: "poll" }),
-  );
+async function npmWsPolling({ base, ca, channel, after = "", onFrame, onEnd }) {
+  const url = address(base.replace("http", "ws"), "/ws", { channel, mode: "poll" });
+  const socket = new WebSocket(url, { ca });
   const poll = (cursor) => socket.send(JSON.stringify(["poll", cursor]));
   socket.on("open", () => poll(after));
   socket.on("message", (text) => {
@@ -74,10 +76,15 @@ function startCurl(url, options) {
   return { child, stop: () => child.kill("SIGKILL") };
 }
 
+const trusting = (caFile) => (caFile ? ["--cacert", caFile] : []);
+
 /** curl on a stream; `read` makes a function that takes lines and calls its argument for every frame. */
 function curlStream(path, read, options = []) {
-  return async ({ base, channel, after, onFrame, onEnd, onLog }) => {
-    const { child, stop } = startCurl(address(base, path, { channel, after }), options);
+  return async ({ base, caFile, channel, after, onFrame, onEnd, onLog }) => {
+    const { child, stop } = startCurl(address(base, path, { channel, after }), [
+      ...options,
+      ...trusting(caFile),
+    ]);
     child.stderr.on("data", (text) => onLog(String(text)));
     // Like a client of our own, only whole lines count: readline would also hand out the torn last one.
     const readLine = read(onFrame);
@@ -109,12 +116,12 @@ function readEvents(onFrame) {
 
 /** curl once for each reply. */
 function curlPolling(options = []) {
-  return async ({ base, channel, after, onFrame, onEnd, onLog }) => {
+  return async ({ base, caFile, channel, after, onFrame, onEnd, onLog }) => {
     let running;
     const poll = (cursor) => {
       const wait = cursor && 25;
       const url = address(base, "/poll", { channel, after: cursor, wait });
-      running = startCurl(url, ["--fail-with-body", ...options]);
+      running = startCurl(url, ["--fail-with-body", ...options, ...trusting(caFile)]);
       const lines = [];
       createInterface({ input: running.child.stdout }).on("line", (line) => lines.push(line));
       running.child.stderr.on("data", (text) => onLog(String(text)));
@@ -132,6 +139,37 @@ function curlPolling(options = []) {
 }
 
 const OLD = ["--http1.0"];
+
+/** Node's own client, once for each reply on a connection that is kept. */
+async function nodePolling({ base, ca, channel, after, onFrame, onEnd, onLog }) {
+  const client = base.startsWith("https") ? https : http;
+  const agent = new client.Agent({ keepAlive: true, maxSockets: 1 });
+  let isStopped = false;
+  const ended = (error) => {
+    if (isStopped) return;
+    onLog(String(error));
+    onEnd();
+  };
+  const poll = (cursor) => {
+    const url = address(base, "/poll", { channel, after: cursor, wait: cursor && 25 });
+    const request = client.get(url, { ca, agent }, async (response) => {
+      try {
+        const parts = await response.setEncoding("utf8").toArray();
+        const frames = JSON.parse(parts.join(""));
+        for (const frame of frames) onFrame(frame);
+        if (!isStopped) poll(frames.at(-1)[1]);
+      } catch (error) {
+        ended(error);
+      }
+    });
+    request.on("error", ended);
+  };
+  poll(after);
+  return () => {
+    isStopped = true;
+    agent.destroy();
+  };
+}
 
 /**
  * `resumes`: by itself, with `Last-Event-ID`, or else by our passing `after`. `ignoresLoneId`: it does not take
@@ -151,6 +189,7 @@ export const CLIENTS = [
   { name: "Chromium long polling", connect: chromium("/poll", inPage.longPolling) },
   { name: "npm ws", connect: npmWs },
   { name: "npm ws, mode=poll", connect: npmWsPolling },
+  { name: "Node /poll", connect: nodePolling },
   { name: "npm eventsource", connect: npmEventSource, resumes: true, ignoresLoneId: true },
   { name: "curl /sse", connect: curlStream("/sse", readEvents) },
   { name: "curl /stream", connect: curlStream("/stream", readNdjson) },

@@ -1,11 +1,14 @@
 // Starts servers, cuts connections, and waits for conditions with a deadline. tests/attack uses it too.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import http from "node:http";
+import https from "node:https";
 import net from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
@@ -29,11 +32,24 @@ export async function until(condition, what, within_ms = 20_000) {
   }
 }
 
+/** A certificate for 127.0.0.1 that openssl makes, and its key: the paths of two PEM files, gone after the test. */
+export function makeIdentity(t, kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]) {
+  const folder = mkdtempSync(join(tmpdir(), "pushlab-tls-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const [certificate, key] = [join(folder, "certificate.pem"), join(folder, "key.pem")];
+  const files = ["-nodes", "-keyout", key, "-out", certificate];
+  const name = ["-subj", "/CN=pushlab", "-addext", "subjectAltName=IP:127.0.0.1"];
+  execFileSync("openssl", ["req", "-x509", "-days", "2", ...kind, ...files, ...name], { stdio: "pipe" });
+  return { certificate, key };
+}
+
 /** `pushlab serve` as a process. */
 export class Server {
   #process;
   #log = "";
   #agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  /** The certificate in PEM format, where it speaks TLS. */
+  ca;
 
   /** Starts one on a free port (or on `port`) and ends it after the test `t`. */
   static async start(t, options = [], port = 0) {
@@ -62,8 +78,17 @@ export class Server {
     return server;
   }
 
+  /** Starts one that speaks TLS with an identity of `makeIdentity`. */
+  static async startSecure(t, { certificate, key }, options = []) {
+    const files = ["--tls-certificate", certificate, "--tls-key", key];
+    const server = await Server.start(t, [...options, ...files]);
+    server.ca = readFileSync(certificate);
+    server.#agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
+    return server;
+  }
+
   get base() {
-    return `http://127.0.0.1:${this.port}`;
+    return `${this.ca ? "https" : "http"}://127.0.0.1:${this.port}`;
   }
 
   get isRunning() {
@@ -91,8 +116,9 @@ export class Server {
   /** One request on a connection that is kept: `{ status, headers, text }`. */
   request(method, path, { body, headers, agent = this.#agent } = {}) {
     return new Promise((resolve, reject) => {
-      const options = { port: this.port, host: "127.0.0.1", method, path, headers, agent };
-      const request = http.request(options, async (response) => {
+      const address = { port: this.port, host: "127.0.0.1", ca: this.ca };
+      const options = { ...address, method, path, headers, agent };
+      const request = (this.ca ? https : http).request(options, async (response) => {
         try {
           const parts = await response.setEncoding("utf8").toArray();
           resolve({

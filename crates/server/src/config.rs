@@ -3,6 +3,7 @@
 use pushlab_wire::channel::Channel;
 use serde::Serialize;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Configuration of a server.
@@ -23,6 +24,22 @@ pub struct Config {
     /// Whether to write into a publication, where it has a place for that, when it was received: see
     /// [`pushlab_wire::receipt`]. Costs a reading of the clock and a search of the data for each.
     pub mark_receipts: bool,
+    /// Nagle's algorithm on accepted sockets: a small segment waits while another is unacknowledged.
+    pub nagle: bool,
+    /// Whether each event, and each reply to a poll, leaves in two writes: its transport's head, then the rest. To
+    /// measure what that does together with `nagle`; in everyday use it only costs.
+    pub splits_events: bool,
+    /// Speaks TLS on the port, on every transport.
+    pub tls: Option<TlsFiles>,
+}
+
+/// The files with which a server speaks TLS, both PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, then those of its issuers.
+    pub certificate: PathBuf,
+    /// The certificate's private key, without a passphrase.
+    pub key: PathBuf,
 }
 
 /// What happens when a subscriber's queue is full.
@@ -62,7 +79,8 @@ pub struct Tick {
 /// Every limit of a server. Worst-case memory of a limit stands with it.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections of the whole server; a further one is answered 503 and closed. 0.5 KiB each when idle.
+    /// Connections of the whole server; a further one is answered 503 and closed, with TLS closed unheard. Each takes
+    /// 0.5 KiB when idle, with TLS 8 KiB, and then 64 KiB more while its socket takes nothing.
     pub max_connections: usize,
     /// A request's head, bytes; 431 beyond.
     pub max_head_bytes: usize,
@@ -92,6 +110,8 @@ pub struct Limits {
     pub max_inbox_messages: usize,
     /// Kernel's send buffer of a connection, bytes; `None` leaves it to the kernel (4 MiB and more when slow).
     pub max_send_buffer_bytes: Option<usize>,
+    /// Kernel's receive buffer of a connection, bytes; `None` leaves it to the kernel (6 MiB at most by default).
+    pub max_receive_buffer_bytes: Option<usize>,
     /// Longest time a poll is held.
     pub max_poll_wait: Duration,
     /// Time for a request to arrive in full; 408 beyond.
@@ -124,6 +144,7 @@ impl Default for Limits {
             max_reply_bytes: 256 * 1024,
             max_inbox_messages: 8192,
             max_send_buffer_bytes: Some(256 * 1024),
+            max_receive_buffer_bytes: None,
             max_poll_wait: Duration::from_secs(60),
             head_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),

@@ -2,8 +2,8 @@
 
 use crate::framing::Framing;
 use crate::outbox::Outbox;
+use crate::stream::Stream;
 use crate::wheel::Tick;
-use mio::net::TcpStream;
 use pushlab_wire::http::BodyDecoder;
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::Decoder;
@@ -11,10 +11,10 @@ use pushlab_wire::websocket::Decoder;
 /// No group.
 pub const NO_GROUP: u32 = u32::MAX;
 
-/// State of one connection: about 150 bytes, and nothing on the heap while it is idle.
+/// State of one connection: about 150 bytes, and nothing on the heap while it is idle and without TLS.
 pub struct Connection {
-    /// The socket.
-    pub socket: TcpStream,
+    /// The socket, with TLS or without.
+    pub stream: Stream,
     /// What is spoken on it now.
     pub kind: Kind,
     /// Group it subscribes to, or [`NO_GROUP`].
@@ -96,9 +96,9 @@ pub struct PartialRequest {
 
 impl Connection {
     /// A connection that was just accepted or begun.
-    pub fn new(socket: TcpStream, kind: Kind, now: Tick) -> Self {
+    pub fn new(stream: Stream, kind: Kind, now: Tick) -> Self {
         Self {
-            socket,
+            stream,
             kind,
             group: NO_GROUP,
             slot: 0,

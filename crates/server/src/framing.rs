@@ -81,6 +81,26 @@ impl Framing {
         }
     }
 
+    /// Where a frame is parted that is to leave in two writes: behind the head that the transport puts before the
+    /// payload, in the middle where it has none (HTTP/1.0).
+    pub fn head_len(self, frame: &[u8]) -> usize {
+        let after = |mark: &[u8]| frame.windows(mark.len()).position(|w| w == mark).map(|at| at + mark.len());
+        match self {
+            Self::WebSocket => Some(match frame.get(1) {
+                Some(127) => 10,
+                Some(126) => 4,
+                _ => 2,
+            }),
+            Self::Events { is_chunked: true }
+            | Self::Lines { is_chunked: true }
+            | Self::Script { is_chunked: true } => after(b"\r\n"),
+            Self::Reply => after(b"\r\n\r\n"),
+            _ => None,
+        }
+        .filter(|&at| at < frame.len())
+        .unwrap_or(frame.len() / 2)
+    }
+
     /// Appends what stands before the first frame.
     pub fn preamble(self, out: &mut Vec<u8>) {
         if let Self::Script { is_chunked } = self {
@@ -182,5 +202,30 @@ mod tests {
             "<script>parent.pushlab('[\"msg\",\"a\",\"e.7\",\"\\x3c/b>\"]')</script>\n"
         );
         assert_eq!(encode(Framing::WebSocket), "\u{fffd}\u{18}[\"msg\",\"a\",\"e.7\",\"</b>\"]");
+    }
+
+    #[test]
+    fn frames_are_parted_behind_their_heads() {
+        let cursor = Cursor { epoch: Epoch::parse("e").unwrap(), offset: 7 };
+        for (size, head) in [(2, 2), (90, 2), (200, 4), (70_000, 10)] {
+            let text = MessageText::new("a", &cursor, &format!("\"{}\"", "x".repeat(size)));
+            for framing in Framing::ALL {
+                let mut frame = Vec::new();
+                framing.message(&mut frame, &text);
+                let border = framing.head_len(&frame);
+                assert!(0 < border && border < frame.len(), "{framing:?}");
+                match framing {
+                    Framing::WebSocket => assert_eq!(border, head),
+                    Framing::Events { is_chunked: true }
+                    | Framing::Lines { is_chunked: true }
+                    | Framing::Script { is_chunked: true } => {
+                        let rest = usize::from_str_radix(str::from_utf8(&frame[..border - 2]).unwrap(), 16).unwrap();
+                        assert_eq!(border + rest + 2, frame.len(), "{framing:?}");
+                    }
+                    _ => assert_eq!(border, frame.len() / 2, "{framing:?}"),
+                }
+            }
+        }
+        assert_eq!(Framing::Reply.head_len(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n[]"), 25);
     }
 }

@@ -20,10 +20,13 @@ mod hub;
 mod metrics;
 mod outbox;
 mod stats;
+mod stream;
+mod tls;
 mod wheel;
 
-pub use config::{Config, Feed, Limits, Policy, Tick};
+pub use config::{Config, Feed, Limits, Policy, Tick, TlsFiles};
 pub use stats::Stats;
+pub use tls::TlsError;
 
 use core::{Core, Shared, WAKER};
 use hub::{Hub, Inbox};
@@ -64,6 +67,9 @@ pub enum ServerError {
         /// Why not.
         source: io::Error,
     },
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The operating system refused something else.
     #[error("cannot start an event loop: {0}")]
     Loop(#[source] io::Error),
@@ -75,13 +81,14 @@ pub enum ServerError {
 impl Server {
     /// Listens and serves in threads of its own.
     pub fn start(config: Config) -> Result<Self, ServerError> {
+        let tls = config.tls.as_ref().map(tls::load).transpose()?;
         let listen_error = |source| ServerError::Listen { address: config.listen, source };
         check_is_free(config.listen).map_err(listen_error)?;
-        let first = listener(config.listen, &config.limits).map_err(listen_error)?;
+        let first = listener(config.listen, &config).map_err(listen_error)?;
         let address = first.local_addr().map_err(listen_error)?;
         let mut listeners = vec![first];
         for _ in 1..config.cores.max(1) {
-            listeners.push(listener(address, &config.limits).map_err(listen_error)?);
+            listeners.push(listener(address, &config).map_err(listen_error)?);
         }
         let mut parts = Vec::new();
         let mut inboxes = Vec::new();
@@ -98,6 +105,7 @@ impl Server {
             counters: parts.iter().map(|_| Arc::default()).collect(),
             open: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
+            tls,
             config,
         });
         let threads = spawn(&shared, parts)?;
@@ -149,6 +157,9 @@ impl Config {
             feed: None,
             tick: None,
             mark_receipts: false,
+            nagle: false,
+            splits_events: false,
+            tls: None,
         }
     }
 }
@@ -174,16 +185,20 @@ fn check_is_free(address: SocketAddr) -> io::Result<()> {
 }
 
 /// A listener; what is set on it, accepted sockets inherit, which saves system calls for each.
-fn listener(address: SocketAddr, limits: &Limits) -> io::Result<TcpListener> {
+fn listener(address: SocketAddr, config: &Config) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
-    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_nodelay(!config.nagle)?;
     // A peer that acknowledges nothing for this long is gone, whatever TCP hopes.
-    socket.set_tcp_user_timeout(Some(limits.write_timeout))?;
-    if let Some(bytes) = limits.max_send_buffer_bytes {
+    socket.set_tcp_user_timeout(Some(config.limits.write_timeout))?;
+    if let Some(bytes) = config.limits.max_send_buffer_bytes {
         socket.set_send_buffer_size(bytes)?;
+    }
+    // Before listening: the window that a handshake offers follows from it.
+    if let Some(bytes) = config.limits.max_receive_buffer_bytes {
+        socket.set_recv_buffer_size(bytes)?;
     }
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
@@ -244,4 +259,34 @@ fn has_peer(descriptor: &RawFd) -> bool {
 fn close(descriptor: RawFd) {
     // SAFETY: the descriptor is this table's copy of one that is owned and used in another table.
     unsafe { libc::close(descriptor) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use socket2::SockRef;
+
+    /// What is set on the listener must reach the sockets that it accepts: nobody sets it there.
+    #[test]
+    fn accepted_sockets_are_set_as_the_listener_is() {
+        for is_changed in [false, true] {
+            let mut config = Config::new("127.0.0.1:0".parse().unwrap());
+            config.nagle = is_changed;
+            config.limits.max_receive_buffer_bytes = is_changed.then_some(50_000);
+            config.limits.max_send_buffer_bytes = Some(70_000);
+            let listener = listener(config.listen, &config).unwrap();
+            let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let accepted = loop {
+                match listener.accept() {
+                    Ok((socket, _)) => break socket,
+                    Err(e) => assert_eq!(e.kind(), io::ErrorKind::WouldBlock),
+                }
+            };
+            assert_eq!(accepted.nodelay().unwrap(), !is_changed);
+            let socket = SockRef::from(&accepted);
+            // The kernel doubles what it is asked for, to have room for its own records (socket(7)).
+            assert_eq!(socket.send_buffer_size().unwrap(), 140_000);
+            assert_eq!(socket.recv_buffer_size().unwrap() == 100_000, is_changed);
+        }
+    }
 }

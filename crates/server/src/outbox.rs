@@ -114,13 +114,14 @@ impl Outbox {
         self.queue = kept;
     }
 
-    /// Writes as much as the socket takes; `scratch` is working space.
+    /// Writes as much as the socket takes, each publication in two writes if `splits`; `scratch` is working space.
     pub fn flush(
         &mut self,
         socket: &mut impl Write,
         framing: Framing,
         hub: &Hub,
         scratch: &mut Vec<u8>,
+        splits: bool,
     ) -> io::Result<Flushed> {
         let mut flushed = Flushed::default();
         loop {
@@ -142,7 +143,7 @@ impl Outbox {
                 flushed.is_empty = true;
                 return Ok(flushed);
             }
-            let is_blocked = self.write_batch(socket, framing, scratch, &mut flushed)?;
+            let is_blocked = self.write_batch(socket, framing, scratch, splits, &mut flushed)?;
             if is_blocked {
                 return Ok(flushed);
             }
@@ -155,16 +156,21 @@ impl Outbox {
         socket: &mut impl Write,
         framing: Framing,
         scratch: &mut Vec<u8>,
+        splits: bool,
         flushed: &mut Flushed,
     ) -> io::Result<bool> {
         scratch.clear();
         for publication in &self.queue {
             framing.message(scratch, &publication.text);
-            if scratch.len() >= MAX_WRITE_BYTES {
+            if splits || scratch.len() >= MAX_WRITE_BYTES {
                 break;
             }
         }
-        let n = write_some(socket, scratch)?;
+        let n = if splits {
+            write_in_two(socket, framing, scratch, 0, &[scratch.len()])?
+        } else {
+            write_some(socket, scratch)?
+        };
         flushed.bytes += n;
         let is_blocked = n < scratch.len();
         // Frames are encoded again to find the border: cheaper than remembering borders, as it happens only
@@ -186,6 +192,7 @@ impl Outbox {
 }
 
 /// One write; a socket that would block takes nothing.
+#[inline]
 pub fn write_some(socket: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match socket.write(bytes) {
@@ -195,6 +202,27 @@ pub fn write_some(socket: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
             Err(e) => return Err(e),
         }
     }
+}
+
+/// Writes the events of `bytes` after `from`, each in two writes; `ends` says where each ends. Gives what the socket took.
+pub fn write_in_two(
+    socket: &mut impl Write,
+    framing: Framing,
+    bytes: &[u8],
+    from: usize,
+    ends: &[usize],
+) -> io::Result<usize> {
+    let mut at = from;
+    for &end in ends {
+        let border = at + framing.head_len(&bytes[at..end]);
+        for to in [border, end] {
+            at += write_some(socket, &bytes[at..to])?;
+            if at < to {
+                return Ok(at - from);
+            }
+        }
+    }
+    Ok(at - from)
 }
 
 #[cfg(test)]
@@ -252,7 +280,7 @@ mod tests {
             let mut socket = Narrow { taken: Vec::new(), room };
             let mut deliveries = 0;
             loop {
-                let flushed = outbox.flush(&mut socket, framing, &hub, &mut Vec::new()).unwrap();
+                let flushed = outbox.flush(&mut socket, framing, &hub, &mut Vec::new(), false).unwrap();
                 deliveries += flushed.deliveries;
                 if flushed.is_empty {
                     break;
@@ -271,7 +299,7 @@ mod tests {
         assert_eq!(outbox.push(&all[..4], &limits, Policy::DropOldest), Verdict::Stays { dropped: 2 });
         assert_eq!(outbox.push(&all[4..], &limits, Policy::DropOldest), Verdict::Stays { dropped: 2 });
         let mut socket = Narrow { taken: Vec::new(), room: usize::MAX };
-        outbox.flush(&mut socket, Framing::Lines { is_chunked: false }, &hub, &mut Vec::new()).unwrap();
+        outbox.flush(&mut socket, Framing::Lines { is_chunked: false }, &hub, &mut Vec::new(), false).unwrap();
         assert_eq!(text(&socket), "[\"gap\",\"e.0\",\"e.4\"]\n[\"msg\",\"a\",\"e.5\",1]\n[\"msg\",\"a\",\"e.6\",1]\n");
     }
 
@@ -282,7 +310,7 @@ mod tests {
         let mut outbox = Outbox::default();
         assert_eq!(outbox.push(&all, &limits, Policy::Conflate), Verdict::Stays { dropped: 3 });
         let mut socket = Narrow { taken: Vec::new(), room: usize::MAX };
-        outbox.flush(&mut socket, Framing::Lines { is_chunked: false }, &hub, &mut Vec::new()).unwrap();
+        outbox.flush(&mut socket, Framing::Lines { is_chunked: false }, &hub, &mut Vec::new(), false).unwrap();
         assert_eq!(text(&socket), "[\"msg\",\"a\",\"e.3\",1]\n[\"msg\",\"b\",\"e.5\",1]\n");
     }
 
@@ -294,5 +322,65 @@ mod tests {
         assert_eq!(Outbox::default().push(&all[..2], &few, Policy::Close), Verdict::Stays { dropped: 0 });
         let small = Limits { max_queue_bytes: 50, ..Limits::default() };
         assert_eq!(Outbox::default().push(&all, &small, Policy::Close), Verdict::TooSlow);
+    }
+
+    /// Keeps what each call wrote; after `room` of them it blocks.
+    struct Calls {
+        taken: Vec<Vec<u8>>,
+        room: usize,
+        most: usize,
+    }
+
+    impl Write for Calls {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.taken.len() == self.room {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let n = bytes.len().min(self.most);
+            self.taken.push(bytes[..n].to_vec());
+            Ok(n)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn each_event_of_a_batch_is_two_writes() {
+        let (_, all) = publications(&["a"; 3]);
+        for framing in Framing::ALL {
+            let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+            for publication in &all {
+                framing.message(&mut bytes, &publication.text);
+                ends.push(bytes.len());
+            }
+            let mut socket = Calls { taken: Vec::new(), room: usize::MAX, most: usize::MAX };
+            // The first has been seen already.
+            assert_eq!(write_in_two(&mut socket, framing, &bytes, ends[0], &ends[1..]).unwrap(), ends[2] - ends[0]);
+            assert_eq!(socket.taken.concat(), &bytes[ends[0]..], "{framing:?}");
+            let sizes: Vec<usize> = socket.taken.iter().map(Vec::len).collect();
+            let head = framing.head_len(&bytes[ends[0]..ends[1]]);
+            let rest = ends[1] - ends[0] - head;
+            assert_eq!(sizes, [head, rest, head, rest], "{framing:?}");
+            // It stops where the socket does.
+            for (room, most) in [(0, 9), (1, 9), (2, 3), (3, usize::MAX)] {
+                let mut socket = Calls { taken: Vec::new(), room, most };
+                let n = write_in_two(&mut socket, framing, &bytes, 0, &ends).unwrap();
+                assert_eq!(socket.taken.concat(), &bytes[..n], "{framing:?}");
+                assert!(n < bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_queued_leaves_in_two_writes_each_too() {
+        let (hub, all) = publications(&["a"; 3]);
+        let framing = Framing::WebSocket;
+        let mut outbox = Outbox::default();
+        outbox.push(&all, &Limits::default(), Policy::Close);
+        let mut socket = Calls { taken: Vec::new(), room: usize::MAX, most: usize::MAX };
+        let flushed = outbox.flush(&mut socket, framing, &hub, &mut Vec::new(), true).unwrap();
+        assert_eq!((flushed.deliveries, flushed.is_empty, socket.taken.len()), (3, true, 6));
+        assert!(socket.taken.iter().step_by(2).all(|head| head.len() == 2));
     }
 }

@@ -99,6 +99,8 @@ counters! {
         closed_slow => "pushlab_connections_closed_slow_total",
         /// Connections closed because they said nothing, or not in time.
         closed_timeout => "pushlab_connections_closed_timeout_total",
+        /// Connections whose TLS failed: the peer broke it, never spoke it, or refused our certificate.
+        tls_failures => "pushlab_tls_failures_total",
         /// Gaps told to subscribers.
         gaps => "pushlab_gaps_total",
         /// Requests and frames answered with an error.

@@ -4,6 +4,7 @@ use super::{Core, http};
 use crate::connection::{Connection, Kind};
 use crate::outbox::write_some;
 use crate::stats::{add, shift};
+use crate::stream::Stream;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 use pushlab_wire::codes::ErrorCode;
@@ -42,6 +43,10 @@ impl Core {
         if self.shared.open.fetch_add(1, Ordering::Relaxed) >= max {
             self.shared.open.fetch_sub(1, Ordering::Relaxed);
             add(&self.counters.refused, 1);
+            if self.shared.tls.is_some() {
+                // An answer would need a handshake, which costs more than most that a connection asks for.
+                return;
+            }
             // The answer goes out before the request is read, so that refusing costs next to nothing.
             let text = format!("the server holds {max} connections, as many as it may");
             let answer = http::refusal(ErrorCode::TooManyConnections, &text);
@@ -50,8 +55,12 @@ impl Core {
             let _ = socket.read(&mut self.read_buffer);
             return;
         }
+        let Ok(stream) = Stream::accept(socket, self.shared.tls.as_ref()) else {
+            self.shared.open.fetch_sub(1, Ordering::Relaxed);
+            return add(&self.counters.tls_failures, 1);
+        };
         shift(&self.counters.open, 1);
-        let connection = Connection::new(socket, Kind::Http(None), self.wheel.now());
+        let connection = Connection::new(stream, Kind::Http(None), self.wheel.now());
         if let Some(id) = self.adopt(connection) {
             self.set_deadline(id, self.limits().head_timeout);
         }
@@ -61,7 +70,7 @@ impl Core {
     pub(super) fn adopt(&mut self, connection: Connection) -> Option<usize> {
         let id = self.connections.insert(connection);
         let interest = Interest::READABLE | Interest::WRITABLE;
-        match self.poll.registry().register(&mut self.connections[id].socket, Token(id), interest) {
+        match self.poll.registry().register(self.connections[id].stream.socket_mut(), Token(id), interest) {
             Ok(()) => Some(id),
             Err(_) => {
                 self.close(id);

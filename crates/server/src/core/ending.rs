@@ -2,9 +2,8 @@
 
 use super::Core;
 use crate::connection::Kind;
-use crate::stats::shift;
+use crate::stats::{add, shift};
 use pushlab_wire::codes::CloseCode;
-use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -52,7 +51,7 @@ impl Core {
             outbox.abandon_queue();
             let after = outbox.bytes();
             shift(&self.counters.queued_bytes, after as i64 - before as i64);
-            if after == 0 {
+            if after == 0 && !connection.stream.is_blocked() {
                 connection.outbox = None;
                 shift(&self.counters.slow_subscribers, -1);
             }
@@ -64,9 +63,19 @@ impl Core {
     }
 
     pub(super) fn shut_down(&mut self, id: usize) {
-        if self.connections[id].socket.shutdown(Shutdown::Write).is_err() {
+        let stream = &mut self.connections[id].stream;
+        let result = stream.shut_down();
+        self.turn.bytes_sent += stream.sent(0);
+        if result.is_err() {
             self.close(id);
         }
+    }
+
+    /// Ends a connection whose peer broke TLS, or never spoke it. It was told so by an alert, behind which nothing may
+    /// follow.
+    pub(super) fn end_broken_tls(&mut self, id: usize) {
+        add(&self.counters.tls_failures, 1);
+        if self.connections[id].outbox.is_some() { self.close(id) } else { self.close_gently(id) }
     }
 
     pub(super) fn begin_drain(&mut self) {

@@ -4,7 +4,7 @@ use super::{Core, http};
 use crate::connection::{Connection, Kind, NO_GROUP};
 use crate::framing::Framing;
 use crate::hub::{Publication, fitting};
-use crate::outbox::{Verdict, write_some};
+use crate::outbox::{Verdict, write_in_two, write_some};
 use crate::stats::{add, shift};
 use std::sync::Arc;
 
@@ -87,13 +87,19 @@ impl Core {
         let mut queue_from = skip;
         let mut partial: &[u8] = &[];
         if connection.outbox.is_none() {
-            let Ok(n) = write_some(&mut connection.socket, &batch.bytes[from..]) else {
+            let written = if self.shared.config.splits_events {
+                let framing = connection.framing_out();
+                write_in_two(&mut connection.stream, framing, &batch.bytes, from, &batch.ends[skip..])
+            } else {
+                write_some(&mut connection.stream, &batch.bytes[from..])
+            };
+            let Ok(n) = written else {
                 self.doomed.push(id);
                 return;
             };
-            self.turn.bytes_sent += n as u64;
+            self.turn.bytes_sent += connection.stream.sent(n);
             from += n;
-            if from == batch.bytes.len() {
+            if from == batch.bytes.len() && !connection.stream.is_blocked() {
                 self.turn.sent += (pending.len() - skip) as u64;
                 return;
             }

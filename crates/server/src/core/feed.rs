@@ -6,6 +6,7 @@ use crate::config::{Feed, Tick};
 use crate::connection::{Connection, FeedPhase, Kind};
 use crate::hub::PublishError;
 use crate::stats::add;
+use crate::stream::Stream;
 use mio::net::TcpStream;
 use pushlab_wire::http::{Headers, parse_response};
 use pushlab_wire::native::{is_json, json_string, single_line};
@@ -103,7 +104,9 @@ impl Core {
         match TcpStream::connect(feed.feed.address) {
             Ok(socket) => {
                 // If it cannot be registered it is closed at once, which plans the next try.
-                if let Some(id) = self.adopt(Connection::new(socket, Kind::Feed(FeedPhase::Connecting), now)) {
+                if let Some(id) =
+                    self.adopt(Connection::new(Stream::Plain(socket), Kind::Feed(FeedPhase::Connecting), now))
+                {
                     self.set_deadline(id, self.limits().head_timeout);
                 }
             }
@@ -117,7 +120,7 @@ impl Core {
 
     pub(super) fn feed_connected(&mut self, id: usize) {
         let Some(feed) = &self.feed else { return };
-        let socket = &self.connections[id].socket;
+        let socket = self.connections[id].stream.socket();
         if socket.take_error().ok().flatten().is_some() || socket.peer_addr().is_err() {
             return self.close(id);
         }

@@ -424,7 +424,7 @@ impl Core {
         if !connection.carry.is_empty() {
             self.unfinished.push(id);
         }
-        self.send(id, answer);
+        self.send_event(id, Framing::Reply, answer);
         self.after_answer(id);
     }
 

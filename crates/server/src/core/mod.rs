@@ -25,6 +25,7 @@ use feed::{FEED_PAUSE, FeedState, TickState};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_wire::websocket::{self as ws, Role};
+use rustls::ServerConfig;
 use slab::Slab;
 use std::io;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ const READ_BUFFER_BYTES: usize = 64 * 1024;
 pub struct Shared {
     pub config: Config,
     pub hub: Hub,
+    pub tls: Option<Arc<ServerConfig>>,
     pub counters: Vec<Arc<Counters>>,
     pub open: AtomicUsize,
     pub is_draining: AtomicBool,

@@ -3,7 +3,7 @@
 use super::{Core, READ_BUFFER_BYTES, feed};
 use crate::connection::Kind;
 use mio::event::Event;
-use std::io::{self, Read};
+use std::io;
 
 impl Core {
     pub(super) fn on_event(&mut self, id: usize, event: &Event) {
@@ -27,20 +27,27 @@ impl Core {
     /// Reads one buffer; what is left is read in the next turn, after everybody else had theirs.
     pub(super) fn read(&mut self, id: usize) {
         let mut buffer = std::mem::take(&mut self.read_buffer);
-        let result = self.connections[id].socket.read(&mut buffer);
+        let stream = &mut self.connections[id].stream;
+        let result = stream.read(&mut buffer);
+        let has_more = stream.has_more();
+        self.turn.bytes_received += stream.received(result.as_ref().map_or(0, |&n| n));
+        // With TLS, reading may have to be answered.
+        self.turn.bytes_sent += stream.sent(0);
         match result {
             Ok(0) => self.close(id),
             Ok(n) => {
-                self.turn.bytes_received += n as u64;
                 self.connections[id].last_read = self.wheel.now();
                 self.take_in(id, &mut buffer[..n]);
-                // A short read has emptied the socket: epoll(7) allows to rely on it for streams.
-                if self.connections.contains(id) && (n == buffer.len() || self.is_stalled(id)) {
+                // A short read that left nothing has emptied the socket.
+                if self.connections.contains(id) && (n == buffer.len() || has_more || self.is_stalled(id)) {
                     self.unfinished.push(id);
                 }
             }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => self.unfinished.push(id),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock && !has_more => {}
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                self.unfinished.push(id);
+            }
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => self.end_broken_tls(id),
             Err(_) => self.close(id),
         }
         self.read_buffer = buffer;

@@ -128,7 +128,7 @@ impl Core {
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         encode(&mut out, Opcode::Text, &body, None);
-        self.send(id, &out);
+        self.send_event(id, Framing::WebSocket, &out);
         self.out = out;
     }
 

@@ -13,13 +13,13 @@ impl Core {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let mut written = 0;
         if connection.outbox.is_none() {
-            match write_some(&mut connection.socket, bytes) {
+            match write_some(&mut connection.stream, bytes) {
                 Ok(n) => written = n,
                 Err(_) => return self.close(id),
             }
         }
-        self.turn.bytes_sent += written as u64;
-        if written < bytes.len() {
+        self.turn.bytes_sent += connection.stream.sent(written);
+        if written < bytes.len() || connection.stream.is_blocked() {
             let limits = &self.shared.config.limits;
             let before = connection.outbox.as_ref().map_or(0, |o| o.bytes());
             let is_new = connection.outbox.is_none();
@@ -28,6 +28,15 @@ impl Core {
             shift(&self.counters.queued_bytes, outbox.bytes() as i64 - before as i64);
             self.after_queueing(id, is_new, verdict);
         }
+    }
+
+    /// Sends an event or a reply to a poll: in two writes where that is asked for.
+    pub(super) fn send_event(&mut self, id: usize, framing: Framing, bytes: &[u8]) {
+        let border = if self.shared.config.splits_events { framing.head_len(bytes) } else { 0 };
+        if border > 0 {
+            self.send(id, &bytes[..border]);
+        }
+        self.send(id, &bytes[border..]);
     }
 
     pub(super) fn after_queueing(&mut self, id: usize, is_new: bool, verdict: Verdict) {
@@ -65,21 +74,29 @@ impl Core {
         // Whatever came before in this event may have closed it.
         let Some(connection) = self.connections.get_mut(id) else { return };
         let framing = connection.framing_out();
-        let Some(outbox) = &mut connection.outbox else { return };
+        let pushed = connection.stream.push();
+        let Some(outbox) = connection.outbox.as_mut().filter(|_| pushed.is_ok()) else {
+            self.turn.bytes_sent += connection.stream.sent(0);
+            return if pushed.is_err() {
+                self.close(id)
+            };
+        };
         let before = outbox.bytes();
         let mut scratch = std::mem::take(&mut self.out);
-        let result = outbox.flush(&mut connection.socket, framing, &self.shared.hub, &mut scratch);
+        let splits = self.shared.config.splits_events;
+        let result = outbox.flush(&mut connection.stream, framing, &self.shared.hub, &mut scratch, splits);
         let after = outbox.bytes();
         self.out = scratch;
         shift(&self.counters.queued_bytes, after as i64 - before as i64);
         let Ok(flushed) = result else { return self.close(id) };
-        self.turn.bytes_sent += flushed.bytes as u64;
+        let sent = connection.stream.sent(flushed.bytes);
+        self.turn.bytes_sent += sent;
         self.turn.sent += flushed.deliveries;
         add(&self.counters.gaps, flushed.gaps);
-        if flushed.bytes > 0 {
+        if sent > 0 {
             connection.last_progress = self.wheel.now();
         }
-        if flushed.is_empty {
+        if flushed.is_empty && !connection.stream.is_blocked() {
             connection.outbox = None;
             shift(&self.counters.slow_subscribers, -1);
             match connection.kind {

@@ -27,8 +27,11 @@ fn publish_both(server: &Subject, channels: &[&str], each: usize) {
     });
 }
 
-fn every_transport_receives_all(cores: usize) {
-    let server = Subject::start(cores, |_| {});
+fn every_transport_receives_all(cores: usize, splits: bool) {
+    let server = Subject::start(cores, |c| {
+        c.splits_events = splits;
+        c.nagle = splits;
+    });
     // Enough of each for every event loop to have some.
     let clients: Vec<Client> =
         (0..3).flat_map(|_| all_kinds()).map(|kind| Client::open(server.address(), kind, "channel=a")).collect();
@@ -58,12 +61,17 @@ fn every_transport_receives_all(cores: usize) {
 
 #[test]
 fn every_transport_receives_all_on_one_core() {
-    every_transport_receives_all(1);
+    every_transport_receives_all(1, false);
 }
 
 #[test]
 fn every_transport_receives_all_on_three_cores() {
-    every_transport_receives_all(3);
+    every_transport_receives_all(3, false);
+}
+
+#[test]
+fn every_transport_receives_all_in_two_writes_each() {
+    every_transport_receives_all(2, true);
 }
 
 /// Whoever asks at any moment loses nothing and gets nothing twice, also when replies are cut.

@@ -7,17 +7,18 @@ use fastrand::Rng;
 use pushlab_server::Policy;
 use std::net::Shutdown;
 
-fn stopping_ends_all_properly(cores: usize) {
-    let server = Subject::start(cores, |_| {});
-    let clients = PUSHED.map(|kind| (kind, Client::open(server.address(), kind, "channel=a")));
-    let mut polls: Vec<Http> = (0..5).map(|_| Http::connect(server.address())).collect();
+fn stopping_ends_all_properly(cores: usize, is_secure: bool) {
+    let server = Subject::start_either(is_secure, cores, |_| {});
+    let dial = || server.dial(is_secure);
+    let clients = PUSHED.map(|kind| (kind, Client::open(dial(), kind, "channel=a")));
+    let mut polls: Vec<Http> = (0..5).map(|_| Http::connect(dial())).collect();
     let wait = |channel: &str| format!("GET /poll?channel={channel}&wait=60 HTTP/1.1\r\n\r\n");
     polls.iter_mut().for_each(|http| http.send(&wait("other")));
-    let mut idle = Http::connect(server.address());
+    let mut idle = Http::connect(dial());
     assert_eq!(idle.get("/healthz").status, 200);
     until("the polls are held", || server.stats().held_polls == 5);
     // What was published before the stop is delivered before the end.
-    let mut http = Http::connect(server.address());
+    let mut http = Http::connect(dial());
     let last = http.publish_times(20, "a", "1");
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -51,12 +52,17 @@ fn stopping_ends_all_properly(cores: usize) {
 
 #[test]
 fn stopping_ends_all_properly_on_one_core() {
-    stopping_ends_all_properly(1);
+    stopping_ends_all_properly(1, false);
+}
+
+#[test]
+fn stopping_ends_all_properly_over_tls() {
+    stopping_ends_all_properly(2, true);
 }
 
 #[test]
 fn stopping_ends_all_properly_on_three_cores() {
-    stopping_ends_all_properly(3);
+    stopping_ends_all_properly(3, false);
 }
 
 /// A request on its way when the stop comes is answered that the server drains.

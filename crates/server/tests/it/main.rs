@@ -13,3 +13,4 @@ mod resume;
 mod slow;
 #[path = "../../../wire/src/exposition/strict.rs"]
 mod strict;
+mod tls;

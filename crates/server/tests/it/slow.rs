@@ -10,8 +10,8 @@ const COUNT: usize = 1000;
 /// The limit, one message and a frame that was begun.
 const MAX_QUEUED: i64 = 1_000_000 + 2 * TEXT_BYTES as i64;
 
-fn start(policy: Policy) -> Subject {
-    Subject::start(1, |c: &mut Config| {
+fn start(policy: Policy, is_secure: bool) -> Subject {
+    Subject::start_either(is_secure, 1, |c: &mut Config| {
         c.policy = policy;
         c.limits.max_queue_bytes = 1_000_000;
         c.limits.max_send_buffer_bytes = Some(64 * 1024);
@@ -22,9 +22,9 @@ fn start(policy: Policy) -> Subject {
 }
 
 /// Publishes 50 MB to two channels in turn, the last to each numbered as such, while a witness reads along.
-fn flood(server: &Subject) {
-    let mut http = Http::connect(server.address());
-    let mut witness = Client::open(server.address(), Kind::Sse, "channel=a&channel=b");
+fn flood(server: &Subject, is_secure: bool) {
+    let mut http = Http::connect(server.dial(is_secure));
+    let mut witness = Client::open(server.dial(is_secure), Kind::Sse, "channel=a&channel=b");
     let filler = "x".repeat(TEXT_BYTES);
     for n in 1..=COUNT {
         let offset = http.publish(["a", "b"][n % 2], &format!("\"{n} {filler}\""));
@@ -36,9 +36,18 @@ fn flood(server: &Subject) {
 
 #[test]
 fn closing_ends_the_slow_and_nobody_else() {
-    let server = start(Policy::Close);
-    let slow = PUSHED.map(|kind| (kind, Client::open(server.address(), kind, "channel=a&channel=b")));
-    flood(&server);
+    closing(false);
+}
+
+#[test]
+fn closing_ends_the_slow_and_nobody_else_over_tls() {
+    closing(true);
+}
+
+fn closing(is_secure: bool) {
+    let server = start(Policy::Close, is_secure);
+    let slow = PUSHED.map(|kind| (kind, Client::open(server.dial(is_secure), kind, "channel=a&channel=b")));
+    flood(&server, is_secure);
     until("all the slow are closed", || {
         let stats = server.stats();
         stats.closed_slow == 7 && stats.queued_bytes == 0 && stats.slow_subscribers == 0
@@ -51,7 +60,7 @@ fn closing_ends_the_slow_and_nobody_else() {
             last = offset;
         }
         assert!(last > 0 && last < COUNT as u64, "{kind:?}: {last}");
-        let mut again = Client::resume(server.address(), kind, "channel=a&channel=b", &client.cursor);
+        let mut again = Client::resume(server.dial(is_secure), kind, "channel=a&channel=b", &client.cursor);
         assert!(matches!(again.next(), Some(Frame::Gap(from, _)) if from == client.cursor), "{kind:?}");
         assert_eq!(again.message().1, COUNT as u64 - 19);
     }
@@ -66,10 +75,19 @@ fn next_or_torn(client: &mut Client) -> Option<Frame> {
 /// Whoever is slow but reads is told why it is closed.
 #[test]
 fn a_slow_websocket_hears_why_it_is_closed() {
-    let server = start(Policy::Close);
-    let mut slow = Client::open(server.address(), Kind::WebSocket, "channel=a");
-    let mut lines = Client::open(server.address(), Kind::Lines, "channel=a");
-    let mut http = Http::connect(server.address());
+    farewell(false);
+}
+
+#[test]
+fn a_slow_websocket_hears_why_it_is_closed_over_tls() {
+    farewell(true);
+}
+
+fn farewell(is_secure: bool) {
+    let server = start(Policy::Close, is_secure);
+    let mut slow = Client::open(server.dial(is_secure), Kind::WebSocket, "channel=a");
+    let mut lines = Client::open(server.dial(is_secure), Kind::Lines, "channel=a");
+    let mut http = Http::connect(server.dial(is_secure));
     let text = format!("\"{}\"", "x".repeat(TEXT_BYTES));
     while server.stats().closed_slow < 2 {
         http.publish("a", &text);
@@ -87,9 +105,18 @@ fn a_slow_websocket_hears_why_it_is_closed() {
 
 #[test]
 fn dropping_the_oldest_keeps_the_newest_and_tells_the_gap() {
-    let server = start(Policy::DropOldest);
-    let slow = PUSHED.map(|kind| (kind, Client::open(server.address(), kind, "channel=a&channel=b")));
-    flood(&server);
+    dropping_the_oldest(false);
+}
+
+#[test]
+fn dropping_the_oldest_keeps_the_newest_and_tells_the_gap_over_tls() {
+    dropping_the_oldest(true);
+}
+
+fn dropping_the_oldest(is_secure: bool) {
+    let server = start(Policy::DropOldest, is_secure);
+    let slow = PUSHED.map(|kind| (kind, Client::open(server.dial(is_secure), kind, "channel=a&channel=b")));
+    flood(&server, is_secure);
     assert_eq!(server.stats().closed_slow, 0);
     for (kind, mut client) in slow {
         let (mut last, mut gaps) = (0, 0);
@@ -114,9 +141,18 @@ fn dropping_the_oldest_keeps_the_newest_and_tells_the_gap() {
 
 #[test]
 fn conflating_keeps_the_newest_of_each_channel() {
-    let server = start(Policy::Conflate);
-    let slow = PUSHED.map(|kind| (kind, Client::open(server.address(), kind, "channel=a&channel=b")));
-    flood(&server);
+    conflating(false);
+}
+
+#[test]
+fn conflating_keeps_the_newest_of_each_channel_over_tls() {
+    conflating(true);
+}
+
+fn conflating(is_secure: bool) {
+    let server = start(Policy::Conflate, is_secure);
+    let slow = PUSHED.map(|kind| (kind, Client::open(server.dial(is_secure), kind, "channel=a&channel=b")));
+    flood(&server, is_secure);
     for (kind, mut client) in slow {
         let mut messages = Vec::new();
         while messages.last().is_none_or(|(_, offset)| *offset < COUNT as u64) {
@@ -134,7 +170,7 @@ fn conflating_keeps_the_newest_of_each_channel() {
 /// Answers that nobody reads are bounded too.
 #[test]
 fn one_who_only_asks_is_closed() {
-    let server = start(Policy::DropOldest);
+    let server = start(Policy::DropOldest, false);
     let client = Client::open(server.address(), Kind::WebSocket, "channel=a");
     let mut http = Http::connect(server.address());
     let echo = format!("[\"echo\",\"{}\"]", "x".repeat(TEXT_BYTES));

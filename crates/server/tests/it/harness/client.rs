@@ -1,5 +1,6 @@
 //! Subscribers on every transport, read alike.
 
+use super::Dial;
 use super::http::Http;
 use pushlab_wire::event_stream::EventStreamDecoder;
 use pushlab_wire::http::{BodyDecoder, Headers, parse_response};
@@ -7,7 +8,6 @@ use pushlab_wire::lines::{LineDecoder, unwrap_script};
 use pushlab_wire::native::{ServerFrame, parse_reply};
 use pushlab_wire::websocket::{self, Decoded, Decoder, Event, Opcode, Role, handshake};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 /// A transport and its variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +72,8 @@ pub struct Client {
 
 impl Client {
     /// Subscribes to `query`, which is `channel=a&channel=b`, from now on; the subscription has begun on return.
-    pub fn open(address: SocketAddr, kind: Kind, query: &str) -> Self {
-        let mut client = Self::resume(address, kind, query, "");
+    pub fn open(to: impl Into<Dial>, kind: Kind, query: &str) -> Self {
+        let mut client = Self::resume(to, kind, query, "");
         while client.cursor.is_empty() {
             let frame = client.next().expect("a subscription begins with its position");
             assert!(matches!(frame, Frame::Cursor(_)), "{frame:?}");
@@ -82,10 +82,10 @@ impl Client {
     }
 
     /// Subscribes after a cursor.
-    pub fn resume(address: SocketAddr, kind: Kind, query: &str, cursor: &str) -> Self {
+    pub fn resume(to: impl Into<Dial>, kind: Kind, query: &str, cursor: &str) -> Self {
         let mut client = Self {
             kind,
-            http: Http::connect(address),
+            http: Http::connect(to),
             codec: Codec::None,
             query: query.to_owned(),
             ready: VecDeque::new(),
@@ -157,6 +157,7 @@ impl Client {
                         self.send(&format!("[\"poll\",\"{}\"]", self.cursor));
                         self.has_asked = true;
                     }
+                    self.http.may_be_cut = self.may_be_torn;
                     if !self.http.fill() {
                         let rest = self.http.buffer.len();
                         assert!(rest == 0 || self.may_be_torn, "a frame torn after {rest} bytes");
@@ -192,7 +193,7 @@ impl Client {
     pub fn try_send(&mut self, text: &str) -> std::io::Result<()> {
         let mut bytes = Vec::new();
         websocket::encode(&mut bytes, Opcode::Text, text.as_bytes(), Some([1, 2, 3, 4]));
-        std::io::Write::write_all(&mut self.http.socket, &bytes)
+        self.http.try_send(&bytes)
     }
 
     /// The connection itself.

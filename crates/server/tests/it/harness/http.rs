@@ -1,15 +1,19 @@
 //! A client that asks.
 
-use super::connect;
+use super::{Dial, connect};
 use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, parse_response};
+use rustls::ClientConnection;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 
 /// One connection for requests.
 pub struct Http {
     pub socket: TcpStream,
+    tls: Option<ClientConnection>,
     pub buffer: Vec<u8>,
     has_body: bool,
+    /// The connection may end without the farewell of TLS.
+    pub may_be_cut: bool,
 }
 
 #[derive(Debug)]
@@ -21,12 +25,26 @@ pub struct Response {
 }
 
 impl Http {
-    pub fn connect(address: SocketAddr) -> Self {
-        Self { socket: connect(address), buffer: Vec::new(), has_body: true }
+    pub fn connect(to: impl Into<Dial>) -> Self {
+        let to = to.into();
+        let tls = to.tls.map(|config| ClientConnection::new(config, "localhost".try_into().unwrap()).unwrap());
+        Self { socket: connect(to.address), tls, buffer: Vec::new(), has_body: true, may_be_cut: false }
     }
 
     pub fn send(&mut self, text: &str) {
-        self.socket.write_all(text.as_bytes()).unwrap();
+        self.try_send(text.as_bytes()).unwrap();
+    }
+
+    /// Sends to a server that may have closed.
+    pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match &mut self.tls {
+            None => self.socket.write_all(bytes),
+            Some(tls) => {
+                let mut stream = rustls::Stream::new(tls, &mut self.socket);
+                stream.write_all(bytes)?;
+                stream.flush()
+            }
+        }
     }
 
     pub fn get(&mut self, target: &str) -> Response {
@@ -97,12 +115,17 @@ impl Http {
     /// Reads more; says whether there was any before the end.
     pub fn fill(&mut self) -> bool {
         let mut bytes = [0; 16 * 1024];
-        match self.socket.read(&mut bytes) {
+        let result = match &mut self.tls {
+            None => self.socket.read(&mut bytes),
+            Some(tls) => rustls::Stream::new(tls, &mut self.socket).read(&mut bytes),
+        };
+        match result {
             Ok(n) => {
                 self.buffer.extend_from_slice(&bytes[..n]);
                 n > 0
             }
             Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => false,
+            Err(e) if self.may_be_cut && e.kind() == std::io::ErrorKind::UnexpectedEof => false,
             Err(e) => panic!("nothing came: {e}"),
         }
     }

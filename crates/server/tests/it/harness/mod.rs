@@ -2,14 +2,30 @@
 
 pub mod client;
 pub mod http;
+pub mod secure;
 
 use pushlab_server::{Config, Server};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long anything may take before a test gives up: far more than it ever does.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where to connect, and how.
+#[derive(Clone)]
+pub struct Dial {
+    pub address: SocketAddr,
+    /// With TLS, trusting what this trusts.
+    pub tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+impl From<SocketAddr> for Dial {
+    fn from(address: SocketAddr) -> Self {
+        Self { address, tls: None }
+    }
+}
 
 /// A server that is stopped at the end of its test.
 pub struct Subject(Option<Server>);
@@ -25,6 +41,19 @@ impl Subject {
         config.limits.drain_timeout = Duration::from_secs(3);
         change(&mut config);
         Self(Some(Server::start(config).unwrap()))
+    }
+
+    /// A server that speaks TLS if `is_secure`, else as [`Self::start`] makes it.
+    pub fn start_either(is_secure: bool, cores: usize, change: impl FnOnce(&mut Config)) -> Self {
+        Self::start(cores, |config| {
+            config.tls = is_secure.then(|| secure::identity().files());
+            change(config);
+        })
+    }
+
+    /// How to connect to one of [`Self::start_either`].
+    pub fn dial(&self, is_secure: bool) -> Dial {
+        Dial { tls: is_secure.then(|| secure::identity().client.clone()), ..self.address().into() }
     }
 
     /// Stops it and waits for its end.
