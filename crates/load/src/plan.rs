@@ -5,6 +5,7 @@ use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::AddAssign;
 use std::path::PathBuf;
 
 /// Everything one worker needs for one run. The lab writes it to the worker's standard input as one JSON text.
@@ -31,7 +32,8 @@ pub struct Plan {
     pub phases: Phases,
     /// Connections opened per second; open-loop.
     pub connect_rate: u32,
-    /// Event loops, each a thread with a descriptor table of its own.
+    /// Event loops, each a thread with a descriptor table of its own. One alone where clients share the connections of
+    /// their host.
     pub loops: u32,
     /// Seed of everything random.
     pub seed: u64,
@@ -50,9 +52,10 @@ pub struct Plan {
     /// Where the worker's back end listens for the subject, which is to connect before the clients do. The
     /// scenario `feed` needs it, no other does.
     pub backend_listen: Option<SocketAddr>,
-    /// The network namespace in which the back end listens, as a file of /proc; `None` for the worker's own.
+    /// Descriptor of a listener at `backend_listen` that the worker inherits: one that is not in the worker's own network
+    /// namespace, for instance. `None` lets it make its own.
     #[serde(default)]
-    pub backend_namespace: Option<PathBuf>,
+    pub backend_descriptor: Option<i32>,
     /// How connections are set.
     #[serde(default)]
     pub sockets: Sockets,
@@ -71,6 +74,9 @@ pub struct Plan {
 pub struct Sockets {
     /// Nagle's algorithm on the sockets of both sides: a small segment waits while one is unacknowledged.
     pub nagle: bool,
+    /// Whether clients' kernels delay acknowledgements on connections that only receive, as most systems do. Linux
+    /// delays them, by 40 ms at least, only where both sides talk, and otherwise acknowledges what was read at once.
+    pub delayed_acks: bool,
     /// System calls with which our server writes one event: 1 or 2.
     pub writes_per_event: u8,
     /// TLS between clients and subject, with a certificate made for the run.
@@ -90,6 +96,7 @@ impl Default for Sockets {
     fn default() -> Self {
         Self {
             nagle: false,
+            delayed_acks: false,
             writes_per_event: 1,
             tls: false,
             send_buffer_bytes: None,
@@ -371,9 +378,11 @@ pub struct WorkerResult {
     /// Prober's response time in the load phase, from its intended instant; unanswered pings count with the
     /// time waited until the end.
     pub response_load: Histogram,
-    /// Time from the TCP connect to the first subscription answer.
+    /// Time from the TCP connect to the first subscription answer; where a host's connections are limited, waiting for
+    /// one included.
     pub connect: Histogram,
-    /// How late the generator sent: intended instant to the write, load phase.
+    /// How late the generator sent: from the intended instant, or from when the transport let the client send, to the
+    /// write; load phase.
     pub lateness: Histogram,
     /// Duration of the turns of the event loops: how long an event may have waited for the generator.
     pub loop_lag: Histogram,
@@ -398,7 +407,7 @@ pub struct WorkerResult {
 /// What the bytes on clients' sockets were for; those of prober and collector are not in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientBytes {
-    /// Deliveries that they brought, whenever published.
+    /// Deliveries that they brought, whenever published; one that came again counts again.
     pub deliveries: u64,
     /// HTTP requests that clients sent, handshakes of WebSockets included.
     pub requests: u64,
@@ -408,19 +417,57 @@ pub struct ClientBytes {
     pub up: ByteUses,
 }
 
-/// What the bytes of one direction were for. Together they are all bytes that TCP carried for the sockets.
+impl AddAssign for ClientBytes {
+    fn add_assign(&mut self, more: Self) {
+        self.deliveries += more.deliveries;
+        self.requests += more.requests;
+        self.down += more.down;
+        self.up += more.up;
+    }
+}
+
+/// What the bytes of one direction were for. Together they are all bytes that TCP carried for the sockets: those read
+/// (down), and those given to sockets to be sent (up), of which a connection that is cut may not have sent the last.
+///
+/// The borders are those of layers. A *text* is what the transport carries whole: the text of a WebSocket message, the
+/// line of a stream without its end, the data of an event, the body of an answer or a POST. Texts are payload and
+/// dialect; heads are heads; all else is framing. So the cursor is dialect in `["msg",channel,cursor,data]`, and framing
+/// in an event stream, whose own field `id` carries it. `docs/networks.md` shows it byte by byte.
+///
+/// A text counts in the phase in which its last byte comes. Where its first ones came in an earlier phase, they were
+/// counted there, and framing takes up the difference; over a whole run there is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ByteUses {
-    /// Data of publications and echoes.
+    /// Data of publications and echoes, as delivered or sent: JSON text.
     pub payload: u64,
-    /// What the dialect puts around them: envelope, channel, cursor, and messages of the dialect's own.
+    /// The rest of the texts: envelope, channel, cursor, the array around the reply to a poll, and messages of the
+    /// dialect's own (cursors, gaps, errors, pongs, polls, answers to publications). Also lists of users.
     pub dialect: u64,
-    /// What the transport puts around that: frame heads, field names of an event stream, chunk heads.
+    /// What the transport puts around texts: heads, masks and control frames of a WebSocket, heads and ends of chunks,
+    /// line ends, all of an event stream but the data, heartbeats without text. Also what came and was no whole
+    /// message, and the bodies of refusals.
     pub framing: u64,
-    /// Heads of HTTP requests and responses.
+    /// Heads of HTTP requests and responses with the blank line, handshakes of WebSockets among them.
     pub heads: u64,
     /// TLS: records, handshakes.
     pub tls: u64,
+}
+
+impl ByteUses {
+    /// All bytes.
+    pub fn total(&self) -> u64 {
+        self.payload + self.dialect + self.framing + self.heads + self.tls
+    }
+}
+
+impl AddAssign for ByteUses {
+    fn add_assign(&mut self, more: Self) {
+        self.payload += more.payload;
+        self.dialect += more.dialect;
+        self.framing += more.framing;
+        self.heads += more.heads;
+        self.tls += more.tls;
+    }
 }
 
 /// One delivery with the server's receipt mark: a row of a table of messages. Instants are ns after the load phase

@@ -4,6 +4,7 @@
 //! behind a slow answer wait, and their waiting counts; a stall cannot hide itself by delaying the measurement.
 
 use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
+use crate::dial::Dialler;
 use crate::pacing::Pacing;
 use crate::payload::{MIN_PAYLOAD_BYTES, Payload};
 use crate::record::ErrorTally;
@@ -13,14 +14,13 @@ use crate::timer::Timer;
 use crate::transport::frames::encode_text;
 use crate::transport::posts::Posts;
 use crate::transport::websocket::WebSocket;
-use crate::transport::{Cut, Event, Receiver, Requests, Sending};
+use crate::transport::{Cut, Event, Receiver, Requests, Sending, Tally};
 use fastrand::Rng;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::{MAX_SOURCE, Stamp};
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -91,7 +91,7 @@ impl EchoPath for OverWebSocket {
         sink: &mut impl FnMut(&[u8]),
     ) -> Result<usize, Cut> {
         let Self { receiver, is_subscribed, .. } = self;
-        receiver.receive(rng, input, out, &mut |event| match event {
+        receiver.receive(rng, input, out, &mut Tally::default(), &mut |event| match event {
             Event::Subscribed => *is_subscribed = true,
             Event::Echo(data) => sink(data),
             _ => {}
@@ -129,7 +129,7 @@ impl EchoPath for OverPosts {
         sink: &mut impl FnMut(&[u8]),
     ) -> Result<usize, Cut> {
         let mut is_closing = false;
-        let consumed = self.0.receive(input, &mut |event| match event {
+        let consumed = self.0.receive(input, &mut Tally::default(), &mut |event| match event {
             Event::Echo(data) => sink(data),
             Event::Answered { keeps_alive } => is_closing = !keeps_alive,
             _ => {}
@@ -141,8 +141,8 @@ impl EchoPath for OverPosts {
 /// What a prober is to do.
 #[derive(Debug, Clone)]
 pub struct ProberConfig {
-    /// The subject.
-    pub target: SocketAddr,
+    /// How the subject is reached.
+    pub dialler: Dialler,
     /// What it asks.
     pub requests: Requests,
     /// Time between two pings, ns.
@@ -263,7 +263,7 @@ impl<P: EchoPath> ProberLoop<P> {
         self.is_connected = false;
         self.out.clear();
         self.path.open(&self.config.requests, &mut self.rng, &mut self.out);
-        let opened = Connection::open(self.config.target, None).and_then(|mut connection| {
+        let opened = self.config.dialler.dial(None).and_then(|mut connection| {
             let interest = Interest::READABLE | Interest::WRITABLE;
             self.poll.registry().register(connection.stream_mut(), SOCKET, interest)?;
             connection.send(&self.out)?;
@@ -285,13 +285,14 @@ impl<P: EchoPath> ProberLoop<P> {
     fn ready(&mut self, is_writable: bool) {
         if is_writable && let Some(connection) = &mut self.connection {
             match connection.flush() {
-                Ok(_) => self.is_connected = true,
+                Ok(_) => self.is_connected = !connection.is_handshaking(),
                 Err(error) => return self.cut(&Cut::Io(error)),
             }
         }
         while let Some(connection) = &mut self.connection {
             match connection.read(&mut self.buffer) {
                 Ok(Read::Blocked) => return,
+                Ok(Read::Stands) => self.is_connected = true,
                 Ok(Read::Closed) => return self.cut(&Cut::Closed),
                 Err(error) => return self.cut(&Cut::Io(error)),
                 Ok(Read::Bytes { held, .. }) => {

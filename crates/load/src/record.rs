@@ -95,6 +95,8 @@ impl Record {
         ] {
             *own += more;
         }
+        own.bytes_whole += more.bytes_whole;
+        own.bytes_load += more.bytes_load;
         for (own, more) in [
             (&mut own.latency, &more.latency),
             (&mut own.latency_first, &more.latency_first),
@@ -225,13 +227,17 @@ impl Recorder {
         self.load_ns = timeline.load_ns..timeline.load_end_ns;
     }
 
+    /// Whether data is no publication but a frame of the back end's own, which announces what it is going to send.
+    #[inline]
+    pub fn is_back_ends(&self, data: &[u8]) -> bool {
+        self.ignores_arrays && data.starts_with(b"[\"")
+    }
+
     /// Counts one delivery.
     #[inline]
     pub fn delivered(&mut self, delivery: Delivery<'_>) {
         let Some(stamp) = Stamp::find(delivery.data) else {
-            if !(self.ignores_arrays && delivery.data.starts_with(b"[\"")) {
-                self.record.result.unknown += 1;
-            }
+            self.record.result.unknown += u64::from(!self.is_back_ends(delivery.data));
             return;
         };
         let source = match &self.audience {
@@ -331,13 +337,13 @@ impl Recorder {
         }
     }
 
-    /// Counts a publication that was handed to a socket, and how late.
-    pub fn published(&mut self, is_load: bool, now_ns: u64, intended_ns: u64) {
+    /// Counts a publication that was handed to a socket, and how late it was after it was due.
+    pub fn published(&mut self, is_load: bool, now_ns: u64, due_ns: u64) {
         self.published_total += 1;
         self.seconds.published(now_ns, &self.state);
         if is_load {
             self.record.result.published += 1;
-            self.record.result.lateness.record(now_ns.saturating_sub(intended_ns));
+            self.record.result.lateness.record(now_ns.saturating_sub(due_ns));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a plan's scenario means for each part of the load, with every limit checked.
 
 use crate::check::PAIR_BYTES;
-use crate::clients::Traffic;
+use crate::clients::{HostLimit, Traffic};
 use crate::pacing::Pacing;
 use crate::payload::{BadPayloadSize, Form, MAX_PAYLOAD_BYTES, Payload};
 use crate::plan::{Plan, Scenario};
@@ -13,6 +13,7 @@ use crate::transport::{Requests, Sending};
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::stamp::{MAX_SEQUENCE, MAX_SOURCE};
 use pushlab_wire::transport::Transport;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 /// Most pairs of a receiver and a source that are checked in one worker: 256 MiB, if all of them meet.
@@ -75,6 +76,14 @@ pub enum BadPlan {
     /// A WebSocket that is polled covers the channels it was opened with, so it has no second question to ask.
     #[error("user_list over websocket-polling: a poll covers the connection's own channel; use transport polling")]
     UserList,
+    /// The instruments' source address is one of IPv4.
+    #[error("instruments_from {from} cannot reach {target}: give the subject an IPv4 address")]
+    Instruments {
+        /// The source address.
+        from: Ipv4Addr,
+        /// The subject.
+        target: SocketAddr,
+    },
     /// See there.
     #[error(transparent)]
     Shape(#[from] BadShape),
@@ -114,6 +123,8 @@ pub struct Roles {
     pub feed_bytes: Option<u32>,
     /// Event loops for the clients.
     pub loops: u32,
+    /// How many connections the clients of a host share; `None` without a limit, and where nobody's connections count.
+    pub hosts: Option<HostLimit>,
 }
 
 impl Roles {
@@ -131,6 +142,7 @@ impl Roles {
         if let Some(prober) = &plan.prober {
             in_range("the prober's interval_ms", prober.interval_ms, 1, 3_600_000)?;
         }
+        check_sockets(plan)?;
         if plan.user_list && plan.transport == Transport::WebSocketPolling {
             return Err(BadPlan::UserList);
         }
@@ -140,7 +152,10 @@ impl Roles {
         }
         let mut roles = Self::of_scenario(plan)?;
         roles.warp = Warp::of(&plan.shape, &plan.scenario, &plan.phases)?.map(Arc::new);
-        roles.loops = plan.loops.min(plan.clients);
+        roles.hosts = host_limit(plan)?;
+        // The clients of a host share connections, which belong to one loop.
+        let is_shared = roles.hosts.is_some_and(|hosts| hosts.clients > 1);
+        roles.loops = if is_shared { 1 } else { plan.loops.min(plan.clients) };
         roles.check_pairs(plan)?;
         roles.check_publications(plan)?;
         roles.check_descriptors(plan, max_descriptors())?;
@@ -159,6 +174,7 @@ impl Roles {
             receivers: 0,
             feed_bytes: None,
             loops: 1,
+            hosts: None,
         }
     }
 
@@ -271,7 +287,11 @@ impl Roles {
     fn check_descriptors(&self, plan: &Plan, limit: u64) -> Result<(), BadPlan> {
         let posts = self.payload.is_some() && !plan.transport.is_bidirectional();
         let share = |clients: u32| u64::from(clients.div_ceil(self.loops));
-        let needed = share(plan.clients) + if posts { share(self.publishers) } else { 0 } + OTHER_DESCRIPTORS;
+        let sockets = share(plan.clients) + if posts { share(self.publishers) } else { 0 };
+        let of_hosts = self.hosts.map(|HostLimit { connections_max, clients }| {
+            share(plan.clients).div_ceil(u64::from(clients)) * u64::from(connections_max)
+        });
+        let needed = of_hosts.map_or(sockets, |most| most.min(sockets)) + OTHER_DESCRIPTORS;
         if needed > limit { Err(BadPlan::TooFewDescriptors { needed, limit }) } else { Ok(()) }
     }
 
@@ -279,7 +299,7 @@ impl Roles {
     pub fn requests(&self, plan: &Plan) -> Requests {
         let publish_to = if self.collector.is_some() { upstream_channel(plan) } else { plan.channel.clone() };
         let requests = Requests::new(plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
-        let requests = requests.with_headers(plan.headers);
+        let requests = requests.with_headers(plan.headers, plan.sockets.tls);
         let requests = match self.rooms() {
             Some(rooms) => requests.in_rooms(Arc::clone(rooms)),
             None => requests,
@@ -288,6 +308,29 @@ impl Roles {
         let asks_for_users = plan.user_list && plan.transport.is_interval_driven();
         if asks_for_users { requests.with_user_list(&users_channel(plan)) } else { requests }
     }
+}
+
+fn check_sockets(plan: &Plan) -> Result<(), BadPlan> {
+    let most = i32::MAX as u64;
+    for (name, bytes) in [
+        ("sockets.send_buffer_bytes", plan.sockets.send_buffer_bytes),
+        ("sockets.receive_buffer_bytes", plan.sockets.receive_buffer_bytes),
+    ] {
+        bytes.map_or(Ok(()), |bytes| in_range(name, u64::from(bytes), 1, most))?;
+    }
+    match plan.instruments_from {
+        Some(from) if plan.target.is_ipv6() => Err(BadPlan::Instruments { from, target: plan.target }),
+        _ => Ok(()),
+    }
+}
+
+fn host_limit(plan: &Plan) -> Result<Option<HostLimit>, BadPlan> {
+    let Some(connections_max) = plan.sockets.connections_per_host_max else { return Ok(None) };
+    let (clients, most) = (plan.sockets.clients_per_host, u64::from(u32::MAX));
+    in_range("sockets.connections_per_host_max", u64::from(connections_max), 1, most)?;
+    in_range("sockets.clients_per_host", u64::from(clients), 1, most)?;
+    // WebSockets do not count.
+    Ok((!plan.transport.is_bidirectional()).then_some(HostLimit { connections_max, clients }))
 }
 
 fn draw_rooms(plan: &Plan, rooms: u32, per_client: u32) -> Result<Arc<Rooms>, BadPlan> {
@@ -343,7 +386,7 @@ mod tests {
             poll_interval_ms: 500,
             poll_wait_s: 25,
             backend_listen: None,
-            backend_namespace: None,
+            backend_descriptor: None,
             sockets: Sockets::default(),
             certificate: None,
             instruments_from: None,
@@ -379,6 +422,31 @@ mod tests {
         assert!(matches!(Roles::of(&plan(0, Scenario::Idle)), Err(BadPlan::OutOfRange { name: "clients", .. })));
         let long = Plan { channel: "x".repeat(126), ..plan(1, Scenario::Idle) };
         assert!(matches!(Roles::of(&long), Err(BadPlan::Channel { .. })));
+    }
+
+    #[test]
+    fn clients_that_share_connections_are_of_one_loop() {
+        let roles = |transport, connections_per_host_max, clients_per_host| {
+            let sockets = Sockets { connections_per_host_max, clients_per_host, ..Sockets::default() };
+            Roles::of(&Plan { transport, sockets, ..plan(100, Scenario::Idle) })
+        };
+        let hosts = |clients| Some(HostLimit { connections_max: 6, clients });
+        let shared = roles(Transport::Polling, Some(6), 10).unwrap();
+        assert_eq!((shared.loops, shared.hosts), (1, hosts(10)));
+        let apart = roles(Transport::Sse, Some(6), 1).unwrap();
+        assert_eq!((apart.loops, apart.hosts), (8, hosts(1)));
+        for unlimited in [roles(Transport::WebSocket, Some(6), 10), roles(Transport::Sse, None, 10)] {
+            let unlimited = unlimited.unwrap();
+            assert_eq!((unlimited.loops, unlimited.hosts), (8, None));
+        }
+        let refused = roles(Transport::WebSocket, Some(0), 10).unwrap_err().to_string();
+        assert!(refused.starts_with("sockets.connections_per_host_max is 0"), "{refused}");
+        let refused = roles(Transport::WebSocket, Some(6), 0).unwrap_err().to_string();
+        assert!(refused.starts_with("sockets.clients_per_host is 0"), "{refused}");
+        let plan = plan(100, Scenario::Idle);
+        assert!(shared.check_descriptors(&plan, 60 + OTHER_DESCRIPTORS).is_ok(), "ten hosts");
+        let short = shared.check_descriptors(&plan, 59 + OTHER_DESCRIPTORS);
+        assert!(matches!(short, Err(BadPlan::TooFewDescriptors { .. })));
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Timeline {
 pub struct LoopProgress {
     /// Clients subscribed now.
     pub subscribed: AtomicU32,
+    /// Clients that wait for one of their host's connections, all of which have endless answers, or will.
+    pub held_back: AtomicU32,
     /// Publications sent in any phase.
     pub published: AtomicU64,
     /// Deliveries received in any phase.
@@ -118,6 +120,11 @@ impl RunState {
     /// Clients subscribed now, over all loops.
     pub fn subscribed(&self) -> u32 {
         self.loops.iter().map(|progress| progress.subscribed.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Clients that wait for what endless answers have taken, over all loops.
+    pub fn held_back(&self) -> u32 {
+        self.loops.iter().map(|progress| progress.held_back.load(Ordering::Relaxed)).sum()
     }
 
     /// Counts a subscriber that publication `index` of the load phase has reached; 1 for the first.

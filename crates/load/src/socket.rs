@@ -1,9 +1,11 @@
-//! Non-blocking connections and the descriptor table of a loop's thread.
+//! Non-blocking connections, with TLS or without, and the descriptor table of a loop's thread.
 
+pub use crate::tls::TlsBytes;
+use crate::tls::{Tls, TlsRead};
 use mio::net::TcpStream;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd as _;
 
 /// Clients behind one source address: the kernel has about 28,000 ports for each pair of addresses.
 pub const CLIENTS_PER_SOURCE_ADDRESS: u32 = 20_000;
@@ -27,12 +29,13 @@ pub fn source_address(target: SocketAddr, client: u32, clients: u32, process: u3
 /// A connection whose bytes are read into somebody else's buffer.
 ///
 /// Holds only what did not fit: input that ends inside of a frame, and output that the socket did not take.
-/// Both are empty, and take no heap memory, on an idle connection.
+/// Both are empty, and take no heap memory, on an idle connection without TLS.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
     leftover: Vec<u8>,
     unwritten: Vec<u8>,
+    tls: Option<Box<Tls>>,
 }
 
 /// Outcome of one [`Connection::read`].
@@ -49,32 +52,38 @@ pub enum Read {
     },
     /// Nothing to read now.
     Blocked,
+    /// The TLS handshake is over: what has waited for it can be sent, and there may be more to read.
+    Stands,
     /// The peer has ended the connection.
     Closed,
 }
 
 impl Connection {
-    /// Begins to connect: TCP_NODELAY on, from the given address if any. What is queued is sent when it stands.
-    ///
-    /// # Errors
-    /// When there is no descriptor or port left, or the kernel refuses at once.
-    pub fn open(target: SocketAddr, source: Option<Ipv4Addr>) -> io::Result<Self> {
-        let stream = match source {
-            None => TcpStream::connect(target)?,
-            Some(source) => connect_from(target, source)?,
-        };
-        stream.set_nodelay(true)?;
-        Ok(Self::from_stream(stream))
-    }
-
     /// A connection that somebody else opened or accepted.
     pub fn from_stream(stream: TcpStream) -> Self {
-        Self { stream, leftover: Vec::new(), unwritten: Vec::new() }
+        Self { stream, leftover: Vec::new(), unwritten: Vec::new(), tls: None }
+    }
+
+    /// The same with TLS, whose handshake has not begun.
+    pub(crate) fn with_tls(stream: TcpStream, tls: Tls) -> Self {
+        Self { tls: Some(Box::new(tls)), ..Self::from_stream(stream) }
     }
 
     /// The socket, to register it.
     pub fn stream_mut(&mut self) -> &mut TcpStream {
         &mut self.stream
+    }
+
+    /// Lets the kernel delay the acknowledgement of what is read next, as on a connection on which both sides talk
+    /// (`TCP_QUICKACK`, tcp(7)); once it has, it forgets. The first 16 segments of a connection are acknowledged at
+    /// once all the same.
+    pub fn delay_acks(&self) {
+        let off: libc::c_int = 0;
+        let size = size_of::<libc::c_int>() as libc::socklen_t;
+        let socket = self.stream.as_raw_fd();
+        // SAFETY: the descriptor is open, and the value pointed to is an integer of the size given. It cannot fail on a
+        // TCP socket.
+        unsafe { libc::setsockopt(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, (&raw const off).cast(), size) };
     }
 
     /// Reads once, behind what was left over, growing the buffer where a large frame is on its way.
@@ -89,6 +98,14 @@ impl Connection {
                 buffer.resize(left * 4, 0);
             }
             buffer[..left].copy_from_slice(&self.leftover);
+        }
+        if let Some(tls) = &mut self.tls {
+            return Ok(match tls.read(&mut self.stream, &mut buffer[left..])? {
+                TlsRead::Bytes { new, is_drained } => Read::Bytes { held: left + new, new, is_drained },
+                TlsRead::Stands => Read::Stands,
+                TlsRead::Blocked => Read::Blocked,
+                TlsRead::Closed => Read::Closed,
+            });
         }
         loop {
             match self.stream.read(&mut buffer[left..]) {
@@ -117,9 +134,33 @@ impl Connection {
         }
     }
 
-    /// Whether output waits for the socket.
+    /// Whether output waits for the socket, or for the TLS handshake.
+    #[inline]
     pub fn is_blocked(&self) -> bool {
-        !self.unwritten.is_empty()
+        !self.unwritten.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.is_blocked())
+    }
+
+    /// Whether a TLS handshake is to be made first.
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// What TLS has added to the bytes read and written since this was last asked. Plaintext counts as written when
+    /// it is handed over, so that [`Self::send`] and [`Self::offer`] say all of it at once.
+    pub fn tls_bytes(&mut self) -> TlsBytes {
+        self.tls.as_mut().map(|tls| tls.take_bytes()).unwrap_or_default()
+    }
+
+    /// Whether another request may be sent: nothing is half read or half sent, and the peer has not closed it.
+    pub(crate) fn is_reusable(&mut self) -> bool {
+        if !self.leftover.is_empty() || self.is_blocked() {
+            return false;
+        }
+        match &mut self.tls {
+            None => self.stream.peek(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock),
+            // TLS has messages of its own, such as tickets: those are taken.
+            Some(tls) => tls.read(&mut self.stream, &mut [0]).is_ok_and(|read| read == TlsRead::Blocked),
+        }
     }
 
     /// Sends bytes if the socket takes at least one of them now; the rest is queued. Returns how many it took:
@@ -130,6 +171,10 @@ impl Connection {
     pub fn offer(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.is_blocked() {
             return Ok(0);
+        }
+        if let Some(tls) = &mut self.tls {
+            tls.write(&mut self.stream, bytes)?;
+            return Ok(bytes.len());
         }
         let taken = write_some(&mut self.stream, bytes)?;
         if taken > 0 && taken < bytes.len() {
@@ -143,6 +188,10 @@ impl Connection {
     /// # Errors
     /// What the socket answers.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(tls) = &mut self.tls {
+            tls.write(&mut self.stream, bytes)?;
+            return Ok(bytes.len());
+        }
         let taken = if self.is_blocked() { 0 } else { write_some(&mut self.stream, bytes)? };
         self.unwritten.extend_from_slice(&bytes[taken..]);
         Ok(taken)
@@ -154,6 +203,10 @@ impl Connection {
     /// What the socket answers, a refused connection too.
     pub fn flush(&mut self) -> io::Result<usize> {
         if !self.is_blocked() {
+            return Ok(0);
+        }
+        if let Some(tls) = &mut self.tls {
+            tls.push(&mut self.stream)?;
             return Ok(0);
         }
         let taken = write_some(&mut self.stream, &self.unwritten)?;
@@ -179,44 +232,6 @@ fn write_some(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
         }
     }
     Ok(taken)
-}
-
-/// Connects from an address whose port the kernel chooses at `connect`, so that one port serves many targets.
-fn connect_from(target: SocketAddr, source: Ipv4Addr) -> io::Result<TcpStream> {
-    let flags = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: plain system call; its result is checked below.
-    let raw = unsafe { libc::socket(libc::AF_INET, flags, 0) };
-    if raw < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given us this descriptor, and nobody else owns it.
-    let socket = unsafe { OwnedFd::from_raw_fd(raw) };
-    let on: libc::c_int = 1;
-    let size = size_of::<libc::c_int>() as libc::socklen_t;
-    let option = libc::IP_BIND_ADDRESS_NO_PORT;
-    // SAFETY: the value pointed to is an integer of the size given.
-    check(unsafe { libc::setsockopt(raw, libc::IPPROTO_IP, option, (&raw const on).cast(), size) })?;
-    bind_or_connect(&socket, SocketAddr::new(IpAddr::V4(source), 0), libc::bind)?;
-    match bind_or_connect(&socket, target, libc::connect) {
-        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
-        _ => {}
-    }
-    Ok(TcpStream::from_std(std::net::TcpStream::from(socket)))
-}
-
-type AddressCall = unsafe extern "C" fn(libc::c_int, *const libc::sockaddr, libc::socklen_t) -> libc::c_int;
-
-fn bind_or_connect(socket: &OwnedFd, address: SocketAddr, call: AddressCall) -> io::Result<()> {
-    let SocketAddr::V4(address) = address else { return Err(io::ErrorKind::Unsupported.into()) };
-    let raw = libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
-        sin_zero: [0; 8],
-    };
-    let size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-    // SAFETY: the address lives through the call and has the size given; `call` is bind or connect.
-    check(unsafe { call(socket.as_raw_fd(), (&raw const raw).cast(), size) })
 }
 
 fn check(code: libc::c_int) -> io::Result<()> {
@@ -248,6 +263,7 @@ pub fn max_descriptors() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dial::Dialler;
     use std::net::TcpListener;
 
     #[test]
@@ -261,22 +277,9 @@ mod tests {
     }
 
     #[test]
-    fn connects_from_the_address_asked_for() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let source = Ipv4Addr::new(127, 9, 8, 7);
-        let mut connection = Connection::open(listener.local_addr().unwrap(), Some(source)).unwrap();
-        let (mut accepted, peer) = listener.accept().unwrap();
-        assert_eq!(peer.ip(), IpAddr::V4(source));
-        while connection.offer(b"hello").unwrap() == 0 {}
-        let mut text = [0; 5];
-        accepted.read_exact(&mut text).unwrap();
-        assert_eq!(&text, b"hello");
-    }
-
-    #[test]
     fn what_is_kept_comes_back_before_what_is_new() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut connection = Connection::open(listener.local_addr().unwrap(), None).unwrap();
+        let mut connection = Dialler::new(listener.local_addr().unwrap()).dial(None).unwrap();
         let (mut accepted, _) = listener.accept().unwrap();
         let mut buffer = vec![0; 8];
         connection.keep(b"abcdefg");

@@ -7,12 +7,14 @@ use crate::backend::{Announcement, BackEnd, BackEndError, Feed, FeedReport};
 use crate::check::Schedule;
 use crate::clients::{self, LoopConfig, Traffic};
 use crate::clock::{ThreadCpu, now_ns, sleep_until};
-use crate::plan::{ErrorCount, Phase, PhaseMark, Plan, ProberPath, Progress, WorkerEvent, WorkerResult};
+use crate::dial::Dialler;
+use crate::plan::{ClientBytes, ErrorCount, Phase, PhaseMark, Plan, ProberPath, Progress, WorkerEvent, WorkerResult};
 use crate::prober::{self, EchoPath, OverPosts, OverWebSocket, ProberConfig, ProberProgress, ProberReport};
 use crate::record::{ErrorTally, Record};
 use crate::roles::{BadPlan, Roles, prober_channel, upstream_channel};
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::SecondTable;
+use crate::tls::BadCertificate;
 use crate::transport::websocket::WebSocket;
 use crate::transport::{Receiver, ReceiverVisitor, Requests, with_receiver};
 use pushlab_stats::histogram::Histogram;
@@ -20,6 +22,7 @@ use pushlab_wire::stamp::RESOLUTION_NS;
 use serde::Deserialize as _;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -50,6 +53,19 @@ pub enum WorkerError {
         /// Why.
         source: io::Error,
     },
+    /// Nothing was inherited, or something else.
+    #[error("the worker was not given a listener at {address} as descriptor {descriptor}: {source}")]
+    Inherit {
+        /// `backend_listen`.
+        address: SocketAddr,
+        /// `backend_descriptor`.
+        descriptor: i32,
+        /// Why it is none.
+        source: io::Error,
+    },
+    /// See there.
+    #[error("the plan cannot be run: {0}")]
+    Certificate(#[from] BadCertificate),
     /// Nobody came to the back end.
     #[error("the subject did not connect to the back end at {address} within {connect_ms} ms: is it told where it is?")]
     NoSubject {
@@ -109,11 +125,28 @@ pub fn serve(input: impl io::Read, mut output: impl Write) -> io::Result<bool> {
 /// # Errors
 /// See [`WorkerError`].
 pub fn run(plan: &Plan, emit: &mut dyn FnMut(WorkerEvent)) -> Result<WorkerResult, WorkerError> {
-    let listener = match plan.backend_listen {
-        Some(address) => Some(TcpListener::bind(address).map_err(|source| WorkerError::Listen { address, source })?),
-        None => None,
-    };
+    let listener = plan.backend_listen.map(|address| listen(plan, address)).transpose()?;
     run_with_listener(plan, listener, emit)
+}
+
+fn listen(plan: &Plan, address: SocketAddr) -> Result<TcpListener, WorkerError> {
+    match plan.backend_descriptor {
+        None => TcpListener::bind(address).map_err(|source| WorkerError::Listen { address, source }),
+        Some(descriptor) => {
+            inherited(descriptor, address).map_err(|source| WorkerError::Inherit { address, descriptor, source })
+        }
+    }
+}
+
+/// A listener that whoever started this process left open for it.
+fn inherited(descriptor: i32, address: SocketAddr) -> io::Result<TcpListener> {
+    if descriptor < 0 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: a number that is no open descriptor is an error of the call below, and nothing here closes it.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let listener = TcpListener::from(descriptor.try_clone_to_owned()?);
+    if listener.local_addr()? == address { Ok(listener) } else { Err(io::ErrorKind::AddrNotAvailable.into()) }
 }
 
 /// [`run`] with a listener for the back end that the caller has bound.
@@ -126,31 +159,33 @@ pub fn run_with_listener(
     emit: &mut dyn FnMut(WorkerEvent),
 ) -> Result<WorkerResult, WorkerError> {
     let roles = Roles::of(plan)?;
+    let dialler = Dialler::of(plan)?;
     let back_end = match (roles.feed_bytes, listener) {
         (Some(payload_bytes), Some(listener)) => Some(start_back_end(plan, &roles, payload_bytes, listener)?),
         _ => None,
     };
-    let run = Run::start(plan, &roles, back_end)?;
+    let run = Run::start(plan, &roles, &dialler, back_end)?;
     let next_ns = run.state.origin_ns() + 1_000 * MS;
-    let mut watch = Watch { run: &run, emit, clients: plan.clients, next_ns, phases: Vec::new() };
+    let mut watch = Watch { run: &run, emit, next_ns, phases: Vec::new(), unsubscribed: 0 };
     watch.enter(Phase::Connect, run.state.origin_ns());
-    if let Err(why) = watch.wait_for_clients(plan) {
+    if let Err(why) = watch.wait_for_clients(plan, &roles) {
         return Err(run.give_up(plan, why));
     }
     let timeline = timeline(plan, &roles);
     let load_count = timeline.schedule.as_ref().map_or(0, Schedule::load_count);
     run.state.begin(timeline.clone(), if roles.audience.is_ranked() { load_count } else { 0 });
     run.begin_feed(&timeline);
-    let cpu_load_ns = watch.go_through(&timeline);
+    let cpu_load_ns = watch.go_through(&timeline, plan.clients);
     let after_ns = watch.drain(plan, &roles, &timeline);
     run.state.set_after(after_ns);
     watch.enter(Phase::After, after_ns);
     let end_ns = after_ns + plan.phases.after_ms * MS;
     watch.sleep_until(end_ns);
-    let phases = watch.phases;
+    let (phases, unsubscribed) = (watch.phases, watch.unsubscribed);
     run.state.set_end(end_ns);
     let mut result = run.finish(&roles, load_count)?;
     (result.phases, result.end_ns, result.cpu_load_ns) = (phases, end_ns, cpu_load_ns);
+    result.unsubscribed = if roles.hosts.is_some() { unsubscribed } else { 0 };
     Ok(result)
 }
 
@@ -222,7 +257,7 @@ impl ReceiverVisitor for SpawnLoop {
 }
 
 impl Run {
-    fn start(plan: &Plan, roles: &Roles, back_end: Option<BackEnd>) -> io::Result<Self> {
+    fn start(plan: &Plan, roles: &Roles, dialler: &Dialler, back_end: Option<BackEnd>) -> io::Result<Self> {
         let collectors = u32::from(roles.collector.is_some());
         let state = Arc::new(RunState::new(now_ns(), roles.loops + collectors));
         state.count_thread(ThreadCpu::of_this_thread());
@@ -230,21 +265,23 @@ impl Run {
             state.count_thread(cpu);
         }
         let mut run = Self { state, loops: Vec::new(), collector: None, prober: None, back_end };
-        if let Err(error) = run.spawn_all(plan, roles) {
+        if let Err(error) = run.spawn_all(plan, roles, dialler) {
             run.state.set_end(0);
             return Err(error);
         }
         Ok(run)
     }
 
-    fn spawn_all(&mut self, plan: &Plan, roles: &Roles) -> io::Result<()> {
+    fn spawn_all(&mut self, plan: &Plan, roles: &Roles, dialler: &Dialler) -> io::Result<()> {
+        let instruments = dialler.clone().leaving_from(plan.instruments_from);
         for lane in 0..roles.loops {
-            let config = loop_config(plan, roles, lane);
+            let config = loop_config(plan, roles, dialler, lane);
             self.loops.push(with_receiver(plan.transport, SpawnLoop(config, Arc::clone(&self.state)))?);
         }
         if let Some(audience) = roles.collector.clone() {
             let channel = upstream_channel(plan);
             let config = LoopConfig {
+                hosts: None,
                 clients: 1,
                 lane: 0,
                 lanes: 1,
@@ -254,14 +291,14 @@ impl Run {
                 payload: None,
                 audience,
                 publishers: 0,
-                ..loop_config(plan, roles, 0)
+                ..loop_config(plan, roles, &instruments, 0)
             };
             self.collector = Some(SpawnLoop(config, Arc::clone(&self.state)).visit::<WebSocket>()?);
         }
         if let Some(prober) = &plan.prober {
             let channel = prober_channel(plan);
             let config = ProberConfig {
-                target: plan.target,
+                dialler: instruments,
                 requests: Requests::new(plan.target, &channel, &channel, 0),
                 interval_ns: prober.interval_ms * MS,
                 seed: plan.seed ^ 0x70_72_6f_62_65_72,
@@ -282,6 +319,14 @@ impl Run {
 
     fn published(&self) -> u64 {
         self.back_end.as_ref().map_or_else(|| self.state.sum(|p| &p.published), BackEnd::published)
+    }
+
+    /// Clients subscribed now, and whether the collector is, if there is one.
+    fn subscribed(&self) -> (u32, bool) {
+        let collectors = self.collector.iter().map(|_| self.state.loop_progress(self.loops.len()));
+        let collectors = collectors.map(|progress| progress.subscribed.load(Ordering::Relaxed)).sum::<u32>();
+        // The collector's first: a client that comes in between is no collector.
+        (self.state.subscribed().saturating_sub(collectors), collectors > 0 || self.collector.is_none())
     }
 
     fn is_prober_connected(&self) -> bool {
@@ -306,6 +351,8 @@ impl Run {
                 bytes_sent: 0,
                 bytes_received: 0,
                 bytes_received_in_load: 0,
+                bytes_whole: ClientBytes::default(),
+                bytes_load: ClientBytes::default(),
                 requests: 0,
                 connections_opened: 0,
                 connect: Histogram::default(),
@@ -370,9 +417,10 @@ impl Run {
     }
 }
 
-fn loop_config(plan: &Plan, roles: &Roles, lane: u32) -> LoopConfig {
+fn loop_config(plan: &Plan, roles: &Roles, dialler: &Dialler, lane: u32) -> LoopConfig {
     LoopConfig {
-        target: plan.target,
+        dialler: dialler.clone(),
+        hosts: roles.hosts,
         clients: plan.clients,
         lane,
         lanes: roles.loops,
@@ -426,9 +474,10 @@ struct NotYet {
 struct Watch<'a> {
     run: &'a Run,
     emit: &'a mut dyn FnMut(WorkerEvent),
-    clients: u32,
     next_ns: u64,
     phases: Vec<PhaseMark>,
+    /// Clients that were not subscribed when the load began.
+    unsubscribed: u32,
 }
 
 impl Watch<'_> {
@@ -445,8 +494,7 @@ impl Watch<'_> {
             let run = self.run;
             let (latency_median_ns, latency_p99_ns) = run.state.with_seconds(|seconds| seconds.latest_latency());
             (self.emit)(WorkerEvent::Progress(Progress {
-                // The collector is no client.
-                connected: run.state.subscribed().min(self.clients),
+                connected: run.subscribed().0,
                 published: run.published(),
                 delivered: run.state.sum(|p| &p.delivered),
                 latency_median_ns,
@@ -456,23 +504,28 @@ impl Watch<'_> {
         sleep_until(instant_ns);
     }
 
-    fn wait_for_clients(&mut self, plan: &Plan) -> Result<(), NotYet> {
-        let deadline = self.run.state.origin_ns() + plan.phases.connect_ms * MS;
-        let clients = plan.clients + u32::from(self.run.collector.is_some());
+    /// Waits until all are subscribed. Where a host's connections are limited, those who wait for one may never be:
+    /// the run goes on when nobody else is missing, or at the end of the time.
+    fn wait_for_clients(&mut self, plan: &Plan, roles: &Roles) -> Result<(), NotYet> {
+        let run = self.run;
+        let deadline = run.state.origin_ns() + plan.phases.connect_ms * MS;
         loop {
-            let (connected, has_prober) = (self.run.state.subscribed(), self.run.is_prober_connected());
-            if connected == clients && has_prober {
+            let ((subscribed, has_collector), has_prober) = (run.subscribed(), run.is_prober_connected());
+            let is_late = now_ns() >= deadline;
+            let is_enough = is_late && roles.hosts.is_some() && subscribed > 0;
+            let is_full = subscribed + run.state.held_back() >= plan.clients;
+            if (is_full || is_enough) && has_collector && has_prober {
                 return Ok(());
             }
-            if now_ns() >= deadline || self.run.has_dead_thread() {
-                return Err(NotYet { connected, has_prober });
+            if is_late || run.has_dead_thread() {
+                return Err(NotYet { connected: run.state.subscribed(), has_prober });
             }
             self.sleep_until(now_ns() + WATCH_NS);
         }
     }
 
     /// Idle, warm-up and load; returns the CPU time of the load.
-    fn go_through(&mut self, timeline: &Timeline) -> u64 {
+    fn go_through(&mut self, timeline: &Timeline, clients: u32) -> u64 {
         let mut cpu = [0; 2];
         for (phase, t_ns) in [
             (Phase::Idle, timeline.idle_ns),
@@ -482,7 +535,10 @@ impl Watch<'_> {
         ] {
             self.sleep_until(t_ns);
             match phase {
-                Phase::Load => cpu[0] = self.run.state.cpu_ns(),
+                Phase::Load => {
+                    cpu[0] = self.run.state.cpu_ns();
+                    self.unsubscribed = clients.saturating_sub(self.run.subscribed().0);
+                }
                 Phase::Drain => cpu[1] = self.run.state.cpu_ns(),
                 _ => {}
             }

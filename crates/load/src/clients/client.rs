@@ -27,7 +27,7 @@ pub(super) fn client_of(token: Token) -> (usize, Side) {
     (token.0 >> 1, if token.0 & 1 == 1 { Side::Up } else { Side::Down })
 }
 
-/// One virtual client: 168 bytes over `websocket`, 272 over `sse`, and hardly any heap memory while it is idle.
+/// One virtual client: 176 bytes over `websocket`, 304 over `sse`, and hardly any heap memory while it is idle.
 #[derive(Debug)]
 pub(super) struct Client<R> {
     pub receiver: R,
@@ -36,6 +36,8 @@ pub(super) struct Client<R> {
     pub up: Option<Box<Up>>,
     /// When the connection was begun, ns.
     pub opened_ns: u64,
+    /// Since when it could take a frame: since it was subscribed, or since the socket took what had waited, ns.
+    pub free_ns: u64,
     /// Publications due so far: those not sent yet wait as a number, not as a queue.
     pub due: u32,
     /// Publications sent so far.
@@ -59,6 +61,8 @@ pub(super) struct Up {
     pub connection: Connection,
     pub posts: Posts,
     pub is_connected: bool,
+    /// Since when it could take a POST: since it stands, or since the last was answered, ns.
+    pub free_ns: u64,
 }
 
 impl<R: crate::transport::Receiver> Client<R> {
@@ -68,6 +72,7 @@ impl<R: crate::transport::Receiver> Client<R> {
             down: None,
             up: None,
             opened_ns: 0,
+            free_ns: 0,
             due: 0,
             sent: 0,
             attempts: 0,

@@ -1,9 +1,10 @@
-//! Opening connections, and opening them again after a cut.
+//! Opening connections, and opening them again after a cut; sharing them, where the clients of a host do.
 
 use super::client::{Side, Up};
+use super::hosts::Lent;
 use super::{ClientLoop, Traffic, token};
 use crate::clock::now_ns;
-use crate::socket::{Connection, source_address};
+use crate::socket::{Connection, TlsBytes, source_address};
 use crate::transport::posts::Posts;
 use crate::transport::{Cut, Receiver, Uplink};
 use mio::Interest;
@@ -37,30 +38,138 @@ impl PartialOrd for Retry {
 impl<R: Receiver> ClientLoop<R> {
     /// Opens the receiving connection, for the first time or again.
     pub(super) fn connect(&mut self, index: usize, now: u64) {
-        let number = self.client_number(index);
-        let opened = self.open_socket(index, Side::Down, now);
         let client = &mut self.clients[index];
         if client.was_opened {
             self.recorder.record.result.reconnects += 1;
         }
         client.was_opened = true;
         client.opened_ns = now;
-        let connection = match opened {
-            Ok(connection) => connection,
-            Err(error) => return self.cut(index, &Cut::Io(error)),
-        };
-        client.down = Some(connection);
+        self.begin(index, now);
+    }
+
+    /// Asks for the receiving connection, and sends on it what comes first.
+    fn begin(&mut self, index: usize, now: u64) {
+        if !self.obtain_down(index, now) {
+            return;
+        }
+        let number = self.client_number(index);
+        let client = &mut self.clients[index];
         self.out.clear();
         self.config.requests.turn_to_client(number);
         client.receiver.open(&self.config.requests, &mut self.rng, &mut self.out);
         self.count_request(index, now);
+        self.windows.tally.up.heads += self.out.len() as u64;
         self.send_down(index, now);
+    }
+
+    /// Gives a client its receiving connection; `false` if it has none now: it waits, or the attempt has failed.
+    fn obtain_down(&mut self, index: usize, now: u64) -> bool {
+        match self.obtain(index, Side::Down, now) {
+            Ok(obtained) => self.clients[index].down = obtained.map(|(connection, _)| connection),
+            Err(error) => self.cut(index, &Cut::Io(error)),
+        }
+        self.clients[index].down.is_some()
+    }
+
+    /// A new connection, or of those of the client's host one that is free, and whether it stands already; `None`
+    /// when the client has to wait for one.
+    fn obtain(&mut self, index: usize, side: Side, now: u64) -> std::io::Result<Option<(Connection, bool)>> {
+        let lent = self.hosts.as_mut().map_or(Lent::Fresh, |hosts| hosts.lend(index, side));
+        let obtained = match lent {
+            Lent::Later => return Ok(None),
+            Lent::Fresh => self.open_socket(index, side, now).map(|connection| (connection, false)),
+            Lent::Kept(mut connection) => {
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                let registered = self.poll.registry().reregister(connection.stream_mut(), token(index, side), interest);
+                registered.map(|()| (connection, true))
+            }
+        };
+        if obtained.is_err()
+            && let Some(hosts) = &mut self.hosts
+        {
+            hosts.has_closed(index);
+        }
+        obtained.map(Some)
+    }
+
+    /// Lets go of a connection, for another client of the host if it can carry another request.
+    pub(super) fn give_back(&mut self, index: usize, side: Side, keeps_alive: bool) {
+        self.count_tls(index, side, now_ns());
+        let client = &mut self.clients[index];
+        let connection = match side {
+            Side::Down => client.down.take(),
+            Side::Up => client.up.take().map(|up| up.connection),
+        };
+        match (&mut self.hosts, connection) {
+            (Some(hosts), Some(connection)) if keeps_alive => hosts.give_back(index, connection),
+            (Some(hosts), Some(_)) => hosts.has_closed(index),
+            _ => {}
+        }
+    }
+
+    /// Gives the connections of hosts that are free to the clients that have waited longest.
+    pub(super) fn serve_hosts(&mut self, now: u64) {
+        while let Some((index, side)) = self.hosts.as_mut().and_then(super::Hosts::next_waiting) {
+            match side {
+                Side::Up => self.send_due(index),
+                Side::Down if self.clients[index].is_subscribed => self.ask(index, now),
+                Side::Down => self.begin(index, now),
+            }
+        }
+    }
+
+    /// Asks on one of the host's connections, when it is the client's turn. One that is not subscribed has not asked
+    /// for the first time yet, and will.
+    #[cold]
+    pub(super) fn ask_over_shared(&mut self, index: usize, now: u64) {
+        if !self.clients[index].is_subscribed || !self.obtain_down(index, now) {
+            return;
+        }
+        if !self.ask_now(index, now) {
+            self.give_back(index, Side::Down, true);
+        }
+    }
+
+    /// Lets go of a shared posting connection that there is nothing to send on.
+    pub(super) fn rest_up(&mut self, index: usize) {
+        let is_unused = |up: &Up| up.is_connected && !up.posts.is_waiting() && !up.connection.is_blocked();
+        if self.hosts.is_some() && self.clients[index].up.as_deref().is_some_and(is_unused) {
+            self.give_back(index, Side::Up, true);
+        }
+    }
+
+    /// Counts what TLS has added to a connection's bytes since this was last asked.
+    #[inline]
+    pub(super) fn count_tls(&mut self, index: usize, side: Side, now: u64) {
+        if self.config.dialler.has_tls() {
+            self.add_tls(index, side, now);
+        }
+    }
+
+    fn add_tls(&mut self, index: usize, side: Side, now: u64) {
+        let client = &mut self.clients[index];
+        let connection = match side {
+            Side::Down => client.down.as_mut(),
+            Side::Up => client.up.as_mut().map(|up| &mut up.connection),
+        };
+        let Some(TlsBytes { read, written }) = connection.map(Connection::tls_bytes) else { return };
+        self.pass_time(now);
+        self.windows.tls.read += read;
+        self.windows.tls.written += written;
+    }
+
+    /// Counts what TLS has added to all connections, at the end of the run.
+    pub(super) fn count_all_tls(&mut self) {
+        let now = now_ns();
+        for index in 0..self.clients.len() {
+            [Side::Down, Side::Up].into_iter().for_each(|side| self.count_tls(index, side, now));
+        }
     }
 
     fn open_socket(&mut self, index: usize, side: Side, now: u64) -> std::io::Result<Connection> {
         let number = self.client_number(index);
-        let source = source_address(self.config.target, number, self.config.clients, std::process::id());
-        let mut connection = Connection::open(self.config.target, source)?;
+        let source = source_address(self.config.dialler.target(), number, self.config.clients, std::process::id());
+        let mut connection = self.config.dialler.dial(source)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(connection.stream_mut(), token(index, side), interest)?;
         // Counted when begun: one that is refused later is among the errors.
@@ -73,11 +182,15 @@ impl<R: Receiver> ClientLoop<R> {
         index as u32 * self.config.lanes + self.config.lane
     }
 
-    /// Sends what was put together on the receiving connection.
+    /// Sends what was put together on the receiving connection; what it is for has been noted.
     pub(super) fn send_down(&mut self, index: usize, now: u64) {
         let Some(connection) = &mut self.clients[index].down else { return };
+        self.windows.tally.up.all += self.out.len() as u64;
         match connection.send(&self.out) {
-            Ok(taken) => self.count_sent(taken, now),
+            Ok(taken) => {
+                self.count_sent(taken, now);
+                self.count_tls(index, Side::Down, now);
+            }
             Err(error) => self.cut(index, &Cut::Io(error)),
         }
     }
@@ -98,8 +211,8 @@ impl<R: Receiver> ClientLoop<R> {
     }
 
     fn drop_down(&mut self, index: usize) {
+        self.give_back(index, Side::Down, false);
         let client = &mut self.clients[index];
-        client.down = None;
         if std::mem::take(&mut client.is_subscribed) {
             self.subscribed -= 1;
         }
@@ -122,16 +235,24 @@ impl<R: Receiver> ClientLoop<R> {
         }
     }
 
-    /// Opens the posting connection; what waits is sent when it stands.
+    /// Opens the posting connection; what waits is sent when it stands. Where clients share connections, it is one
+    /// of those, for one POST.
     pub(super) fn connect_up(&mut self, index: usize) {
-        let opened = self.open_socket(index, Side::Up, now_ns());
+        let now = now_ns();
+        let obtained = self.obtain(index, Side::Up, now);
+        if matches!(obtained, Ok(None)) {
+            return;
+        }
         let client = &mut self.clients[index];
-        if std::mem::replace(&mut client.was_up, true) {
+        // A shared one is asked for again and again.
+        if std::mem::replace(&mut client.was_up, self.hosts.is_none()) {
             self.recorder.record.result.reconnects += 1;
         }
-        match opened {
-            Ok(connection) => {
-                client.up = Some(Box::new(Up { connection, posts: Posts::default(), is_connected: false }));
+        match obtained {
+            Ok(obtained) => {
+                let up =
+                    |(connection, is_connected)| Up { connection, posts: Posts::default(), is_connected, free_ns: now };
+                client.up = obtained.map(up).map(Box::new);
             }
             Err(error) => self.cut_up(index, &Cut::Io(error)),
         }
@@ -139,13 +260,16 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Gives the posting connection up. One that was free is no error: it is opened again with the next POST.
     pub(super) fn cut_up(&mut self, index: usize, why: &Cut) {
-        let up = self.clients[index].up.take();
-        if up.is_some_and(|up| up.is_connected && !up.posts.is_waiting()) && matches!(why, Cut::Closed) {
+        let up = self.clients[index].up.as_deref();
+        let was_free = up.is_some_and(|up| up.is_connected && !up.posts.is_waiting());
+        self.give_back(index, Side::Up, false);
+        if was_free && matches!(why, Cut::Closed) {
             return self.send_due(index);
         }
         self.recorder.record.errors.add(why);
         self.forget_answer(index);
         let client = &mut self.clients[index];
+        client.was_up = true;
         client.attempts = client.attempts.saturating_add(1);
         client.is_up_resting = true;
         let pause = self.backoff(index);

@@ -6,11 +6,14 @@
 
 mod client;
 mod connecting;
+mod hosts;
 mod receiving;
 mod sending;
+mod windows;
 
 use crate::check::Schedule;
 use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
+use crate::dial::Dialler;
 use crate::pacing::{Pacing, Turns};
 use crate::payload::Payload;
 use crate::record::{Audience, Record, Recorder};
@@ -21,19 +24,23 @@ use crate::timer::Timer;
 use crate::transport::{Asking, Receiver, Requests, Sending};
 use client::{Client, TIMER, token};
 use connecting::Retry;
+pub use hosts::HostLimit;
+use hosts::Hosts;
 use mio::{Events, Poll, Token};
 use sending::RoomTurns;
 use std::collections::BinaryHeap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use windows::Windows;
 
 /// Events taken from the kernel in one turn.
 const MAX_EVENTS: usize = 1024;
 /// Size of the shared read buffer, bytes; grows only for a frame that is larger.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// How long the last answers of a run are waited for, ns.
+const LAST_ANSWERS_NS: u64 = 500_000_000;
 /// How often a loop looks whether the run has moved on, while it waits for that, or how many clients are to ask.
 const TICK_NS: u64 = 5_000_000;
 /// The same while the phases are known.
@@ -53,8 +60,10 @@ pub enum Traffic {
 /// What one loop is to do.
 #[derive(Debug, Clone)]
 pub struct LoopConfig {
-    /// The subject.
-    pub target: SocketAddr,
+    /// How the subject is reached.
+    pub dialler: Dialler,
+    /// How many connections the clients of a host share; `None` without a limit, and for WebSockets.
+    pub hosts: Option<HostLimit>,
     /// Clients of all loops of this transport together.
     pub clients: u32,
     /// This loop takes the clients `lane`, `lane + lanes`, `lane + 2 · lanes` …
@@ -101,9 +110,10 @@ impl LoopConfig {
     /// One client that neither sends nor is to receive.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
-        let target = SocketAddr::from(([127, 0, 0, 1], 1));
+        let target = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
         Self {
-            target,
+            dialler: Dialler::new(target),
+            hosts: None,
             clients: 1,
             lane: 0,
             lanes: 1,
@@ -157,7 +167,9 @@ struct ClientLoop<R> {
     poll: Poll,
     timer: Timer,
     clients: Vec<Client<R>>,
+    hosts: Option<Hosts>,
     recorder: Recorder,
+    windows: Windows,
     rng: fastrand::Rng,
     buffer: Vec<u8>,
     /// Bytes to send, while they are put together.
@@ -206,7 +218,8 @@ pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<
         }
         let begun_ns = now_ns();
         if this.turn(&events, begun_ns) {
-            return Ok(this.recorder.finish());
+            this.count_all_tls();
+            return Ok(this.finish());
         }
     }
 }
@@ -224,7 +237,9 @@ impl<R: Receiver> ClientLoop<R> {
             poll,
             timer,
             clients: (0..own).map(|_| Client::new()).collect(),
+            hosts: config.hosts.map(|limit| Hosts::new(limit, own)),
             recorder: Recorder::new(own, &config, Arc::clone(&state)),
+            windows: Windows::default(),
             rng: fastrand::Rng::with_seed(config.seed ^ u64::from(config.lane) << 32),
             buffer: vec![0; READ_BUFFER_BYTES],
             out: Vec::new(),
@@ -278,7 +293,17 @@ impl<R: Receiver> ClientLoop<R> {
         if self.marks.is_load(begun_ns) {
             self.recorder.record.result.loop_lag.record(done_ns - begun_ns);
         }
-        done_ns >= self.marks.end_ns
+        self.is_over(done_ns)
+    }
+
+    /// Whether the run is over: answers that are under way are waited for, so that their bytes are counted at both
+    /// ends of the network. A held poll is not under way.
+    fn is_over(&self, now: u64) -> bool {
+        if now < self.marks.end_ns {
+            return false;
+        }
+        let is_waiting = |client: &Client<R>| client.down.is_some() && client.receiver.is_waiting();
+        now >= self.marks.end_ns.saturating_add(LAST_ANSWERS_NS) || !self.clients.iter().any(is_waiting)
     }
 
     /// Learns the phases once they are fixed.
@@ -320,9 +345,15 @@ impl<R: Receiver> ClientLoop<R> {
         self.publish_due(now);
         self.poll_due(now);
         self.start_closed_loop(now);
+        if self.hosts.is_some() {
+            self.serve_hosts(now);
+        }
     }
 
     fn poll_due(&mut self, now: u64) {
+        if now >= self.marks.end_ns {
+            return;
+        }
         let Some(mut turns) = self.poll_turns.take() else { return };
         while let Some(k) = turns.take_due(now) {
             let client = k % u64::from(self.config.clients) / u64::from(self.config.lanes);
@@ -335,10 +366,22 @@ impl<R: Receiver> ClientLoop<R> {
         self.recorder.pass_time(now);
         let progress = self.state.loop_progress(self.config.progress);
         progress.subscribed.store(self.subscribed, Ordering::Relaxed);
+        if R::ASKING == Asking::Never
+            && let Some(hosts) = &self.hosts
+        {
+            progress.held_back.store(hosts.queued_down(), Ordering::Relaxed);
+        }
         progress.published.store(self.recorder.published_total, Ordering::Relaxed);
         progress.delivered.store(self.recorder.delivered_total, Ordering::Relaxed);
         progress.load_published.store(self.recorder.record.result.published, Ordering::Relaxed);
         progress.load_delivered.store(self.recorder.record.result.delivered, Ordering::Relaxed);
+    }
+
+    fn finish(self) -> Record {
+        let deliveries = self.recorder.delivered_total;
+        let mut record = self.recorder.finish();
+        self.windows.finish(deliveries, &mut record.result);
+        record
     }
 
     fn next_wake(&self) -> u64 {
@@ -346,6 +389,9 @@ impl<R: Receiver> ClientLoop<R> {
         let is_waiting = self.marks.load_ns == u64::MAX || now >= self.marks.load_end_ns || self.share.is_some();
         // On a grid, so that a busy loop arms its timer once a tick and not once a turn.
         let tick = (now + 1).next_multiple_of(if is_waiting { TICK_NS } else { SLOW_TICK_NS });
+        if now >= self.marks.end_ns {
+            return tick;
+        }
         let warm_up = if self.has_started_loop { u64::MAX } else { self.marks.warm_up_ns.max(now) };
         let warm_up = if self.config.traffic == Traffic::ClosedLoop { warm_up } else { u64::MAX };
         let dues = [

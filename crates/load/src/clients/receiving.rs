@@ -26,18 +26,26 @@ impl<R: Receiver> ClientLoop<R> {
         let connection = match side {
             Side::Down => client.down.as_mut(),
             Side::Up => client.up.as_mut().map(|up| {
-                up.is_connected = true;
+                if !up.is_connected && !up.connection.is_handshaking() {
+                    (up.is_connected, up.free_ns) = (true, now_ns());
+                }
                 &mut up.connection
             }),
         };
         let Some(connection) = connection else { return };
         match connection.flush() {
             Ok(0) => {}
-            Ok(taken) => self.count_sent(taken, now_ns()),
+            Ok(taken) => {
+                let now = now_ns();
+                self.clients[index].free_ns = now;
+                self.count_sent(taken, now);
+            }
             Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
         }
         if self.clients[index].sent < self.clients[index].due {
             self.send_due(index);
+        } else if side == Side::Up {
+            self.rest_up(index);
         }
     }
 
@@ -50,13 +58,18 @@ impl<R: Receiver> ClientLoop<R> {
                 Side::Up => client.up.as_mut().map(|up| &mut up.connection),
             };
             let Some(connection) = connection else { return };
+            if self.config.dialler.delays_acks() {
+                connection.delay_acks();
+            }
             match connection.read(&mut self.buffer) {
                 Ok(Read::Blocked) => return,
+                Ok(Read::Stands) => self.writable(token),
                 Ok(Read::Closed) => return self.cut_side(index, side, &Cut::Closed),
                 Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
                 Ok(Read::Bytes { held, new, is_drained }) => {
                     let now = now_ns();
                     self.count_received(new, now);
+                    self.count_tls(index, side, now);
                     if let Err(cut) = self.decode(index, side, held, now) {
                         return self.cut_side(index, side, &cut);
                     }
@@ -83,15 +96,18 @@ impl<R: Receiver> ClientLoop<R> {
     #[inline]
     fn decode(&mut self, index: usize, side: Side, held: usize, now: u64) -> Result<(), Cut> {
         let own_source = self.client_number(index);
-        let Self { clients, recorder, rng, buffer, out, .. } = self;
+        let Self { clients, recorder, windows, rng, buffer, out, .. } = self;
         let client = &mut clients[index];
         let mut heard = Heard::default();
+        let mut payload = 0;
         let mut sink = |event: Event<'_>| match event {
             Event::Message(data) => {
+                payload += if recorder.is_back_ends(data) { 0 } else { data.len() as u64 };
                 recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
             }
             Event::Echo(data) => {
                 heard.has_echo = true;
+                payload += data.len() as u64;
                 recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
             }
             Event::Subscribed => heard.is_subscribed = true,
@@ -103,15 +119,17 @@ impl<R: Receiver> ClientLoop<R> {
         let input = &mut buffer[..held];
         let (connection, consumed) = match side {
             Side::Down => {
-                let consumed = client.receiver.receive(rng, input, out, &mut sink)?;
+                let consumed = client.receiver.receive(rng, input, out, &mut windows.tally, &mut sink);
                 (client.down.as_mut(), consumed)
             }
             Side::Up => {
                 let Some(up) = client.up.as_deref_mut() else { return Ok(()) };
-                let consumed = up.posts.receive(input, &mut sink)?;
+                let consumed = up.posts.receive(input, &mut windows.tally, &mut sink);
                 (Some(&mut up.connection), consumed)
             }
         };
+        windows.tally.down.payload += payload;
+        let consumed = consumed?;
         if let Some(connection) = connection {
             connection.keep(&buffer[consumed..held]);
         }
@@ -123,7 +141,7 @@ impl<R: Receiver> ClientLoop<R> {
         }
         match side {
             Side::Down => self.act_on(index, &heard, now),
-            Side::Up => self.act_on_post(index, &heard),
+            Side::Up => self.act_on_post(index, &heard, now),
         }
         Ok(())
     }
@@ -135,6 +153,14 @@ impl<R: Receiver> ClientLoop<R> {
         }
         if heard.has_echo {
             self.answer(index, now);
+        }
+        if let (Some(keeps_alive), true) = (heard.answered, self.hosts.is_some()) {
+            // Whoever has waited for the connection comes before this client's next question.
+            self.give_back(index, Side::Down, keeps_alive);
+            if R::ASKING == Asking::AtOnce || self.clients[index].receiver.owes_question(&self.config.requests) {
+                self.ask(index, now);
+            }
+            return;
         }
         match heard.answered {
             Some(false) => self.reopen(index, now),
@@ -152,6 +178,7 @@ impl<R: Receiver> ClientLoop<R> {
         let client = &mut self.clients[index];
         client.attempts = 0;
         if !std::mem::replace(&mut client.is_subscribed, true) {
+            client.free_ns = now;
             self.subscribed += 1;
         }
         self.recorder.record.result.connect.record(now.saturating_sub(client.opened_ns));
@@ -160,11 +187,15 @@ impl<R: Receiver> ClientLoop<R> {
         }
     }
 
-    fn act_on_post(&mut self, index: usize, heard: &Heard) {
+    fn act_on_post(&mut self, index: usize, heard: &Heard, now: u64) {
         let Some(keeps_alive) = heard.answered else { return };
-        self.clients[index].attempts = 0;
-        if !keeps_alive {
-            self.clients[index].up = None;
+        let client = &mut self.clients[index];
+        client.attempts = 0;
+        if let Some(up) = &mut client.up {
+            up.free_ns = now;
+        }
+        if !keeps_alive || self.hosts.is_some() {
+            self.give_back(index, Side::Up, keeps_alive);
         }
         if heard.has_echo {
             self.answer(index, now_ns());
@@ -186,18 +217,27 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Asks for messages, unless an answer is outstanding.
     pub(super) fn ask(&mut self, index: usize, now: u64) {
-        let number = self.client_number(index);
-        let client = &mut self.clients[index];
-        if client.down.as_ref().is_none_or(crate::socket::Connection::is_blocked) {
-            return;
+        match &self.clients[index].down {
+            Some(connection) if !connection.is_blocked() => drop(self.ask_now(index, now)),
+            None if self.hosts.is_some() => self.ask_over_shared(index, now),
+            _ => {}
         }
+    }
+
+    /// Asks on a connection that need not stand yet; `false` when there is nothing to ask.
+    pub(super) fn ask_now(&mut self, index: usize, now: u64) -> bool {
+        let number = self.client_number(index);
+        self.pass_time(now);
+        let client = &mut self.clients[index];
         self.out.clear();
         self.config.requests.turn_to_client(number);
-        if client.receiver.poll(&self.config.requests, &mut self.rng, &mut self.out) {
-            if R::UPLINK == Uplink::Posts {
-                self.count_request(index, now);
-            }
-            self.send_down(index, now);
+        if !client.receiver.poll(&self.config.requests, &mut self.rng, &mut self.out, &mut self.windows.tally) {
+            return false;
         }
+        if R::UPLINK == Uplink::Posts {
+            self.count_request(index, now);
+        }
+        self.send_down(index, now);
+        true
     }
 }

@@ -1,11 +1,13 @@
 //! What clients send: open loop on the run's schedule, or closed loop.
 
+use super::client::Side;
 use super::{ClientLoop, LoopConfig, Traffic};
 use crate::clock::now_ns;
 use crate::pacing::Pacing;
 use crate::rooms::Rooms;
 use crate::transport::frames::encode_text;
 use crate::transport::posts::Posts;
+use crate::transport::tally::WayTally;
 use crate::transport::{Cut, Receiver, Sending, Uplink};
 use pushlab_wire::stamp::{RESOLUTION_NS, Stamp};
 use std::sync::Arc;
@@ -126,14 +128,19 @@ impl<R: Receiver> ClientLoop<R> {
         let Self { config, clients, rng, out, text, .. } = self;
         let (Some(payload), Some(connection)) = (&mut config.payload, &mut clients[index].down) else { return false };
         text.clear();
-        config.requests.encode_frame(text, sending, payload.stamped(&stamp));
+        let data = payload.stamped(&stamp);
+        config.requests.encode_frame(text, sending, data);
         out.clear();
         encode_text(out, text, rng);
+        let (all, texts, payload) = (out.len() as u64, text.len() as u64, data.len() as u64);
+        let handed = WayTally { all, heads: 0, texts, payload };
         let now = now_ns();
         match connection.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
-                self.has_sent(index, &stamp, taken, now);
+                self.count_handed(handed, now);
+                self.has_sent(index, &stamp, taken, now, self.clients[index].free_ns);
+                self.count_tls(index, Side::Down, now);
                 true
             }
             Err(error) => {
@@ -144,29 +151,38 @@ impl<R: Receiver> ClientLoop<R> {
     }
 
     fn send_post(&mut self, index: usize) -> bool {
-        let client = &self.clients[index];
-        let Some(up) = &client.up else {
-            if !client.is_up_resting {
-                self.connect_up(index);
+        if self.clients[index].up.is_none() {
+            if self.clients[index].is_up_resting {
+                return false;
             }
-            return false;
-        };
+            self.connect_up(index);
+        }
+        let Some(up) = &self.clients[index].up else { return false };
         if !up.is_connected || up.posts.is_waiting() || up.connection.is_blocked() {
             return false;
         }
-        let Some((sending, stamp)) = self.next_stamp(index) else { return false };
+        let Some((sending, stamp)) = self.next_stamp(index) else {
+            self.rest_up(index);
+            return false;
+        };
         self.config.requests.turn_to_source(stamp.source);
         let Self { config, clients, out, .. } = self;
         let (Some(payload), Some(up)) = (&mut config.payload, &mut clients[index].up) else { return false };
         out.clear();
-        Posts::encode(&config.requests, sending, payload.stamped(&stamp), out);
+        let data = payload.stamped(&stamp);
+        Posts::encode(&config.requests, sending, data, out);
+        let (all, body) = (out.len() as u64, data.len() as u64);
+        let handed = WayTally { all, heads: all - body, texts: body, payload: body };
         let now = now_ns();
         match up.connection.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
+                let free_ns = up.free_ns;
                 up.posts.has_sent(sending);
                 self.count_request(index, now);
-                self.has_sent(index, &stamp, taken, now);
+                self.count_handed(handed, now);
+                self.has_sent(index, &stamp, taken, now, free_ns);
+                self.count_tls(index, Side::Up, now);
                 true
             }
             Err(error) => {
@@ -204,7 +220,10 @@ impl<R: Receiver> ClientLoop<R> {
         }
     }
 
-    fn has_sent(&mut self, index: usize, stamp: &Stamp, taken: usize, now: u64) {
+    /// Counts what was sent. That a transport lets a client send later, as one POST waits for the answer to another, is
+    /// no lateness of the generator's: it counts from `free_ns`. The latency counts from the intended instant all the
+    /// same.
+    fn has_sent(&mut self, index: usize, stamp: &Stamp, taken: usize, now: u64, free_ns: u64) {
         let client = &mut self.clients[index];
         client.sent += 1;
         client.is_waiting = self.config.traffic == Traffic::ClosedLoop;
@@ -219,8 +238,13 @@ impl<R: Receiver> ClientLoop<R> {
             None => self.marks.is_load(stamp.instant_ns),
         };
         self.recorder.published_in_room(is_load, stamp.source);
-        self.recorder.published(is_load, now, stamp.instant_ns);
+        self.recorder.published(is_load, now, stamp.instant_ns.max(free_ns));
         self.count_sent(taken, now);
+    }
+
+    #[inline]
+    pub(super) fn pass_time(&mut self, now: u64) {
+        self.windows.pass_time(now, &self.marks, self.recorder.delivered_total);
     }
 
     pub(super) fn count_sent(&mut self, bytes: usize, now: u64) {
@@ -231,18 +255,21 @@ impl<R: Receiver> ClientLoop<R> {
 
     #[inline]
     pub(super) fn count_received(&mut self, bytes: usize, now: u64) {
-        if (self.marks.load_ns..self.marks.after_ns).contains(&now) {
-            self.recorder.record.result.bytes_received += bytes as u64;
-            if now < self.marks.load_end_ns {
-                self.recorder.record.result.bytes_received_in_load += bytes as u64;
-            }
-        }
+        self.pass_time(now);
+        self.windows.tally.down.all += bytes as u64;
+    }
+
+    /// Counts a message that a socket has taken, whether it has written all of it or holds a part back.
+    pub(super) fn count_handed(&mut self, message: WayTally, now: u64) {
+        self.pass_time(now);
+        self.windows.tally.up += message;
     }
 
     pub(super) fn count_request(&mut self, index: usize, now: u64) {
-        if self.marks.is_load(now) {
+        self.pass_time(now);
+        self.windows.requests += 1;
+        if self.windows.is_load() {
             let is_publisher = self.client_number(index) < self.config.publishers;
-            self.recorder.record.result.requests += 1;
             self.recorder.record.result.requests_publishers += u64::from(is_publisher);
         }
     }

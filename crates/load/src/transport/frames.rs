@@ -1,6 +1,6 @@
 //! A client's end of a WebSocket: handshake, frames, pings. What the texts mean is for others.
 
-use super::{Cut, MAX_MESSAGE_BYTES, Requests};
+use super::{Cut, MAX_MESSAGE_BYTES, Requests, Tally};
 use fastrand::Rng;
 use pushlab_wire::http::{Headers, parse_response};
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
@@ -41,18 +41,22 @@ impl Frames {
         rng: &mut Rng,
         input: &mut [u8],
         out: &mut Vec<u8>,
+        tally: &mut Tally,
         mut on_text: impl FnMut(&str) -> Result<(), Cut>,
     ) -> Result<usize, Cut> {
         const CONFIG: Config =
             Config { role: Role::Client, max_message_bytes: MAX_MESSAGE_BYTES, max_fragments: 1 << 16 };
-        let mut at = if self.is_open { 0 } else { self.finish_handshake(input)? };
+        let mut at = if self.is_open { 0 } else { self.finish_handshake(input, tally)? };
         while self.is_open && at < input.len() {
             match self.decoder.decode(&mut input[at..], &CONFIG)? {
                 Decoded::Incomplete { .. } => break,
                 Decoded::Frame { consumed, event } => {
                     at += consumed;
                     match event {
-                        Some(Event::Text(text)) => on_text(text)?,
+                        Some(Event::Text(text)) => {
+                            tally.down.texts += text.len() as u64;
+                            on_text(text)?;
+                        }
                         Some(Event::Ping(payload)) => encode(out, Opcode::Pong, payload, Some(mask(rng))),
                         Some(Event::Close(code)) => return Err(close_frame(code)),
                         Some(Event::Binary(_) | Event::Pong(_)) | None => {}
@@ -64,12 +68,13 @@ impl Frames {
     }
 
     #[cold]
-    fn finish_handshake(&mut self, input: &[u8]) -> Result<usize, Cut> {
+    fn finish_handshake(&mut self, input: &[u8], tally: &mut Tally) -> Result<usize, Cut> {
         let Some(key) = self.key.as_deref().copied() else { return Err(Cut::Unasked) };
         let mut headers = Headers::default();
         let Some((head, size)) = parse_response(input, &mut headers)? else {
             return if input.len() > MAX_HEAD_BYTES { Err(Cut::HeadTooLarge { max: MAX_HEAD_BYTES }) } else { Ok(0) };
         };
+        tally.down.heads += size as u64;
         if head.status != 101 {
             return Err(Cut::Status { path: "/ws", status: head.status, text: excerpt(&input[size..]) });
         }

@@ -28,12 +28,12 @@ pub(super) struct HeaderLines {
 }
 
 impl HeaderLines {
-    /// For requests to a host, which the page came from too.
-    pub fn new(headers: RequestHeaders, host: &str) -> Self {
+    /// For requests to an origin, which the page came from too: `http://` or `https://` and the host.
+    pub fn new(headers: RequestHeaders, from: &str) -> Self {
         if headers == RequestHeaders::Minimal {
             return Self::default();
         }
-        let (origin, referrer) = (format!("Origin: http://{host}\r\n"), format!("Referer: http://{host}/\r\n"));
+        let (origin, referrer) = (format!("Origin: {from}\r\n"), format!("Referer: {from}/\r\n"));
         let keep_alive = "Connection: keep-alive\r\n";
         let no_cache = "Cache-Control: no-cache\r\n";
         let any = "Accept: */*\r\n";
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_request_is_a_whole_head_of_a_browsers_size() {
-        let lines = HeaderLines::new(RequestHeaders::Browser, "127.0.0.1:8000");
+        let lines = HeaderLines::new(RequestHeaders::Browser, "http://127.0.0.1:8000");
         for (kind, text, accept) in [
             ("fetch", &lines.fetch, Some("*/*")),
             ("event source", &lines.event_source, Some("text/event-stream")),

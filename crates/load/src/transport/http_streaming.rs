@@ -1,7 +1,7 @@
 //! `http-streaming`: one endless response, a JSON array a line; publications go by POST.
 
 use super::streams::StreamReader;
-use super::{Asking, CursorText, Cut, Event, MAX_MESSAGE_BYTES, Receiver, Requests, Uplink, forward};
+use super::{Asking, CursorText, Cut, Event, MAX_MESSAGE_BYTES, Receiver, Requests, Tally, Uplink, forward};
 use fastrand::Rng;
 use pushlab_wire::lines::LineDecoder;
 use pushlab_wire::native::ServerFrame;
@@ -33,7 +33,7 @@ impl Receiver for HttpStreaming {
         *self = Self { cursor: self.cursor, ..Self::new() };
     }
 
-    fn poll(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>) -> bool {
+    fn poll(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>, _: &mut Tally) -> bool {
         false
     }
 
@@ -42,20 +42,24 @@ impl Receiver for HttpStreaming {
         _: &mut Rng,
         input: &mut [u8],
         _: &mut Vec<u8>,
+        tally: &mut Tally,
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, Cut> {
         let Self { reader, lines, cursor, is_subscribed } = self;
-        reader.receive("/stream", input, |data| {
+        reader.receive("/stream", input, tally, |data, texts| {
             let mut broken = None;
-            lines.decode(data, |line| match parse(line) {
-                Ok(frame) => {
-                    forward(&frame, cursor, sink);
-                    if !*is_subscribed && matches!(frame, ServerFrame::Cursor(_)) {
-                        *is_subscribed = true;
-                        sink(Event::Subscribed);
+            lines.decode(data, |line| {
+                *texts += line.len() as u64;
+                match parse(line) {
+                    Ok(frame) => {
+                        forward(&frame, cursor, sink);
+                        if !*is_subscribed && matches!(frame, ServerFrame::Cursor(_)) {
+                            *is_subscribed = true;
+                            sink(Event::Subscribed);
+                        }
                     }
+                    Err(cut) => broken = Some(cut),
                 }
-                Err(cut) => broken = Some(cut),
             })?;
             broken.map_or(Ok(()), Err)
         })
@@ -69,7 +73,7 @@ fn parse(line: &[u8]) -> Result<ServerFrame<'_>, Cut> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{chunked, play};
+    use super::super::script::{chunk_bytes, chunked, head_bytes, play, uses};
     use super::*;
     use proptest::prelude::*;
 
@@ -81,6 +85,9 @@ mod tests {
             let mut client = HttpStreaming::new();
             let heard = play(&mut client, &cuts, &answer).unwrap();
             prop_assert_eq!(heard.events, ["subscribed", "message {\"n\":1}", "gap", "message 2"]);
+            let framing = 6 + chunk_bytes(stream.len(), chunk);
+            prop_assert_eq!(heard.down, uses([head_bytes(&answer("")), framing, 16 + 18 + 19 + 19, 7 + 1]));
+            prop_assert_eq!(heard.up, uses([heard.request.len(), 0, 0, 0]));
             let again = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(again.request.starts_with("GET /stream?channel=a&after=e.10 HTTP/1.1\r\n"), "{}", again.request);
         }

@@ -1,7 +1,7 @@
 //! `long-polling`: a request that the server holds until something is published; publications go by POST.
 
 use super::replies::Polls;
-use super::{Asking, Cut, Event, Receiver, Requests, Uplink};
+use super::{Asking, Cut, Event, Receiver, Requests, Tally, Uplink};
 use fastrand::Rng;
 
 /// A client of `GET /poll` that waits.
@@ -20,8 +20,8 @@ impl Receiver for LongPolling {
         self.0.open(requests, out);
     }
 
-    fn poll(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>) -> bool {
-        self.0.poll(requests, requests.poll_wait_s, out)
+    fn poll(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
+        self.0.poll(requests, requests.poll_wait_s, out, tally)
     }
 
     fn receive(
@@ -29,15 +29,16 @@ impl Receiver for LongPolling {
         _: &mut Rng,
         input: &mut [u8],
         _: &mut Vec<u8>,
+        tally: &mut Tally,
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, Cut> {
-        self.0.receive(input, sink)
+        self.0.receive(input, tally, sink)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{play, requests};
+    use super::super::script::{head_bytes, play, requests, uses};
     use super::*;
     use proptest::prelude::*;
 
@@ -49,7 +50,10 @@ mod tests {
             let heard = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(heard.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", heard.request);
             prop_assert_eq!(heard.events, ["subscribed", "answered and closed"]);
-            prop_assert!(client.poll(&requests(), &mut rng, &mut out));
+            prop_assert_eq!(heard.down, uses([head_bytes(&answer("")), 0, 18, 0]), "an empty poll");
+            let mut tally = Tally::default();
+            prop_assert!(client.poll(&requests(), &mut rng, &mut out, &mut tally));
+            prop_assert_eq!(tally.up.heads, out.len() as u64);
             prop_assert!(out.starts_with(b"GET /poll?channel=a&wait=25&after=e.7 HTTP/1.1\r\n"));
         }
     }

@@ -14,11 +14,13 @@ pub mod replies;
 pub mod requests;
 pub mod sse;
 pub mod streams;
+pub mod tally;
 pub mod websocket;
 pub mod websocket_polling;
 
 pub use cut::Cut;
 pub use requests::{CursorText, Requests};
+pub use tally::Tally;
 
 use fastrand::Rng;
 use pushlab_wire::native::ServerFrame;
@@ -90,20 +92,28 @@ pub trait Receiver: Sized + Send + 'static {
     /// A client that has never been connected.
     fn new() -> Self;
 
-    /// Appends what is sent first on a new connection; after an earlier one, resumes from the last cursor.
+    /// Appends what is sent first on a new connection, a head of a request and nothing else; after an earlier one,
+    /// resumes from the last cursor.
     fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>);
 
-    /// Appends the next poll; `false`, and nothing, while one is unanswered or the transport never asks.
-    fn poll(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) -> bool;
+    /// Appends the next poll and notes what its bytes are for; `false`, and nothing, while one is unanswered or the
+    /// transport never asks.
+    fn poll(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool;
 
     /// Whether an answer leaves another question to be asked at once, though the client asks at an interval.
     fn owes_question(&self, _: &Requests) -> bool {
         false
     }
 
+    /// Whether a question is unanswered that will be answered at once.
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
     /// Reads from the front of `input` and returns how many bytes it needs no more. The caller brings the rest
     /// again with what comes next, so that any split gives the same events. Answers owed at once (pongs) are
-    /// appended to `out`.
+    /// appended to `out`. Heads and texts are noted in `tally`; all bytes and the data of events are the caller's to
+    /// count.
     ///
     /// # Errors
     /// When the connection cannot go on: see [`Cut`].
@@ -112,6 +122,7 @@ pub trait Receiver: Sized + Send + 'static {
         rng: &mut Rng,
         input: &mut [u8],
         out: &mut Vec<u8>,
+        tally: &mut Tally,
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, Cut>;
 }

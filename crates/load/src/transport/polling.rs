@@ -1,7 +1,7 @@
 //! `polling`: a request at an interval; publications go by POST.
 
 use super::replies::Polls;
-use super::{Asking, Cut, Event, Receiver, Requests, Uplink};
+use super::{Asking, Cut, Event, Receiver, Requests, Tally, Uplink};
 use fastrand::Rng;
 
 /// A client of `GET /poll` that does not wait.
@@ -20,12 +20,16 @@ impl Receiver for Polling {
         self.0.open(requests, out);
     }
 
-    fn poll(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>) -> bool {
-        self.0.poll(requests, 0, out)
+    fn poll(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
+        self.0.poll(requests, 0, out, tally)
     }
 
     fn owes_question(&self, requests: &Requests) -> bool {
         self.0.owes_list(requests)
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.0.is_waiting()
     }
 
     fn receive(
@@ -33,16 +37,18 @@ impl Receiver for Polling {
         _: &mut Rng,
         input: &mut [u8],
         _: &mut Vec<u8>,
+        tally: &mut Tally,
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, Cut> {
-        self.0.receive(input, sink)
+        self.0.receive(input, tally, sink)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{chunked, play, requests};
+    use super::super::script::{chunk_bytes, chunked, head_bytes, play, requests, uses};
     use super::*;
+    use crate::transport::tally::WayTally;
     use proptest::prelude::*;
 
     const REPLY: &str = r#"[["gap","e.1","e.4"],["msg","a","e.5",{"n":1}],["msg","a","e.6",2],["cursor","e.7"]]"#;
@@ -55,12 +61,17 @@ mod tests {
                 None => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{REPLY}", REPLY.len()).into_bytes(),
             };
             let (mut client, mut out, mut rng) = (Polling::new(), Vec::new(), fastrand::Rng::with_seed(1));
-            prop_assert!(!client.poll(&requests(), &mut rng, &mut out), "not before the first answer");
+            let mut tally = Tally::default();
+            prop_assert!(!client.poll(&requests(), &mut rng, &mut out, &mut tally), "not before the first answer");
             let heard = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(heard.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", heard.request);
             prop_assert_eq!(heard.events, ["gap", "message {\"n\":1}", "message 2", "subscribed", "answered"]);
-            prop_assert!(client.poll(&requests(), &mut rng, &mut out));
-            prop_assert!(!client.poll(&requests(), &mut rng, &mut out), "one at a time");
+            let framing = chunk.map_or(0, |chunk| chunk_bytes(REPLY.len(), chunk) + 5);
+            prop_assert_eq!(heard.down, uses([head_bytes(&answer("")), framing, REPLY.len() - 8, 7 + 1]));
+            prop_assert_eq!(heard.up, uses([heard.request.len(), 0, 0, 0]));
+            prop_assert!(client.poll(&requests(), &mut rng, &mut out, &mut tally));
+            prop_assert!(!client.poll(&requests(), &mut rng, &mut out, &mut tally), "one at a time");
+            prop_assert_eq!((tally.up.heads, tally.up.texts), (out.len() as u64, 0));
             prop_assert!(out.starts_with(b"GET /poll?channel=a&after=e.7 HTTP/1.1\r\n"));
         }
     }
@@ -72,14 +83,21 @@ mod tests {
         let answer = |body: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         let mut target = |client: &mut Polling, rng: &mut fastrand::Rng| {
             out.clear();
-            assert!(client.poll(&requests, rng, &mut out));
+            let mut tally = Tally::default();
+            assert!(client.poll(&requests, rng, &mut out, &mut tally));
+            assert_eq!(tally.up.heads, out.len() as u64);
             String::from_utf8(out.clone()).unwrap().split(' ').nth(1).unwrap().to_owned()
         };
         play(&mut client, &[999], &|_: &str| answer("[[\"cursor\",\"e.7\"]]").into_bytes()).unwrap();
         let mut events = Vec::new();
         let mut hear = |client: &mut Polling, rng: &mut fastrand::Rng, body: &str| {
             let mut input = answer(body).into_bytes();
-            client.receive(rng, &mut input, &mut Vec::new(), &mut |event| events.push(format!("{event:?}"))).unwrap();
+            let (mut out, mut tally) = (Vec::new(), Tally::default());
+            client
+                .receive(rng, &mut input, &mut out, &mut tally, &mut |event| events.push(format!("{event:?}")))
+                .unwrap();
+            let WayTally { heads, texts, .. } = tally.down;
+            assert_eq!((heads + texts, texts), (input.len() as u64, body.len() as u64));
         };
         assert!(client.owes_question(&requests) && !client.owes_question(&super::super::script::requests()));
         assert_eq!(target(&mut client, &mut rng), "/poll?channel=a.users");

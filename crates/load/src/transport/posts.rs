@@ -2,7 +2,7 @@
 
 use super::frames::excerpt;
 use super::replies::ReplyReader;
-use super::{Cut, Event, Requests, Sending};
+use super::{Cut, Event, Requests, Sending, Tally};
 
 /// One client's end of the connection.
 #[derive(Debug, Default)]
@@ -31,12 +31,12 @@ impl Posts {
     ///
     /// # Errors
     /// An answer that is no success, not HTTP, or not asked for.
-    pub fn receive(&mut self, input: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<usize, Cut> {
+    pub fn receive(&mut self, input: &[u8], tally: &mut Tally, sink: &mut impl FnMut(Event<'_>)) -> Result<usize, Cut> {
         if input.is_empty() {
             return Ok(0);
         }
         let Some(sending) = self.waiting_for else { return Err(Cut::Unasked) };
-        let (consumed, reply) = self.reader.read(input)?;
+        let (consumed, reply) = self.reader.read(input, tally)?;
         let Some(reply) = reply else { return Ok(consumed) };
         self.waiting_for = None;
         if !(200..300).contains(&reply.status) {
@@ -46,6 +46,7 @@ impl Posts {
             };
             return Err(Cut::Status { path, status: reply.status, text: excerpt(&reply.body) });
         }
+        tally.down.texts += reply.body.len() as u64;
         if sending == Sending::Echo {
             sink(Event::Echo(&reply.body));
         }
@@ -61,18 +62,21 @@ mod tests {
     #[test]
     fn an_echo_comes_back_and_a_refusal_is_a_cut() {
         let mut posts = Posts::default();
-        assert!(matches!(posts.receive(b"HTTP", &mut |_| ()), Err(Cut::Unasked)));
+        let mut tally = Tally::default();
+        assert!(matches!(posts.receive(b"HTTP", &mut tally, &mut |_| ()), Err(Cut::Unasked)));
         posts.has_sent(Sending::Echo);
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\"x\"";
         let mut events = Vec::new();
         let mut start = 0;
         for end in 0..=answer.len() {
-            start += posts.receive(&answer[start..end], &mut |event| events.push(format!("{event:?}"))).unwrap();
+            let input = &answer[start..end];
+            start += posts.receive(input, &mut tally, &mut |event| events.push(format!("{event:?}"))).unwrap();
         }
         assert_eq!(events, ["Echo([34, 120, 34])", "Answered { keeps_alive: true }"]);
         assert!(!posts.is_waiting());
+        assert_eq!((tally.down.heads, tally.down.texts), (answer.len() as u64 - 3, 3));
         posts.has_sent(Sending::Publish);
         let refused = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n";
-        assert!(matches!(posts.receive(refused, &mut |_| ()), Err(Cut::Status { status: 413, .. })));
+        assert!(matches!(posts.receive(refused, &mut tally, &mut |_| ()), Err(Cut::Status { status: 413, .. })));
     }
 }

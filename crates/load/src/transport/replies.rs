@@ -1,7 +1,7 @@
 //! Answers to one request at a time on a kept connection, and the polls built on them.
 
 use super::frames::{MAX_HEAD_BYTES, excerpt};
-use super::{CursorText, Cut, Event, MAX_MESSAGE_BYTES, Requests, forward};
+use super::{CursorText, Cut, Event, MAX_MESSAGE_BYTES, Requests, Tally, forward};
 use pushlab_wire::http::{BodyDecoder, Headers, parse_response};
 use pushlab_wire::native::parse_reply;
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ impl ReplyReader {
     ///
     /// # Errors
     /// Not HTTP, or beyond a limit.
-    pub fn read<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Option<Reply<'a>>), Cut> {
+    pub fn read<'a>(&mut self, input: &'a [u8], tally: &mut Tally) -> Result<(usize, Option<Reply<'a>>), Cut> {
         let mut at = 0;
         let head = match &mut self.head {
             Some(head) => head,
@@ -49,6 +49,7 @@ impl ReplyReader {
                     };
                 };
                 at = size;
+                tally.down.heads += size as u64;
                 let (status, keeps_alive) = (head.status, head.keeps_alive());
                 self.head.insert(Head { status, keeps_alive, body: BodyDecoder::new(head.body) })
             }
@@ -102,17 +103,24 @@ impl Polls {
     }
 
     /// The next question, unless one is unanswered.
-    pub fn poll(&mut self, requests: &Requests, wait_s: u64, out: &mut Vec<u8>) -> bool {
+    pub fn poll(&mut self, requests: &Requests, wait_s: u64, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
         if self.waiting_for.is_some() || !self.is_subscribed {
             return false;
         }
+        let before = out.len();
         if self.owes_list(requests) {
             requests.encode_user_list(out, PATH);
             self.waiting_for = Some(Question::Users);
         } else {
             self.ask(requests, wait_s, out);
         }
+        tally.up.heads += (out.len() - before) as u64;
         true
+    }
+
+    /// Whether a question is unanswered.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting_for.is_some()
     }
 
     /// Whether the list of users is to be asked for next.
@@ -127,16 +135,17 @@ impl Polls {
     }
 
     /// Reads answers.
-    pub fn receive(&mut self, input: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<usize, Cut> {
+    pub fn receive(&mut self, input: &[u8], tally: &mut Tally, sink: &mut impl FnMut(Event<'_>)) -> Result<usize, Cut> {
         if input.is_empty() {
             return Ok(0);
         }
         let Some(question) = self.waiting_for else { return Err(Cut::Unasked) };
-        let (consumed, reply) = self.reader.read(input)?;
+        let (consumed, reply) = self.reader.read(input, tally)?;
         let Some(reply) = reply else { return Ok(consumed) };
         if reply.status != 200 {
             return Err(Cut::Status { path: PATH, status: reply.status, text: excerpt(&reply.body) });
         }
+        tally.down.texts += reply.body.len() as u64;
         let text = std::str::from_utf8(&reply.body).map_err(|_| Cut::NotUtf8)?;
         match question {
             Question::Messages => parse_reply(text, |frame| forward(&frame, &mut self.cursor, sink))?,

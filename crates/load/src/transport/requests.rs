@@ -76,9 +76,11 @@ impl Requests {
         }
     }
 
-    /// With what their heads carry.
-    pub fn with_headers(self, headers: RequestHeaders) -> Self {
-        Self { lines: HeaderLines::new(headers, &self.host), ..self }
+    /// With what their heads carry, to a subject with TLS or without.
+    pub fn with_headers(self, headers: RequestHeaders, has_tls: bool) -> Self {
+        let scheme = if has_tls { "https" } else { "http" };
+        let lines = HeaderLines::new(headers, &format!("{scheme}://{}", self.host));
+        Self { lines, ..self }
     }
 
     /// With a second question after each poll, to a channel that stands for the list of users.

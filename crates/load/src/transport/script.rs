@@ -1,6 +1,8 @@
 //! Plays scripted answers to a receiver, cut into pieces, as a loop with its leftovers would.
 
-use super::{Cut, Event, Receiver, Requests};
+use super::tally::WayTally;
+use super::{Cut, Event, Receiver, Requests, Tally};
+use crate::plan::ByteUses;
 use fastrand::Rng;
 use pushlab_wire::http::{CHUNK_END, Headers, encode_chunk_head, parse_request};
 use pushlab_wire::websocket::handshake;
@@ -14,6 +16,10 @@ pub struct Heard {
     pub events: Vec<String>,
     /// What it wrote besides.
     pub written: Vec<u8>,
+    /// What the answer's bytes were for.
+    pub down: ByteUses,
+    /// What its own bytes were for.
+    pub up: ByteUses,
 }
 
 /// Requests of channel `a`.
@@ -28,7 +34,15 @@ pub fn play(client: &mut impl Receiver, cuts: &[usize], answer: &dyn Fn(&str) ->
     client.open(&requests(), &mut rng, &mut out);
     let request = String::from_utf8(std::mem::take(&mut out)).unwrap();
     let bytes = answer(&request);
+    let (mut tally, mut payload) = (Tally::default(), 0);
+    (tally.down.all, tally.up.heads) = (bytes.len() as u64, request.len() as u64);
     let (mut events, mut held, mut start) = (Vec::new(), Vec::new(), 0);
+    let mut sink = |event: Event<'_>| {
+        if let Event::Message(data) | Event::Echo(data) = event {
+            payload += data.len() as u64;
+        }
+        events.push(short(&event));
+    };
     for i in 0.. {
         if start == bytes.len() {
             break;
@@ -37,13 +51,15 @@ pub fn play(client: &mut impl Receiver, cuts: &[usize], answer: &dyn Fn(&str) ->
         held.extend_from_slice(&bytes[start..end]);
         start = end;
         // The loop calls again only with new bytes, so whole frames must never be left over.
-        let consumed = client.receive(&mut rng, &mut held, &mut out, &mut |event| events.push(short(&event)))?;
+        let consumed = client.receive(&mut rng, &mut held, &mut out, &mut tally, &mut sink)?;
         held.drain(..consumed);
         if start == bytes.len() && !held.is_empty() {
-            client.receive(&mut rng, &mut held, &mut out, &mut |event| events.push(short(&event)))?;
+            client.receive(&mut rng, &mut held, &mut out, &mut tally, &mut sink)?;
         }
     }
-    Ok(Heard { request, events, written: out })
+    (tally.down.payload, tally.up.all) = (payload, (request.len() + out.len()) as u64);
+    let [down, up] = [tally.down, tally.up].map(|way| way.uses_since(&WayTally::default()));
+    Ok(Heard { request, events, written: out, down, up })
 }
 
 fn short(event: &Event<'_>) -> String {
@@ -78,4 +94,22 @@ pub fn chunked(kind: &str, body: &[u8], chunk: usize) -> Vec<u8> {
         out.extend_from_slice(CHUNK_END);
     }
     out
+}
+
+/// The uses of so many bytes, in the order that the layers have in a message.
+pub fn uses([heads, framing, dialect, payload]: [usize; 4]) -> ByteUses {
+    let [heads, framing, dialect, payload] = [heads, framing, dialect, payload].map(|bytes| bytes as u64);
+    ByteUses { payload, dialect, framing, heads, tls: 0 }
+}
+
+/// Size of the head of an answer.
+pub fn head_bytes(answer: &[u8]) -> usize {
+    answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4
+}
+
+/// What chunks of a size add to a body.
+pub fn chunk_bytes(body: usize, chunk: usize) -> usize {
+    let rest = body % chunk;
+    let of_one = |size: usize| if size < 16 { 5 } else { 6 };
+    body / chunk * of_one(chunk) + if rest > 0 { of_one(rest) } else { 0 }
 }

@@ -1,7 +1,7 @@
 //! `sse`: an event stream; publications go by POST.
 
 use super::streams::StreamReader;
-use super::{Asking, CursorText, Cut, Event, MAX_MESSAGE_BYTES, Receiver, Requests, Uplink, forward};
+use super::{Asking, CursorText, Cut, Event, MAX_MESSAGE_BYTES, Receiver, Requests, Tally, Uplink, forward};
 use fastrand::Rng;
 use pushlab_wire::event_stream::EventStreamDecoder;
 use pushlab_wire::native::ServerFrame;
@@ -33,7 +33,7 @@ impl Receiver for Sse {
         *self = Self { cursor: self.cursor, ..Self::new() };
     }
 
-    fn poll(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>) -> bool {
+    fn poll(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>, _: &mut Tally) -> bool {
         false
     }
 
@@ -42,14 +42,18 @@ impl Receiver for Sse {
         _: &mut Rng,
         input: &mut [u8],
         _: &mut Vec<u8>,
+        tally: &mut Tally,
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, Cut> {
         let Self { reader, events, cursor, is_subscribed } = self;
-        reader.receive("/sse", input, |data| {
+        reader.receive("/sse", input, tally, |data, texts| {
             let mut broken = None;
-            events.decode(data, |event| match ServerFrame::parse(event.data) {
-                Ok(frame) => forward(&frame, cursor, sink),
-                Err(error) => broken = Some(error),
+            events.decode(data, |event| {
+                *texts += event.data.len() as u64;
+                match ServerFrame::parse(event.data) {
+                    Ok(frame) => forward(&frame, cursor, sink),
+                    Err(error) => broken = Some(error),
+                }
             })?;
             if let Some(error) = broken {
                 return Err(error.into());
@@ -68,7 +72,7 @@ impl Receiver for Sse {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{chunked, play};
+    use super::super::script::{chunk_bytes, chunked, head_bytes, play, uses};
     use super::*;
     use proptest::prelude::*;
 
@@ -83,6 +87,11 @@ mod tests {
             heard.events.retain(|event| event != "subscribed");
             prop_assert_eq!(heard.events, ["message {\"n\":1}", "gap", "message 2"]);
             prop_assert!(client.is_subscribed);
+            let head = head_bytes(&answer(""));
+            let (dialect, payload) = (12 + 19 + 12, 7 + 1);
+            let framing = stream.len() - dialect - payload + chunk_bytes(stream.len(), chunk);
+            prop_assert_eq!(heard.down, uses([head, framing, dialect, payload]));
+            prop_assert_eq!(heard.up, uses([heard.request.len(), 0, 0, 0]));
             let again = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(again.request.starts_with("GET /sse?channel=a&after=e.10 HTTP/1.1\r\n"), "{}", again.request);
         }

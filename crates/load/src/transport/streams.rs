@@ -1,7 +1,7 @@
 //! An endless HTTP response: its head, then its body in pieces.
 
-use super::Cut;
 use super::frames::{MAX_HEAD_BYTES, excerpt};
+use super::{Cut, Tally};
 use pushlab_wire::http::{BodyDecoder, Headers, parse_response};
 
 /// Reads one endless response.
@@ -11,7 +11,8 @@ pub struct StreamReader {
 }
 
 impl StreamReader {
-    /// Reads the head, then passes on every piece of the body. Returns the bytes that are done with.
+    /// Reads the head, then passes on every piece of the body, and the count of texts to add those to that the piece
+    /// ends. Returns the bytes that are done with.
     ///
     /// # Errors
     /// A status other than 200, a broken or ended body, or what `on_data` answers.
@@ -19,7 +20,8 @@ impl StreamReader {
         &mut self,
         path: &'static str,
         input: &[u8],
-        mut on_data: impl FnMut(&[u8]) -> Result<(), Cut>,
+        tally: &mut Tally,
+        mut on_data: impl FnMut(&[u8], &mut u64) -> Result<(), Cut>,
     ) -> Result<usize, Cut> {
         let mut at = 0;
         let body = match &mut self.body {
@@ -32,6 +34,7 @@ impl StreamReader {
                         _ => Err(Cut::HeadTooLarge { max: MAX_HEAD_BYTES }),
                     };
                 };
+                tally.down.heads += size as u64;
                 if head.status != 200 {
                     return Err(Cut::Status { path, status: head.status, text: excerpt(&input[size..]) });
                 }
@@ -43,7 +46,7 @@ impl StreamReader {
             let step = body.decode(&input[at..])?;
             at += step.consumed;
             if !step.data.is_empty() {
-                on_data(step.data)?;
+                on_data(step.data, &mut tally.down.texts)?;
             }
             if step.is_done {
                 return Err(Cut::StreamEnded);

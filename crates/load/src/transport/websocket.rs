@@ -1,7 +1,7 @@
 //! `websocket`: the server pushes frames; publications travel the other way on the same connection.
 
 use super::frames::Frames;
-use super::{Asking, CursorText, Cut, Event, Receiver, Requests, Uplink, forward};
+use super::{Asking, CursorText, Cut, Event, Receiver, Requests, Tally, Uplink, forward};
 use fastrand::Rng;
 use pushlab_wire::native::ServerFrame;
 
@@ -31,7 +31,7 @@ impl Receiver for WebSocket {
         self.is_subscribed = false;
     }
 
-    fn poll(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>) -> bool {
+    fn poll(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>, _: &mut Tally) -> bool {
         false
     }
 
@@ -41,10 +41,11 @@ impl Receiver for WebSocket {
         rng: &mut Rng,
         input: &mut [u8],
         out: &mut Vec<u8>,
+        tally: &mut Tally,
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, Cut> {
         let Self { frames, cursor, is_subscribed } = self;
-        frames.receive(rng, input, out, |text| {
+        frames.receive(rng, input, out, tally, |text| {
             let frame = ServerFrame::parse(text)?;
             forward(&frame, cursor, sink);
             if !*is_subscribed && matches!(frame, ServerFrame::Cursor(_)) {
@@ -58,7 +59,7 @@ impl Receiver for WebSocket {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{Heard, play};
+    use super::super::script::{Heard, head_bytes, play, requests, upgrade, uses};
     use super::*;
     use proptest::prelude::*;
     use pushlab_wire::codes::CloseCode;
@@ -82,15 +83,45 @@ mod tests {
             let heard = play(&mut client, &cuts, &answer).unwrap();
             prop_assert_eq!(heard.events, ["subscribed", "message {\"n\":1}", "gap", "echo \"x\"", "error bad no", "message 2"]);
             prop_assert_eq!(heard.written.len(), 2 + 4 + "are you there".len());
+            let head = head_bytes(&upgrade(&heard.request));
+            // Frame heads of 2, and the ping; the texts but {"n":1}, "x" and 2.
+            prop_assert_eq!(heard.down, uses([head, 7 * 2 + 13, 16 + 18 + 19 + 9 + 20 + 18, 7 + 3 + 1]));
+            prop_assert_eq!(heard.up, uses([heard.request.len(), 2 + 4 + 13, 0, 0]), "a pong has a head and a mask");
             let Heard { request, .. } = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(request.starts_with("GET /ws?channel=a&after=e.6 "), "{}", request);
         }
     }
 
     #[test]
+    fn long_and_fragmented_messages_have_more_frame_heads() {
+        let data = "7".repeat(70_000);
+        let text = format!("[\"msg\",\"a\",\"e.1\",{data}]");
+        let (first, rest) = text.as_bytes().split_at(40_000);
+        let answer = |request: &str| {
+            let mut out = upgrade(request);
+            encode(&mut out, Opcode::Text, text.as_bytes(), None);
+            let start = out.len();
+            encode(&mut out, Opcode::Text, first, None);
+            out[start] &= 0x7f;
+            encode(&mut out, Opcode::Continuation, rest, None);
+            encode(&mut out, Opcode::Binary, b"for others", None);
+            encode(&mut out, Opcode::Text, br#"["pong",7]"#, None);
+            out
+        };
+        let heard = play(&mut WebSocket::new(), &[30_000, 7], &answer).unwrap();
+        let framing = 10 + 4 + 4 + (2 + 10) + 2;
+        assert_eq!(heard.down, uses([head_bytes(&answer(&heard.request)), framing, 2 * 18 + 10, 2 * 70_000]));
+    }
+
+    #[test]
     fn refusals_and_goodbyes_say_why() {
         let refuse = |_: &str| b"HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nfull".to_vec();
         assert_eq!(play(&mut WebSocket::new(), &[999], &refuse).unwrap_err().to_string(), "/ws answered 503 full");
+        let (mut client, mut rng, mut out, mut tally) =
+            (WebSocket::new(), fastrand::Rng::with_seed(1), Vec::new(), Tally::default());
+        client.open(&requests(), &mut rng, &mut out);
+        client.receive(&mut rng, &mut refuse(""), &mut out, &mut tally, &mut |_| ()).unwrap_err();
+        assert_eq!((tally.down.heads, tally.down.texts), (head_bytes(&refuse("")) as u64, 0), "its body is no text");
         let goodbye = |request: &str| {
             let mut out = super::super::script::upgrade(request);
             encode_close(&mut out, CloseCode::GoingAway, "bye", None);

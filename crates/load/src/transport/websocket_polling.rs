@@ -1,7 +1,7 @@
 //! `websocket-polling`: the client asks at an interval, over a WebSocket.
 
 use super::frames::{Frames, encode_text};
-use super::{Asking, CursorText, Cut, Event, Receiver, Requests, Uplink, forward};
+use super::{Asking, CursorText, Cut, Event, Receiver, Requests, Tally, Uplink, forward};
 use fastrand::Rng;
 use pushlab_wire::native::{ServerFrame, parse_reply};
 
@@ -15,9 +15,10 @@ pub struct WebSocketPolling {
 }
 
 impl WebSocketPolling {
-    fn ask(&mut self, rng: &mut Rng, out: &mut Vec<u8>) {
+    fn ask(&mut self, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) {
         let text = format!("[\"poll\",\"{}\"]", self.cursor.as_str());
         encode_text(out, text.as_bytes(), rng);
+        tally.up.texts += text.len() as u64;
         self.is_waiting = true;
     }
 }
@@ -37,12 +38,16 @@ impl Receiver for WebSocketPolling {
         self.is_waiting = true;
     }
 
-    fn poll(&mut self, _: &Requests, rng: &mut Rng, out: &mut Vec<u8>) -> bool {
+    fn poll(&mut self, _: &Requests, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
         if self.is_waiting || !self.frames.is_open() {
             return false;
         }
-        self.ask(rng, out);
+        self.ask(rng, out, tally);
         true
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.is_waiting
     }
 
     fn receive(
@@ -50,6 +55,7 @@ impl Receiver for WebSocketPolling {
         rng: &mut Rng,
         input: &mut [u8],
         out: &mut Vec<u8>,
+        tally: &mut Tally,
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, Cut> {
         let was_open = self.frames.is_open();
@@ -74,9 +80,9 @@ impl Receiver for WebSocketPolling {
             sink(Event::Answered { keeps_alive: true });
             Ok(())
         };
-        let consumed = frames.receive(rng, input, out, &mut on_text)?;
+        let consumed = frames.receive(rng, input, out, tally, &mut on_text)?;
         if !was_open && self.frames.is_open() {
-            self.ask(rng, out);
+            self.ask(rng, out, tally);
         }
         Ok(consumed)
     }
@@ -84,7 +90,7 @@ impl Receiver for WebSocketPolling {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{play, upgrade};
+    use super::super::script::{head_bytes, play, upgrade, uses};
     use super::*;
     use proptest::prelude::*;
     use pushlab_wire::websocket::{Opcode, encode};
@@ -106,8 +112,17 @@ mod tests {
             let heard = play(&mut client, &cuts, &answer).unwrap();
             prop_assert_eq!(heard.events, ["message 1", "message 2", "subscribed", "answered", "echo 3"]);
             prop_assert!(!heard.written.is_empty(), "the first poll");
-            prop_assert!(client.poll(&requests, &mut rng, &mut out));
-            prop_assert!(!client.poll(&requests, &mut rng, &mut out), "one at a time");
+            // The greeting, the reply with its array, and the echo's array.
+            let head = head_bytes(&upgrade(&heard.request));
+            prop_assert_eq!(heard.down, uses([head, 3 * 2, 16 + (58 - 2) + 9, 2 + 1]));
+            // Whether the greeting has come with the handshake's answer decides what the first poll asks from.
+            let first = heard.written.len() - 6;
+            prop_assert!([11, 14].contains(&first), "{}", first);
+            prop_assert_eq!(heard.up, uses([heard.request.len(), 6, first, 0]));
+            let mut tally = Tally::default();
+            prop_assert!(client.poll(&requests, &mut rng, &mut out, &mut tally));
+            prop_assert!(!client.poll(&requests, &mut rng, &mut out, &mut tally), "one at a time");
+            prop_assert_eq!((tally.up.texts, out.len()), (14, 6 + 14));
         }
     }
 }

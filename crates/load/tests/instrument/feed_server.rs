@@ -153,7 +153,7 @@ fn serve(mut stream: TcpStream, clients: &Mutex<Vec<Client>>) {
     });
 }
 
-fn connect(back_end: SocketAddr) -> TcpStream {
+pub fn connect(back_end: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(back_end).unwrap();
     stream.set_nodelay(true).unwrap();
     let mut request = Vec::new();

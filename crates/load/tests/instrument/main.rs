@@ -3,10 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod backend;
+mod bytes;
 mod chat;
 mod feed_server;
 mod feeds;
+mod hosts;
 mod native_server;
 mod plans;
 mod rooms;
 mod shapes;
+mod sockets;
+mod tls_front;

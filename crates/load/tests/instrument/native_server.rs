@@ -7,7 +7,8 @@ use pushlab_wire::native::{ClientFrame, MessageText};
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 pub struct NativeServer {
@@ -31,8 +32,23 @@ struct Log {
     messages: Mutex<Vec<(String, String)>>,
     grown: Condvar,
     asked: Mutex<Vec<Asked>>,
+    /// Peers of all connections so far.
+    peers: Mutex<Vec<SocketAddr>>,
+    /// Connections that are open now, and the most that were together.
+    open: AtomicUsize,
+    open_max: AtomicUsize,
     /// Cut a stream after so many messages.
     cut_after: Option<usize>,
+    carried: Mutex<Vec<Arc<Carried>>>,
+    is_silent: AtomicBool,
+}
+
+/// What one connection carried.
+#[derive(Default)]
+struct Carried {
+    first: OnceLock<Asked>,
+    read: AtomicU64,
+    written: AtomicU64,
 }
 
 impl Asked {
@@ -51,8 +67,13 @@ impl NativeServer {
         let server = Self { address, log: Arc::clone(&log) };
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let log = Arc::clone(&log);
-                std::thread::spawn(move || Connection::new(stream.unwrap(), log).serve());
+                let (log, stream) = (Arc::clone(&log), stream.unwrap());
+                log.peers.lock().unwrap().push(stream.peer_addr().unwrap());
+                log.open_max.fetch_max(log.open.fetch_add(1, SeqCst) + 1, SeqCst);
+                std::thread::spawn(move || {
+                    Connection::new(stream, Arc::clone(&log)).serve();
+                    log.open.fetch_sub(1, SeqCst);
+                });
             }
         });
         server
@@ -61,6 +82,36 @@ impl NativeServer {
     /// The data of all publications so far.
     pub fn published(&self) -> Vec<String> {
         self.log.messages.lock().unwrap().iter().map(|(_, data)| data.clone()).collect()
+    }
+
+    /// What publishes to a channel without a connection.
+    pub fn publisher(&self) -> impl Fn(&str, &str) + Send + 'static {
+        let log = Arc::clone(&self.log);
+        move |channel, data| {
+            log.publish(channel, data);
+        }
+    }
+
+    /// Who has connected so far.
+    pub fn peers(&self) -> Vec<SocketAddr> {
+        self.log.peers.lock().unwrap().clone()
+    }
+
+    /// The most connections that were open together.
+    pub fn open_max(&self) -> usize {
+        self.log.open_max.load(SeqCst)
+    }
+
+    /// Answers no poll from now on.
+    pub fn fall_silent(&self) {
+        self.log.is_silent.store(true, SeqCst);
+    }
+
+    /// Bytes read and written so far, on the connections whose first request is such a one.
+    pub fn carried(&self, is_counted: impl Fn(&Asked) -> bool) -> (u64, u64) {
+        let carried = self.log.carried.lock().unwrap();
+        let counted = carried.iter().filter(|connection| connection.first.get().is_some_and(&is_counted));
+        counted.fold((0, 0), |(read, written), c| (read + c.read.load(SeqCst), written + c.written.load(SeqCst)))
     }
 
     /// All requests so far.
@@ -100,6 +151,7 @@ fn cursor(offset: usize) -> Cursor {
 struct Connection {
     stream: TcpStream,
     log: Arc<Log>,
+    carried: Arc<Carried>,
     rng: fastrand::Rng,
     held: Vec<u8>,
 }
@@ -107,7 +159,9 @@ struct Connection {
 impl Connection {
     fn new(stream: TcpStream, log: Arc<Log>) -> Self {
         stream.set_nodelay(true).unwrap();
-        Self { stream, log, rng: fastrand::Rng::new(), held: Vec::new() }
+        let carried = Arc::new(Carried::default());
+        log.carried.lock().unwrap().push(Arc::clone(&carried));
+        Self { stream, log, carried, rng: fastrand::Rng::new(), held: Vec::new() }
     }
 
     /// Writes in random pieces; `None` when the client has gone.
@@ -115,6 +169,7 @@ impl Connection {
         while !bytes.is_empty() {
             let size = self.rng.usize(1..=bytes.len().min(150));
             self.stream.write_all(&bytes[..size]).ok()?;
+            self.carried.written.fetch_add(size as u64, SeqCst);
             bytes = &bytes[size..];
         }
         Some(())
@@ -123,6 +178,7 @@ impl Connection {
     fn read_more(&mut self) -> Option<()> {
         let mut buffer = [0; 4096];
         let size = self.stream.read(&mut buffer).ok().filter(|&size| size > 0)?;
+        self.carried.read.fetch_add(size as u64, SeqCst);
         self.held.extend_from_slice(&buffer[..size]);
         Some(())
     }
@@ -148,6 +204,9 @@ impl Connection {
                 ("GET", "/poll") => {
                     let wait = value("wait").map_or(0, |text| text.parse().unwrap());
                     let reply = reply(&self.log, &channels, after, Duration::from_secs(wait));
+                    while self.log.is_silent.load(SeqCst) {
+                        self.read_more()?;
+                    }
                     self.answer(&reply)?;
                 }
                 ("POST", "/publish") => {
@@ -171,6 +230,7 @@ impl Connection {
                     let (method, target) = (head.method.to_owned(), head.target.to_owned());
                     let body = String::from_utf8(self.held[size..end].to_vec()).unwrap();
                     let asked = Asked::new(&method, &target, &self.held[..size]);
+                    self.carried.first.get_or_init(|| asked.clone());
                     self.log.asked.lock().unwrap().push(asked);
                     self.held.drain(..end);
                     return Some((method, target, body, accept));
@@ -230,7 +290,10 @@ impl Connection {
             let mut buffer = [0; 4096];
             match self.stream.read(&mut buffer) {
                 Ok(0) => return None,
-                Ok(size) => self.held.extend_from_slice(&buffer[..size]),
+                Ok(size) => {
+                    self.carried.read.fetch_add(size as u64, SeqCst);
+                    self.held.extend_from_slice(&buffer[..size]);
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(_) => return None,
             }
@@ -240,6 +303,7 @@ impl Connection {
                     match ClientFrame::parse(text).unwrap() {
                         ClientFrame::Publish { channel, data } => drop(self.log.publish(&channel, data)),
                         ClientFrame::Echo(data) => answers.push(format!("[\"echo\",{data}]")),
+                        ClientFrame::Poll(_) if self.log.is_silent.load(SeqCst) => {}
                         ClientFrame::Poll(from) => {
                             let from = Cursor::parse(&from).map(|cursor| cursor.offset as usize).ok();
                             answers.push(reply(&self.log, channels, from, Duration::ZERO));

@@ -17,7 +17,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         poll_interval_ms: 20,
         poll_wait_s: 5,
         backend_listen: None,
-        backend_namespace: None,
+        backend_descriptor: None,
         sockets: pushlab_load::plan::Sockets::default(),
         certificate: None,
         instruments_from: None,

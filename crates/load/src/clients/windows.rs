@@ -1,0 +1,126 @@
+//! Counts of the whole run and of its phases: one count that only grows, and what it was when each phase began.
+
+use super::Marks;
+use crate::plan::{ByteUses, ClientBytes, WorkerResult};
+use crate::socket::TlsBytes;
+use crate::transport::Tally;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    tally: Tally,
+    tls: TlsBytes,
+    requests: u64,
+    deliveries: u64,
+}
+
+impl Count {
+    fn since(&self, earlier: &Self) -> ClientBytes {
+        // Below zero only where the window's border cut through what TLS had to add.
+        let tls = |now: i64, then: i64| u64::try_from(now - then).unwrap_or(0);
+        ClientBytes {
+            deliveries: self.deliveries - earlier.deliveries,
+            requests: self.requests - earlier.requests,
+            down: ByteUses {
+                tls: tls(self.tls.read, earlier.tls.read),
+                ..self.tally.down.uses_since(&earlier.tally.down)
+            },
+            up: ByteUses {
+                tls: tls(self.tls.written, earlier.tls.written),
+                ..self.tally.up.uses_since(&earlier.tally.up)
+            },
+        }
+    }
+}
+
+/// Counts, and what they were at the borders of load and drain.
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    /// Bytes, from the first connection on.
+    pub tally: Tally,
+    /// What TLS added to them.
+    pub tls: TlsBytes,
+    /// HTTP requests, likewise.
+    pub requests: u64,
+    /// When the load began, when it ended, when the drain did.
+    at_marks: [Count; 3],
+    passed: usize,
+}
+
+impl Windows {
+    /// To be called before something is counted: takes down the counts of borders that now lie behind.
+    #[inline]
+    pub fn pass_time(&mut self, now: u64, marks: &Marks, deliveries: u64) {
+        let borders = [marks.load_ns, marks.load_end_ns, marks.after_ns];
+        while self.passed < borders.len() && now >= borders[self.passed] {
+            self.pass_border(deliveries);
+        }
+    }
+
+    /// Whether what is counted now is of the load phase.
+    pub fn is_load(&self) -> bool {
+        self.passed == 1
+    }
+
+    #[cold]
+    fn pass_border(&mut self, deliveries: u64) {
+        self.at_marks[self.passed] = self.count(deliveries);
+        self.passed += 1;
+    }
+
+    fn count(&self, deliveries: u64) -> Count {
+        Count { tally: self.tally, tls: self.tls, requests: self.requests, deliveries }
+    }
+
+    /// Adds what was counted. Windows that have not begun are empty.
+    pub fn finish(mut self, deliveries: u64, result: &mut WorkerResult) {
+        while self.passed < self.at_marks.len() {
+            self.pass_border(deliveries);
+        }
+        let whole = self.count(deliveries);
+        let [load, load_end, after] = self.at_marks;
+        result.bytes_whole += whole.since(&Count::default());
+        result.bytes_load += after.since(&load);
+        result.requests += load_end.requests - load.requests;
+        result.bytes_received += after.tally.down.all - load.tally.down.all;
+        result.bytes_received_in_load += load_end.tally.down.all - load.tally.down.all;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARKS: Marks = Marks { warm_up_ns: 50, load_ns: 100, load_end_ns: 200, after_ns: u64::MAX, end_ns: u64::MAX };
+
+    #[test]
+    fn each_window_has_what_was_counted_in_it() {
+        let mut windows = Windows::default();
+        for (deliveries, now) in [10, 99, 100, 199, 200, 300, 301].into_iter().enumerate() {
+            // The end of the drain is learned when it has passed.
+            let after_ns = if now > 300 { 280 } else { u64::MAX };
+            windows.pass_time(now, &Marks { after_ns, ..MARKS }, deliveries as u64);
+            windows.requests += 1;
+            windows.tally.down.all += now;
+            windows.tally.up.all += 1;
+            windows.tls.written += if now < 100 { -100 } else { 70 };
+        }
+        let mut result = WorkerResult::default();
+        windows.finish(7, &mut result);
+        assert_eq!((result.requests, result.bytes_received_in_load, result.bytes_received), (2, 299, 799));
+        let (whole, load) = (result.bytes_whole, result.bytes_load);
+        assert_eq!((whole.deliveries, whole.requests, whole.down.total(), whole.up.total()), (7, 7, 1209, 157));
+        assert_eq!((whole.up.tls, load.up.tls, whole.down.tls), (150, 280, 0), "what was owed is paid");
+        assert_eq!((load.deliveries, load.requests, load.down.total(), load.up.total()), (4, 4, 799, 284));
+    }
+
+    #[test]
+    fn a_run_without_load_has_none() {
+        let mut windows = Windows::default();
+        windows.pass_time(10, &Marks::UNKNOWN, 0);
+        windows.tally.down.all += 5;
+        let mut result = WorkerResult::default();
+        windows.finish(0, &mut result);
+        assert_eq!((result.bytes_whole.down.framing, result.bytes_load), (5, ClientBytes::default()));
+    }
+}

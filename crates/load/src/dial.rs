@@ -1,0 +1,165 @@
+//! Opening connections: where to, from where, and how their sockets are set.
+
+use crate::plan::Plan;
+use crate::socket::Connection;
+use crate::tls::{BadCertificate, TlsClient};
+use mio::net::TcpStream;
+use socket2::{Domain, Socket, Type};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsRawFd as _;
+
+/// Where connections go and how they are set: what all of one loop have in common.
+#[derive(Debug, Clone)]
+pub struct Dialler {
+    target: SocketAddr,
+    from: Option<Ipv4Addr>,
+    nagle: bool,
+    delays_acks: bool,
+    send_buffer_bytes: Option<u32>,
+    receive_buffer_bytes: Option<u32>,
+    tls: Option<TlsClient>,
+}
+
+impl Dialler {
+    /// Plain connections that send at once.
+    pub fn new(target: SocketAddr) -> Self {
+        Self {
+            target,
+            from: None,
+            nagle: false,
+            delays_acks: false,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            tls: None,
+        }
+    }
+
+    /// Connections as a plan has them.
+    ///
+    /// # Errors
+    /// With TLS and no certificate to trust.
+    pub fn of(plan: &Plan) -> Result<Self, BadCertificate> {
+        let sockets = &plan.sockets;
+        let tls = match (sockets.tls, &plan.certificate) {
+            (false, _) => None,
+            (true, None) => return Err(BadCertificate::Missing),
+            (true, Some(path)) => Some(TlsClient::trusting(path, plan.target.ip())?),
+        };
+        Ok(Self {
+            nagle: sockets.nagle,
+            delays_acks: sockets.delayed_acks,
+            send_buffer_bytes: sockets.send_buffer_bytes,
+            receive_buffer_bytes: sockets.receive_buffer_bytes,
+            tls,
+            ..Self::new(plan.target)
+        })
+    }
+
+    /// The same from one source address, if one is given.
+    pub fn leaving_from(self, address: Option<Ipv4Addr>) -> Self {
+        Self { from: address, ..self }
+    }
+
+    /// Where connections go.
+    pub fn target(&self) -> SocketAddr {
+        self.target
+    }
+
+    /// Whether they speak TLS.
+    #[inline]
+    pub fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Whether connections are to delay acknowledgements: see [`Connection::delay_acks`].
+    pub fn delays_acks(&self) -> bool {
+        self.delays_acks
+    }
+
+    /// Begins to connect, from the dialler's own source address, or else the given one, if any. What is queued is
+    /// sent when the connection stands.
+    ///
+    /// # Errors
+    /// When there is no descriptor or port left, or the kernel refuses at once.
+    pub fn dial(&self, source: Option<Ipv4Addr>) -> io::Result<Connection> {
+        let socket = Socket::new(Domain::for_address(self.target), Type::STREAM.nonblocking().cloexec(), None)?;
+        socket.set_tcp_nodelay(!self.nagle)?;
+        // Before it connects: the window's scale is announced in the first segment (RFC 7323, section 2.2).
+        if let Some(bytes) = self.send_buffer_bytes {
+            socket.set_send_buffer_size(bytes as usize)?;
+        }
+        if let Some(bytes) = self.receive_buffer_bytes {
+            socket.set_recv_buffer_size(bytes as usize)?;
+        }
+        if let Some(source) = self.from.or(source) {
+            choose_port_late(&socket)?;
+            socket.bind(&SocketAddr::from((source, 0)).into())?;
+        }
+        match socket.connect(&self.target.into()) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+        let stream = TcpStream::from_std(socket.into());
+        match &self.tls {
+            None => Ok(Connection::from_stream(stream)),
+            Some(tls) => Ok(Connection::with_tls(stream, tls.open()?)),
+        }
+    }
+}
+
+/// Has the kernel choose the port at `connect`, so that one port serves many targets.
+fn choose_port_late(socket: &Socket) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    let size = size_of::<libc::c_int>() as libc::socklen_t;
+    let option = libc::IP_BIND_ADDRESS_NO_PORT;
+    // SAFETY: the descriptor is open, and the value pointed to is an integer of the size given.
+    let code = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, option, (&raw const on).cast(), size) };
+    if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Sockets;
+    use std::io::Read as _;
+    use std::net::{IpAddr, TcpListener};
+
+    #[test]
+    fn connects_from_the_address_asked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let dialler = Dialler::new(listener.local_addr().unwrap());
+        let [one, another] = [Ipv4Addr::new(127, 9, 8, 7), Ipv4Addr::new(127, 9, 8, 6)];
+        for (dialler, source) in [(dialler.clone(), one), (dialler.leaving_from(Some(another)), another)] {
+            let mut connection = dialler.dial(Some(one)).unwrap();
+            let (mut accepted, peer) = listener.accept().unwrap();
+            assert_eq!(peer.ip(), IpAddr::V4(source));
+            while connection.offer(b"hello").unwrap() == 0 {}
+            let mut text = [0; 5];
+            accepted.read_exact(&mut text).unwrap();
+            assert_eq!(&text, b"hello");
+        }
+    }
+
+    #[test]
+    fn sockets_are_set_as_the_plan_has_them() {
+        let listener = TcpListener::bind("[::1]:0").unwrap();
+        let plain = Dialler::new(listener.local_addr().unwrap());
+        let set = Dialler {
+            nagle: true,
+            send_buffer_bytes: Some(20_000),
+            receive_buffer_bytes: Some(30_000),
+            ..plain.clone()
+        };
+        let settings = |dialler: &Dialler| {
+            let mut connection = dialler.dial(None).unwrap();
+            let socket = socket2::SockRef::from(&*connection.stream_mut());
+            (socket.tcp_nodelay().unwrap(), socket.send_buffer_size().unwrap(), socket.recv_buffer_size().unwrap())
+        };
+        // The kernel doubles what it is asked for (socket(7)).
+        assert_eq!(settings(&set), (false, 40_000, 60_000));
+        let (nodelay, send, receive) = settings(&plain);
+        assert!(nodelay && send != 40_000 && receive != 60_000, "{send} {receive}");
+        assert_eq!(Sockets::default().send_buffer_bytes, None);
+    }
+}
