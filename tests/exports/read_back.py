@@ -12,7 +12,7 @@ import duckdb
 from line_protocol_parser import parse_line
 
 COLUMNS = (
-    "experiment subject transport policy variant clients deliveries_per_s payload_bytes "
+    "experiment subject transport policy variant network clients deliveries_per_s payload_bytes "
     "repeat metric unit value bound counts"
 ).split()
 TYPES = dict.fromkeys(COLUMNS, "VARCHAR") | {
@@ -81,7 +81,7 @@ def check_points(folder, database, figures):
     runs = {}
     for row in figures:
         row = dict(zip(COLUMNS, row))
-        tags = {name: str(row[name]) for name in COLUMNS[:9] + ["counts"] if row[name] not in (None, "")}
+        tags = {name: str(row[name]) for name in COLUMNS[:10] + ["counts"] if row[name] not in (None, "")}
         fields = runs.setdefault(row["repeat"], (tags, {}))[1]
         fields[row["metric"]] = row["value"]
         if row["bound"] is not None:
@@ -154,11 +154,11 @@ def check_json(folder, figures):
     assert experiment["experiment"]["seed"] == 2**64 - 1
     rows = []
     for run in experiment["runs"]:
-        cell = [run["cell"][column] for column in COLUMNS[:8]]
+        cell = [run["cell"][column] for column in COLUMNS[:9]]
         for metric, figure in sorted(run["figures"].items()):
             # A whole number of JSON is a float all the same.
             rows.append((*cell, run["repeat"], metric, float(figure["value"]), figure.get("bound")))
-    same("JSON", rows, [(*row[:10], *row[11:13]) for row in figures])
+    same("JSON", rows, [(*row[:11], *row[12:14]) for row in figures])
 
 
 def main():

@@ -30,7 +30,9 @@ phases = { connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 120000
 
 /** A process that is ended after the test `t`, by its own id. */
 function start(t, command, options, cwd, end = "SIGTERM") {
-  const child = spawn(command, options, { cwd, stdio: ["ignore", "ignore", "pipe"] });
+  // A store of its own: the user's may be of another build.
+  const env = { ...process.env, PUSHLAB_STORE: join(cwd, "results.db") };
+  const child = spawn(command, options, { cwd, env, stdio: ["ignore", "ignore", "pipe"] });
   const started = { child, lines: [] };
   const isOver = () =>
     child.pid === undefined || child.exitCode !== null || child.signalCode !== null;

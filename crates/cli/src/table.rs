@@ -119,15 +119,22 @@ fn data_table(out: &mut String, table: &DataTable) {
     let heading = |title: &str, unit: &str| if unit.is_empty() { title.to_owned() } else { format!("{title} {unit}") };
     let _ = writeln!(out, "\n  {}", table.title);
     let mut rows = vec![table.columns.iter().map(|c| heading(&c.title, &c.unit)).collect::<Vec<_>>()];
+    // Parts of a whole are many columns: with their intervals they would not fit a terminal.
+    let parts: Vec<usize> =
+        table.stack.iter().flat_map(|stack| &stack.parts).map(|part| part.column as usize).collect();
     rows.extend(table.rows.iter().map(|row| {
-        let text = |cell: &DataCell| match cell {
+        let text = |(at, cell): (usize, &DataCell)| match cell {
             DataCell::Text(text) => text.clone(),
+            DataCell::Figure(value) if parts.contains(&at) => digits(value.value),
             DataCell::Figure(value) => figure(Some(*value)),
             DataCell::Nothing(()) => "–".to_owned(),
         };
-        row.iter().map(text).collect()
+        row.iter().enumerate().map(text).collect()
     }));
     aligned(out, &rows);
+    if !parts.is_empty() {
+        out.push_str("  Parts are shown without their intervals.\n");
+    }
 }
 
 fn compared(out: &mut String, comparison: &Comparison) {
@@ -183,11 +190,39 @@ fn digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pushlab_lab::report::model::{Column, Stack, StackPart};
 
     #[test]
     fn intervals_are_shown_where_there_are_any() {
         let one = Figure { value: 0.123, low: 0.123, high: 0.123, runs: 1, bound: None };
         let three = Figure { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None };
         assert_eq!([figure(None), figure(Some(one)), figure(Some(three))], ["–", "0.12", "12.3 ±0.66"]);
+    }
+
+    #[test]
+    fn parts_of_a_whole_are_shown_without_intervals() {
+        let column = |title: &str| Column { title: title.to_owned(), unit: String::new() };
+        let value = DataCell::Figure(Figure { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None });
+        let mut table = DataTable {
+            title: "Bytes".to_owned(),
+            note: String::new(),
+            columns: ["Series", "Part", "Whole"].map(column).to_vec(),
+            rows: vec![vec![DataCell::Text("sse".to_owned()), value.clone(), value]],
+            stack: Some(Stack {
+                group: None,
+                parts: vec![StackPart { name: "part".to_owned(), column: 1 }],
+                wholes: vec![2],
+            }),
+        };
+        let shown = |table: &DataTable| {
+            let mut out = String::new();
+            data_table(&mut out, table);
+            out
+        };
+        let text = shown(&table);
+        assert!(text.contains("sse     12.3  12.3 ±0.66\n") && text.contains("without their intervals"), "{text}");
+        table.stack = None;
+        let text = shown(&table);
+        assert!(text.contains("12.3 ±0.66  12.3 ±0.66") && !text.contains("without"), "{text}");
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::archive::{self, Archive, ArchiveError};
 use crate::cell::Cell;
+use crate::certificate;
 use crate::experiment::Experiment;
 use crate::header::{Header, this_build};
+use crate::leftovers;
 use crate::pinning::{Pinning, pin_to};
 use crate::record::{PlannedRun, RunRecord};
 use crate::report::RunFigures;
@@ -38,6 +40,8 @@ pub struct Start {
     pub command: Vec<String>,
     /// Folder of reports: the campaign's own, with its subjects' logs, is made in it.
     pub out: PathBuf,
+    /// Whether to keep every packet that crosses a link, beside the logs.
+    pub captures: bool,
 }
 
 /// Why a campaign cannot be carried out.
@@ -112,7 +116,7 @@ impl Campaign {
             }
         };
         let runs = order(&header.experiments, header.seed);
-        let place = workplace(pinning, &start.out, &header, archive.id())?;
+        let place = workplace(pinning, &start.out, start.captures, &header, archive.id())?;
         Ok(Self { header, runs, archive, place })
     }
 
@@ -163,12 +167,21 @@ pub fn check_plans(experiments: &[Experiment], pinning: &Pinning) -> Result<(), 
     Ok(())
 }
 
-/// Where a campaign's runs happen; its folder is made.
-pub fn workplace(pinning: Pinning, out: &Path, header: &Header, id: i64) -> Result<Workplace, CampaignError> {
+/// Where a campaign's runs happen; its folder is made. What a killed lab may have left behind is ended first.
+pub fn workplace(
+    pinning: Pinning,
+    out: &Path,
+    captures: bool,
+    header: &Header,
+    id: i64,
+) -> Result<Workplace, CampaignError> {
     let program = crate::run::this_program().map_err(CampaignError::Program)?;
     let logs = out.join(header.folder_name(id));
     std::fs::create_dir_all(&logs).map_err(|source| CampaignError::Folder { path: logs.clone(), source })?;
-    Ok(Workplace { program, pinning, logs })
+    // What may not be ended is somebody else's, and shows as a noisy neighbour if it matters.
+    let _ = leftovers::clean();
+    certificate::sweep(&logs);
+    Ok(Workplace { program, pinning, logs, captures })
 }
 
 /// Executes a run, and again while the generator was held up by something else than its own work. `None` when

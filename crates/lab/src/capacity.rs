@@ -3,7 +3,7 @@
 use crate::archive::Archive;
 use crate::campaign::{CampaignError, Ended, Observer, Start, check_plans, execute_until_valid, order, workplace};
 use crate::cell::Sweep;
-use crate::experiment::{Experiment, Variant};
+use crate::experiment::Experiment;
 use crate::header::Header;
 use crate::pinning::{Pinning, pin_to};
 use crate::record::PlannedRun;
@@ -81,14 +81,16 @@ pub enum SearchError {
         /// Its transports.
         known: String,
     },
-    /// The experiment has variants, and the goal names none of them.
-    #[error("goal {goal}: {experiment} has the variants {known}; name one in the parentheses")]
-    NoVariant {
+    /// The experiment has several variants or networks, and the goal names none of them.
+    #[error("goal {goal}: {experiment} has the {what} {known}; name one in the parentheses")]
+    NotNamed {
         /// The goal.
         goal: String,
         /// The experiment.
         experiment: String,
-        /// Its variants.
+        /// `variants` or `networks`.
+        what: &'static str,
+        /// Those that it has.
         known: String,
     },
     /// The range is empty.
@@ -115,11 +117,13 @@ impl Search {
     fn transports(&self) -> Result<Vec<Transport>, SearchError> {
         let all = &self.experiment.transports;
         let is_variant = |word: &&String| self.experiment.variants.iter().any(|variant| variant.name == **word);
-        let words: Vec<&String> = self.goal.left.words.iter().filter(|word| !is_variant(word)).collect();
+        let is_network = |word: &&String| self.experiment.networks.contains(word);
+        let words = self.goal.left.words.iter().filter(|word| !is_variant(word) && !is_network(word));
+        let words: Vec<&String> = words.collect();
         let named: Vec<Transport> =
             all.iter().filter(|t| words.iter().any(|word| *word == t.name())).copied().collect();
         if let Some(word) = words.iter().find(|word| Transport::from_name(word).is_none()) {
-            let what = format!("{word:?}: it searches transports and variants");
+            let what = format!("{word:?}: it searches transports, variants and networks");
             return Err(SearchError::NotMinded { goal: self.goal.to_string(), what });
         }
         if words.is_empty() {
@@ -135,20 +139,37 @@ impl Search {
         Ok(named)
     }
 
-    /// The one variant that the goal names; `None` where there are no variants.
-    fn variant(&self) -> Result<Option<Variant>, SearchError> {
-        match self.experiment.variants.as_slice() {
+    /// Of variants or networks the one that the goal names; `None` where there are none.
+    fn named<T: Clone>(
+        &self,
+        what: &'static str,
+        all: &[T],
+        name: impl Fn(&T) -> &String,
+    ) -> Result<Option<T>, SearchError> {
+        match all {
             [] => Ok(None),
             [one] => Ok(Some(one.clone())),
             many => {
-                let named = many.iter().find(|variant| self.goal.left.words.contains(&variant.name));
-                named.cloned().map(Some).ok_or_else(|| SearchError::NoVariant {
+                let named = many.iter().find(|one| self.goal.left.words.contains(name(one)));
+                named.cloned().map(Some).ok_or_else(|| SearchError::NotNamed {
                     goal: self.goal.to_string(),
                     experiment: self.experiment.name.clone(),
-                    known: many.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>().join(", "),
+                    what,
+                    known: many.iter().map(|one| name(one).as_str()).collect::<Vec<_>>().join(", "),
                 })
             }
         }
+    }
+
+    /// The experiment with the variant and the network that the goal names.
+    fn narrowed(&self) -> Result<Experiment, SearchError> {
+        let variants = self.named("variants", &self.experiment.variants, |variant| &variant.name)?;
+        let networks = self.named("networks", &self.experiment.networks, |network| network)?;
+        Ok(Experiment {
+            variants: variants.into_iter().collect(),
+            networks: networks.into_iter().collect(),
+            ..self.experiment.clone()
+        })
     }
 
     /// The experiment at these loads of one transport.
@@ -205,13 +226,12 @@ pub fn search(
         return Err(SearchError::Range { from: search.from, max: search.max });
     }
     let transports = search.transports()?;
-    let variants = search.variant()?.into_iter().collect();
-    let search = &Search { experiment: Experiment { variants, ..search.experiment.clone() }, ..search.clone() };
+    let search = &Search { experiment: search.narrowed()?, ..search.clone() };
     let pinning = Pinning::of_this_machine();
     let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
     let header = Header::new(&start.name, Vec::new(), seed, start.command, &pinning);
     let archive = Archive::begin(store, &header)?;
-    let place = workplace(pinning.clone(), &start.out, &header, archive.id())?;
+    let place = workplace(pinning.clone(), &start.out, start.captures, &header, archive.id())?;
     // Away from the subject's core; where that is not allowed the doubt about shared cores says so.
     let _ = pin_to(&place.pinning.load);
     let mut going = Going { search, limit, archive, header, place, pinning, observer, runs: 0, loads: Vec::new() };
@@ -334,6 +354,26 @@ mod tests {
             Some(if load <= capacity { Ok(f64::from(load)) } else { Err(()) })
         });
         (found.unwrap(), tries)
+    }
+
+    #[test]
+    fn a_goal_names_one_of_several_networks() {
+        let mut experiment = crate::presets::load("tangen-chat", None).unwrap();
+        experiment.networks = vec!["lan-100".to_owned(), "4g".to_owned()];
+        let search = |goal: &str| Search {
+            experiment: experiment.clone(),
+            goal: Statement::parse(goal).unwrap(),
+            over: Sweep::Clients,
+            from: 1,
+            max: 2,
+        };
+        let named = search("p99(websocket, 4g) < 50 ms");
+        assert_eq!(named.narrowed().unwrap().networks, ["4g"]);
+        assert_eq!(named.transports().unwrap(), [Transport::WebSocket]);
+        let error = search("p99(websocket) < 50 ms").narrowed().unwrap_err().to_string();
+        assert!(error.contains("has the networks lan-100, 4g; name one"), "{error}");
+        let error = search("p99(websocket, 3g) < 50 ms").transports().unwrap_err().to_string();
+        assert!(error.contains("\"3g\""), "{error}");
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub struct Cell {
     pub policy: SlowPolicy,
     /// Name of the variant, where the experiment has any.
     pub variant: Option<String>,
+    /// Name of the profile of the link between clients and subject; `None` without a link.
+    #[serde(default)]
+    pub network: Option<String>,
     /// Number of virtual clients.
     pub clients: u32,
     /// Planned deliveries per second, where they are swept.
@@ -34,6 +37,7 @@ impl Cell {
         parts.push(self.transport.name().to_owned());
         parts.extend(self.variant.clone());
         parts.extend((self.policy != SlowPolicy::Close).then(|| self.policy.name().to_owned()));
+        parts.extend(self.network.clone());
         parts.push(Sweep::Clients.place(self.clients));
         parts.extend(self.deliveries_per_s.map(|rate| Sweep::DeliveriesPerS.place(rate)));
         parts.extend(self.payload_bytes.map(|bytes| Sweep::PayloadBytes.place(bytes)));

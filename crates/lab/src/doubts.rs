@@ -18,6 +18,12 @@ const STRANGERS_MAX: f64 = 0.15;
 const STEAL_MAX: f64 = 0.05;
 /// Memory that grows by more than this share of itself over a load phase is no steady state.
 const MEMORY_GROWTH_MAX: f64 = 0.1;
+/// Lateness of the link's slowest hundredth of packets that is allowed in any network, ms.
+const LINK_LATENESS_MAX_MS: f64 = 2.0;
+/// The same as a share of the network's own delay.
+const LINK_LATENESS_SHARE_MAX: f64 = 0.1;
+/// Time that the link may wait for a core each time that it has something to do, mean, ms.
+const LINK_WAIT_MAX_MS: f64 = 1.0;
 /// Pings that a median needs.
 const PINGS_MIN: u64 = 20;
 
@@ -62,6 +68,13 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
         duplicated: result.duplicated,
         reordered: result.reordered,
     }));
+    if result.unsubscribed > 0 {
+        let detail = format!(
+            "{} clients found no connection free at their host and never received anything",
+            result.unsubscribed
+        );
+        doubts.push(Doubt::new(DoubtCode::Loss, detail));
+    }
     if result.unsent > 0 {
         let detail = format!("{} publications could not be sent: the subject stopped reading", result.unsent);
         doubts.push(Doubt::new(DoubtCode::Loss, detail));
@@ -71,10 +84,33 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
     if has_prober && pings < PINGS_MIN {
         doubts.push(Doubt::new(DoubtCode::FewSamples, format!("{pings} pings in the load phase, {PINGS_MIN} wanted")));
     }
+    doubts.extend(late_link(record));
+    let capture = record.network.as_ref().and_then(|network| network.capture.as_ref());
+    doubts.extend(capture.and_then(|capture| Some(Doubt::new(DoubtCode::CaptureCut, capture.problem.clone()?))));
     doubts.extend(unstable(record, start, end));
     doubts.extend(growing(record, load_s));
     doubts.extend(strangers(record, evidence.machine, load_s));
     doubts
+}
+
+/// A link that was no longer the network that it stands for.
+fn late_link(record: &RunRecord) -> Option<Doubt> {
+    let network = record.network.as_ref()?;
+    let doubt = |detail| Some(Doubt::new(DoubtCode::LinkLate, detail));
+    if let Some(problem) = &network.problem {
+        return doubt(problem.clone());
+    }
+    if let Some(wait_ms) = network.core_wait_ms.filter(|wait_ms| *wait_ms > LINK_WAIT_MAX_MS) {
+        return doubt(format!(
+            "the link waited {wait_ms:.1} ms for a core each time; {LINK_WAIT_MAX_MS} ms are allowed"
+        ));
+    }
+    let late_ms = network.lateness.quantile_ms(0.99)?;
+    let allowed_ms = LINK_LATENESS_MAX_MS.max(LINK_LATENESS_SHARE_MAX * network.profile.round_trip_ms() / 2.0);
+    if late_ms <= allowed_ms {
+        return None;
+    }
+    doubt(format!("one packet in a hundred left the link {late_ms:.1} ms late or more; {allowed_ms:.1} ms are allowed"))
 }
 
 /// Memory that keeps growing, as a soak is to show.
@@ -120,7 +156,8 @@ fn strangers(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> V
         .into_iter()
         .filter_map(|samples| measure::cpu_percent(samples, record.phase_span(Phase::Load)?))
         .sum::<f64>()
-        / 100.0;
+        / 100.0
+        + record.network.as_ref().map_or(0.0, |network| network.cpu_load_ns as f64 / 1e9 / load_s);
     let strangers = machine.busy_s / load_s - ours;
     if strangers > STRANGERS_MAX {
         let detail = format!("other processes used {:.0} % of a core", strangers * 100.0);

@@ -5,21 +5,25 @@ use crate::metric::Metric;
 use crate::statement::Statement;
 use crate::studies;
 use crate::traffic;
-use pushlab_load::plan::{Phases, Prober, ProberPath, RequestHeaders, Scenario, Shape};
+use pushlab_link::profile::{self, Profile};
+use pushlab_load::plan::{Phases, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets};
 use pushlab_stats::GeneratorLimits;
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Most runs of one experiment: more is a typing error, not a plan.
 pub const MAX_RUNS: usize = 100_000;
 /// How far a planned rate of deliveries may be from the one asked for, as a share of it.
 const RATE_ERROR_MAX: f64 = 0.02;
+/// What stands for plain loopback where a network is asked for.
+pub const NO_NETWORK: &str = "none";
 /// Most clients of one cell.
 pub const MAX_CLIENTS: u32 = 1_000_000;
 
-/// An experiment: subjects × transports × variants × policies × clients × rates × sizes, repeated.
+/// An experiment: subjects × transports × variants × networks × policies × clients × rates × sizes, repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -52,6 +56,9 @@ pub struct Experiment {
     /// Variants of the traffic that are compared with each other, e.g. echo and broadcast.
     #[serde(default)]
     pub variants: Vec<Variant>,
+    /// Profiles of the link between clients and subject, e.g. `4g`; none for plain loopback.
+    #[serde(default)]
+    pub networks: Vec<String>,
     /// Runs of each cell.
     pub repeats: u32,
     /// The traffic.
@@ -80,6 +87,12 @@ pub struct Experiment {
     /// Whether the server marks the instant of receipt, so that latency is split into the ways up and down.
     #[serde(default)]
     pub receipts: bool,
+    /// How connections are set: Nagle's algorithm, TLS, buffers, a browser's limits.
+    #[serde(default)]
+    pub sockets: Sockets,
+    /// Networks of the experiment's own, by name; one that is named like a known one takes its place.
+    #[serde(default)]
+    pub network: BTreeMap<String, Profile>,
     /// Connections opened per second.
     #[serde(default = "default_connect_rate")]
     pub connect_rate: u32,
@@ -127,6 +140,9 @@ pub struct Variant {
     /// Further options of `pushlab serve`.
     #[serde(default)]
     pub server_options: Option<Vec<String>>,
+    /// How connections are set.
+    #[serde(default)]
+    pub sockets: Option<Sockets>,
 }
 
 /// Something that is expected.
@@ -148,6 +164,8 @@ pub enum Derived {
     PerformanceFactors,
     /// Memory per idle client, from the slope over the numbers of clients: user and kernel memory apart.
     MemoryPerClient,
+    /// What a delivered message costs on the wire: payload, dialect, framing, heads, and below them TLS, TCP and IP.
+    BytesPerMessage,
 }
 
 /// How polling transports ask.
@@ -271,6 +289,7 @@ impl Experiment {
         no_twins("deliveries_per_s", &self.deliveries_per_s)?;
         no_twins("payload_bytes", &self.payload_bytes)?;
         no_twins("variants", &self.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>())?;
+        no_twins("networks", &self.networks)?;
         if let Some(clients) = self.clients.iter().find(|&&n| n == 0 || n > MAX_CLIENTS) {
             return Err(format!("clients {clients}: from 1 to {MAX_CLIENTS}"));
         }
@@ -290,8 +309,48 @@ impl Experiment {
             return Err("polling.interval_ms and connect_rate are at least 1".to_owned());
         }
         self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
+        self.check_networks()?;
         self.check_rates()?;
         self.check_reporting()
+    }
+
+    fn check_networks(&self) -> Result<(), String> {
+        for (name, profile) in &self.network {
+            check_name("network", name)?;
+            if name == NO_NETWORK {
+                return Err(format!("network {name:?} stands for plain loopback; give it another name"));
+            }
+            profile.check().map_err(|error| format!("network {name}: {error}"))?;
+        }
+        for name in &self.networks {
+            check_name("networks", name)?;
+            if name == NO_NETWORK {
+                return Err(format!("networks {name:?}: leave the list empty for plain loopback"));
+            }
+        }
+        if let Some(unknown) = self.networks.iter().find(|name| self.network(name).is_none()) {
+            let mut known: Vec<&str> = profile::names().collect();
+            known.extend(self.network.keys().map(String::as_str));
+            return Err(format!(
+                "network {unknown:?} is not known; known are {}, and any of a [network.NAME] table",
+                known.join(", ")
+            ));
+        }
+        let sockets = std::iter::once(&self.sockets).chain(self.variants.iter().filter_map(|v| v.sockets.as_ref()));
+        for sockets in sockets {
+            if !(1..=2).contains(&sockets.writes_per_event) {
+                return Err(format!("sockets.writes_per_event {}: 1 or 2", sockets.writes_per_event));
+            }
+            if sockets.clients_per_host == 0 || sockets.connections_per_host_max == Some(0) {
+                return Err("sockets.clients_per_host and connections_per_host_max are at least 1".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// What the network of this name is like.
+    pub fn network(&self, name: &str) -> Option<Profile> {
+        self.network.get(name).cloned().or_else(|| Profile::find(name).cloned())
     }
 
     /// A planned rate must be one that the scenario can keep: intervals are whole numbers.
@@ -344,6 +403,8 @@ impl Experiment {
             ("polling", self.polling != other.polling),
             ("headers", self.headers != other.headers),
             ("receipts", self.receipts != other.receipts),
+            ("sockets", self.sockets != other.sockets),
+            ("network", self.network != other.network),
             ("connect_rate", self.connect_rate != other.connect_rate),
             ("server_options", self.server_options != other.server_options),
             ("handicap_us", self.handicap_us != other.handicap_us),
@@ -357,7 +418,7 @@ impl Experiment {
     }
 
     fn cells_count(&self) -> usize {
-        let swept = [self.variants.len(), self.deliveries_per_s.len(), self.payload_bytes.len()];
+        let swept = [self.variants.len(), self.networks.len(), self.deliveries_per_s.len(), self.payload_bytes.len()];
         let lists = [self.subjects.len(), self.transports.len(), self.policies.len(), self.clients.len()];
         lists.into_iter().chain(swept.map(|n| n.max(1))).fold(1, usize::saturating_mul)
     }
@@ -369,12 +430,14 @@ impl Experiment {
             return Vec::new();
         }
         let variants = options(self.variants.iter().map(|variant| variant.name.clone()).collect());
+        let networks = options(self.networks.clone());
+        let traffics = variants.iter().flat_map(|variant| networks.iter().map(move |network| (variant, network)));
         let rates = options(self.deliveries_per_s.clone());
         let sizes = options(self.payload_bytes.clone());
         let mut cells = Vec::with_capacity(self.cells_count());
         for subject in &self.subjects {
             for &transport in &self.transports {
-                for variant in &variants {
+                for (variant, network) in traffics.clone() {
                     for &policy in &self.policies {
                         for (&deliveries_per_s, &payload_bytes) in
                             rates.iter().flat_map(|rate| sizes.iter().map(move |size| (rate, size)))
@@ -385,6 +448,7 @@ impl Experiment {
                                 transport,
                                 policy,
                                 variant: variant.clone(),
+                                network: network.clone(),
                                 clients,
                                 deliveries_per_s,
                                 payload_bytes,
@@ -405,6 +469,7 @@ impl Experiment {
             own.shape = variant.shape.unwrap_or(own.shape);
             own.polling = variant.polling.unwrap_or(own.polling);
             own.server_options = variant.server_options.unwrap_or(own.server_options);
+            own.sockets = variant.sockets.unwrap_or(own.sockets);
         }
         if let Some(bytes) = cell.payload_bytes {
             own.scenario = traffic::with_payload_bytes(own.scenario, bytes);
@@ -586,5 +651,29 @@ mod tests {
         assert!(error(&SMALL.replace("[1, 2]", "[0]"), None).contains("clients 0"));
         assert!(error(&SMALL.replace("\"small\"", "\"../small\""), None).contains("hyphens"));
         assert!(error("name = ", None).contains("file.toml"));
+    }
+
+    #[test]
+    fn networks_are_crossed_with_all_else_and_told_by_the_cell() {
+        let networks = |list: &str| Experiment::parse(&format!("networks = {list}{SMALL}"), None, "small");
+        let experiment = networks("[\"lan-100\", \"4g\"]").unwrap();
+        assert_eq!(experiment.runs(), 24);
+        let of = |cell: &Cell| (cell.transport.name(), cell.network.clone().unwrap_or_default(), cell.clients);
+        let first: Vec<_> = experiment.cells().iter().take(5).map(of).collect();
+        let expected = [("websocket", "lan-100", 1), ("websocket", "lan-100", 2), ("websocket", "4g", 1)];
+        assert_eq!(first[..3], expected.map(|(transport, network, clients)| (transport, network.to_owned(), clients)));
+        assert_eq!(first[4].0, "sse");
+        assert_eq!(experiment.cells()[2].label(), "small · websocket · 4g · 1 client");
+        let plain = networks("[]").unwrap();
+        assert!(plain.cells().iter().all(|cell| cell.network.is_none()) && plain.runs() == 12);
+        assert!(plain.differences(&experiment).is_empty(), "what a cell tells is no other traffic");
+        for (list, says) in [
+            ("[\"4g\", \"4g\"]", "networks has \"4g\" twice"),
+            ("[\"4G\"]", "networks \"4G\": use lower-case"),
+            ("[\"none\"]", "leave the list empty"),
+        ] {
+            let error = networks(list).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
     }
 }

@@ -12,12 +12,18 @@
 //! ```
 
 pub mod archive;
+pub mod bytes;
 mod campaign;
 pub mod capacity;
 pub mod cell;
+mod certificate;
+mod counter_reader;
 mod doubts;
 pub mod experiment;
 mod header;
+pub mod leftovers;
+mod link_figures;
+mod link_watch;
 mod live;
 mod machine_load;
 mod measure;
@@ -29,6 +35,7 @@ pub mod record;
 pub mod report;
 mod run;
 pub mod schema;
+mod site;
 pub mod statement;
 pub mod studies;
 mod subject;

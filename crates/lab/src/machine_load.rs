@@ -1,4 +1,6 @@
-//! How busy the whole machine was, to notice strangers.
+//! What the kernel says of the machine as a whole, and of a network namespace as a whole.
+
+use serde::{Deserialize, Serialize};
 
 /// CPU time of all cores together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +28,48 @@ impl MachineLoad {
         let ticks: Vec<f64> = line.split_whitespace().map_while(|n| n.parse().ok()).collect();
         let [user, nice, system, _, _, irq, softirq, steal, ..] = ticks[..] else { return None };
         Some(Self { busy_s: (user + nice + system + irq + softirq) / 100.0, steal_s: steal / 100.0 })
+    }
+}
+
+/// What TCP did in a network namespace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpActivity {
+    /// Connections opened from within.
+    pub opened: u64,
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Segments sent again.
+    pub retransmitted: u64,
+}
+
+impl TcpActivity {
+    /// Since the namespace of a process was made; `None` when the process is gone.
+    pub fn of(pid: u32) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/net/snmp")).ok()?)
+    }
+
+    /// What was added since `before`.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            opened: self.opened.saturating_sub(before.opened),
+            accepted: self.accepted.saturating_sub(before.accepted),
+            retransmitted: self.retransmitted.saturating_sub(before.retransmitted),
+        }
+    }
+
+    /// A line of names and a line of values, both headed `Tcp:` (RFC 4022 has what they mean).
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+        let (names, values) = (lines.next()?, lines.next()?);
+        let value = |wanted: &str| {
+            let at = names.split_whitespace().position(|name| name == wanted)?;
+            values.split_whitespace().nth(at)?.parse().ok()
+        };
+        Some(Self {
+            opened: value("ActiveOpens")?,
+            accepted: value("PassiveOpens")?,
+            retransmitted: value("RetransSegs")?,
+        })
     }
 }
 
@@ -65,6 +109,15 @@ const PAGE_BYTES: u64 = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tcp_is_read_by_the_names_of_its_fields() {
+        let text = "Ip: Forwarding\nIp: 1\nTcp: RtoMin ActiveOpens PassiveOpens RetransSegs\nTcp: 200 3 4 5\n";
+        let expected = TcpActivity { opened: 3, accepted: 4, retransmitted: 5 };
+        assert_eq!(TcpActivity::parse(text), Some(expected));
+        assert_eq!(TcpActivity::parse("Tcp: RtoMin\nTcp: 200\n"), None);
+        assert!(TcpActivity::of(std::process::id()).is_some());
+    }
 
     #[test]
     fn only_objects_in_use_count() {

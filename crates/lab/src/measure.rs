@@ -1,5 +1,14 @@
 //! Figures of one run, from its record.
 
+pub use crate::bytes::{
+    bytes_acknowledgements, bytes_connections, bytes_dialect, bytes_framing, bytes_http_heads, bytes_link,
+    bytes_payload, bytes_retransmissions, bytes_sum, bytes_tcp_ip_headers, bytes_tls, bytes_unaccounted,
+};
+pub use crate::link_figures::{
+    acks_per_delivery, link_bytes_in, link_bytes_out, link_cpu, link_lateness, link_packets_in, link_packets_out,
+    link_wait, packets_lost, packets_per_delivery, requests_server, retransmitted, subscribed, tcp_retransmits,
+    transport_overhead,
+};
 use crate::record::{CounterSample, RunRecord};
 use crate::traffic;
 use pushlab_load::plan::{Phase, Scenario, WorkerResult};
@@ -238,16 +247,25 @@ fn publishers(run: &RunRecord) -> Option<u64> {
     })
 }
 
-/// Bytes that clients received per delivery, transport framing and HTTP heads included.
+/// Bytes that clients received per delivery, transport framing, HTTP heads and TLS included: load and drain.
 pub fn bytes_per_delivery(run: &RunRecord) -> Option<f64> {
     let result = run.result.as_ref()?;
+    let bytes = &result.bytes_load;
+    if bytes.deliveries > 0 {
+        return Some(bytes.down.total() as f64 / bytes.deliveries as f64);
+    }
+    // A record from before bytes were told apart.
     (result.delivered > 0).then(|| result.bytes_received as f64 / result.delivered as f64)
 }
 
 /// Bytes that clients received and sent per delivery.
 pub fn traffic_per_delivery(run: &RunRecord) -> Option<f64> {
-    let result = run.result.as_ref().filter(|r| r.delivered > 0)?;
-    Some((result.bytes_received + result.bytes_sent) as f64 / result.delivered as f64)
+    let result = run.result.as_ref()?;
+    let bytes = &result.bytes_load;
+    if bytes.deliveries > 0 {
+        return Some((bytes.down.total() as f64 + bytes.up.total() as f64) / bytes.deliveries as f64);
+    }
+    (result.delivered > 0).then(|| (result.bytes_received + result.bytes_sent) as f64 / result.delivered as f64)
 }
 
 /// Bytes that clients received and sent per delivery, less the publication's own.
@@ -275,7 +293,8 @@ pub fn server_sent(run: &RunRecord) -> Option<f64> {
     counter_rate(run, |c| c.sent)
 }
 
-fn counter_rate(run: &RunRecord, get: fn(&CounterSample) -> u64) -> Option<f64> {
+/// Growth per second of a counter of the server, in the load phase.
+pub(crate) fn counter_rate(run: &RunRecord, get: fn(&CounterSample) -> u64) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
     let inside: Vec<&CounterSample> = run.counters.iter().filter(|c| c.t_ns >= start && c.t_ns <= end).collect();
     let (first, last) = (inside.first()?, inside.last()?);

@@ -40,7 +40,7 @@ impl Metric {
 
     /// Whether it is a difference, which may be below zero.
     pub fn may_be_negative(&self) -> bool {
-        matches!(self.name, "memory_growth" | "memory_kernel" | "overhead_per_delivery")
+        matches!(self.name, "memory_growth" | "memory_kernel" | "overhead_per_delivery" | "bytes_unaccounted")
     }
 
     /// What a report says of it.
@@ -137,17 +137,55 @@ metrics! {
         "bytes that clients received and sent per delivery, less the publication's own";
     traffic_per_delivery "Traffic per delivery", "B", Lower,
         "bytes that clients received and sent per delivery, the publication's own included";
+    bytes_payload "Bytes of payload", "B", Neither, "data of publications and echoes per delivery, both ways";
+    bytes_dialect "Bytes of the dialect", "B", Lower,
+        "envelope, channel, cursor and messages of the dialect's own per delivery, both ways";
+    bytes_framing "Bytes of framing", "B", Lower,
+        "frame heads, field names of event streams and chunk heads per delivery, both ways";
+    bytes_http_heads "Bytes of HTTP heads", "B", Lower, "heads of requests and responses per delivery, both ways";
+    bytes_tls "Bytes of TLS", "B", Lower, "records and handshakes per delivery, both ways";
+    bytes_tcp_ip_headers "Bytes of TCP/IP headers", "B", Lower,
+        "headers of packets that carry data for the first time, per delivery, both ways; over a link alone";
+    bytes_acknowledgements "Bytes of acknowledgements", "B", Lower,
+        "packets that only acknowledge, per delivery, both ways; over a link alone";
+    bytes_connections "Bytes of connections", "B", Lower,
+        "packets that open, close and reset connections, per delivery, both ways; over a link alone";
+    bytes_retransmissions "Bytes of retransmissions", "B", Lower,
+        "packets whose data was sent before, per delivery, both ways; over a link alone";
+    bytes_unaccounted "Bytes unaccounted for", "B", Neither,
+        "what the link carried for clients less the sum of the parts, per delivery: what was under way when the load began";
+    bytes_sum "Bytes of all parts", "B", Lower, "sum of the parts that were measured, per delivery, both ways";
+    bytes_link "Bytes on the link", "B", Lower, "all packets between clients and server, per delivery, both ways; over a link alone";
+    transport_overhead "Heads and framing per delivery", "B", Lower,
+        "HTTP heads and transport framing that clients received and sent, per delivery: what the dialect adds is left out";
+    packets_per_delivery "Packets per delivery", "", Lower, "between clients and server, both ways; over a network only";
+    acks_per_delivery "Acknowledgements per delivery", "", Lower, "packets that carry no data, both ways; over a network only";
+    retransmitted "Packets sent again", "%", Lower, "of those that carry data, both ways, as the link saw them";
+    packets_lost "Packets lost", "%", Neither, "by the network itself: for its loss and for want of room in its queue";
+    tcp_retransmits "Segments retransmitted", "", Lower,
+        "in load and drain, by the kernel's count for the server's network namespace: without a network, the machine's";
+    link_bytes_in "Bytes on the wire into the server", "kB/s", Lower, "packets of clients, load and drain; over a network only";
+    link_bytes_out "Bytes on the wire out of the server", "kB/s", Lower, "packets to clients, load and drain; over a network only";
+    link_packets_in "Packets into the server", "/s", Lower, "of clients, load and drain; over a network only";
+    link_packets_out "Packets out of the server", "/s", Lower, "to clients, load and drain; over a network only";
     server_bytes_in "Bytes into the server", "kB/s", Lower, "application bytes that clients sent, HTTP heads included";
     server_bytes_out "Bytes out of the server", "kB/s", Lower, "application bytes that clients received, HTTP heads included";
     requests "HTTP requests", "/s", Lower, "per second, of all clients";
+    requests_server "HTTP requests at the server", "/s", Lower,
+        "per second, by the server's own count; the lab's own are left out";
     requests_publisher "Requests of a publisher", "", Lower, "HTTP requests of publishing clients per 100 publications";
     requests_receiver "Requests of a receiver", "", Lower, "HTTP requests of one client that only receives per 100 publications";
     connections "TCP connections", "", Neither, "most open at the server at once in the load phase, the lab's own left out";
     connections_opened "Connections opened", "/s", Lower, "per second of the load phase, by clients";
+    subscribed "Clients subscribed", "", Higher, "when the load began: fewer where a host's connections are limited";
     connect "Time to subscribe", "ms", Lower, "TCP connect to the first answer, median";
     queued "Bytes queued", "MiB", Lower, "most that waited in the server for slow subscribers";
     generator_cpu "Generator CPU", "%", Neither, "per cent of one core: near 100 the generator is the limit";
-    lateness "Generator lateness, p99", "ms", Neither, "how late publications left";
+    link_cpu "CPU of the link", "%", Neither, "per cent of one core, which it shares with the generator";
+    link_lateness "Lateness of the link, p99", "ms", Neither, "how long after it was due a packet left the link; what is read late is in link_wait";
+    link_wait "Wait of the link for a core", "ms", Neither, "each time that it had something to do, mean";
+    lateness "Generator lateness, p99", "ms", Neither,
+        "how late publications left, once their connection could take them";
 }
 
 #[cfg(test)]

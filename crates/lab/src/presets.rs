@@ -22,9 +22,13 @@ presets! {
     "polling-study-1",
     "polling-study-2",
     "polling-study-3",
-    "polling-study-payload",
+    "payload-by-transport",
     "bigestans-chat",
     "bigestans-pilot",
+    "transports-by-network",
+    "nagle",
+    "browser-limit",
+    "tls-cost",
     "overload",
 }
 

@@ -1,5 +1,6 @@
 //! Processes that the lab starts: pinned, with a life no longer than its own, and always ended.
 
+use crate::leftovers;
 use crate::pinning::pin_to;
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -36,7 +37,7 @@ impl Process {
                 Ok(())
             });
         }
-        command.process_group(0);
+        command.process_group(0).env(leftovers::MARK, leftovers::mark_of_this_process());
         Ok(Self { child: command.spawn()? })
     }
 

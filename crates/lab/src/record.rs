@@ -1,10 +1,14 @@
 //! What is kept of a run: enough to compute everything again, and to repeat it.
 
 use crate::cell::Cell;
+use crate::machine_load::TcpActivity;
+use pushlab_link::profile::Profile;
+use pushlab_link::totals::Totals;
 use pushlab_load::plan::{Phase, Plan, WorkerResult};
 use pushlab_probe::Sample;
-use pushlab_stats::Doubt;
+use pushlab_stats::{Doubt, Histogram};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Version of the record's format; raised when a field changes its meaning.
 pub const RECORD_VERSION: u32 = 2;
@@ -55,6 +59,43 @@ pub struct RunRecord {
     pub baseline: Option<(u64, u64)>,
     /// Memory of the kernel; `None` where it cannot be read.
     pub kernel: Option<KernelMemory>,
+    /// What TCP did in the subject's network namespace in the load and drain phases: without a network, on the whole
+    /// machine.
+    pub tcp: Option<TcpActivity>,
+    /// The link between the two sides; `None` where there was none.
+    pub network: Option<NetworkRecord>,
+}
+
+/// What a link carried in one run. Bytes are those of IP packets, heads included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NetworkRecord {
+    /// What the network was like.
+    pub profile: Profile,
+    /// From the first packet until the clients were gone.
+    pub whole: Totals,
+    /// In the load and drain phases.
+    pub load: Totals,
+    /// How late packets left the link in the load phase: what the link itself added.
+    pub lateness: Histogram,
+    /// How long the link had to wait for a core each time that it had something to do, mean of the load phase, ms:
+    /// packets that it reads late have no lateness. `None` where the kernel does not tell.
+    #[serde(default)]
+    pub core_wait_ms: Option<f64>,
+    /// CPU time of the link in the load phase, ns.
+    pub cpu_load_ns: u64,
+    /// Every packet in a file; `None` where none was asked for.
+    pub capture: Option<CaptureRecord>,
+    /// Why it was not the network that it was to be.
+    pub problem: Option<String>,
+}
+
+/// A file with the packets of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureRecord {
+    /// Where it is.
+    pub file: PathBuf,
+    /// Why it is not whole.
+    pub problem: Option<String>,
 }
 
 /// Memory that the kernel holds for everybody: slab, page tables, kernel stacks and socket buffers.

@@ -1,17 +1,21 @@
 //! One run: a fresh subject, a worker, probes on both, and what came of it.
 
 use crate::cell::Cell;
+use crate::counter_reader::CounterReader;
 use crate::doubts::{self, Evidence};
 use crate::experiment::{Experiment, SubjectName};
-use crate::machine_load::{MachineLoad, kernel_memory_bytes};
+use crate::link_watch::LinkWatch;
+use crate::machine_load::{MachineLoad, TcpActivity, kernel_memory_bytes};
 use crate::pinning::Pinning;
-use crate::record::{CounterSample, KernelMemory, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
-use crate::subject::{CounterReader, Subject};
+use crate::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
+use crate::site::{Listener, Site};
+use crate::subject::{self, Subject};
 use crate::worker::{Said, Worker};
-use pushlab_load::plan::{Phase, Plan, Progress, Scenario, Sockets, WorkerEvent, WorkerResult};
+use pushlab_load::plan::{Phase, Plan, Progress, Scenario, WorkerEvent, WorkerResult};
 use pushlab_probe::{Probe, ProbeConfig, Recording, Sample, Sampler, SamplerConfig, monotonic_ns};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,6 +46,8 @@ pub struct Workplace {
     pub pinning: Pinning,
     /// Where subjects write their logs.
     pub logs: PathBuf,
+    /// Whether to keep every packet that crosses a link, beside the logs.
+    pub captures: bool,
 }
 
 /// What to tell while a run goes on.
@@ -84,6 +90,8 @@ struct Collected {
     plan: Option<Plan>,
     baseline: Option<(u64, u64)>,
     kernel: Option<KernelMemory>,
+    tcp: Option<TcpActivity>,
+    network: Option<NetworkRecord>,
 }
 
 enum Ended {
@@ -126,6 +134,8 @@ pub fn execute(
         plan: collected.plan,
         baseline: collected.baseline,
         kernel: collected.kernel,
+        tcp: collected.tcp,
+        network: collected.network,
     };
     let evidence = Evidence {
         pinning: &place.pinning,
@@ -144,19 +154,31 @@ fn attempt(
     observer: &mut dyn RunObserver,
     collected: &mut Collected,
 ) -> Result<Ended, String> {
+    let prefix = place.logs.join(format!("{:05}", planned.order));
+    let capture = place.captures.then(|| prefix.with_extension("pcapng"));
+    let mut site = Site::make(planned, experiment, &place.pinning.load, &prefix, capture)?;
     let backend = match experiment.scenario {
-        Scenario::Feed { .. } => Some(free_address().map_err(|e| format!("no free port for the back end: {e}"))?),
+        Scenario::Feed { .. } => {
+            Some(site.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"))?)
+        }
         _ => None,
     };
-    let log = place.logs.join(format!("{:05}.subject.log", planned.order));
-    let feed = backend.map(|address| (address, CHANNEL));
-    let cores = &place.pinning.subject;
     let program = program_of(&planned.cell, experiment).unwrap_or_else(|| place.program.clone());
-    let mut subject =
-        Subject::start(&program, experiment, &planned.cell, feed, cores, log).map_err(|e| e.to_string())?;
+    let mut subject = Subject::start(subject::Start {
+        program: &program,
+        experiment,
+        cell: &planned.cell,
+        site: &site,
+        feed: backend.as_ref().map(|backend| (backend.address, CHANNEL)),
+        cores: &place.pinning.subject,
+        log: prefix.with_extension("subject.log"),
+    })
+    .map_err(|e| e.to_string())?;
     collected.subject_command.clone_from(&subject.command);
     let used = [LatestUsage::default(), LatestUsage::default()];
-    let watch_subject = sample(subject.id(), vec![subject.address.port()], &used[0])?;
+    let watch_subject = site
+        .beside_subject(|| sample(subject.id(), vec![subject.address.port()], &used[0]))
+        .map_err(|e| format!("cannot enter the subject's network namespace: {e}"))??;
     if experiment.baseline_ms > 0 {
         let begin = monotonic_ns();
         if wait(Duration::from_millis(experiment.baseline_ms), observer) {
@@ -165,15 +187,20 @@ fn attempt(
         collected.baseline = Some((begin, monotonic_ns()));
     }
     let kernel_before = kernel_memory_bytes();
-    let plan = plan(planned, experiment, subject.address, backend, place.pinning.load.len());
-    let mut worker = Worker::start(&place.program, &plan, &place.pinning.load)
+    let plan = plan(planned, experiment, &Ends::of(&site, &subject, backend.as_ref()), place.pinning.load.len());
+    let mut worker = Worker::start(&place.program, &plan, &place.pinning.load, site.load_namespace(), backend)
         .map_err(|e| format!("cannot start the worker {}: {e}", place.program.display()))?;
     collected.plan = Some(plan);
     let watch_generator = sample(worker.id(), Vec::new(), &used[1])?;
-    let counters = CounterWatch::start(subject.address, counter_interval(experiment));
-    let mut seen = Seen::default();
-    let ended = follow(experiment, &mut subject, &mut worker, &used, observer, &mut seen);
-    collected.machine = seen.load;
+    let reader = CounterReader::new(subject.address, &site).map_err(|e| e.to_string())?;
+    let counters = CounterWatch::start(reader, counter_interval(experiment));
+    let mut link = LinkWatch::default();
+    let mut seen = Seen { subject: subject.id(), ..Seen::default() };
+    let ended = follow(experiment, &mut subject, &mut worker, &used, observer, &mut |phase, t_ns| {
+        seen.phase(phase);
+        link.phase(phase, t_ns, &experiment.phases, site.network());
+    });
+    (collected.machine, collected.tcp) = (seen.load, seen.tcp);
     collected.kernel = kernel_before
         .zip(seen.kernel_idle_bytes)
         .map(|(before_bytes, idle_bytes)| KernelMemory { before_bytes, idle_bytes });
@@ -181,6 +208,7 @@ fn attempt(
     collected.subject = Some(watch_subject.finish());
     collected.generator = Some(watch_generator.finish());
     drop(worker);
+    collected.network = site.take_link().map(|ended| link.finish(ended));
     subject.stop();
     Ok(ended)
 }
@@ -203,21 +231,43 @@ fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
     false
 }
 
-/// What a worker would be told, with addresses that stand for those of the run.
-pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> Plan {
-    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-    plan(planned, experiment, anywhere, Some(anywhere), cores)
-}
-
-fn plan(
-    planned: &PlannedRun,
-    experiment: &Experiment,
+/// What the ends of a run's connections are.
+struct Ends {
     target: SocketAddr,
     backend_listen: Option<SocketAddr>,
-    cores: usize,
-) -> Plan {
+    backend_descriptor: Option<i32>,
+    certificate: Option<PathBuf>,
+    instruments_from: Option<Ipv4Addr>,
+}
+
+impl Ends {
+    fn of(site: &Site, subject: &Subject, backend: Option<&Listener>) -> Self {
+        Self {
+            target: subject.address,
+            backend_listen: backend.map(|backend| backend.address),
+            backend_descriptor: backend.map(|backend| backend.socket.as_raw_fd()),
+            certificate: site.certificate().map(|certificate| certificate.authority.clone()),
+            instruments_from: site.instruments_from(),
+        }
+    }
+}
+
+/// What a worker would be told, with addresses and files that stand for those of the run.
+pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> Plan {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    let ends = Ends {
+        target: anywhere,
+        backend_listen: Some(anywhere),
+        backend_descriptor: None,
+        certificate: Some(PathBuf::from("made for the run")),
+        instruments_from: None,
+    };
+    plan(planned, experiment, &ends, cores)
+}
+
+fn plan(planned: &PlannedRun, experiment: &Experiment, ends: &Ends, cores: usize) -> Plan {
     Plan {
-        target,
+        target: ends.target,
         transport: planned.cell.transport,
         clients: planned.cell.clients,
         channel: CHANNEL.to_owned(),
@@ -230,11 +280,11 @@ fn plan(
         loops: u32::try_from(cores).unwrap_or(1).max(1),
         seed: planned.seed,
         handicap_us: experiment.handicap_us,
-        backend_listen,
-        backend_namespace: None,
-        sockets: Sockets::default(),
-        certificate: None,
-        instruments_from: None,
+        backend_listen: ends.backend_listen,
+        backend_descriptor: ends.backend_descriptor,
+        sockets: experiment.sockets.clone(),
+        certificate: ends.certificate.clone(),
+        instruments_from: ends.instruments_from,
         shape: experiment.shape.clone(),
         headers: experiment.headers,
         user_list: experiment.polling.user_list,
@@ -245,8 +295,29 @@ fn plan(
 /// What the lab read of the machine at the phases of a run.
 #[derive(Default)]
 struct Seen {
+    subject: u32,
+    tcp_before: Option<TcpActivity>,
+    tcp: Option<TcpActivity>,
+    before_load: Option<MachineLoad>,
     load: Option<MachineLoad>,
     kernel_idle_bytes: Option<u64>,
+}
+
+impl Seen {
+    fn phase(&mut self, phase: Phase) {
+        match phase {
+            Phase::WarmUp => self.kernel_idle_bytes = kernel_memory_bytes(),
+            Phase::Load => {
+                self.before_load = MachineLoad::now();
+                self.tcp_before = TcpActivity::of(self.subject);
+            }
+            Phase::After => {
+                self.tcp = self.tcp_before.and_then(|then| Some(TcpActivity::of(self.subject)?.since(then)))
+            }
+            Phase::Drain => self.load = self.before_load.and_then(|before| Some(MachineLoad::now()?.since(before))),
+            _ => {}
+        }
+    }
 }
 
 /// Waits for the end of the run, whichever comes first: the worker's, the subject's, the observer's or the deadline.
@@ -256,26 +327,20 @@ fn follow(
     worker: &mut Worker,
     used: &[LatestUsage; 2],
     observer: &mut dyn RunObserver,
-    seen: &mut Seen,
+    on_phase: &mut dyn FnMut(Phase, u64),
 ) -> Ended {
     let phases = &experiment.phases;
     let longest = Duration::from_millis(experiment.run_ms() + phases.connect_ms + phases.drain_ms) + SLACK;
     let deadline = Instant::now() + longest;
     let mut phase = None;
-    let mut before_load = None;
     loop {
         if observer.is_interrupted() {
             return Ended::Interrupted;
         }
         observer.usage(used[0].read(), used[1].read());
         let reason = match worker.listen(LISTEN) {
-            Said::Event(WorkerEvent::Phase { phase: next, .. }) => {
-                match next {
-                    Phase::WarmUp => seen.kernel_idle_bytes = kernel_memory_bytes(),
-                    Phase::Load => before_load = MachineLoad::now(),
-                    Phase::Drain => seen.load = before_load.and_then(|before| Some(MachineLoad::now()?.since(before))),
-                    _ => {}
-                }
+            Said::Event(WorkerEvent::Phase { phase: next, t_ns }) => {
+                on_phase(next, t_ns);
                 phase = Some(next);
                 observer.phase(next);
                 continue;
@@ -323,11 +388,6 @@ fn sample(pid: u32, ports: Vec<u16>, used: &LatestUsage) -> Result<Sampler, Stri
     Sampler::start(probe, SamplerConfig::default(), note).map_err(|e| failed(&e))
 }
 
-/// A port that was free a moment ago: the worker binds it next.
-fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
-}
-
 fn counter_interval(experiment: &Experiment) -> Duration {
     let is_quiet = experiment.phases.load_ms >= LONG_LOAD_MS || experiment.scenario == Scenario::Idle;
     if is_quiet { LONG_COUNTER_INTERVAL } else { COUNTER_INTERVAL }
@@ -340,11 +400,10 @@ struct CounterWatch {
 }
 
 impl CounterWatch {
-    fn start(address: SocketAddr, interval: Duration) -> Self {
+    fn start(mut reader: CounterReader, interval: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            let mut reader = CounterReader::new(address);
             let mut samples = Vec::new();
             let mut next = Instant::now();
             while !stopped.load(Ordering::Relaxed) {

@@ -3,11 +3,10 @@
 use crate::cell::Cell;
 use crate::experiment::Experiment;
 use crate::process::{Process, describe};
-use crate::record::CounterSample;
-use pushlab_wire::http::{BodyKind, Headers, parse_response};
+use crate::site::Site;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -17,8 +16,6 @@ use std::time::Duration;
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to end after it was asked to; more than our server's drain timeout.
 const STOP_TIMEOUT: Duration = Duration::from_secs(12);
-/// Time to answer for its counters.
-const COUNTERS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Why there is no server to measure.
 #[derive(Debug, thiserror::Error)]
@@ -51,31 +48,74 @@ pub struct Subject {
     log: PathBuf,
 }
 
-impl Subject {
-    /// Starts our server for a cell. `feed` is where its back end will listen.
-    pub fn start(
-        program: &Path,
-        experiment: &Experiment,
-        cell: &Cell,
-        feed: Option<(SocketAddr, &str)>,
-        cores: &[usize],
-        log: PathBuf,
-    ) -> Result<Self, SubjectError> {
+/// What it takes to start our server for a run.
+pub struct Start<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// The experiment as it is for the cell.
+    pub experiment: &'a Experiment,
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Where it is to live.
+    pub site: &'a Site,
+    /// Where its back end will listen, and the channel to publish to.
+    pub feed: Option<(SocketAddr, &'a str)>,
+    /// Its cores.
+    pub cores: &'a [usize],
+    /// Where its standard error goes.
+    pub log: PathBuf,
+}
+
+impl Start<'_> {
+    fn arguments(&self) -> Vec<String> {
+        let listen = SocketAddr::from((self.site.subject_address(), 0)).to_string();
+        let policy = self.cell.policy.name();
         let mut arguments: Vec<String> =
-            ["serve", "--listen", "127.0.0.1:0", "--json", "--policy", cell.policy.name()].map(String::from).to_vec();
-        if let Some((address, channel)) = feed {
+            ["serve", "--listen", &listen, "--json", "--policy", policy].map(String::from).to_vec();
+        if let Some((address, channel)) = self.feed {
             arguments.extend([format!("--feed=ws://{address}/"), format!("--feed-channel={channel}")]);
         }
-        if experiment.receipts {
+        if self.experiment.receipts {
             arguments.push("--mark-receipts".to_owned());
         }
-        arguments.extend(experiment.server_options.iter().cloned());
+        arguments.extend(self.socket_options());
+        arguments.extend(self.experiment.server_options.iter().cloned());
+        arguments
+    }
+
+    fn socket_options(&self) -> Vec<String> {
+        let sockets = &self.experiment.sockets;
+        let mut options = Vec::new();
+        if sockets.nagle {
+            options.push("--nagle".to_owned());
+        }
+        if sockets.writes_per_event > 1 {
+            options.push(format!("--writes-per-event={}", sockets.writes_per_event));
+        }
+        options.extend(sockets.send_buffer_bytes.map(|bytes| format!("--send-buffer={bytes}")));
+        options.extend(sockets.receive_buffer_bytes.map(|bytes| format!("--receive-buffer={bytes}")));
+        if let Some(certificate) = self.site.certificate() {
+            let chain = format!("--tls-certificate={}", certificate.chain.display());
+            options.extend([chain, format!("--tls-key={}", certificate.key.display())]);
+        }
+        options
+    }
+}
+
+impl Subject {
+    /// Starts our server for a run.
+    pub fn start(start: Start<'_>) -> Result<Self, SubjectError> {
+        let arguments = start.arguments();
         let command: Vec<String> = std::iter::once("pushlab".to_owned()).chain(arguments.iter().cloned()).collect();
-        let start_error = |source| SubjectError::Start { program: program.display().to_string(), source };
-        let errors = File::create(&log).map_err(start_error)?;
-        let mut builder = Command::new(program);
+        let start_error = |source| SubjectError::Start { program: start.program.display().to_string(), source };
+        let errors = File::create(&start.log).map_err(start_error)?;
+        let mut builder = Command::new(start.program);
         builder.args(&arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
-        let mut process = Process::start(&mut builder, cores).map_err(start_error)?;
+        if let Some(namespace) = start.site.subject_namespace() {
+            namespace.give_to(&mut builder);
+        }
+        let mut process = Process::start(&mut builder, start.cores).map_err(start_error)?;
+        let log = start.log;
         match await_address(&mut process) {
             Ok(address) => Ok(Self { process, address, command, log }),
             Err(why) => {
@@ -144,53 +184,4 @@ fn read_log(log: &Path) -> String {
     }
     let lines: Vec<&str> = tail.into_iter().rev().collect();
     format!("; its last words: {}", lines.join(" / "))
-}
-
-/// Asks our server for its counters, over one connection that stays open.
-pub struct CounterReader {
-    address: SocketAddr,
-    stream: Option<TcpStream>,
-}
-
-impl CounterReader {
-    /// A reader; connects when first used.
-    pub fn new(address: SocketAddr) -> Self {
-        Self { address, stream: None }
-    }
-
-    /// The counters now; `None` when the server did not answer in time.
-    pub fn read(&mut self) -> Option<CounterSample> {
-        let sample = self.try_read().ok();
-        if sample.is_none() {
-            self.stream = None;
-        }
-        sample
-    }
-
-    fn try_read(&mut self) -> io::Result<CounterSample> {
-        if self.stream.is_none() {
-            let stream = TcpStream::connect_timeout(&self.address, COUNTERS_TIMEOUT)?;
-            stream.set_read_timeout(Some(COUNTERS_TIMEOUT))?;
-            stream.set_nodelay(true)?;
-            self.stream = Some(stream);
-        }
-        let stream = self.stream.as_mut().expect("connected above");
-        stream.write_all(b"GET /stats HTTP/1.1\r\nHost: lab\r\n\r\n")?;
-        let mut bytes = Vec::new();
-        let mut buffer = [0; 4096];
-        loop {
-            let n = stream.read(&mut buffer)?;
-            if n == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            bytes.extend_from_slice(&buffer[..n]);
-            let mut headers = Headers::default();
-            let head = parse_response(&bytes, &mut headers).map_err(io::Error::other)?;
-            let Some((head, size)) = head else { continue };
-            let BodyKind::Length(length) = head.body else { return Err(io::ErrorKind::InvalidData.into()) };
-            if let Some(body) = bytes.get(size..size + length as usize) {
-                return Ok(serde_json::from_slice(body)?);
-            }
-        }
-    }
 }

@@ -37,6 +37,10 @@ pub enum DoubtCode {
     NoisyNeighbour,
     /// Server and load were free to use the same cores.
     Unpinned,
+    /// The emulated network was not what it should be.
+    LinkLate,
+    /// The capture does not hold every packet.
+    CaptureCut,
 }
 
 /// How much a doubt takes away.
@@ -155,6 +159,20 @@ pub const DOUBTS: &[DoubtKind] = &[
         severity: Severity::Warning,
         message: "Subject and generator could run on the same cores and take CPU from each other. \
                   Pin them to different cores; the machine needs at least two.",
+    },
+    DoubtKind {
+        code: DoubtCode::LinkLate,
+        name: "link-late",
+        severity: Severity::Void,
+        message: "The emulated network held packets longer than it was to, or broke, so that the run had another \
+                  network than it says. Lower the rate or the number of clients, or give the load more cores.",
+    },
+    DoubtKind {
+        code: DoubtCode::CaptureCut,
+        name: "capture-cut",
+        severity: Severity::Warning,
+        message: "The capture does not hold every packet; the link's counters do. Where the disk is full, make room; where \
+                  the capture has reached its greatest size, measure for a shorter time.",
     },
 ];
 
@@ -309,7 +327,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&kind.code).unwrap(), format!("\"{}\"", kind.name));
             assert!(kind.message.ends_with('.') && !kind.message.contains("  "), "{}", kind.name);
         }
-        assert_eq!(DoubtCode::Unpinned as usize + 1, DOUBTS.len(), "every code has a row");
+        assert_eq!(DoubtCode::CaptureCut as usize + 1, DOUBTS.len(), "every code has a row");
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn run(place: u32) -> Run {
             transport: transports[place as usize % transports.len()].to_owned(),
             policy: if is_published { String::new() } else { "drop-oldest".to_owned() },
             variant: place.is_multiple_of(2).then(|| "a, \"b\"".to_owned()),
+            network: place.is_multiple_of(5).then(|| "lan, \"100\"".to_owned()),
             clients: if place == 1 { u32::MAX } else { 50 },
             deliveries_per_s: place.is_multiple_of(3).then_some(20_000),
             payload_bytes: place.is_multiple_of(4).then_some(71),

@@ -31,8 +31,8 @@ const EXPERIMENT_ROWS: &str = "
 
 const RUN: &str = "
     SELECT r.id, r.place, r.repeat, r.seed, r.started_at, r.took_ms, r.attempts, r.failure, r.failure_phase,
-           r.document, c.experiment, c.subject, c.transport, c.policy, c.variant, c.clients, c.deliveries_per_s,
-           c.payload_bytes
+           r.document, c.experiment, c.subject, c.transport, c.policy, c.variant, c.network, c.clients,
+           c.deliveries_per_s, c.payload_bytes
     FROM runs r JOIN cells c ON c.id = r.cell_id
     WHERE r.experiment_id = ?1 AND r.place = ?2";
 
@@ -225,19 +225,28 @@ impl Database<'_> {
     }
 
     fn cell_id(&self, experiment: i64, cell: &Cell) -> Result<i64, StoreError> {
-        let Cell { experiment: name, subject, transport, policy, variant, clients, deliveries_per_s, payload_bytes } =
-            cell;
-        let values =
-            params![experiment, name, subject, transport, policy, variant, clients, deliveries_per_s, payload_bytes];
+        let Cell {
+            experiment: name,
+            subject,
+            transport,
+            policy,
+            variant,
+            network,
+            clients,
+            deliveries_per_s: rate,
+            payload_bytes: size,
+        } = cell;
+        let values = params![experiment, name, subject, transport, policy, variant, network, clients, rate, size];
         let find = "SELECT id FROM cells WHERE experiment_id = ?1 AND experiment = ?2 AND subject = ?3
-                    AND transport = ?4 AND policy = ?5 AND ifnull(variant, '') = ifnull(?6, '') AND clients = ?7
-                    AND ifnull(deliveries_per_s, -1) = ifnull(?8, -1) AND ifnull(payload_bytes, -1) = ifnull(?9, -1)";
+                    AND transport = ?4 AND policy = ?5 AND ifnull(variant, '') = ifnull(?6, '')
+                    AND ifnull(network, '') = ifnull(?7, '') AND clients = ?8
+                    AND ifnull(deliveries_per_s, -1) = ifnull(?9, -1) AND ifnull(payload_bytes, -1) = ifnull(?10, -1)";
         if let Some(id) = self.one(find, values)? {
             return Ok(id);
         }
-        let insert = "INSERT INTO cells (experiment_id, experiment, subject, transport, policy, variant, clients,
-                                         deliveries_per_s, payload_bytes)
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        let insert = "INSERT INTO cells (experiment_id, experiment, subject, transport, policy, variant, network,
+                                         clients, deliveries_per_s, payload_bytes)
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
         self.execute(insert, values)?;
         Ok(self.connection.last_insert_rowid())
     }
@@ -320,9 +329,10 @@ impl Database<'_> {
             transport: self.get(row, first + 2)?,
             policy: self.get(row, first + 3)?,
             variant: self.get(row, first + 4)?,
-            clients: self.get(row, first + 5)?,
-            deliveries_per_s: self.get(row, first + 6)?,
-            payload_bytes: self.get(row, first + 7)?,
+            network: self.get(row, first + 5)?,
+            clients: self.get(row, first + 6)?,
+            deliveries_per_s: self.get(row, first + 7)?,
+            payload_bytes: self.get(row, first + 8)?,
         })
     }
 

@@ -21,6 +21,7 @@
 //!     transport: "sse".into(),
 //!     policy: "close".into(),
 //!     variant: None,
+//!     network: None,
 //!     clients: 100,
 //!     deliveries_per_s: None,
 //!     payload_bytes: Some(71),

@@ -116,6 +116,8 @@ pub struct Cell {
     pub policy: String,
     /// What else distinguishes the cell, never `Some("")`.
     pub variant: Option<String>,
+    /// Name of the network's profile between clients and subject, never `Some("")`; `None` without a link.
+    pub network: Option<String>,
     /// Virtual clients.
     pub clients: u32,
     /// Deliveries a second, where the cell fixes them.
@@ -368,7 +370,8 @@ impl Cell {
         if !self.policy.is_empty() {
             check_name("policy", &self.policy)?;
         }
-        self.variant.as_deref().map_or(Ok(()), |variant| check_name("variant", variant))
+        self.variant.as_deref().map_or(Ok(()), |variant| check_name("variant", variant))?;
+        self.network.as_deref().map_or(Ok(()), |network| check_name("network", network))
     }
 }
 

@@ -6,6 +6,7 @@ import "./styles/tokens.css";
 import "./styles/page.css";
 import "./styles/chart.css";
 import "./styles/dots.css";
+import "./styles/stack.css";
 import "./styles/findings.css";
 import "./styles/table.css";
 import "./styles/rankings.css";

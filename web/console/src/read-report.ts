@@ -100,7 +100,21 @@ const EXPERIMENT: Shape = {
       },
     },
     expectations: { each: { fields: { statement: "text", outcome: "text" } } },
-    tables: { each: { fields: { title: "text", columns: "list", rows: { each: "list" } } } },
+    tables: {
+      each: {
+        fields: {
+          ...{ title: "text", columns: "list", rows: { each: "list" } },
+          stack: {
+            optional: {
+              fields: {
+                parts: { each: { fields: { name: "text", column: "number" } } },
+                wholes: "list",
+              },
+            },
+          },
+        },
+      },
+    },
   },
 };
 

@@ -67,7 +67,9 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
         is_fresh: true,
         command: typed(),
         out: args.measure.store.out.clone(),
+        captures: args.measure.capture,
     };
+    args.measure.prepare(std::slice::from_ref(&experiment))?;
     signals::block();
     let live = listen(&args.measure)?;
     let mut progress = Progress::new(std::slice::from_ref(&experiment), args.measure.quiet);

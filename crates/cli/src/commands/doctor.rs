@@ -1,7 +1,10 @@
 //! `pushlab doctor`: what on this machine will spoil a measurement.
 
+use anyhow::Context as _;
 use clap::Args;
-use pushlab_probe::machine::{Verdict, checks};
+use pushlab_lab::leftovers;
+use pushlab_link::rights::{self, How};
+use pushlab_probe::machine::{Check, Verdict, checks};
 use pushlab_wire::codes::ExitCode;
 
 /// Say what on this machine will spoil a measurement, and how to fix it.
@@ -10,10 +13,17 @@ pub struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// End processes that outlived their lab, instead of checking. The next measurement does so too.
+    #[arg(long, conflicts_with = "json")]
+    clean: bool,
 }
 
 pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let checks = checks();
+    if args.clean {
+        return clean();
+    }
+    let mut checks = checks();
+    checks.push(links());
     let is_bad = checks.iter().any(|c| c.verdict == Verdict::Bad);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&checks)?);
@@ -32,4 +42,31 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(if is_bad { ExitCode::MachineCheckFailed } else { ExitCode::Ok })
+}
+
+fn clean() -> anyhow::Result<ExitCode> {
+    let cleaned = leftovers::clean().context("cannot end what a lab left behind; try as the user who started it")?;
+    for leftover in &cleaned {
+        println!("ended process {} ({})", leftover.pid, leftover.command);
+    }
+    if cleaned.is_empty() {
+        println!("nothing is left: no process outlived its lab, and namespaces and interfaces vanish with theirs");
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// Whether experiments over networks can be run.
+fn links() -> Check {
+    let (verdict, found) = match rights::check() {
+        Ok(How::AsItIs) => (Verdict::Ok, "can be made".to_owned()),
+        Ok(How::UserNamespace) => (Verdict::Ok, "can be made, in a user namespace".to_owned()),
+        Err(error) => (Verdict::Warn, error.to_string()),
+    };
+    Check {
+        name: "networks",
+        verdict,
+        found,
+        why: "experiments over networks run in namespaces joined by a link",
+        fix: "see above; or run as root",
+    }
 }

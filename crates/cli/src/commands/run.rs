@@ -6,11 +6,12 @@ use crate::shape::ShapeOption;
 use crate::signals;
 use anyhow::Context as _;
 use clap::Args;
-use pushlab_lab::experiment::Experiment;
+use pushlab_lab::experiment::{Experiment, NO_NETWORK};
 use pushlab_lab::presets::LoadError;
 use pushlab_lab::report::{self, RunFigures};
 use pushlab_lab::statement::Statement;
 use pushlab_lab::{Campaign, Ended, Live, Start, Tally, presets};
+use pushlab_link::rights;
 use pushlab_store::Store;
 use pushlab_wire::codes::ExitCode;
 use std::collections::BTreeMap;
@@ -35,9 +36,15 @@ pub struct MeasureArgs {
     /// How the load changes: ramp:FROM..TO, spike:FACTOR@WHEN+LENGTH, step:FACTOR,FACTOR or soak:LENGTH.
     #[arg(long, value_name = "SHAPE")]
     pub shape: Option<ShapeOption>,
+    /// Networks between clients and server in place of the experiment's own, e.g. lan-100,4g; none for plain loopback.
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
+    pub network: Vec<String>,
     /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
+    /// Keep every packet that crosses a network, as pcapng files in the campaign's folder.
+    #[arg(long)]
+    pub capture: bool,
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
@@ -121,6 +128,19 @@ fn code_of(runs: &[&RunFigures]) -> ExitCode {
 }
 
 impl MeasureArgs {
+    /// Takes the rights that the experiments need. Before any thread is started: a process with several cannot.
+    pub fn prepare(&self, experiments: &[Experiment]) -> anyhow::Result<()> {
+        if experiments.iter().all(|experiment| experiment.networks.is_empty()) {
+            anyhow::ensure!(
+                !self.capture,
+                "--capture: these experiments run over no network; name some with --network"
+            );
+            return Ok(());
+        }
+        rights::become_able().context("cannot make networks")?;
+        Ok(())
+    }
+
     /// Changes experiments as asked.
     pub fn apply(&self, experiments: &mut [Experiment]) -> anyhow::Result<()> {
         for experiment in experiments {
@@ -128,6 +148,11 @@ impl MeasureArgs {
             if let Some(load) = self.load {
                 experiment.phases.load_ms = load.as_millis() as u64;
                 experiment.soak_minutes = None;
+            }
+            match self.network.as_slice() {
+                [] => {}
+                [none] if none == NO_NETWORK => experiment.networks.clear(),
+                names => experiment.networks = names.to_vec(),
             }
             if let Some(shape) = &self.shape {
                 shape.apply(experiment);
@@ -165,11 +190,18 @@ struct Carried {
 /// Carries out a campaign with progress on the terminal.
 fn carry_out(name: String, experiments: Vec<Experiment>, args: &RunArgs) -> anyhow::Result<Carried> {
     let measure = &args.measure;
+    measure.prepare(&experiments)?;
     signals::block();
     let live = listen(measure)?;
     let mut progress = Progress::new(&experiments, measure.quiet);
-    let start =
-        Start { name, seed: measure.seed, is_fresh: args.fresh, command: typed(), out: measure.store.out.clone() };
+    let start = Start {
+        name,
+        seed: measure.seed,
+        is_fresh: args.fresh,
+        command: typed(),
+        out: measure.store.out.clone(),
+        captures: measure.capture,
+    };
     let mut campaign = Campaign::open(experiments, measure.store.open()?, start)?;
     let ended = match &live {
         Some(live) => campaign.carry_out(&mut live.watch(&mut progress))?,

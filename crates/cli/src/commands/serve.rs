@@ -3,10 +3,11 @@
 use crate::{signals, units};
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
-use pushlab_server::{Config, Feed, Limits, Policy, Server, Tick};
+use pushlab_server::{Config, Feed, Limits, Policy, Server, Tick, TlsFiles};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often the main thread looks after the event loops.
@@ -43,6 +44,19 @@ pub struct ServeArgs {
     /// splits latency into the way up and the way down.
     #[arg(long)]
     mark_receipts: bool,
+    /// Speak TLS, on every transport: the server's certificate, then those of its issuers, in PEM format.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The certificate's private key, in PEM format, without a passphrase.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// For measuring: Nagle's algorithm on connections, which holds a small segment back while another is
+    /// unacknowledged.
+    #[arg(long)]
+    nagle: bool,
+    /// For measuring: write calls for one event or reply to a poll; with 2 its transport's head leaves by itself.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
+    writes_per_event: u8,
     /// Print the address as one line of JSON when ready.
     #[arg(long)]
     json: bool,
@@ -100,6 +114,8 @@ limit_args! {
     queue_bytes / max_queue_bytes: usize => units::bytes,
     /// Bytes of the kernel's send buffer of a connection [default: 256KiB].
     send_buffer / max_send_buffer_bytes: usize => units::bytes,
+    /// Bytes of the kernel's receive buffer of a connection [default: the kernel's].
+    receive_buffer / max_receive_buffer_bytes: usize => units::bytes,
     /// Longest time a poll is held [default: 60s].
     poll_wait / max_poll_wait: Duration => humantime::parse_duration,
     /// Time for a request to arrive in full [default: 10s].
@@ -121,7 +137,8 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         println!("{}", serde_json::json!({ "listening": address.to_string() }));
     } else {
-        println!("listening on http://{address} (Ctrl-C stops)");
+        let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
+        println!("listening on {scheme}://{address} (Ctrl-C stops)");
     }
     while server.is_running() && !signals::wait(WATCH) {}
     server.stop();
@@ -141,6 +158,11 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
         PolicyArg::Conflate => Policy::Conflate,
     };
     config.mark_receipts = args.mark_receipts;
+    config.nagle = args.nagle;
+    config.splits_events = args.writes_per_event == 2;
+    if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
+        config.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
+    }
     config.limits.max_connections = descriptor_limit().saturating_sub(100).max(1) * args.cores;
     args.limits.apply(&mut config.limits);
     if let Some(url) = &args.feed {

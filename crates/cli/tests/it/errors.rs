@@ -66,6 +66,22 @@ fn a_taken_port_says_what_to_do() {
 }
 
 #[test]
+fn a_server_that_cannot_speak_tls_says_why() {
+    let place = Place::new("tls");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--tls-certificate", "certificate.pem"];
+    let (code, error) = place.fails(&serve);
+    assert!(code == 2 && error.contains("--tls-key"), "{error}");
+    let serve = [&serve[..], &["--tls-key", "key.pem"]].concat();
+    let (code, error) = place.fails(&serve);
+    assert!(code == 1 && error.contains("cannot read certificate.pem"), "{error}");
+    std::fs::write(place.path("certificate.pem"), "no certificate").unwrap();
+    let (code, error) = place.fails(&serve);
+    assert!(code == 1 && error.contains("certificate.pem has no section CERTIFICATE"), "{error}");
+    let (code, error) = place.fails(&["serve", "--writes-per-event", "3"]);
+    assert!(code == 2 && error.contains("--writes-per-event"), "{error}");
+}
+
+#[test]
 fn list_doctor_and_completions_answer() {
     let place = Place::new("answers");
     let list = place.run(&["list", "--json"]);

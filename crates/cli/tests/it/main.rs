@@ -10,6 +10,7 @@ mod errors;
 mod failures;
 mod kills;
 mod metrics;
+mod networks;
 mod options;
 mod receipts;
 mod results;

@@ -88,6 +88,7 @@ fn a_running_campaign_is_shown_and_its_figures_move() {
         ("subject", "pushlab"),
         ("transport", "websocket"),
         ("policy", "close"),
+        ("network", ""),
         ("clients", "2"),
         ("repeat", "1"),
     ];

@@ -49,16 +49,33 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     assert!(place.rows().is_empty());
 }
 
-#[test]
-fn a_soak_is_a_load_of_that_length() {
-    let place = Place::new("soak");
-    place.experiment(&[]);
-    let mut lab = place.pushlab(&["run", "experiment.toml", "--shape", "soak:90m"]);
+/// The first experiment of the header of a campaign that was begun and no more.
+fn begun(place: &Place, arguments: &[&str]) -> Value {
+    let mut lab = place.pushlab(&[&["run", "experiment.toml"], arguments].concat());
     let mut lab = lab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for("the experiment", || place.store_path().exists().then(|| place.rows()).filter(|rows| !rows.is_empty()));
     lab.kill().unwrap();
     lab.wait().unwrap();
     let export = place.json(&["export", "test", "--format", "json"]);
-    let experiment = &export["experiments"][0]["experiment"]["header"]["experiments"][0];
+    export["experiments"][0]["experiment"]["header"]["experiments"][0].clone()
+}
+
+#[test]
+fn a_soak_is_a_load_of_that_length() {
+    let place = Place::new("soak");
+    place.experiment(&[]);
+    let experiment = begun(&place, &["--shape", "soak:90m"]);
     assert_eq!((&experiment["soak_minutes"], &experiment["shape"]["kind"]), (&json!(90), &json!("steady")));
+}
+
+#[test]
+fn networks_replace_those_of_the_experiment() {
+    for (option, networks) in [("4g,lan-100", json!(["4g", "lan-100"])), ("none", json!([]))] {
+        let place = Place::new(&format!("network-{option}"));
+        place.experiment(&[("networks", "[\"3g\"]")]);
+        assert_eq!(begun(&place, &["--network", option])["networks"], networks);
+        assert_eq!(place.rows()[0]["runs_planned"], json!(2 * networks.as_array().unwrap().len().max(1)));
+        let (code, error) = place.fails(&["run", "experiment.toml", "--network", "4g,4g"]);
+        assert!(code == 3 && error.contains("networks has \"4g\" twice"), "{code} {error}");
+    }
 }

@@ -56,7 +56,7 @@ impl Served {
             user_list: false,
             receipts: true,
             backend_listen: None,
-            backend_namespace: None,
+            backend_descriptor: None,
             sockets: pushlab_load::plan::Sockets::default(),
             certificate: None,
             instruments_from: None,

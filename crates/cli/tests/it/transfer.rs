@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-const COLUMNS: &str = "experiment,subject,transport,policy,variant,clients,deliveries_per_s,payload_bytes,repeat,metric,\
-                       unit,value,bound,counts";
+const COLUMNS: &str = "experiment,subject,transport,policy,variant,network,clients,deliveries_per_s,payload_bytes,\
+                       repeat,metric,unit,value,bound,counts";
 
 /// A table of figures, as a study or another program gives them.
 pub struct Table {
@@ -29,7 +29,7 @@ impl Table {
     /// One run for each value, with 2 clients.
     pub fn runs(mut self, transport: &str, metric: &str, unit: &str, values: &[f64]) -> Self {
         for (repeat, value) in (1..).zip(values) {
-            let cell = format!("{},{},{transport},,,2,,", self.experiment, self.subject);
+            let cell = format!("{},{},{transport},,,,2,,", self.experiment, self.subject);
             writeln!(self.text, "{cell},{repeat},{metric},{unit},{value},,yes").unwrap();
         }
         self
@@ -83,7 +83,7 @@ fn figures(place: &Place, report: &Value) {
     assert_eq!(lines.next(), Some(COLUMNS));
     let of = |transport: &str| -> Vec<f64> {
         let own = text.lines().filter(|line| line.contains(&format!(",{transport},")));
-        own.map(|line| line.split(',').nth(11).unwrap().parse().unwrap()).collect()
+        own.map(|line| line.split(',').nth(12).unwrap().parse().unwrap()).collect()
     };
     assert_eq!(lines.count(), 4);
     for (transport, point) in ["websocket", "long-polling"].iter().zip(points(report)) {
@@ -153,7 +153,7 @@ fn what_cannot_be_read_is_named_by_line_and_leaves_the_store_as_it_was() {
         ("2,cpu,%,2", "2,cpu,%,two", 3, "two"),
         ("2,cpu,%,2", "2,cpu,ms,2", 3, "unit"),
         ("3,cpu,%,3,,yes", "3,cpu,%,3", 4, "fields"),
-        (",websocket,,,2,,,1,", ",pigeon,,,2,,,1,", 2, "pigeon"),
+        (",websocket,,,,2,,,1,", ",pigeon,,,,2,,,1,", 2, "pigeon"),
         ("3,cpu,%,3", "2,cpu,%,3", 4, "line 3"),
         ("value,bound", "value,bond", 1, "bond"),
     ] {

@@ -43,6 +43,8 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
             "plan": record.plan,
             "baseline": record.baseline,
             "kernel": record.kernel,
+            "tcp": record.tcp,
+            "network": record.network,
             "result": Value::Null,
         }),
     };
@@ -112,6 +114,8 @@ pub fn from_store(run: store::Run) -> Result<RunRecord, Error> {
         plan: serde_json::from_value(field("plan"))?,
         baseline: serde_json::from_value(field("baseline"))?,
         kernel: serde_json::from_value(field("kernel"))?,
+        tcp: serde_json::from_value(field("tcp"))?,
+        network: serde_json::from_value(field("network"))?,
     })
 }
 
@@ -181,6 +185,7 @@ fn cell_to_store(cell: &Cell) -> store::Cell {
         transport: cell.transport.name().to_owned(),
         policy: cell.policy.name().to_owned(),
         variant: cell.variant.clone(),
+        network: cell.network.clone(),
         clients: cell.clients,
         deliveries_per_s: cell.deliveries_per_s,
         payload_bytes: cell.payload_bytes,
@@ -201,6 +206,7 @@ fn cell_from_store(cell: &store::Cell) -> Result<Cell, Error> {
         transport,
         policy,
         variant: cell.variant.clone(),
+        network: cell.network.clone(),
         clients: cell.clients,
         deliveries_per_s: cell.deliveries_per_s,
         payload_bytes: cell.payload_bytes,
@@ -210,7 +216,10 @@ fn cell_from_store(cell: &store::Cell) -> Result<Cell, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CounterSample, KernelMemory, RECORD_VERSION};
+    use crate::machine_load::TcpActivity;
+    use crate::record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION};
+    use pushlab_link::profile::Profile;
+    use pushlab_link::totals::{Counts, Parties, Totals};
     use pushlab_load::plan::{
         ByteUses, ClientBytes, ErrorCount, Phases, Plan, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets,
         WorkerResult,
@@ -231,6 +240,7 @@ mod tests {
             transport: Transport::WebSocketPolling,
             policy: SlowPolicy::DropOldest,
             variant: Some("4g · ü".to_owned()),
+            network: Some("lan-100".to_owned()),
             clients: u32::MAX,
             deliveries_per_s: Some(20_000),
             payload_bytes: Some(173),
@@ -262,7 +272,7 @@ mod tests {
             user_list: true,
             receipts: true,
             backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
-            backend_namespace: Some("/proc/7/ns/net".into()),
+            backend_descriptor: Some(5),
             sockets: Sockets { tls: true, clients_per_host: 3, send_buffer_bytes: Some(4096), ..Sockets::default() },
             certificate: Some("certificate.pem".into()),
             instruments_from: Some([10, 0, 0, 3].into()),
@@ -350,6 +360,11 @@ mod tests {
         }
     }
 
+    fn totals(from: u64) -> Totals {
+        let clients = Counts { packets: from, bytes: MOST, lost_packets: from + 1, ..Counts::default() };
+        Totals { down: Parties { clients, ..Parties::default() }, untracked_packets: from + 2, ..Totals::default() }
+    }
+
     fn sample(t_ns: u64) -> Sample {
         let totals = TcpTotals { sent_bytes: 1, received_bytes: 2, retransmits: 3 };
         let tcp = TcpStates {
@@ -418,12 +433,23 @@ mod tests {
             plan: Some(plan()),
             baseline: Some((5, 6)),
             kernel: Some(KernelMemory { before_bytes: 7, idle_bytes: 8 }),
+            tcp: Some(TcpActivity { opened: 1, accepted: 2, retransmitted: 3 }),
+            network: Some(NetworkRecord {
+                profile: Profile::find("lossy").unwrap().clone(),
+                whole: totals(40),
+                load: totals(0),
+                cpu_load_ns: 9,
+                core_wait_ms: Some(0.25),
+                lateness: histogram(12),
+                capture: Some(CaptureRecord { file: "00001.pcapng".into(), problem: Some("disk full".to_owned()) }),
+                problem: None,
+            }),
         }
     }
 
     /// With the least that a record has.
     fn failed(phase: Option<Phase>) -> RunRecord {
-        let bare = Cell { variant: None, deliveries_per_s: None, payload_bytes: None, ..cell() };
+        let bare = Cell { variant: None, network: None, deliveries_per_s: None, payload_bytes: None, ..cell() };
         RunRecord {
             planned: PlannedRun { order: 4, cell: bare, repeat: 1, seed: 0 },
             outcome: Outcome::Failed { reason: "the subject ended with signal 9".to_owned(), phase },
@@ -436,6 +462,8 @@ mod tests {
             plan: None,
             baseline: None,
             kernel: None,
+            tcp: None,
+            network: None,
             ..whole()
         }
     }

@@ -5,9 +5,9 @@ use crate::experiment::{Experiment, Polling};
 use crate::metric::METRICS;
 use crate::presets::{self, PRESETS};
 use crate::report::RunFigures;
-use pushlab_load::plan::{Phases, RequestHeaders, Scenario, Shape};
+use pushlab_load::plan::{Phases, RequestHeaders, Scenario, Shape, Sockets};
 use pushlab_stats::GeneratorLimits;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An experiment of which only figures are known: printed in a study, or imported from a table.
 pub fn experiment_of(name: &str, runs: &[RunFigures], is_published: bool) -> Experiment {
@@ -26,6 +26,7 @@ pub fn experiment_of(name: &str, runs: &[RunFigures], is_published: bool) -> Exp
         clients: distinct(own.iter().map(|run| run.cell.clients)),
         deliveries_per_s: distinct(own.iter().filter_map(|run| run.cell.deliveries_per_s)),
         payload_bytes: distinct(own.iter().filter_map(|run| run.cell.payload_bytes)),
+        networks: distinct(own.iter().filter_map(|run| run.cell.network.clone())),
         repeats: own.iter().map(|run| run.repeat).max().unwrap_or(1),
         variants: Vec::new(),
         ..base
@@ -46,6 +47,7 @@ fn of_nothing(name: &str) -> Experiment {
         payload_bytes: Vec::new(),
         policies: vec![SlowPolicy::Close],
         variants: Vec::new(),
+        networks: Vec::new(),
         repeats: 1,
         scenario: Scenario::Idle,
         shape: Shape::Steady,
@@ -56,6 +58,8 @@ fn of_nothing(name: &str) -> Experiment {
         polling: Polling::default(),
         headers: RequestHeaders::Minimal,
         receipts: false,
+        sockets: Sockets::default(),
+        network: BTreeMap::new(),
         connect_rate: 1,
         server_options: Vec::new(),
         axis: None,

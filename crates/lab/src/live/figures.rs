@@ -179,6 +179,7 @@ impl Figures {
                 ("subject", &cell.subject),
                 ("transport", cell.transport.name()),
                 ("policy", cell.policy.name()),
+                ("network", cell.network.as_deref().unwrap_or_default()),
                 ("clients", &cell.clients.to_string()),
                 ("repeat", &planned.repeat.to_string()),
             ];
@@ -216,6 +217,7 @@ mod tests {
             transport: Transport::Sse,
             policy: SlowPolicy::Close,
             variant: None,
+            network: Some("4g".to_owned()),
             clients: 7,
             deliveries_per_s: None,
             payload_bytes: None,
@@ -240,6 +242,8 @@ mod tests {
             plan: None,
             baseline: None,
             kernel: None,
+            tcp: None,
+            network: None,
         }
     }
 
@@ -294,7 +298,8 @@ mod tests {
         figures.progress(&Progress { latency_p99_ns: Some(2_500_000), ..Progress::default() });
         assert_eq!(line(&figures, "pushlab_lab_latency_p99_seconds ").unwrap(), "0.0025");
         let info = line(&figures, "pushlab_lab_run_info").unwrap();
-        let labels = r#"experiment="chat",subject="pushlab",transport="sse",policy="close",clients="7",repeat="2""#;
+        let labels =
+            r#"experiment="chat",subject="pushlab",transport="sse",policy="close",network="4g",clients="7",repeat="2""#;
         assert_eq!(info, format!("{{{labels}}} 1"));
         for (_, name) in PHASES {
             let value = if name == "warm-up" { "1" } else { "0" };

@@ -1,6 +1,7 @@
 //! Reports: runs in, everything computed out.
 
 mod build;
+mod byte_table;
 mod compare;
 mod expectations;
 pub mod model;

@@ -231,6 +231,30 @@ pub struct DataTable {
     pub columns: Vec<Column>,
     /// Rows, each as long as `columns`.
     pub rows: Vec<Vec<DataCell>>,
+    /// How its rows can be drawn as bars, where their figures are parts of a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<Stack>,
+}
+
+/// A table's rows as bars, each stacked of its parts; what a bar is called stands in the first column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Stack {
+    /// The column whose texts put rows into groups, such as places on the axis; absent with one group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u32>,
+    /// The parts, from the inside of a message outwards.
+    pub parts: Vec<StackPart>,
+    /// Columns with the whole; in each row the first that has a figure counts.
+    pub wholes: Vec<u32>,
+}
+
+/// A part of a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StackPart {
+    /// Stable name, e.g. `payload`: the same part looks the same everywhere.
+    pub name: String,
+    /// The column with its figures.
+    pub column: u32,
 }
 
 /// A column of a table.

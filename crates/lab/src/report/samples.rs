@@ -99,6 +99,8 @@ pub struct SeriesRuns<'a> {
     pub subject: String,
     /// The variant, or empty.
     pub variant: String,
+    /// The network, or empty.
+    pub network: String,
     /// What else distinguishes it but subject, transport and policy: only series of the same kind are ranked.
     pub kind: String,
     /// Transport name.
@@ -141,9 +143,13 @@ pub struct Source<'a> {
 pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<SeriesRuns<'a>> {
     let sweep = experiment.sweep();
     let mut all: Vec<SeriesRuns<'a>> = Vec::new();
+    // Over all of them: a study's networks are to be told from those measured.
+    let networks = sources.iter().flat_map(|source| own_of(experiment, source)).map(|run| &run.cell.network);
+    let has_networks = networks.collect::<BTreeSet<_>>().len() > 1;
     for source in sources {
-        let own: Vec<&RunFigures> = source.runs.iter().filter(|r| r.cell.experiment == experiment.name).collect();
-        let varies = Varying::of(&own, sweep);
+        let own: Vec<&RunFigures> = own_of(experiment, source).collect();
+        let mut varies = Varying::of(&own, sweep);
+        varies.0[NETWORK] |= has_networks;
         let mut order: Vec<&RunFigures> = own;
         let planned = experiment.cells();
         order.sort_by_key(|run| planned.iter().position(|cell| *cell == run.cell).unwrap_or(planned.len()));
@@ -158,6 +164,7 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
                     words: words(&parts, source),
                     subject: run.cell.subject.clone(),
                     variant: run.cell.variant.clone().unwrap_or_default(),
+                    network: run.cell.network.clone().unwrap_or_default(),
                     kind: kind(&parts),
                     transport: run.cell.transport.name().to_owned(),
                     origin: source.origin,
@@ -172,8 +179,16 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
     all
 }
 
-/// What distinguishes a series: subject, transport, variant, policy, and what is swept but not the axis.
-type Parts = [String; 7];
+fn own_of<'a>(experiment: &Experiment, source: &Source<'a>) -> impl Iterator<Item = &'a RunFigures> + use<'a> {
+    let name = experiment.name.clone();
+    source.runs.iter().filter(move |run| run.cell.experiment == name)
+}
+
+/// What distinguishes a series: subject, transport, variant, policy, network, and what is swept but not the axis.
+type Parts = [String; 8];
+
+/// Where among the parts the network is.
+const NETWORK: usize = 4;
 
 fn parts(cell: &Cell, sweep: Sweep) -> Parts {
     let beside = |other: Sweep| match other.of(cell) {
@@ -185,6 +200,7 @@ fn parts(cell: &Cell, sweep: Sweep) -> Parts {
         cell.transport.name().to_owned(),
         cell.variant.clone().unwrap_or_default(),
         cell.policy.name().to_owned(),
+        cell.network.clone().unwrap_or_default(),
         beside(Sweep::Clients),
         beside(Sweep::DeliveriesPerS),
         beside(Sweep::PayloadBytes),
@@ -192,12 +208,12 @@ fn parts(cell: &Cell, sweep: Sweep) -> Parts {
 }
 
 fn kind(parts: &Parts) -> String {
-    let others = [&parts[2], &parts[4], &parts[5], &parts[6]].into_iter().filter(|part| !part.is_empty());
+    let others = [&parts[2], &parts[4], &parts[5], &parts[6], &parts[7]].into_iter().filter(|part| !part.is_empty());
     others.map(String::as_str).collect::<Vec<_>>().join(" · ")
 }
 
 /// Which parts have more than one value among the runs.
-struct Varying([bool; 7]);
+struct Varying([bool; 8]);
 
 impl Varying {
     fn of(runs: &[&RunFigures], sweep: Sweep) -> Self {
@@ -272,4 +288,45 @@ pub fn metrics_in(series: &[SeriesRuns<'_>]) -> Vec<&'static Metric> {
     let has =
         |name: &str| series.iter().flat_map(|s| s.cells.values().flatten()).any(|run| run.figures.contains_key(name));
     METRICS.iter().filter(|metric| has(metric.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+
+    fn runs(experiment: &Experiment) -> Vec<RunFigures> {
+        let run = |(index, cell): (usize, Cell)| RunFigures {
+            figures: [("latency_own_mean".to_owned(), index as f64)].into(),
+            ..RunFigures::planned(cell)
+        };
+        experiment.cells().into_iter().enumerate().map(run).collect()
+    }
+
+    #[test]
+    fn cells_of_two_networks_do_not_mix() {
+        let mut experiment = presets::load("bigestans-chat", None).unwrap();
+        experiment.networks = vec!["local".to_owned(), "4g".to_owned()];
+        let measured = runs(&experiment);
+        let sources = [Source { origin: Origin::Measured, tag: "", runs: &measured }];
+        let all = series(&experiment, &sources);
+        assert_eq!(all.len(), 6);
+        assert_eq!((all[0].label.as_str(), all[1].label.as_str()), ("websocket · local", "websocket · 4g"));
+        assert_eq!((all[1].key.as_str(), all[1].kind.as_str()), ("pushlab/websocket//close/4g", "4g"));
+        assert!(all.iter().all(|series| series.cells[&2].len() == 1));
+        assert!(all[1].words.contains("4g"));
+    }
+
+    #[test]
+    fn a_network_is_named_where_results_differ_in_it() {
+        let plain = Experiment { networks: Vec::new(), ..presets::load("bigestans-chat", None).unwrap() };
+        let linked = Experiment { networks: vec!["4g".to_owned()], ..plain.clone() };
+        let (before, after) = (runs(&plain), runs(&linked));
+        let source = |runs| Source { origin: Origin::Measured, tag: "", runs };
+        let labels = |sources: &[Source<'_>]| -> Vec<String> {
+            series(&plain, sources).into_iter().filter(|s| s.transport == "sse").map(|s| s.label).collect()
+        };
+        assert_eq!(labels(&[source(&before), source(&after)]), ["sse", "sse · 4g"]);
+        assert_eq!(labels(&[source(&after)]), ["sse"]);
+    }
 }

@@ -1,6 +1,7 @@
 //! Tables that are derived from the figures.
 
 use super::CONFIDENCE;
+use super::byte_table::bytes_per_message;
 use super::model::{Column, DataCell, DataTable, Figure, Origin};
 use super::samples::{RunFigures, SeriesRuns, figure, values};
 use crate::cell::Sweep;
@@ -16,19 +17,20 @@ pub fn tables(experiment: &Experiment, series: &[SeriesRuns<'_>], charted: &[&Me
     let derived = experiment.tables.iter().filter_map(|table| match table {
         Derived::PerformanceFactors => performance_factors(series, seed),
         Derived::MemoryPerClient => memory_per_client(series),
+        Derived::BytesPerMessage => bytes_per_message(experiment.sweep(), series, seed),
     });
     side_by_side(experiment.sweep(), series, charted, seed).into_iter().chain(derived).collect()
 }
 
-fn column(title: &str, unit: &str) -> Column {
+pub(super) fn column(title: &str, unit: &str) -> Column {
     Column { title: title.to_owned(), unit: unit.to_owned() }
 }
 
-fn text(text: impl Into<String>) -> DataCell {
+pub(super) fn text(text: impl Into<String>) -> DataCell {
     DataCell::Text(text.into())
 }
 
-fn cell(figure: Option<Figure>) -> DataCell {
+pub(super) fn cell(figure: Option<Figure>) -> DataCell {
     figure.map_or(DataCell::Nothing(()), DataCell::Figure)
 }
 
@@ -81,6 +83,7 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
             .to_owned(),
         columns: columns.map(|(title, unit)| column(title, unit)).to_vec(),
         rows,
+        stack: None,
     })
 }
 
@@ -92,12 +95,15 @@ fn unit(metric: &Metric) -> &'static str {
     if metric.unit.is_empty() { "number" } else { metric.unit }
 }
 
-/// Words that two series share; 0 without the same transport and variant.
+/// Words that two series share; 0 without the same transport and variant, and the same network where the study has
+/// one. Where it has none, what was measured without a link comes first.
 fn likeness(own: &SeriesRuns<'_>, published: &SeriesRuns<'_>) -> usize {
-    if own.transport != published.transport || own.variant != published.variant {
+    let is_same_network = own.network == published.network;
+    let is_same = own.transport == published.transport && own.variant == published.variant;
+    if !is_same || !(is_same_network || published.network.is_empty()) {
         return 0;
     }
-    own.words.intersection(&published.words).count()
+    own.words.intersection(&published.words).count() + usize::from(is_same_network)
 }
 
 /// What a transport costs whatever the hardware, filled from measurement.
@@ -137,6 +143,7 @@ fn performance_factors(series: &[SeriesRuns<'_>], seed: u64) -> Option<DataTable
             column("Messages", "/s"),
         ],
         rows,
+        stack: None,
     })
 }
 
@@ -174,5 +181,42 @@ fn memory_per_client(series: &[SeriesRuns<'_>]) -> Option<DataTable> {
             .to_owned(),
         columns: vec![column("Series", ""), column("User memory", "KiB"), column("Kernel memory, both ends", "KiB")],
         rows,
+        stack: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use crate::report::samples::{self, Source};
+
+    /// What the table says was measured beside the printed series of a network.
+    fn beside(networks: &[Option<&str>], printed: Option<&str>) -> Option<String> {
+        let experiment = presets::load("bigestans-chat", None).unwrap();
+        let run = |network: Option<&str>| {
+            let mut cell = experiment.cells().remove(0);
+            cell.network = network.map(str::to_owned);
+            RunFigures { figures: [("cpu".to_owned(), 1.0)].into(), ..RunFigures::planned(cell) }
+        };
+        let measured: Vec<RunFigures> = networks.iter().map(|network| run(*network)).collect();
+        let sources = [
+            Source { origin: Origin::Measured, tag: "", runs: &measured },
+            Source { origin: Origin::Published, tag: "", runs: &[run(printed)] },
+        ];
+        let series = samples::series(&experiment, &sources);
+        let table = side_by_side(Sweep::Clients, &series, &[Metric::find("cpu").unwrap()], 1)?;
+        match &table.rows[0][4] {
+            DataCell::Text(text) => Some(text.clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_printed_network_has_the_same_one_beside_it() {
+        assert_eq!(beside(&[None, Some("4g"), Some("3g")], Some("4g")).unwrap(), "2 clients");
+        assert_eq!(beside(&[None, Some("3g")], Some("4g")), None);
+        assert_eq!(beside(&[Some("3g"), None, Some("4g")], None).unwrap(), "2 clients");
+        assert_eq!(beside(&[Some("3g")], None).unwrap(), "websocket · 3g, 2 clients", "it is told which");
+    }
 }

@@ -7,16 +7,33 @@ use crate::cell::Sweep;
 use crate::metric::Metric;
 use pushlab_stats::Regime;
 
+/// Most sentences on who won in one experiment; the rankings have the others.
+const MAX_WINNERS: usize = 8;
+
 /// What won, by how much, how sure.
 pub fn verdict(experiments: &[ExperimentReport], runs: &[&RunFigures]) -> Vec<String> {
-    let mut sentences: Vec<String> = experiments.iter().filter_map(winner).collect();
+    let mut sentences: Vec<String> = experiments.iter().flat_map(winners).collect();
     sentences.extend(experiments.iter().filter_map(saturation));
     sentences.push(certainty(experiments, Tally::of(runs)));
     sentences
 }
 
-fn winner(experiment: &ExperimentReport) -> Option<String> {
-    let ranking = pick(&experiment.rankings)?;
+/// Who won among those that are compared with each other: in each variant and over each network.
+fn winners(experiment: &ExperimentReport) -> Vec<String> {
+    let mut groups: Vec<&str> = Vec::new();
+    for ranking in &experiment.rankings {
+        if !groups.contains(&ranking.among.as_str()) {
+            groups.push(&ranking.among);
+        }
+    }
+    let of_group = |group: &&str| {
+        let rankings: Vec<&Ranking> = experiment.rankings.iter().filter(|r| r.among == *group).collect();
+        winner(experiment, pick(&rankings)?)
+    };
+    groups.iter().filter_map(of_group).take(MAX_WINNERS).collect()
+}
+
+fn winner(experiment: &ExperimentReport, ranking: &Ranking) -> Option<String> {
     let metric = Metric::find(&ranking.metric)?;
     let title = metric.title.to_lowercase();
     let best_is = if metric.better == Better::Higher { "highest" } else { "lowest" };
@@ -74,9 +91,9 @@ fn place(experiment: &ExperimentReport, x: f64) -> String {
 }
 
 /// The ranking that says most: latency below saturation, else whatever there is.
-fn pick(rankings: &[Ranking]) -> Option<&Ranking> {
+fn pick<'a>(rankings: &[&'a Ranking]) -> Option<&'a Ranking> {
     let find = |regime| rankings.iter().find(|r| r.regime == regime && r.metric.starts_with("latency"));
-    find(Regime::Load).or_else(|| find(Regime::Stress)).or_else(|| rankings.first())
+    find(Regime::Load).or_else(|| find(Regime::Stress)).or_else(|| rankings.first()).copied()
 }
 
 /// Where each series fills the server's core, where any does.

@@ -52,7 +52,7 @@ pub struct Term {
     pub metric: &'static Metric,
     /// The metric as it was written.
     name: String,
-    /// Words that the series must bear: transport, subject, variant, policy.
+    /// Words that the series must bear: transport, subject, variant, policy, network.
     pub words: Vec<String>,
 }
 

@@ -27,6 +27,7 @@ pub fn csv(
                 &row.cell.transport,
                 &row.cell.policy,
                 row.cell.variant.as_deref().unwrap_or_default(),
+                row.cell.network.as_deref().unwrap_or_default(),
                 &row.cell.clients.to_string(),
                 &number(row.cell.deliveries_per_s),
                 &number(row.cell.payload_bytes),

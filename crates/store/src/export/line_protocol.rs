@@ -82,6 +82,7 @@ fn tags(run: &Run) -> Result<String, ExportError> {
         ("transport", &cell.transport),
         ("policy", &cell.policy),
         ("variant", cell.variant.as_deref().unwrap_or_default()),
+        ("network", cell.network.as_deref().unwrap_or_default()),
         ("clients", &cell.clients.to_string()),
         ("deliveries_per_s", &number(cell.deliveries_per_s)),
         ("payload_bytes", &number(cell.payload_bytes)),

@@ -38,12 +38,13 @@ use std::path::{Path, PathBuf};
 /// `experiment` is the name in the experiment's file ([`Cell::experiment`]), so stored experiments that repeat one
 /// another are told apart only by exporting each for itself. `bound` is empty for what was measured, and otherwise
 /// `about`, `below`, `range` or `max`. `counts` is `yes`, `void` or `failed`.
-pub const COLUMNS: [&str; 14] = [
+pub const COLUMNS: [&str; 15] = [
     "experiment",
     "subject",
     "transport",
     "policy",
     "variant",
+    "network",
     "clients",
     "deliveries_per_s",
     "payload_bytes",
@@ -180,8 +181,8 @@ pub(crate) fn each_figure(
     mut take: impl FnMut(TidyRow) -> Result<(), ExportError>,
 ) -> Result<u64, ExportError> {
     const FIGURES: &str = "
-        SELECT experiment, subject, transport, policy, variant, clients, deliveries_per_s, payload_bytes,
-               repeat, metric, unit, value, bound, counts
+        SELECT experiment, subject, transport, policy, variant, network, clients, deliveries_per_s,
+               payload_bytes, repeat, metric, unit, value, bound, counts
         FROM figures_by_cell WHERE experiment_id = ?1 AND place = ?2 ORDER BY metric";
     let mut rows = 0;
     for &experiment in experiments {
@@ -190,12 +191,12 @@ pub(crate) fn each_figure(
             let figures = database.all(FIGURES, (experiment, place), |row| {
                 Ok(TidyRow {
                     cell: database.cell(row, 0)?,
-                    repeat: database.get(row, 8)?,
-                    metric: database.get(row, 9)?,
-                    unit: database.get(row, 10)?,
-                    value: database.get(row, 11)?,
-                    bound: database.bound(row, 12, &what)?,
-                    counts: database.counting(row, 13, &what)?,
+                    repeat: database.get(row, 9)?,
+                    metric: database.get(row, 10)?,
+                    unit: database.get(row, 11)?,
+                    value: database.get(row, 12)?,
+                    bound: database.bound(row, 13, &what)?,
+                    counts: database.counting(row, 14, &what)?,
                 })
             })?;
             let selected = |row: &TidyRow| {

@@ -19,6 +19,7 @@ const SCHEMA: &str = "message figures {
     REQUIRED BINARY transport (STRING);
     REQUIRED BINARY policy (STRING);
     OPTIONAL BINARY variant (STRING);
+    OPTIONAL BINARY network (STRING);
     REQUIRED INT32 clients (INTEGER(32, false));
     OPTIONAL INT32 deliveries_per_s (INTEGER(32, false));
     OPTIONAL INT32 payload_bytes (INTEGER(32, false));
@@ -75,6 +76,7 @@ fn write_group<W: Write + Send>(
     texts(&mut group, rows, |row| Some(&row.cell.transport))?;
     texts(&mut group, rows, |row| Some(&row.cell.policy))?;
     texts(&mut group, rows, |row| row.cell.variant.as_deref())?;
+    texts(&mut group, rows, |row| row.cell.network.as_deref())?;
     whole(&mut group, rows, |row| Some(row.cell.clients))?;
     whole(&mut group, rows, |row| row.cell.deliveries_per_s)?;
     whole(&mut group, rows, |row| row.cell.payload_bytes)?;

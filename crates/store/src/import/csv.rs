@@ -11,7 +11,7 @@ use std::io::Read;
 use std::str::FromStr;
 
 /// Adds an experiment whose runs have the figures of a table, and returns its number. The table has a header with
-/// the columns [`COLUMNS`], in any order. Rows of the same cell and repeat are one run; runs come in the order in
+/// the columns [`COLUMNS`], in any order; without `network`, as older exports are, nothing has one. Rows of the same cell and repeat are one run; runs come in the order in
 /// which the table first names them. `experiment.planned` is replaced by their number, and they all start at
 /// `experiment.created_at`. The experiment is complete.
 ///
@@ -99,8 +99,11 @@ fn run_of(experiment: &NewExperiment, row: &Row, before: usize) -> Run {
     }
 }
 
-/// Where each of [`COLUMNS`] is in the table.
-struct Columns([usize; COLUMNS.len()]);
+/// The column that older exports lack.
+const MAY_BE_MISSING: &str = "network";
+
+/// Where each of [`COLUMNS`] is in the table; `None` for one that is not there and need not be.
+struct Columns([Option<usize>; COLUMNS.len()]);
 
 impl Columns {
     fn find(header: &StringRecord) -> Result<Self, String> {
@@ -108,10 +111,13 @@ impl Columns {
         if let Some(unknown) = header.iter().find(|name| !COLUMNS.contains(name)) {
             return Err(format!("column `{unknown}` is unknown; {}", layout()));
         }
-        let mut places = [0; COLUMNS.len()];
+        let mut places = [None; COLUMNS.len()];
         for (name, place) in COLUMNS.iter().zip(&mut places) {
             let mut found = header.iter().enumerate().filter(|(_, other)| other == name);
-            *place = found.next().ok_or_else(|| format!("column `{name}` is missing; {}", layout()))?.0;
+            *place = found.next().map(|(at, _)| at);
+            if place.is_none() && *name != MAY_BE_MISSING {
+                return Err(format!("column `{name}` is missing; {}", layout()));
+            }
             if found.next().is_some() {
                 return Err(format!("column `{name}` is there twice"));
             }
@@ -128,7 +134,7 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn text(&self, name: &str) -> &'a str {
         let index = COLUMNS.iter().position(|column| *column == name).expect("only names of COLUMNS are asked for");
-        &self.record[self.columns.0[index]]
+        self.columns.0[index].map_or("", |place| &self.record[place])
     }
 
     fn number<T: FromStr>(&self, name: &str) -> Result<T, String> {
@@ -163,6 +169,7 @@ impl Row {
             transport,
             policy: if fields.text("policy").is_empty() { String::new() } else { named("policy")? },
             variant: if fields.text("variant").is_empty() { None } else { Some(named("variant")?) },
+            network: if fields.text("network").is_empty() { None } else { Some(named("network")?) },
             clients: fields.number("clients")?,
             deliveries_per_s: fields.number_or_nothing("deliveries_per_s")?,
             payload_bytes: fields.number_or_nothing("payload_bytes")?,

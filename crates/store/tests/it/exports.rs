@@ -36,14 +36,17 @@ fn csv_has_a_row_for_each_figure() {
     let text = csv(&store, id, &Selection::default());
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], export::COLUMNS.join(","));
-    assert_eq!(lines[1], "\"feed, fast\",push lab,long-polling,close,corked,100,20000,71,1,latency_p50,ms,1.25,,yes");
+    assert_eq!(
+        lines[1],
+        "\"feed, fast\",push lab,long-polling,close,corked,lan 100,100,20000,71,1,latency_p50,ms,1.25,,yes"
+    );
     assert_eq!(
         lines[2],
-        "\"feed, fast\",push lab,long-polling,close,corked,100,20000,71,1,messages,messages/s,120,about,yes"
+        "\"feed, fast\",push lab,long-polling,close,corked,lan 100,100,20000,71,1,messages,messages/s,120,about,yes"
     );
     assert_eq!(
         lines[5],
-        format!("\"feed, fast\",push lab,websocket,close,,10,,71,2,latency_p50,ms,{},,yes", 0.1 + 2.0 / 3.0)
+        format!("\"feed, fast\",push lab,websocket,close,,,10,,71,2,latency_p50,ms,{},,yes", 0.1 + 2.0 / 3.0)
     );
     assert!(lines[6].ends_with(",failed") && lines[7].ends_with(",void") && lines.len() == 8, "{text}");
 }
@@ -70,7 +73,7 @@ fn points_have_the_cell_as_tags() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!((points, lines.len()), (34, 34), "four runs, and 30 seconds of the first");
     let tags = "experiment=feed\\,\\ fast,subject=push\\ lab,transport=long-polling,policy=close,variant=corked,\
-                clients=100,deliveries_per_s=20000,payload_bytes=71,repeat=1,counts=yes";
+                network=lan\\ 100,clients=100,deliveries_per_s=20000,payload_bytes=71,repeat=1,counts=yes";
     assert!(
         lines[0].starts_with(&format!("pushlab_run,{tags} latency_p50=1.25,messages=120,messages_bound=\"about\","))
     );

@@ -55,6 +55,7 @@ pub fn cell(transport: &str, clients: u32) -> Cell {
         transport: transport.to_owned(),
         policy: "close".to_owned(),
         variant: None,
+        network: None,
         clients,
         deliveries_per_s: None,
         payload_bytes: Some(71),
@@ -94,7 +95,12 @@ pub fn full_run(place: u32) -> Run {
     let histograms = names.into_iter().map(|name| (name.to_owned(), histogram())).collect();
     let doubt = |code, detail: &str| Doubt::new(code, detail);
     Run {
-        cell: Cell { variant: Some("corked".to_owned()), deliveries_per_s: Some(20_000), ..cell("long-polling", 100) },
+        cell: Cell {
+            variant: Some("corked".to_owned()),
+            network: Some("lan 100".to_owned()),
+            deliveries_per_s: Some(20_000),
+            ..cell("long-polling", 100)
+        },
         took_ms: 30_412,
         attempts: 2,
         doubts: vec![doubt(DoubtCode::Unpinned, "2 cores"), doubt(DoubtCode::Loss, "1 of 10 deliveries")],

@@ -81,7 +81,7 @@ fn csv_comes_back_as_it_was() {
     assert!(matches!(theirs[2].outcome, Outcome::Failed { .. }));
 }
 
-const GOOD: &str = "chat,node,sse,,,50,,,1,latency_p50,ms,3.5,about,yes";
+const GOOD: &str = "chat,node,sse,,,,50,,,1,latency_p50,ms,3.5,about,yes";
 
 fn import_lines(store: &mut Store, header: &str, lines: &[&str]) -> Result<i64, ImportError> {
     let text = format!("{header}\n{}\n", lines.join("\n"));
@@ -94,20 +94,20 @@ fn a_line_that_cannot_be_is_named_and_nothing_imported() {
     let mut store = place.store();
     let header = COLUMNS.join(",");
     for (line, says) in [
-        ("chat,node,pigeon,,,50,,,1,latency_p50,ms,3.5,,yes", "`pigeon` is no transport; those are websocket, sse"),
-        ("chat,node,sse,,,many,,,1,latency_p50,ms,3.5,,yes", "`clients` is `many`"),
-        ("chat,node,sse,,,50,,,0,latency_p50,ms,3.5,,yes", "repeats count from 1"),
-        ("chat,node,sse,,,50,,,1,latency_p50,ms,2-4,range,yes", "`value` is `2-4`"),
-        ("chat,node,sse,,,50,,,1,latency_p50,ms,,,yes", "`value` is ``"),
-        ("chat,node,sse,,,50,,,1,latency_p50,ms,inf,,yes", "`value` is inf"),
-        ("chat,node,sse,,,50,,,1,latency_p50,s,3.5,,yes", "`unit` of latency_p50 is `s`, and Pushlab has it in `ms`"),
-        ("chat,node,sse,,,50,,,1,latency_p50,ms,3.5,roughly,yes", "one of about, below, range, max"),
-        ("chat,node,sse,,,50,,,1,latency_p99,ms,3.5,,maybe", "yes, void or failed"),
-        ("chat,node,sse,,,50,,,1,latency_p99,ms,3.5,,void", "export it as JSON"),
-        ("chat,node,sse,,,50,,,1,latency_p99,ms,3.5,,failed", "yes in an earlier row"),
-        ("chat,node,sse,,,50,,,1,,ms,3.5,,yes", "metric cannot be \"\""),
-        (",node,sse,,,50,,,1,latency_p50,ms,3.5,,yes", "experiment cannot be \"\""),
-        ("chat,node,sse,,,50,,,1,latency_p50,ms", "it has 11 fields, and the header has 14"),
+        ("chat,node,pigeon,,,,50,,,1,latency_p50,ms,3.5,,yes", "`pigeon` is no transport; those are websocket, sse"),
+        ("chat,node,sse,,,,many,,,1,latency_p50,ms,3.5,,yes", "`clients` is `many`"),
+        ("chat,node,sse,,,,50,,,0,latency_p50,ms,3.5,,yes", "repeats count from 1"),
+        ("chat,node,sse,,,,50,,,1,latency_p50,ms,2-4,range,yes", "`value` is `2-4`"),
+        ("chat,node,sse,,,,50,,,1,latency_p50,ms,,,yes", "`value` is ``"),
+        ("chat,node,sse,,,,50,,,1,latency_p50,ms,inf,,yes", "`value` is inf"),
+        ("chat,node,sse,,,,50,,,1,latency_p50,s,3.5,,yes", "`unit` of latency_p50 is `s`, and Pushlab has it in `ms`"),
+        ("chat,node,sse,,,,50,,,1,latency_p50,ms,3.5,roughly,yes", "one of about, below, range, max"),
+        ("chat,node,sse,,,,50,,,1,latency_p99,ms,3.5,,maybe", "yes, void or failed"),
+        ("chat,node,sse,,,,50,,,1,latency_p99,ms,3.5,,void", "export it as JSON"),
+        ("chat,node,sse,,,,50,,,1,latency_p99,ms,3.5,,failed", "yes in an earlier row"),
+        ("chat,node,sse,,,,50,,,1,,ms,3.5,,yes", "metric cannot be \"\""),
+        (",node,sse,,,,50,,,1,latency_p50,ms,3.5,,yes", "experiment cannot be \"\""),
+        ("chat,node,sse,,,,50,,,1,latency_p50,ms", "it has 12 fields, and the header has 15"),
         (GOOD, "is on line 2 already"),
     ] {
         let error = import_lines(&mut store, &header, &[GOOD, line]).unwrap_err();
@@ -150,4 +150,30 @@ fn columns_may_come_in_any_order_and_metrics_unknown_keep_their_unit() {
     let run = &store.runs(id).unwrap()[0];
     assert_eq!((run.cell.variant.as_deref(), run.cell.payload_bytes), (Some("a \"b\", c"), Some(71)));
     assert_eq!(run.figures["sent"].unit.as_deref(), Some("messages/s"));
+}
+
+#[test]
+fn tables_of_before_there_were_networks_are_read() {
+    let place = Place::new("older-csv");
+    let mut store = place.store();
+    let header = COLUMNS.join(",").replace("network,", "");
+    let id = import_lines(&mut store, &header, &[&GOOD.replacen("sse,,,", "sse,,calm,", 1).replacen(",,50", ",50", 1)]);
+    let run = &store.runs(id.unwrap()).unwrap()[0];
+    assert_eq!((run.cell.variant.as_deref(), run.cell.network.as_deref(), run.cell.clients), (Some("calm"), None, 50));
+    let twice = format!("{},network", COLUMNS.join(","));
+    let error = import_lines(&mut store, &twice, &[&format!("{GOOD},4g")]).unwrap_err().to_string();
+    assert!(error.contains("`network` is there twice"), "{error}");
+}
+
+#[test]
+fn json_of_before_there_were_networks_is_read() {
+    let place = Place::new("older-json");
+    let (mut store, id) = filled(&place);
+    let mut text = Vec::new();
+    export::json(&store, &[id], &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let older = text.replace("\"network\":null,", "").replace("\"network\":\"lan 100\",", "");
+    assert!(text.contains("lan 100") && !older.contains("network"), "{older}");
+    let imported = import::json(&mut store, older.as_bytes()).unwrap()[0];
+    assert!(store.runs(imported).unwrap().iter().all(|run| run.cell.network.is_none()));
 }

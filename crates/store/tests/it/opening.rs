@@ -1,7 +1,7 @@
 //! What may be opened, and what is left alone.
 
 use crate::fixture::{Place, child_in, childs_task, new_experiment, said, small_run};
-use pushlab_store::{APPLICATION_ID, Store, StoreError};
+use pushlab_store::{APPLICATION_ID, Cell, Store, StoreError};
 use rusqlite::Connection;
 use std::path::Path;
 use std::process::Command;
@@ -80,12 +80,22 @@ fn an_older_format_is_brought_to_the_newest_with_its_rows() {
     let mut store = place.store();
     let runs = store.runs(7).unwrap();
     assert_eq!((runs[0].seed, runs[0].figures["latency_p50"].value), (6, 1.5));
-    store.add_run(7, &small_run(2)).unwrap();
+    assert_eq!(runs[0].cell.network, None);
+    let mut linked = small_run(2);
+    linked.cell = Cell { network: Some("4g".to_owned()), ..runs[0].cell.clone() };
+    store.add_run(7, &linked).unwrap();
+    assert_eq!(store.run(7, 2).unwrap().cell, linked.cell);
     drop(store);
     let new = Connection::open(place.path()).unwrap();
     assert_eq!(new.query_row(has_view, [], |row| row.get::<_, i64>(0)).unwrap(), 2);
     let version: i64 = new.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(version, 3);
+    let cells = "SELECT count(*), count(network) FROM cells";
+    let cells: (i64, i64) = new.query_row(cells, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(cells, (2, 1), "the same cell but for its network is another");
+    let networks =
+        "SELECT group_concat(coalesce(network, '-')) FROM (SELECT network FROM figures_by_cell ORDER BY place)";
+    assert_eq!(new.query_row(networks, [], |row| row.get::<_, String>(0)).unwrap(), "-,4g");
 }
 
 #[test]

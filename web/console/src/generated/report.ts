@@ -626,6 +626,10 @@ export interface DataTable {
    */
   rows: DataCell[][];
   /**
+   * How its rows can be drawn as bars, where their figures are parts of a whole.
+   */
+  stack?: Stack | null;
+  /**
    * E.g. `Performance factors`.
    */
   title: string;
@@ -667,6 +671,36 @@ export interface Figure5 {
    * The estimate.
    */
   value: number;
+}
+/**
+ * A table's rows as bars, each stacked of its parts; what a bar is called stands in the first column.
+ */
+export interface Stack {
+  /**
+   * The column whose texts put rows into groups, such as places on the axis; absent with one group.
+   */
+  group?: number | null;
+  /**
+   * The parts, from the inside of a message outwards.
+   */
+  parts: StackPart[];
+  /**
+   * Columns with the whole; in each row the first that has a figure counts.
+   */
+  wholes: number[];
+}
+/**
+ * A part of a stack.
+ */
+export interface StackPart {
+  /**
+   * The column with its figures.
+   */
+  column: number;
+  /**
+   * Stable name, e.g. `payload`: the same part looks the same everywhere.
+   */
+  name: string;
 }
 /**
  * What a metric is: its name is the key in [`Point::figures`] and in statements.

@@ -1,3 +1,4 @@
+import { StackChart } from "../charts/stack-chart";
 import { soundFigure } from "../format/figure";
 import type { DataCell, DataTable } from "../generated/report";
 import { FigureCell } from "./results-cells";
@@ -13,6 +14,7 @@ export function DataTables({ tables }: { tables: readonly DataTable[] }) {
           <section key={table.title} aria-label={table.title}>
             <h3>{table.title}</h3>
             {table.note !== "" && <p class="note lead">{table.note}</p>}
+            <StackChart table={table} />
             <ScrollBox label={table.title}>
               <TableOf table={table} />
             </ScrollBox>
@@ -22,10 +24,13 @@ export function DataTables({ tables }: { tables: readonly DataTable[] }) {
   );
 }
 
+/** Tables of more columns are set smaller on paper, where nothing scrolls. */
+const COLUMNS_WIDE = 9;
+
 function TableOf({ table: { columns, rows } }: { table: DataTable }) {
   const numeric = columns.map((_, at) => rows.some((row) => isFigure(row[at] ?? null)));
   return (
-    <table class="data">
+    <table class={columns.length > COLUMNS_WIDE ? "data data-wide" : "data"}>
       <thead>
         <tr>
           {columns.map((column, at) => (

@@ -1,0 +1,241 @@
+//! Experiments over networks, seen from outside: bytes against a capture, rights, and what a killed lab leaves.
+//!
+//! They need root, or a kernel that gives an ordinary user namespaces of its own, and `tshark`.
+
+use crate::campaign::{Place, wait_for};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const TRANSPORTS: &str =
+    "[\"websocket\", \"sse\", \"http-streaming\", \"long-polling\", \"polling\", \"websocket-polling\"]";
+
+/// Five clients, thirty bytes, a hundred publications, and a silent end in which everything arrives.
+fn small(place: &Place, changes: &[(&str, &str)]) {
+    let own = [
+        ("transports", TRANSPORTS),
+        ("networks", "[\"local\"]"),
+        ("clients", "[5]"),
+        ("prober", "false"),
+        ("scenario", "{ kind = \"feed\", interval_us = 10000, payload_bytes = 30 }"),
+        ("polling", "{ interval_ms = 50 }"),
+        (
+            "phases",
+            "{ connect_ms = 10000, idle_ms = 200, warm_up_ms = 0, load_ms = 1000, drain_ms = 3000, after_ms = 200 }",
+        ),
+    ];
+    let kept = own.into_iter().filter(|(key, _)| changes.iter().all(|(other, _)| other != key));
+    place.experiment(&kept.chain(changes.iter().copied()).collect::<Vec<_>>());
+}
+
+fn load_of(run: &Value) -> &Value {
+    &run["document"]["result"]["bytes_load"]
+}
+
+fn sum(of: &Value, names: &[&str]) -> i64 {
+    names.iter().map(|name| of[name].as_i64().unwrap_or_else(|| panic!("{name} in {of}"))).sum()
+}
+
+/// Packets and bytes that tshark finds in a capture, for each of its interfaces.
+fn totals_of(capture: &Path) -> [(i64, i64); 2] {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-r"]).arg(capture).args(["-T", "fields", "-e", "frame.interface_name", "-e", "frame.len"]);
+    let output = command.output().expect("tshark is needed to read captures; install it, e.g. apt-get install tshark");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut totals = [(0, 0); 2];
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        let (interface, bytes) = line.split_once('\t').unwrap();
+        let way = ["subject-to-load", "load-to-subject"].iter().position(|name| *name == interface).unwrap();
+        totals[way].0 += 1;
+        totals[way].1 += bytes.parse::<i64>().unwrap();
+    }
+    totals
+}
+
+#[test]
+fn the_links_counters_equal_a_capture_and_the_clients_account_for_every_byte() {
+    let place = Place::new("bytes");
+    small(&place, &[]);
+    let (report, code) = place.report(&["--quiet", "--capture"]);
+    assert_eq!(code, 0, "{report:#}");
+    let runs = place.exported("test");
+    assert_eq!(runs.len(), 6);
+    for run in runs {
+        let transport = run["cell"]["transport"].as_str().unwrap();
+        let network = &run["document"]["network"];
+        let capture = place.path(network["capture"]["file"].as_str().unwrap());
+        let whole = &network["whole"];
+        for (way, (packets, bytes)) in ["down", "up"].into_iter().zip(totals_of(&capture)) {
+            let parties: Vec<&Value> = whole[way].as_object().unwrap().values().collect();
+            let counted = |name: &str| parties.iter().map(|party| sum(party, &[name])).sum::<i64>();
+            assert_eq!((counted("packets"), counted("bytes")), (packets, bytes), "{transport} {way}: link and tshark");
+            assert!(bytes > 1_000, "{transport} {way}");
+        }
+        let uses = &run["document"]["result"]["bytes_whole"];
+        for way in ["down", "up"] {
+            let clients = &whole[way]["clients"];
+            let told = sum(&uses[way], &["payload", "dialect", "framing", "heads", "tls"]);
+            assert_eq!(
+                told,
+                sum(clients, &["payload_bytes"]),
+                "{transport} {way}: clients and link, {uses:#} {clients:#}"
+            );
+            let parts = ["data_header_bytes", "payload_bytes", "retransmitted_bytes", "ack_bytes", "control_bytes"];
+            assert_eq!(sum(clients, &parts), sum(clients, &["bytes"]), "{transport} {way}: {clients:#}");
+        }
+        if !matches!(transport, "polling" | "websocket-polling") {
+            // The load begins after silence, so that nothing is under way at its borders.
+            let (told, link) = (&run["document"]["result"]["bytes_load"], &network["load"]);
+            for way in ["down", "up"] {
+                let told = sum(&told[way], &["payload", "dialect", "framing", "heads", "tls"]);
+                assert_eq!(told, sum(&link[way]["clients"], &["payload_bytes"]), "{transport} {way}: the load phase");
+            }
+        }
+        // A poll may be under way when the load begins.
+        let figure = |name: &str| run["figures"][name]["value"].as_f64().unwrap();
+        let rest = figure("bytes_unaccounted") * sum(load_of(&run), &["deliveries"]) as f64;
+        assert!(rest.abs() <= 5.0 * 700.0, "{transport}: {rest} bytes unaccounted for");
+        assert!((figure("bytes_sum") + figure("bytes_unaccounted") - figure("bytes_link")).abs() < 0.01, "{transport}");
+        let payload = sum(&uses["down"], &["payload"]);
+        assert_eq!(payload, 30 * sum(uses, &["deliveries"]), "{transport}: nothing else is payload");
+        assert_eq!(run["counts"]["lost"], 0, "{transport}");
+    }
+}
+
+#[test]
+fn tls_is_accounted_for_too() {
+    let place = Place::new("tls-bytes");
+    small(&place, &[("sockets", "{ tls = true }"), ("transports", "[\"websocket\", \"polling\"]")]);
+    let (report, code) = place.report(&["--quiet"]);
+    assert_eq!(code, 0, "{report:#}");
+    for run in place.exported("test") {
+        let (network, uses) = (&run["document"]["network"], &run["document"]["result"]["bytes_whole"]);
+        for way in ["down", "up"] {
+            let told = sum(&uses[way], &["payload", "dialect", "framing", "heads", "tls"]);
+            let carried = sum(&network["whole"][way]["clients"], &["payload_bytes"]);
+            assert_eq!(
+                told, carried,
+                "{} {way}: {uses:#} {:#} {:#}",
+                run["cell"], network["whole"], run["document"]["result"]["errors"]
+            );
+            assert!(sum(&uses[way], &["tls"]) > 1_000, "handshakes of five clients: {uses:#}");
+        }
+    }
+}
+
+#[test]
+fn what_a_network_is_like_shows_in_the_figures() {
+    let place = Place::new("slow");
+    small(&place, &[("networks", "[\"local\", \"far\"]"), ("transports", "[\"sse\"]"), ("network.far", FAR)]);
+    let (report, code) = place.report(&["--quiet"]);
+    assert_eq!(code, 0, "{report:#}");
+    for run in place.exported("test") {
+        let name = run["cell"]["network"].as_str().unwrap();
+        let median = run["figures"]["latency_median"]["value"].as_f64().unwrap();
+        assert!(if name == "far" { median > 80.0 } else { median < 80.0 }, "{name}: {median} ms");
+    }
+    let (code, error) = place.fails(&["run", "experiment.toml", "--network", "5g"]);
+    assert!(code == 3 && error.contains("lan-100") && error.contains("far"), "{code}: {error}");
+}
+
+#[test]
+fn two_writes_wait_for_a_delayed_acknowledgement_where_nagle_is_on() {
+    let place = Place::new("nagle");
+    let mut medians = Vec::new();
+    for sockets in ["{}", "{ writes_per_event = 2, nagle = true, delayed_acks = true }"] {
+        let scenario = "{ kind = \"feed\", interval_us = 100000, payload_bytes = 60 }";
+        // The first sixteen segments of a connection are acknowledged at once.
+        let phases =
+            "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 2500, load_ms = 1000, drain_ms = 3000, after_ms = 0 }";
+        small(&place, &[("transports", "[\"sse\"]"), ("sockets", sockets), ("scenario", scenario), ("phases", phases)]);
+        let (report, code) = place.report(&["--quiet", "--fresh"]);
+        assert_eq!(code, 0, "{report:#}");
+        medians.push(place.exported("test")[0]["figures"]["latency_median"]["value"].as_f64().unwrap());
+    }
+    // Linux waits for 40 ms at least.
+    assert!(medians[1] > medians[0] + 30.0, "{medians:?}");
+}
+
+const FAR: &str =
+    "{ description = \"Far away\", source = \"this test\", down = { delay_ms = 80.0 }, up = { delay_ms = 80.0 } }";
+
+/// Network namespaces in which some process lives.
+fn namespaces() -> BTreeSet<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let links = processes.filter_map(|entry| std::fs::read_link(entry.path().join("ns/net")).ok());
+    links.map(|link| link.display().to_string()).collect()
+}
+
+fn interfaces() -> BTreeSet<String> {
+    let all = std::fs::read_dir("/sys/class/net").unwrap().flatten();
+    all.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Live processes whose environment has this line.
+fn processes_with(line: &str) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let has_line = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == line.as_bytes())
+    };
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(has_line).collect()
+}
+
+#[test]
+fn a_killed_lab_leaves_no_namespace_interface_or_process() {
+    let place = Place::new("killed-link");
+    small(&place, &[("transports", "[\"websocket\"]"), ("repeats", "50"), ("sockets", "{ tls = true }")]);
+    let before = interfaces();
+    let mut lab = place.pushlab(&["run", "experiment.toml", "--quiet"]);
+    let mut lab = lab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mark = format!("PUSHLAB_STORE={}", place.store_path().display());
+    let of = |pids: &[u32]| -> BTreeSet<String> {
+        pids.iter()
+            .filter_map(|pid| Some(std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()?.display().to_string()))
+            .collect()
+    };
+    // Lab, subject and worker, each in a namespace of its own.
+    let made = wait_for("a run in namespaces", || {
+        let own = of(&processes_with(&mark));
+        (own.len() == 3).then_some(own)
+    });
+    let own = std::fs::read_link("/proc/self/ns/net").unwrap().display().to_string();
+    lab.kill().unwrap();
+    lab.wait().unwrap();
+    let cleaned = place.prints(&["doctor", "--clean"]);
+    println!("{cleaned}");
+    wait_for("the end of what the lab started", || processes_with(&mark).is_empty().then_some(()));
+    let left: Vec<String> = made.intersection(&namespaces()).filter(|name| **name != own).cloned().collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(interfaces(), before);
+}
+
+/// As an ordinary user, in a mount namespace of its own in which /dev/net/tun is as most distributions have it. The
+/// machine's own file stays as it is.
+#[test]
+fn an_ordinary_user_measures_over_a_network() {
+    let place = Place::new("ordinary");
+    small(&place, &[("transports", "[\"sse\"]")]);
+    // SAFETY: it has no preconditions.
+    if unsafe { libc::geteuid() } != 0 {
+        let (report, code) = place.report(&["--quiet"]);
+        assert_eq!(code, 0, "{report:#}");
+        return;
+    }
+    const SCRIPT: &str = "mount -t tmpfs none /dev/net && mknod -m 666 /dev/net/tun c 10 200 && \
+                          chown -R 65534:65534 . && exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"";
+    let program = place.path("pushlab");
+    // Where the tests are built nobody else may look.
+    std::fs::copy(env!("CARGO_BIN_EXE_pushlab"), &program).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", SCRIPT, "sh"]).arg(&program);
+    command.args(["run", "experiment.toml", "--quiet", "--json"]).current_dir(place.path("")).stdin(Stdio::null());
+    command.env("PUSHLAB_STORE", place.store_path()).env("XDG_DATA_HOME", place.path(""));
+    let output = command.output().unwrap();
+    let (error, report) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    assert_eq!(output.status.code(), Some(0), "{error}{report}");
+    let run = &place.exported("test")[0];
+    let packets = sum(&run["document"]["network"]["whole"]["down"]["clients"], &["packets"]);
+    assert!(packets > 100, "{packets}");
+}

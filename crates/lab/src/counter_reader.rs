@@ -1,0 +1,98 @@
+//! Our server asked for its counters while a run goes on.
+
+use crate::record::CounterSample;
+use crate::site::Site;
+use pushlab_link::namespace::Namespace;
+use pushlab_wire::http::{BodyKind, Headers, parse_response};
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time to answer.
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Asks our server for its counters, over one connection that stays open and beside the link, if there is one.
+pub struct CounterReader {
+    address: SocketAddr,
+    tls: Option<Arc<ClientConfig>>,
+    namespace: Option<Namespace>,
+    stream: Option<Box<dyn Stream>>,
+}
+
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
+
+impl CounterReader {
+    /// A reader; connects when first used.
+    ///
+    /// # Errors
+    /// When the run's certificate or namespace cannot be used.
+    pub fn new(address: SocketAddr, site: &Site) -> io::Result<Self> {
+        let tls = match site.certificate() {
+            None => None,
+            Some(certificate) => {
+                let mut roots = RootCertStore::empty();
+                let authority = CertificateDer::from_pem_file(&certificate.authority).map_err(io::Error::other)?;
+                roots.add(authority).map_err(io::Error::other)?;
+                let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+                Some(Arc::new(config))
+            }
+        };
+        Ok(Self { address, tls, namespace: site.subject_namespace().cloned(), stream: None })
+    }
+
+    /// The counters now; `None` when the server did not answer in time.
+    pub fn read(&mut self) -> Option<CounterSample> {
+        let sample = self.try_read().ok();
+        if sample.is_none() {
+            self.stream = None;
+        }
+        sample
+    }
+
+    fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        let address = self.address;
+        let connect = || TcpStream::connect_timeout(&address, TIMEOUT);
+        let stream = match &self.namespace {
+            None => connect()?,
+            Some(namespace) => namespace.in_it(connect).map_err(io::Error::other)??,
+        };
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        stream.set_nodelay(true)?;
+        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
+        let name = ServerName::from(self.address.ip());
+        let connection = ClientConnection::new(tls.clone(), name).map_err(io::Error::other)?;
+        Ok(Box::new(StreamOwned::new(connection, stream)))
+    }
+
+    fn try_read(&mut self) -> io::Result<CounterSample> {
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            None => {
+                let stream = self.connect()?;
+                self.stream.insert(stream)
+            }
+        };
+        stream.write_all(b"GET /stats HTTP/1.1\r\nHost: lab\r\n\r\n")?;
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            let n = stream.read(&mut buffer)?;
+            if n == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            bytes.extend_from_slice(&buffer[..n]);
+            let mut headers = Headers::default();
+            let head = parse_response(&bytes, &mut headers).map_err(io::Error::other)?;
+            let Some((head, size)) = head else { continue };
+            let BodyKind::Length(length) = head.body else { return Err(io::ErrorKind::InvalidData.into()) };
+            if let Some(body) = bytes.get(size..size + length as usize) {
+                return Ok(serde_json::from_slice(body)?);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Where the two sides of a run are: on the loopback interface, or in network namespaces at the ends of a link.
+
+use crate::certificate::Certificate;
+use crate::experiment::Experiment;
+use crate::record::PlannedRun;
+use pushlab_link::capture::CaptureConfig;
+use pushlab_link::namespace::Namespace;
+use pushlab_link::network::{CaptureFile, INSTRUMENTS, Network, NetworkConfig, SUBJECT};
+use pushlab_link::profile::Profile;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+/// The link between the sides of a run.
+pub struct Link {
+    /// Its namespaces and what carries packets between them.
+    pub network: Network,
+    /// What it is like.
+    pub profile: Profile,
+    /// Where every packet is kept.
+    pub capture: Option<PathBuf>,
+}
+
+/// A listener that is given to another process.
+pub struct Listener {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The socket.
+    pub socket: TcpListener,
+}
+
+/// The site of one run; its namespaces, link and certificate are gone when it is dropped.
+pub struct Site {
+    link: Option<Link>,
+    certificate: Option<Certificate>,
+}
+
+impl Site {
+    /// Makes what the run's cell asks for. The link's thread runs on the given cores; files of the run begin with
+    /// `prefix`.
+    pub fn make(
+        planned: &PlannedRun,
+        experiment: &Experiment,
+        cores: &[usize],
+        prefix: &Path,
+        capture: Option<PathBuf>,
+    ) -> Result<Self, String> {
+        let link = match &planned.cell.network {
+            None => None,
+            Some(name) => {
+                let profile = experiment.network(name).ok_or_else(|| format!("network {name:?} is not known"))?;
+                let application = format!("pushlab {}", env!("CARGO_PKG_VERSION"));
+                let config = NetworkConfig {
+                    profile: profile.clone(),
+                    seed: planned.seed,
+                    cores: Some(cores.to_vec()),
+                    capture: capture.clone().map(|path| CaptureFile {
+                        path,
+                        config: CaptureConfig { application, ..CaptureConfig::default() },
+                    }),
+                };
+                let network = Network::start(config).map_err(|error| error.to_string())?;
+                Some(Link { network, profile, capture })
+            }
+        };
+        let mut site = Self { link, certificate: None };
+        if experiment.sockets.tls {
+            let made = Certificate::make(IpAddr::V4(site.subject_address()), prefix);
+            site.certificate = Some(made.map_err(|error| error.to_string())?);
+        }
+        Ok(site)
+    }
+
+    /// The network, if there is one.
+    pub fn network(&self) -> Option<&Network> {
+        self.link.as_ref().map(|link| &link.network)
+    }
+
+    /// Hands the link over for its last figures.
+    pub fn take_link(&mut self) -> Option<Link> {
+        self.link.take()
+    }
+
+    /// The certificate, if the subject speaks TLS.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
+    }
+
+    /// Where the subject is to listen.
+    pub fn subject_address(&self) -> Ipv4Addr {
+        if self.link.is_some() { SUBJECT } else { Ipv4Addr::LOCALHOST }
+    }
+
+    /// From where the generator's instruments connect, if that matters.
+    pub fn instruments_from(&self) -> Option<Ipv4Addr> {
+        self.network().map(|_| INSTRUMENTS)
+    }
+
+    /// The subject's namespace, if it is not this process's own.
+    pub fn subject_namespace(&self) -> Option<&Namespace> {
+        self.network().map(Network::subject)
+    }
+
+    /// The load's namespace, if it is not this process's own.
+    pub fn load_namespace(&self) -> Option<&Namespace> {
+        self.network().map(Network::load)
+    }
+
+    /// Does something beside the subject: its sockets are then in the subject's namespace.
+    pub fn beside_subject<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        match self.subject_namespace() {
+            None => Ok(work()),
+            Some(namespace) => namespace.in_it(work).map_err(io::Error::other),
+        }
+    }
+
+    /// A listener that the subject reaches past the link.
+    pub fn listen_beside_subject(&self) -> io::Result<Listener> {
+        let socket = self.beside_subject(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))??;
+        Ok(Listener { address: socket.local_addr()?, socket })
+    }
+}
