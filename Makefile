@@ -13,6 +13,8 @@ CONSOLE := web/console
 BUNDLE := $(CONSOLE)/dist/report.html
 PACKAGES := $(CONSOLE)/node_modules/.package-lock.json
 CONSOLE_SOURCES := $(shell find $(CONSOLE) \( -name node_modules -o -name dist \) -prune -o -type f -print)
+CLIENT := web/client
+CLIENT_PACKAGES := $(CLIENT)/node_modules/.package-lock.json
 PUSHLAB := $(or $(CARGO_TARGET_DIR),target)/release/pushlab
 
 .PHONY: help build compare test bench check fuzz generate clean need-cargo need-node
@@ -26,11 +28,12 @@ build: need-cargo $(BUNDLE) ## Build the console and the release binary
 compare: build ## Build, then compare every transport on this machine
 	$(PUSHLAB) run transports $(COMPARE_OPTIONS)
 
-test: build ## Run every test: Rust, statistics, console, a little fuzzing, acceptance
+test: build $(CLIENT_PACKAGES) ## Run every test: Rust, statistics, console, client, a little fuzzing, acceptance
 	cargo test --workspace --locked
 	tests/statistics/run
 	FUZZ_SECONDS=5 fuzz/run
 	cd $(CONSOLE) && npm test
+	cd $(CLIENT) && PUSHLAB="$(abspath $(PUSHLAB))" npm test
 	tests/run
 	tests/exports/run
 	tests/readme
@@ -38,12 +41,13 @@ test: build ## Run every test: Rust, statistics, console, a little fuzzing, acce
 bench: need-cargo $(BUNDLE) ## Print the performance ratios, measured in one run
 	cargo run --release --locked -p pushlab-bench
 
-check: need-cargo $(BUNDLE) ## Format, lint with warnings denied, house rules
+check: need-cargo $(BUNDLE) $(CLIENT_PACKAGES) ## Format, lint with warnings denied, house rules
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 fuzz/fuzz_targets/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo run --quiet --locked -p pushlab-tidy -- check
 	cd $(CONSOLE) && npm run check
+	cd $(CLIENT) && npm run check
 
 fuzz: need-cargo ## Fuzz each decoder for FUZZ_SECONDS (20)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
@@ -54,7 +58,7 @@ generate: need-cargo need-node ## Write what is generated: codes, schemas, types
 	cd $(CONSOLE) && npm run generate
 
 clean: ## Remove everything that a build made
-	rm -rf target fuzz/target $(CONSOLE)/dist $(CONSOLE)/node_modules
+	rm -rf target fuzz/target $(CONSOLE)/dist $(CONSOLE)/node_modules $(CLIENT)/dist $(CLIENT)/node_modules
 
 # npm keeps the time of a file it did not change, hence the touches.
 $(BUNDLE): $(CONSOLE_SOURCES) $(PACKAGES) | need-node
@@ -63,6 +67,10 @@ $(BUNDLE): $(CONSOLE_SOURCES) $(PACKAGES) | need-node
 
 $(PACKAGES): $(CONSOLE)/package.json $(CONSOLE)/package-lock.json | need-node
 	cd $(CONSOLE) && npm ci
+	@touch $@
+
+$(CLIENT_PACKAGES): $(CLIENT)/package.json $(CLIENT)/package-lock.json | need-node
+	cd $(CLIENT) && npm ci
 	@touch $@
 
 need-cargo:

@@ -1,0 +1,25 @@
+/** The address of one of the server's paths, below `base`, whose own parameters are kept. */
+export function addressOf(
+  base: URL,
+  path: string,
+  channels: Iterable<string>,
+  parameters: Record<string, string>,
+): string {
+  const url = new URL(base);
+  url.pathname = `${url.pathname.replace(/\/$/, "")}/${path}`;
+  for (const channel of channels) url.searchParams.append("channel", channel);
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+/**
+ * Reads where the server is; `ws:` stands for `http:`.
+ *
+ * @throws TypeError
+ */
+export function readBase(url: string | URL, page: string | undefined): URL {
+  const base = new URL(url, page);
+  base.protocol = base.protocol.replace(/^ws/, "http");
+  if (!base.protocol.startsWith("http")) throw new TypeError(`${base.href} is not an HTTP address`);
+  return base;
+}

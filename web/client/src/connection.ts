@@ -1,0 +1,438 @@
+import { addressOf } from "./address.ts";
+import { type ErrorCode, PushlabError } from "./errors.ts";
+import { type State, TypedEventTarget, tell } from "./events.ts";
+import { type Frame, readJson } from "./frames.ts";
+import { post } from "./http.ts";
+import { openEventStream, openLines, openPolls } from "./http-links.ts";
+import { type Environment, endOf, type Link, type LinkContext, type LinkEnd } from "./link.ts";
+import { followPage, type PageEvents } from "./page.ts";
+import { Policy } from "./policy.ts";
+import type { Transport } from "./transport.ts";
+import { openWebSocket } from "./websocket-link.ts";
+
+/** Channels of a connection; the server takes no more. */
+const MAX_CHANNELS = 64;
+/** Posts without an answer; of 64 KiB each where the server is to accept them. */
+const MAX_POSTS = 256;
+/** Longer publications are posted, where the server says what is wrong with one that is too long: on a WebSocket it
+ * would end the connection. In UTF-16 units, each of which is 3 bytes at most. */
+const MAX_SOCKET_LENGTH = 16_384;
+
+/** What a connection is made from, checked. */
+export interface ConnectionConfig {
+  readonly base: URL;
+  readonly channels: Iterable<string>;
+  readonly cursor: string | undefined;
+  readonly transports: readonly Transport[];
+  readonly environment: Environment;
+  readonly page: PageEvents;
+}
+
+/**
+ * A subscription to channels that outlives connections. Each message comes once, in the order of publication; where
+ * some are gone, a `gap` comes first. Made by `connect`.
+ */
+export class Connection extends TypedEventTarget {
+  readonly #base: URL;
+  readonly #environment: Environment;
+  readonly #policy: Policy;
+  readonly #channels = new Set<string>();
+  readonly #posts = new Set<AbortController>();
+  readonly #stopFollowing: () => void;
+  #state: State = "connecting";
+  #cursor: string | undefined;
+  #latency: number | undefined;
+  #link: Link | undefined;
+  #probe: Link | undefined;
+  #heardAt = 0;
+  #isPaused = false;
+  /** Whether nothing is subscribed to, on a transport that must name something. */
+  #isIdle = false;
+  #isReopening = false;
+  /** For the next attempt, for the first bytes, or for silence. */
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #climbTimer: ReturnType<typeof setTimeout> | undefined;
+
+  /** @internal */
+  constructor(config: ConnectionConfig) {
+    super();
+    this.#base = config.base;
+    this.#environment = config.environment;
+    this.#policy = new Policy(config.transports, config.environment.timing, Math.random);
+    this.#cursor = config.cursor;
+    for (const channel of config.channels) this.#add(channel);
+    this.#stopFollowing = followPage(config.page, {
+      pause: (state, reason) => this.#pause(state, reason),
+      resume: () => this.#resume(),
+      shown: () => this.#shown(),
+    });
+    // Later, so that the first change of state finds its listeners.
+    queueMicrotask(() => this.#start("a new connection"));
+  }
+
+  /** What the connection is doing. */
+  get state(): State {
+    return this.#state;
+  }
+
+  /** The transport in use, or the one that will be tried next. */
+  get transport(): Transport {
+    return this.#policy.transport;
+  }
+
+  /** Everything up to here has been delivered; undefined before the first connection. Give it to `connect` as `after`. */
+  get cursor(): string | undefined {
+    return this.#cursor;
+  }
+
+  /** The channels subscribed to. */
+  get channels(): readonly string[] {
+    return [...this.#channels];
+  }
+
+  /** Milliseconds that the latest ping took there and back; undefined before one, and without a WebSocket. */
+  get latency(): number | undefined {
+    return this.#latency;
+  }
+
+  /**
+   * Publishes a JSON value; resolves when the server has accepted it. Over the WebSocket where that is in use, else by
+   * POST. Await one publication before the next where their order matters.
+   *
+   * Rejects with a `PushlabError`: a code of the server, or `busy`, `closed`, `connection-lost`, `refused`, `timeout`,
+   * `unreachable`.
+   */
+  async publish(channel: string, data: unknown): Promise<void> {
+    checkChannel(channel);
+    const json = writeJson(data);
+    await this.#send(`["pub","${channel}",${json}]`, "publish", { channel }, json);
+  }
+
+  /**
+   * Sends a JSON value and gives it back as the server echoed it. Rejects as `publish` does.
+   */
+  async echo(data: unknown): Promise<unknown> {
+    const json = writeJson(data);
+    return this.#send(`["echo",${json}]`, "echo", {}, json);
+  }
+
+  /**
+   * Subscribes to another channel, from now on. Over HTTP the stream or poll is opened anew with the latest cursor, and
+   * messages of the channel that were published since then come too.
+   *
+   * @throws PushlabError `bad-channel`, `too-many-channels`
+   */
+  subscribe(channel: string): void {
+    if (!this.#channels.has(channel) && this.#add(channel)) this.#changed("sub", channel);
+  }
+
+  /** Unsubscribes from a channel; what is on its way may still come. */
+  unsubscribe(channel: string): void {
+    if (this.#channels.delete(channel)) this.#changed("unsub", channel);
+  }
+
+  /** Ends the connection for good. Publications without an answer are rejected. */
+  close(): void {
+    this.#finish("closed by the client");
+  }
+
+  // --- The connection's life ---
+
+  #start(reason: string): void {
+    this.#leave();
+    if (this.#state === "closed" || this.#isPaused) return;
+    const { transport } = this.#policy;
+    this.#isIdle = transport !== "websocket" && this.#channels.size === 0;
+    if (this.#isIdle) {
+      this.#become("waiting", "no channel is subscribed");
+      return;
+    }
+    this.#policy.attempt();
+    const link: Link = this.#open(transport, () => this.#cursor, {
+      heard: () => {
+        this.#heardAt = Date.now();
+      },
+      frame: (frame) => this.#link === link && this.#take(frame),
+      ended: (end) => this.#link === link && this.#ended(end),
+    });
+    this.#link = link;
+    const { open } = this.#policy;
+    this.#timer = setTimeout(() => this.#lost(`no first bytes within ${open} ms`), open);
+    this.#become("connecting", reason);
+  }
+
+  #open(
+    transport: Transport,
+    after: () => string | undefined,
+    handlers: Pick<LinkContext, "heard" | "frame" | "ended">,
+  ): Link {
+    const context: LinkContext = {
+      ...this.#environment,
+      ...handlers,
+      address: (path, parameters = {}) => {
+        const cursor = after();
+        const resume = cursor === undefined ? parameters : { ...parameters, after: cursor };
+        return addressOf(this.#base, path, this.#channels, resume);
+      },
+      ponged: (latency) => {
+        this.#latency = latency;
+      },
+    };
+    switch (transport) {
+      case "websocket":
+        return openWebSocket(context);
+      case "sse":
+        return openEventStream(context);
+      case "http-streaming":
+        return openLines(context);
+      default:
+        return openPolls(context, transport === "long-polling");
+    }
+  }
+
+  #take(frame: Frame): void {
+    const [name] = frame;
+    // Before all else: whoever hears that it is open may ask for the cursor.
+    if (name === "cursor") this.#cursor = frame[1];
+    if (this.#state !== "open" && name !== "error") {
+      this.#opened();
+      // A listener may have closed it.
+      if (!this.#link) return;
+    }
+    if (name === "msg") {
+      const [, channel, cursor, data] = frame;
+      this.#cursor = cursor;
+      if (this.#channels.has(channel)) tell(this, "message", { channel, cursor, data });
+    } else if (name === "gap") {
+      const [, from, to] = frame;
+      this.#cursor = to;
+      tell(this, "gap", { from, to });
+    } else if (name === "error") {
+      this.#fail(frame[1], frame[2]);
+    }
+  }
+
+  #opened(): void {
+    clearTimeout(this.#timer);
+    this.#policy.opened(Date.now());
+    this.#watch();
+    this.#planClimb();
+    this.#become("open", "the server answers");
+  }
+
+  #ended(end: LinkEnd): void {
+    this.#leave();
+    const delay = this.#policy.ended(Date.now(), end);
+    if (end.error) this.#fail(end.error.code, end.error.message);
+    if (end.isFinal) {
+      this.#finish(end.reason);
+      return;
+    }
+    // A listener may have closed or reopened it.
+    if (this.#state === "closed" || this.#link) return;
+    if (delay === 0) {
+      this.#start(end.reason);
+      return;
+    }
+    this.#timer = setTimeout(() => this.#start(end.reason), delay);
+    this.#become("waiting", end.reason, delay);
+  }
+
+  /** The link says nothing, or not what it should. */
+  #lost(reason: string): void {
+    this.#ended({ ...endOf(undefined), reason });
+  }
+
+  #finish(reason: string): void {
+    if (this.#state === "closed") return;
+    this.#leave();
+    this.#stopFollowing();
+    for (const post of this.#posts) post.abort(closed());
+    this.#become("closed", reason);
+  }
+
+  /** Lets go of the link, and of everything that was to happen to it. */
+  #leave(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#climbTimer);
+    this.#probe?.close();
+    this.#probe = undefined;
+    // First forgotten, then closed: what it still tells is nobody's.
+    const link = this.#link;
+    this.#link = undefined;
+    link?.close();
+  }
+
+  #become(state: State, reason: string, retryIn = 0): void {
+    this.#state = state;
+    tell(this, "state", { state, transport: this.transport, reason, retryIn });
+  }
+
+  #fail(code: ErrorCode, text: string): void {
+    tell(this, "error", { code, text });
+  }
+
+  // --- Silence ---
+
+  #watch(): void {
+    const { heartbeat } = this.#environment.timing;
+    this.#timer = setTimeout(() => {
+      const silence = Date.now() - this.#heardAt;
+      if (silence >= 2 * heartbeat) return this.#lost(`silent for ${silence} ms`);
+      if (silence >= heartbeat) this.#ping();
+      this.#watch();
+    }, heartbeat / 2);
+  }
+
+  #ping(): void {
+    // The link itself notices a pong that does not come.
+    this.#link?.request?.().catch(() => {});
+  }
+
+  // --- The page ---
+
+  #pause(state: "offline" | "waiting", reason: string): void {
+    if (this.#state === "closed") return;
+    this.#isPaused = true;
+    this.#leave();
+    this.#become(state, reason);
+  }
+
+  #resume(): void {
+    if (this.#isPaused || this.#state === "waiting") {
+      this.#isPaused = false;
+      this.#policy.refresh();
+      this.#start("the page goes on");
+    }
+  }
+
+  #shown(): void {
+    if (this.#state === "waiting") {
+      this.#resume();
+      return;
+    }
+    if (this.#state !== "open") return;
+    // Timers of a hidden page are late, and those of a sleeping machine stood still.
+    const silence = Date.now() - this.#heardAt;
+    if (silence >= 2 * this.#environment.timing.heartbeat) this.#lost(`silent for ${silence} ms`);
+    else this.#ping();
+  }
+
+  // --- Better transports ---
+
+  #planClimb(): void {
+    const delay = this.#policy.climbDelay(Date.now());
+    if (delay === undefined) return;
+    this.#climbTimer = setTimeout(() => this.#climb([...this.#policy.better]), delay);
+  }
+
+  /** Tries better transports beside the one in use; the first that shows its first bytes takes over. */
+  #climb(better: Transport[]): void {
+    const transport = better.shift();
+    if (transport === undefined) {
+      this.#policy.climbFailed();
+      this.#planClimb();
+      return;
+    }
+    const stop = () => {
+      clearTimeout(this.#climbTimer);
+      this.#probe = undefined;
+      probe.close();
+    };
+    const next = () => {
+      if (this.#probe !== probe) return;
+      stop();
+      this.#climb(better);
+    };
+    const frame = ([name]: Frame) => {
+      if (this.#probe !== probe || name === "error") return;
+      stop();
+      this.#policy.climbed(transport);
+      this.#start(`${transport} gets through`);
+    };
+    const heard = () => {};
+    const probe: Link = this.#open(transport, () => undefined, { heard, frame, ended: next });
+    this.#probe = probe;
+    this.#climbTimer = setTimeout(next, this.#policy.open);
+  }
+
+  // --- Channels, and the way up ---
+
+  #add(channel: string): true {
+    checkChannel(channel);
+    if (this.#channels.size >= MAX_CHANNELS) {
+      throw new PushlabError("too-many-channels", `a connection has at most ${MAX_CHANNELS}`);
+    }
+    this.#channels.add(channel);
+    return true;
+  }
+
+  #changed(name: "sub" | "unsub", channel: string): void {
+    const link = this.#link;
+    if (link?.request && this.#state === "open") {
+      link.request(`["${name}","${channel}"]`).catch((error) => {
+        // Another connection names its channels as it opens, or is told why it may not.
+        if (this.#link === link) this.#start(`${error.code}: ${error.message}`);
+      });
+    } else if ((this.#link || this.#isIdle) && !this.#isReopening) {
+      // Changes that are made together open it once.
+      this.#isReopening = true;
+      queueMicrotask(() => {
+        this.#isReopening = false;
+        if (this.#link || this.#isIdle) this.#start("other channels");
+      });
+    }
+  }
+
+  /** Gives what the server answered. */
+  async #send(
+    frame: string,
+    path: string,
+    parameters: Record<string, string>,
+    json: string,
+  ): Promise<unknown> {
+    if (this.#state === "closed") throw closed();
+    if (this.#link?.request && this.#state === "open" && frame.length <= MAX_SOCKET_LENGTH) {
+      return this.#link.request(frame);
+    }
+    if (this.#posts.size >= MAX_POSTS)
+      throw new PushlabError("busy", "too many wait for an answer");
+    const controller = new AbortController();
+    this.#posts.add(controller);
+    const { request } = this.#environment.timing;
+    const late = new PushlabError("timeout", `no answer within ${request} ms`);
+    const timer = setTimeout(() => controller.abort(late), request);
+    try {
+      const address = addressOf(this.#base, path, [], parameters);
+      return readJson(await post(this.#environment, address, json, controller.signal));
+    } finally {
+      clearTimeout(timer);
+      this.#posts.delete(controller);
+    }
+  }
+}
+
+function closed(): PushlabError {
+  return new PushlabError("closed", "the connection was closed");
+}
+
+/** @throws PushlabError `bad-channel` */
+function checkChannel(channel: string): void {
+  if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(channel)) {
+    const rule =
+      "a channel starts with a letter or digit and has at most 128 of A-Z a-z 0-9 . _ : -";
+    throw new PushlabError("bad-channel", `${String(channel).slice(0, 140)}: ${rule}`);
+  }
+}
+
+/** @throws PushlabError `bad-json` */
+function writeJson(data: unknown): string {
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(data);
+  } catch (error) {
+    throw new PushlabError("bad-json", `${error}`);
+  }
+  if (json === undefined) throw new PushlabError("bad-json", `${typeof data} has no JSON`);
+  return json;
+}

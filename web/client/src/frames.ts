@@ -1,0 +1,85 @@
+import { PushlabError } from "./errors.ts";
+
+/** Longest frame, event or reply, in UTF-16 units: 4 MiB at worst. The server's replies have 256 KiB. */
+export const MAX_TEXT_LENGTH = 2 ** 21;
+/** Longest cursor. The server's have at most 37 characters. */
+const MAX_CURSOR_LENGTH = 64;
+
+/** A frame of the native protocol, from the server. */
+export type Frame =
+  | ["msg", channel: string, cursor: string, data: unknown]
+  | ["cursor", cursor: string]
+  | ["gap", from: string, to: string]
+  | ["pong", n: number]
+  | ["echo", data: unknown]
+  | ["error", code: string, text: string];
+
+/** What stands behind a frame's name: t text, c cursor, n number, * anything. */
+const SHAPES = new Map([
+  ["msg", "tc*"],
+  ["cursor", "c"],
+  ["gap", "cc"],
+  ["pong", "n"],
+  ["echo", "*"],
+  ["error", "tt"],
+]);
+
+/** The error for bytes that are not what the protocol says. */
+export function badFrame(text: string): PushlabError {
+  return new PushlabError("bad-frame", `from the server: ${text}`);
+}
+
+/**
+ * Parses JSON text.
+ *
+ * @throws PushlabError `bad-frame`
+ */
+export function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw badFrame(`not JSON: ${text.slice(0, 80)}`);
+  }
+}
+
+/**
+ * Checks a frame that came in `text`. One of an unknown name is undefined: a newer server may send some.
+ *
+ * @throws PushlabError `bad-frame`
+ */
+export function readFrame(value: unknown, text: string): Frame | undefined {
+  if (Array.isArray(value) && typeof value[0] === "string") {
+    const shape = SHAPES.get(value[0]);
+    if (shape === undefined) return undefined;
+    if (
+      value.length === shape.length + 1 &&
+      [...shape].every((kind, at) => fits(kind, value[at + 1]))
+    )
+      return value as Frame;
+  }
+  throw badFrame(`not a frame: ${text.slice(0, 80)}`);
+}
+
+function fits(kind: string, value: unknown): boolean {
+  if (kind === "*") return true;
+  if (kind === "n") return Number.isSafeInteger(value);
+  return (
+    typeof value === "string" &&
+    (kind === "t" || (value !== "" && value.length <= MAX_CURSOR_LENGTH))
+  );
+}
+
+/**
+ * Reads the reply to a poll: an array of frames whose last is a cursor.
+ *
+ * @throws PushlabError `bad-frame`
+ */
+export function readReply(text: string): Frame[] {
+  const reply = readJson(text);
+  if (!Array.isArray(reply)) throw badFrame("a reply is an array of frames");
+  const frames = reply
+    .map((frame) => readFrame(frame, text))
+    .filter((frame) => frame !== undefined);
+  if (frames.at(-1)?.[0] !== "cursor") throw badFrame("a reply ends with a cursor");
+  return frames;
+}

@@ -1,0 +1,67 @@
+/** How long the client waits, all in milliseconds. */
+export interface Timing {
+  /**
+   * Time between two heartbeats, 25,000: that of the server, for its streams. A WebSocket is pinged as often, a long
+   * poll held as long, and a connection that is silent for two is dead.
+   */
+  heartbeat: number;
+  /**
+   * Time within which a transport must show its first bytes, 2,500, or something on the way holds them back. Doubles
+   * each time that no transport got through, up to 30,000: the network may just be slow.
+   */
+  open: number;
+  /** A connection that ends sooner, 10,000, had a short life. After two in a row the next transport is tried. */
+  shortLife: number;
+  /**
+   * Until better transports are tried again, 30,000, beside the connection in use. Doubles each time that none stays,
+   * up to 600,000.
+   */
+  climb: number;
+  /** Upper end of the first random delay before a new attempt, 500; it doubles with each. */
+  retry: number;
+  /** Highest upper end of that delay, 30,000. */
+  retryMax: number;
+  /** Lower end of that delay, 100. */
+  retryMin: number;
+  /** Between two polls of the transport `polling`, 1,000. */
+  poll: number;
+  /** Until a publication or echo without an answer has failed, 10,000. */
+  request: number;
+}
+
+/** The defaults. */
+export const TIMING: Timing = {
+  heartbeat: 25_000,
+  open: 2_500,
+  shortLife: 10_000,
+  climb: 30_000,
+  retry: 500,
+  retryMax: 30_000,
+  retryMin: 100,
+  poll: 1_000,
+  request: 10_000,
+};
+
+/** Longest wait that a server's Retry-After is granted, in milliseconds. */
+const MAX_RETRY_AFTER = 300_000;
+
+/**
+ * A random delay in milliseconds before attempt number `attempt` (from 0): full jitter between a floor and a ceiling
+ * that doubles. The jitter survives the cap, because it is the ceiling that is capped and not the delay, so that
+ * clients which lost one server do not come back at one instant. See "Exponential Backoff And Jitter", AWS
+ * Architecture Blog, 2015.
+ *
+ * With `after`, the delay that the server asked for, the jitter comes on top.
+ */
+export function backoff(timing: Timing, attempt: number, random: number, after = 0): number {
+  const ceiling = Math.min(timing.retryMax, timing.retry * 2 ** attempt);
+  if (after > 0) return after + random * Math.max(ceiling, after);
+  return Math.min(timing.retryMin, ceiling) + random * Math.max(0, ceiling - timing.retryMin);
+}
+
+/** Milliseconds that a Retry-After field asks for, in seconds or as a date; 0 where it says nothing. */
+export function readRetryAfter(field: string | null, now: number): number {
+  if (field === null) return 0;
+  const wait = /^\s*\d+\s*$/.test(field) ? Number(field) * 1000 : Date.parse(field) - now;
+  return wait > 0 ? Math.min(wait, MAX_RETRY_AFTER) : 0;
+}

@@ -1,0 +1,32 @@
+import vm from "node:vm";
+import { gzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import { bundles } from "./bundles.ts";
+
+/** The most that the client may weigh, and the most that sharing among tabs may add, compressed. */
+const MAX_GZIPPED_BYTES = 6 * 1024;
+const MAX_SHARED_BYTES = 2 * 1024;
+
+test("is small, and a script tag makes a global of it", async () => {
+  const files = await bundles();
+  expect([...files.keys()].sort()).toEqual([
+    "client.js",
+    "pushlab.iife.js",
+    "pushlab.js",
+    "shared.js",
+  ]);
+  const gzipped = (...names: string[]) => {
+    const codes = names.map((name) => files.get(name) ?? "");
+    const bytes = codes.reduce((sum, code) => sum + Buffer.byteLength(code), 0);
+    const packed = codes.reduce((sum, code) => sum + gzipSync(code, { level: 9 }).length, 0);
+    console.log(`${names.join(" + ")}: ${bytes} bytes minified, ${packed} gzipped`);
+    return packed;
+  };
+  expect(gzipped("pushlab.js", "client.js")).toBeLessThanOrEqual(MAX_GZIPPED_BYTES);
+  expect(gzipped("pushlab.iife.js")).toBeLessThanOrEqual(MAX_GZIPPED_BYTES);
+  expect(gzipped("shared.js")).toBeLessThanOrEqual(MAX_SHARED_BYTES);
+  const page = vm.createContext({ EventTarget, Event, URL });
+  vm.runInContext(files.get("pushlab.iife.js") ?? "", page);
+  const types = vm.runInContext("typeof Pushlab.connect + typeof Pushlab.PushlabError", page);
+  expect(types).toBe("functionfunction");
+});

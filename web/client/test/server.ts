@@ -1,0 +1,91 @@
+// `pushlab serve` as a process.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+
+const BINARY =
+  process.env.PUSHLAB ?? fileURLToPath(new URL("../../../target/release/pushlab", import.meta.url));
+
+/** Waits until `condition` gives something; `what` says what did not happen when the deadline has passed. */
+export async function until<T>(
+  condition: () => T | Promise<T>,
+  what: string | (() => string),
+  within = 15_000,
+): Promise<T> {
+  const deadline = performance.now() + within;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (performance.now() > deadline) {
+      const name = typeof what === "function" ? what() : what;
+      throw new Error(`did not happen within ${within} ms: ${name}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export class Server {
+  readonly #process: ChildProcess;
+  #log = "";
+  port = 0;
+
+  private constructor(process: ChildProcess) {
+    this.#process = process;
+  }
+
+  /** Starts one on a free port, or on `port`, and ends it after the test. */
+  static async start(options: string[] = [], port = 0): Promise<Server> {
+    const args = ["serve", "--listen", `127.0.0.1:${port}`, "--json", ...options];
+    const child = spawn(BINARY, args, { stdio: ["ignore", "pipe", "pipe"] });
+    const server = new Server(child);
+    child.on("error", (error) => {
+      server.#log += `${BINARY}: ${error.message}`;
+    });
+    child.stderr.on("data", (text) => {
+      server.#log = (server.#log + text).slice(-4000);
+    });
+    onTestFinished(() => server.kill());
+    let first = "";
+    createInterface({ input: child.stdout }).once("line", (line) => {
+      first = line;
+    });
+    await until(
+      () => first !== "" || child.exitCode !== null || child.pid === undefined,
+      () => `the server says where it listens; it logged: ${server.#log}`,
+    );
+    if (first === "") throw new Error(`the server did not start: ${server.#log}`);
+    server.port = Number(JSON.parse(first).listening.split(":").at(-1));
+    return server;
+  }
+
+  get base(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** Ends the process without a goodbye. */
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  }
+
+  /** Publishes past the client under test. */
+  async publish(channel: string, data: unknown): Promise<void> {
+    const response = await fetch(`${this.base}/publish?channel=${channel}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(data),
+    });
+    if (response.status !== 200) throw new Error(await response.text());
+    await response.text();
+  }
+
+  /** The server's counters. */
+  async stats(): Promise<Record<string, number>> {
+    return (await fetch(`${this.base}/stats`)).json() as Promise<Record<string, number>>;
+  }
+}

@@ -1,0 +1,30 @@
+import { defineConfig } from "vitest/config";
+
+// `vite build` writes the modules; `--mode script`, for a script tag, a script that makes the global `Pushlab`.
+export default defineConfig(({ mode }) => {
+  const isScript = mode === "script";
+  const modules = { pushlab: "src/pushlab.ts", shared: "src/shared.ts" };
+  return {
+    build: {
+      target: "es2022",
+      emptyOutDir: !isScript,
+      reportCompressedSize: false,
+      lib: isScript
+        ? { entry: "src/pushlab.ts", name: "Pushlab", formats: ["iife"] }
+        : { entry: modules, formats: ["es"] },
+      rolldownOptions: {
+        output: {
+          minify: true,
+          entryFileNames: isScript ? "pushlab.iife.js" : "[name].js",
+          chunkFileNames: "client.js",
+        },
+      },
+    },
+    test: {
+      environment: "node",
+      // One file at a time: servers, proxies and clients of several would disturb each other.
+      fileParallelism: false,
+      testTimeout: 30_000,
+    },
+  };
+});
