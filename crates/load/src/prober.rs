@@ -1,7 +1,8 @@
 //! The prober: a client of its own that measures response time at an interval, while the others make the load.
 //!
-//! Open loop: a ping counts from its intended instant. Over HTTP one request is outstanding at a time, so pings
-//! behind a slow answer wait, and their waiting counts; a stall cannot hide itself by delaying the measurement.
+//! Open loop: a ping counts from its intended instant, and is sent whether or not the one before was answered, so that
+//! neither a stall nor a long way can hide by delaying the measurement. Over HTTP that takes pipelining (RFC 9112,
+//! section 9.3.2).
 
 use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
 use crate::dial::Dialler;
@@ -99,13 +100,19 @@ impl EchoPath for OverWebSocket {
     }
 }
 
-/// POST requests on a kept connection: one outstanding.
+/// Most POST requests under way at once; further ones wait, and their waiting counts.
+const MAX_POSTS: u32 = 64;
+
+/// POST requests on a kept connection, answered in their order.
 #[derive(Debug)]
-pub struct OverPosts(Posts);
+pub struct OverPosts {
+    posts: Posts,
+    under_way: u32,
+}
 
 impl EchoPath for OverPosts {
     fn new() -> Self {
-        Self(Posts::default())
+        Self { posts: Posts::default(), under_way: 0 }
     }
 
     fn open(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>) {
@@ -113,12 +120,15 @@ impl EchoPath for OverPosts {
     }
 
     fn is_free(&self) -> bool {
-        !self.0.is_waiting()
+        self.under_way < MAX_POSTS
     }
 
     fn encode(&mut self, requests: &Requests, _: &mut Rng, data: &[u8], out: &mut Vec<u8>) {
         Posts::encode(requests, Sending::Echo, data, out);
-        self.0.has_sent(Sending::Echo);
+        if self.under_way == 0 {
+            self.posts.has_sent(Sending::Echo);
+        }
+        self.under_way += 1;
     }
 
     fn receive(
@@ -128,13 +138,25 @@ impl EchoPath for OverPosts {
         _: &mut Vec<u8>,
         sink: &mut impl FnMut(&[u8]),
     ) -> Result<usize, Cut> {
-        let mut is_closing = false;
-        let consumed = self.0.receive(input, &mut Tally::default(), &mut |event| match event {
-            Event::Echo(data) => sink(data),
-            Event::Answered { keeps_alive } => is_closing = !keeps_alive,
-            _ => {}
-        })?;
-        if is_closing { Err(Cut::Closed) } else { Ok(consumed) }
+        let mut at = 0;
+        loop {
+            let (mut is_answered, mut is_closing) = (false, false);
+            at += self.posts.receive(&input[at..], &mut Tally::default(), &mut |event| match event {
+                Event::Echo(data) => sink(data),
+                Event::Answered { keeps_alive } => (is_answered, is_closing) = (true, !keeps_alive),
+                _ => {}
+            })?;
+            if is_closing {
+                return Err(Cut::Closed);
+            }
+            if !is_answered {
+                return Ok(at);
+            }
+            self.under_way -= 1;
+            if self.under_way > 0 {
+                self.posts.has_sent(Sending::Echo);
+            }
+        }
     }
 }
 
@@ -387,5 +409,52 @@ fn count(report: &mut ProberReport, timeline: &Timeline, intended_ns: u64, now: 
         report.response_idle.record(waited);
     } else if intended_ns >= timeline.load_ns {
         report.response_load.record(waited);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+
+    proptest! {
+        #[test]
+        fn posts_do_not_wait_for_one_another(cuts in prop::collection::vec(1usize..60, 1..8)) {
+            let requests = Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 0);
+            let (mut path, mut rng, mut out) = (OverPosts::new(), Rng::with_seed(1), Vec::new());
+            let mut answers = Vec::new();
+            for ping in ["1", "22", "333"] {
+                prop_assert!(path.is_free());
+                path.encode(&requests, &mut rng, ping.as_bytes(), &mut out);
+                answers.extend(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{ping}", ping.len()).into_bytes());
+            }
+            let (mut heard, mut held, mut start) = (Vec::new(), Vec::new(), 0);
+            for i in 0.. {
+                let end = (start + cuts[i % cuts.len()]).min(answers.len());
+                held.extend_from_slice(&answers[start..end]);
+                let mut sink = |data: &[u8]| heard.push(data.len());
+                let done = path.receive(&mut rng, &mut held, &mut Vec::new(), &mut sink).unwrap();
+                held.drain(..done);
+                start = end;
+                if start == answers.len() {
+                    break;
+                }
+            }
+            prop_assert_eq!(heard, [1, 2, 3]);
+            prop_assert_eq!(path.under_way, 0);
+            let unasked = path.receive(&mut rng, b"HTTP".to_vec().as_mut_slice(), &mut out, &mut |_| ());
+            prop_assert!(matches!(unasked, Err(Cut::Unasked)));
+        }
+    }
+
+    #[test]
+    fn posts_under_way_are_bounded() {
+        let requests = Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 0);
+        let (mut path, mut rng) = (OverPosts::new(), Rng::with_seed(1));
+        for _ in 0..MAX_POSTS {
+            assert!(path.is_free());
+            path.encode(&requests, &mut rng, b"1", &mut Vec::new());
+        }
+        assert!(!path.is_free());
     }
 }

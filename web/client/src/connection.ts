@@ -136,8 +136,6 @@ export class Connection extends TypedEventTarget {
     this.#finish("closed by the client");
   }
 
-  // --- The connection's life ---
-
   #start(reason: string): void {
     this.#leave();
     if (this.#state === "closed" || this.#isPaused) return;
@@ -272,8 +270,6 @@ export class Connection extends TypedEventTarget {
     tell(this, "error", { code, text });
   }
 
-  // --- Silence ---
-
   #watch(): void {
     const { heartbeat } = this.#environment.timing;
     this.#timer = setTimeout(() => {
@@ -288,8 +284,6 @@ export class Connection extends TypedEventTarget {
     // The link itself notices a pong that does not come.
     this.#link?.request?.().catch(() => {});
   }
-
-  // --- The page ---
 
   #pause(state: "offline" | "waiting", reason: string): void {
     if (this.#state === "closed") return;
@@ -317,8 +311,6 @@ export class Connection extends TypedEventTarget {
     if (silence >= 2 * this.#environment.timing.heartbeat) this.#lost(`silent for ${silence} ms`);
     else this.#ping();
   }
-
-  // --- Better transports ---
 
   #planClimb(): void {
     const delay = this.#policy.climbDelay(Date.now());
@@ -355,8 +347,6 @@ export class Connection extends TypedEventTarget {
     this.#probe = probe;
     this.#climbTimer = setTimeout(next, this.#policy.open);
   }
-
-  // --- Channels, and the way up ---
 
   #add(channel: string): true {
     checkChannel(channel);

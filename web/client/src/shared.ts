@@ -152,8 +152,6 @@ export class SharedConnection extends TypedEventTarget {
     this.#become("closed", reason);
   }
 
-  // --- Taking part ---
-
   #join(): void {
     if (this.#state === "closed" || this.#part) return;
     const part = new AbortController();
@@ -200,8 +198,6 @@ export class SharedConnection extends TypedEventTarget {
     tell(this, "state", { state, transport: this.#transport, reason, retryIn });
   }
 
-  // --- Leading ---
-
   #lead(): void {
     this.#isBehind = false;
     const connection = connect(this.#url, { ...this.#options, after: this.#cursor });
@@ -230,8 +226,6 @@ export class SharedConnection extends TypedEventTarget {
       this.#become(state, reason, retryIn);
     });
   }
-
-  // --- Following ---
 
   #hear(word: Word): void {
     if (this.#leading) {
