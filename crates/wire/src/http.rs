@@ -337,6 +337,22 @@ pub fn split_target(target: &str) -> (&str, impl Iterator<Item = (Cow<'_, str>, 
     (path, parameters)
 }
 
+/// A text as it may stand in a query or a form: all but letters, digits and `-._~` is escaped.
+pub fn percent_encode(text: &str) -> String {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = String::with_capacity(text.len() + text.len() / 2);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let digits = [byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)]));
+            out.push('%');
+            out.extend(digits);
+        }
+    }
+    out
+}
+
 fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|b| b == b'%' || b == b'+') {
         return Cow::Borrowed(text);
@@ -366,6 +382,15 @@ fn percent_decode(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn decoding_undoes_percent_encoding(text: String) {
+            let encoded = percent_encode(&text);
+            prop_assert!(encoded.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~%".contains(&b)));
+            prop_assert_eq!(percent_decode(&encoded), text);
+        }
+    }
 
     fn request(text: &str) -> Result<Option<BodyKind>, HttpError> {
         let mut headers = Headers::default();
