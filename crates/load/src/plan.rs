@@ -1,6 +1,7 @@
 //! What a worker is told to do, and what it answers: the messages between the lab and its fleet.
 
 use pushlab_stats::histogram::Histogram;
+use pushlab_wire::dialect::Dialect;
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,9 @@ pub struct Plan {
     pub target: SocketAddr,
     /// How the clients receive.
     pub transport: Transport,
+    /// What they speak; `None` for the native protocol.
+    #[serde(default)]
+    pub speaks: Option<Speaks>,
     /// Number of virtual clients, the prober not counted.
     pub clients: u32,
     /// The channel everybody uses.
@@ -49,8 +53,8 @@ pub struct Plan {
     /// Whether publications have a place for the server's receipt mark, which splits latency into the way up and
     /// the way down. The subject must be told to fill it.
     pub receipts: bool,
-    /// Where the worker's back end listens for the subject, which is to connect before the clients do. The
-    /// scenario `feed` needs it, no other does.
+    /// Where the worker's back end listens for the subject, which is to connect before the clients do. A `feed` by a
+    /// back end needs it, nothing else does.
     pub backend_listen: Option<SocketAddr>,
     /// Descriptor of a listener at `backend_listen` that the worker inherits: one that is not in the worker's own network
     /// namespace, for instance. `None` lets it make its own.
@@ -62,10 +66,35 @@ pub struct Plan {
     /// The certificate, a PEM file, that a subject with TLS shows. Needed with [`Sockets::tls`].
     #[serde(default)]
     pub certificate: Option<PathBuf>,
-    /// Source address of the prober and the collector, so that a network can tell their packets from the clients';
+    /// Source address of prober, collector and feeder, so that a network can tell their packets from the clients';
     /// `None` leaves it to the kernel.
     #[serde(default)]
     pub instruments_from: Option<Ipv4Addr>,
+}
+
+impl Plan {
+    /// Whether clients publish on the connection that receives; otherwise by POST on a second one.
+    pub fn publishes_in_frames(&self) -> bool {
+        match &self.speaks {
+            None => self.transport.is_bidirectional(),
+            Some(speaks) => speaks.dialect.publishes_in_frames(self.transport, &speaks.how),
+        }
+    }
+}
+
+/// A dialect as a subject's clients speak it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Speaks {
+    /// Which.
+    pub dialect: Dialect,
+    /// What it needs to know of the server's routes: `/socket.io/`.
+    pub path: String,
+    /// Which of several ways over the transport; empty for the usual one.
+    #[serde(default)]
+    pub how: String,
+    /// Where the first client's conversation is written down: one JSON text a line.
+    #[serde(default)]
+    pub recording: Option<PathBuf>,
 }
 
 /// How connections are set: what may differ below the same traffic.
@@ -111,10 +140,22 @@ impl Default for Sockets {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Scenario {
-    /// A back end publishes on a schedule through the server to all clients.
+    /// Somebody who receives nothing publishes on a schedule through the server to all clients.
     Feed {
         /// Time between two publications, in µs.
         interval_us: u64,
+        /// Size of one publication's data (the JSON text), in bytes.
+        payload_bytes: u32,
+        /// Who that is; a back end unless it is said.
+        #[serde(default, skip_serializing_if = "FeedBy::is_back_end")]
+        by: FeedBy,
+    },
+    /// Closed loop: each of so many publishers, which are no clients, publishes to all as soon as its last publication
+    /// has reached everybody. Latency counts from the sending: how long the server keeps publishers waiting shows in the
+    /// rate alone.
+    FanOut {
+        /// Publishers, 1 to 1,024: so many publications are under way.
+        publishers: u32,
         /// Size of one publication's data (the JSON text), in bytes.
         payload_bytes: u32,
     },
@@ -166,6 +207,35 @@ pub enum Scenario {
     },
     /// Connected and silent.
     Idle,
+}
+
+impl Scenario {
+    /// Whether a back end of the worker's publishes through the server.
+    pub fn has_back_end(&self) -> bool {
+        matches!(self, Self::Feed { by: FeedBy::BackEnd, .. })
+    }
+
+    /// Whether a feeder publishes: one more client, which is not among the clients counted.
+    pub fn has_feeder(&self) -> bool {
+        matches!(self, Self::Feed { by: FeedBy::Publisher, .. } | Self::FanOut { .. })
+    }
+}
+
+/// Who publishes a feed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeedBy {
+    /// A back end that the server connects to.
+    #[default]
+    BackEnd,
+    /// A feeder: one more client, which publishes over the clients' transport. For servers that take no back end.
+    Publisher,
+}
+
+impl FeedBy {
+    fn is_back_end(&self) -> bool {
+        *self == Self::BackEnd
+    }
 }
 
 /// How the load's intensity changes over the load phase: a factor of the scenario's own rate of publications, from 0
@@ -317,7 +387,7 @@ pub struct WorkerResult {
     pub end_ns: u64,
     /// Publications that were due in the load phase.
     pub scheduled: u64,
-    /// Of those, handed to a socket (feed: by the back end).
+    /// Of those, handed to a socket by clients, the back end or the feeder.
     pub published: u64,
     /// Of those, never sent: the socket was still blocked at the end.
     pub unsent: u64,
@@ -341,12 +411,12 @@ pub struct WorkerResult {
     pub reconnects: u64,
     /// Distinct errors with their counts: connection errors, HTTP statuses, error frames.
     pub errors: Vec<ErrorCount>,
-    /// HTTP requests sent in the load phase, the prober's left out.
+    /// HTTP requests sent in the load phase, those of prober and feeder left out.
     pub requests: u64,
     /// Of those, by clients that publish.
     #[serde(default)]
     pub requests_publishers: u64,
-    /// Connections that clients opened in the load phase, the prober's left out.
+    /// Connections that clients opened in the load phase, those of prober and feeder left out.
     #[serde(default)]
     pub connections_opened: u64,
     /// Bytes written to clients' sockets in the load phase.
@@ -358,7 +428,8 @@ pub struct WorkerResult {
     pub bytes_received_in_load: u64,
     /// Intended instant to delivery, every delivery.
     pub latency: Histogram,
-    /// Intended instant to the first subscriber of each publication; feed, chat and rooms only, as the two below.
+    /// Intended instant to the first subscriber of each publication; feed, fan-out, chat and rooms only, as the two
+    /// below.
     pub latency_first: Histogram,
     /// Intended instant to the median subscriber of each publication.
     pub latency_middle: Histogram,
@@ -404,7 +475,7 @@ pub struct WorkerResult {
     pub deliveries: Vec<MarkedDelivery>,
 }
 
-/// What the bytes on clients' sockets were for; those of prober and collector are not in it.
+/// What the bytes on clients' sockets were for; those of prober, collector and feeder are not in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientBytes {
     /// Deliveries that they brought, whenever published; one that came again counts again.

@@ -14,7 +14,6 @@ use crate::socket::{Connection, Read, leave_descriptor_table};
 use crate::timer::Timer;
 use crate::transport::frames::encode_text;
 use crate::transport::posts::Posts;
-use crate::transport::websocket::WebSocket;
 use crate::transport::{Cut, Event, Receiver, Requests, Sending, Tally};
 use fastrand::Rng;
 use mio::{Events, Interest, Poll, Token};
@@ -58,15 +57,15 @@ pub trait EchoPath: Send + 'static {
 
 /// Echo frames on a WebSocket: many may be outstanding.
 #[derive(Debug)]
-pub struct OverWebSocket {
-    receiver: WebSocket,
+pub struct OverFrames<R> {
+    receiver: R,
     is_subscribed: bool,
     text: Vec<u8>,
 }
 
-impl EchoPath for OverWebSocket {
+impl<R: Receiver> EchoPath for OverFrames<R> {
     fn new() -> Self {
-        Self { receiver: WebSocket::new(), is_subscribed: false, text: Vec::new() }
+        Self { receiver: R::new(), is_subscribed: false, text: Vec::new() }
     }
 
     fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
@@ -80,7 +79,7 @@ impl EchoPath for OverWebSocket {
 
     fn encode(&mut self, requests: &Requests, rng: &mut Rng, data: &[u8], out: &mut Vec<u8>) {
         self.text.clear();
-        requests.encode_frame(&mut self.text, Sending::Echo, data);
+        self.receiver.encode_frame(requests, Sending::Echo, data, &mut self.text);
         encode_text(out, &self.text, rng);
     }
 

@@ -259,14 +259,24 @@ impl Recorder {
         self.delivered_total += 1;
         self.record.result.arrived += u64::from(self.load_ns.contains(&delivery.now_ns));
         self.seconds.delivered(delivery.now_ns, latency, is_own, &self.state);
-        let Recognised::Load { sequence, index } = recognised else { return };
-        match self.seen.observe(delivery.receiver, source, sequence) {
-            Verdict::Duplicate => return self.record.result.duplicated += 1,
-            Verdict::Late => {
-                let is_reordered = self.is_reordered(&delivery, source, &stamp, sequence);
-                self.record.result.reordered += u64::from(is_reordered);
-            }
-            Verdict::New => {}
+        let broadcasts = self.state.broadcasts();
+        let (sequence, index, is_load) = match recognised {
+            Recognised::Load { sequence, index } => (sequence, index, true),
+            // Publications are under way in the warm-up too, and sequence numbers run through.
+            Recognised::WarmUp if broadcasts.is_some() => (stamp.sequence, 0, false),
+            Recognised::WarmUp => return,
+        };
+        let verdict = self.seen.observe(delivery.receiver, source, sequence);
+        if verdict == Verdict::Duplicate {
+            return self.record.result.duplicated += u64::from(is_load);
+        }
+        let place = broadcasts.map(|broadcasts| broadcasts.reached(stamp.source, sequence));
+        if !is_load {
+            return;
+        }
+        if verdict == Verdict::Late {
+            let is_reordered = self.is_reordered(&delivery, source, &stamp, sequence);
+            self.record.result.reordered += u64::from(is_reordered);
         }
         self.record.result.delivered += 1;
         self.record.result.latency.record(latency);
@@ -276,10 +286,13 @@ impl Recorder {
         if self.has_receipts {
             self.receipt(&stamp, sequence, &delivery);
         }
-        match &self.audience {
-            Audience::Everybodys { receivers: Some(receivers), .. } => self.rank(index, *receivers, latency),
-            Audience::Rooms(rooms) => self.rank(index, rooms.members(stamp.source).len() as u32, latency),
-            _ => {}
+        let receivers = match &self.audience {
+            Audience::Everybodys { receivers: Some(receivers), .. } => *receivers,
+            Audience::Rooms(rooms) => rooms.members(stamp.source).len() as u32,
+            _ => return,
+        };
+        if let Some(place) = place.unwrap_or_else(|| self.state.count_subscriber(index)) {
+            self.rank(place, receivers, latency);
         }
     }
 
@@ -324,8 +337,7 @@ impl Recorder {
 
     /// First, median and last subscriber: a loop sees deliveries in the order of time, so counting is enough.
     #[inline]
-    fn rank(&mut self, index: u64, receivers: u32, latency: u64) {
-        let Some(place) = self.state.count_subscriber(index) else { return };
+    fn rank(&mut self, place: u32, receivers: u32, latency: u64) {
         if place == 1 {
             self.record.result.latency_first.record(latency);
         }

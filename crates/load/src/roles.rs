@@ -1,16 +1,18 @@
 //! What a plan's scenario means for each part of the load, with every limit checked.
 
+use crate::broadcasts::MAX_PUBLISHERS;
 use crate::check::PAIR_BYTES;
 use crate::clients::{HostLimit, Traffic};
 use crate::pacing::Pacing;
 use crate::payload::{BadPayloadSize, Form, MAX_PAYLOAD_BYTES, Payload};
-use crate::plan::{Plan, Scenario};
+use crate::plan::{FeedBy, Plan, ProberPath, Scenario, Speaks};
 use crate::record::Audience;
 use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
 use crate::shape::{BadShape, Warp};
 use crate::socket::max_descriptors;
 use crate::transport::{Requests, Sending};
 use pushlab_wire::channel::{BadChannel, Channel};
+use pushlab_wire::dialect::{Dialect, Refused, Topic, Turn};
 use pushlab_wire::stamp::{MAX_SEQUENCE, MAX_SOURCE};
 use pushlab_wire::transport::Transport;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -71,11 +73,26 @@ pub enum BadPlan {
         limit: u64,
     },
     /// A feed without a place for its back end.
-    #[error("scenario feed without backend_listen: say where the subject finds its back end")]
+    #[error(
+        "scenario feed without backend_listen: say where the subject finds its back end, or feed by = \"publisher\""
+    )]
     NoBackEnd,
     /// A WebSocket that is polled covers the channels it was opened with, so it has no second question to ask.
     #[error("user_list over websocket-polling: a poll covers the connection's own channel; use transport polling")]
     UserList,
+    /// The dialect has no such way to speak.
+    #[error(transparent)]
+    Dialect(#[from] Refused),
+    /// A ping needs an answer for the sender alone, which a dialect may not have.
+    #[error(
+        "a prober over {transport} in dialect {dialect}: pings are echoes over WebSockets, or plain POSTs: use no prober"
+    )]
+    Prober {
+        /// How the clients receive.
+        transport: Transport,
+        /// What they speak.
+        dialect: String,
+    },
     /// The instruments' source address is one of IPv4.
     #[error("instruments_from {from} cannot reach {target}: give the subject an IPv4 address")]
     Instruments {
@@ -100,6 +117,33 @@ pub enum BadPlan {
     Payload(#[from] BadPayloadSize),
 }
 
+/// A client that is none of those counted: it publishes to all of them.
+#[derive(Debug, Clone)]
+pub struct Feeder {
+    /// The data that it sends.
+    pub payload: Payload,
+    /// Publishers that keep one publication under way each; `None`: it is one, which publishes on the schedule.
+    pub publishers: Option<u32>,
+}
+
+impl Feeder {
+    /// What it sends.
+    pub fn traffic(&self) -> Traffic {
+        self.publishers.map_or(Traffic::Paced(Sending::Publish), |_| Traffic::Broadcasts)
+    }
+
+    /// How many clients it is.
+    pub fn clients(&self) -> u32 {
+        self.publishers.unwrap_or(1)
+    }
+
+    /// What it asks: nobody publishes to the channel that it subscribes to.
+    pub fn requests(plan: &Plan) -> Requests {
+        let requests = Requests::new(plan.target, &feeder_channel(plan), &plan.channel, plan.poll_wait_s);
+        spoken(requests.with_headers(plan.headers, plan.sockets.tls), plan, Some(Sending::Publish))
+    }
+}
+
 /// What the scenario means.
 #[derive(Debug, Clone)]
 pub struct Roles {
@@ -121,6 +165,8 @@ pub struct Roles {
     pub receivers: u64,
     /// Size of the back end's publications; `None` where there is no back end.
     pub feed_bytes: Option<u32>,
+    /// The client that publishes to all others, where one does.
+    pub feeder: Option<Feeder>,
     /// Event loops for the clients.
     pub loops: u32,
     /// How many connections the clients of a host share; `None` without a limit, and where nobody's connections count.
@@ -143,11 +189,14 @@ impl Roles {
             in_range("the prober's interval_ms", prober.interval_ms, 1, 3_600_000)?;
         }
         check_sockets(plan)?;
+        check_dialect(plan)?;
         if plan.user_list && plan.transport == Transport::WebSocketPolling {
             return Err(BadPlan::UserList);
         }
         let users = plan.user_list.then(|| users_channel(plan));
-        for name in [plan.channel.clone(), upstream_channel(plan), prober_channel(plan)].into_iter().chain(users) {
+        let own = [plan.channel.clone(), upstream_channel(plan), prober_channel(plan)];
+        let feeders = plan.scenario.has_feeder().then(|| feeder_channel(plan));
+        for name in own.into_iter().chain(users).chain(feeders) {
             check_channel(name)?;
         }
         let mut roles = Self::of_scenario(plan)?;
@@ -173,9 +222,16 @@ impl Roles {
             publishers: 0,
             receivers: 0,
             feed_bytes: None,
+            feeder: None,
             loops: 1,
             hosts: None,
         }
+    }
+
+    /// Everybody receives what so many publish who are no clients.
+    fn fed(clients: u32, sources: u32) -> Self {
+        let audience = Audience::Everybodys { sources, receivers: Some(clients), are_sources_clients: false };
+        Self { audience, receivers: u64::from(clients), ..Self::silent() }
     }
 
     fn of_scenario(plan: &Plan) -> Result<Self, BadPlan> {
@@ -189,16 +245,22 @@ impl Roles {
             Ok::<_, BadPlan>(Self { traffic, payload, pace, publishers, receivers: 1, ..silent.clone() })
         };
         Ok(match plan.scenario {
-            Scenario::Feed { interval_us, payload_bytes } => {
+            Scenario::Feed { interval_us, payload_bytes, by } => {
                 in_range("interval_us", interval_us, 1, 86_400_000_000)?;
-                Payload::of(form(payload_bytes))?;
-                if plan.backend_listen.is_none() {
+                let payload = Payload::of(form(payload_bytes))?;
+                if by == FeedBy::BackEnd && plan.backend_listen.is_none() {
                     return Err(BadPlan::NoBackEnd);
                 }
-                let (pace, receivers) = (Some((interval_us * 1_000, 1)), u64::from(clients));
-                let audience =
-                    Audience::Everybodys { sources: 1, receivers: Some(clients), are_sources_clients: false };
-                Self { audience, pace, receivers, feed_bytes: Some(payload_bytes), ..silent }
+                let (feed_bytes, feeder) = match by {
+                    FeedBy::BackEnd => (Some(payload_bytes), None),
+                    FeedBy::Publisher => (None, Some(Feeder { payload, publishers: None })),
+                };
+                Self { pace: Some((interval_us * 1_000, 1)), feed_bytes, feeder, ..Self::fed(clients, 1) }
+            }
+            Scenario::FanOut { publishers, payload_bytes } => {
+                in_range("publishers", u64::from(publishers), 1, u64::from(MAX_PUBLISHERS))?;
+                let feeder = Feeder { payload: Payload::of(form(payload_bytes))?, publishers: Some(publishers) };
+                Self { feeder: Some(feeder), ..Self::fed(clients, publishers) }
             }
             Scenario::Rooms { rooms, rooms_per_client, interval_us, payload_bytes } => {
                 in_range("interval_us", interval_us, 1, 86_400_000_000)?;
@@ -216,16 +278,10 @@ impl Roles {
             }
             Scenario::Chat { interval_ms, payload_bytes, payload_bytes_max, publishers } => {
                 let publishers = publishers.unwrap_or(clients);
-                in_range("publishers", u64::from(publishers), 1, u64::from(clients))?;
-                Payload::of(form(payload_bytes))?;
-                if let Some(max) = payload_bytes_max {
-                    let [max, least, most] = [max, payload_bytes, MAX_PAYLOAD_BYTES].map(u64::from);
-                    in_range("payload_bytes_max", max, least, most)?;
-                }
-                let form = Form { bytes_max: payload_bytes_max, ..form(payload_bytes) };
-                let base = paced(interval_ms, publishers, form, Sending::Publish)?;
+                let form = chat_form(plan, form(payload_bytes), payload_bytes_max, publishers)?;
                 let audience =
                     Audience::Everybodys { sources: publishers, receivers: Some(clients), are_sources_clients: true };
+                let base = paced(interval_ms, publishers, form, Sending::Publish)?;
                 Self { audience, receivers: u64::from(clients), ..base }
             }
             Scenario::Echo { interval_ms, payload_bytes } => {
@@ -276,6 +332,16 @@ impl Roles {
         Some(pacing.until(start_ns.saturating_add(length_ns)))
     }
 
+    /// Whether what is sent follows what has come, so that nobody knows beforehand how much it will be.
+    pub fn is_closed_loop(&self) -> bool {
+        self.traffic == Traffic::ClosedLoop || self.feeder.as_ref().is_some_and(|feeder| feeder.publishers.is_some())
+    }
+
+    /// Clients of the collector or the feeder, if there is one.
+    pub fn instruments(&self) -> u32 {
+        u32::from(self.collector.is_some()) + self.feeder.as_ref().map_or(0, Feeder::clients)
+    }
+
     /// Who is in which room, where there are any.
     pub fn rooms(&self) -> Option<&Arc<Rooms>> {
         match &self.audience {
@@ -285,9 +351,11 @@ impl Roles {
     }
 
     fn check_descriptors(&self, plan: &Plan, limit: u64) -> Result<(), BadPlan> {
-        let posts = self.payload.is_some() && !plan.transport.is_bidirectional();
+        // A dialect may have to post before it is subscribed.
+        let posts = !plan.publishes_in_frames() && (self.payload.is_some() || plan.speaks.is_some());
         let share = |clients: u32| u64::from(clients.div_ceil(self.loops));
-        let sockets = share(plan.clients) + if posts { share(self.publishers) } else { 0 };
+        let sockets = share(plan.clients)
+            + if posts { share(if plan.speaks.is_some() { plan.clients } else { self.publishers }) } else { 0 };
         let of_hosts = self.hosts.map(|HostLimit { connections_max, clients }| {
             share(plan.clients).div_ceil(u64::from(clients)) * u64::from(connections_max)
         });
@@ -300,6 +368,10 @@ impl Roles {
         let publish_to = if self.collector.is_some() { upstream_channel(plan) } else { plan.channel.clone() };
         let requests = Requests::new(plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
         let requests = requests.with_headers(plan.headers, plan.sockets.tls);
+        let requests = match &plan.speaks {
+            Some(speaks) => requests.in_dialect(plan.transport, speaks, self.traffic.sending()),
+            None => requests,
+        };
         let requests = match self.rooms() {
             Some(rooms) => requests.in_rooms(Arc::clone(rooms)),
             None => requests,
@@ -308,6 +380,40 @@ impl Roles {
         let asks_for_users = plan.user_list && plan.transport.is_interval_driven();
         if asks_for_users { requests.with_user_list(&users_channel(plan)) } else { requests }
     }
+}
+
+/// What the publications of a chat look like, if it can be.
+fn chat_form(plan: &Plan, least: Form, bytes_max: Option<u32>, publishers: u32) -> Result<Form, BadPlan> {
+    in_range("publishers", u64::from(publishers), 1, u64::from(plan.clients))?;
+    Payload::of(least)?;
+    if let Some(max) = bytes_max {
+        let [max, least, most] = [max, least.bytes, MAX_PAYLOAD_BYTES].map(u64::from);
+        in_range("payload_bytes_max", max, least, most)?;
+    }
+    Ok(Form { bytes_max, ..least })
+}
+
+/// Whether a plan's dialect can do what the plan wants.
+fn check_dialect(plan: &Plan) -> Result<(), BadPlan> {
+    let Some(speaks) = &plan.speaks else { return Ok(()) };
+    let topic = Topic {
+        transport: Some(plan.transport),
+        path: speaks.path.clone(),
+        how: speaks.how.clone(),
+        ..Topic::default()
+    };
+    speaks.dialect.conversation().open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ()))?;
+    let has_pings = speaks.dialect == Dialect::Bare || pings_in_frames(plan);
+    match &plan.prober {
+        Some(_) if !has_pings => Err(BadPlan::Prober { transport: plan.transport, dialect: speaks.dialect.name() }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the prober of a plan with a dialect pings in frames; otherwise by POST.
+pub fn pings_in_frames(plan: &Plan) -> bool {
+    let over = plan.prober.as_ref().map(|prober| prober.over);
+    over == Some(ProberPath::SameTransport) && plan.publishes_in_frames()
 }
 
 fn check_sockets(plan: &Plan) -> Result<(), BadPlan> {
@@ -321,6 +427,15 @@ fn check_sockets(plan: &Plan) -> Result<(), BadPlan> {
     match plan.instruments_from {
         Some(from) if plan.target.is_ipv6() => Err(BadPlan::Instruments { from, target: plan.target }),
         _ => Ok(()),
+    }
+}
+
+/// The same requests in the plan's dialect, from an instrument that is going to send this.
+pub fn spoken(requests: Requests, plan: &Plan, sending: Option<Sending>) -> Requests {
+    match &plan.speaks {
+        None => requests,
+        // The conversation that is written down is the first client's.
+        Some(speaks) => requests.in_dialect(plan.transport, &Speaks { recording: None, ..speaks.clone() }, sending),
     }
 }
 
@@ -356,6 +471,11 @@ pub fn upstream_channel(plan: &Plan) -> String {
     format!("{}.up", plan.channel)
 }
 
+/// The channel that a feeder subscribes to: a WebSocket needs one.
+pub fn feeder_channel(plan: &Plan) -> String {
+    format!("{}.feeder", plan.channel)
+}
+
 /// The channel that stands for the list of users. Nobody publishes to it: an empty answer stands for the list.
 pub fn users_channel(plan: &Plan) -> String {
     format!("{}.users", plan.channel)
@@ -380,6 +500,7 @@ mod tests {
         Plan {
             target: "127.0.0.1:1".parse().unwrap(),
             transport: Transport::Sse,
+            speaks: None,
             clients,
             channel: "a".into(),
             scenario,
@@ -414,7 +535,7 @@ mod tests {
         assert!(chat(4096).is_ok());
         let refused = chat(4097).unwrap_err().to_string();
         assert!(refused.contains("16785409 pairs") && refused.contains("max_tracked_pairs"), "{refused}");
-        let feed = Scenario::Feed { interval_us: 5000, payload_bytes: 173 };
+        let feed = Scenario::Feed { interval_us: 5000, payload_bytes: 173, by: FeedBy::BackEnd };
         assert!(matches!(Roles::of(&plan(10, feed)), Err(BadPlan::NoBackEnd)));
         let echo = |bytes| Scenario::Echo { interval_ms: 1, payload_bytes: bytes };
         assert!(matches!(Roles::of(&plan(10, echo(21))), Err(BadPlan::Payload(_))));
@@ -422,6 +543,32 @@ mod tests {
         assert!(matches!(Roles::of(&plan(0, Scenario::Idle)), Err(BadPlan::OutOfRange { name: "clients", .. })));
         let long = Plan { channel: "x".repeat(126), ..plan(1, Scenario::Idle) };
         assert!(matches!(Roles::of(&long), Err(BadPlan::Channel { .. })));
+    }
+
+    #[test]
+    fn a_feeder_is_no_client() {
+        let fan_out = |publishers| Scenario::FanOut { publishers, payload_bytes: 22 };
+        let feed = Scenario::Feed { interval_us: 5000, payload_bytes: 22, by: FeedBy::Publisher };
+        for (scenario, traffic) in
+            [(feed, Traffic::Paced(Sending::Publish)), (fan_out(MAX_PUBLISHERS), Traffic::Broadcasts)]
+        {
+            let plan = plan(10, scenario);
+            let roles = Roles::of(&plan).unwrap();
+            assert_eq!(roles.feeder.as_ref().map(Feeder::traffic), Some(traffic));
+            assert_eq!(
+                (roles.traffic, roles.publishers, roles.receivers, roles.feed_bytes),
+                (Traffic::Silent, 0, 10, None)
+            );
+            assert_eq!(roles.is_closed_loop(), roles.pacing(&plan, 0).is_none());
+            let long = Plan { channel: "x".repeat(122), ..plan };
+            assert!(matches!(Roles::of(&long), Err(BadPlan::Channel { .. })), "the feeder's is too long");
+        }
+        for publishers in [0, MAX_PUBLISHERS + 1] {
+            let refused = Roles::of(&plan(10, fan_out(publishers))).unwrap_err().to_string();
+            assert_eq!(refused, format!("publishers is {publishers}: it must be 1 to 1024"));
+        }
+        let shaped = Plan { shape: Shape::Ramp { from: 0.0, to: 1.0 }, ..plan(10, fan_out(8)) };
+        assert!(matches!(Roles::of(&shaped), Err(BadPlan::Shape(BadShape::FanOut))));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the threads of one run share: when the phases are, and how far everybody is.
 
+use crate::broadcasts::Broadcasts;
 use crate::check::Schedule;
 use crate::clock::ThreadCpu;
 use crate::seconds::SecondTable;
@@ -52,6 +53,8 @@ pub struct RunState {
     loops: Box<[LoopProgress]>,
     /// Subscribers that each publication of the load phase has reached: 4 bytes a publication.
     subscribers: OnceLock<Box<[AtomicU32]>>,
+    /// The same of a closed loop of broadcasts, in which nobody knows beforehand how many there will be.
+    broadcasts: Option<Broadcasts>,
     seconds: Mutex<SecondTable>,
     threads: Mutex<Vec<ThreadCpu>>,
 }
@@ -66,9 +69,21 @@ impl RunState {
             end_ns: AtomicU64::new(NOT_YET),
             loops: (0..loops).map(|_| LoopProgress::default()).collect(),
             subscribers: OnceLock::new(),
+            broadcasts: None,
             seconds: Mutex::new(SecondTable::new(loops)),
             threads: Mutex::default(),
         }
+    }
+
+    /// With publications that a feeder keeps under way.
+    pub fn with_broadcasts(self, broadcasts: Option<Broadcasts>) -> Self {
+        Self { broadcasts, ..self }
+    }
+
+    /// What a feeder keeps under way, where one does.
+    #[inline]
+    pub fn broadcasts(&self) -> Option<&Broadcasts> {
+        self.broadcasts.as_ref()
     }
 
     /// When the run began, ns.

@@ -53,6 +53,9 @@ pub enum BadShape {
     /// Nothing to change the intensity of.
     #[error("scenario idle sends nothing: its shape must be steady")]
     Idle,
+    /// No rate to change.
+    #[error("scenario fan-out follows its deliveries: its shape must be steady; use another window")]
+    FanOut,
 }
 
 /// Part of the time in which the factor changes evenly, if at all.
@@ -167,6 +170,7 @@ fn check(scenario: &Scenario, factors: impl Iterator<Item = f64>) -> Result<(), 
     }
     match scenario {
         Scenario::Idle => Err(BadShape::Idle),
+        Scenario::FanOut { .. } => Err(BadShape::FanOut),
         _ if is_nothing => Err(BadShape::Nothing),
         _ => Ok(()),
     }

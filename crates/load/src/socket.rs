@@ -5,7 +5,7 @@ use crate::tls::{Tls, TlsRead};
 use mio::net::TcpStream;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 /// Clients behind one source address: the kernel has about 28,000 ports for each pair of addresses.
 pub const CLIENTS_PER_SOURCE_ADDRESS: u32 = 20_000;
@@ -246,10 +246,29 @@ fn check(code: libc::c_int) -> io::Result<()> {
 /// # Errors
 /// When the kernel is older than 5.9.
 pub fn leave_descriptor_table() -> io::Result<()> {
-    const FIRST_NOT_STANDARD: libc::c_uint = 3;
-    // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's own new table is touched, and no value of this thread
-    // owns a descriptor yet: callers do this first.
-    check(unsafe { libc::close_range(FIRST_NOT_STANDARD, libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE as libc::c_int) })
+    leave_descriptor_table_keeping(None)
+}
+
+/// [`leave_descriptor_table`] with one more descriptor that stays open, under its number.
+///
+/// # Errors
+/// When the kernel is older than 5.9.
+pub fn leave_descriptor_table_keeping(kept: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    const FIRST_NOT_STANDARD: u32 = 3;
+    let close = |first: u32, last: u32| {
+        // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's own new table is touched, and no value of this thread
+        // owns a descriptor yet: callers do this first.
+        check(unsafe { libc::close_range(first, last, libc::CLOSE_RANGE_UNSHARE as libc::c_int) })
+    };
+    match kept.and_then(|kept| u32::try_from(kept.as_raw_fd()).ok()).filter(|&kept| kept >= FIRST_NOT_STANDARD) {
+        None => close(FIRST_NOT_STANDARD, u32::MAX),
+        Some(kept) => {
+            if kept > FIRST_NOT_STANDARD {
+                close(FIRST_NOT_STANDARD, kept - 1)?;
+            }
+            close(kept + 1, u32::MAX)
+        }
+    }
 }
 
 /// Most descriptors that one table may hold.

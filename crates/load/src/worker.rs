@@ -1,22 +1,24 @@
 //! One worker: runs a plan through its phases and measures it.
 //!
 //! Threads: the event loops of the clients; with them, where the plan asks for one, the prober, the collector of
-//! an upstream run and the back end of a feed; and the calling thread, which only watches the clock.
+//! an upstream run, and the back end or the feeder of a feed; and the calling thread, which only watches the clock.
 
 use crate::backend::{Announcement, BackEnd, BackEndError, Feed, FeedReport};
+use crate::broadcasts::Broadcasts;
 use crate::check::Schedule;
 use crate::clients::{self, LoopConfig, Traffic};
 use crate::clock::{ThreadCpu, now_ns, sleep_until};
 use crate::dial::Dialler;
-use crate::plan::{ClientBytes, ErrorCount, Phase, PhaseMark, Plan, ProberPath, Progress, WorkerEvent, WorkerResult};
-use crate::prober::{self, EchoPath, OverPosts, OverWebSocket, ProberConfig, ProberProgress, ProberReport};
-use crate::record::{ErrorTally, Record};
-use crate::roles::{BadPlan, Roles, prober_channel, upstream_channel};
+use crate::plan::{ClientBytes, ErrorCount, Phase, PhaseMark, Plan, Progress, WorkerEvent, WorkerResult};
+use crate::prober::{self, EchoPath, OverFrames, OverPosts, ProberConfig, ProberProgress, ProberReport};
+use crate::record::{Audience, ErrorTally, Record};
+use crate::roles::{BadPlan, Feeder, Roles, pings_in_frames, prober_channel, spoken, upstream_channel};
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::SecondTable;
 use crate::tls::BadCertificate;
+use crate::transport::foreign::{Foreign, TwoWay};
 use crate::transport::websocket::WebSocket;
-use crate::transport::{Receiver, ReceiverVisitor, Requests, with_receiver};
+use crate::transport::{Receiver, ReceiverVisitor, Requests, Sending, with_receiver};
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::RESOLUTION_NS;
 use serde::Deserialize as _;
@@ -81,7 +83,7 @@ pub enum WorkerError {
     NotConnected {
         /// Subscribed clients.
         connected: u32,
-        /// Clients of the plan, and the collector.
+        /// Clients of the plan, and the collector or feeder.
         clients: u32,
         /// Time waited.
         connect_ms: u64,
@@ -220,16 +222,16 @@ fn timeline(plan: &Plan, roles: &Roles) -> Timeline {
     let warm_up_ns = idle_ns + plan.phases.idle_ms * MS;
     let load_ns = warm_up_ns + plan.phases.warm_up_ms * MS;
     let load_end_ns = load_ns + plan.phases.load_ms * MS;
-    let schedule = match (roles.pacing(plan, warm_up_ns), roles.traffic) {
-        (Some(pacing), _) => {
+    let schedule = match roles.pacing(plan, warm_up_ns) {
+        Some(pacing) => {
             let load_from = pacing.first_at(load_ns);
             Some(Schedule::Open { pacing, load_from })
         }
-        (None, Traffic::ClosedLoop) => {
+        None if roles.is_closed_loop() => {
             let share = roles.warp.clone().map(|warp| (warm_up_ns, warp));
             Some(Schedule::Closed { load_ns, load_end_ns, share })
         }
-        (None, _) => None,
+        None => None,
     };
     Timeline { idle_ns, warm_up_ns, load_ns, load_end_ns, schedule }
 }
@@ -241,6 +243,10 @@ struct Run {
     state: Arc<RunState>,
     loops: Vec<LoopThread>,
     collector: Option<LoopThread>,
+    /// In no scenario together with a collector: either has the place after the clients' loops.
+    feeder: Option<LoopThread>,
+    /// Clients of the collector or the feeder.
+    instruments: u32,
     prober: Option<(JoinHandle<io::Result<ProberReport>>, Arc<ProberProgress>)>,
     back_end: Option<BackEnd>,
 }
@@ -258,13 +264,23 @@ impl ReceiverVisitor for SpawnLoop {
 
 impl Run {
     fn start(plan: &Plan, roles: &Roles, dialler: &Dialler, back_end: Option<BackEnd>) -> io::Result<Self> {
-        let collectors = u32::from(roles.collector.is_some());
-        let state = Arc::new(RunState::new(now_ns(), roles.loops + collectors));
+        let instruments = u32::from(roles.collector.is_some() || roles.feeder.is_some());
+        let publishers = roles.feeder.as_ref().and_then(|feeder| feeder.publishers);
+        let broadcasts = publishers.map(|publishers| Broadcasts::new(publishers, plan.clients)).transpose()?;
+        let state = Arc::new(RunState::new(now_ns(), roles.loops + instruments).with_broadcasts(broadcasts));
         state.count_thread(ThreadCpu::of_this_thread());
         if let Some(cpu) = back_end.as_ref().and_then(BackEnd::cpu) {
             state.count_thread(cpu);
         }
-        let mut run = Self { state, loops: Vec::new(), collector: None, prober: None, back_end };
+        let mut run = Self {
+            state,
+            loops: Vec::new(),
+            instruments: roles.instruments(),
+            collector: None,
+            feeder: None,
+            prober: None,
+            back_end,
+        };
         if let Err(error) = run.spawn_all(plan, roles, dialler) {
             run.state.set_end(0);
             return Err(error);
@@ -276,35 +292,57 @@ impl Run {
         let instruments = dialler.clone().leaving_from(plan.instruments_from);
         for lane in 0..roles.loops {
             let config = loop_config(plan, roles, dialler, lane);
-            self.loops.push(with_receiver(plan.transport, SpawnLoop(config, Arc::clone(&self.state)))?);
+            self.loops.push(with_receiver(
+                plan.transport,
+                plan.speaks.as_ref(),
+                SpawnLoop(config, Arc::clone(&self.state)),
+            )?);
         }
+        let instrument = |requests| LoopConfig {
+            hosts: None,
+            clients: 1,
+            lane: 0,
+            lanes: 1,
+            progress: roles.loops as usize,
+            requests,
+            traffic: Traffic::Silent,
+            payload: None,
+            audience: Audience::Nobodys,
+            publishers: 0,
+            ..loop_config(plan, roles, &instruments, 0)
+        };
         if let Some(audience) = roles.collector.clone() {
             let channel = upstream_channel(plan);
+            let requests = spoken(Requests::new(plan.target, &channel, &channel, 0), plan, None);
+            let spawn = SpawnLoop(LoopConfig { audience, ..instrument(requests) }, Arc::clone(&self.state));
+            self.collector = Some(match &plan.speaks {
+                None => spawn.visit::<WebSocket>()?,
+                speaks => with_receiver(plan.transport, speaks.as_ref(), spawn)?,
+            });
+        }
+        if let Some(feeder) = &roles.feeder {
             let config = LoopConfig {
-                hosts: None,
-                clients: 1,
-                lane: 0,
-                lanes: 1,
-                progress: roles.loops as usize,
-                requests: Requests::new(plan.target, &channel, &channel, 0),
-                traffic: Traffic::Silent,
-                payload: None,
-                audience,
-                publishers: 0,
-                ..loop_config(plan, roles, &instruments, 0)
+                clients: feeder.clients(),
+                traffic: feeder.traffic(),
+                payload: Some(feeder.payload.clone()),
+                ..instrument(Feeder::requests(plan))
             };
-            self.collector = Some(SpawnLoop(config, Arc::clone(&self.state)).visit::<WebSocket>()?);
+            self.feeder =
+                Some(with_receiver(plan.transport, plan.speaks.as_ref(), SpawnLoop(config, Arc::clone(&self.state)))?);
         }
         if let Some(prober) = &plan.prober {
             let channel = prober_channel(plan);
             let config = ProberConfig {
                 dialler: instruments,
-                requests: Requests::new(plan.target, &channel, &channel, 0),
+                requests: spoken(Requests::new(plan.target, &channel, &channel, 0), plan, Some(Sending::Echo)),
                 interval_ns: prober.interval_ms * MS,
                 seed: plan.seed ^ 0x70_72_6f_62_65_72,
             };
-            let over_posts = prober.over == ProberPath::Http || !plan.transport.is_bidirectional();
-            let start = if over_posts { spawn_prober::<OverPosts> } else { spawn_prober::<OverWebSocket> };
+            let start = match (pings_in_frames(plan), &plan.speaks) {
+                (false, _) => spawn_prober::<OverPosts>,
+                (true, None) => spawn_prober::<OverFrames<WebSocket>>,
+                (true, Some(_)) => spawn_prober::<OverFrames<Foreign<TwoWay>>>,
+            };
             self.prober = Some(start(config, Arc::clone(&self.state))?);
         }
         Ok(())
@@ -321,12 +359,17 @@ impl Run {
         self.back_end.as_ref().map_or_else(|| self.state.sum(|p| &p.published), BackEnd::published)
     }
 
-    /// Clients subscribed now, and whether the collector is, if there is one.
+    /// The collector or the feeder, if there is one.
+    fn instrument(&self) -> Option<&LoopThread> {
+        self.collector.as_ref().or(self.feeder.as_ref())
+    }
+
+    /// Clients subscribed now, and whether the collector or feeder is, if there is one.
     fn subscribed(&self) -> (u32, bool) {
-        let collectors = self.collector.iter().map(|_| self.state.loop_progress(self.loops.len()));
-        let collectors = collectors.map(|progress| progress.subscribed.load(Ordering::Relaxed)).sum::<u32>();
-        // The collector's first: a client that comes in between is no collector.
-        (self.state.subscribed().saturating_sub(collectors), collectors > 0 || self.collector.is_none())
+        let instrument = self.instrument().map(|_| self.state.loop_progress(self.loops.len()));
+        let instruments = instrument.map_or(0, |progress| progress.subscribed.load(Ordering::Relaxed));
+        // The instrument's first: a client that comes in between is none.
+        (self.state.subscribed().saturating_sub(instruments), instruments >= self.instruments)
     }
 
     fn is_prober_connected(&self) -> bool {
@@ -334,7 +377,7 @@ impl Run {
     }
 
     fn has_dead_thread(&self) -> bool {
-        self.loops.iter().chain(&self.collector).any(JoinHandle::is_finished)
+        self.loops.iter().chain(self.instrument()).any(JoinHandle::is_finished)
             || self.prober.as_ref().is_some_and(|(thread, _)| thread.is_finished())
     }
 
@@ -345,20 +388,13 @@ impl Run {
             record.merge(join(thread)?);
         }
         if let Some(thread) = self.collector {
-            // An instrument, not a client: its traffic is not the run's.
-            let collected = join(thread)?;
-            let result = WorkerResult {
-                bytes_sent: 0,
-                bytes_received: 0,
-                bytes_received_in_load: 0,
-                bytes_whole: ClientBytes::default(),
-                bytes_load: ClientBytes::default(),
-                requests: 0,
-                connections_opened: 0,
-                connect: Histogram::default(),
-                ..collected.result
-            };
-            record.merge(Record { result, ..collected });
+            record.merge(without_traffic(join(thread)?));
+        }
+        if let Some(thread) = self.feeder {
+            let mut fed = without_traffic(join(thread)?);
+            // Where subscribers cannot choose, the feeder is one too.
+            (fed.result.unknown, fed.result.gaps) = (0, 0);
+            record.merge(fed);
         }
         let prober = self.prober.map_or_else(|| Ok(ProberReport::default()), |(thread, _)| join(thread))?;
         let feed = self.back_end.map(BackEnd::stop).transpose()?;
@@ -367,7 +403,7 @@ impl Run {
 
     fn give_up(self, plan: &Plan, why: NotYet) -> WorkerError {
         self.state.set_end(now_ns());
-        let clients = plan.clients + u32::from(self.collector.is_some());
+        let clients = plan.clients + self.instruments;
         match self.join() {
             Err(error) => WorkerError::Thread(error),
             Ok((record, prober, _)) => {
@@ -401,7 +437,7 @@ impl Run {
         }
         errors.merge(prober.errors);
         let errors = errors.into_sorted().into_iter().map(|(error, count)| ErrorCount { error, count }).collect();
-        let scheduled = if roles.traffic == Traffic::ClosedLoop { result.published } else { load_count };
+        let scheduled = if roles.is_closed_loop() { result.published } else { load_count };
         let expected = result.published * roles.receivers + expected_in_rooms;
         Ok(WorkerResult {
             scheduled,
@@ -437,6 +473,22 @@ fn loop_config(plan: &Plan, roles: &Roles, dialler: &Dialler, lane: u32) -> Loop
         seed: plan.seed,
         handicap_ns: plan.handicap_us * 1_000,
     }
+}
+
+/// What an instrument measured, without what it sent and received: that is not the clients'.
+fn without_traffic(record: Record) -> Record {
+    let result = WorkerResult {
+        bytes_sent: 0,
+        bytes_received: 0,
+        bytes_received_in_load: 0,
+        bytes_whole: ClientBytes::default(),
+        bytes_load: ClientBytes::default(),
+        requests: 0,
+        connections_opened: 0,
+        connect: Histogram::default(),
+        ..record.result
+    };
+    Record { result, ..record }
 }
 
 type ProberThread = (JoinHandle<io::Result<ProberReport>>, Arc<ProberProgress>);
@@ -510,11 +562,11 @@ impl Watch<'_> {
         let run = self.run;
         let deadline = run.state.origin_ns() + plan.phases.connect_ms * MS;
         loop {
-            let ((subscribed, has_collector), has_prober) = (run.subscribed(), run.is_prober_connected());
+            let ((subscribed, has_instrument), has_prober) = (run.subscribed(), run.is_prober_connected());
             let is_late = now_ns() >= deadline;
             let is_enough = is_late && roles.hosts.is_some() && subscribed > 0;
             let is_full = subscribed + run.state.held_back() >= plan.clients;
-            if (is_full || is_enough) && has_collector && has_prober {
+            if (is_full || is_enough) && has_instrument && has_prober {
                 return Ok(());
             }
             if is_late || run.has_dead_thread() {

@@ -52,6 +52,10 @@ impl<R: Receiver> ClientLoop<R> {
         if !self.obtain_down(index, now) {
             return;
         }
+        if self.clients[index].receiver.begins_anew() {
+            self.give_back(index, Side::Up, false);
+            self.forget_answer(index);
+        }
         let number = self.client_number(index);
         let client = &mut self.clients[index];
         self.out.clear();
@@ -206,7 +210,13 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Opens a connection again at once, which the server has closed after a whole answer.
     pub(super) fn reopen(&mut self, index: usize, now: u64) {
+        let client = &self.clients[index];
+        let stays_subscribed = client.is_subscribed && client.receiver.stays_subscribed();
         self.drop_down(index);
+        if stays_subscribed {
+            self.clients[index].is_subscribed = true;
+            self.subscribed += 1;
+        }
         self.connect(index, now);
     }
 

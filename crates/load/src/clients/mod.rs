@@ -6,11 +6,13 @@
 
 mod client;
 mod connecting;
+mod feeding;
 mod hosts;
 mod receiving;
 mod sending;
 mod windows;
 
+use crate::broadcasts::Broadcasts;
 use crate::check::Schedule;
 use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
 use crate::dial::Dialler;
@@ -19,11 +21,12 @@ use crate::payload::Payload;
 use crate::record::{Audience, Record, Recorder};
 use crate::run_state::RunState;
 use crate::shape::Warp;
-use crate::socket::leave_descriptor_table;
+use crate::socket::leave_descriptor_table_keeping;
 use crate::timer::Timer;
 use crate::transport::{Asking, Receiver, Requests, Sending};
-use client::{Client, TIMER, token};
+use client::{BELL, Client, TIMER, token};
 use connecting::Retry;
+use feeding::Feeding;
 pub use hosts::HostLimit;
 use hosts::Hosts;
 use mio::{Events, Poll, Token};
@@ -55,6 +58,20 @@ pub enum Traffic {
     Paced(Sending),
     /// An echo as soon as the last answer has come.
     ClosedLoop,
+    /// A publication as soon as the last one has reached everybody: see [`RunState::broadcasts`]. Of the feeder.
+    Broadcasts,
+}
+
+impl Traffic {
+    /// What clients send, if anything.
+    pub fn sending(self) -> Option<Sending> {
+        match self {
+            Self::Silent => None,
+            Self::Paced(sending) => Some(sending),
+            Self::Broadcasts => Some(Sending::Publish),
+            Self::ClosedLoop => Some(Sending::Echo),
+        }
+    }
 }
 
 /// What one loop is to do.
@@ -189,6 +206,8 @@ struct ClientLoop<R> {
     share: Option<(u64, Arc<Warp>)>,
     /// Closed loop: clients that ask now; the first so many.
     active: usize,
+    /// Closed loop of broadcasts: what is under way.
+    feeding: Option<Feeding>,
     retries: BinaryHeap<Retry>,
     /// Sockets that had more to read than one turn's share.
     again: Vec<Token>,
@@ -198,12 +217,13 @@ struct ClientLoop<R> {
 
 /// Runs clients of one transport on the calling thread until the run ends.
 ///
-/// The thread leaves the process's descriptor table: see [`leave_descriptor_table`].
+/// The thread leaves the process's descriptor table but for the bell of a feeder: see
+/// [`leave_descriptor_table`](crate::socket::leave_descriptor_table).
 ///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor; failing connections are counted instead.
 pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Record> {
-    leave_descriptor_table()?;
+    leave_descriptor_table_keeping(state.broadcasts().map(Broadcasts::bell))?;
     set_precise_wakeups();
     state.count_thread(ThreadCpu::of_this_thread());
     let mut this = ClientLoop::<R>::new(config, state)?;
@@ -228,6 +248,7 @@ impl<R: Receiver> ClientLoop<R> {
     fn new(config: LoopConfig, state: Arc<RunState>) -> io::Result<Self> {
         let poll = Poll::new()?;
         let timer = Timer::new(poll.registry(), TIMER)?;
+        let feeding = Self::feeding(&config, &state, poll.registry())?;
         let own = config.own_clients();
         let connect_span = u64::from(config.clients) * 1_000_000_000 / u64::from(config.connect_rate.max(1));
         let mut connects = Pacing::endless(state.origin_ns(), connect_span, config.clients);
@@ -253,6 +274,7 @@ impl<R: Receiver> ClientLoop<R> {
             rooms: None,
             share: None,
             active: 0,
+            feeding,
             retries: BinaryHeap::new(),
             again: Vec::new(),
             subscribed: 0,
@@ -273,6 +295,9 @@ impl<R: Receiver> ClientLoop<R> {
         for event in events {
             if event.token() == TIMER {
                 self.timer.has_expired();
+                continue;
+            }
+            if event.token() == BELL {
                 continue;
             }
             if event.is_writable() {
@@ -345,6 +370,7 @@ impl<R: Receiver> ClientLoop<R> {
         self.publish_due(now);
         self.poll_due(now);
         self.start_closed_loop(now);
+        self.keep_publishing(now);
         if self.hosts.is_some() {
             self.serve_hosts(now);
         }
@@ -393,7 +419,8 @@ impl<R: Receiver> ClientLoop<R> {
             return tick;
         }
         let warm_up = if self.has_started_loop { u64::MAX } else { self.marks.warm_up_ns.max(now) };
-        let warm_up = if self.config.traffic == Traffic::ClosedLoop { warm_up } else { u64::MAX };
+        let is_closed = matches!(self.config.traffic, Traffic::ClosedLoop | Traffic::Broadcasts);
+        let warm_up = if is_closed { warm_up } else { u64::MAX };
         let dues = [
             self.connect_turns.due_ns(),
             self.poll_turns.as_ref().and_then(Turns::due_ns),

@@ -17,6 +17,8 @@ struct Heard {
     is_subscribed: bool,
     answered: Option<bool>,
     has_echo: bool,
+    /// Requests put among the bytes to send.
+    asked: u32,
 }
 
 impl<R: Receiver> ClientLoop<R> {
@@ -42,7 +44,8 @@ impl<R: Receiver> ClientLoop<R> {
             }
             Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
         }
-        if self.clients[index].sent < self.clients[index].due {
+        let client = &self.clients[index];
+        if client.sent < client.due || client.receiver.owes_post() {
             self.send_due(index);
         } else if side == Side::Up {
             self.rest_up(index);
@@ -88,7 +91,14 @@ impl<R: Receiver> ClientLoop<R> {
     fn cut_side(&mut self, index: usize, side: Side, cut: &Cut) {
         match side {
             Side::Down => self.cut(index, cut),
-            Side::Up => self.cut_up(index, cut),
+            Side::Up => {
+                self.cut_up(index, cut);
+                // One that has been cut already comes back by itself; one of a host may only be waiting its turn.
+                let client = &self.clients[index];
+                if client.receiver.cannot_go_on() && (client.down.is_some() || self.hosts.is_some()) {
+                    self.cut(index, cut);
+                }
+            }
         }
     }
 
@@ -113,6 +123,7 @@ impl<R: Receiver> ClientLoop<R> {
             Event::Subscribed => heard.is_subscribed = true,
             Event::Gap => recorder.record.result.gaps += 1,
             Event::Error { code, text } => recorder.record.errors.add(&format_args!("error frame: {code} {text}")),
+            Event::Asked => heard.asked += 1,
             Event::Answered { keeps_alive } => heard.answered = Some(keeps_alive),
         };
         out.clear();
@@ -124,7 +135,7 @@ impl<R: Receiver> ClientLoop<R> {
             }
             Side::Up => {
                 let Some(up) = client.up.as_deref_mut() else { return Ok(()) };
-                let consumed = up.posts.receive(input, &mut windows.tally, &mut sink);
+                let consumed = client.receiver.receive_answers(&mut up.posts, input, &mut windows.tally, &mut sink);
                 (Some(&mut up.connection), consumed)
             }
         };
@@ -133,11 +144,17 @@ impl<R: Receiver> ClientLoop<R> {
         if let Some(connection) = connection {
             connection.keep(&buffer[consumed..held]);
         }
+        for _ in 0..heard.asked {
+            self.count_request(index, now);
+        }
         if !self.out.is_empty() {
             self.send_down(index, now);
             if self.clients[index].down.is_none() {
                 return Ok(());
             }
+        }
+        if self.clients[index].receiver.owes_post() {
+            self.send_due(index);
         }
         match side {
             Side::Down => self.act_on(index, &heard, now),
@@ -180,11 +197,10 @@ impl<R: Receiver> ClientLoop<R> {
         if !std::mem::replace(&mut client.is_subscribed, true) {
             client.free_ns = now;
             self.subscribed += 1;
+            self.recorder.record.result.connect.record(now.saturating_sub(client.opened_ns));
         }
-        self.recorder.record.result.connect.record(now.saturating_sub(client.opened_ns));
-        if R::UPLINK == Uplink::Frames {
-            self.send_due(index);
-        }
+        // What waited for this.
+        self.send_due(index);
     }
 
     fn act_on_post(&mut self, index: usize, heard: &Heard, now: u64) {

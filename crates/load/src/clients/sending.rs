@@ -1,15 +1,14 @@
 //! What clients send: open loop on the run's schedule, or closed loop.
 
-use super::client::Side;
+use super::client::{Client, Side};
 use super::{ClientLoop, LoopConfig, Traffic};
 use crate::clock::now_ns;
 use crate::pacing::Pacing;
 use crate::rooms::Rooms;
 use crate::transport::frames::encode_text;
-use crate::transport::posts::Posts;
 use crate::transport::tally::WayTally;
 use crate::transport::{Cut, Receiver, Sending, Uplink};
-use pushlab_wire::stamp::{RESOLUTION_NS, Stamp};
+use pushlab_wire::stamp::{MAX_SEQUENCE, RESOLUTION_NS, Stamp};
 use std::sync::Arc;
 
 /// What the clients of a loop publish to rooms. A client's next publication follows from its last one, so that any
@@ -107,6 +106,11 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Sends what waits at one client: all of it in frames, one at a time by POST.
     pub(super) fn send_due(&mut self, index: usize) {
+        while R::UPLINK == Uplink::Posts && self.clients[index].receiver.owes_post() {
+            if !self.send_owed_post(index) {
+                return;
+            }
+        }
         while self.clients[index].sent < self.clients[index].due {
             let is_sent = match R::UPLINK {
                 Uplink::Frames => self.send_frame(index),
@@ -126,10 +130,11 @@ impl<R: Receiver> ClientLoop<R> {
         let Some((sending, stamp)) = self.next_stamp(index) else { return false };
         self.config.requests.turn_to_source(stamp.source);
         let Self { config, clients, rng, out, text, .. } = self;
-        let (Some(payload), Some(connection)) = (&mut config.payload, &mut clients[index].down) else { return false };
+        let Some(payload) = &mut config.payload else { return false };
         text.clear();
         let data = payload.stamped(&stamp);
-        config.requests.encode_frame(text, sending, data);
+        clients[index].receiver.encode_frame(&config.requests, sending, data, text);
+        let Some(connection) = &mut clients[index].down else { return false };
         out.clear();
         encode_text(out, text, rng);
         let (all, texts, payload) = (out.len() as u64, text.len() as u64, data.len() as u64);
@@ -151,14 +156,8 @@ impl<R: Receiver> ClientLoop<R> {
     }
 
     fn send_post(&mut self, index: usize) -> bool {
-        if self.clients[index].up.is_none() {
-            if self.clients[index].is_up_resting {
-                return false;
-            }
-            self.connect_up(index);
-        }
-        let Some(up) = &self.clients[index].up else { return false };
-        if !up.is_connected || up.posts.is_waiting() || up.connection.is_blocked() {
+        let may_publish = R::POSTS_UNSUBSCRIBED || self.clients[index].is_subscribed;
+        if !may_publish || !self.can_post(index) {
             return false;
         }
         let Some((sending, stamp)) = self.next_stamp(index) else {
@@ -167,12 +166,13 @@ impl<R: Receiver> ClientLoop<R> {
         };
         self.config.requests.turn_to_source(stamp.source);
         let Self { config, clients, out, .. } = self;
-        let (Some(payload), Some(up)) = (&mut config.payload, &mut clients[index].up) else { return false };
+        let Client { receiver, up, .. } = &mut clients[index];
+        let (Some(payload), Some(up)) = (&mut config.payload, up) else { return false };
         out.clear();
         let data = payload.stamped(&stamp);
-        Posts::encode(&config.requests, sending, data, out);
-        let (all, body) = (out.len() as u64, data.len() as u64);
-        let handed = WayTally { all, heads: all - body, texts: body, payload: body };
+        let texts = receiver.encode_post(&config.requests, sending, data, out) as u64;
+        let all = out.len() as u64;
+        let handed = WayTally { all, heads: all - texts, texts, payload: data.len() as u64 };
         let now = now_ns();
         match up.connection.offer(out) {
             Ok(0) => false,
@@ -182,6 +182,46 @@ impl<R: Receiver> ClientLoop<R> {
                 self.count_request(index, now);
                 self.count_handed(handed, now);
                 self.has_sent(index, &stamp, taken, now, free_ns);
+                self.count_tls(index, Side::Up, now);
+                true
+            }
+            Err(error) => {
+                self.cut_up(index, &Cut::Io(error));
+                false
+            }
+        }
+    }
+
+    /// Whether a POST may be sent now; opens the posting connection where there is none.
+    fn can_post(&mut self, index: usize) -> bool {
+        if self.clients[index].up.is_none() {
+            if self.clients[index].is_up_resting {
+                return false;
+            }
+            self.connect_up(index);
+        }
+        let up = self.clients[index].up.as_ref();
+        up.is_some_and(|up| up.is_connected && !up.posts.is_waiting() && !up.connection.is_blocked())
+    }
+
+    /// Sends what the conversation itself has to post.
+    #[cold]
+    fn send_owed_post(&mut self, index: usize) -> bool {
+        if !self.can_post(index) {
+            return false;
+        }
+        let Self { config, clients, out, .. } = self;
+        let Client { receiver, up: Some(up), .. } = &mut clients[index] else { return false };
+        out.clear();
+        let handed = receiver.encode_owed_post(&config.requests, out);
+        let now = now_ns();
+        match up.connection.offer(out) {
+            Ok(0) => false,
+            Ok(taken) => {
+                up.posts.has_sent(Sending::Publish);
+                self.count_request(index, now);
+                self.count_handed(handed, now);
+                self.count_sent(taken, now);
                 self.count_tls(index, Side::Up, now);
                 true
             }
@@ -217,6 +257,18 @@ impl<R: Receiver> ClientLoop<R> {
                 }
                 Some((Sending::Echo, Stamp { source, sequence: client.sent, instant_ns: now }))
             }
+            Traffic::Broadcasts => {
+                let now = now_ns() / RESOLUTION_NS * RESOLUTION_NS;
+                if now >= self.marks.load_end_ns
+                    || !self.feeding.as_ref()?.is_free(index)
+                    || client.sent >= MAX_SEQUENCE
+                {
+                    client.due = client.sent;
+                    return None;
+                }
+                self.state.broadcasts()?.begin(source, client.sent);
+                Some((Sending::Publish, Stamp { source, sequence: client.sent, instant_ns: now }))
+            }
         }
     }
 
@@ -237,6 +289,9 @@ impl<R: Receiver> ClientLoop<R> {
             }
             None => self.marks.is_load(stamp.instant_ns),
         };
+        if let Some(feeding) = &mut self.feeding {
+            feeding.has_sent(index, now);
+        }
         self.recorder.published_in_room(is_load, stamp.source);
         self.recorder.published(is_load, now, stamp.instant_ns.max(free_ns));
         self.count_sent(taken, now);

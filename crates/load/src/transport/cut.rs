@@ -31,7 +31,7 @@ pub enum Cut {
     #[error("{path} answered {status} {text}")]
     Status {
         /// What was asked.
-        path: &'static str,
+        path: String,
         /// HTTP status.
         status: u16,
         /// Beginning of the body.
@@ -64,6 +64,9 @@ pub enum Cut {
     /// A broken WebSocket frame.
     #[error("WebSocket: {0}")]
     Frame(#[from] FrameError),
+    /// Not the subject's dialect, or the subject refuses.
+    #[error(transparent)]
+    Refused(#[from] pushlab_wire::dialect::Refused),
     /// Not the native protocol.
     #[error(transparent)]
     Native(#[from] BadFrame),

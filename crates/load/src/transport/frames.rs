@@ -20,9 +20,14 @@ pub struct Frames {
 impl Frames {
     /// Starts again on a new connection: appends the handshake.
     pub fn open(&mut self, requests: &Requests, target: &str, rng: &mut Rng, out: &mut Vec<u8>) {
+        self.open_with(&requests.host, target, &requests.lines.websocket, rng, out);
+    }
+
+    /// [`Self::open`] at a host, with these header lines.
+    pub fn open_with(&mut self, host: &str, target: &str, lines: &str, rng: &mut Rng, out: &mut Vec<u8>) {
         let mut key = [0; 16];
         rng.fill(&mut key);
-        handshake::encode_request_with(out, &requests.host, target, key, &requests.lines.websocket);
+        handshake::encode_request_with(out, host, target, key, lines);
         *self = Self { decoder: Decoder::default(), key: Some(Box::new(key)), is_open: false };
     }
 
@@ -76,7 +81,11 @@ impl Frames {
         };
         tally.down.heads += size as u64;
         if head.status != 101 {
-            return Err(Cut::Status { path: "/ws", status: head.status, text: excerpt(&input[size..]) });
+            return Err(Cut::Status {
+                path: "the WebSocket's handshake".to_owned(),
+                status: head.status,
+                text: excerpt(&input[size..]),
+            });
         }
         handshake::check_response(&head, key)?;
         self.key = None;

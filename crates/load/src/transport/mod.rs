@@ -4,6 +4,7 @@
 //! for all. A new transport is one file here and one row in [`with_receiver`].
 
 pub mod cut;
+pub mod foreign;
 pub mod frames;
 mod headers;
 pub mod http_streaming;
@@ -22,8 +23,12 @@ pub use cut::Cut;
 pub use requests::{CursorText, Requests};
 pub use tally::Tally;
 
+use crate::plan::Speaks;
 use fastrand::Rng;
+use posts::Posts;
+pub use pushlab_wire::dialect::Sending;
 use pushlab_wire::native::ServerFrame;
+use tally::WayTally;
 
 /// Largest message, line, event or reply, in bytes: the most that one connection can make the load hold.
 pub const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -46,6 +51,8 @@ pub enum Event<'a> {
         /// For people.
         text: &'a str,
     },
+    /// A further request was put among the bytes to send.
+    Asked,
     /// A request has been answered; the connection is free for the next.
     Answered {
         /// Whether the server leaves the connection open.
@@ -73,21 +80,15 @@ pub enum Uplink {
     Posts,
 }
 
-/// What a client sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sending {
-    /// A publication.
-    Publish,
-    /// An echo, which comes back to the sender alone.
-    Echo,
-}
-
 /// One client's end of a transport, without its socket.
 pub trait Receiver: Sized + Send + 'static {
     /// When it asks.
     const ASKING: Asking;
     /// How it sends.
     const UPLINK: Uplink;
+    /// Whether publications may be posted by a client that is not subscribed, as it has yet to be or was cut off: some
+    /// dialects have nowhere to send them then.
+    const POSTS_UNSUBSCRIBED: bool = true;
 
     /// A client that has never been connected.
     fn new() -> Self;
@@ -105,9 +106,61 @@ pub trait Receiver: Sized + Send + 'static {
         false
     }
 
+    /// Whether a client that is subscribed stays so while the server has it open another connection: its place is kept
+    /// by a session, and the next answer may be long in coming.
+    fn stays_subscribed(&self) -> bool {
+        false
+    }
+
     /// Whether a question is unanswered that will be answered at once.
     fn is_waiting(&self) -> bool {
         false
+    }
+
+    /// Appends the text of a frame that carries `data`, a JSON text.
+    fn encode_frame(&mut self, requests: &Requests, sending: Sending, data: &[u8], text: &mut Vec<u8>) {
+        requests.encode_frame(text, sending, data);
+    }
+
+    /// Appends a POST that carries `data`, a JSON text; returns the size of its body.
+    fn encode_post(&mut self, requests: &Requests, sending: Sending, data: &[u8], out: &mut Vec<u8>) -> usize {
+        Posts::encode(requests, sending, data, out);
+        data.len()
+    }
+
+    /// Whether a new receiving connection begins the conversation anew, so that nothing that was posted before belongs
+    /// to it.
+    fn begins_anew(&self) -> bool {
+        false
+    }
+
+    /// Whether something that had to be posted was refused, so that the receiving connection is of no use.
+    fn cannot_go_on(&self) -> bool {
+        false
+    }
+
+    /// Whether the conversation itself has something to post, which comes before anything else.
+    fn owes_post(&self) -> bool {
+        false
+    }
+
+    /// Appends what it has to post; what its bytes are for is returned.
+    fn encode_owed_post(&mut self, _: &Requests, _: &mut Vec<u8>) -> WayTally {
+        WayTally::default()
+    }
+
+    /// Reads answers to POSTs from the front of `input`; returns the bytes that are done with.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    fn receive_answers(
+        &mut self,
+        posts: &mut Posts,
+        input: &[u8],
+        tally: &mut Tally,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, Cut> {
+        posts.receive(input, tally, sink)
     }
 
     /// Reads from the front of `input` and returns how many bytes it needs no more. The caller brings the rest
@@ -136,8 +189,15 @@ pub trait ReceiverVisitor {
 }
 
 /// The table of transports: the only place that knows them all.
-pub fn with_receiver<V: ReceiverVisitor>(transport: pushlab_wire::transport::Transport, visitor: V) -> V::Output {
+pub fn with_receiver<V: ReceiverVisitor>(
+    transport: pushlab_wire::transport::Transport,
+    speaks: Option<&Speaks>,
+    visitor: V,
+) -> V::Output {
     use pushlab_wire::transport::Transport;
+    if let Some(speaks) = speaks {
+        return foreign::with_receiver(transport, speaks, visitor);
+    }
     match transport {
         Transport::WebSocket => visitor.visit::<websocket::WebSocket>(),
         Transport::Sse => visitor.visit::<sse::Sse>(),

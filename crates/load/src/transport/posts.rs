@@ -7,7 +7,7 @@ use super::{Cut, Event, Requests, Sending, Tally};
 /// One client's end of the connection.
 #[derive(Debug, Default)]
 pub struct Posts {
-    reader: ReplyReader,
+    pub(super) reader: ReplyReader,
     waiting_for: Option<Sending>,
 }
 
@@ -27,6 +27,11 @@ impl Posts {
         requests.encode_post(out, sending, data);
     }
 
+    /// Notes that the answer has come.
+    pub(super) fn has_come(&mut self) {
+        self.waiting_for = None;
+    }
+
     /// Reads answers from the front of `input`; returns the bytes that are done with.
     ///
     /// # Errors
@@ -44,7 +49,7 @@ impl Posts {
                 Sending::Publish => "/publish",
                 Sending::Echo => "/echo",
             };
-            return Err(Cut::Status { path, status: reply.status, text: excerpt(&reply.body) });
+            return Err(Cut::Status { path: path.to_owned(), status: reply.status, text: excerpt(&reply.body) });
         }
         tally.down.texts += reply.body.len() as u64;
         if sending == Sending::Echo {

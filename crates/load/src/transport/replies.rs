@@ -2,7 +2,7 @@
 
 use super::frames::{MAX_HEAD_BYTES, excerpt};
 use super::{CursorText, Cut, Event, MAX_MESSAGE_BYTES, Requests, Tally, forward};
-use pushlab_wire::http::{BodyDecoder, Headers, parse_response};
+use pushlab_wire::http::{BodyDecoder, Headers, ResponseHead, parse_response};
 use pushlab_wire::native::parse_reply;
 use std::borrow::Cow;
 
@@ -37,6 +37,19 @@ impl ReplyReader {
     /// # Errors
     /// Not HTTP, or beyond a limit.
     pub fn read<'a>(&mut self, input: &'a [u8], tally: &mut Tally) -> Result<(usize, Option<Reply<'a>>), Cut> {
+        self.read_noting(input, tally, |_| ())
+    }
+
+    /// [`Self::read`] that shows every head.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read_noting<'a>(
+        &mut self,
+        input: &'a [u8],
+        tally: &mut Tally,
+        on_head: impl FnOnce(&ResponseHead<'_, '_>),
+    ) -> Result<(usize, Option<Reply<'a>>), Cut> {
         let mut at = 0;
         let head = match &mut self.head {
             Some(head) => head,
@@ -50,6 +63,7 @@ impl ReplyReader {
                 };
                 at = size;
                 tally.down.heads += size as u64;
+                on_head(&head);
                 let (status, keeps_alive) = (head.status, head.keeps_alive());
                 self.head.insert(Head { status, keeps_alive, body: BodyDecoder::new(head.body) })
             }
@@ -143,7 +157,7 @@ impl Polls {
         let (consumed, reply) = self.reader.read(input, tally)?;
         let Some(reply) = reply else { return Ok(consumed) };
         if reply.status != 200 {
-            return Err(Cut::Status { path: PATH, status: reply.status, text: excerpt(&reply.body) });
+            return Err(Cut::Status { path: PATH.to_owned(), status: reply.status, text: excerpt(&reply.body) });
         }
         tally.down.texts += reply.body.len() as u64;
         let text = std::str::from_utf8(&reply.body).map_err(|_| Cut::NotUtf8)?;

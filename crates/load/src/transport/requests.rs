@@ -1,9 +1,11 @@
 //! What every client of a run asks, prepared once, and the cursor it resumes from.
 
 use super::Sending;
+use super::foreign::Foreignness;
 use super::headers::HeaderLines;
-use crate::plan::RequestHeaders;
+use crate::plan::{RequestHeaders, Speaks};
 use crate::rooms::Rooms;
+use pushlab_wire::transport::Transport;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -57,7 +59,10 @@ pub struct Requests {
     pub(super) poll_wait_s: u64,
     pub(super) lines: HeaderLines,
     pub(super) users: Option<String>,
-    publish_to: String,
+    pub(super) publish_to: String,
+    pub(super) foreign: Option<Arc<Foreignness>>,
+    /// The client whose requests these are.
+    pub(super) client: u32,
     /// What the rooms' channels begin with, and who is in which.
     rooms: Option<(String, Arc<Rooms>)>,
 }
@@ -72,6 +77,8 @@ impl Requests {
             lines: HeaderLines::default(),
             users: None,
             publish_to: publish_to.into(),
+            foreign: None,
+            client: 0,
             rooms: None,
         }
     }
@@ -81,6 +88,23 @@ impl Requests {
         let scheme = if has_tls { "https" } else { "http" };
         let lines = HeaderLines::new(headers, &format!("{scheme}://{}", self.host));
         Self { lines, ..self }
+    }
+
+    /// To a subject that speaks another dialect; `sending` is what the client is going to send.
+    pub fn in_dialect(self, transport: Transport, speaks: &Speaks, sending: Option<Sending>) -> Self {
+        let (host, lines) = (self.host.clone(), self.lines.clone());
+        let foreignness = Foreignness { host, lines, transport, speaks: speaks.clone(), sending };
+        Self { foreign: Some(Arc::new(foreignness)), ..self }
+    }
+
+    /// The channels that the client subscribes to.
+    pub(super) fn channels(&self) -> Vec<String> {
+        self.channel.split("&channel=").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// For a client that subscribes to nothing.
+    pub fn without_channels(self) -> Self {
+        Self { channel: String::new(), ..self }
     }
 
     /// With a second question after each poll, to a channel that stands for the list of users.
@@ -96,6 +120,7 @@ impl Requests {
     /// Makes the next requests those of a client of this number.
     #[inline]
     pub fn turn_to_client(&mut self, client: u32) {
+        self.client = client;
         let Some((prefix, rooms)) = &self.rooms else { return };
         self.channel.clear();
         for room in rooms.of_client(client) {
@@ -148,9 +173,11 @@ impl Requests {
             Sending::Publish => ("/publish?channel=", self.publish_to.as_str()),
             Sending::Echo => ("/echo", ""),
         };
+        let prefix = self.foreign.as_ref().map_or("", |foreign| foreign.speaks.path.as_str());
         let size = data.len().to_string();
         for part in [
             "POST ",
+            prefix,
             path,
             channel,
             " HTTP/1.1\r\nHost: ",

@@ -69,6 +69,7 @@ fn short(event: &Event<'_>) -> String {
         Event::Message(data) => format!("message {}", text(data)),
         Event::Echo(data) => format!("echo {}", text(data)),
         Event::Gap => "gap".into(),
+        Event::Asked => "asked".into(),
         Event::Error { code, text } => format!("error {code} {text}"),
         Event::Answered { keeps_alive: true } => "answered".into(),
         Event::Answered { keeps_alive: false } => "answered and closed".into(),

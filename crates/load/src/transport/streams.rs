@@ -11,6 +11,11 @@ pub struct StreamReader {
 }
 
 impl StreamReader {
+    /// Whether the head has come.
+    pub fn is_open(&self) -> bool {
+        self.body.is_some()
+    }
+
     /// Reads the head, then passes on every piece of the body, and the count of texts to add those to that the piece
     /// ends. Returns the bytes that are done with.
     ///
@@ -18,7 +23,7 @@ impl StreamReader {
     /// A status other than 200, a broken or ended body, or what `on_data` answers.
     pub fn receive(
         &mut self,
-        path: &'static str,
+        path: &str,
         input: &[u8],
         tally: &mut Tally,
         mut on_data: impl FnMut(&[u8], &mut u64) -> Result<(), Cut>,
@@ -36,7 +41,11 @@ impl StreamReader {
                 };
                 tally.down.heads += size as u64;
                 if head.status != 200 {
-                    return Err(Cut::Status { path, status: head.status, text: excerpt(&input[size..]) });
+                    return Err(Cut::Status {
+                        path: path.to_owned(),
+                        status: head.status,
+                        text: excerpt(&input[size..]),
+                    });
                 }
                 at = size;
                 self.body.insert(BodyDecoder::new(head.body))

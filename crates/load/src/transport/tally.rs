@@ -126,7 +126,7 @@ mod tests {
         for (what, bytes, uses) in &examples {
             assert_eq!(uses.total(), bytes.len() as u64, "{what}");
             if let Some(transport) = transport_of(what) {
-                assert_eq!(with_receiver(transport, Example(bytes)), *uses, "{what}");
+                assert_eq!(with_receiver(transport, None, Example(bytes)), *uses, "{what}");
             }
         }
         let transports = examples.iter().filter(|(what, ..)| transport_of(what).is_some()).count();

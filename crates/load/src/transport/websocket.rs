@@ -116,7 +116,10 @@ mod tests {
     #[test]
     fn refusals_and_goodbyes_say_why() {
         let refuse = |_: &str| b"HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nfull".to_vec();
-        assert_eq!(play(&mut WebSocket::new(), &[999], &refuse).unwrap_err().to_string(), "/ws answered 503 full");
+        assert_eq!(
+            play(&mut WebSocket::new(), &[999], &refuse).unwrap_err().to_string(),
+            "the WebSocket's handshake answered 503 full"
+        );
         let (mut client, mut rng, mut out, mut tally) =
             (WebSocket::new(), fastrand::Rng::with_seed(1), Vec::new(), Tally::default());
         client.open(&requests(), &mut rng, &mut out);

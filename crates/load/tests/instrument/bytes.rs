@@ -2,7 +2,7 @@
 
 use crate::native_server::{Asked, NativeServer};
 use crate::plans::{plan, with_prober};
-use pushlab_load::plan::{ByteUses, Phase, Phases, Plan, ProberPath, Scenario, WorkerEvent, WorkerResult};
+use pushlab_load::plan::{ByteUses, FeedBy, Phase, Phases, Plan, ProberPath, Scenario, WorkerEvent, WorkerResult};
 use pushlab_wire::transport::Transport;
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,11 @@ const DATA: u64 = 71;
 const CHAT: Scenario =
     Scenario::Chat { interval_ms: 100, payload_bytes: DATA as u32, payload_bytes_max: None, publishers: None };
 
-/// Whether a request is neither the prober's nor the collector's.
+/// Whether a request is neither the prober's nor the collector's nor the feeder's.
 fn is_clients(asked: &Asked, plan: &Plan) -> bool {
     match asked.what.as_str() {
+        _ if asked.channel == "a.feeder" => false,
+        "POST /publish" => !plan.scenario.has_feeder(),
         "GET /ws" => asked.channel == "a",
         "POST /echo" => plan.prober.is_none(),
         _ => true,
@@ -85,6 +87,20 @@ fn so_are_echoes_questions_and_what_the_collector_sees() {
             let (up, down) = (result.bytes_whole.up.payload, result.bytes_whole.down.payload);
             assert!(up > 0 && up % size == 0, "{transport} {up}");
             assert_eq!(down, if is_upstream { 0 } else { up }, "{transport}");
+        }
+    }
+}
+
+#[test]
+fn what_a_feeder_sends_is_no_clients() {
+    let feed = Scenario::Feed { interval_us: 20_000, payload_bytes: 100, by: FeedBy::Publisher };
+    for transport in Transport::ALL {
+        for scenario in [feed.clone(), Scenario::FanOut { publishers: 2, payload_bytes: 100 }] {
+            let server = NativeServer::start(None);
+            let result = run(&server, &plan(server.address, transport, 3, scenario));
+            let (up, down) = (result.bytes_whole.up.payload, result.bytes_whole.down.payload);
+            assert_eq!((up, down), (0, server.published().len() as u64 * 3 * 100), "{transport}");
+            assert_eq!(result.requests_publishers, 0, "{transport}");
         }
     }
 }

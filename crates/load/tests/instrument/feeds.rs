@@ -2,12 +2,12 @@
 
 use crate::feed_server::{Fault, Faults, FeedServer};
 use crate::plans::{plan, start_of, with_prober};
-use pushlab_load::plan::{Phase, Phases, Plan, ProberPath, Scenario, WorkerResult};
+use pushlab_load::plan::{FeedBy, Phase, Phases, Plan, ProberPath, Scenario, WorkerResult};
 use pushlab_load::worker::{WorkerError, run_with_listener};
 use pushlab_wire::transport::Transport;
 use std::net::TcpListener;
 
-const FEED: Scenario = Scenario::Feed { interval_us: 5_000, payload_bytes: 173 };
+const FEED: Scenario = Scenario::Feed { interval_us: 5_000, payload_bytes: 173, by: FeedBy::BackEnd };
 
 fn run_feed(faults: Faults, change: impl FnOnce(Plan) -> Plan) -> (WorkerResult, FeedServer) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -78,7 +78,7 @@ fn the_table_of_deliveries_has_the_first_ten_thousand() {
     let (result, _) = run_feed(faults, |plan| Plan {
         clients: 40,
         receipts: true,
-        scenario: Scenario::Feed { interval_us: 1_000, payload_bytes: 53 },
+        scenario: Scenario::Feed { interval_us: 1_000, payload_bytes: 53, by: FeedBy::BackEnd },
         ..plan
     });
     assert_eq!((result.delivered, result.latency_up.count(), result.deliveries.len()), (12_000, 12_000, 10_000));
@@ -100,7 +100,7 @@ fn faults_are_counted_exactly() {
     let faults = Faults { lost: 10, doubled: 5, swapped: 10, ..Faults::default() };
     let (result, server) = run_feed(faults, |plan| Plan {
         clients: 20,
-        scenario: Scenario::Feed { interval_us: 1_000, payload_bytes: 100 },
+        scenario: Scenario::Feed { interval_us: 1_000, payload_bytes: 100, by: FeedBy::BackEnd },
         phases: Phases { load_ms: 1_000, drain_ms: 700, ..plan.phases.clone() },
         ..plan
     });

@@ -4,7 +4,7 @@ use crate::feed_server::{connect, each_text};
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run, with_prober};
 use crate::tls_front::TlsFront;
-use pushlab_load::plan::{Phases, Plan, ProberPath, Scenario, Sockets};
+use pushlab_load::plan::{FeedBy, Phases, Plan, ProberPath, Scenario, Sockets};
 use pushlab_load::worker::run_with_listener;
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::Role;
@@ -69,7 +69,7 @@ fn what_the_missing_do_not_receive_is_lost() {
             None
         });
     });
-    let scenario = Scenario::Feed { interval_us: 20_000, payload_bytes: 71 };
+    let scenario = Scenario::Feed { interval_us: 20_000, payload_bytes: 71, by: FeedBy::BackEnd };
     let base = in_browsers(&server, Transport::Sse, 8, scenario);
     let phases = Phases { drain_ms: 200, ..base.phases.clone() };
     let plan = Plan { backend_listen: Some(back_end), phases, ..base };

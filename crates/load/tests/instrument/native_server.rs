@@ -41,6 +41,11 @@ struct Log {
     cut_after: Option<usize>,
     carried: Mutex<Vec<Arc<Carried>>>,
     is_silent: AtomicBool,
+    /// Deliveries handed to connections so far, and what that was when each publication came.
+    delivered: AtomicUsize,
+    delivered_before: Mutex<Vec<usize>>,
+    /// Deliveries that are still to be lost.
+    to_lose: AtomicUsize,
 }
 
 /// What one connection carried.
@@ -84,6 +89,23 @@ impl NativeServer {
         self.log.messages.lock().unwrap().iter().map(|(_, data)| data.clone()).collect()
     }
 
+    /// The channels of all publications so far.
+    pub fn published_to(&self) -> Vec<String> {
+        self.log.messages.lock().unwrap().iter().map(|(channel, _)| channel.clone()).collect()
+    }
+
+    /// Most publications that were under way to so many subscribers, one that is half delivered counting as half.
+    pub fn under_way_max(&self, subscribers: usize) -> f64 {
+        let delivered_before = self.log.delivered_before.lock().unwrap();
+        let under_way = delivered_before.iter().enumerate().map(|(k, delivered)| (k + 1) * subscribers - delivered);
+        under_way.max().unwrap_or(0) as f64 / subscribers as f64
+    }
+
+    /// Loses the next so many deliveries.
+    pub fn lose(&self, deliveries: usize) {
+        self.log.to_lose.store(deliveries, SeqCst);
+    }
+
     /// What publishes to a channel without a connection.
     pub fn publisher(&self) -> impl Fn(&str, &str) + Send + 'static {
         let log = Arc::clone(&self.log);
@@ -124,6 +146,7 @@ impl Log {
     fn publish(&self, channel: &str, data: &str) -> usize {
         let mut messages = self.messages.lock().unwrap();
         messages.push((channel.to_owned(), data.to_owned()));
+        self.delivered_before.lock().unwrap().push(self.delivered.load(SeqCst));
         self.grown.notify_all();
         messages.len()
     }
@@ -140,7 +163,13 @@ impl Log {
         };
         let messages = self.messages.lock().unwrap();
         let (messages, _) = self.grown.wait_timeout_while(messages, wait, |all| news(all).is_empty()).unwrap();
-        (news(&messages), messages.len())
+        let mut news = news(&messages);
+        // Under the lock, and before they are written: nobody can have received more than was counted.
+        self.delivered.fetch_add(news.len(), SeqCst);
+        if !news.is_empty() && self.to_lose.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
+            news.remove(0);
+        }
+        (news, messages.len())
     }
 }
 

@@ -11,6 +11,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
     Plan {
         target,
         transport,
+        speaks: None,
         clients,
         channel: "a".into(),
         scenario,

@@ -3,7 +3,7 @@
 use crate::feed_server::{Faults, FeedServer};
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run, start_of};
-use pushlab_load::plan::{Phase, Phases, Plan, Scenario, Shape, WorkerResult};
+use pushlab_load::plan::{FeedBy, Phase, Phases, Plan, Scenario, Shape, WorkerResult};
 use pushlab_load::worker::{WorkerError, run_with_listener};
 use pushlab_wire::transport::Transport;
 use std::net::TcpListener;
@@ -19,7 +19,7 @@ fn run_feed(shape: Shape) -> WorkerResult {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let back_end = listener.local_addr().unwrap();
     let server = FeedServer::start(back_end, Faults::default());
-    let feed = Scenario::Feed { interval_us: 5_000, payload_bytes: 100 };
+    let feed = Scenario::Feed { interval_us: 5_000, payload_bytes: 100, by: FeedBy::BackEnd };
     let base = plan(server.address, Transport::WebSocket, 3, feed);
     let phases = Phases { warm_up_ms: 50, ..base.phases.clone() };
     let plan = Plan { backend_listen: Some(back_end), shape, phases, ..base };

@@ -4,7 +4,7 @@ use crate::native_server::NativeServer;
 use crate::plans::{plan, run, with_prober};
 use crate::tls_front::TlsFront;
 use pushlab_load::dial::Dialler;
-use pushlab_load::plan::{Phases, Plan, ProberPath, Scenario, Sockets, WorkerResult};
+use pushlab_load::plan::{FeedBy, Phases, Plan, ProberPath, Scenario, Sockets, WorkerResult};
 use pushlab_load::socket::Read;
 use pushlab_load::worker::{WorkerError, run as try_run};
 use pushlab_wire::transport::Transport;
@@ -185,7 +185,12 @@ fn a_send_buffer_of_nothing_is_refused() {
 fn the_back_end_listens_where_it_is_told_to() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let base = plan(free_port(), Transport::WebSocket, 2, Scenario::Feed { interval_us: 5_000, payload_bytes: 50 });
+    let base = plan(
+        free_port(),
+        Transport::WebSocket,
+        2,
+        Scenario::Feed { interval_us: 5_000, payload_bytes: 50, by: FeedBy::BackEnd },
+    );
     let phases = Phases { connect_ms: 200, ..base.phases.clone() };
     let base = Plan { backend_listen: Some(address), phases, ..base };
     let with = |descriptor| Plan { backend_descriptor: Some(descriptor), ..base.clone() };

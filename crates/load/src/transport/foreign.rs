@@ -1,0 +1,605 @@
+//! Clients of other people's servers: one driver for all dialects, which carries the requests and frames of a
+//! [`Conversation`] over the loop's connections.
+
+use super::frames::{Frames, encode_text};
+use super::headers::HeaderLines;
+use super::posts::Posts;
+use super::replies::ReplyReader;
+use super::streams::StreamReader;
+use super::tally::WayTally;
+use super::{Asking, Cut, Event, MAX_MESSAGE_BYTES, Receiver, ReceiverVisitor, Requests, Sending, Tally, Uplink};
+use crate::plan::Speaks;
+use fastrand::Rng;
+use pushlab_wire::dialect::recording::{Recorded, Tape};
+use pushlab_wire::dialect::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Step, Topic, Turn};
+use pushlab_wire::event_stream::EventStreamDecoder;
+use pushlab_wire::http::ResponseHead;
+use pushlab_wire::lines::LineDecoder;
+use pushlab_wire::transport::Transport;
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::io::Write as _;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+/// What makes requests those of another dialect: the same for all clients of a loop.
+#[derive(Debug)]
+pub(super) struct Foreignness {
+    pub host: String,
+    pub lines: HeaderLines,
+    pub transport: Transport,
+    pub speaks: Speaks,
+    pub sending: Option<Sending>,
+}
+
+impl Foreignness {
+    fn encode(&self, out: &mut Vec<u8>, request: &Request) {
+        let lines = match (request.method.as_str(), request.answer) {
+            ("GET", Answer::Events) => &self.lines.event_source,
+            ("GET", _) => &self.lines.fetch,
+            _ => &self.lines.post,
+        };
+        let head = [&request.method, " ", &request.target, " HTTP/1.1\r\nHost: ", &self.host, "\r\n", lines];
+        head.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
+        out.extend_from_slice(request.headers.as_bytes());
+        if request.method != "GET" {
+            out.extend_from_slice(format!("Content-Length: {}\r\n", request.body.len()).as_bytes());
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(request.body.as_bytes());
+    }
+}
+
+/// When clients ask and how they send: what the loop must know when it is compiled.
+pub trait Kind: Debug + Send + 'static {
+    /// When they ask.
+    const ASKING: Asking;
+    /// How they send.
+    const UPLINK: Uplink;
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident $asking:ident $uplink:ident;)*) => {
+        $($(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+        impl Kind for $name {
+            const ASKING: Asking = Asking::$asking;
+            const UPLINK: Uplink = Uplink::$uplink;
+        })*
+    };
+}
+
+kinds! {
+    /// A WebSocket, both ways.
+    TwoWay Never Frames;
+    /// The server pushes, and clients post.
+    Pushed Never Posts;
+    /// Long polling.
+    Held AtOnce Posts;
+    /// Polling.
+    Asked AtInterval Posts;
+}
+
+/// The row of the table of transports for a dialect.
+pub(super) fn with_receiver<V: ReceiverVisitor>(transport: Transport, speaks: &Speaks, visitor: V) -> V::Output {
+    match transport {
+        Transport::LongPolling => visitor.visit::<Foreign<Held>>(),
+        Transport::Polling | Transport::WebSocketPolling => visitor.visit::<Foreign<Asked>>(),
+        _ if speaks.dialect.publishes_in_frames(transport, &speaks.how) => visitor.visit::<Foreign<TwoWay>>(),
+        _ => visitor.visit::<Foreign<Pushed>>(),
+    }
+}
+
+/// One client's end.
+#[derive(Debug)]
+pub struct Foreign<K> {
+    /// Nothing before the first connection.
+    state: Option<Box<State>>,
+    kind: PhantomData<K>,
+}
+
+#[derive(Debug)]
+struct State {
+    conversation: Box<dyn Conversation>,
+    recording: Option<(Tape, PathBuf)>,
+    foreignness: Arc<Foreignness>,
+    topic: Topic,
+    mode: Mode,
+    /// What is asked on the next connection, where the server has closed the last one in the middle of a conversation.
+    pending: Option<Request>,
+    /// What the conversation itself has to post, until it is answered.
+    owed: VecDeque<Request>,
+    /// Whether the POST under way is the first of those.
+    is_owed_out: bool,
+    /// Whether the request under way on the receiving connection, and the POST under way, are the last of theirs.
+    is_last: bool,
+    is_last_post: bool,
+    is_subscribed: bool,
+    /// Whether what the conversation itself had to post was refused.
+    is_broken: bool,
+    /// Whether a connection was opened in the middle of a conversation, which is subscribed though it does not say so.
+    has_resumed: bool,
+    headers: Vec<(&'static str, String)>,
+    up_headers: Vec<(&'static str, String)>,
+    steps: Vec<Step>,
+}
+
+/// What the receiving connection carries.
+#[derive(Debug)]
+enum Mode {
+    /// Nothing under way.
+    Free,
+    /// An answer is to come.
+    Asked(ReplyReader),
+    /// An endless answer.
+    Events(StreamReader, Box<EventStreamDecoder>, bool),
+    /// An endless answer.
+    Lines(StreamReader, LineDecoder, bool),
+    /// A WebSocket, and whether the conversation knows that it stands.
+    Socket(Frames, bool),
+}
+
+fn wanted(wanted: &'static [&'static str], head: &ResponseHead<'_, '_>) -> Vec<(&'static str, String)> {
+    let all = wanted.iter().flat_map(|&name| head.headers(name).map(move |value| (name, value.to_owned())));
+    all.collect()
+}
+
+fn text_of(bytes: &[u8]) -> Result<&str, Cut> {
+    std::str::from_utf8(bytes).map_err(|_| Cut::NotUtf8)
+}
+
+/// Passes on what a conversation has heard.
+fn hearing<'s>(is_subscribed: &'s mut bool, sink: &'s mut impl FnMut(Event<'_>)) -> impl FnMut(Heard<'_>) {
+    move |heard| match heard {
+        Heard::Subscribed => {
+            *is_subscribed = true;
+            sink(Event::Subscribed);
+        }
+        Heard::Message(text) => sink(Event::Message(text.as_bytes())),
+        Heard::Echo(text) => sink(Event::Echo(text.as_bytes())),
+        Heard::Gap => sink(Event::Gap),
+        Heard::Complaint(text) => sink(Event::Error { code: "complaint", text }),
+    }
+}
+
+impl State {
+    fn new(foreignness: &Arc<Foreignness>, client: u32) -> Self {
+        let speaks = &foreignness.speaks;
+        let recording = speaks.recording.clone().filter(|_| client == 0).map(|path| (Tape::default(), path));
+        let conversation: Box<dyn Conversation> = match &recording {
+            Some((tape, _)) => Box::new(Recorded::new(speaks.dialect, Arc::clone(tape))),
+            None => speaks.dialect.conversation(),
+        };
+        Self {
+            conversation,
+            recording,
+            foreignness: Arc::clone(foreignness),
+            topic: Topic::default(),
+            mode: Mode::Free,
+            pending: None,
+            owed: VecDeque::new(),
+            is_owed_out: false,
+            is_last: false,
+            is_last_post: false,
+            is_subscribed: false,
+            is_broken: false,
+            has_resumed: false,
+            headers: Vec::new(),
+            up_headers: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    fn learn(&mut self, requests: &Requests) {
+        let Foreignness { transport, speaks, sending, .. } = &*self.foreignness;
+        self.topic = Topic {
+            transport: Some(*transport),
+            path: speaks.path.clone(),
+            how: speaks.how.clone(),
+            channels: requests.channels(),
+            publish_to: requests.publish_to.clone(),
+            sending: *sending,
+            wait_s: requests.poll_wait_s,
+            // Not of the run's seed: a server may still know the sessions of the run before.
+            random: fastrand::u64(..),
+        };
+    }
+
+    fn publication(&mut self, requests: &Requests, sending: Sending, data: &str) -> Step {
+        if self.topic.publish_to != requests.publish_to {
+            self.topic.publish_to.clone_from(&requests.publish_to);
+        }
+        self.conversation.publish(sending, data, &self.topic)
+    }
+
+    /// Calls the conversation; what it wants to send waits in `steps`.
+    fn turn<T>(
+        &mut self,
+        sink: &mut impl FnMut(Event<'_>),
+        act: impl FnOnce(&mut dyn Conversation, &mut Turn<'_>) -> T,
+    ) -> T {
+        let Self { conversation, topic, steps, is_subscribed, .. } = self;
+        act(&mut **conversation, &mut Turn::new(topic, steps, &mut hearing(is_subscribed, sink)))
+    }
+
+    /// Sends a request on the receiving connection.
+    fn ask(&mut self, request: &Request, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) {
+        let before = out.len();
+        self.is_last = request.is_last();
+        let Foreignness { host, lines, .. } = &*self.foreignness;
+        if request.answer == Answer::WebSocket {
+            let mut frames = Frames::default();
+            let lines = [&lines.websocket, request.headers.as_str()].concat();
+            frames.open_with(host, &request.target, &lines, rng, out);
+            self.mode = Mode::Socket(frames, false);
+        } else {
+            self.foreignness.encode(out, request);
+            tally.up.texts += request.body.len() as u64;
+            self.mode = match request.answer {
+                Answer::Events => {
+                    let decoder = Box::new(EventStreamDecoder::new(MAX_MESSAGE_BYTES));
+                    Mode::Events(StreamReader::default(), decoder, false)
+                }
+                Answer::Lines => Mode::Lines(StreamReader::default(), LineDecoder::new(MAX_MESSAGE_BYTES), false),
+                Answer::Whole | Answer::WebSocket => Mode::Asked(ReplyReader::default()),
+            };
+        }
+        tally.up.heads += (out.len() - before - request.body.len()) as u64;
+    }
+
+    /// Sends what the conversation wants to; a request on the receiving connection is returned, as that one may have
+    /// to be opened first.
+    fn perform(&mut self, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> Result<Option<Request>, Cut> {
+        let mut down = None;
+        for step in self.steps.drain(..) {
+            match step {
+                Step::Frame(text) => {
+                    if !matches!(self.mode, Mode::Socket(..)) {
+                        return Err(Refused::unexpected("a frame without a WebSocket", &text).into());
+                    }
+                    tally.up.texts += text.len() as u64;
+                    encode_text(out, text.as_bytes(), rng);
+                }
+                Step::Ask(Over::Up, request) => self.owed.push_back(request),
+                Step::Ask(Over::Down, request) => {
+                    if let Some(other) = down.replace(request) {
+                        return Err(Refused::unexpected("two requests at once", &other.target).into());
+                    }
+                }
+            }
+        }
+        Ok(down)
+    }
+
+    /// After an answer: asks what comes next, or says that the connection is free.
+    fn go_on(
+        &mut self,
+        keeps_alive: bool,
+        rng: &mut Rng,
+        out: &mut Vec<u8>,
+        tally: &mut Tally,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<(), Cut> {
+        if std::mem::take(&mut self.has_resumed) && self.is_subscribed {
+            sink(Event::Subscribed);
+        }
+        self.mode = Mode::Free;
+        let mut next = self.perform(rng, out, tally)?;
+        if let (true, Some(request)) = (keeps_alive, &next) {
+            self.ask(request, rng, out, tally);
+            sink(Event::Asked);
+            return Ok(());
+        }
+        if !keeps_alive && next.is_none() {
+            self.turn(sink, |conversation, turn| conversation.poll(turn));
+            next = self.perform(rng, out, tally)?;
+        }
+        self.pending = next;
+        sink(Event::Answered { keeps_alive });
+        Ok(())
+    }
+
+    fn receive_answer(
+        &mut self,
+        rng: &mut Rng,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        tally: &mut Tally,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, Cut> {
+        let mut mode = std::mem::replace(&mut self.mode, Mode::Free);
+        let Mode::Asked(reader) = &mut mode else { return Err(Cut::Unasked) };
+        let names = self.foreignness.speaks.dialect.wanted_headers();
+        let headers = &mut self.headers;
+        let (consumed, reply) = reader.read_noting(input, tally, |head| *headers = wanted(names, head))?;
+        let Some(reply) = reply else {
+            self.mode = mode;
+            return Ok(consumed);
+        };
+        tally.down.texts += reply.body.len() as u64;
+        let body = text_of(&reply.body)?;
+        let headers = std::mem::take(&mut self.headers);
+        let reply_of = Reply { status: reply.status, headers: &headers, body };
+        self.turn(sink, |conversation, turn| conversation.reply(Over::Down, &reply_of, turn))?;
+        self.go_on(reply.keeps_alive && !self.is_last, rng, out, tally, sink)?;
+        Ok(consumed)
+    }
+
+    #[inline]
+    fn receive_frames(
+        &mut self,
+        rng: &mut Rng,
+        input: &mut [u8],
+        out: &mut Vec<u8>,
+        tally: &mut Tally,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, Cut> {
+        let consumed = {
+            let Self { conversation, topic, steps, is_subscribed, mode, .. } = self;
+            let Mode::Socket(frames, is_known) = mode else { return Err(Cut::Unasked) };
+            let mut heard = hearing(is_subscribed, sink);
+            let mut turn = Turn::new(topic, steps, &mut heard);
+            let consumed = frames.receive(rng, input, out, tally, |text| {
+                if !std::mem::replace(is_known, true) {
+                    conversation.opened(&mut turn)?;
+                }
+                Ok(conversation.text(&Incoming { text, event: "", id: "" }, &mut turn)?)
+            })?;
+            if frames.is_open() && !std::mem::replace(is_known, true) {
+                conversation.opened(&mut turn)?;
+            }
+            consumed
+        };
+        if !self.steps.is_empty() && self.perform(rng, out, tally)?.is_some() {
+            return Err(Refused::unexpected("a request on a connection that is a WebSocket", "").into());
+        }
+        Ok(consumed)
+    }
+
+    /// Reads a stream; what the reader says, and whether its head has only just come.
+    fn read_stream(
+        &mut self,
+        input: &[u8],
+        tally: &mut Tally,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> (Result<usize, Cut>, bool) {
+        let target = &self.foreignness.speaks.path;
+        let Self { conversation, topic, steps, is_subscribed, mode, .. } = self;
+        let mut heard = hearing(is_subscribed, sink);
+        let mut turn = Turn::new(topic, steps, &mut heard);
+        let mut broken = None;
+        let mut hear = |incoming: &Incoming<'_>, is_known: &mut bool| {
+            if !std::mem::replace(is_known, true) {
+                conversation.opened(&mut turn)?;
+            }
+            conversation.text(incoming, &mut turn)
+        };
+        match mode {
+            Mode::Events(reader, events, is_known) => {
+                let received = reader.receive(target, input, tally, |data, texts| {
+                    events.decode(data, |event| {
+                        *texts += event.data.len() as u64;
+                        let incoming = Incoming { text: event.data, event: event.name, id: event.id };
+                        broken = broken.take().or_else(|| hear(&incoming, is_known).err().map(Cut::from));
+                    })?;
+                    broken.take().map_or(Ok(()), Err)
+                });
+                (received, reader.is_open() && !std::mem::replace(is_known, true))
+            }
+            Mode::Lines(reader, lines, is_known) => {
+                let received = reader.receive(target, input, tally, |data, texts| {
+                    lines.decode(data, |line| {
+                        *texts += line.len() as u64;
+                        let mut hear = |text| Ok::<_, Cut>(hear(&Incoming { text, event: "", id: "" }, is_known)?);
+                        broken = broken.take().or(text_of(line).and_then(&mut hear).err());
+                    })?;
+                    broken.take().map_or(Ok(()), Err)
+                });
+                (received, reader.is_open() && !std::mem::replace(is_known, true))
+            }
+            _ => (Err(Cut::Unasked), false),
+        }
+    }
+
+    fn receive_stream(
+        &mut self,
+        rng: &mut Rng,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        tally: &mut Tally,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, Cut> {
+        let (received, is_new) = self.read_stream(input, tally, sink);
+        if is_new && !matches!(received, Err(Cut::Status { .. })) {
+            self.turn(sink, |conversation, turn| conversation.opened(turn))?;
+        }
+        if matches!(received, Err(Cut::StreamEnded)) && self.turn(sink, |conversation, turn| conversation.ended(turn)) {
+            // Whether the connection could carry another request is not worth knowing: streams end rarely.
+            self.go_on(false, rng, out, tally, sink)?;
+            return Ok(input.len());
+        }
+        let consumed = received?;
+        if std::mem::take(&mut self.has_resumed) && self.is_subscribed {
+            sink(Event::Subscribed);
+        }
+        if self.perform(rng, out, tally)?.is_some() {
+            return Err(Refused::unexpected("a request on a connection that is a stream", "").into());
+        }
+        Ok(consumed)
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        let Some((tape, path)) = &self.recording else { return };
+        let exchanges = tape.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = Vec::new();
+        for exchange in exchanges.iter() {
+            let written = serde_json::to_writer(&mut text, exchange).map_err(std::io::Error::from);
+            // Into memory, so it cannot fail.
+            let _ = written.and_then(|()| text.write_all(b"\n"));
+        }
+        // Whoever asked for the recording looks for the file.
+        let _ = std::fs::write(path, text);
+    }
+}
+
+impl<K: Kind> Receiver for Foreign<K> {
+    const ASKING: Asking = K::ASKING;
+    const UPLINK: Uplink = K::UPLINK;
+    const POSTS_UNSUBSCRIBED: bool = false;
+
+    fn new() -> Self {
+        Self { state: None, kind: PhantomData }
+    }
+
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
+        let Some(foreignness) = &requests.foreign else { return };
+        let state = self.state.get_or_insert_with(|| Box::new(State::new(foreignness, requests.client)));
+        state.mode = Mode::Free;
+        // The loop counts the whole of a first request as a head.
+        let tally = &mut Tally::default();
+        if let Some(request) = state.pending.take() {
+            state.has_resumed = true;
+            return state.ask(&request, rng, out, tally);
+        }
+        state.learn(requests);
+        state.owed.clear();
+        (state.is_subscribed, state.is_broken, state.has_resumed, state.is_owed_out) = (false, false, false, false);
+        // A way that the dialect does not have is refused before a run begins: see `roles`.
+        let _ = state.turn(&mut |_| (), |conversation, turn| conversation.open(turn));
+        if let Ok(Some(request)) = state.perform(rng, out, tally) {
+            state.ask(&request, rng, out, tally);
+        }
+    }
+
+    fn poll(&mut self, _: &Requests, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
+        let Some(state) = &mut self.state else { return false };
+        if !state.is_subscribed || state.pending.is_some() || !matches!(state.mode, Mode::Free) {
+            return false;
+        }
+        state.turn(&mut |_| (), |conversation, turn| conversation.poll(turn));
+        match state.perform(rng, out, tally) {
+            Ok(Some(request)) => {
+                state.ask(&request, rng, out, tally);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn stays_subscribed(&self) -> bool {
+        self.state.as_deref().is_some_and(|state| state.pending.is_some())
+    }
+
+    fn is_waiting(&self) -> bool {
+        let is_asked = |state: &State| matches!(state.mode, Mode::Asked(_));
+        K::ASKING == Asking::AtInterval && self.state.as_deref().is_some_and(is_asked)
+    }
+
+    fn encode_frame(&mut self, requests: &Requests, sending: Sending, data: &[u8], text: &mut Vec<u8>) {
+        if let (Some(state), Ok(data)) = (&mut self.state, std::str::from_utf8(data))
+            && let Step::Frame(frame) = state.publication(requests, sending, data)
+        {
+            text.extend_from_slice(frame.as_bytes());
+        }
+    }
+
+    fn encode_post(&mut self, requests: &Requests, sending: Sending, data: &[u8], out: &mut Vec<u8>) -> usize {
+        let (Some(state), Ok(data)) = (&mut self.state, std::str::from_utf8(data)) else { return 0 };
+        let Step::Ask(_, request) = state.publication(requests, sending, data) else { return 0 };
+        state.foreignness.encode(out, &request);
+        (state.is_owed_out, state.is_last_post) = (false, request.is_last());
+        request.body.len()
+    }
+
+    fn begins_anew(&self) -> bool {
+        self.state.as_deref().is_some_and(|state| state.pending.is_none())
+    }
+
+    fn cannot_go_on(&self) -> bool {
+        self.state.as_deref().is_some_and(|state| state.is_broken)
+    }
+
+    fn owes_post(&self) -> bool {
+        self.state.as_deref().is_some_and(|state| !state.owed.is_empty())
+    }
+
+    fn encode_owed_post(&mut self, _: &Requests, out: &mut Vec<u8>) -> WayTally {
+        let Some(State { owed, foreignness, is_owed_out, is_last_post, .. }) = self.state.as_deref_mut() else {
+            return WayTally::default();
+        };
+        let Some(request) = owed.front() else { return WayTally::default() };
+        (*is_owed_out, *is_last_post) = (true, request.is_last());
+        foreignness.encode(out, request);
+        let (all, texts) = (out.len() as u64, request.body.len() as u64);
+        WayTally { all, heads: all - texts, texts, payload: 0 }
+    }
+
+    fn receive_answers(
+        &mut self,
+        posts: &mut Posts,
+        input: &[u8],
+        tally: &mut Tally,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, Cut> {
+        let Some(state) = &mut self.state else { return Err(Cut::Unasked) };
+        if input.is_empty() {
+            return Ok(0);
+        }
+        if !posts.is_waiting() {
+            return Err(Cut::Unasked);
+        }
+        let names = state.foreignness.speaks.dialect.wanted_headers();
+        let headers = &mut state.up_headers;
+        let (consumed, reply) = posts.reader.read_noting(input, tally, |head| *headers = wanted(names, head))?;
+        let Some(reply) = reply else { return Ok(consumed) };
+        posts.has_come();
+        let was_owed = std::mem::take(&mut state.is_owed_out);
+        if was_owed {
+            state.owed.pop_front();
+        }
+        tally.down.texts += reply.body.len() as u64;
+        let body = text_of(&reply.body)?;
+        let headers = std::mem::take(&mut state.up_headers);
+        let reply_of = Reply { status: reply.status, headers: &headers, body };
+        let heard = state.turn(sink, |conversation, turn| conversation.reply(Over::Up, &reply_of, turn));
+        state.is_broken |= was_owed && heard.is_err();
+        heard?;
+        let mut frames = Vec::new();
+        let asked = state.perform(&mut Rng::with_seed(0), &mut frames, tally)?;
+        if asked.is_some() || !frames.is_empty() {
+            return Err(Refused::unexpected("something on the receiving connection after a POST", "").into());
+        }
+        sink(Event::Answered { keeps_alive: reply.keeps_alive && !state.is_last_post });
+        Ok(consumed)
+    }
+
+    #[inline]
+    fn receive(
+        &mut self,
+        rng: &mut Rng,
+        input: &mut [u8],
+        out: &mut Vec<u8>,
+        tally: &mut Tally,
+        sink: &mut impl FnMut(Event<'_>),
+    ) -> Result<usize, Cut> {
+        let Some(state) = &mut self.state else { return Err(Cut::Unasked) };
+        let mut at = 0;
+        while at < input.len() {
+            let consumed = match state.mode {
+                Mode::Socket(..) => state.receive_frames(rng, &mut input[at..], out, tally, sink)?,
+                Mode::Events(..) | Mode::Lines(..) => state.receive_stream(rng, &input[at..], out, tally, sink)?,
+                Mode::Asked(_) => state.receive_answer(rng, &input[at..], out, tally, sink)?,
+                Mode::Free => return Err(Cut::Unasked),
+            };
+            if consumed == 0 {
+                break;
+            }
+            at += consumed;
+        }
+        Ok(at)
+    }
+}
