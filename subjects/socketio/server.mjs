@@ -1,0 +1,20 @@
+import { createServer } from "node:http";
+import { Server } from "socket.io";
+
+// A connection for posts may be silent between two pings of Engine.IO (25 s); Node would close it after 5 s.
+const server = createServer({ keepAliveTimeout: 65_000 });
+const io = new Server(server, { httpCompression: false, serveClient: false });
+
+io.on("connection", (socket) => {
+  socket.on("join", (channel) => {
+    socket.join(channel);
+    socket.emit("joined", channel);
+  });
+  socket.on("pub", (channel, data) => io.to(channel).emit("msg", data));
+  socket.on("echo", (data) => socket.emit("echo", data));
+});
+
+server.listen(Number(process.env.PORT), process.env.HOST, () => {
+  const { address, port } = server.address();
+  console.log(JSON.stringify({ listening: `${address}:${port}` }));
+});
