@@ -10,7 +10,7 @@ mod table;
 mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use commands::{backend, capacity, doctor, list, results, run, serve, transfer, worker};
+use commands::{backend, capacity, doctor, list, results, run, serve, subjects, transfer, worker};
 use pushlab_wire::codes::ExitCode;
 
 /// Measure real-time web transports: which one, on which server, for which workload, at what cost.
@@ -37,6 +37,7 @@ enum Command {
     Serve(Box<serve::ServeArgs>),
     Backend(backend::BackendArgs),
     Doctor(doctor::DoctorArgs),
+    Subjects(subjects::SubjectsArgs),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
@@ -84,6 +85,7 @@ fn main() -> std::process::ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Backend(args) => backend::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Subjects(args) => subjects::run(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "pushlab", &mut std::io::stdout());
             Ok(ExitCode::Ok)

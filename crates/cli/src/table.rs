@@ -1,8 +1,8 @@
 //! A report as text.
 
 use pushlab_lab::report::model::{
-    Agreement, Change, Comparison, Completeness, DataCell, DataTable, ExperimentReport, Figure, MetricInfo, Origin,
-    Point, Report,
+    Agreement, Change, Comparison, Completeness, DataCell, DataTable, ExperimentReport, Figure, Leaderboard,
+    LeaderboardColumn, MetricInfo, Origin, Point, Report, Standing,
 };
 use pushlab_store::Bound;
 use std::fmt::Write as _;
@@ -11,6 +11,8 @@ use std::fmt::Write as _;
 const METRICS_MAX: usize = 6;
 /// Rows of a comparison that changed nothing are counted, not listed; of the others at most so many are listed.
 const CHANGES_MAX: usize = 40;
+/// A column of the leaderboard that is left to the page: where the generator's CPU matters, rows are marked with it.
+const NOT_SHOWN: &str = "generator_cpu";
 
 /// The verdict, a table for each experiment, what was expected, and the doubts.
 pub fn text(report: &Report) -> String {
@@ -19,6 +21,9 @@ pub fn text(report: &Report) -> String {
         results(&mut out, experiment, &report.metrics);
         expectations(&mut out, experiment);
         experiment.tables.iter().filter(|table| table.rows.len() <= 40).for_each(|table| data_table(&mut out, table));
+    }
+    if let Some(board) = &report.leaderboard {
+        leaderboard(&mut out, board);
     }
     if let Some(comparison) = &report.comparison {
         compared(&mut out, comparison);
@@ -137,6 +142,88 @@ fn data_table(out: &mut String, table: &DataTable) {
     }
 }
 
+/// A table for each transport: ranks among all transports together are on the page.
+fn leaderboard(out: &mut String, board: &Leaderboard) {
+    out.push_str("\nLeaderboard\n");
+    let mut transports: Vec<&str> = Vec::new();
+    let shown = || board.columns.iter().enumerate().filter(|(_, column)| column.metric != NOT_SHOWN);
+    for row in &board.rows {
+        if !transports.contains(&row.transport.as_str()) {
+            transports.push(&row.transport);
+        }
+    }
+    for transport in transports {
+        let mut rows = vec![vec![transport.to_owned()]];
+        rows[0].extend(shown().map(|(_, column)| board_heading(column)));
+        rows[0].push(String::new());
+        rows.extend(board.rows.iter().filter(|row| row.transport == transport).map(|row| {
+            let standing = |at: usize| row.standings.get(at).copied().flatten();
+            let name = if row.is_ours { format!("{} *", row.subject) } else { row.subject.clone() };
+            let cells = shown().map(|(at, column)| board_cell(column, standing(at)));
+            let marks = row.doubts.iter().map(|code| mark(code)).collect();
+            std::iter::once(name).chain(cells).chain([marks]).collect()
+        }));
+        aligned(out, &rows);
+        out.push('\n');
+    }
+    out.push_str(
+        "  1= is a rank that others share, since the intervals cannot separate them; * is ours. k is 1,000.\n",
+    );
+    out.push_str("  CPU and bytes are shown without their intervals.\n");
+    if let Some(share) = board.columns.iter().find_map(|column| column.share) {
+        let share = share_text(share);
+        let _ = writeln!(
+            out,
+            "  ms at {share}: at {share} of what the same server delivered; that rate, “at k/s”, differs from row to row."
+        );
+    }
+    for doubt in &board.doubts {
+        let _ = writeln!(out, "  {} {}: {}", mark(&doubt.code), doubt.code, doubt.meaning);
+    }
+    for left in &board.left_out {
+        let _ = writeln!(out, "  left out: {}, {}", left.subject, left.reason);
+    }
+}
+
+/// A doubt in one letter.
+fn mark(code: &str) -> String {
+    code.chars().take(1).flat_map(char::to_uppercase).collect()
+}
+
+fn share_text(share: f64) -> String {
+    if share == 0.5 { "½".to_owned() } else { format!("{} %", digits(share * 1e2)) }
+}
+
+/// Short enough for eight columns in a terminal.
+fn board_heading(column: &LeaderboardColumn) -> String {
+    let at = column.share.map_or(String::new(), |share| format!(" at {}", share_text(share)));
+    match column.id.as_str() {
+        "delivered" => "deliv. k/s".to_owned(),
+        "rate" => "at k/s".to_owned(),
+        "latency_median" => format!("median ms{at}"),
+        "latency_p99" => format!("p99 ms{at}"),
+        "memory_per_client" => "KiB per client".to_owned(),
+        "cpu_per_delivery" => "CPU ms/k".to_owned(),
+        "bytes_per_delivery" => "bytes".to_owned(),
+        _ => format!("{} {}", column.title, column.unit),
+    }
+}
+
+fn board_cell(column: &LeaderboardColumn, standing: Option<Standing>) -> String {
+    let Some(standing) = standing else { return "–".to_owned() };
+    let Figure { value, low, high, .. } = standing.figure;
+    let shown = match column.id.as_str() {
+        "rate" => digits(value / 1e3),
+        "delivered" => figure(Some(Figure { value: value / 1e3, low: low / 1e3, high: high / 1e3, ..standing.figure })),
+        "bytes_per_delivery" | "cpu_per_delivery" => digits(value),
+        _ => figure(Some(standing.figure)),
+    };
+    match standing.of_transport {
+        Some(rank) => format!("{}{} {shown}", rank.rank, if rank.is_tied { "=" } else { "." }),
+        None => shown,
+    }
+}
+
 fn compared(out: &mut String, comparison: &Comparison) {
     let changed: Vec<_> = comparison.rows.iter().filter(|row| row.change != Change::Same).collect();
     let _ = writeln!(out, "\n{} against {}", comparison.candidates.join(", "), comparison.baseline);
@@ -190,13 +277,91 @@ fn digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_lab::report::model::{Column, Stack, StackPart};
+    use pushlab_lab::report::model::{
+        Better, Column, LeaderboardDoubt, LeaderboardRow, LeftOut, Rank, Stack, StackPart,
+    };
 
     #[test]
     fn intervals_are_shown_where_there_are_any() {
         let one = Figure { value: 0.123, low: 0.123, high: 0.123, runs: 1, bound: None };
         let three = Figure { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None };
         assert_eq!([figure(None), figure(Some(one)), figure(Some(three))], ["–", "0.12", "12.3 ±0.66"]);
+    }
+
+    fn board_doubts() -> Vec<LeaderboardDoubt> {
+        let codes = ["loss", "duplication", "reordering", "generator-bound", "unstable"];
+        let doubt = |code: &str| LeaderboardDoubt { code: code.to_owned(), meaning: "what it means".to_owned() };
+        codes.map(doubt).to_vec()
+    }
+
+    fn board() -> Leaderboard {
+        let column = |(id, better): (&str, Better)| LeaderboardColumn {
+            id: id.to_owned(),
+            metric: if id == "rate" { "delivered" } else { id }.to_owned(),
+            title: "Title".to_owned(),
+            unit: "ms".to_owned(),
+            better,
+            experiment: "busy".to_owned(),
+            share: ["rate", "latency_median", "latency_p99"].contains(&id).then_some(0.5),
+        };
+        let standing = |value: f64, rank| {
+            let place = Some(Rank { rank, is_tied: rank == 10 });
+            let figure = Figure { value, low: value * 0.87, high: value * 1.13, runs: 5, bound: None };
+            Some(Standing { figure, overall: place, of_transport: place })
+        };
+        let row = |subject: &str, transport: &str, rank| LeaderboardRow {
+            subject: subject.to_owned(),
+            transport: transport.to_owned(),
+            is_ours: subject == "pushlab",
+            doubts: match subject {
+                "pushlab" => Vec::new(),
+                _ => board_doubts().into_iter().map(|doubt| doubt.code).collect(),
+            },
+            standings: vec![
+                standing(412_345.0, rank),
+                Some(Standing { overall: None, of_transport: None, ..standing(206_172.0, rank).unwrap() }),
+                standing(12.34, rank),
+                standing(98.7, rank),
+                standing(12.34, rank),
+                standing(12.34, rank),
+                standing(1234.5, rank),
+                Some(Standing { overall: None, of_transport: None, ..standing(98.7, rank).unwrap() }),
+            ],
+        };
+        let metrics = ["delivered", "rate", "latency_median", "latency_p99", "memory_per_client", "cpu_per_delivery"];
+        let mut columns: Vec<(&str, Better)> = metrics.map(|metric| (metric, Better::Lower)).to_vec();
+        columns.extend([("bytes_per_delivery", Better::Lower), ("generator_cpu", Better::Neither)]);
+        Leaderboard {
+            note: String::new(),
+            experiments: vec!["busy".to_owned()],
+            columns: columns.into_iter().map(column).collect(),
+            rows: vec![
+                row("node-bare-cluster", "websocket", 10),
+                row("pushlab", "sse", 1),
+                row("pushlab", "websocket", 12),
+            ],
+            doubts: board_doubts(),
+            subjects: Vec::new(),
+            left_out: vec![LeftOut { subject: "cometd".to_owned(), reason: "java is missing".to_owned() }],
+        }
+    }
+
+    #[test]
+    fn a_leaderboard_is_told_by_transport_and_fits_a_terminal() {
+        let mut out = String::new();
+        leaderboard(&mut out, &board());
+        let lines: Vec<&str> = out.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= 120), "{out}");
+        assert!(lines[2].starts_with("  websocket  ") && lines[3].starts_with("  node-bare-cluster  "), "{out}");
+        assert!(lines[2].contains("at k/s  median ms at ½     p99 ms at ½"), "{out}");
+        assert!(lines[3].contains("   206  10= 12.3 ±1.60") && lines[3].ends_with("10= 1234  LDRGU"), "{out}");
+        assert!(lines[4].ends_with("12. 1234"), "not marked: {out}");
+        assert!(out.contains("\n  ms at ½: at ½ of what the same server delivered;"), "{out}");
+        assert!(out.contains("\n  G generator-bound: what it means\n"), "{out}");
+        assert!(lines[3].contains("10= 412 ±53.6") && lines[4].contains("12. 412"), "{out}");
+        assert!(lines[4].starts_with("  pushlab *  "), "{out}");
+        assert!(lines[6].starts_with("  sse  "), "{out}");
+        assert_eq!(lines.last(), Some(&"  left out: cometd, java is missing"));
     }
 
     #[test]

@@ -1,15 +1,21 @@
 //! Experiments carried out: the order of their runs, and going on after an interruption.
 
 use crate::archive::{self, Archive, ArchiveError};
+use crate::capacities::Capacities;
 use crate::cell::Cell;
 use crate::certificate;
+use crate::doubts;
 use crate::experiment::Experiment;
 use crate::header::{Header, this_build};
 use crate::leftovers;
 use crate::pinning::{Pinning, pin_to};
 use crate::record::{PlannedRun, RunRecord};
 use crate::report::RunFigures;
+use crate::report::model::LeftOut;
 use crate::run::{Executed, RunObserver, Usage, Workplace, execute};
+use crate::subjects::install::Cache;
+use crate::subjects::manifest::Platform;
+use crate::subjects::named::Named;
 use pushlab_load::plan::{Phase, Progress};
 use pushlab_load::roles::{BadPlan, Roles};
 use pushlab_stats::DoubtCode;
@@ -18,6 +24,9 @@ use std::path::{Path, PathBuf};
 
 /// Times that a run is tried whose generator was held up.
 const MAX_ATTEMPTS: u32 = 3;
+/// Shortest and longest warm-up of a run that is tried again because its subject had not warmed up, ms.
+const WARM_UP_MIN_MS: u64 = 5_000;
+const WARM_UP_MAX_MS: u64 = 60_000;
 
 /// A campaign: one or more experiments whose runs are interleaved.
 pub struct Campaign {
@@ -42,6 +51,8 @@ pub struct Start {
     pub out: PathBuf,
     /// Whether to keep every packet that crosses a link, beside the logs.
     pub captures: bool,
+    /// Subjects that were taken out: see [`leave_out_missing`].
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Why a campaign cannot be carried out.
@@ -58,6 +69,12 @@ pub enum CampaignError {
         /// Why.
         source: Box<BadPlan>,
     },
+    /// No subject is left.
+    #[error("nothing can be measured: {}", .0.iter().map(|out| out.reason.as_str()).collect::<Vec<_>>().join("; "))]
+    NothingLeft(Vec<LeftOut>),
+    /// A subject that is not known any more.
+    #[error("{0}")]
+    Subject(String),
     /// The folder of its report and logs.
     #[error("cannot write {}: {source}; choose another folder with --out", .path.display())]
     Folder {
@@ -112,6 +129,7 @@ impl Campaign {
             None => {
                 let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
                 let header = Header::new(&start.name, experiments, seed, start.command, &pinning);
+                let header = Header { left_out: start.left_out, ..header };
                 (Archive::begin(store, &header)?, header)
             }
         };
@@ -136,22 +154,47 @@ impl Campaign {
         let _ = pin_to(&self.place.pinning.load);
         let done = self.archive.done()?;
         observer.begin(&self.runs, done.len(), self.archive.id());
+        let mut capacities = Capacities::default();
+        if self.header.experiments.iter().any(|experiment| experiment.capacity_share.is_some()) {
+            self.archive.runs()?.iter().for_each(|run| capacities.note(run));
+        }
         let left: Vec<PlannedRun> = self.runs.iter().filter(|run| !done.contains(&run.order)).cloned().collect();
         for planned in &left {
             let Some(experiment) = self.header.experiments.iter().find(|e| e.name == planned.cell.experiment) else {
                 continue;
             };
             observer.run(planned);
-            let own = experiment.at(&planned.cell);
-            let Some(record) = execute_until_valid(planned, &own, &self.place, observer) else {
-                return Ok(Ended::Interrupted);
+            let record = match capacities.apply(experiment.at(&planned.cell), &planned.cell) {
+                Ok(own) => execute_until_valid(planned, &own, &self.place, observer),
+                Err(reason) => Some(Box::new(RunRecord::failed(planned, reason))),
             };
+            let Some(record) = record else { return Ok(Ended::Interrupted) };
+            capacities.note(&RunFigures::of(&record));
             self.archive.write(&record)?;
             observer.recorded(&record);
         }
         self.archive.complete()?;
         Ok(Ended::Complete)
     }
+}
+
+/// Takes out the subjects that are not installed or that this machine cannot run.
+///
+/// # Errors
+/// [`CampaignError::NothingLeft`].
+pub fn leave_out_missing(experiments: &mut Vec<Experiment>, cache: &Cache) -> Result<Vec<LeftOut>, CampaignError> {
+    let mut left_out: Vec<LeftOut> = Vec::new();
+    for experiment in experiments.iter_mut() {
+        experiment.subjects.retain(|text| {
+            let obstacle = Named::parse(text).ok().and_then(|named| named.obstacle(cache));
+            let out = obstacle.map(|why| LeftOut { subject: text.clone(), reason: why.to_string() });
+            let is_kept = out.is_none();
+            left_out.extend(out.filter(|out| !left_out.contains(out)));
+            is_kept
+        });
+    }
+    experiments.retain(|experiment| !experiment.cells().is_empty());
+    if experiments.is_empty() { Err(CampaignError::NothingLeft(left_out)) } else { Ok(left_out) }
 }
 
 /// Refuses what the load could not run, before anything runs.
@@ -161,6 +204,7 @@ pub fn check_plans(experiments: &[Experiment], pinning: &Pinning) -> Result<(), 
             let label = cell.label();
             let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
             let plan = crate::run::plan_of(&planned, &experiment.at(&planned.cell), pinning.load.len());
+            let plan = plan.map_err(CampaignError::Subject)?;
             Roles::of(&plan).map_err(|source| CampaignError::Plan { cell: label, source: Box::new(source) })?;
         }
     }
@@ -184,24 +228,38 @@ pub fn workplace(
     Ok(Workplace { program, pinning, logs, captures })
 }
 
-/// Executes a run, and again while the generator was held up by something else than its own work. `None` when
-/// interrupted.
+/// Executes a run, and again while the generator was held up by something else than its own work, or while the subject
+/// was still warming up: the next try warms it up twice as long. `None` when interrupted.
 pub fn execute_until_valid(
     planned: &PlannedRun,
     experiment: &Experiment,
     place: &Workplace,
     observer: &mut dyn Observer,
 ) -> Option<Box<RunRecord>> {
+    let mut experiment = experiment.clone();
     for attempt in 1.. {
-        let Executed::Recorded(mut record) = execute(planned, experiment, place, &mut Forward(observer)) else {
+        let Executed::Recorded(mut record) = execute(planned, &experiment, place, &mut Forward(observer)) else {
             return None;
         };
         record.attempts = attempt;
-        if attempt >= MAX_ATTEMPTS || !is_worth_another_try(&record) {
+        let is_cold = is_warming_up(&record);
+        if attempt >= MAX_ATTEMPTS || !(is_cold || is_worth_another_try(&record)) {
             return Some(record);
+        }
+        if is_cold {
+            let longer = (2 * experiment.phases.warm_up_ms).max(WARM_UP_MIN_MS);
+            experiment.phases.warm_up_ms = longer.min(WARM_UP_MAX_MS);
         }
     }
     None
+}
+
+/// Whether a virtual machine was still compiling what it ran: its latency fell over the whole load phase. What is
+/// measured then is its start, which says nothing of the server that it becomes.
+fn is_warming_up(record: &RunRecord) -> bool {
+    let named = Named::parse(&record.planned.cell.subject);
+    let is_compiled_late = named.is_ok_and(|named| named.platform() == Some(Platform::Java));
+    is_compiled_late && doubts::latency_trend(record).is_some_and(|change| change < 0.0)
 }
 
 /// Whether a run is void only because something held up the generator: on a shared machine that passes. What the
@@ -241,6 +299,9 @@ pub fn order(experiments: &[Experiment], seed: u64) -> Vec<PlannedRun> {
         let mut block: Vec<Cell> =
             experiments.iter().filter(|e| e.repeats >= repeat).flat_map(Experiment::cells).collect();
         random.shuffle(&mut block);
+        // What follows from other runs of the block comes after them.
+        let follows = |cell: &Cell| experiments.iter().any(|e| e.name == cell.experiment && e.capacity_share.is_some());
+        block.sort_by_key(follows);
         for cell in block {
             let order = runs.len() as u32 + 1;
             runs.push(PlannedRun { order, cell, repeat, seed: random.u64(..1 << 48) });

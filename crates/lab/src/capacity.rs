@@ -229,7 +229,9 @@ pub fn search(
     let search = &Search { experiment: search.narrowed()?, ..search.clone() };
     let pinning = Pinning::of_this_machine();
     let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
-    let header = Header::new(&start.name, Vec::new(), seed, start.command, &pinning);
+    let header = Header::new(&start.name, vec![search.experiment.clone()], seed, start.command, &pinning);
+    // What is run of it is learnt on the way.
+    let header = Header { experiments: Vec::new(), ..header };
     let archive = Archive::begin(store, &header)?;
     let place = workplace(pinning.clone(), &start.out, start.captures, &header, archive.id())?;
     // Away from the subject's core; where that is not allowed the doubt about shared cores says so.

@@ -55,6 +55,8 @@ pub enum SlowPolicy {
     DropOldest,
     /// Only the latest message of each channel stays.
     Conflate,
+    /// Whatever somebody else's server does.
+    Own,
 }
 
 impl SlowPolicy {
@@ -64,6 +66,7 @@ impl SlowPolicy {
             Self::Close => "close",
             Self::DropOldest => "drop-oldest",
             Self::Conflate => "conflate",
+            Self::Own => "own",
         }
     }
 }

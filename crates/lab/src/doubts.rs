@@ -4,6 +4,7 @@ use crate::machine_load::MachineLoad;
 use crate::measure;
 use crate::pinning::Pinning;
 use crate::record::RunRecord;
+use crate::traffic;
 use pushlab_load::plan::{Phase, Shape};
 use pushlab_stats::{
     DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, Steady, delivery_doubts, generator_doubts,
@@ -24,6 +25,8 @@ const LINK_LATENESS_MAX_MS: f64 = 2.0;
 const LINK_LATENESS_SHARE_MAX: f64 = 0.1;
 /// Time that the link may wait for a core each time that it has something to do, mean, ms.
 const LINK_WAIT_MAX_MS: f64 = 1.0;
+/// CPU from which a subject had no time to spare, per cent of its cores.
+const SUBJECT_FULL_PERCENT: f64 = 97.0;
 /// Pings that a median needs.
 const PINGS_MIN: u64 = 20;
 
@@ -53,7 +56,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
     let Some(result) = &record.result else { return doubts };
     let Some((start, end)) = record.phase_span(Phase::Load).filter(|(start, end)| end > start) else { return doubts };
     let load_s = (end - start) as f64 / 1e9;
-    doubts.extend(generator_doubts(
+    let busy = generator_doubts(
         &GeneratorLoad {
             cpu_percent: result.cpu_load_ns as f64 / 1e7 / load_s,
             cores: evidence.pinning.load.len() as u32,
@@ -61,7 +64,8 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
             lateness_p99_ms: result.lateness.quantile_ms(0.99).unwrap_or(0.0),
         },
         evidence.limits,
-    ));
+    );
+    doubts.extend(busy.into_iter().filter_map(|doubt| of_closed_loop(doubt, record, (start, end), evidence.pinning)));
     doubts.extend(delivery_doubts(&DeliveryCounts {
         expected: result.expected,
         lost: result.lost,
@@ -87,10 +91,24 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
     doubts.extend(late_link(record));
     let capture = record.network.as_ref().and_then(|network| network.capture.as_ref());
     doubts.extend(capture.and_then(|capture| Some(Doubt::new(DoubtCode::CaptureCut, capture.problem.clone()?))));
-    doubts.extend(unstable(record, start, end));
+    doubts.extend(unstable(record));
     doubts.extend(growing(record, load_s));
     doubts.extend(strangers(record, evidence.machine, load_s));
     doubts
+}
+
+/// What a saturated generator means where the next message follows from the last: in a closed loop one side is always
+/// busy. If the subject's cores are full, they are what bounds it; otherwise its rate is a lower bound.
+fn of_closed_loop(doubt: Doubt, record: &RunRecord, load: (u64, u64), pinning: &Pinning) -> Option<Doubt> {
+    let is_closed = record.plan.as_ref().is_some_and(|plan| traffic::is_closed_loop(&plan.scenario));
+    if !is_closed || doubt.code != DoubtCode::GeneratorSaturated {
+        return Some(doubt);
+    }
+    let cores = pinning.subject.len().max(1) as f64;
+    let Some(used) = measure::cpu_percent(&record.subject, load) else { return Some(doubt) };
+    let subject = used / cores;
+    let detail = format!("{}; the subject used {subject:.0} % of its own", doubt.detail);
+    (subject < SUBJECT_FULL_PERCENT).then(|| Doubt::new(DoubtCode::GeneratorBound, detail))
 }
 
 /// A link that was no longer the network that it stands for.
@@ -123,12 +141,20 @@ fn growing(record: &RunRecord, load_s: f64) -> Option<Doubt> {
     })
 }
 
-fn unstable(record: &RunRecord, start: u64, end: u64) -> Option<Doubt> {
-    // Where the load is to change, latency may.
+fn unstable(record: &RunRecord) -> Option<Doubt> {
+    let change = latency_trend(record)?;
+    let detail = format!("median latency changed by {:.0} % over the load phase", change * 100.0);
+    Some(Doubt::new(DoubtCode::Unstable, detail))
+}
+
+/// By how much the median latency changed over the load phase, as a share of it; `None` where it was steady, where it
+/// may change because the load does, or where the phase is too short to tell.
+pub fn latency_trend(record: &RunRecord) -> Option<f64> {
     if record.plan.as_ref().is_some_and(|plan| plan.shape != Shape::Steady) {
         return None;
     }
     let result = record.result.as_ref()?;
+    let (start, end) = record.phase_span(Phase::Load)?;
     let first = result.phases.first()?.t_ns;
     let seconds = result.seconds.iter().enumerate();
     let inside = seconds.filter(|(i, _)| {
@@ -136,10 +162,7 @@ fn unstable(record: &RunRecord, start: u64, end: u64) -> Option<Doubt> {
     });
     let medians: Vec<f64> = inside.filter_map(|(_, s)| Some(s.latency_median_ns? as f64 / 1e6)).collect();
     match steady_state(&medians) {
-        Steady::Trend { relative_change, .. } => {
-            let detail = format!("median latency changed by {:.0} % over the load phase", relative_change * 100.0);
-            Some(Doubt::new(DoubtCode::Unstable, detail))
-        }
+        Steady::Trend { relative_change, .. } => Some(relative_change),
         Steady::Steady | Steady::TooShort => None,
     }
 }

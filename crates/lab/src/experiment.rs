@@ -2,8 +2,10 @@
 
 use crate::cell::{Cell, SlowPolicy, Sweep};
 use crate::metric::Metric;
+use crate::offers::{self, Offers};
 use crate::statement::Statement;
 use crate::studies;
+use crate::subjects::named::{Named, OURS};
 use crate::traffic;
 use pushlab_link::profile::{self, Profile};
 use pushlab_load::plan::{Phases, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets};
@@ -12,7 +14,6 @@ use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 /// Most runs of one experiment: more is a typing error, not a plan.
 pub const MAX_RUNS: usize = 100_000;
@@ -37,7 +38,8 @@ pub struct Experiment {
     /// The published study that it repeats, e.g. `tangen-2015`: its numbers are drawn beside those measured.
     #[serde(default)]
     pub study: Option<String>,
-    /// Servers to measure: `pushlab` is ours, `NAME=PATH` another build of it.
+    /// Servers to measure: `pushlab` is ours, `NAME=PATH` another build of it; `socketio` or `sockjs:htmlfile` is one of
+    /// `pushlab subjects list`, `NAME=DIALECT+http://HOST:PORT/PATH` one that somebody else runs.
     #[serde(default = "our_server")]
     pub subjects: Vec<String>,
     /// Transports to compare.
@@ -99,6 +101,13 @@ pub struct Experiment {
     /// Further options of `pushlab serve`, e.g. `["--history-messages", "1000"]`.
     #[serde(default)]
     pub server_options: Vec<String>,
+    /// Further variables in the environment of foreign subjects, e.g. `{ GC = "each" }`.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// A share of what each subject was measured to deliver over the same transport in another experiment of the same
+    /// campaign: the planned rate, in place of the scenario's own.
+    #[serde(default)]
+    pub capacity_share: Option<CapacityShare>,
     /// What is on the horizontal axis; by default the first of clients, rates and sizes that has several values.
     #[serde(default)]
     pub axis: Option<Sweep>,
@@ -140,9 +149,25 @@ pub struct Variant {
     /// Further options of `pushlab serve`.
     #[serde(default)]
     pub server_options: Option<Vec<String>>,
+    /// Further variables in the environment of foreign subjects.
+    #[serde(default)]
+    pub environment: Option<BTreeMap<String, String>>,
     /// How connections are set.
     #[serde(default)]
     pub sockets: Option<Sockets>,
+}
+
+/// A rate that follows from what was measured before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CapacityShare {
+    /// The experiment that measures it: its runs come first.
+    pub of: String,
+    /// Share of its deliveries per second, above 0 and up to 1.
+    pub share: f64,
+    /// Most deliveries per second, whatever the share: what the generator can take.
+    #[serde(default)]
+    pub at_most: Option<u32>,
 }
 
 /// Something that is expected.
@@ -166,6 +191,9 @@ pub enum Derived {
     MemoryPerClient,
     /// What a delivered message costs on the wire: payload, dialect, framing, heads, and below them TLS, TCP and IP.
     BytesPerMessage,
+    /// Every subject over every transport, ranked. Its figures come from all experiments of a report that ask for it:
+    /// capacity, CPU, bytes and memory from those that are closed loops, latency from those on a schedule.
+    Leaderboard,
 }
 
 /// How polling transports ask.
@@ -275,14 +303,16 @@ impl Experiment {
             ("subjects", self.subjects.is_empty()),
             ("transports", self.transports.is_empty()),
             ("clients", self.clients.is_empty()),
-            ("policies", self.policies.is_empty()),
+            ("policies", self.policies.is_empty() || self.policies.contains(&SlowPolicy::Own)),
         ] {
             if is_empty {
                 return Err(format!("{what} is empty; name at least one"));
             }
         }
-        let subjects = self.subjects.iter().map(|text| Ok(SubjectName::parse(text)?.name));
-        no_twins("subjects", &subjects.collect::<Result<Vec<_>, String>>()?)?;
+        let subjects = self.subjects.iter().map(|text| Named::parse(text));
+        let subjects = subjects.collect::<Result<Vec<_>, String>>()?;
+        no_twins("subjects", &subjects.iter().map(|subject| &subject.name).collect::<Vec<_>>())?;
+        offers::check(self, &subjects)?;
         no_twins("transports", &self.transports)?;
         no_twins("policies", &self.policies)?;
         no_twins("clients", &self.clients)?;
@@ -383,10 +413,30 @@ impl Experiment {
         if let Some(study) = self.study.as_deref().filter(|id| studies::find(id).is_none()) {
             return Err(format!("study {study:?} is not known; known are {}", studies::names()));
         }
+        self.check_leaderboard()?;
         for expect in &self.expect {
             Statement::parse(&expect.that).map_err(|error| format!("expect {:?}: {error}", expect.that))?;
         }
         Ok(())
+    }
+
+    /// A leaderboard has one row for a subject over a transport, so there must be one cell to take its figures from.
+    fn check_leaderboard(&self) -> Result<(), String> {
+        let lists = [
+            ("clients", self.clients.len()),
+            ("deliveries_per_s", self.deliveries_per_s.len()),
+            ("payload_bytes", self.payload_bytes.len()),
+            ("policies", self.policies.len()),
+            ("variants", self.variants.len()),
+            ("networks", self.networks.len()),
+        ];
+        let Some((what, values)) = lists.into_iter().find(|(_, values)| *values > 1) else { return Ok(()) };
+        if !self.tables.contains(&Derived::Leaderboard) {
+            return Ok(());
+        }
+        Err(format!(
+            "{what} has {values} values, and table \"leaderboard\" takes one: it compares subjects and transports alone"
+        ))
     }
 
     /// Which keys make its runs other runs than those of `other` at the same cell: runs that are no repeats of one
@@ -407,6 +457,8 @@ impl Experiment {
             ("network", self.network != other.network),
             ("connect_rate", self.connect_rate != other.connect_rate),
             ("server_options", self.server_options != other.server_options),
+            ("environment", self.environment != other.environment),
+            ("capacity_share", self.capacity_share != other.capacity_share),
             ("handicap_us", self.handicap_us != other.handicap_us),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
@@ -414,16 +466,20 @@ impl Experiment {
 
     /// How many runs it plans.
     pub fn runs(&self) -> usize {
-        self.cells_count().saturating_mul(self.repeats as usize)
+        let most = self.cells_count();
+        let has_foreign = self.subjects.iter().any(|text| text != OURS && !text.contains('='));
+        let cells = if has_foreign && most <= MAX_RUNS { self.cells().len() } else { most };
+        cells.saturating_mul(self.repeats as usize)
     }
 
+    /// Points of the whole matrix, whether all subjects offer them or not.
     fn cells_count(&self) -> usize {
         let swept = [self.variants.len(), self.networks.len(), self.deliveries_per_s.len(), self.payload_bytes.len()];
         let lists = [self.subjects.len(), self.transports.len(), self.policies.len(), self.clients.len()];
         lists.into_iter().chain(swept.map(|n| n.max(1))).fold(1, usize::saturating_mul)
     }
 
-    /// Every point of the matrix, in the order of the lists.
+    /// Every point of the matrix that its subject offers, in the order of the lists.
     pub fn cells(&self) -> Vec<Cell> {
         if self.cells_count() > MAX_RUNS {
             // Never planned: the values of imported figures, of which only some were crossed.
@@ -436,15 +492,18 @@ impl Experiment {
         let sizes = options(self.payload_bytes.clone());
         let mut cells = Vec::with_capacity(self.cells_count());
         for subject in &self.subjects {
+            let (name, offers) = (Named::name_of(subject), Offers::of(subject, self));
             for &transport in &self.transports {
-                for (variant, network) in traffics.clone() {
-                    for &policy in &self.policies {
+                for (variant, network) in
+                    traffics.clone().filter(|(variant, _)| offers.has(transport, variant.as_deref()))
+                {
+                    for &policy in offers.policies(&self.policies) {
                         for (&deliveries_per_s, &payload_bytes) in
                             rates.iter().flat_map(|rate| sizes.iter().map(move |size| (rate, size)))
                         {
                             cells.extend(self.clients.iter().map(|&clients| Cell {
                                 experiment: self.name.clone(),
-                                subject: SubjectName::name_of(subject).to_owned(),
+                                subject: name.to_owned(),
                                 transport,
                                 policy,
                                 variant: variant.clone(),
@@ -469,6 +528,7 @@ impl Experiment {
             own.shape = variant.shape.unwrap_or(own.shape);
             own.polling = variant.polling.unwrap_or(own.polling);
             own.server_options = variant.server_options.unwrap_or(own.server_options);
+            own.environment = variant.environment.unwrap_or(own.environment);
             own.sockets = variant.sockets.unwrap_or(own.sockets);
         }
         if let Some(bytes) = cell.payload_bytes {
@@ -498,6 +558,9 @@ impl Experiment {
             _ if !self.charts.is_empty() => return self.charts.clone(),
             Scenario::Feed { .. } => {
                 &["response_median", "latency_median", "latency_p99", "cpu", "memory", "delivered"]
+            }
+            Scenario::FanOut { .. } => {
+                &["delivered", "latency_median", "latency_p99", "cpu", "cpu_per_delivery", "memory"]
             }
             Scenario::Idle => &["memory_idle", "memory_kernel", "cpu_idle", "connect"],
             Scenario::Echo { .. } | Scenario::Request { .. } => {
@@ -570,35 +633,6 @@ fn check_name(what: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A subject as an experiment names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubjectName {
-    /// What it is called in results.
-    pub name: String,
-    /// The program, where it is another build of our server.
-    pub program: Option<PathBuf>,
-}
-
-impl SubjectName {
-    /// Reads `pushlab` or `NAME=PATH`.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((name, path)) if !path.is_empty() && name != "pushlab" => {
-                check_name("subject", name)?;
-                Ok(Self { name: name.to_owned(), program: Some(PathBuf::from(path)) })
-            }
-            None if text == "pushlab" => Ok(Self { name: text.to_owned(), program: None }),
-            _ => {
-                Err(format!("subject {text:?} is not known; known are pushlab, and NAME=PATH for another build of it"))
-            }
-        }
-    }
-
-    fn name_of(text: &str) -> &str {
-        text.split_once('=').map_or(text, |(name, _)| name)
-    }
-}
-
 fn merge(base: &mut toml::Table, changes: &toml::Table) {
     for (key, value) in changes {
         match (base.get_mut(key), value) {
@@ -635,11 +669,39 @@ mod tests {
     }
 
     #[test]
+    fn a_leaderboard_compares_subjects_and_transports_alone() {
+        let read = |text: &str| Experiment::parse(&format!("tables = [\"leaderboard\"]{text}"), None, "file.toml");
+        let error = read(SMALL).unwrap_err().to_string();
+        assert!(error.contains("clients has 2 values") && error.contains("takes one"), "{error}");
+        assert!(read(&SMALL.replace("[1, 2]", "[2]")).is_ok());
+    }
+
+    #[test]
     fn what_is_printed_is_read_again() {
         let silent = Experiment::parse(&format!("prober = false{SMALL}"), None, "small").unwrap();
         assert_eq!(silent.prober, None);
         let printed = toml::to_string_pretty(&silent).unwrap();
         assert_eq!(Experiment::parse(&printed, None, "printed").unwrap(), silent);
+    }
+
+    #[test]
+    fn a_feed_is_a_back_ends_unless_it_says_who_publishes() {
+        let read = |scenario: &str| {
+            let chat = r#"{ kind = "chat", interval_ms = 3000, payload_bytes = 71 }"#;
+            Experiment::parse(&SMALL.replace(chat, scenario), None, "small").unwrap()
+        };
+        let back_ends = read(r#"{ kind = "feed", interval_us = 5000, payload_bytes = 71 }"#);
+        assert!(back_ends.scenario.has_back_end() && !back_ends.scenario.has_feeder());
+        assert!(!toml::to_string(&back_ends).unwrap().contains("by ="), "as it was written before there was a choice");
+        let published = read(r#"{ kind = "feed", interval_us = 5000, payload_bytes = 71, by = "publisher" }"#);
+        assert!(!published.scenario.has_back_end() && published.scenario.has_feeder());
+        assert_eq!(back_ends.differences(&published), ["scenario"]);
+        let fan_out = read(r#"{ kind = "fan-out", publishers = 8, payload_bytes = 71 }"#);
+        assert!(fan_out.scenario.has_feeder() && fan_out.charts()[0] == "delivered");
+        for experiment in [back_ends, published, fan_out] {
+            let printed = toml::to_string_pretty(&experiment).unwrap();
+            assert_eq!(Experiment::parse(&printed, None, "printed").unwrap(), experiment);
+        }
     }
 
     #[test]

@@ -3,8 +3,13 @@
 use crate::experiment::Experiment;
 use crate::pinning::Pinning;
 use crate::presets;
+use crate::report::model::LeftOut;
+use crate::subjects::manifest::Manifest;
+use crate::subjects::named::{Named, Server};
+use crate::subjects::runtimes;
 use pushlab_probe::machine::MachineFacts;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, SystemTime};
 
@@ -30,8 +35,41 @@ pub struct Header {
     /// Hash of the program: another build does not go on with this campaign. `None` where it cannot be read.
     #[serde(default)]
     pub build: Option<u64>,
+    /// Versions of the foreign subjects, by name.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    /// What the programs said that the foreign subjects need, asked for their version when the campaign began: by their
+    /// name, those that answered.
+    #[serde(default)]
+    pub runtimes: BTreeMap<String, String>,
+    /// Subjects that were asked for and could not be measured.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
     /// The machine; `None` for what was not measured but printed.
     pub machine: Option<MachineFacts>,
+}
+
+/// What the catalogue says of the subjects that are in it: their name in results, and their part of it.
+fn catalogued(experiments: &[Experiment]) -> BTreeMap<String, (&'static Manifest, Option<String>)> {
+    let known = |text: &String| {
+        let named = Named::parse(text).ok()?;
+        match named.server {
+            Server::Catalogued(entry, way) => Some((named.name, (&entry.manifest, way))),
+            Server::Ours(_) | Server::Elsewhere(_) => None,
+        }
+    };
+    experiments.iter().flat_map(|experiment| &experiment.subjects).filter_map(known).collect()
+}
+
+fn versions(experiments: &[Experiment]) -> BTreeMap<String, String> {
+    let version = |(name, (manifest, way)): (String, (&Manifest, Option<String>))| {
+        (name, manifest.version_of(way.as_deref()).to_owned())
+    };
+    catalogued(experiments).into_iter().map(version).collect()
+}
+
+fn tools(experiments: &[Experiment]) -> BTreeSet<&'static str> {
+    catalogued(experiments).into_values().flat_map(|(manifest, _)| &manifest.tools).map(String::as_str).collect()
 }
 
 /// Hash of the program that runs.
@@ -43,10 +81,13 @@ pub fn this_build() -> Option<u64> {
 }
 
 impl Header {
-    /// The header of a campaign that begins now.
+    /// The header of a campaign that begins now. Asks the programs that its subjects need for their versions, which
+    /// takes a second or two.
     pub fn new(name: &str, experiments: Vec<Experiment>, seed: u64, command: Vec<String>, pinning: &Pinning) -> Self {
         Self {
             name: name.to_owned(),
+            versions: versions(&experiments),
+            runtimes: runtimes::versions(tools(&experiments)),
             experiments,
             seed,
             command,
@@ -55,6 +96,7 @@ impl Header {
             subject_cores: pinning.subject.clone(),
             load_cores: pinning.load.clone(),
             build: this_build(),
+            left_out: Vec::new(),
             machine: Some(MachineFacts::read(Duration::ZERO)),
         }
     }
@@ -104,6 +146,36 @@ impl Header {
                 ("network", "loopback".to_owned()),
             ]);
         }
-        facts.into_iter().map(|(label, value)| (label.to_owned(), value)).collect()
+        let runtimes = self.runtimes.iter().map(|(tool, said)| (tool.clone(), said.clone()));
+        facts.into_iter().map(|(label, value)| (label.to_owned(), value)).chain(runtimes).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_of_the_catalogue_by_the_name_in_results() {
+        let mut experiment = presets::load("tangen-chat", None).unwrap();
+        experiment.subjects = ["pushlab", "old=/old/pushlab", "node-bare:websocket"].map(str::to_owned).to_vec();
+        let experiments = [experiment];
+        let own = versions(&experiments);
+        assert_eq!(own.keys().collect::<Vec<_>>(), ["node-bare:websocket"]);
+        assert!(own.values().all(|version| version.starts_with(|c: char| c.is_ascii_digit())), "{own:?}");
+        assert_eq!(tools(&experiments), BTreeSet::from(["node", "npm"]));
+        let [mut experiment] = experiments;
+        experiment.subjects = ["go-bare", "go-bare:gws"].map(str::to_owned).to_vec();
+        let own = versions(&[experiment]);
+        assert_eq!(own.values().collect::<Vec<_>>(), ["1.5.3", "1.8.9"], "gorilla's, and that of gws");
+    }
+
+    #[test]
+    fn what_the_programs_said_is_among_the_facts() {
+        let mut header = Header::new("some", Vec::new(), 1, Vec::new(), &Pinning::of_this_machine());
+        assert!(header.runtimes.is_empty(), "nobody needs any");
+        header.runtimes.insert("go".to_owned(), "go version go1.26.1 linux/amd64".to_owned());
+        let fact = ("go".to_owned(), "go version go1.26.1 linux/amd64".to_owned());
+        assert_eq!(header.facts().last(), Some(&fact));
     }
 }

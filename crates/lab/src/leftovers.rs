@@ -6,11 +6,14 @@
 
 use std::fs;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Environment variable of everything that a lab starts: the lab's process id, when it began, and the namespace in
 /// which that number is its own.
 pub const MARK: &str = "PUSHLAB_LAB";
+/// Environment variable of one child and of all that it starts.
+pub const CHILD_MARK: &str = "PUSHLAB_CHILD";
 /// Time for a killed process to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -27,6 +30,38 @@ pub struct Leftover {
 pub fn mark_of_this_process() -> String {
     let pid = std::process::id();
     format!("{pid}:{}:{}", started(pid).unwrap_or_default(), namespace_of_numbers())
+}
+
+/// What [`CHILD_MARK`] is for the next child.
+pub fn mark_of_a_child() -> String {
+    static CHILDREN: AtomicU64 = AtomicU64::new(0);
+    format!("{}:{}", mark_of_this_process(), CHILDREN.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Kills every process that has this [`CHILD_MARK`]: what a child has started and sent out of its process group. One
+/// that forks meanwhile is found by the next look.
+pub fn kill_marked(mark: &str) {
+    const LOOKS_MAX: usize = 8;
+    for _ in 0..LOOKS_MAX {
+        if kill_marked_once(mark) == 0 {
+            return;
+        }
+    }
+}
+
+fn kill_marked_once(mark: &str) -> usize {
+    let mut found = 0;
+    let line = format!("{CHILD_MARK}={mark}");
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<libc::pid_t>().ok()) else { continue };
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environment.split(|&byte| byte == 0).any(|variable| variable == line.as_bytes()) {
+            // SAFETY: the process was found by its mark a moment ago; kill touches no memory.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+            found += 1;
+        }
+    }
+    found
 }
 
 /// Where process ids mean what they mean to this process: a lab in a container has others.

@@ -104,7 +104,7 @@ pub fn link_cpu(run: &RunRecord) -> Option<f64> {
 }
 
 /// HTTP requests per second that the server counted in the load phase, but for those of the lab's own instruments:
-/// the reader of its counters, and a prober that posts.
+/// the reader of its counters, a prober that posts, and a feeder that does. Polls of a feeder are in it.
 pub fn requests_server(run: &RunRecord) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
     let inside: Vec<u64> = run.counters.iter().map(|c| c.t_ns).filter(|t_ns| (start..=end).contains(t_ns)).collect();
@@ -114,7 +114,9 @@ pub fn requests_server(run: &RunRecord) -> Option<f64> {
     let plan = run.plan.as_ref()?;
     let posts = plan.prober.as_ref().filter(|p| p.over == ProberPath::Http || !plan.transport.is_bidirectional());
     let pings = posts.map_or(0, |_| run.result.as_ref().map_or(0, |result| result.response_load.count()));
-    let own = readings + pings as f64 / seconds(start, end);
+    let has_posting_feeder = plan.scenario.has_feeder() && !plan.transport.is_bidirectional();
+    let fed = run.result.as_ref().filter(|_| has_posting_feeder).map_or(0, |result| result.published);
+    let own = readings + (pings + fed) as f64 / seconds(start, end);
     counter_rate(run, |counters| counters.requests).filter(|_| own.is_finite()).map(|rate| (rate - own).max(0.0))
 }
 

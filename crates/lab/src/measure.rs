@@ -11,11 +11,12 @@ pub use crate::link_figures::{
 };
 use crate::record::{CounterSample, RunRecord};
 use crate::traffic;
-use pushlab_load::plan::{Phase, Scenario, WorkerResult};
+use pushlab_load::plan::{Phase, Plan, Scenario, WorkerResult};
 use pushlab_probe::Sample;
 use pushlab_stats::Histogram;
 
 const MIB: f64 = 1024.0 * 1024.0;
+const KIB_PER_MIB: f64 = 1024.0;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Seconds of a load phase that are looked at: more than a day of an imported record is no measurement.
 const MAX_SECONDS: usize = 1 << 17;
@@ -164,6 +165,14 @@ pub fn memory_idle(run: &RunRecord) -> Option<f64> {
     memory_at_end(run, run.phase_span(Phase::Idle)?)
 }
 
+/// Growth of the subject's resident memory from before any client until all are connected and silent, over their
+/// number, KiB.
+pub fn memory_per_client(run: &RunRecord) -> Option<f64> {
+    let clients = run.planned.cell.clients;
+    let growth = memory_idle(run)? - memory_baseline(run)?;
+    (clients > 0).then(|| growth * KIB_PER_MIB / f64::from(clients))
+}
+
 /// Trend of resident memory over a load phase of at least a minute, MiB per hour.
 pub fn memory_growth(run: &RunRecord) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
@@ -242,7 +251,7 @@ fn publishers(run: &RunRecord) -> Option<u64> {
     let plan = run.plan.as_ref()?;
     Some(match plan.scenario {
         Scenario::Chat { publishers: Some(publishers), .. } => u64::from(publishers),
-        Scenario::Feed { .. } | Scenario::Idle => 0,
+        Scenario::Feed { .. } | Scenario::FanOut { .. } | Scenario::Idle => 0,
         _ => u64::from(plan.clients),
     })
 }
@@ -303,9 +312,18 @@ pub(crate) fn counter_rate(run: &RunRecord, get: fn(&CounterSample) -> u64) -> O
 }
 
 /// Most TCP connections open at the server at once in the load phase, but for those of the lab's own instruments:
-/// the prober and the reader of the server's counters.
+/// the prober, a feeder and the reader of the server's counters.
 pub fn connections(run: &RunRecord) -> Option<f64> {
-    let instruments = 1 + u32::from(run.plan.as_ref().is_some_and(|plan| plan.prober.is_some()));
+    let feeders = |plan: &Plan| {
+        let clients = match plan.scenario {
+            Scenario::FanOut { publishers, .. } => publishers,
+            _ => u32::from(plan.scenario.has_feeder()),
+        };
+        // One that receives, and one that posts.
+        clients * if plan.publishes_in_frames() { 1 } else { 2 }
+    };
+    let reader = u32::from(!run.counters.is_empty());
+    let instruments = reader + run.plan.as_ref().map_or(0, |plan| u32::from(plan.prober.is_some()) + feeders(plan));
     let (start, end) = run.phase_span(Phase::Load)?;
     let inside = run.subject.iter().filter(|s| s.t_ns >= start && s.t_ns <= end);
     let most = inside.filter_map(|s| s.tcp).map(|tcp| tcp.established).max()?;
@@ -322,4 +340,31 @@ pub fn queued(run: &RunRecord) -> Option<f64> {
 
 fn p99(histogram: &Histogram) -> Option<f64> {
     (histogram.count() >= P99_COUNT_MIN).then(|| histogram.quantile_ms(0.99))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use pushlab_load::plan::PhaseMark;
+
+    #[test]
+    fn memory_of_a_client_is_what_it_adds_to_the_server_alone() {
+        let mut cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        cell.clients = 64;
+        let mut run = RunRecord::blank(cell);
+        let mark = |phase, t_ns| PhaseMark { phase, t_ns };
+        run.result = Some(WorkerResult {
+            phases: vec![mark(Phase::Connect, 20), mark(Phase::Idle, 30), mark(Phase::Load, 40)],
+            end_ns: 50,
+            ..WorkerResult::default()
+        });
+        let sample = |t_ns, kib: u64| Sample { t_ns, rss_bytes: kib * 1024, ..Sample::default() };
+        run.subject = vec![sample(5, 1000), sample(25, 9000), sample(35, 1160), sample(45, 9000)];
+        assert_eq!(memory_per_client(&run), None, "nobody looked at the server alone");
+        run.baseline = Some((0, 10));
+        assert_eq!(memory_per_client(&run), Some(2.5));
+        run.planned.cell.clients = 0;
+        assert_eq!(memory_per_client(&run), None);
+    }
 }

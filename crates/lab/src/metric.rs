@@ -40,7 +40,10 @@ impl Metric {
 
     /// Whether it is a difference, which may be below zero.
     pub fn may_be_negative(&self) -> bool {
-        matches!(self.name, "memory_growth" | "memory_kernel" | "overhead_per_delivery" | "bytes_unaccounted")
+        matches!(
+            self.name,
+            "memory_growth" | "memory_kernel" | "memory_per_client" | "overhead_per_delivery" | "bytes_unaccounted"
+        )
     }
 
     /// What a report says of it.
@@ -126,10 +129,12 @@ metrics! {
     memory_growth "Growth of server memory", "MiB/h", Lower,
         "trend of resident memory over the load phase, from a minute on; a soak that leaks has one above zero";
     memory_baseline "Server memory alone", "MiB", Lower, "resident, before any client";
+    memory_per_client "Memory per idle client", "KiB", Lower,
+        "resident, all clients connected and silent, less that of the server alone, over the number of clients";
     memory_kernel "Kernel memory of connections", "MiB", Lower,
         "growth of slab, page tables, stacks and socket buffers of the machine with all clients connected: both ends";
     delivered "Deliveries", "/s", Higher, "per second, received and checked by the clients";
-    published "Publications", "/s", Higher, "per second, sent by clients or the back end";
+    published "Publications", "/s", Higher, "per second, sent by clients, the back end or the feeder";
     server_received "Publications at the server", "/s", Higher, "per second, by the server's own count";
     server_sent "Deliveries from the server", "/s", Higher, "per second, by the server's own count";
     bytes_per_delivery "Bytes per delivery", "B", Lower, "received by clients, transport framing and HTTP heads included";

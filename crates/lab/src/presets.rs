@@ -29,6 +29,13 @@ presets! {
     "nagle",
     "browser-limit",
     "tls-cost",
+    "peers-fan-out",
+    "peers-half-load",
+    "peers-idle",
+    "platforms",
+    "anomaly-stress",
+    "anomaly-queues",
+    "polling-study-collection",
     "overload",
 }
 
@@ -41,17 +48,25 @@ pub struct Suite {
     pub title: &'static str,
     /// Its presets.
     pub presets: &'static [&'static str],
-    /// The profile in which they run when no other is asked for.
-    pub profile: &'static str,
+    /// The profile in which they run when no other is asked for, if not in their full form.
+    pub profile: Option<&'static str>,
 }
 
 /// Every suite.
-pub const SUITES: &[Suite] = &[Suite {
-    name: "transports",
-    title: "Six transports under broadcast and chat",
-    presets: &["tangen-broadcast", "tangen-chat"],
-    profile: "compare",
-}];
+pub const SUITES: &[Suite] = &[
+    Suite {
+        name: "transports",
+        title: "Six transports under broadcast and chat",
+        presets: &["tangen-broadcast", "tangen-chat"],
+        profile: Some("compare"),
+    },
+    Suite {
+        name: "peers",
+        title: "Everybody's servers: one workload, one client, one clock",
+        presets: &["peers-fan-out", "peers-half-load", "peers-idle"],
+        profile: None,
+    },
+];
 
 /// The title of a suite; of anything else its name.
 pub fn suite_title(name: &str) -> &str {
@@ -93,7 +108,7 @@ pub fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> 
 pub fn load_all(name: &str, profile: Option<&str>) -> Result<(String, Vec<Experiment>), LoadError> {
     if let Some(suite) = SUITES.iter().find(|suite| suite.name == name) {
         let experiments: Result<Vec<Experiment>, LoadError> =
-            suite.presets.iter().map(|preset| load(preset, profile.or(Some(suite.profile)))).collect();
+            suite.presets.iter().map(|preset| load(preset, profile.or(suite.profile))).collect();
         return Ok((campaign_name(name, profile), experiments?));
     }
     let experiment = load(name, profile)?;

@@ -10,13 +10,17 @@ use std::time::{Duration, Instant};
 /// How often a process is looked at while it is awaited.
 const WATCH: Duration = Duration::from_millis(5);
 
-/// A child that is killed when dropped.
+/// A child that is killed when dropped, and whatever it has started.
 pub struct Process {
     child: Child,
+    /// How it ended, once it was waited for: its number may be another's then.
+    status: Option<ExitStatus>,
+    /// What its environment, and that of whatever it starts, says of it alone.
+    mark: String,
 }
 
 impl Process {
-    /// Starts a command on these cores. The child leads a process group of its own, so that Ctrl-C reaches the lab
+    /// Starts a command on these cores, on any if none is named. The child leads a process group of its own, so that Ctrl-C reaches the lab
     /// alone, and is killed by the kernel if the thread that starts it ends first.
     pub fn start(command: &mut Command, cores: &[usize]) -> io::Result<Self> {
         let cores = cores.to_vec();
@@ -25,7 +29,9 @@ impl Process {
         // sigprocmask. The closure owns all it reads.
         unsafe {
             command.pre_exec(move || {
-                pin_to(&cores)?;
+                if !cores.is_empty() {
+                    pin_to(&cores)?;
+                }
                 unblock_signals();
                 if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                     return Err(io::Error::last_os_error());
@@ -37,8 +43,10 @@ impl Process {
                 Ok(())
             });
         }
+        let mark = leftovers::mark_of_a_child();
         command.process_group(0).env(leftovers::MARK, leftovers::mark_of_this_process());
-        Ok(Self { child: command.spawn()? })
+        command.env(leftovers::CHILD_MARK, &mark);
+        Ok(Self { child: command.spawn()?, status: None, mark })
     }
 
     /// Process id.
@@ -51,9 +59,23 @@ impl Process {
         &mut self.child
     }
 
-    /// How it ended, if it has.
+    /// How it ended, if it has. What it leaves in its process group ends with it.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        if self.status.is_none() && self.has_ended() {
+            self.signal(libc::SIGKILL);
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status
+    }
+
+    /// Whether it has ended; it is not waited for, so that its number stays its own.
+    fn has_ended(&self) -> bool {
+        // SAFETY: an all-zero siginfo_t is valid, the call fills it, and leaves the child to be waited for.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            libc::waitid(libc::P_PID, self.child.id(), &raw mut info, options) == 0 && info.si_pid() != 0
+        }
     }
 
     /// Asks it to end, and kills it if it has not within `patience`.
@@ -69,17 +91,23 @@ impl Process {
         None
     }
 
+    /// To the child and all of its process group.
     fn signal(&self, signal: i32) {
-        // SAFETY: the process id is that of a child that has not been waited for, so it cannot be another process.
-        unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+        if self.status.is_none() {
+            // SAFETY: the child has not been waited for, so its number, which is its group's, is nobody else's.
+            unsafe { libc::kill(-(self.child.id() as libc::pid_t), signal) };
+        }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         // Errors mean that it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.signal(libc::SIGKILL);
+        if self.status.is_none() {
+            let _ = self.child.wait();
+        }
+        leftovers::kill_marked(&self.mark);
     }
 }
 

@@ -151,6 +151,29 @@ pub struct CounterSample {
 }
 
 impl RunRecord {
+    /// Of a run that could not be begun.
+    pub fn failed(planned: &PlannedRun, reason: String) -> Self {
+        Self {
+            version: RECORD_VERSION,
+            planned: planned.clone(),
+            started_at: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string(),
+            took_ms: 0,
+            attempts: 1,
+            outcome: Outcome::Failed { reason, phase: None },
+            doubts: Vec::new(),
+            result: None,
+            subject: Vec::new(),
+            generator: Vec::new(),
+            counters: Vec::new(),
+            subject_command: Vec::new(),
+            plan: None,
+            baseline: None,
+            kernel: None,
+            tcp: None,
+            network: None,
+        }
+    }
+
     /// Whether its figures count: it came to its end, and no doubt voids it.
     pub fn counts(&self) -> bool {
         self.outcome == Outcome::Completed && self.result.is_some() && !self.is_void()
@@ -167,6 +190,32 @@ impl RunRecord {
         let at = result.phases.iter().position(|mark| mark.phase == phase)?;
         let end = result.phases.get(at + 1).map_or(result.end_ns, |next| next.t_ns);
         Some((result.phases[at].t_ns, end))
+    }
+}
+
+#[cfg(test)]
+impl RunRecord {
+    /// A run that came to its end and measured nothing.
+    pub(crate) fn blank(cell: Cell) -> Self {
+        Self {
+            version: RECORD_VERSION,
+            planned: PlannedRun { order: 1, cell, repeat: 1, seed: 1 },
+            started_at: String::new(),
+            took_ms: 0,
+            attempts: 1,
+            outcome: Outcome::Completed,
+            doubts: Vec::new(),
+            result: Some(WorkerResult::default()),
+            subject: Vec::new(),
+            generator: Vec::new(),
+            counters: Vec::new(),
+            subject_command: Vec::new(),
+            plan: None,
+            baseline: None,
+            kernel: None,
+            tcp: None,
+            network: None,
+        }
     }
 }
 

@@ -3,13 +3,15 @@
 use crate::cell::Cell;
 use crate::counter_reader::CounterReader;
 use crate::doubts::{self, Evidence};
-use crate::experiment::{Experiment, SubjectName};
+use crate::experiment::Experiment;
 use crate::link_watch::LinkWatch;
 use crate::machine_load::{MachineLoad, TcpActivity, kernel_memory_bytes};
 use crate::pinning::Pinning;
 use crate::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
 use crate::site::{Listener, Site};
-use crate::subject::{self, Subject};
+use crate::subjects::install::Cache;
+use crate::subjects::named::{Named, Server};
+use crate::subjects::running::{self, ForeignStart, Subject};
 use crate::worker::{Said, Worker};
 use pushlab_load::plan::{Phase, Plan, Progress, Scenario, WorkerEvent, WorkerResult};
 use pushlab_probe::{Probe, ProbeConfig, Recording, Sample, Sampler, SamplerConfig, monotonic_ns};
@@ -157,28 +159,20 @@ fn attempt(
     let prefix = place.logs.join(format!("{:05}", planned.order));
     let capture = place.captures.then(|| prefix.with_extension("pcapng"));
     let mut site = Site::make(planned, experiment, &place.pinning.load, &prefix, capture)?;
-    let backend = match experiment.scenario {
-        Scenario::Feed { .. } => {
-            Some(site.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"))?)
-        }
-        _ => None,
-    };
-    let program = program_of(&planned.cell, experiment).unwrap_or_else(|| place.program.clone());
-    let mut subject = Subject::start(subject::Start {
-        program: &program,
-        experiment,
-        cell: &planned.cell,
-        site: &site,
-        feed: backend.as_ref().map(|backend| (backend.address, CHANNEL)),
-        cores: &place.pinning.subject,
-        log: prefix.with_extension("subject.log"),
-    })
-    .map_err(|e| e.to_string())?;
+    let has_back_end = experiment.scenario.has_back_end();
+    let listen = || site.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"));
+    let backend = has_back_end.then(listen).transpose()?;
+    let named = named(&planned.cell, experiment)?;
+    let feed = backend.as_ref().map(|backend| (backend.address, CHANNEL));
+    let log = prefix.with_extension("subject.log");
+    let mut subject = start(&named, planned, experiment, place, &site, feed, log)?;
     collected.subject_command.clone_from(&subject.command);
     let used = [LatestUsage::default(), LatestUsage::default()];
-    let watch_subject = site
-        .beside_subject(|| sample(subject.id(), vec![subject.address.port()], &used[0]))
-        .map_err(|e| format!("cannot enter the subject's network namespace: {e}"))??;
+    let watch_subject = subject.id().map(|id| {
+        site.beside_subject(|| sample(id, vec![subject.address.port()], &used[0]))
+            .map_err(|e| format!("cannot enter the subject's network namespace: {e}"))?
+    });
+    let watch_subject = watch_subject.transpose()?;
     if experiment.baseline_ms > 0 {
         let begin = monotonic_ns();
         if wait(Duration::from_millis(experiment.baseline_ms), observer) {
@@ -187,13 +181,19 @@ fn attempt(
         collected.baseline = Some((begin, monotonic_ns()));
     }
     let kernel_before = kernel_memory_bytes();
-    let plan = plan(planned, experiment, &Ends::of(&site, &subject, backend.as_ref()), place.pinning.load.len());
+    let plan =
+        plan(planned, &named, experiment, &Ends::of(&site, &subject, backend.as_ref()), place.pinning.load.len());
     let mut worker = Worker::start(&place.program, &plan, &place.pinning.load, site.load_namespace(), backend)
         .map_err(|e| format!("cannot start the worker {}: {e}", place.program.display()))?;
     collected.plan = Some(plan);
     let watch_generator = sample(worker.id(), Vec::new(), &used[1])?;
-    let reader = CounterReader::new(subject.address, &site).map_err(|e| e.to_string())?;
-    let counters = CounterWatch::start(reader, counter_interval(experiment));
+    let counters = match named.is_ours() {
+        true => {
+            let reader = CounterReader::new(subject.address, &site).map_err(|e| e.to_string())?;
+            Some(CounterWatch::start(reader, counter_interval(experiment)))
+        }
+        false => None,
+    };
     let mut link = LinkWatch::default();
     let mut seen = Seen { subject: subject.id(), ..Seen::default() };
     let ended = follow(experiment, &mut subject, &mut worker, &used, observer, &mut |phase, t_ns| {
@@ -204,8 +204,8 @@ fn attempt(
     collected.kernel = kernel_before
         .zip(seen.kernel_idle_bytes)
         .map(|(before_bytes, idle_bytes)| KernelMemory { before_bytes, idle_bytes });
-    collected.counters = counters.finish();
-    collected.subject = Some(watch_subject.finish());
+    collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
+    collected.subject = watch_subject.map(Sampler::finish);
     collected.generator = Some(watch_generator.finish());
     drop(worker);
     collected.network = site.take_link().map(|ended| link.finish(ended));
@@ -213,10 +213,49 @@ fn attempt(
     Ok(ended)
 }
 
-/// Another build of our server, where the cell's subject is one.
-fn program_of(cell: &Cell, experiment: &Experiment) -> Option<PathBuf> {
-    let mut subjects = experiment.subjects.iter().filter_map(|text| SubjectName::parse(text).ok());
-    subjects.find(|subject| subject.name == cell.subject)?.program
+/// The subject of a cell.
+fn named(cell: &Cell, experiment: &Experiment) -> Result<Named, String> {
+    let text = experiment.subjects.iter().find(|text| Named::name_of(text) == cell.subject);
+    Named::parse(text.map_or(&cell.subject, |text| text))
+}
+
+fn start(
+    named: &Named,
+    planned: &PlannedRun,
+    experiment: &Experiment,
+    place: &Workplace,
+    site: &Site,
+    feed: Option<(SocketAddr, &str)>,
+    log: PathBuf,
+) -> Result<Subject, String> {
+    let cores = &place.pinning.subject;
+    let started = match &named.server {
+        Server::Ours(program) => Subject::start(running::Start {
+            program: program.as_ref().unwrap_or(&place.program),
+            experiment,
+            cell: &planned.cell,
+            site,
+            feed,
+            cores,
+            log,
+        }),
+        Server::Catalogued(entry, _) => {
+            let installed = Cache::of_user().find(entry).map_err(|error| error.to_string())?;
+            let environment: Vec<_> = experiment.environment.clone().into_iter().collect();
+            Subject::start_foreign(ForeignStart {
+                manifest: &entry.manifest,
+                installed: &installed,
+                host: site.subject_address(),
+                namespace: site.subject_namespace(),
+                feed,
+                environment: &environment,
+                cores,
+                log,
+            })
+        }
+        Server::Elsewhere(elsewhere) => return Ok(Subject::elsewhere(elsewhere.address()?, &elsewhere.url)),
+    };
+    started.map_err(|error| error.to_string())
 }
 
 /// Waits; `true` when the observer wants to stop.
@@ -253,7 +292,10 @@ impl Ends {
 }
 
 /// What a worker would be told, with addresses and files that stand for those of the run.
-pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> Plan {
+///
+/// # Errors
+/// When the subject is not known any more.
+pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> Result<Plan, String> {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let ends = Ends {
         target: anywhere,
@@ -262,19 +304,21 @@ pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> P
         certificate: Some(PathBuf::from("made for the run")),
         instruments_from: None,
     };
-    plan(planned, experiment, &ends, cores)
+    Ok(plan(planned, &named(&planned.cell, experiment)?, experiment, &ends, cores))
 }
 
-fn plan(planned: &PlannedRun, experiment: &Experiment, ends: &Ends, cores: usize) -> Plan {
+fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &Ends, cores: usize) -> Plan {
     Plan {
         target: ends.target,
         transport: planned.cell.transport,
+        speaks: named.speaks(planned.cell.transport),
         clients: planned.cell.clients,
         channel: CHANNEL.to_owned(),
         scenario: experiment.scenario.clone(),
         poll_interval_ms: experiment.polling.interval_ms,
         poll_wait_s: experiment.polling.wait_s,
-        prober: experiment.prober.clone(),
+        // A ping needs an answer for the sender alone.
+        prober: experiment.prober.clone().filter(|_| named.answers_pings(planned.cell.transport)),
         phases: experiment.phases.clone(),
         connect_rate: experiment.connect_rate,
         loops: u32::try_from(cores).unwrap_or(1).max(1),
@@ -295,7 +339,7 @@ fn plan(planned: &PlannedRun, experiment: &Experiment, ends: &Ends, cores: usize
 /// What the lab read of the machine at the phases of a run.
 #[derive(Default)]
 struct Seen {
-    subject: u32,
+    subject: Option<u32>,
     tcp_before: Option<TcpActivity>,
     tcp: Option<TcpActivity>,
     before_load: Option<MachineLoad>,
@@ -309,10 +353,10 @@ impl Seen {
             Phase::WarmUp => self.kernel_idle_bytes = kernel_memory_bytes(),
             Phase::Load => {
                 self.before_load = MachineLoad::now();
-                self.tcp_before = TcpActivity::of(self.subject);
+                self.tcp_before = self.subject.and_then(TcpActivity::of);
             }
             Phase::After => {
-                self.tcp = self.tcp_before.and_then(|then| Some(TcpActivity::of(self.subject)?.since(then)))
+                self.tcp = self.tcp_before.and_then(|then| Some(TcpActivity::of(self.subject?)?.since(then)))
             }
             Phase::Drain => self.load = self.before_load.and_then(|before| Some(MachineLoad::now()?.since(before))),
             _ => {}

@@ -2,6 +2,7 @@
 
 use crate::experiment::Experiment;
 use crate::report::model::Report;
+use crate::subjects::manifest::Manifest;
 use serde_json::{Value, json};
 
 /// Schema of an experiment file: an experiment, and profiles that may replace any part of it.
@@ -27,12 +28,21 @@ pub fn report() -> Value {
     schemars::schema_for!(Report).to_value()
 }
 
+/// Schema of a subject's manifest.
+pub fn subject() -> Value {
+    schemars::schema_for!(Manifest).to_value()
+}
+
 /// File names in `schema/` and their contents.
-pub fn files() -> [(&'static str, String); 2] {
+pub fn files() -> [(&'static str, String); 3] {
     let text = |value: &Value| {
         let mut text = serde_json::to_string_pretty(value).expect("a JSON value always serialises");
         text.push('\n');
         text
     };
-    [("experiment.schema.json", text(&experiment())), ("report.schema.json", text(&report()))]
+    [
+        ("experiment.schema.json", text(&experiment())),
+        ("report.schema.json", text(&report())),
+        ("subject.schema.json", text(&subject())),
+    ]
 }

@@ -9,6 +9,7 @@ pub fn mean_payload_bytes(scenario: &Scenario) -> Option<f64> {
             Some(f64::from(payload_bytes).midpoint(f64::from(max)))
         }
         Scenario::Feed { payload_bytes, .. }
+        | Scenario::FanOut { payload_bytes, .. }
         | Scenario::Chat { payload_bytes, .. }
         | Scenario::Rooms { payload_bytes, .. }
         | Scenario::Echo { payload_bytes, .. }
@@ -26,6 +27,7 @@ pub fn with_payload_bytes(mut scenario: Scenario, bytes: u32) -> Scenario {
             *payload_bytes_max = None;
         }
         Scenario::Feed { payload_bytes, .. }
+        | Scenario::FanOut { payload_bytes, .. }
         | Scenario::Rooms { payload_bytes, .. }
         | Scenario::Echo { payload_bytes, .. }
         | Scenario::Upstream { payload_bytes, .. }
@@ -36,7 +38,7 @@ pub fn with_payload_bytes(mut scenario: Scenario, bytes: u32) -> Scenario {
 }
 
 /// The same traffic at another rate: intervals are set so that so many deliveries per second are planned. What
-/// follows its answers, or does nothing, has no planned rate and stays as it is.
+/// follows its answers or deliveries, or does nothing, has no planned rate and stays as it is.
 pub fn with_deliveries_per_s(mut scenario: Scenario, clients: u32, deliveries: u32) -> Scenario {
     let (clients, deliveries) = (f64::from(clients), f64::from(deliveries));
     let whole = |interval: f64| (interval.round() as u64).max(1);
@@ -53,12 +55,12 @@ pub fn with_deliveries_per_s(mut scenario: Scenario, clients: u32, deliveries: u
         Scenario::Echo { interval_ms, .. } | Scenario::Upstream { interval_ms, .. } => {
             *interval_ms = whole(1e3 * clients / deliveries);
         }
-        Scenario::Request { .. } | Scenario::Idle => {}
+        Scenario::FanOut { .. } | Scenario::Request { .. } | Scenario::Idle => {}
     }
     scenario
 }
 
-/// Deliveries per second that a scenario plans; `None` where it follows its answers, or does nothing.
+/// Deliveries per second that a scenario plans; `None` where it follows its answers or deliveries, or does nothing.
 pub fn deliveries_per_s(scenario: &Scenario, clients: u32) -> Option<f64> {
     let clients = f64::from(clients);
     Some(match *scenario {
@@ -72,24 +74,35 @@ pub fn deliveries_per_s(scenario: &Scenario, clients: u32) -> Option<f64> {
         Scenario::Echo { interval_ms, .. } | Scenario::Upstream { interval_ms, .. } => {
             clients * 1e3 / interval_ms as f64
         }
-        Scenario::Request { .. } | Scenario::Idle => return None,
+        Scenario::FanOut { .. } | Scenario::Request { .. } | Scenario::Idle => return None,
     })
+}
+
+/// Whether publications follow deliveries or answers, and no schedule: such a load goes as fast as the server does.
+pub fn is_closed_loop(scenario: &Scenario) -> bool {
+    *scenario != Scenario::Idle && deliveries_per_s(scenario, 1).is_none()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pushlab_load::plan::FeedBy;
 
     #[test]
     fn rates_become_intervals() {
-        let feed = Scenario::Feed { interval_us: 1, payload_bytes: 50 };
-        assert_eq!(
-            with_deliveries_per_s(feed, 1000, 20_000),
-            Scenario::Feed { interval_us: 50_000, payload_bytes: 50 }
-        );
+        let feed = |interval_us| Scenario::Feed { interval_us, payload_bytes: 50, by: FeedBy::Publisher };
+        assert_eq!(with_deliveries_per_s(feed(1), 1000, 20_000), feed(50_000));
         let rooms = Scenario::Rooms { rooms: 100, rooms_per_client: 10, interval_us: 1, payload_bytes: 50 };
         let Scenario::Rooms { interval_us, .. } = with_deliveries_per_s(rooms, 5000, 20_000) else { panic!() };
         assert_eq!(interval_us, 25_000, "500 members a room, so 40 publications a second");
+    }
+
+    #[test]
+    fn a_closed_loop_has_no_schedule_and_is_not_silent() {
+        let closed = [Scenario::FanOut { publishers: 4, payload_bytes: 50 }, Scenario::Request { payload_bytes: 50 }];
+        assert!(closed.iter().all(is_closed_loop));
+        let open = [Scenario::Upstream { interval_ms: 5, payload_bytes: 50 }, Scenario::Idle];
+        assert!(!open.iter().any(is_closed_loop));
     }
 
     #[test]
@@ -98,5 +111,13 @@ mod tests {
             Scenario::Chat { interval_ms: 200, payload_bytes: 60, payload_bytes_max: Some(180), publishers: Some(1) };
         assert_eq!(mean_payload_bytes(&chat), Some(120.0));
         assert_eq!(mean_payload_bytes(&with_payload_bytes(chat, 500)), Some(500.0));
+    }
+
+    #[test]
+    fn a_closed_loop_of_broadcasts_has_a_size_and_no_rate() {
+        let fan_out = |payload_bytes| Scenario::FanOut { publishers: 8, payload_bytes };
+        assert_eq!(with_payload_bytes(fan_out(50), 500), fan_out(500));
+        assert_eq!((mean_payload_bytes(&fan_out(50)), deliveries_per_s(&fan_out(50), 9)), (Some(50.0), None));
+        assert_eq!(with_deliveries_per_s(fan_out(50), 9, 20_000), fan_out(50));
     }
 }

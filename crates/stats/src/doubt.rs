@@ -41,6 +41,8 @@ pub enum DoubtCode {
     LinkLate,
     /// The capture does not hold every packet.
     CaptureCut,
+    /// In a closed loop the generator had less time to spare than the subject.
+    GeneratorBound,
 }
 
 /// How much a doubt takes away.
@@ -173,6 +175,13 @@ pub const DOUBTS: &[DoubtKind] = &[
         severity: Severity::Warning,
         message: "The capture does not hold every packet; the link's counters do. Where the disk is full, make room; where \
                   the capture has reached its greatest size, measure for a shorter time.",
+    },
+    DoubtKind {
+        code: DoubtCode::GeneratorBound,
+        name: "generator-bound",
+        severity: Severity::Warning,
+        message: "In a closed loop the load generator was the slower side and the subject had time to spare: its rate is a \
+                  lower bound, its CPU time per delivery stands. Give the generator more cores.",
     },
 ];
 
@@ -327,7 +336,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&kind.code).unwrap(), format!("\"{}\"", kind.name));
             assert!(kind.message.ends_with('.') && !kind.message.contains("  "), "{}", kind.name);
         }
-        assert_eq!(DoubtCode::CaptureCut as usize + 1, DOUBTS.len(), "every code has a row");
+        assert_eq!(DoubtCode::GeneratorBound as usize + 1, DOUBTS.len(), "every code has a row");
     }
 
     #[test]

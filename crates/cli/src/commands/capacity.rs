@@ -10,7 +10,8 @@ use pushlab_lab::cell::Sweep;
 use pushlab_lab::experiment::{Experiment, ExperimentError};
 use pushlab_lab::presets::LoadError;
 use pushlab_lab::statement::Statement;
-use pushlab_lab::{Ended, Start, presets};
+use pushlab_lab::subjects::install::Cache;
+use pushlab_lab::{Ended, Start, leave_out_missing, presets};
 use pushlab_wire::codes::ExitCode;
 
 /// Search the largest load that meets a goal.
@@ -55,6 +56,7 @@ enum Over {
 pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     let mut experiments = vec![load(&args.experiment, args.profile.as_deref())?];
     args.measure.apply(&mut experiments)?;
+    let left_out = leave_out_missing(&mut experiments, &Cache::of_user())?;
     let experiment = experiments.remove(0);
     let over = match args.over {
         Over::Clients => Sweep::Clients,
@@ -68,6 +70,7 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
         command: typed(),
         out: args.measure.store.out.clone(),
         captures: args.measure.capture,
+        left_out,
     };
     args.measure.prepare(std::slice::from_ref(&experiment))?;
     signals::block();

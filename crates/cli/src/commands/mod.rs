@@ -3,9 +3,11 @@
 pub mod backend;
 pub mod capacity;
 pub mod doctor;
+mod facts;
 pub mod list;
 pub mod results;
 pub mod run;
 pub mod serve;
+pub mod subjects;
 pub mod transfer;
 pub mod worker;

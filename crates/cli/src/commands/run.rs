@@ -8,9 +8,12 @@ use anyhow::Context as _;
 use clap::Args;
 use pushlab_lab::experiment::{Experiment, NO_NETWORK};
 use pushlab_lab::presets::LoadError;
+use pushlab_lab::report::model::LeftOut;
 use pushlab_lab::report::{self, RunFigures};
 use pushlab_lab::statement::Statement;
-use pushlab_lab::{Campaign, Ended, Live, Start, Tally, presets};
+use pushlab_lab::subjects::install::Cache;
+use pushlab_lab::subjects::named::Named;
+use pushlab_lab::{Campaign, Ended, Live, Start, Tally, leave_out_missing, presets};
 use pushlab_link::rights;
 use pushlab_store::Store;
 use pushlab_wire::codes::ExitCode;
@@ -96,7 +99,11 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::Usage);
         }
     }
-    let measured = carry_out(name, experiments, args)?;
+    let left_out = leave_out_missing(&mut experiments, &Cache::of_user())?;
+    for LeftOut { subject, reason } in &left_out {
+        eprintln!("left out: {subject}: {reason}");
+    }
+    let measured = carry_out(name, experiments, left_out, args)?;
     let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out)?;
     shown.print(args.measure.json)?;
     if measured.ended == Ended::Interrupted {
@@ -164,10 +171,13 @@ impl MeasureArgs {
     }
 }
 
-/// Adds another build, before this one: it is what this one is compared with.
+/// Adds another build, before this one: it is what this one is compared with. Other people's servers are not.
 fn add_baseline(experiments: &mut [Experiment], program: &Path) -> anyhow::Result<()> {
     let path = std::fs::canonicalize(program).with_context(|| format!("--against {}", program.display()))?;
-    experiments.iter_mut().for_each(|e| e.subjects.insert(0, format!("other={}", path.display())));
+    for experiment in experiments {
+        experiment.subjects.retain(|text| Named::parse(text).is_ok_and(|subject| subject.is_ours()));
+        experiment.subjects.insert(0, format!("other={}", path.display()));
+    }
     Ok(())
 }
 
@@ -188,7 +198,12 @@ struct Carried {
 }
 
 /// Carries out a campaign with progress on the terminal.
-fn carry_out(name: String, experiments: Vec<Experiment>, args: &RunArgs) -> anyhow::Result<Carried> {
+fn carry_out(
+    name: String,
+    experiments: Vec<Experiment>,
+    left_out: Vec<LeftOut>,
+    args: &RunArgs,
+) -> anyhow::Result<Carried> {
     let measure = &args.measure;
     measure.prepare(&experiments)?;
     signals::block();
@@ -201,6 +216,7 @@ fn carry_out(name: String, experiments: Vec<Experiment>, args: &RunArgs) -> anyh
         command: typed(),
         out: measure.store.out.clone(),
         captures: measure.capture,
+        left_out,
     };
     let mut campaign = Campaign::open(experiments, measure.store.open()?, start)?;
     let ended = match &live {

@@ -17,4 +17,5 @@ mod results;
 #[path = "../../../wire/src/exposition/strict.rs"]
 mod strict;
 mod studies;
+mod subjects;
 mod transfer;

@@ -28,6 +28,7 @@ impl Served {
         let plan = change(Plan {
             target: self.address,
             transport,
+            speaks: None,
             clients: 2,
             channel: "room".into(),
             scenario: Scenario::Chat {

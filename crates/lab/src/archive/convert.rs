@@ -136,6 +136,7 @@ pub fn figures_of(run: store::Run) -> Result<RunFigures, Error> {
         bounds,
         wrong: [count("lost"), count("duplicated"), count("reordered")],
         timeline: None,
+        command: Vec::new(),
     })
 }
 
@@ -222,11 +223,12 @@ mod tests {
     use pushlab_link::totals::{Counts, Parties, Totals};
     use pushlab_load::plan::{
         ByteUses, ClientBytes, ErrorCount, Phases, Plan, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets,
-        WorkerResult,
+        Speaks, WorkerResult,
     };
     use pushlab_probe::{Loopback, Sample, TcpStates, TcpTotals};
     use pushlab_stats::{Doubt, DoubtCode};
     use pushlab_store::{Kind, NewExperiment, Store};
+    use pushlab_wire::dialect::Dialect;
 
     /// The largest count that is stored.
     const MOST: u64 = i64::MAX as u64;
@@ -251,6 +253,12 @@ mod tests {
         Plan {
             target: "[::1]:8000".parse().unwrap(),
             transport: Transport::WebSocketPolling,
+            speaks: Some(Speaks {
+                dialect: Dialect::Bare,
+                path: "/ws".to_owned(),
+                how: "usual".to_owned(),
+                recording: Some("talk.jsonl".into()),
+            }),
             clients: 7,
             channel: "lab".to_owned(),
             scenario: Scenario::Chat {

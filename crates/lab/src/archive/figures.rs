@@ -1,7 +1,7 @@
 //! The experiment behind runs of which only figures are known.
 
 use crate::cell::SlowPolicy;
-use crate::experiment::{Experiment, Polling};
+use crate::experiment::{Experiment, Polling, Variant};
 use crate::metric::METRICS;
 use crate::presets::{self, PRESETS};
 use crate::report::RunFigures;
@@ -12,25 +12,47 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An experiment of which only figures are known: printed in a study, or imported from a table.
 pub fn experiment_of(name: &str, runs: &[RunFigures], is_published: bool) -> Experiment {
     let own: Vec<&RunFigures> = runs.iter().filter(|run| run.cell.experiment == name).collect();
-    fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
-        values.collect::<BTreeSet<T>>().into_iter().collect()
-    }
     // Among ours alone: an imported name is no path to open.
     let known = PRESETS.iter().any(|(preset, _)| *preset == name).then(|| presets::load(name, None).ok()).flatten();
     let base = known.unwrap_or_else(|| of_nothing(name));
+    let names: Vec<String> = base.variants.iter().map(|variant| variant.name.clone()).collect();
+    let variants = distinct(&names, own.iter().filter_map(|run| run.cell.variant.clone()));
     Experiment {
         // What a study printed is not drawn beside itself.
         study: base.study.clone().filter(|_| !is_published),
-        subjects: distinct(own.iter().map(|run| run.cell.subject.clone())),
-        transports: distinct(own.iter().map(|run| run.cell.transport)),
-        clients: distinct(own.iter().map(|run| run.cell.clients)),
-        deliveries_per_s: distinct(own.iter().filter_map(|run| run.cell.deliveries_per_s)),
-        payload_bytes: distinct(own.iter().filter_map(|run| run.cell.payload_bytes)),
-        networks: distinct(own.iter().filter_map(|run| run.cell.network.clone())),
+        subjects: distinct(&base.subjects, own.iter().map(|run| run.cell.subject.clone())),
+        transports: distinct(&base.transports, own.iter().map(|run| run.cell.transport)),
+        clients: distinct(&base.clients, own.iter().map(|run| run.cell.clients)),
+        deliveries_per_s: distinct(&base.deliveries_per_s, own.iter().filter_map(|run| run.cell.deliveries_per_s)),
+        payload_bytes: distinct(&base.payload_bytes, own.iter().filter_map(|run| run.cell.payload_bytes)),
+        networks: distinct(&base.networks, own.iter().filter_map(|run| run.cell.network.clone())),
         repeats: own.iter().map(|run| run.repeat).max().unwrap_or(1),
-        variants: Vec::new(),
+        policies: distinct(&base.policies, own.iter().map(|run| run.cell.policy)),
+        variants: variants.into_iter().map(|name| variant(&base.variants, name)).collect(),
         ..base
     }
+}
+
+/// The values that occur: those of the known experiment in its order, the others behind them in their own.
+fn distinct<T: Ord + Clone>(known: &[T], values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found: BTreeSet<T> = values.collect();
+    let mut ordered: Vec<T> = known.iter().filter_map(|value| found.take(value)).collect();
+    ordered.extend(found);
+    ordered
+}
+
+/// The known variant of this name, or one of which nothing but its name is known.
+fn variant(known: &[Variant], name: String) -> Variant {
+    let nothing = Variant {
+        name,
+        scenario: None,
+        shape: None,
+        polling: None,
+        server_options: None,
+        environment: None,
+        sockets: None,
+    };
+    known.iter().find(|variant| variant.name == nothing.name).cloned().unwrap_or(nothing)
 }
 
 fn of_nothing(name: &str) -> Experiment {
@@ -62,6 +84,8 @@ fn of_nothing(name: &str) -> Experiment {
         network: BTreeMap::new(),
         connect_rate: 1,
         server_options: Vec::new(),
+        environment: BTreeMap::new(),
+        capacity_share: None,
         axis: None,
         charts: METRICS.iter().map(|metric| metric.name.to_owned()).collect(),
         columns: Vec::new(),
@@ -69,5 +93,74 @@ fn of_nothing(name: &str) -> Experiment {
         expect: Vec::new(),
         generator_limits: GeneratorLimits::default(),
         handicap_us: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::Header;
+    use crate::report::{ResultRuns, build};
+
+    /// Every cell of a preset with variants, three times, from the last to the first.
+    fn backwards() -> Vec<RunFigures> {
+        let preset = presets::load("browser-limit", None).unwrap();
+        assert!(preset.variants.len() > 1);
+        let run = |(cell, repeat)| RunFigures {
+            repeat,
+            figures: [("delivered".to_owned(), 5.0)].into(),
+            ..RunFigures::planned(cell)
+        };
+        preset.cells().into_iter().rev().flat_map(|cell| (1..=3).map(move |r| (cell.clone(), r))).map(run).collect()
+    }
+
+    #[test]
+    fn a_report_of_figures_has_the_variants_in_the_order_of_the_experiment() {
+        let runs = backwards();
+        let preset = presets::load("browser-limit", None).unwrap();
+        let experiment = experiment_of("browser-limit", &runs, false);
+        assert_eq!((experiment.cells(), experiment.runs()), (preset.cells(), runs.len()));
+        let header = Header {
+            name: "figures".to_owned(),
+            experiments: vec![experiment],
+            seed: 1,
+            command: Vec::new(),
+            version: String::new(),
+            created_at: String::new(),
+            subject_cores: Vec::new(),
+            load_cores: Vec::new(),
+            build: None,
+            versions: BTreeMap::new(),
+            runtimes: BTreeMap::new(),
+            left_out: Vec::new(),
+            machine: None,
+        };
+        let count = runs.len() as u32;
+        let mut result = ResultRuns { tag: String::new(), header, runs };
+        let report = build(std::slice::from_ref(&result), &[], None);
+        let own = &report.experiments[0];
+        assert_eq!((own.runs_done, own.runs_planned), (count, count));
+        let mut labels: Vec<String> = Vec::new();
+        for cell in preset.cells() {
+            let label = format!("{} · {}", cell.transport.name(), cell.variant.unwrap());
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+        assert_eq!(own.series.iter().map(|series| series.label.clone()).collect::<Vec<_>>(), labels);
+        // Nobody knows whether the others were planned.
+        result.runs.truncate(4);
+        let sparse = build(&[result], &[], None);
+        assert_eq!((sparse.experiments[0].runs_done, sparse.experiments[0].runs_planned), (4, 4));
+    }
+
+    #[test]
+    fn unknown_variants_come_in_their_own_order() {
+        let mut runs = backwards();
+        runs.iter_mut().for_each(|run| run.cell.experiment = "elsewhere".to_owned());
+        let experiment = experiment_of("elsewhere", &runs, false);
+        let names: Vec<&str> = experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
+        assert!(names.len() > 1 && names.is_sorted(), "{names:?}");
+        assert_eq!(experiment.runs(), runs.len());
     }
 }

@@ -12,7 +12,7 @@ use crate::report::{ResultRuns, RunFigures};
 use crate::studies::{STUDIES, Study};
 use convert::{figures_of, from_store, to_store};
 use pushlab_store::{ExperimentRow, Kind, MeasuringLock, NewExperiment, Store, StoreError, import};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -88,6 +88,11 @@ impl Archive {
     /// Places in the order of the runs that have a record.
     pub fn done(&self) -> Result<BTreeSet<u32>, ArchiveError> {
         Ok(self.store.run_places(self.id)?)
+    }
+
+    /// The runs that are there, read back.
+    pub fn runs(&self) -> Result<Vec<RunFigures>, ArchiveError> {
+        Ok(read(&self.store, self.id, "")?.runs)
     }
 
     /// Keeps a record: it is there whole, or not at all.
@@ -166,6 +171,9 @@ fn header_of_figures(store: &Store, row: &ExperimentRow) -> Result<Header, Archi
         created_at: row.created_at.clone(),
         subject_cores: Vec::new(),
         load_cores: Vec::new(),
+        versions: BTreeMap::new(),
+        runtimes: BTreeMap::new(),
+        left_out: Vec::new(),
         machine: None,
         build: None,
     })

@@ -1,6 +1,7 @@
 //! From runs to a report.
 
 use super::expectations::expectations;
+use super::leaderboard::leaderboard;
 use super::model::{Comparison, Completeness, DoubtReport, ExperimentReport, Fact, MetricInfo, Origin, Repeat, Report};
 use super::points;
 use super::rankings::rankings;
@@ -44,7 +45,7 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Optio
     }
     let mut metrics: Vec<MetricInfo> = Vec::new();
     let mut reports = Vec::new();
-    for experiment in experiments {
+    for experiment in &experiments {
         let (report, used) = report_of(experiment, results, published, seed);
         reports.push(report);
         metrics.extend(used.iter().map(|metric| metric.info()));
@@ -53,7 +54,8 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Optio
     metrics.sort_by_key(|info| METRICS.iter().position(|metric| metric.name == info.name));
     metrics.dedup();
     let runs: Vec<&RunFigures> = results.iter().flat_map(|result| &result.runs).collect();
-    let mut sentences = verdict(&reports, &runs);
+    let leaderboard = leaderboard(&experiments, results, seed);
+    let mut sentences = verdict(&reports, leaderboard.as_ref(), &runs);
     if let Some(comparison) = &comparison {
         // Who won is beside the point; how certain all is, the last sentence, is not.
         sentences = std::iter::once(comparison.summary.clone()).chain(sentences.pop()).collect();
@@ -65,6 +67,7 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Optio
         verdict: sentences,
         metrics,
         comparison,
+        leaderboard,
         experiments: reports,
         doubts: doubts(&runs),
         environment: environment(results),
@@ -116,13 +119,14 @@ fn report_of(
     ranked.extend(
         present(&[ALWAYS_RANKED.to_owned()], &used).iter().filter(|m| !charted[..charted.len().min(3)].contains(m)),
     );
-    let planned: usize = results
-        .iter()
-        .flat_map(|r| &r.header.experiments)
-        .filter(|e| e.name == experiment.name)
-        .map(Experiment::runs)
-        .sum();
-    let done = results.iter().flat_map(|r| &r.runs).filter(|run| run.cell.experiment == experiment.name).count();
+    let done_of = |result: &ResultRuns| result.runs.iter().filter(|r| r.cell.experiment == experiment.name).count();
+    let planned_of = |result: &ResultRuns| match result.header.machine {
+        Some(_) => result.header.experiments.iter().filter(|e| e.name == experiment.name).map(Experiment::runs).sum(),
+        // Bare figures are all there are: nobody knows how many were planned.
+        None => done_of(result),
+    };
+    let planned: usize = results.iter().map(planned_of).sum();
+    let done: usize = results.iter().map(done_of).sum();
     let report = ExperimentReport {
         name: experiment.name.clone(),
         title: experiment.title.clone(),
@@ -221,7 +225,7 @@ fn repeat(results: &[ResultRuns]) -> Repeat {
 }
 
 /// A word as a shell takes it back.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

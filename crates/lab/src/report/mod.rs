@@ -4,6 +4,7 @@ mod build;
 mod byte_table;
 mod compare;
 mod expectations;
+mod leaderboard;
 pub mod model;
 mod points;
 mod rankings;

@@ -4,7 +4,7 @@ use super::CONFIDENCE;
 use super::model::{Better, Origin, Place, Ranking};
 use super::samples::{SeriesRuns, figure, regime_of, values};
 use crate::metric::Metric;
-use pushlab_stats::{Regime, rank};
+use pushlab_stats::{Ranked, Regime, rank};
 
 /// Rankings under load and under stress of each of these metrics, each at the highest place on the axis at which
 /// most series are in that regime. Only series of the same kind are ranked: an echo does not compete with a
@@ -33,19 +33,16 @@ pub fn rankings(series: &[SeriesRuns<'_>], metrics: &[&Metric], seed: u64) -> Ve
 }
 
 fn ranking(members: &[&SeriesRuns<'_>], x: u32, wanted: Regime, metric: &Metric, seed: u64) -> Option<Ranking> {
-    // The statistics rank ascending; where more is better, the mirrored values are ranked.
-    let sign = if metric.better == Better::Higher { -1.0 } else { 1.0 };
     let entries: Vec<(usize, Vec<f64>)> = members
         .iter()
         .enumerate()
-        .map(|(i, series)| (i, values(&series.cells[&x], metric.name).iter().map(|value| value * sign).collect()))
+        .map(|(i, series)| (i, values(&series.cells[&x], metric.name)))
         .filter(|(_, values): &(usize, Vec<f64>)| !values.is_empty())
         .collect();
     if entries.len() < 2 {
         return None;
     }
-    let ranked = rank(&entries, CONFIDENCE, seed).ok()?;
-    let places = ranked.into_iter().filter_map(|entry| {
+    let places = order(entries, metric.better, seed)?.into_iter().filter_map(|entry| {
         let series = members[entry.key];
         let figure = figure(&series.cells[&x], metric.name, seed)?;
         Some(Place { rank: entry.rank, key: series.key.clone(), label: series.label.clone(), figure })
@@ -57,6 +54,15 @@ fn ranking(members: &[&SeriesRuns<'_>], x: u32, wanted: Regime, metric: &Metric,
         x: f64::from(x),
         places: places.collect(),
     })
+}
+
+/// Ranks entries by the mean of their values, the best first.
+pub(super) fn order(mut entries: Vec<(usize, Vec<f64>)>, better: Better, seed: u64) -> Option<Vec<Ranked<usize>>> {
+    // The statistics rank ascending; where more is better, the mirrored values are ranked.
+    if better == Better::Higher {
+        entries.iter_mut().flat_map(|(_, values)| values).for_each(|value| *value = -*value);
+    }
+    rank(&entries, CONFIDENCE, seed).ok()
 }
 
 /// The place at which most series are in a regime, the higher one among equals, and those series.

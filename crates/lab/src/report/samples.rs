@@ -35,6 +35,8 @@ pub struct RunFigures {
     pub wrong: [u64; 3],
     /// What happened over time, where it was measured.
     pub timeline: Option<Timeline>,
+    /// Command line of the subject, with `PORT` for the port of this run; empty where it is not known.
+    pub command: Vec<String>,
 }
 
 impl RunFigures {
@@ -58,11 +60,12 @@ impl RunFigures {
             bounds: BTreeMap::new(),
             wrong,
             timeline: timeline(record),
+            command: without_port(&record.subject_command, record.plan.as_ref().map(|plan| plan.target.port())),
         }
     }
 
     /// Of a run that is yet to be done.
-    pub(super) fn planned(cell: Cell) -> Self {
+    pub(crate) fn planned(cell: Cell) -> Self {
         Self {
             cell,
             repeat: 1,
@@ -72,6 +75,7 @@ impl RunFigures {
             bounds: BTreeMap::new(),
             wrong: [0; 3],
             timeline: None,
+            command: Vec::new(),
         }
     }
 
@@ -86,6 +90,16 @@ impl RunFigures {
     }
 }
 
+/// A command line as it is for all runs that were started alike: only the port differs from run to run.
+fn without_port(command: &[String], port: Option<u16>) -> Vec<String> {
+    let port = port.map(|port| port.to_string());
+    let put_out = |word: &String| match port.as_ref().and_then(|port| word.strip_suffix(port.as_str())) {
+        Some(before) if !before.ends_with(|c: char| c.is_ascii_digit()) => format!("{before}PORT"),
+        _ => word.clone(),
+    };
+    command.iter().map(put_out).collect()
+}
+
 /// One line of every chart: the runs of a series by their place on the axis.
 #[derive(Debug)]
 pub struct SeriesRuns<'a> {
@@ -95,6 +109,8 @@ pub struct SeriesRuns<'a> {
     pub label: String,
     /// What statements may call it by.
     pub words: BTreeSet<String>,
+    /// Which of several results it is of; empty for a single one.
+    pub tag: String,
     /// The subject's name.
     pub subject: String,
     /// The variant, or empty.
@@ -162,6 +178,7 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
                     key,
                     label: label(&parts, &varies, source),
                     words: words(&parts, source),
+                    tag: source.tag.to_owned(),
                     subject: run.cell.subject.clone(),
                     variant: run.cell.variant.clone().unwrap_or_default(),
                     network: run.cell.network.clone().unwrap_or_default(),
@@ -301,6 +318,20 @@ mod tests {
             ..RunFigures::planned(cell)
         };
         experiment.cells().into_iter().enumerate().map(run).collect()
+    }
+
+    #[test]
+    fn a_port_does_not_tell_one_start_from_another() {
+        let words = |port: u16| {
+            ["node", "a.mjs", "54321"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain([format!("--at=[::1]:{port}"), port.to_string()])
+        };
+        let first = without_port(&words(4321).collect::<Vec<_>>(), Some(4321));
+        assert_eq!(first, ["node", "a.mjs", "54321", "--at=[::1]:PORT", "PORT"]);
+        assert_eq!(without_port(&words(8000).collect::<Vec<_>>(), Some(8000)), first);
+        assert_eq!(without_port(&first, None), first);
     }
 
     #[test]

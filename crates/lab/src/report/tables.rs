@@ -18,6 +18,8 @@ pub fn tables(experiment: &Experiment, series: &[SeriesRuns<'_>], charted: &[&Me
         Derived::PerformanceFactors => performance_factors(series, seed),
         Derived::MemoryPerClient => memory_per_client(series),
         Derived::BytesPerMessage => bytes_per_message(experiment.sweep(), series, seed),
+        // Of the whole report, not of one experiment.
+        Derived::Leaderboard => None,
     });
     side_by_side(experiment.sweep(), series, charted, seed).into_iter().chain(derived).collect()
 }

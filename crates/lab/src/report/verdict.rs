@@ -1,6 +1,7 @@
 //! The report in two or three sentences.
 
-use super::model::{Better, Completeness, ExperimentReport, Figure, Origin, Place, Point, Ranking};
+use super::leaderboard;
+use super::model::{Better, Completeness, ExperimentReport, Figure, Leaderboard, Origin, Place, Point, Ranking};
 use super::samples::RunFigures;
 use crate::campaign::Tally;
 use crate::cell::Sweep;
@@ -11,9 +12,13 @@ use pushlab_stats::Regime;
 const MAX_WINNERS: usize = 8;
 
 /// What won, by how much, how sure.
-pub fn verdict(experiments: &[ExperimentReport], runs: &[&RunFigures]) -> Vec<String> {
-    let mut sentences: Vec<String> = experiments.iter().flat_map(winners).collect();
-    sentences.extend(experiments.iter().filter_map(saturation));
+pub fn verdict(experiments: &[ExperimentReport], board: Option<&Leaderboard>, runs: &[&RunFigures]) -> Vec<String> {
+    let mut sentences: Vec<String> = board.map(leaderboard::sentences).unwrap_or_default();
+    // What feeds the leaderboard has dozens of series, and that their core is full is the point of it.
+    let is_told = |e: &&ExperimentReport| board.is_some_and(|board| board.experiments.contains(&e.name));
+    let others = || experiments.iter().filter(|e| !is_told(e));
+    sentences.extend(others().flat_map(winners));
+    sentences.extend(others().filter_map(saturation));
     sentences.push(certainty(experiments, Tally::of(runs)));
     sentences
 }
@@ -75,7 +80,7 @@ fn short(experiment: &ExperimentReport) -> &str {
 }
 
 /// How far another value is from the best one.
-fn distance(best: f64, other: f64) -> String {
+pub fn distance(best: f64, other: f64) -> String {
     match other / best {
         factor if !factor.is_finite() => "more than nothing".to_owned(),
         factor if factor >= 2.0 => format!("{factor:.1} times that"),
@@ -142,7 +147,8 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
     text
 }
 
-fn show(figure: &Figure, unit: &str) -> String {
+/// A figure with its interval and unit.
+pub fn show(figure: &Figure, unit: &str) -> String {
     if figure.runs < 2 {
         return format!("{} {unit}", digits(figure.value));
     }

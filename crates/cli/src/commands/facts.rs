@@ -1,0 +1,197 @@
+//! `pushlab subjects facts`: how friendly servers are, counted and measured.
+
+use super::subjects::{interrupted, mebibytes};
+use crate::signals;
+use anyhow::Context as _;
+use pushlab_lab::subjects::catalogue::{Entry, catalogue};
+use pushlab_lab::subjects::facts::bundle::ClientSize;
+use pushlab_lab::subjects::facts::cuts::{AfterCut, BetweenPolls, Outcome};
+use pushlab_lab::subjects::facts::{Fact, Facts, FactsOptions, OWN, Whose, measure, stored, stored_ours};
+use pushlab_lab::subjects::install::Cache;
+use pushlab_lab::this_program;
+use pushlab_wire::codes::ExitCode;
+use std::fmt::Write as _;
+
+/// Measures what is not known yet, or everything `again`, of the servers of these names, of all if none is named; then
+/// prints it. What is not installed is left out.
+pub fn run(names: &[String], again: bool, json: bool) -> anyhow::Result<ExitCode> {
+    signals::block();
+    let logs = std::env::temp_dir().join(format!("pushlab-facts-{}", std::process::id()));
+    std::fs::create_dir_all(&logs).with_context(|| format!("cannot make the folder {}", logs.display()))?;
+    let options = FactsOptions { program: this_program()?, logs: logs.clone() };
+    let cache = Cache::of_user();
+    let mut code = ExitCode::Ok;
+    let mut all = Vec::new();
+    for entry in wanted(names)? {
+        let installed = match entry.map(|entry| cache.find(entry)).transpose() {
+            Ok(installed) => installed,
+            Err(error) => {
+                eprintln!("left out: {error}");
+                // Of all, those that this machine has.
+                if !names.is_empty() {
+                    code = ExitCode::Failed;
+                }
+                continue;
+            }
+        };
+        let (whose, known) = match (entry, &installed) {
+            (Some(entry), Some(installed)) => (Whose::Foreign(entry, installed), stored(&cache, entry)),
+            _ => (Whose::Ours, stored_ours(&cache, &options.program)),
+        };
+        let facts = match known.filter(|_| !again) {
+            Some(facts) => facts,
+            None => {
+                let name = entry.map_or(OWN, |entry| &entry.manifest.name);
+                measure(&cache, whose, &options, &mut |what| eprintln!("{name}: {what}"), &mut interrupted)?
+            }
+        };
+        all.push(facts);
+    }
+    // Kept where a subject has said something.
+    let _ = std::fs::remove_dir(&logs);
+    if json {
+        println!("{}", serde_json::to_string_pretty(&all)?);
+    } else {
+        print!("{}", text(&all));
+    }
+    Ok(code)
+}
+
+/// Ours is `None`, and comes first.
+fn wanted(names: &[String]) -> anyhow::Result<Vec<Option<&'static Entry>>> {
+    let catalogue = catalogue()?;
+    if names.is_empty() {
+        return Ok(std::iter::once(None).chain(catalogue.entries().iter().map(Some)).collect());
+    }
+    let find = |name: &String| Ok(if name == OWN { None } else { Some(catalogue.find(name)?) });
+    names.iter().map(find).collect()
+}
+
+const HEADINGS: [&str; 10] = [
+    "subject",
+    "server lines",
+    "client lines",
+    "client size (gzip)",
+    "packages",
+    "installed",
+    "cold start",
+    "way",
+    "after 5 s cut off",
+    "between polls",
+];
+
+/// A row for each way; what is one figure of the subject stands in its first.
+fn text(all: &[Facts]) -> String {
+    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    for facts in all {
+        let number = |fact: &Fact<u32>| fact.known().map_or("–".to_owned(), u32::to_string);
+        let mut own = [
+            facts.name.clone(),
+            number(&facts.server_lines),
+            number(&facts.client_lines),
+            facts.client_size.known().map_or("–".to_owned(), size),
+            number(&facts.packages),
+            facts.installed_bytes.known().map_or("–".to_owned(), |bytes| mebibytes(*bytes)),
+            facts.cold_start_ms().map_or("–".to_owned(), |ms| format!("{ms:.0} ms")),
+        ];
+        for way in &facts.ways {
+            let [name, lines, client, size, packages, installed, start] = std::mem::take(&mut own);
+            let cut = way.after_cut.known().map_or("–".to_owned(), after_cut);
+            let polls = way.between_polls.as_ref().map(|fact| fact.known().map_or("–".to_owned(), between_polls));
+            let polls = polls.unwrap_or_default();
+            rows.push([name, lines, client, size, packages, installed, start, way.name.clone(), cut, polls]);
+        }
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
+    let mut out = String::new();
+    for row in &rows {
+        let is_left = |column: usize| column == 0 || column > 6;
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| match is_left(column) {
+            true => format!("{cell:<width$}"),
+            false => format!("{cell:>width$}"),
+        });
+        let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    for facts in all {
+        for (what, why) in facts.unknown() {
+            let _ = writeln!(out, "{}, {what}: {why}", facts.name);
+        }
+    }
+    out
+}
+
+fn size(size: &ClientSize) -> String {
+    match size.minified_bytes {
+        0 => "none".to_owned(),
+        minified => format!("{minified} B ({})", size.gzipped_bytes),
+    }
+}
+
+fn after_cut(found: &AfterCut) -> String {
+    let AfterCut { lost, expected, .. } = found;
+    let again = if found.duplicated > 0 { format!(", {} twice", found.duplicated) } else { String::new() };
+    match found.outcome {
+        Outcome::Resumed => format!("resumed{again}"),
+        Outcome::GapTold => format!("gap told: lost {lost} of {expected}{again}"),
+        Outcome::Lost => format!("lost {lost} of {expected}{again}"),
+        Outcome::Gone => format!("never came back: lost {lost} of {expected}"),
+    }
+}
+
+fn between_polls(found: &BetweenPolls) -> String {
+    match found.lost {
+        0 => "nothing lost".to_owned(),
+        lost => format!("lost {lost} of {}", found.expected),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_lab::subjects::facts::WayFacts;
+    use pushlab_wire::transport::Transport;
+
+    #[test]
+    fn a_row_for_each_way_and_a_reason_for_what_is_missing() {
+        let cut = |outcome, lost| AfterCut { outcome, lost, expected: 3200, duplicated: 0, gaps: 0 };
+        let way = |name: &str, after_cut, between_polls| WayFacts {
+            name: name.to_owned(),
+            transport: Transport::Polling,
+            after_cut,
+            between_polls,
+        };
+        let polls = BetweenPolls { lost: 4, expected: 9, interval_ms: 20, poll_interval_ms: Some(500) };
+        let facts = Facts {
+            name: "name".to_owned(),
+            version: "1".to_owned(),
+            server_lines: Fact::Known(7),
+            client_lines: Fact::Unknown("nobody wrote one".to_owned()),
+            client_size: Fact::Known(ClientSize { minified_bytes: 2048, gzipped_bytes: 900 }),
+            packages: Fact::Known(1),
+            installed_bytes: Fact::Known(3 << 20),
+            starts_ms: Fact::Known(vec![2.0, 41.6, 50.0]),
+            ways: vec![
+                way("one", Fact::Known(cut(Outcome::Resumed, 0)), None),
+                way("two", Fact::Known(cut(Outcome::Lost, 12)), Some(Fact::Known(polls))),
+                way("three", Fact::Unknown("it died".to_owned()), None),
+            ],
+        };
+        let text = text(&[facts]);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
+        let cells = |line: usize| lines[line].iter().filter(|cell| !cell.is_empty()).copied().collect::<Vec<_>>();
+        let first = ["name", "7", "–", "2048 B (900)", "1", "3.0 MiB", "42 ms", "one", "resumed"];
+        assert_eq!(cells(1), first, "{text}");
+        assert_eq!(cells(2), ["two", "lost 12 of 3200", "lost 4 of 9"]);
+        assert_eq!(cells(3), ["three", "–"]);
+        assert!(text.contains("name, client lines: nobody wrote one\n"), "{text}");
+        assert!(text.ends_with("name, three after a cut: it died\n"), "{text}");
+    }
+
+    #[test]
+    fn ours_is_one_of_all() {
+        assert!(wanted(&[]).unwrap()[0].is_none());
+        assert!(wanted(&[OWN.to_owned()]).unwrap()[0].is_none());
+        assert!(wanted(&["no-such".to_owned()]).is_err());
+    }
+}

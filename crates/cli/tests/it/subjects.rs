@@ -1,0 +1,185 @@
+//! Foreign subjects that do not do what they should: every failure is recorded, in time, and nothing is left running.
+
+use crate::campaign::Place;
+use serde_json::Value;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Within this time a failure is to be recorded; the same again is for a machine that does other things too.
+const RECORDED_WITHIN: Duration = Duration::from_secs(30);
+
+/// A place with one subject `toy`, started by a shell script of these lines.
+fn place(name: &str, ready: &str, script: &str) -> Place {
+    let place = Place::new(name);
+    let folder = place.path("subjects/toy");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("start.sh"), script).unwrap();
+    let manifest = format!(
+        r#"
+        name = "toy"
+        title = "Toy"
+        about = "Does not do what it should"
+        platform = "node"
+        home = "https://example.org"
+        licence = "MIT"
+        version = "1"
+        tools = ["sh"]
+        hint = "install a shell"
+        install = [["sh", "-c", "echo installed > state"]]
+        start = ["sh", "start.sh", "{{port}}"]
+        ready = "{ready}"
+        echo = false
+        rooms = false
+        server = ["start.sh"]
+        [[transport]]
+        name = "websocket"
+        transport = "websocket"
+        dialect = "bare"
+        path = ""
+        "#
+    );
+    std::fs::write(folder.join("subject.toml"), manifest).unwrap();
+    place
+}
+
+struct Outcome {
+    text: String,
+    code: i32,
+    took: Duration,
+}
+
+impl Outcome {
+    fn says(&self, what: &str) {
+        assert!(self.text.contains(what), "{what:?} is not in: {}", self.text);
+    }
+}
+
+fn pushlab(place: &Place, arguments: &[&str]) -> Outcome {
+    let begin = Instant::now();
+    let mut command = place.pushlab(arguments);
+    command.env("PUSHLAB_SUBJECTS", place.path("subjects")).env("PUSHLAB_CACHE", place.path("cache"));
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    Outcome { text, code: output.status.code().unwrap(), took: begin.elapsed() }
+}
+
+/// Runs the toy beside our server, and returns why the toy failed.
+fn failure(place: &Place) -> String {
+    assert_eq!(pushlab(place, &["subjects", "install", "toy"]).code, 0);
+    place.experiment(&[
+        ("subjects", "[\"toy\", \"pushlab\"]"),
+        ("transports", "[\"websocket\"]"),
+        ("prober", "false"),
+        ("scenario", "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173, by = \"publisher\" }"),
+    ]);
+    let outcome = pushlab(place, &["run", "experiment.toml", "--json", "--quiet"]);
+    assert_eq!(outcome.code, 4, "a cell has no run that succeeded: {}", outcome.text);
+    assert!(outcome.took < 2 * RECORDED_WITHIN, "{:?}", outcome.took);
+    let report: Value = serde_json::from_str(&outcome.text).unwrap();
+    let of = |subject: &str| {
+        let series = report["experiments"][0]["series"].as_array().unwrap();
+        let own = series.iter().find(|series| series["subject"] == subject);
+        own.map(|series| series["points"][0].clone()).unwrap_or_else(|| panic!("no {subject}: {report:#}"))
+    };
+    assert_eq!(of("pushlab")["runs"], 1, "the others go on: {report:#}");
+    let failures = of("toy")["failures"].clone();
+    failures[0].as_str().unwrap_or_else(|| panic!("{report:#}")).to_owned()
+}
+
+/// Whether a process still runs whose command line holds this.
+fn runs(mark: &str) -> bool {
+    let holds = |path: &Path| {
+        std::fs::read(path.join("cmdline"))
+            .is_ok_and(|line| line.windows(mark.len()).any(|part| part == mark.as_bytes()))
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| holds(&entry.path()))
+}
+
+#[test]
+fn a_subject_that_crashes_is_a_failure_with_its_last_words() {
+    let place = place("crash", "line", "echo no such thing as a port >&2\nexit 3\n");
+    let why = failure(&place);
+    assert!(why.contains("exit code 3") && why.contains("no such thing as a port"), "{why}");
+}
+
+#[test]
+fn a_subject_that_lies_about_readiness_is_a_failure() {
+    let place = place("lie", "line", "echo '{\"listening\":\"127.0.0.1:9\"}'\nexec sleep 1000\n");
+    let why = failure(&place);
+    assert!(why.contains("nobody took a connection"), "{why}");
+}
+
+#[test]
+fn a_subject_that_hangs_is_a_failure_and_its_whole_tree_ends() {
+    // One child in the process group, one that has left it; the numbers are the test's own.
+    let numbers = [1, 2, 3].map(|n| format!("{n}7{}", std::process::id()));
+    let [one, other, own] = &numbers;
+    let script = format!("sleep {one} &\nsetsid sleep {other} &\nexec sleep {own}\n");
+    let place = place("hang", "port", &script);
+    let why = failure(&place);
+    assert!(why.contains("nobody took a connection"), "{why}");
+    for number in &numbers {
+        assert!(!runs(&format!("sleep\0{number}")), "sleep {number} is left");
+    }
+}
+
+#[test]
+fn a_subject_that_refuses_every_client_is_a_failure() {
+    let script = "exec node -e 'require(\"node:http\").createServer((q, a) => a.writeHead(503).end(\"no\")).on(\"upgrade\", (q, s) => s.end(\"HTTP/1.1 503 No\\r\\n\\r\\n\")).listen(process.argv[1], \"127.0.0.1\")' \"$1\"\n";
+    let why = failure(&place("refuse", "port", script));
+    assert!(why.contains("0 of 3 clients") && why.contains("503"), "{why}");
+}
+
+#[test]
+fn what_cannot_be_run_here_is_left_out_and_said_so() {
+    let place = place("missing", "port", "exit 1\n");
+    place.experiment(&[
+        ("subjects", "[\"toy\", \"pushlab\"]"),
+        ("transports", "[\"websocket\"]"),
+        ("prober", "false"),
+        ("scenario", "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173, by = \"publisher\" }"),
+    ]);
+    let outcome = pushlab(&place, &["run", "experiment.toml"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.text);
+    outcome.says("left out: toy: toy is not installed: run `pushlab subjects install toy`");
+    place.experiment(&[
+        ("subjects", "[\"toy\"]"),
+        ("transports", "[\"websocket\"]"),
+        ("prober", "false"),
+        ("scenario", "{ kind = \"idle\" }"),
+    ]);
+    let outcome = pushlab(&place, &["run", "experiment.toml"]);
+    assert_eq!(outcome.code, 1, "{}", outcome.text);
+    outcome.says("nothing can be measured");
+    let manifest = place.path("subjects/toy/subject.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap().replace("tools = [\"sh\"]", "tools = [\"no-such-program\"]");
+    std::fs::write(&manifest, &text).unwrap();
+    pushlab(&place, &["subjects", "install", "toy"])
+        .says("needs no-such-program, which is not on the PATH: install a shell");
+    let outcome = pushlab(&place, &["subjects", "install", "--all"]);
+    assert_eq!(outcome.code, 0, "one that cannot be had is left out: {}", outcome.text);
+    std::fs::write(&manifest, text.replace("dialect = \"bare\"", "dialect = \"morse\"")).unwrap();
+    let outcome = pushlab(&place, &["subjects", "list"]);
+    assert_ne!(outcome.code, 0);
+    outcome.says("subjects/toy/subject.toml");
+}
+
+#[test]
+fn an_installation_that_fails_says_where_its_log_is_and_is_done_anew() {
+    let place = place("install", "port", "exit 1\n");
+    let manifest = place.path("subjects/toy/subject.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("echo installed > state", "echo the registry is closed; exit 7")).unwrap();
+    for _ in 0..2 {
+        let outcome = pushlab(&place, &["subjects", "install", "toy"]);
+        assert_eq!(outcome.code, 1, "{}", outcome.text);
+        outcome.says("exit code 7");
+        outcome.says("the registry is closed");
+        outcome.says("pushlab-install.log");
+    }
+    std::fs::write(&manifest, text).unwrap();
+    assert_eq!(pushlab(&place, &["subjects", "install", "toy"]).code, 0);
+    pushlab(&place, &["subjects", "list"]).says("installed,");
+    pushlab(&place, &["subjects", "rm", "toy"]).says("removed 2 installations");
+    pushlab(&place, &["subjects", "list"]).says("not installed");
+}

@@ -1,0 +1,239 @@
+//! Subjects as experiments name them.
+
+use super::catalogue::{Entry, catalogue};
+use super::install::{Cache, InstallError};
+use super::manifest::{Platform, Way};
+use pushlab_load::plan::{FeedBy, Scenario, Speaks};
+use pushlab_wire::dialect::{Dialect, Topic, Turn};
+use pushlab_wire::transport::Transport;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+
+/// The name of our own server.
+pub const OURS: &str = "pushlab";
+
+/// A subject of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// What it is called in results.
+    pub name: String,
+    /// Which server it is.
+    pub server: Server,
+}
+
+/// Which server a subject is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Server {
+    /// Ours; another build of it, if a program is named.
+    Ours(Option<PathBuf>),
+    /// One of the catalogue, and which of its ways to speak if not the usual ones.
+    Catalogued(&'static Entry, Option<String>),
+    /// One that somebody else runs.
+    Elsewhere(Elsewhere),
+}
+
+/// A server that somebody else runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// As it was given.
+    pub url: String,
+    /// Host and port.
+    pub authority: String,
+    /// What is spoken there.
+    pub speaks: Speaks,
+}
+
+impl Elsewhere {
+    /// Reads `DIALECT+http://HOST:PORT/PATH[#HOW]`.
+    fn parse(text: &str) -> Result<Self, String> {
+        let bad = |why: &str| {
+            format!(
+                "subject {text:?}: {why}; write DIALECT+http://HOST:PORT/PATH, e.g. socketio+http://127.0.0.1:3000/socket.io/"
+            )
+        };
+        let (dialect, url) = text.split_once('+').ok_or_else(|| bad("no dialect"))?;
+        let known = Dialect::ALL.iter().copied().find(|known| known.name() == dialect);
+        let dialect = known.ok_or_else(|| {
+            let known: Vec<String> = Dialect::ALL.iter().copied().map(Dialect::name).collect();
+            bad(&format!("dialect {dialect:?} is not known; known are {}", known.join(", ")))
+        })?;
+        let rest = url.strip_prefix("http://").ok_or_else(|| bad("only http:// can be measured"))?;
+        let (rest, how) = rest.split_once('#').unwrap_or((rest, ""));
+        let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+        if authority.is_empty() || url.bytes().any(|byte| byte <= b' ') {
+            return Err(bad("no host"));
+        }
+        let authority = if authority.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
+        let speaks = Speaks { dialect, path: path.to_owned(), how: how.to_owned(), recording: None };
+        Ok(Self { url: text.to_owned(), authority, speaks })
+    }
+
+    /// Where it is now.
+    ///
+    /// # Errors
+    /// As a sentence, when the name is not known.
+    pub fn address(&self) -> Result<SocketAddr, String> {
+        let found = self.authority.to_socket_addrs().map(|mut addresses| addresses.next());
+        match found {
+            Ok(Some(address)) => Ok(address),
+            Ok(None) => Err(format!("{} has no address", self.authority)),
+            Err(error) => Err(format!("cannot find {}: {error}", self.authority)),
+        }
+    }
+}
+
+impl Named {
+    /// Reads `pushlab`, `NAME=PATH` (another build of it), `SUBJECT` or `SUBJECT:WAY` of the catalogue, or
+    /// `NAME=DIALECT+http://HOST:PORT/PATH`.
+    ///
+    /// # Errors
+    /// As a sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let named = |name: &str, server| Ok(Self { name: name.to_owned(), server });
+        if text == OURS {
+            return named(text, Server::Ours(None));
+        }
+        if let Some((name, place)) = text.split_once('=') {
+            if place.is_empty() || name == OURS || !is_name(name) {
+                return Err(format!("subject {text:?}: use NAME=PATH, NAME of lower-case letters, digits and hyphens"));
+            }
+            return match place.contains("://") {
+                true => named(name, Server::Elsewhere(Elsewhere::parse(place)?)),
+                false => named(name, Server::Ours(Some(PathBuf::from(place)))),
+            };
+        }
+        let (name, way) = text.split_once(':').map_or((text, None), |(name, way)| (name, Some(way)));
+        let entry = catalogue().and_then(|catalogue| catalogue.find(name)).map_err(|error| {
+            format!("{error}; or pushlab, NAME=PATH for another build of it, or NAME=DIALECT+http://HOST:PORT/PATH")
+        })?;
+        let ways: Vec<&str> = entry.manifest.ways.iter().map(|way| way.name.as_str()).collect();
+        if let Some(way) = way.filter(|way| !ways.contains(way)) {
+            return Err(format!("subject {text:?}: {name} has no transport {way:?}; it has {}", ways.join(", ")));
+        }
+        named(text, Server::Catalogued(entry, way.map(str::to_owned)))
+    }
+
+    /// Its name, of whatever text.
+    pub fn name_of(text: &str) -> &str {
+        text.split_once('=').map_or(text, |(name, _)| name)
+    }
+
+    /// Whether it is one of our builds.
+    pub fn is_ours(&self) -> bool {
+        matches!(self.server, Server::Ours(_))
+    }
+
+    /// On what it runs; `None` for ours and those that somebody else runs.
+    pub fn platform(&self) -> Option<Platform> {
+        match &self.server {
+            Server::Catalogued(entry, _) => Some(entry.manifest.platform),
+            _ => None,
+        }
+    }
+
+    fn way(&self, transport: Transport) -> Option<&Way> {
+        match &self.server {
+            Server::Catalogued(entry, way) => entry.manifest.way(way.as_deref(), transport),
+            _ => None,
+        }
+    }
+
+    /// What its clients speak over a transport; `None` for the native protocol.
+    pub fn speaks(&self, transport: Transport) -> Option<Speaks> {
+        match &self.server {
+            Server::Ours(_) => None,
+            Server::Catalogued(..) => self.way(transport).map(Way::speaks),
+            Server::Elsewhere(elsewhere) => Some(elsewhere.speaks.clone()),
+        }
+    }
+
+    /// Whether it offers a transport, and what a scenario needs of it.
+    pub fn offers(&self, transport: Transport, scenario: &Scenario) -> bool {
+        match &self.server {
+            Server::Ours(_) => true,
+            Server::Elsewhere(elsewhere) => {
+                let can = match scenario {
+                    Scenario::Echo { .. } | Scenario::Request { .. } => elsewhere.speaks.dialect.has_echo(),
+                    // Nobody can tell it where a back end is.
+                    Scenario::Feed { by, .. } => *by == FeedBy::Publisher,
+                    _ => true,
+                };
+                let topic = Topic {
+                    transport: Some(transport),
+                    path: elsewhere.speaks.path.clone(),
+                    how: elsewhere.speaks.how.clone(),
+                    ..Topic::default()
+                };
+                let mut conversation = elsewhere.speaks.dialect.conversation();
+                can && conversation.open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ())).is_ok()
+            }
+            Server::Catalogued(entry, _) => {
+                let manifest = &entry.manifest;
+                let has_scenario = match scenario {
+                    Scenario::Echo { .. } | Scenario::Request { .. } => manifest.echo,
+                    Scenario::Rooms { .. } => manifest.rooms,
+                    Scenario::Feed { by: FeedBy::BackEnd, .. } => manifest.feed,
+                    _ => true,
+                };
+                has_scenario && self.way(transport).is_some()
+            }
+        }
+    }
+
+    /// Whether clients can have their pings answered over a transport.
+    pub fn answers_pings(&self, transport: Transport) -> bool {
+        let echoes = match &self.server {
+            Server::Catalogued(entry, _) => entry.manifest.echo,
+            Server::Elsewhere(elsewhere) => elsewhere.speaks.dialect.has_echo(),
+            Server::Ours(_) => true,
+        };
+        let in_reach = self.speaks(transport).is_none_or(|speaks| {
+            speaks.dialect == Dialect::Bare || speaks.dialect.publishes_in_frames(transport, &speaks.how)
+        });
+        echoes && in_reach
+    }
+
+    /// Why it cannot be measured here, if so.
+    pub fn obstacle(&self, cache: &Cache) -> Option<InstallError> {
+        match &self.server {
+            Server::Catalogued(entry, _) => cache.find(entry).err(),
+            _ => None,
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_are_ours_catalogued_or_elsewhere() {
+        assert_eq!(Named::parse("pushlab").unwrap().server, Server::Ours(None));
+        let build = Named::parse("old=/opt/pushlab").unwrap();
+        assert_eq!((build.name.as_str(), build.is_ours()), ("old", true));
+        let chat = Named::parse("chat=bare+http://10.0.0.5:3000/live#gws").unwrap();
+        let Server::Elsewhere(elsewhere) = &chat.server else { panic!("{chat:?}") };
+        assert_eq!((elsewhere.authority.as_str(), elsewhere.speaks.path.as_str()), ("10.0.0.5:3000", "/live"));
+        assert_eq!(elsewhere.speaks.how, "gws");
+        assert!(chat.offers(Transport::Sse, &Scenario::Idle));
+        assert!(!chat.offers(Transport::WebSocketPolling, &Scenario::Idle));
+        let node = Named::parse("node-bare:sse").unwrap();
+        assert!(node.offers(Transport::Sse, &Scenario::Idle) && !node.offers(Transport::WebSocket, &Scenario::Idle));
+        for (bad, why) in [
+            ("nginx", "is not known; known are"),
+            ("node-bare:telepathy", "has no transport"),
+            ("pushlab=/opt/pushlab", "use NAME=PATH"),
+            ("Old=/opt/pushlab", "lower-case"),
+            ("chat=morse+http://h/", "is not known; known are"),
+            ("chat=bare+https://h/", "only http://"),
+            ("chat=http://h/", "no dialect"),
+        ] {
+            let error = Named::parse(bad).unwrap_err();
+            assert!(error.contains(why), "{bad}: {error}");
+        }
+    }
+}
