@@ -10,6 +10,7 @@ import "./styles/stack.css";
 import "./styles/findings.css";
 import "./styles/table.css";
 import "./styles/rankings.css";
+import "./styles/leaderboard.css";
 import "./styles/print.css";
 
 const root = document.getElementById("page");

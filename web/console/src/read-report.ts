@@ -127,11 +127,34 @@ const COMPARISON: Shape = {
   },
 };
 
+const STANDING: Shape = { optional: { fields: { figure: { fields: {} } } } };
+
+const LEADERBOARD: Shape = {
+  fields: {
+    ...{ note: "text", experiments: "list" },
+    columns: {
+      each: { fields: { id: "text", title: "text", unit: "text", better: "text" } },
+    },
+    rows: {
+      each: {
+        fields: {
+          ...{ subject: "text", transport: "text" },
+          ...{ standings: { each: STANDING }, doubts: { each: "text" } },
+        },
+      },
+    },
+    doubts: { each: { fields: { code: "text", meaning: "text" } } },
+    subjects: { each: { fields: { name: "text", commands: "list" } } },
+    left_out: { each: { fields: { subject: "text", reason: "text" } } },
+  },
+};
+
 const REPORT: Shape = {
   fields: {
     ...{ title: "text", verdict: "list" },
     metrics: { each: { fields: { name: "text", title: "text", unit: "text" } } },
     comparison: { optional: COMPARISON },
+    leaderboard: { optional: LEADERBOARD },
     experiments: { each: EXPERIMENT },
     doubts: { each: { fields: { code: "text", message: "text", runs: "list" } } },
     environment: "list",

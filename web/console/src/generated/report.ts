@@ -51,6 +51,10 @@ export interface Report {
    */
   generated_at: string;
   /**
+   * Every subject over every transport, ranked; only where an experiment asks for it, and then before all of them.
+   */
+  leaderboard?: Leaderboard | null;
+  /**
    * The metrics that occur in this report.
    */
   metrics: MetricInfo[];
@@ -701,6 +705,201 @@ export interface StackPart {
    * Stable name, e.g. `payload`: the same part looks the same everywhere.
    */
   name: string;
+}
+/**
+ * Every subject over every transport, ranked by each of several figures.
+ */
+export interface Leaderboard {
+  /**
+   * What is ranked; only what was measured.
+   */
+  columns: LeaderboardColumn[];
+  /**
+   * What rows are marked with: only what occurs.
+   */
+  doubts: LeaderboardDoubt[];
+  /**
+   * Names of the experiments that asked for it.
+   */
+  experiments: string[];
+  /**
+   * Who was not, and why.
+   */
+  left_out: LeftOut[];
+  /**
+   * In a sentence or two: what was measured how.
+   */
+  note: string;
+  /**
+   * A row for each subject and transport, in the order of the first column that is ranked, the best first.
+   */
+  rows: LeaderboardRow[];
+  /**
+   * Who was measured, and how it was started.
+   */
+  subjects: LeaderboardSubject[];
+}
+/**
+ * A column of a leaderboard.
+ */
+export interface LeaderboardColumn {
+  /**
+   * What is better; what is neither has no ranks.
+   */
+  better: "lower" | "higher" | "neither";
+  /**
+   * Name of the experiment that its figures come from.
+   */
+  experiment: string;
+  /**
+   * Unique in the table: the metric's name, but where the metric has a column already.
+   */
+  id: string;
+  /**
+   * The metric's name.
+   */
+  metric: string;
+  /**
+   * Share of its own deliveries per second at which each row was measured; null where that is not what set the rate.
+   */
+  share?: number | null;
+  /**
+   * Heading.
+   */
+  title: string;
+  /**
+   * Unit of its figures as they are shown here.
+   */
+  unit: string;
+}
+/**
+ * A doubt that whoever reads a leaderboard has to know of.
+ */
+export interface LeaderboardDoubt {
+  /**
+   * Stable code, e.g. `generator-bound`.
+   */
+  code: string;
+  /**
+   * What it means for a row, in a clause.
+   */
+  meaning: string;
+}
+/**
+ * A subject that was not measured.
+ */
+export interface LeftOut {
+  /**
+   * Why: what is missing, or what it does not have.
+   */
+  reason: string;
+  /**
+   * Its name.
+   */
+  subject: string;
+}
+/**
+ * A subject over a transport.
+ */
+export interface LeaderboardRow {
+  /**
+   * Codes of [`Leaderboard::doubts`] that runs behind its figures raised.
+   */
+  doubts: string[];
+  /**
+   * Whether it is our own server.
+   */
+  is_ours: boolean;
+  /**
+   * One for each column; null where nothing was measured.
+   */
+  standings: (Standing | null)[];
+  /**
+   * The subject, as in [`Leaderboard::subjects`].
+   */
+  subject: string;
+  /**
+   * Transport name.
+   */
+  transport: string;
+}
+/**
+ * A figure and where it stands.
+ */
+export interface Standing {
+  figure: Figure6;
+  /**
+   * Among the rows of the same transport; null where the metric is not judged.
+   */
+  of_transport?: Rank | null;
+  /**
+   * Among all rows; null where the metric is not judged.
+   */
+  overall?: Rank | null;
+}
+/**
+ * A value with its interval.
+ */
+export interface Figure6 {
+  /**
+   * How exact a published value is, where the study says less than a number.
+   */
+  bound?: Bound | null;
+  /**
+   * Upper end of the 95 % interval; equals `value` when there is only one run.
+   */
+  high: number;
+  /**
+   * Lower end of the 95 % interval; equals `value` when there is only one run.
+   */
+  low: number;
+  /**
+   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   */
+  runs: number;
+  /**
+   * The estimate.
+   */
+  value: number;
+}
+/**
+ * A rank that may be shared.
+ */
+export interface Rank {
+  /**
+   * Whether the intervals cannot separate it from another of the same rank.
+   */
+  is_tied: boolean;
+  /**
+   * 1 is best; tied entries share a rank.
+   */
+  rank: number;
+}
+/**
+ * A subject of a leaderboard.
+ */
+export interface LeaderboardSubject {
+  /**
+   * The command lines that started it, each as a shell takes it; `PORT` stands for the port of a run. Empty where
+   * they are not known.
+   */
+  commands: string[];
+  /**
+   * Its name.
+   */
+  name: string;
+  /**
+   * On what it runs, for people, where it is known.
+   */
+  platform?: string | null;
+  /**
+   * Its name for people, where it is known.
+   */
+  title?: string | null;
+  /**
+   * Its version, where it is known.
+   */
+  version?: string | null;
 }
 /**
  * What a metric is: its name is the key in [`Point::figures`] and in statements.

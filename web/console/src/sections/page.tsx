@@ -7,6 +7,7 @@ import { ComparisonSection } from "./comparison-section";
 import { Doubts } from "./doubts";
 import { Environment } from "./environment";
 import { ExperimentSection } from "./experiment-section";
+import { LeaderboardSection } from "./leaderboard-section";
 import { MetricsSection } from "./metrics-section";
 import { RepeatSection } from "./repeat-section";
 import { ReportHeader } from "./report-header";
@@ -33,6 +34,9 @@ export function Page({ report, seed }: { report: Report; seed: string }) {
             view={view}
             update={update}
           />
+        )}
+        {report.leaderboard != null && (
+          <LeaderboardSection board={report.leaderboard} view={view} update={update} />
         )}
         {report.experiments.map((experiment) => (
           <ExperimentSection

@@ -46,6 +46,13 @@ export function ReportHeader({ report, view }: { report: Report; view: ViewState
               </SectionLink>
             </li>
           )}
+          {report.leaderboard != null && (
+            <li>
+              <SectionLink view={view} section="leaderboard">
+                Leaderboard
+              </SectionLink>
+            </li>
+          )}
           {report.experiments.map((one) => (
             <li key={one.name}>
               <SectionLink view={view} section={one.name}>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DEFAULT_VIEW, parseView, serializeView, type ViewState } from "./view-state";
+import { DEFAULT_VIEW, LEADERBOARD, parseView, serializeView, type ViewState } from "./view-state";
 
 const FULL: ViewState = {
   at: "doubts",
@@ -7,8 +7,12 @@ const FULL: ViewState = {
   columns: "all",
   published: "hidden",
   unchanged: "shown",
+  transport: "long-polling",
   timelines: { "tangen-chat": { series: "a&b=c@d/web socket", x: 500 } },
-  sorts: { "tangen-chat": { column: "cpu", descending: true } },
+  sorts: {
+    "tangen-chat": { column: "cpu", descending: true },
+    [LEADERBOARD]: { column: "latency_p99", descending: false },
+  },
 };
 
 test("a view survives the URL", () => {
@@ -27,7 +31,7 @@ test("links stay readable", () => {
 
 test("what is not understood is left out", () => {
   const fragment =
-    "#latency=p99&published=no&unchanged=0&columns=some&timeline.a=sse&timeline.b=sse@x&sort.a=-&new=1";
+    "#latency=p99&published=no&unchanged=0&columns=some&transport=&timeline.a=sse&timeline.b=sse@x&sort.a=-&new=1";
   expect(parseView(fragment)).toEqual(DEFAULT_VIEW);
 });
 

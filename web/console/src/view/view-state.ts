@@ -9,9 +9,11 @@ export interface ViewState {
   published: "shown" | "hidden";
   /** Whether a comparison lists what did not change. */
   unchanged: "shown" | "hidden";
+  /** The transport that the leaderboard is narrowed to. */
+  transport: string | null;
   /** By experiment name. */
   timelines: Record<string, TimelineChoice>;
-  /** By experiment name. */
+  /** By experiment name, and by `LEADERBOARD`. */
   sorts: Record<string, Sort>;
 }
 
@@ -32,9 +34,13 @@ export const DEFAULT_VIEW: ViewState = {
   columns: "main",
   published: "shown",
   unchanged: "hidden",
+  transport: null,
   timelines: {},
   sorts: {},
 };
+
+/** Where the leaderboard's order is kept; no experiment can be called so. */
+export const LEADERBOARD = "@leaderboard";
 
 const TIMELINE = "timeline.";
 const SORT = "sort.";
@@ -48,6 +54,7 @@ export function parseView(fragment: string): ViewState {
     else if (name === "columns" && value === "all") view.columns = "all";
     else if (name === "published" && value === "hidden") view.published = "hidden";
     else if (name === "unchanged" && value === "shown") view.unchanged = "shown";
+    else if (name === "transport") view.transport = value || null;
     else if (name.startsWith(TIMELINE)) {
       // The place stands last: a key may contain any character.
       const match = /^(.+)@(\d{1,12}(?:\.\d{1,9})?)$/.exec(value);
@@ -75,6 +82,7 @@ export function serializeView(view: ViewState): string {
   if (view.columns !== DEFAULT_VIEW.columns) parameters.set("columns", view.columns);
   if (view.published !== DEFAULT_VIEW.published) parameters.set("published", view.published);
   if (view.unchanged !== DEFAULT_VIEW.unchanged) parameters.set("unchanged", view.unchanged);
+  if (view.transport !== null) parameters.set("transport", view.transport);
   for (const [experiment, choice] of Object.entries(view.timelines)) {
     parameters.set(TIMELINE + experiment, `${choice.series}@${choice.x}`);
   }
