@@ -17,7 +17,7 @@ CLIENT := web/client
 CLIENT_PACKAGES := $(CLIENT)/node_modules/.package-lock.json
 PUSHLAB := $(or $(CARGO_TARGET_DIR),target)/release/pushlab
 
-.PHONY: help build compare test bench check fuzz generate clean need-cargo need-node
+.PHONY: help build compare test subjects bench check fuzz generate clean need-cargo need-node
 
 help: ## Print this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -36,7 +36,12 @@ test: build $(CLIENT_PACKAGES) ## Run every test: Rust, statistics, console, cli
 	cd $(CLIENT) && PUSHLAB="$(abspath $(PUSHLAB))" npm test
 	tests/run
 	tests/exports/run
+	tests/subjects/run
 	tests/readme
+
+subjects: build ## Install every foreign server that this machine can run, and check them all
+	$(PUSHLAB) subjects install --all
+	$(PUSHLAB) subjects check --all
 
 bench: need-cargo $(BUNDLE) ## Print the performance ratios, measured in one run
 	cargo run --release --locked -p pushlab-bench
