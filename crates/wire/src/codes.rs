@@ -41,15 +41,35 @@ pub enum ErrorCode {
     HeadTooLarge,
     /// `unsupported`, 501: The request is valid but uses something this server does not implement, such as a transfer coding.
     Unsupported,
-    /// `overloaded`, 503: The publication was refused because the queue into the server's cores is full.
+    /// `overloaded`, 503: The publication was refused because the queue into the server's cores is full, or a request because its application does not keep up.
     Overloaded,
     /// `too-many-connections`, 503: The server holds as many connections as it may.
     TooManyConnections,
     /// `draining`, 503: The server is about to stop and takes no new work.
     Draining,
+    /// `forbidden`, 403: This client may not do that: the channel is the application's own, the request comes from another site's page, or the thing belongs to somebody else.
+    Forbidden,
+    /// `not-found`, 404: The path exists, but what it names does not, or no longer.
+    NotFound,
+    /// `unauthorized`, 401: The request needs somebody who is logged in or has entered, and its cookie or token is none, or its time is over.
+    Unauthorized,
+    /// `name-taken`, 409: Somebody has this name.
+    NameTaken,
+    /// `busy`, 409: It can only be done once at a time, and it goes on already.
+    Busy,
+    /// `outbid`, 409: The bid is not above the leading one, or not at the minimum; another may have come first.
+    Outbid,
+    /// `expired`, 409: The auction of this item has ended.
+    Expired,
+    /// `database-away`, 503: The database does not answer or refused the work; nothing was changed, unless the message says that this is unknown.
+    DatabaseAway,
+    /// `internal-error`, 500: An application of the server failed; its message stands in the server's output.
+    InternalError,
+    /// `limit-reached`, 429: A limit of an application is reached: requests of one person in a short time, or how many people or things it holds.
+    LimitReached,
 }
 
-const ERROR_CODES: [Row; 16] = [
+const ERROR_CODES: [Row; 26] = [
     Row {
         name: "bad-request",
         number: 400,
@@ -145,8 +165,8 @@ const ERROR_CODES: [Row; 16] = [
         name: "overloaded",
         number: 503,
         retry: true,
-        meaning: "The publication was refused because the queue into the server's cores is full.",
-        action: "Publish again after the seconds in Retry-After; if it lasts, publish less or add cores.",
+        meaning: "The publication was refused because the queue into the server's cores is full, or a request because its application does not keep up.",
+        action: "Try again after the seconds in Retry-After; if it lasts, publish or ask less, or add cores.",
     },
     Row {
         name: "too-many-connections",
@@ -162,11 +182,81 @@ const ERROR_CODES: [Row; 16] = [
         meaning: "The server is about to stop and takes no new work.",
         action: "Connect again after the seconds in Retry-After, to another server if there is one.",
     },
+    Row {
+        name: "forbidden",
+        number: 403,
+        retry: false,
+        meaning: "This client may not do that: the channel is the application's own, the request comes from another site's page, or the thing belongs to somebody else.",
+        action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing.",
+    },
+    Row {
+        name: "not-found",
+        number: 404,
+        retry: false,
+        meaning: "The path exists, but what it names does not, or no longer.",
+        action: "Reload the list it was taken from.",
+    },
+    Row {
+        name: "unauthorized",
+        number: 401,
+        retry: false,
+        meaning: "The request needs somebody who is logged in or has entered, and its cookie or token is none, or its time is over.",
+        action: "Log in or enter again.",
+    },
+    Row {
+        name: "name-taken",
+        number: 409,
+        retry: false,
+        meaning: "Somebody has this name.",
+        action: "Choose another name.",
+    },
+    Row {
+        name: "busy",
+        number: 409,
+        retry: true,
+        meaning: "It can only be done once at a time, and it goes on already.",
+        action: "Wait until it has ended, or end it.",
+    },
+    Row {
+        name: "outbid",
+        number: 409,
+        retry: false,
+        meaning: "The bid is not above the leading one, or not at the minimum; another may have come first.",
+        action: "Look at the leading bid in the answer and bid more.",
+    },
+    Row {
+        name: "expired",
+        number: 409,
+        retry: false,
+        meaning: "The auction of this item has ended.",
+        action: "Bid on another item.",
+    },
+    Row {
+        name: "database-away",
+        number: 503,
+        retry: true,
+        meaning: "The database does not answer or refused the work; nothing was changed, unless the message says that this is unknown.",
+        action: "Try again after the seconds in Retry-After; the operator should look at the database that the message names.",
+    },
+    Row {
+        name: "internal-error",
+        number: 500,
+        retry: true,
+        meaning: "An application of the server failed; its message stands in the server's output.",
+        action: "Report it with that output.",
+    },
+    Row {
+        name: "limit-reached",
+        number: 429,
+        retry: true,
+        meaning: "A limit of an application is reached: requests of one person in a short time, or how many people or things it holds.",
+        action: "Try again after the seconds in Retry-After, or when the message says that there is room.",
+    },
 ];
 
 impl ErrorCode {
     /// Every code, in the table's order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 26] = [
         Self::BadRequest,
         Self::BadChannel,
         Self::TooManyChannels,
@@ -183,6 +273,16 @@ impl ErrorCode {
         Self::Overloaded,
         Self::TooManyConnections,
         Self::Draining,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::Unauthorized,
+        Self::NameTaken,
+        Self::Busy,
+        Self::Outbid,
+        Self::Expired,
+        Self::DatabaseAway,
+        Self::InternalError,
+        Self::LimitReached,
     ];
 
     const fn row(self) -> &'static Row {

@@ -99,6 +99,13 @@ macro_rules! fields {
 fields!(RequestHead);
 fields!(ResponseHead);
 
+impl<'b> RequestHead<'_, 'b> {
+    /// Every field whose value is text, as it was sent: name and value.
+    pub fn fields(&self) -> impl Iterator<Item = (&'b str, &'b str)> {
+        self.fields.iter().filter_map(|f| Some((f.name, std::str::from_utf8(f.value).ok()?)))
+    }
+}
+
 /// Reads a request's head and its size in bytes; `None` when it is not all there.
 pub fn parse_request<'h, 'b>(
     input: &'b [u8],
@@ -353,6 +360,32 @@ pub fn percent_encode(text: &str) -> String {
     out
 }
 
+/// A path without its escapes; `None` where one is broken or the bytes are no UTF-8. A `+` stands for itself, and a `/`
+/// that was escaped looks like any other.
+pub fn decode_path(path: &str) -> Option<Cow<'_, str>> {
+    if !path.contains('%') {
+        return Some(Cow::Borrowed(path));
+    }
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        if byte == b'%' {
+            out.push(hex_byte(behind)?);
+            rest = &behind[2..];
+        } else {
+            out.push(byte);
+            rest = behind;
+        }
+    }
+    String::from_utf8(out).ok().map(Cow::Owned)
+}
+
+/// What the first two of these stand for as hexadecimal digits.
+fn hex_byte(bytes: &[u8]) -> Option<u8> {
+    let [high, low, ..] = *bytes else { return None };
+    Some((char::from(high).to_digit(16)? << 4 | char::from(low).to_digit(16)?) as u8)
+}
+
 fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|b| b == b'%' || b == b'+') {
         return Cow::Borrowed(text);
@@ -361,13 +394,10 @@ fn percent_decode(text: &str) -> Cow<'_, str> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let escaped = (bytes[at] == b'%')
-            .then(|| bytes.get(at + 1..at + 3))
-            .flatten()
-            .and_then(|hex| Some(char::from(hex[0]).to_digit(16)? << 4 | char::from(hex[1]).to_digit(16)?));
+        let escaped = if bytes[at] == b'%' { hex_byte(&bytes[at + 1..]) } else { None };
         match (bytes[at], escaped) {
             (_, Some(value)) => {
-                out.push(value as u8);
+                out.push(value);
                 at += 2;
             }
             (b'+', None) => out.push(b' '),
@@ -388,7 +418,25 @@ mod tests {
         fn decoding_undoes_percent_encoding(text: String) {
             let encoded = percent_encode(&text);
             prop_assert!(encoded.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~%".contains(&b)));
-            prop_assert_eq!(percent_decode(&encoded), text);
+            prop_assert_eq!(percent_decode(&encoded), &*text);
+            let path = decode_path(&encoded);
+            prop_assert_eq!(path.as_deref(), Some(&*text));
+        }
+    }
+
+    #[test]
+    fn a_path_is_decoded_or_refused() {
+        for (path, decoded) in [
+            ("/", Some("/")),
+            ("/a+b", Some("/a+b")),
+            ("/a%2Fb%20%c3%a9", Some("/a/b é")),
+            ("/%", None),
+            ("/%4", None),
+            ("/%4g", None),
+            ("/%+1", None),
+            ("/%ff", None),
+        ] {
+            assert_eq!(decode_path(path).as_deref(), decoded, "{path}");
         }
     }
 

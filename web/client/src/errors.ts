@@ -16,6 +16,16 @@ export const SERVER_CODES = [
   "overloaded",
   "too-many-connections",
   "draining",
+  "forbidden",
+  "not-found",
+  "unauthorized",
+  "name-taken",
+  "busy",
+  "outbid",
+  "expired",
+  "database-away",
+  "internal-error",
+  "limit-reached",
 ] as const;
 
 /** An error that the server names. */

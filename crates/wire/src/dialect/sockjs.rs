@@ -223,7 +223,7 @@ impl SockJs {
         let verbs = &mut self.verbs;
         match Frame::read(&frame, |message| verbs.hear(message, turn))? {
             Frame::Open => self.begin(turn),
-            Frame::Messages if !self.has_begun => Err(Refused::unexpected("somebody has this session already", text)),
+            Frame::Messages if !self.has_begun => Err(Refused::unexpected("the session is taken already", text)),
             Frame::Messages | Frame::Heartbeat => Ok(()),
         }
     }
@@ -361,7 +361,7 @@ mod tests {
     fn a_session_of_somebody_else_is_refused() {
         let mut player = player(Transport::LongPolling, "");
         assert_eq!(player.open().len(), 1);
-        assert!(player.reply("a[\"1\"]\n")[1].contains("somebody has this session"));
+        assert!(player.reply("a[\"1\"]\n")[1].contains("the session is taken"));
     }
 
     #[test]

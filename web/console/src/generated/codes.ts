@@ -83,8 +83,8 @@ export const errorCodes = {
   "overloaded": {
     httpStatus: 503,
     mayRetry: true,
-    meaning: "The publication was refused because the queue into the server's cores is full.",
-    action: "Publish again after the seconds in Retry-After; if it lasts, publish less or add cores.",
+    meaning: "The publication was refused because the queue into the server's cores is full, or a request because its application does not keep up.",
+    action: "Try again after the seconds in Retry-After; if it lasts, publish or ask less, or add cores.",
   },
   "too-many-connections": {
     httpStatus: 503,
@@ -97,6 +97,66 @@ export const errorCodes = {
     mayRetry: true,
     meaning: "The server is about to stop and takes no new work.",
     action: "Connect again after the seconds in Retry-After, to another server if there is one.",
+  },
+  "forbidden": {
+    httpStatus: 403,
+    mayRetry: false,
+    meaning: "This client may not do that: the channel is the application's own, the request comes from another site's page, or the thing belongs to somebody else.",
+    action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing.",
+  },
+  "not-found": {
+    httpStatus: 404,
+    mayRetry: false,
+    meaning: "The path exists, but what it names does not, or no longer.",
+    action: "Reload the list it was taken from.",
+  },
+  "unauthorized": {
+    httpStatus: 401,
+    mayRetry: false,
+    meaning: "The request needs somebody who is logged in or has entered, and its cookie or token is none, or its time is over.",
+    action: "Log in or enter again.",
+  },
+  "name-taken": {
+    httpStatus: 409,
+    mayRetry: false,
+    meaning: "Somebody has this name.",
+    action: "Choose another name.",
+  },
+  "busy": {
+    httpStatus: 409,
+    mayRetry: true,
+    meaning: "It can only be done once at a time, and it goes on already.",
+    action: "Wait until it has ended, or end it.",
+  },
+  "outbid": {
+    httpStatus: 409,
+    mayRetry: false,
+    meaning: "The bid is not above the leading one, or not at the minimum; another may have come first.",
+    action: "Look at the leading bid in the answer and bid more.",
+  },
+  "expired": {
+    httpStatus: 409,
+    mayRetry: false,
+    meaning: "The auction of this item has ended.",
+    action: "Bid on another item.",
+  },
+  "database-away": {
+    httpStatus: 503,
+    mayRetry: true,
+    meaning: "The database does not answer or refused the work; nothing was changed, unless the message says that this is unknown.",
+    action: "Try again after the seconds in Retry-After; the operator should look at the database that the message names.",
+  },
+  "internal-error": {
+    httpStatus: 500,
+    mayRetry: true,
+    meaning: "An application of the server failed; its message stands in the server's output.",
+    action: "Report it with that output.",
+  },
+  "limit-reached": {
+    httpStatus: 429,
+    mayRetry: true,
+    meaning: "A limit of an application is reached: requests of one person in a short time, or how many people or things it holds.",
+    action: "Try again after the seconds in Retry-After, or when the message says that there is room.",
   },
 } as const;
 
