@@ -4,7 +4,9 @@
 mod tokens;
 
 use libfuzzer_sys::fuzz_target;
-use pushlab_wire::http::{Headers, HttpError, parse_request, parse_response, split_target};
+use pushlab_wire::http::{
+    Headers, HttpError, decode_path, parse_request, parse_response, percent_encode, split_target,
+};
 
 const WORDS: &[&str] = &[
     "GET /p?a=%41+ HTTP/1.1\r\n",
@@ -54,6 +56,9 @@ fuzz_target!(|data: &[u8]| {
     }
 
     let text = String::from_utf8_lossy(input);
+    if let Some(path) = decode_path(&text) {
+        assert_eq!(decode_path(&percent_encode(&path)).as_deref(), Some(&*path));
+    }
     for (name, value) in split_target(&text).1 {
         let escape = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
         let target = format!("/p?{}={}", escape(&name), escape(&value));

@@ -1,9 +1,11 @@
 //! What a server is told: where to listen, its limits, what to do with slow subscribers.
 
+use crate::application::Application;
 use pushlab_wire::channel::Channel;
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Configuration of a server.
@@ -31,6 +33,11 @@ pub struct Config {
     pub splits_events: bool,
     /// Speaks TLS on the port, on every transport.
     pub tls: Option<TlsFiles>,
+    /// What answers on the paths that are no transport's.
+    pub application: Option<Arc<dyn Application>>,
+    /// Channels whose names begin with one of these are published to from within the server's process alone; clients
+    /// may subscribe to them.
+    pub reserved_channels: Vec<String>,
 }
 
 /// The files with which a server speaks TLS, both PEM.
@@ -108,6 +115,11 @@ pub struct Limits {
     pub max_reply_bytes: usize,
     /// Publications on their way to an event loop; 503 or an `overloaded` error beyond, and a feed is not read.
     pub max_inbox_messages: usize,
+    /// Requests that wait for a thread of the application; 503 beyond. Each takes its head and its body.
+    pub max_waiting_requests: usize,
+    /// Bytes of an application's answers that peers have not taken yet, counting those larger than `max_queue_bytes`,
+    /// in all; 503 beyond, but one is always taken. Smaller ones are bounded as any queue of a connection.
+    pub max_large_answers_bytes: usize,
     /// Kernel's send buffer of a connection, bytes; `None` leaves it to the kernel (4 MiB and more when slow).
     pub max_send_buffer_bytes: Option<usize>,
     /// Kernel's receive buffer of a connection, bytes; `None` leaves it to the kernel (6 MiB at most by default).
@@ -116,10 +128,15 @@ pub struct Limits {
     pub max_poll_wait: Duration,
     /// Time for a request to arrive in full; 408 beyond.
     pub head_timeout: Duration,
+    /// Time for an application to answer; 503 beyond, and what it answers later is dropped.
+    pub answer_timeout: Duration,
     /// Time a connection may stay open between two requests.
     pub idle_timeout: Duration,
     /// Time between two heartbeats; a WebSocket that stays silent for two is closed (code 4002).
     pub heartbeat: Duration,
+    /// Time until the first heartbeat of a stream whose client asks for an early one, if it is shorter: it shows that
+    /// nothing on the way holds back what comes behind the first bytes.
+    pub first_heartbeat: Duration,
     /// Time without progress on a connection that has something queued.
     pub write_timeout: Duration,
     /// Time for connections to end after a stop.
@@ -143,12 +160,16 @@ impl Default for Limits {
             max_queue_bytes: 1 << 20,
             max_reply_bytes: 256 * 1024,
             max_inbox_messages: 8192,
+            max_waiting_requests: 1024,
+            max_large_answers_bytes: 64 << 20,
             max_send_buffer_bytes: Some(256 * 1024),
             max_receive_buffer_bytes: None,
             max_poll_wait: Duration::from_secs(60),
             head_timeout: Duration::from_secs(10),
+            answer_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
             heartbeat: Duration::from_secs(25),
+            first_heartbeat: Duration::from_secs(1),
             write_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
         }

@@ -1,5 +1,6 @@
 //! One connection: a small state machine on shared buffers.
 
+use crate::application::Fields;
 use crate::framing::Framing;
 use crate::outbox::Outbox;
 use crate::stream::Stream;
@@ -64,6 +65,13 @@ pub enum Kind {
     Stream(Framing),
     /// A poll that waits for a publication.
     HeldPoll,
+    /// A request that waits for the application.
+    Awaiting {
+        /// Which answer is its own.
+        ticket: u64,
+    },
+    /// The application's answer is being sent.
+    Answering,
     /// Our own connection to a back end.
     Feed(FeedPhase),
     /// Everything is said: waits for the peer to close, so that our last words are not reset away.
@@ -88,6 +96,8 @@ pub struct PartialRequest {
     pub target: String,
     /// Whether the body is text to be published as a JSON string.
     pub is_text: bool,
+    /// Fields of the head, where it is the application's.
+    pub fields: Option<Fields>,
     /// Reads the body.
     pub decoder: BodyDecoder,
     /// The body so far.

@@ -10,6 +10,7 @@
 //! # Ok::<(), pushlab_server::ServerError>(())
 //! ```
 
+pub mod application;
 pub mod clock;
 mod config;
 mod connection;
@@ -19,19 +20,24 @@ mod groups;
 mod hub;
 mod metrics;
 mod outbox;
+mod pool;
+pub mod requests;
 mod stats;
 mod stream;
 mod tls;
 mod wheel;
 
 pub use config::{Config, Feed, Limits, Policy, Tick, TlsFiles};
+pub use hub::PublishError;
 pub use stats::Stats;
 pub use tls::TlsError;
 
+use application::Publisher;
 use core::{Core, Shared, WAKER};
 use hub::{Hub, Inbox};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
+use pool::{Caller, Pool, Workers};
 use pushlab_wire::cursor::Epoch;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -46,7 +52,7 @@ use std::thread::JoinHandle;
 const BACKLOG: i32 = 4096;
 
 /// What one event loop owns.
-type Part = (Poll, TcpListener, Arc<Inbox>);
+type Part = (Poll, TcpListener, Arc<Inbox>, Option<Caller>);
 
 /// A running server. Dropping it does not stop it.
 pub struct Server {
@@ -54,6 +60,7 @@ pub struct Server {
     shared: Arc<Shared>,
     inboxes: Vec<Arc<Inbox>>,
     threads: Vec<JoinHandle<io::Result<()>>>,
+    workers: Option<Workers>,
 }
 
 /// What keeps a server from running.
@@ -71,7 +78,7 @@ pub enum ServerError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The operating system refused something else.
-    #[error("cannot start an event loop: {0}")]
+    #[error("cannot start an event loop or a thread beside it: {0}")]
     Loop(#[source] io::Error),
     /// An event loop ended on an error or a panic.
     #[error("an event loop failed: {0}")]
@@ -90,6 +97,7 @@ impl Server {
         for _ in 1..config.cores.max(1) {
             listeners.push(listener(address, &config).map_err(listen_error)?);
         }
+        let pool = config.application.clone().map(|application| Pool::new(application, &config.limits));
         let mut parts = Vec::new();
         let mut inboxes = Vec::new();
         for listener in listeners {
@@ -97,11 +105,12 @@ impl Server {
             let waker = Waker::new(poll.registry(), WAKER).map_err(ServerError::Loop)?;
             let inbox = Arc::new(Inbox::new(waker));
             inboxes.push(inbox.clone());
-            parts.push((poll, listener, inbox));
+            let caller = pool.as_ref().map(|pool| pool.caller(inbox.clone()));
+            parts.push((poll, listener, inbox, caller));
         }
         let epoch = Epoch::from_number(core::feed::random());
         let shared = Arc::new(Shared {
-            hub: Hub::new(epoch, config.limits.clone(), config.mark_receipts, inboxes.clone()),
+            hub: Arc::new(Hub::new(epoch, config.limits.clone(), config.mark_receipts, inboxes.clone())),
             counters: parts.iter().map(|_| Arc::default()).collect(),
             open: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
@@ -109,7 +118,22 @@ impl Server {
             config,
         });
         let threads = spawn(&shared, parts)?;
-        Ok(Self { address, shared, inboxes, threads })
+        let mut server = Self { address, shared, inboxes, threads, workers: None };
+        if let Some(pool) = pool {
+            match pool.start(server.publisher()) {
+                Ok(workers) => server.workers = Some(workers),
+                Err(error) => {
+                    server.stop();
+                    return Err(ServerError::Loop(error));
+                }
+            }
+        }
+        Ok(server)
+    }
+
+    /// Publishes from within this process.
+    pub fn publisher(&self) -> Publisher {
+        Publisher { hub: self.shared.hub.clone() }
     }
 
     /// Where it listens.
@@ -133,7 +157,7 @@ impl Server {
         self.inboxes.iter().for_each(|i| i.wake());
     }
 
-    /// Waits until it has stopped.
+    /// Waits until it has stopped, and what the application is busy with has ended.
     pub fn join(self) -> Result<(), ServerError> {
         for thread in self.threads {
             match thread.join() {
@@ -141,6 +165,9 @@ impl Server {
                 Ok(Err(error)) => return Err(ServerError::Failed(error.to_string())),
                 Err(_) => return Err(ServerError::Failed("panic; the message stands above".to_owned())),
             }
+        }
+        if let Some(workers) = self.workers {
+            workers.join();
         }
         Ok(())
     }
@@ -160,6 +187,8 @@ impl Config {
             nagle: false,
             splits_events: false,
             tls: None,
+            application: None,
+            reserved_channels: Vec::new(),
         }
     }
 }
@@ -211,9 +240,9 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
     let is_alone = parts.len() == 1;
     let mut threads = Vec::new();
     let mut moved = Vec::new();
-    for (index, (poll, listener, inbox)) in parts.into_iter().enumerate() {
+    for (index, (poll, listener, inbox, caller)) in parts.into_iter().enumerate() {
         let own = [poll.as_raw_fd(), listener.as_raw_fd()];
-        let core = Core::new(shared.clone(), index, poll, listener, inbox);
+        let core = Core::new(shared.clone(), index, poll, listener, inbox, caller);
         let (sender, receiver) = mpsc::channel();
         let run = move || {
             let has_left = !is_alone && leave_descriptor_table(own[1]);

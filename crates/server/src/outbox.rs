@@ -3,6 +3,7 @@
 use crate::config::{Limits, Policy};
 use crate::framing::{Framing, gap_frame};
 use crate::hub::{Hub, Publication};
+use crate::pool::LargeBody;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,6 +16,8 @@ const MAX_WRITE_BYTES: usize = 64 * 1024;
 pub struct Outbox {
     /// Rest of a frame that was begun, and control frames behind it.
     partial: Vec<u8>,
+    /// An application's answer behind that, of which so many bytes were written. Nothing is pushed behind it.
+    answer: Option<(LargeBody, usize)>,
     /// Publications from after the first offset up to the second were dropped, before those in `queue`.
     dropped: Option<(u64, u64)>,
     queue: VecDeque<Arc<Publication>>,
@@ -49,7 +52,8 @@ pub struct Flushed {
 impl Outbox {
     /// Bytes it stands for.
     pub fn bytes(&self) -> usize {
-        self.partial.len() + self.queue_bytes
+        let answer = self.answer.as_ref().map_or(0, |(body, at)| body.as_bytes().len() - at);
+        self.partial.len() + answer + self.queue_bytes
     }
 
     /// The offset up to which everything stands before what is queued; `None` if nothing is.
@@ -70,6 +74,17 @@ impl Outbox {
         // A reply to a poll may be larger than a queue; it must fit once.
         let max = limits.max_queue_bytes.max(limits.max_reply_bytes + limits.max_message_bytes);
         if self.partial.len() > max { Verdict::TooSlow } else { Verdict::Stays { dropped: 0 } }
+    }
+
+    /// Adds an application's answer, which is bounded where it is made: see [`crate::pool`].
+    pub fn push_answer(&mut self, head: &[u8], body: LargeBody) {
+        self.partial.extend_from_slice(head);
+        // One write, and one record of TLS, for most.
+        if body.as_bytes().len() <= MAX_WRITE_BYTES {
+            self.partial.extend_from_slice(body.as_bytes());
+        } else {
+            self.answer = Some((body, 0));
+        }
     }
 
     /// Adds publications and applies the policy.
@@ -132,6 +147,16 @@ impl Outbox {
                 if !self.partial.is_empty() {
                     return Ok(flushed);
                 }
+            }
+            if let Some((body, at)) = &mut self.answer {
+                let rest = &body.as_bytes()[*at..];
+                let n = write_some(socket, rest)?;
+                flushed.bytes += n;
+                *at += n;
+                if n < rest.len() {
+                    return Ok(flushed);
+                }
+                self.answer = None;
             }
             if let Some((from, to)) = self.dropped.take() {
                 let (from, to) = (hub.cursor(from), hub.cursor(to));
@@ -228,6 +253,7 @@ pub fn write_in_two(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::application::Body;
     use pushlab_wire::channel::Channel;
     use pushlab_wire::cursor::Epoch;
     use std::time::Instant;
@@ -288,6 +314,24 @@ mod tests {
                 socket.room = room;
             }
             assert_eq!((text(&socket), deliveries, outbox.bytes()), (expected.clone(), 5, 0));
+        }
+    }
+
+    #[test]
+    fn an_answer_leaves_whole_whatever_its_size() {
+        let hub = Hub::new(Epoch::parse("e").unwrap(), Limits::default(), false, Vec::new());
+        for size in [0, 1, MAX_WRITE_BYTES, MAX_WRITE_BYTES + 1, 5 << 20] {
+            let body = vec![b'x'; size];
+            let mut outbox = Outbox::default();
+            outbox.push_answer(b"head\n", Body::Own(body.clone()).into());
+            assert_eq!(outbox.bytes(), 5 + size);
+            let mut socket = Narrow { taken: Vec::new(), room: 3 };
+            while !outbox.flush(&mut socket, Framing::Reply, &hub, &mut Vec::new(), false).unwrap().is_empty {
+                assert_eq!(outbox.bytes(), 5 + size - socket.taken.len());
+                outbox.abandon_queue();
+                socket.room = 100_000;
+            }
+            assert_eq!((outbox.bytes(), socket.taken), (0, [&b"head\n"[..], &body].concat()));
         }
     }
 

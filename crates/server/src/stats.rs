@@ -115,6 +115,8 @@ counters! {
         open => "pushlab_open_connections",
         /// Polls held right now.
         held_polls => "pushlab_held_polls",
+        /// Requests that the application has not answered yet.
+        awaiting => "pushlab_awaiting_requests",
         /// Bytes queued for slow subscribers.
         queued_bytes => "pushlab_queued_bytes",
         /// Connections that have something queued.

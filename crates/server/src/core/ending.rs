@@ -17,6 +17,7 @@ impl Core {
             return;
         }
         self.leave_group(id);
+        self.stop_awaiting(id);
         let connection = self.connections.remove(id);
         if let Some(outbox) = connection.outbox {
             shift(&self.counters.queued_bytes, -(outbox.bytes() as i64));
@@ -41,6 +42,7 @@ impl Core {
             return;
         }
         self.leave_group(id);
+        self.stop_awaiting(id);
         let connection = &mut self.connections[id];
         connection.kind = Kind::Lingering;
         connection.carry = Vec::new();
@@ -92,6 +94,7 @@ impl Core {
                     self.connections[id].keeps_alive = false;
                     self.release_poll(id);
                 }
+                Kind::Awaiting { .. } | Kind::Answering => self.connections[id].keeps_alive = false,
                 Kind::Http(None) if self.connections[id].carry.is_empty() => self.close_gently(id),
                 Kind::Feed(_) => self.close(id),
                 Kind::Http(_) | Kind::Lingering => {}

@@ -1,9 +1,12 @@
 //! Requests: which path does what, and the answers.
 
 use super::Core;
+use super::application::fields_of;
+use crate::application::error_body;
+use crate::config::Limits;
 use crate::connection::{Kind, NO_GROUP, PartialRequest};
 use crate::framing::{Framing, cursor_frame, gap_frame};
-use crate::hub::{Publication, PublishError, Replay};
+use crate::hub::{Publication, Replay};
 use crate::metrics;
 use crate::stats::add;
 use pushlab_wire::codes::ErrorCode;
@@ -58,13 +61,15 @@ struct Query<'a> {
     after: Option<Cursor>,
     wait: Duration,
     is_script: bool,
+    /// The first heartbeat of a stream is to come early.
+    is_early: bool,
     is_polling: bool,
 }
 
 /// A gap, if any, and the position: what surrounds the messages of a reply.
 pub type ReplyFrame = (Option<(Cursor, Cursor)>, Cursor);
 
-type Refusal = (ErrorCode, Cow<'static, str>);
+pub type Refusal = (ErrorCode, Cow<'static, str>);
 
 impl Core {
     /// Reads one request; says how many bytes it took, 0 if its head is not all there.
@@ -94,11 +99,13 @@ impl Core {
             }
         };
         self.turn.requests += 1;
+        // What an application answers is for its own pages: nothing lets those of other sites read it.
+        let has_origin = head.header("origin").is_some() && !self.is_for_application(head.target);
         let connection = &mut self.connections[id];
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
         connection.keeps_alive = head.minor_version > 0 && head.keeps_alive();
         connection.is_head = head.method == "HEAD";
-        connection.has_origin = head.header("origin").is_some();
+        connection.has_origin = has_origin;
         let rest = &bytes[size..];
         match head.body {
             BodyKind::Length(length) if length > self.limits().max_body_bytes as u64 => {
@@ -145,6 +152,7 @@ impl Core {
             method: head.method.to_owned(),
             target: head.target.to_owned(),
             is_text: is_text(head),
+            fields: self.is_for_application(head.target).then(|| fields_of(head)),
             decoder: BodyDecoder::new(kind),
             body: Vec::new(),
         })));
@@ -173,12 +181,19 @@ impl Core {
             && let Kind::Http(request) = std::mem::replace(&mut self.connections[id].kind, Kind::Http(None))
             && let Some(request) = request
         {
-            self.dispatch(id, &request.method, &request.target, None, request.is_text, &request.body);
+            let request = *request;
+            match request.fields {
+                Some(fields) => self.ask_application(id, &request.method, &request.target, fields, request.body),
+                None => self.dispatch(id, &request.method, &request.target, None, request.is_text, &request.body),
+            }
         }
         step.consumed
     }
 
     fn on_request(&mut self, id: usize, head: &RequestHead<'_, '_>, body: &[u8]) {
+        if self.is_for_application(head.target) {
+            return self.ask_application(id, head.method, head.target, fields_of(head), body.to_vec());
+        }
         self.dispatch(id, head.method, head.target, Some(head), is_text(head), body);
     }
 
@@ -197,8 +212,7 @@ impl Core {
             return self.answer_preflight(id);
         }
         let Some(&(_, expected, route)) = ROUTES.iter().find(|(p, _, _)| *p == path) else {
-            let known: Vec<&str> = ROUTES.iter().map(|(p, _, _)| *p).collect();
-            return self.answer_error(id, ErrorCode::UnknownPath, &format!("known paths: {}", known.join(" ")));
+            return self.answer_error(id, ErrorCode::UnknownPath, &known_paths());
         };
         let is_check = method == "HEAD" && route.is_for_watchers();
         if method != expected && !is_check {
@@ -249,6 +263,8 @@ impl Core {
                         Duration::try_from_secs_f64(seconds).map_err(|_| bad("wait is a number of seconds from 0"))?;
                     query.wait = wait.min(self.limits().max_poll_wait);
                 }
+                "early" if value == "1" => query.is_early = true,
+                "early" => return Err(bad("early is 1, or absent")),
                 "format" if value == "script" => query.is_script = true,
                 "format" if value == "ndjson" => {}
                 "format" => return Err(bad("format is ndjson or script")),
@@ -333,7 +349,8 @@ impl Core {
         out.extend_from_slice(b"\r\n");
         self.count_as(id, transport);
         self.begin(id, group, query.after, framing, out);
-        self.set_deadline(id, self.limits().heartbeat);
+        let Limits { heartbeat, first_heartbeat, .. } = *self.limits();
+        self.set_deadline(id, if query.is_early { heartbeat.min(first_heartbeat) } else { heartbeat });
     }
 
     /// The group of the channels named, or an answer that says what is wrong with them.
@@ -442,17 +459,10 @@ impl Core {
             let hint = "the body is not JSON; send Content-Type: text/plain to publish it as a text";
             return self.answer_error(id, ErrorCode::BadJson, hint);
         };
-        let cursor = match self.shared.hub.publish(&query.channels[0], &data, self.now) {
+        let cursor = match self.publish_for_client(&query.channels[0], &data) {
             Ok(cursor) => cursor,
-            Err(error) => {
-                let code = match error {
-                    PublishError::Overloaded => ErrorCode::Overloaded,
-                    PublishError::BadChannel(_) => ErrorCode::BadChannel,
-                };
-                return self.answer_error(id, code, &error.to_string());
-            }
+            Err((code, text)) => return self.answer_error(id, code, &text),
         };
-        self.turn.received += 1;
         if query.after.is_none() {
             return self.answer(id, "application/json", cursor_frame(&cursor.to_string()).as_bytes());
         }
@@ -534,7 +544,7 @@ impl Core {
         self.answer_error(id, code, text);
     }
 
-    fn after_answer(&mut self, id: usize) {
+    pub(super) fn after_answer(&mut self, id: usize) {
         let Some(connection) = self.connections.get(id) else { return };
         if connection.keeps_alive && self.drain_until.is_none() {
             self.set_deadline(id, self.limits().idle_timeout);
@@ -542,6 +552,17 @@ impl Core {
             self.close_gently(id);
         }
     }
+}
+
+/// Whether something of the server's own is at a path.
+pub fn is_known_path(path: &str) -> bool {
+    ROUTES.iter().any(|(known, _, _)| *known == path)
+}
+
+/// What to say where nothing is.
+pub fn known_paths() -> String {
+    let known: Vec<&str> = ROUTES.iter().map(|(path, _, _)| *path).collect();
+    format!("known paths: {}", known.join(" "))
 }
 
 fn bad(text: &'static str) -> Refusal {
@@ -585,23 +606,9 @@ pub fn refusal(code: ErrorCode, text: &str) -> Vec<u8> {
     out
 }
 
-fn error_body(code: ErrorCode, text: &str) -> Vec<u8> {
-    format!("{{\"error\":\"{}\",\"message\":{}}}\n", code.name(), json_string(text)).into_bytes()
-}
-
 fn error_head(code: ErrorCode, field: &str) -> Vec<u8> {
     let status = code.http_status();
-    let reason = match status {
-        400 => "Bad Request",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        413 => "Content Too Large",
-        426 => "Upgrade Required",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        _ => "Service Unavailable",
-    };
+    let reason = reason(status);
     let mut out = format!("HTTP/1.1 {status} {reason}\r\n{field}").into_bytes();
     match code {
         ErrorCode::UpgradeRequired => out.extend_from_slice(b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"),
@@ -609,4 +616,36 @@ fn error_head(code: ErrorCode, field: &str) -> Vec<u8> {
         _ => {}
     }
     out
+}
+
+/// What a status means (RFC 9110, section 15); nothing for one that is rare.
+pub fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "No Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        413 => "Content Too Large",
+        415 => "Unsupported Media Type",
+        426 => "Upgrade Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        _ => "",
+    }
 }

@@ -4,11 +4,12 @@
 //! publications meet in one turn and share one write per socket: corking adapts by itself and delays nothing.
 
 mod accepting;
+mod application;
 mod catch_up;
 mod ending;
 mod fanout;
 pub mod feed;
-mod http;
+pub mod http;
 mod membership;
 mod reading;
 mod timers;
@@ -19,6 +20,7 @@ use crate::config::{Config, Limits};
 use crate::connection::Connection;
 use crate::groups::Groups;
 use crate::hub::{Hub, Inbox, Publication};
+use crate::pool::Caller;
 use crate::stats::{Counters, add};
 use crate::wheel::{TICK, Tick, Wheel};
 use feed::{FEED_PAUSE, FeedState, TickState};
@@ -41,7 +43,7 @@ const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// What all event loops of a server share.
 pub struct Shared {
     pub config: Config,
-    pub hub: Hub,
+    pub hub: Arc<Hub>,
     pub tls: Option<Arc<ServerConfig>>,
     pub counters: Vec<Arc<Counters>>,
     pub open: AtomicUsize,
@@ -52,6 +54,7 @@ pub struct Core {
     shared: Arc<Shared>,
     counters: Arc<Counters>,
     inbox: Arc<Inbox>,
+    caller: Option<Caller>,
     poll: Poll,
     listener: Option<TcpListener>,
     accept_again: Option<Instant>,
@@ -91,13 +94,21 @@ struct Turn {
 }
 
 impl Core {
-    pub fn new(shared: Arc<Shared>, index: usize, poll: Poll, listener: TcpListener, inbox: Arc<Inbox>) -> Self {
+    pub fn new(
+        shared: Arc<Shared>,
+        index: usize,
+        poll: Poll,
+        listener: TcpListener,
+        inbox: Arc<Inbox>,
+        caller: Option<Caller>,
+    ) -> Self {
         let now = Instant::now();
         let config = &shared.config;
         let is_first = index == 0;
         Self {
             counters: shared.counters[index].clone(),
             inbox,
+            caller,
             poll,
             listener: Some(listener),
             accept_again: None,
@@ -154,6 +165,7 @@ impl Core {
                 }
             }
             self.go_on_with_unfinished();
+            self.take_answers();
             self.on_timers();
             self.fan_out();
             // What was published before the stop has been delivered.

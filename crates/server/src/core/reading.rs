@@ -91,7 +91,7 @@ impl Core {
                 Kind::Feed(_) => self.on_feed(id, rest),
                 Kind::Stream(_) | Kind::Lingering => rest.len(),
                 // The next request waits until this one is answered.
-                Kind::HeldPoll => 0,
+                Kind::HeldPoll | Kind::Awaiting { .. } | Kind::Answering => 0,
             };
             if used == 0 {
                 break;

@@ -72,6 +72,8 @@ impl Core {
         let is_silent = now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2);
         match connection.kind {
             Kind::HeldPoll => self.release_poll(id),
+            Kind::Awaiting { .. } => self.end_waiting(id),
+            Kind::Answering => self.set_deadline(id, limits.write_timeout),
             Kind::WebSocket { .. } if is_silent => {
                 add(&self.counters.closed_timeout, 1);
                 self.close_websocket(id, CloseCode::IdleTimeout, "no answer to two pings");

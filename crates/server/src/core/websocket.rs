@@ -3,7 +3,6 @@
 use super::Core;
 use crate::connection::{Kind, NO_GROUP};
 use crate::framing::{Framing, cursor_frame};
-use crate::hub::PublishError;
 use crate::stats::add;
 use pushlab_wire::codes::{CloseCode, ErrorCode};
 use pushlab_wire::cursor::Cursor;
@@ -67,10 +66,8 @@ impl Core {
     fn on_text(&mut self, id: usize, text: &str) {
         match ClientFrame::parse(text) {
             Ok(ClientFrame::Publish { channel, data }) => {
-                match self.shared.hub.publish(&channel, &single_line(data), self.now) {
-                    Ok(_) => self.turn.received += 1,
-                    Err(error @ PublishError::Overloaded) => self.say_error(id, ErrorCode::Overloaded, &error),
-                    Err(PublishError::BadChannel(error)) => self.say_error(id, ErrorCode::BadChannel, &error),
+                if let Err((code, text)) = self.publish_for_client(&channel, &single_line(data)) {
+                    self.say_error(id, code, &text);
                 }
             }
             Ok(ClientFrame::Echo(data)) => self.echo_over_websocket(id, data),

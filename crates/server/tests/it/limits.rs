@@ -249,6 +249,27 @@ fn the_time_between_heartbeats() {
     });
 }
 
+/// Long before the second, once, and for those alone who ask for it.
+#[test]
+fn the_time_until_the_first_heartbeat_of_a_stream() {
+    let server = start(|l| l.first_heartbeat = SHORT);
+    let mut socket = Client::open(server.address(), Kind::WebSocket, "channel=a");
+    let mut stream = Client::open(server.address(), Kind::Lines, "channel=a");
+    for (target, position) in [("/sse", "id:"), ("/stream", "[\"cursor\""), ("/stream?format=script", "[\"cursor\"")] {
+        let separator = if target.contains('?') { "&" } else { "?" };
+        let mut stream = Http::connect(server.address());
+        stream.send(&format!("GET {target}{separator}channel=a&early=1 HTTP/1.0\r\n\r\n"));
+        let mut positions = || {
+            assert!(stream.fill(), "{target} ended");
+            String::from_utf8_lossy(&stream.buffer).matches(position).count()
+        };
+        while positions() < 2 {}
+    }
+    let offset = Http::connect(server.address()).publish("a", "1");
+    assert!(matches!(stream.next(), Some(Frame::Message(_, o, _)) if o == offset));
+    assert!(matches!(socket.next(), Some(Frame::Message(_, o, _)) if o == offset));
+}
+
 /// One that is always behind, but reads, lives without a ping.
 #[test]
 fn a_slow_reader_is_not_taken_for_dead() {

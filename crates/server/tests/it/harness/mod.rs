@@ -96,9 +96,9 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 pub fn until_idle(server: &Server) {
     until("all gauges are zero", || {
         let stats = server.stats();
-        let gauges = [stats.open, stats.held_polls, stats.queued_bytes, stats.slow_subscribers];
+        let gauges = [stats.open, stats.held_polls, stats.awaiting, stats.queued_bytes, stats.slow_subscribers];
         assert!(gauges.iter().all(|&g| g >= 0), "{stats:?}");
-        gauges == [0; 4] && stats.connections.values().all(|&n| n == 0)
+        gauges == [0; 5] && stats.connections.values().all(|&n| n == 0)
     });
 }
 

@@ -1,0 +1,251 @@
+//! Everything on the port that is no transport: pages and their interfaces, answered outside the event loops.
+//!
+//! An event loop reads a request whose path is none of its own whole, within the limits of every request, and gives it
+//! to the [`Application`] on a thread of a small pool; the answer comes back to the loop, which writes it. So the
+//! application may block on a disk or a database, and neither knows nor disturbs what the loops do.
+
+use crate::hub::{Hub, PublishError};
+use pushlab_wire::codes::ErrorCode;
+use pushlab_wire::cursor::Cursor;
+use pushlab_wire::native::json_string;
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Fields of a request's head: names in lower case, and values.
+pub type Fields = Vec<(String, String)>;
+
+/// Threads on which an application answers. They mostly wait for disks and databases; one that does not come back from
+/// [`Application::answer`] is missing to all other requests.
+pub const THREADS: usize = 8;
+
+/// What answers requests that are no transport's.
+///
+/// A list of applications is one too: each is asked in turn until one answers.
+pub trait Application: Send + Sync {
+    /// The server has started: what is published from now on reaches its subscribers. Called once, before any request.
+    fn begin(&self, publisher: Publisher) {
+        drop(publisher);
+    }
+
+    /// Answers a request; `None` if nothing of the application is at its path. Called on any of several threads. A
+    /// panic is answered with status 500. The server does not end before this does.
+    fn answer(&self, request: &Request) -> Option<Response>;
+}
+
+impl Application for Vec<Arc<dyn Application>> {
+    fn begin(&self, publisher: Publisher) {
+        self.iter().for_each(|application| application.begin(publisher.clone()));
+    }
+
+    fn answer(&self, request: &Request) -> Option<Response> {
+        self.iter().find_map(|application| application.answer(request))
+    }
+}
+
+impl fmt::Debug for dyn Application {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an application")
+    }
+}
+
+/// A request, whole.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// `GET`, `POST`, … as it was sent, but `HEAD` comes as `GET`, and its answer leaves without the body.
+    pub method: String,
+    /// The path, percent-decoded, without the query. A path that cannot be decoded never comes here.
+    pub path: String,
+    /// Parameters of the query, decoded, in their order.
+    pub query: Vec<(String, String)>,
+    /// Fields of the head in their order, names in lower case.
+    pub fields: Fields,
+    /// The body, as many bytes as [`crate::Limits::max_body_bytes`] at most.
+    pub body: Vec<u8>,
+    /// Who asks, or the proxy that asks for somebody.
+    pub peer: IpAddr,
+    /// Whether it came over TLS.
+    pub is_tls: bool,
+}
+
+impl Request {
+    /// The first field of this name, which is in lower case.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The first parameter of this name.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it comes from a page of the host that it was sent to, or from no page: `Origin` is absent or names
+    /// `Host`, and `Sec-Fetch-Site` is absent, `same-origin` or `none` (Fetch Metadata). What another site's page makes
+    /// a browser send, with its user's cookies, is none; so whatever changes something asks this first.
+    ///
+    /// The scheme is not compared: behind a proxy that ends TLS it is another one than ours.
+    pub fn is_from_own_page(&self) -> bool {
+        let all =
+            |name: &'static str| self.fields.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.trim());
+        let is_site_own = all("sec-fetch-site").all(|site| matches!(site, "same-origin" | "none"));
+        is_site_own && all("origin").all(|origin| all("host").count() == 1 && all("host").all(|h| names(origin, h)))
+    }
+}
+
+/// Whether an origin (`https://host:port`) is that of a host (`host:port`). Either may name its scheme's own port.
+fn names(origin: &str, host: &str) -> bool {
+    let (origin, port) = match (origin.strip_prefix("https://"), origin.strip_prefix("http://")) {
+        (Some(rest), _) => (rest, ":443"),
+        (_, Some(rest)) => (rest, ":80"),
+        _ => return false,
+    };
+    let bare = |name| str::strip_suffix(name, port).unwrap_or(name);
+    !host.is_empty() && bare(origin).eq_ignore_ascii_case(bare(host))
+}
+
+/// An answer. Added to it are its length, `Connection`, `X-Content-Type-Options: nosniff` and, where the application
+/// names none, `Cache-Control: no-store` and `Referrer-Policy: no-referrer`. Nothing that lets other sites' pages read
+/// it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// HTTP status.
+    pub status: u16,
+    /// Value of `Content-Type`.
+    pub content_type: Cow<'static, str>,
+    /// Further fields. One that could not be sent as it is, with a line break or a name that is none, is left out, and
+    /// so is one that would contradict what is added.
+    pub fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    /// The body, shared where it is the same for all.
+    pub body: Body,
+}
+
+/// Bytes of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// Part of the program.
+    Static(&'static [u8]),
+    /// Made for this answer.
+    Own(Vec<u8>),
+}
+
+/// Publishes from within the server's process, to every channel, those that are kept from clients too.
+#[derive(Clone)]
+pub struct Publisher {
+    // Not all that the event loops share: that has the application, which would then keep itself alive.
+    pub(crate) hub: Arc<Hub>,
+}
+
+impl Publisher {
+    /// Publishes `data`, which is JSON in one line. It does not count among the publications that the server received.
+    pub fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError> {
+        self.hub.publish(channel, data, Instant::now())
+    }
+
+    /// The cursor of the latest publication: who subscribes after it misses nothing that comes later.
+    pub fn head(&self) -> Cursor {
+        self.hub.head()
+    }
+}
+
+impl Response {
+    /// Status 200 and JSON.
+    pub fn json(body: Vec<u8>) -> Self {
+        Self::new(200, "application/json", Body::Own(body))
+    }
+
+    /// An error as all are: `{"error":CODE,"message":TEXT}` with the status of the code.
+    pub fn error(code: ErrorCode, text: &str) -> Self {
+        let response = Self::new(code.http_status(), "application/json", Body::Own(error_body(code, text)));
+        if response.status == 503 { response.with("Retry-After", "1") } else { response }
+    }
+
+    /// An answer without further fields.
+    pub fn new(status: u16, content_type: &'static str, body: Body) -> Self {
+        Self { status, content_type: content_type.into(), fields: Vec::new(), body }
+    }
+
+    /// With one more field.
+    pub fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+}
+
+impl Body {
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Static(bytes) => bytes,
+            Self::Own(bytes) => bytes,
+        }
+    }
+}
+
+/// The body of every error over HTTP.
+pub(crate) fn error_body(code: ErrorCode, text: &str) -> Vec<u8> {
+    format!("{{\"error\":\"{}\",\"message\":{}}}\n", code.name(), json_string(text)).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(fields: &[(&str, &str)]) -> Request {
+        Request {
+            method: "POST".into(),
+            path: "/".into(),
+            query: Vec::new(),
+            fields: fields.iter().map(|&(name, value)| (name.into(), value.into())).collect(),
+            body: Vec::new(),
+            peer: IpAddr::from([127, 0, 0, 1]),
+            is_tls: false,
+        }
+    }
+
+    #[test]
+    fn own_pages_are_told_from_those_of_others() {
+        let own: &[&[(&str, &str)]] = &[
+            &[],
+            &[("host", "a.example:8000")],
+            &[("host", "a.example:8000"), ("origin", "http://a.example:8000")],
+            &[("host", "A.example"), ("origin", "https://a.example"), ("sec-fetch-site", "same-origin")],
+            &[("host", "a.example:443"), ("origin", "https://a.example")],
+            &[("host", "a.example:80"), ("origin", "http://a.example")],
+            &[("host", "[::1]:8000"), ("origin", "http://[::1]:8000")],
+            &[("host", "a.example"), ("sec-fetch-site", "none")],
+        ];
+        for fields in own {
+            assert!(request(fields).is_from_own_page(), "{fields:?}");
+        }
+        let foreign: &[&[(&str, &str)]] = &[
+            &[("origin", "http://a.example")],
+            &[("host", ""), ("origin", "http://")],
+            &[("host", "a.example"), ("origin", "null")],
+            &[("host", "a.example"), ("origin", "")],
+            &[("host", "a.example"), ("origin", "a.example")],
+            &[("host", "a.example"), ("origin", "http://b.example")],
+            &[("host", "a.example"), ("origin", "http://a.example.b.example")],
+            &[("host", "a.example"), ("origin", "http://a.example:8000")],
+            &[("host", "a.example:80"), ("origin", "https://a.example")],
+            &[("host", "a.example"), ("origin", "ftp://a.example")],
+            &[("host", "a.example"), ("origin", "http://a.example, http://b.example")],
+            &[("host", "a.example"), ("origin", "http://a.example"), ("origin", "http://b.example")],
+            &[("host", "a.example"), ("host", "b.example"), ("origin", "http://a.example")],
+            &[("host", "a.example"), ("origin", "http://a.example"), ("sec-fetch-site", "cross-site")],
+            &[("host", "a.example"), ("sec-fetch-site", "same-site")],
+            &[("host", "a.example"), ("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")],
+        ];
+        for fields in foreign {
+            assert!(!request(fields).is_from_own_page(), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_configuration_with_an_application_can_be_printed() {
+        let applications: Vec<Arc<dyn Application>> = Vec::new();
+        let application: Arc<dyn Application> = Arc::new(applications);
+        assert_eq!(format!("{:?}", Some(application)), "Some(an application)");
+    }
+}
