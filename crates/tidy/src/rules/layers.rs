@@ -15,9 +15,11 @@ const LAYERS: &[(&str, u8)] = &[
     ("probe", 1),
     ("link", 1),
     ("store", 1),
+    ("demos", 2),
     ("lab", 2),
-    ("cli", 3),
-    ("bench", 3),
+    ("console", 3),
+    ("cli", 4),
+    ("bench", 4),
     // Tidy judges the others and therefore uses none of them.
     ("tidy", 0),
 ];

@@ -1,0 +1,316 @@
+//! The auction house: accounts, items with an expiry, bids, and everybody told of each.
+//!
+//! [`Auction`] answers below [`PATH`] and publishes on [`CHANNEL`]. All that lasts is in a database; `docs/demos.md`
+//! has the requests and messages.
+
+mod announcer;
+mod database;
+mod house;
+mod passwords;
+mod schema;
+mod values;
+
+pub use announcer::CHANNEL;
+pub use database::{BadLocation, Failure, Location};
+pub use house::{Bid, Clock, Item, Kind, Leading};
+pub use house::{KEEP_ENDED_MS, MAX_ACCOUNTS, MAX_HISTORY, MAX_ITEMS, MAX_ITEMS_OF_ACCOUNT, MAX_SESSIONS, SESSION_MS};
+pub use passwords::{HashError, MAX_FAILURES, MAX_HASHES, RETRY_INTERVAL};
+pub use values::{
+    MAX_ACCOUNT_NAME_CHARS, MAX_AMOUNT_CENTS, MAX_AUCTION_MS, MAX_DESCRIPTION_CHARS, MAX_ITEM_NAME_CHARS,
+    MAX_PASSWORD_CHARS, MIN_ACCOUNT_NAME_CHARS, MIN_AUCTION_MS, MIN_PASSWORD_CHARS,
+};
+
+use crate::repeating::Repeating;
+use crate::secret::Secret;
+use crate::{failed, unknown_path};
+use announcer::{Announcer, LOOK_INTERVAL};
+use house::{Account, House, HouseError};
+use passwords::Passwords;
+use pushlab_server::application::{Application, Publisher, Request, Response};
+use pushlab_server::requests::{Answer, Refusal, body, check, cookie, json, respond};
+use pushlab_wire::codes::ErrorCode;
+use serde::Deserialize;
+use serde_json::json as value;
+use sha2::{Digest, Sha256};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use thiserror::Error;
+use values::{AccountName, Cents, Offer, Password};
+
+/// All requests are below it, and the cookie goes nowhere else.
+pub const PATH: &str = "/api/demos/auction";
+
+/// The cookie that holds a session's token.
+const COOKIE: &str = "auction";
+
+/// After which time to try again while the database is away.
+const RETRY_AFTER: Duration = database::MAX_BACKOFF;
+
+/// The auction house as an application of the server.
+pub struct Auction {
+    house: Arc<House>,
+    passwords: Passwords,
+    /// The version of the house at the opening: what comes later is told.
+    opened: i64,
+    telling: OnceLock<Telling>,
+}
+
+struct Telling {
+    publisher: Publisher,
+    announcer: Repeating,
+}
+
+/// Why the auction house does not open.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The URL names no database.
+    #[error(transparent)]
+    Location(#[from] BadLocation),
+    /// The database cannot be used.
+    #[error("the auction house's database {label}: {failure}")]
+    Database {
+        /// Where it is, without whom to log in as.
+        label: String,
+        /// What it does.
+        failure: Failure,
+    },
+    /// Passwords cannot be kept.
+    #[error(transparent)]
+    Hash(#[from] HashError),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Credentials {
+    name: String,
+    password: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewItem {
+    name: String,
+    description: String,
+    minimum_cents: i64,
+    expires_ms: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewBid {
+    amount_cents: i64,
+}
+
+impl Auction {
+    /// Opens the house whose database is at this URL: `sqlite:PATH`, `sqlite::memory:`, which ends with the program,
+    /// `mysql://USER:PASSWORD@HOST:PORT/DATABASE` (MariaDB too) or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
+    /// Tables are made where there are none.
+    pub fn open(url: &str) -> Result<Self, OpenError> {
+        Self::open_at(url, Arc::new(now_ms))
+    }
+
+    /// The same by another clock, in milliseconds since 1970.
+    pub fn open_at(url: &str, clock: Clock) -> Result<Self, OpenError> {
+        let location: Location = url.parse()?;
+        let label = location.label().to_owned();
+        let opened = House::open(location, clock).and_then(|house| Ok((house.version()?, Arc::new(house))));
+        let (opened, house) = opened.map_err(|failure| OpenError::Database { label, failure })?;
+        Ok(Self { house, passwords: Passwords::new()?, opened, telling: OnceLock::new() })
+    }
+
+    fn route(&self, request: &Request, rest: &str) -> Answer {
+        let parts: Vec<&str> = rest.split('/').skip(1).collect();
+        match parts[..] {
+            ["me"] => self.me(request),
+            ["register"] => self.register(request),
+            ["log-in"] => self.log_in(request),
+            ["log-out"] => self.log_out(request),
+            ["items"] => {
+                check(request, &["GET", "POST"])?;
+                if request.method == "GET" { self.items() } else { self.add(request) }
+            }
+            ["items", id] => {
+                check(request, &["GET", "DELETE"])?;
+                let id = number(id)?;
+                if request.method == "GET" { self.item(id) } else { self.remove(request, id) }
+            }
+            ["items", id, "bids"] => {
+                check(request, &["POST"])?;
+                self.bid(request, number(id)?)
+            }
+            _ => Err(unknown_path()),
+        }
+    }
+
+    fn me(&self, request: &Request) -> Answer {
+        check(request, &["GET"])?;
+        let account = self.session(request)?;
+        Ok(json(&value!({ "name": account.map(|account| account.name) })))
+    }
+
+    fn register(&self, request: &Request) -> Answer {
+        check(request, &["POST"])?;
+        let Credentials { name, password } = body(request)?;
+        let (name, password) = (AccountName::parse(&name)?, Password::parse(password)?);
+        let hash = self.passwords.hash(&password)?;
+        let account = self.house.register(&name, &hash).map_err(|error| self.refusal(error))?;
+        self.begin_session(request, &account)
+    }
+
+    fn log_in(&self, request: &Request) -> Answer {
+        check(request, &["POST"])?;
+        let Credentials { name, password } = body(request)?;
+        let (name, password) = (AccountName::parse(&name)?, Password::parse(password)?);
+        let known = self.house.account(&name).map_err(|failure| self.refusal(failure.into()))?;
+        let hash = known.as_ref().map(|(_, hash)| hash.as_str());
+        let is_it = self.passwords.check(&name, &password, hash)?;
+        match known.filter(|_| is_it) {
+            Some((account, _)) => self.begin_session(request, &account),
+            None => Err(Refusal::new(ErrorCode::Unauthorized, "name and password do not belong together")),
+        }
+    }
+
+    fn log_out(&self, request: &Request) -> Answer {
+        check(request, &["POST"])?;
+        if let Some(token) = cookie(request, COOKIE) {
+            self.house.end_session(&hashed(token)).map_err(|failure| self.refusal(failure.into()))?;
+        }
+        Ok(json(&value!({ "name": null })).with("Set-Cookie", set_cookie(request, "", 0)))
+    }
+
+    fn items(&self) -> Answer {
+        // The cursor first: what is published between the two comes again, and its version says that it is known.
+        let cursor = self.telling.get().map(|telling| telling.publisher.head().to_string());
+        let (version, items) = self.house.items().map_err(|failure| self.refusal(failure.into()))?;
+        Ok(json(&value!({ "cursor": cursor, "version": version, "items": items })))
+    }
+
+    fn item(&self, id: i64) -> Answer {
+        let (item, history) = self.house.item(id).map_err(|error| self.refusal(error))?;
+        Ok(json(&value!({ "item": item, "history": history })))
+    }
+
+    fn add(&self, request: &Request) -> Answer {
+        let account = self.account(request)?;
+        let new: NewItem = body(request)?;
+        let now_ms = self.house.now_ms();
+        let offer = Offer::parse(&new.name, &new.description, new.minimum_cents, new.expires_ms, now_ms)?;
+        self.changed(self.house.add(&account, &offer))
+    }
+
+    fn remove(&self, request: &Request, id: i64) -> Answer {
+        let account = self.account(request)?;
+        self.changed(self.house.remove(&account, id))
+    }
+
+    fn bid(&self, request: &Request, id: i64) -> Answer {
+        let account = self.account(request)?;
+        let new: NewBid = body(request)?;
+        self.changed(self.house.bid(&account, id, Cents::parse(new.amount_cents)?))
+    }
+
+    /// Answers a change of an item and has it told. A change of which nothing is known is looked for, too.
+    fn changed(&self, done: Result<Item, HouseError>) -> Answer {
+        if let Some(telling) = self.telling.get() {
+            telling.announcer.wake();
+        }
+        let item = done.map_err(|error| self.refusal(error))?;
+        Ok(json(&value!({ "item": item })))
+    }
+
+    fn begin_session(&self, request: &Request, account: &Account) -> Answer {
+        let token = token().map_err(|error| failed("auction", &error))?;
+        self.house.begin_session(account, &hashed(&token)).map_err(|error| self.refusal(error))?;
+        let set = set_cookie(request, &token, SESSION_MS / 1000);
+        Ok(json(&value!({ "name": account.name })).with("Set-Cookie", set))
+    }
+
+    /// Whose session the request's cookie holds.
+    fn session(&self, request: &Request) -> Result<Option<Account>, Refusal> {
+        let Some(token) = cookie(request, COOKIE) else { return Ok(None) };
+        self.house.session(&hashed(token)).map_err(|failure| self.refusal(failure.into()))
+    }
+
+    /// The same, and it must be somebody's.
+    fn account(&self, request: &Request) -> Result<Account, Refusal> {
+        let text = "nobody is logged in, or the session is over; log in or register first";
+        self.session(request)?.ok_or_else(|| Refusal::new(ErrorCode::Unauthorized, text))
+    }
+
+    /// What is told of an error: of the database its kind, and not where it is; the operator reads the rest.
+    fn refusal(&self, error: HouseError) -> Refusal {
+        let text = error.to_string();
+        let kind = self.house.location().kind();
+        match error {
+            HouseError::NoItem => Refusal::new(ErrorCode::NotFound, text),
+            HouseError::NotOwner => Refusal::new(ErrorCode::Forbidden, text),
+            HouseError::NameTaken => Refusal::new(ErrorCode::NameTaken, "somebody has this name; choose another"),
+            HouseError::Outbid { leading, least_cents } => {
+                Refusal::new(ErrorCode::Outbid, format!("bid {least_cents} cents or more"))
+                    .with("leading", value!(leading))
+                    .with("least_cents", value!(least_cents))
+            }
+            HouseError::Expired => Refusal::new(ErrorCode::Expired, text),
+            HouseError::Full(_) => Refusal::new(ErrorCode::LimitReached, text),
+            HouseError::Database(Failure::Refused(_)) => {
+                eprintln!("auction: the database {}: {text}", self.house.location().label());
+                let text = format!("the auction house's database ({kind}) refused the work; nothing was changed");
+                Refusal::new(ErrorCode::DatabaseAway, text).after(RETRY_AFTER)
+            }
+            HouseError::Database(_) => {
+                let text = format!("the auction house's database ({kind}) does not answer; nothing was changed");
+                Refusal::new(ErrorCode::DatabaseAway, text).after(RETRY_AFTER)
+            }
+            HouseError::Unknown(_) => {
+                let text = format!(
+                    "the auction house's database ({kind}) went away at the last moment, and whether this was done is not \
+                     known; look when it is back"
+                );
+                Refusal::new(ErrorCode::DatabaseAway, text).after(RETRY_AFTER)
+            }
+        }
+    }
+}
+
+impl Application for Auction {
+    fn begin(&self, publisher: Publisher) {
+        let mut announcer = Announcer::new(self.house.clone(), publisher.clone(), self.opened);
+        match Repeating::start("auction", LOOK_INTERVAL, move || announcer.turn()) {
+            Ok(announcer) => {
+                let is_first = self.telling.set(Telling { publisher, announcer }).is_ok();
+                debug_assert!(is_first, "a server begins once");
+            }
+            Err(error) => eprintln!("auction: nothing can be announced, because no thread starts: {error}"),
+        }
+    }
+
+    fn answer(&self, request: &Request) -> Option<Response> {
+        let rest = request.path.strip_prefix(PATH).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+        Some(respond(self.route(request, rest)))
+    }
+}
+
+fn number(text: &str) -> Result<i64, Refusal> {
+    text.parse().map_err(|_| Refusal::new(ErrorCode::NotFound, "an item's number is a whole number"))
+}
+
+/// 256 random bits.
+fn token() -> std::io::Result<String> {
+    Ok(format!("{}{}", Secret::new()?, Secret::new()?))
+}
+
+/// What is kept of a token: whoever reads the database cannot go on as somebody. The token is random, so a fast hash
+/// is enough.
+fn hashed(token: &str) -> String {
+    Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn set_cookie(request: &Request, token: &str, seconds: i64) -> String {
+    let secure = if request.is_tls { "; Secure" } else { "" };
+    format!("{COOKIE}={token}; Path={PATH}; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

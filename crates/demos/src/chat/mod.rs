@@ -1,0 +1,244 @@
+//! Chat rooms: unique names, who is there, private messages.
+//!
+//! Below `/api/demos/chat/`; `docs/demos.md` has the whole interface. Whoever enters gets a token, which goes with
+//! everything they do, and an inbox, a channel whose name nobody else knows. They stay as long as they are heard of.
+//!
+//! Everything happens and is published under one lock, and each answer is made under it, with the cursor after what
+//! happened: who subscribes after that cursor gets what happens later, all of it and once.
+
+mod gathering;
+mod names;
+
+use crate::lock;
+use crate::repeating::Repeating;
+use crate::secret::Secret;
+use gathering::{Event, Gathering, INBOX_CHANNELS, Now, Room};
+use names::{Name, RoomName, Text};
+use pushlab_server::application::{Application, Publisher, Request, Response};
+use pushlab_server::requests::{self, Answer, Refusal};
+use pushlab_wire::codes::ErrorCode;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
+const PATHS: &str = "/api/demos/chat/";
+/// How long somebody stays of whom nothing is heard.
+pub const LEASE: Duration = Duration::from_secs(10);
+
+/// The demonstration. Its thread, which ends leases, runs from the server's start until this is dropped.
+pub struct Chat {
+    lease: Duration,
+    running: OnceLock<(Arc<House>, Repeating)>,
+}
+
+/// The gathering and the way out of it.
+struct House {
+    beat: Duration,
+    gathering: Mutex<Gathering>,
+    publisher: Publisher,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entering {
+    name: Name,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Known {
+    token: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InRoom {
+    token: String,
+    room: RoomName,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saying {
+    token: String,
+    room: RoomName,
+    text: Text,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Telling {
+    token: String,
+    to: Name,
+    text: Text,
+}
+
+#[derive(Serialize)]
+struct Entered {
+    token: String,
+    name: Name,
+    inbox: String,
+    beat_ms: u128,
+    #[serde(flatten)]
+    rooms: Rooms,
+}
+
+#[derive(Serialize)]
+struct Rooms {
+    cursor: String,
+    rooms: Vec<Room>,
+}
+
+#[derive(Serialize)]
+struct Joined {
+    cursor: String,
+    #[serde(flatten)]
+    room: Room,
+}
+
+#[derive(Serialize)]
+struct Done {}
+
+impl Default for Chat {
+    fn default() -> Self {
+        Self::new(LEASE)
+    }
+}
+
+impl Application for Chat {
+    fn begin(&self, publisher: Publisher) {
+        let gathering = Mutex::new(Gathering::new(self.lease));
+        let house = Arc::new(House { beat: self.lease / 3, gathering, publisher });
+        let moved = house.clone();
+        // What is refused to the thread because the server is overloaded, the next time does.
+        let expire = move || drop(moved.act(|_, _| Ok(())));
+        match Repeating::start("pushlab-chat", self.lease / 10, expire) {
+            // It begins once.
+            Ok(thread) => drop(self.running.set((house, thread))),
+            Err(error) => eprintln!("the chat has no thread: {error}"),
+        }
+    }
+
+    fn answer(&self, request: &Request) -> Option<Response> {
+        let path = request.path.strip_prefix(PATHS)?;
+        Some(requests::respond(self.route(path, request)))
+    }
+}
+
+impl Chat {
+    /// A chat in which somebody is gone of whom nothing is heard for this long. Each is asked to beat three times as
+    /// often, so that two beats may be lost.
+    pub fn new(lease: Duration) -> Self {
+        Self { lease, running: OnceLock::new() }
+    }
+
+    fn route(&self, path: &str, request: &Request) -> Answer {
+        let route: fn(&House, &Request) -> Answer = match path {
+            "rooms" => House::rooms,
+            "enter" => House::enter,
+            "beat" => House::beat,
+            "leave" => House::leave,
+            "join" => House::join,
+            "part" => House::part,
+            "say" => House::say,
+            "tell" => House::tell,
+            _ => return Err(crate::unknown_path()),
+        };
+        requests::check(request, &[if path == "rooms" { "GET" } else { "POST" }])?;
+        let Some((house, _)) = self.running.get() else {
+            return Err(Refusal::new(ErrorCode::InternalError, "the chat did not start; the server's output says why"));
+        };
+        route(house, request)
+    }
+}
+
+impl House {
+    fn rooms(&self, _: &Request) -> Answer {
+        Ok(requests::json(&self.act(|gathering, _| Ok(self.snapshot(gathering)))?))
+    }
+
+    fn enter(&self, request: &Request) -> Answer {
+        let Entering { name } = requests::body(request)?;
+        let secret = || Secret::new().map_err(|error| crate::failed("the system gives no random bytes", &error));
+        let (token, inbox) = (secret()?, secret()?);
+        let entered = self.act(|gathering, now| {
+            gathering.enter(name.clone(), token, inbox, now)?;
+            let inbox = format!("{INBOX_CHANNELS}{inbox}");
+            let rooms = self.snapshot(gathering);
+            Ok(Entered { token: token.to_string(), name, inbox, beat_ms: self.beat.as_millis(), rooms })
+        })?;
+        Ok(requests::json(&entered))
+    }
+
+    fn beat(&self, request: &Request) -> Answer {
+        let Known { token } = requests::body(request)?;
+        self.act(|gathering, now| gathering.beat(Secret::parse(&token), now))?;
+        Ok(requests::json(&Done {}))
+    }
+
+    fn leave(&self, request: &Request) -> Answer {
+        let Known { token } = requests::body(request)?;
+        self.act(|gathering, now| gathering.leave(Secret::parse(&token), now))?;
+        Ok(requests::json(&Done {}))
+    }
+
+    fn join(&self, request: &Request) -> Answer {
+        let InRoom { token, room } = requests::body(request)?;
+        let joined = self.act(|gathering, now| {
+            let room = gathering.join(Secret::parse(&token), room, now)?;
+            self.publish(gathering);
+            Ok(Joined { cursor: self.publisher.head().to_string(), room })
+        })?;
+        Ok(requests::json(&joined))
+    }
+
+    fn part(&self, request: &Request) -> Answer {
+        let InRoom { token, room } = requests::body(request)?;
+        self.act(|gathering, now| gathering.part(Secret::parse(&token), room, now))?;
+        Ok(requests::json(&Done {}))
+    }
+
+    fn say(&self, request: &Request) -> Answer {
+        let Saying { token, room, text } = requests::body(request)?;
+        let said: Event = self.act(|gathering, now| gathering.say(Secret::parse(&token), room, text, now))?;
+        Ok(requests::json(&said))
+    }
+
+    fn tell(&self, request: &Request) -> Answer {
+        let Telling { token, to, text } = requests::body(request)?;
+        let told: Event = self.act(|gathering, now| gathering.tell(Secret::parse(&token), &to, text, now))?;
+        Ok(requests::json(&told))
+    }
+
+    /// Does something under the lock, after everything before it has been published: so nothing happens while the
+    /// server takes no publications, and what waits is bounded. What does not go out at once goes out before anything
+    /// else happens; a snapshot has it already, and who then gets it too learns nothing that is not so.
+    fn act<T>(&self, act: impl FnOnce(&mut Gathering, Now) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let mut gathering = lock(&self.gathering);
+        let now = Now {
+            instant: Instant::now(),
+            wall_ms: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as u64),
+        };
+        if !self.publish(&mut gathering) {
+            let text = "the server is behind; try again in a moment";
+            return Err(Refusal::new(ErrorCode::Overloaded, text));
+        }
+        gathering.expire(now);
+        self.publish(&mut gathering);
+        let done = act(&mut gathering, now);
+        self.publish(&mut gathering);
+        done
+    }
+
+    /// Whether everything is published.
+    fn publish(&self, gathering: &mut Gathering) -> bool {
+        gathering.poll_publications(|channel, event| {
+            let data = serde_json::to_string(event).expect("text and numbers always serialise");
+            self.publisher.publish(channel, &data).is_ok()
+        })
+    }
+
+    fn snapshot(&self, gathering: &Gathering) -> Rooms {
+        Rooms { cursor: self.publisher.head().to_string(), rooms: gathering.rooms() }
+    }
+}

@@ -1,0 +1,59 @@
+//! The demonstrations: a ticker, a chat and an auction house, served beside the transports they use.
+//!
+//! [`Demos`] is an [`Application`]: given to a server it answers below `/api/demos/` and publishes on channels that
+//! begin with [`CHANNELS`], which the server must keep for it.
+
+mod allowance;
+pub mod auction;
+pub mod chat;
+mod repeating;
+mod secret;
+pub mod ticker;
+
+use pushlab_server::application::{Application, Publisher, Request, Response};
+use pushlab_server::requests::Refusal;
+use pushlab_wire::codes::ErrorCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What the names of all channels of the demonstrations begin with.
+pub const CHANNELS: &str = "demo.";
+
+/// The three demonstrations. Their threads begin with the server and end when this is dropped.
+pub struct Demos([Box<dyn Application>; 3]);
+
+impl Demos {
+    /// Ticker and chat as they are by default, and this auction house.
+    pub fn new(auction: impl Application + 'static) -> Self {
+        Self([Box::new(ticker::Ticker::default()), Box::new(chat::Chat::default()), Box::new(auction)])
+    }
+}
+
+impl Application for Demos {
+    fn begin(&self, publisher: Publisher) {
+        self.0.iter().for_each(|demo| demo.begin(publisher.clone()));
+    }
+
+    fn answer(&self, request: &Request) -> Option<Response> {
+        self.0.iter().find_map(|demo| demo.answer(request))
+    }
+}
+
+/// Nothing is served at the path.
+fn unknown_path() -> Refusal {
+    Refusal::new(
+        ErrorCode::UnknownPath,
+        "nothing is served at this path; docs/demos.md lists those of the demonstrations",
+    )
+}
+
+/// Something of the server itself failed; what goes to the server's output is not told to the peer.
+fn failed(what: &str, error: &dyn std::error::Error) -> Refusal {
+    eprintln!("{what}: {error}");
+    Refusal::new(ErrorCode::InternalError, "the server failed; its output says why")
+}
+
+/// Locks. What a panic left behind is used further: each demonstration checks what it is asked before it changes
+/// anything, so that a panic leaves nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
