@@ -12,10 +12,11 @@
 //! From the outside in: [`worker`] goes through the phases, [`clients`] is the event loop of all virtual clients,
 //! [`transport`] says what the bytes of each transport mean, [`record`] and [`check`] account for every stamp,
 //! [`pacing`] says when what is due, [`shape`] how that changes, [`rooms`] who is where, [`broadcasts`] what a closed loop
-//! of them has under way. [`prober`] and [`backend`] are the ping client and the source of a feed.
+//! of them has under way. [`browser`] has clients live in a real browser instead. [`prober`] and [`backend`] are the ping client and the source of a feed.
 
 pub mod backend;
 pub mod broadcasts;
+pub mod browser;
 pub mod check;
 pub mod clients;
 pub mod clock;

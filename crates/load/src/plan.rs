@@ -70,6 +70,9 @@ pub struct Plan {
     /// `None` leaves it to the kernel.
     #[serde(default)]
     pub instruments_from: Option<Ipv4Addr>,
+    /// Where the clients live; prober, collector and feeder are always native.
+    #[serde(default)]
+    pub clients_in: ClientsIn,
 }
 
 impl Plan {
@@ -134,6 +137,49 @@ impl Default for Sockets {
             clients_per_host: 1,
         }
     }
+}
+
+/// Where clients live: in the worker itself, or in the pages of a browser that it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClientsIn {
+    /// In what.
+    pub kind: ClientKind,
+    /// Pages over which a browser's clients are spread evenly, 1 to 200; `native` has none.
+    pub pages: u32,
+    /// Whether the pages are background tabs, whose timers a browser slows down. Otherwise each has a window of its own.
+    pub hidden: bool,
+}
+
+impl Default for ClientsIn {
+    fn default() -> Self {
+        Self { kind: ClientKind::Native, pages: 1, hidden: false }
+    }
+}
+
+impl ClientsIn {
+    /// Whether that is a browser.
+    pub fn is_browser(&self) -> bool {
+        self.kind != ClientKind::Native
+    }
+
+    /// Whether it is what nobody need write down.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// In what clients live.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientKind {
+    /// The worker's own virtual clients.
+    #[default]
+    Native,
+    /// Headless Chromium, or Chrome where that is what there is.
+    Chromium,
+    /// Headless Firefox.
+    Firefox,
 }
 
 /// The shape of the traffic.
@@ -470,6 +516,10 @@ pub struct WorkerResult {
     /// Clients that were not subscribed when the load began, because a host's connections were used up.
     #[serde(default)]
     pub unsubscribed: u32,
+    /// How far the instants that a browser's pages told may be off, ns: half of what the round trips leave open, of
+    /// the page of which the least is known. `None` for native clients, which read the worker's own clock.
+    #[serde(default)]
+    pub clock_error_ns: Option<u64>,
     /// Every delivery of the load phase in the order of arrival, where receipts are marked; at most 10,000.
     #[serde(default)]
     pub deliveries: Vec<MarkedDelivery>,

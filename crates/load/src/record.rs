@@ -95,6 +95,7 @@ impl Record {
         ] {
             *own += more;
         }
+        own.clock_error_ns = own.clock_error_ns.max(more.clock_error_ns);
         own.bytes_whole += more.bytes_whole;
         own.bytes_load += more.bytes_load;
         for (own, more) in [

@@ -5,7 +5,7 @@ use crate::check::PAIR_BYTES;
 use crate::clients::{HostLimit, Traffic};
 use crate::pacing::Pacing;
 use crate::payload::{BadPayloadSize, Form, MAX_PAYLOAD_BYTES, Payload};
-use crate::plan::{FeedBy, Plan, ProberPath, Scenario, Speaks};
+use crate::plan::{FeedBy, Plan, ProberPath, Scenario, Sockets, Speaks};
 use crate::record::Audience;
 use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
 use crate::shape::{BadShape, Warp};
@@ -24,6 +24,8 @@ pub const MAX_TRACKED_PAIRS: u64 = 1 << 24;
 pub const MAX_PUBLICATIONS: u64 = 1 << 26;
 /// Most event loops in one worker.
 pub const MAX_LOOPS: u32 = 64;
+/// Most pages of a browser: 100 MiB or so each.
+pub const MAX_PAGES: u32 = 200;
 /// Descriptors that a loop needs besides its sockets: standard streams, epoll, timer, and some to spare.
 const OTHER_DESCRIPTORS: u64 = 16;
 
@@ -101,6 +103,9 @@ pub enum BadPlan {
         /// The subject.
         target: SocketAddr,
     },
+    /// A browser does not do everything that native clients do.
+    #[error("clients in a browser: {0}")]
+    InBrowser(&'static str),
     /// See there.
     #[error(transparent)]
     Shape(#[from] BadShape),
@@ -190,6 +195,7 @@ impl Roles {
         }
         check_sockets(plan)?;
         check_dialect(plan)?;
+        check_browser(plan)?;
         if plan.user_list && plan.transport == Transport::WebSocketPolling {
             return Err(BadPlan::UserList);
         }
@@ -203,11 +209,14 @@ impl Roles {
         roles.warp = Warp::of(&plan.shape, &plan.scenario, &plan.phases)?.map(Arc::new);
         roles.hosts = host_limit(plan)?;
         // The clients of a host share connections, which belong to one loop.
-        let is_shared = roles.hosts.is_some_and(|hosts| hosts.clients > 1);
+        let is_shared = roles.hosts.is_some_and(|hosts| hosts.clients > 1) || plan.clients_in.is_browser();
         roles.loops = if is_shared { 1 } else { plan.loops.min(plan.clients) };
         roles.check_pairs(plan)?;
         roles.check_publications(plan)?;
-        roles.check_descriptors(plan, max_descriptors())?;
+        // A browser's clients have their sockets there.
+        if !plan.clients_in.is_browser() {
+            roles.check_descriptors(plan, max_descriptors())?;
+        }
         Ok(roles)
     }
 
@@ -430,6 +439,26 @@ fn check_sockets(plan: &Plan) -> Result<(), BadPlan> {
     }
 }
 
+/// What a browser cannot do, or this worker not in one.
+fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
+    if !plan.clients_in.is_browser() {
+        return Ok(());
+    }
+    let most = u64::from(plan.clients.min(MAX_PAGES));
+    in_range("clients_in.pages", u64::from(plan.clients_in.pages), 1, most)?;
+    let refusals = [
+        (plan.speaks.is_some(), "they speak the native protocol, so the subject is pushlab or a build of it"),
+        (plan.sockets != Sockets::default(), "its sockets cannot be set: compare with a variant of native clients"),
+        (
+            matches!(plan.scenario, Scenario::FanOut { .. } | Scenario::Request { .. }),
+            "a closed loop would wait for the pages' reports: use a scenario on a schedule",
+        ),
+        (plan.instruments_from.is_some(), "a browser is not put into a network: leave networks empty"),
+        (plan.receipts, "its clock is not exact enough to tell the way up from the way down: leave receipts out"),
+    ];
+    refusals.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, why)| Err(BadPlan::InBrowser(why)))
+}
+
 /// The same requests in the plan's dialect, from an instrument that is going to send this.
 pub fn spoken(requests: Requests, plan: &Plan, sending: Option<Sending>) -> Requests {
     match &plan.speaks {
@@ -493,8 +522,7 @@ fn in_range(name: &'static str, value: u64, least: u64, most: u64) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Sockets;
-    use crate::plan::{Phases, RequestHeaders, Shape};
+    use crate::plan::{ClientKind, ClientsIn, Phases, RequestHeaders, Shape};
 
     fn plan(clients: u32, scenario: Scenario) -> Plan {
         Plan {
@@ -511,6 +539,7 @@ mod tests {
             sockets: Sockets::default(),
             certificate: None,
             instruments_from: None,
+            clients_in: ClientsIn::default(),
             shape: Shape::Steady,
             headers: RequestHeaders::Minimal,
             user_list: false,
@@ -661,6 +690,27 @@ mod tests {
         assert!(matches!(long(10_001), Err(BadPlan::Channel { .. })), "a name of 129 bytes");
         let listing = Plan { channel: "x".repeat(123), user_list: true, ..plan(5, Scenario::Idle) };
         assert!(matches!(Roles::of(&listing), Err(BadPlan::Channel { .. })), "the list of users' is as long");
+    }
+
+    #[test]
+    fn a_browser_has_its_limits() {
+        let within = |pages| Plan {
+            clients_in: ClientsIn { kind: ClientKind::Chromium, pages, hidden: false },
+            ..plan(300, Scenario::Echo { interval_ms: 100, payload_bytes: 50 })
+        };
+        let roles = Roles::of(&within(MAX_PAGES)).unwrap();
+        assert_eq!(roles.loops, 1);
+        let refusal = |plan: Plan| Roles::of(&plan).unwrap_err().to_string();
+        for pages in [0, MAX_PAGES + 1] {
+            assert_eq!(refusal(within(pages)), format!("clients_in.pages is {pages}: it must be 1 to 200"));
+        }
+        assert_eq!(refusal(Plan { clients: 3, ..within(4) }), "clients_in.pages is 4: it must be 1 to 3");
+        let sockets = Sockets { nagle: true, ..Sockets::default() };
+        assert!(refusal(Plan { sockets, ..within(1) }).contains("its sockets cannot be set"));
+        let scenario = Scenario::Request { payload_bytes: 50 };
+        assert!(refusal(Plan { scenario, ..within(1) }).contains("a closed loop"));
+        let instruments_from = Some(Ipv4Addr::LOCALHOST);
+        assert!(refusal(Plan { instruments_from, ..within(1) }).contains("leave networks empty"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::backend::{Announcement, BackEnd, BackEndError, Feed, FeedReport};
 use crate::broadcasts::Broadcasts;
+use crate::browser::{BrowserError, Pages, report_every_ms};
 use crate::check::Schedule;
 use crate::clients::{self, LoopConfig, Traffic};
 use crate::clock::{ThreadCpu, now_ns, sleep_until};
@@ -32,6 +33,8 @@ use std::thread::JoinHandle;
 const MS: u64 = 1_000_000;
 /// How often the worker looks whether a phase that waits for others is over.
 const WATCH_NS: u64 = 2 * MS;
+/// How often it looks whether its threads still live, while it waits for an instant.
+const WATCH_THREADS_NS: u64 = 250 * MS;
 /// Time for every loop to learn the phases before the first of them begins.
 const LEAD_NS: u64 = 20 * MS;
 
@@ -92,6 +95,9 @@ pub enum WorkerError {
         /// What went wrong most often.
         error: String,
     },
+    /// See there.
+    #[error("the clients' browser: {0}")]
+    Browser(#[from] BrowserError),
     /// A thread's sockets failed.
     #[error("a thread of the load failed: {0}")]
     Thread(#[from] io::Error),
@@ -166,7 +172,14 @@ pub fn run_with_listener(
         (Some(payload_bytes), Some(listener)) => Some(start_back_end(plan, &roles, payload_bytes, listener)?),
         _ => None,
     };
-    let run = Run::start(plan, &roles, &dialler, back_end)?;
+    let pages = match plan.clients_in.is_browser().then(|| Pages::start(plan)).transpose() {
+        Ok(pages) => pages,
+        Err(error) => {
+            back_end.map(BackEnd::stop).transpose()?;
+            return Err(error.into());
+        }
+    };
+    let run = Run::start(plan, &roles, &dialler, back_end, pages)?;
     let next_ns = run.state.origin_ns() + 1_000 * MS;
     let mut watch = Watch { run: &run, emit, next_ns, phases: Vec::new(), unsubscribed: 0 };
     watch.enter(Phase::Connect, run.state.origin_ns());
@@ -177,7 +190,7 @@ pub fn run_with_listener(
     let load_count = timeline.schedule.as_ref().map_or(0, Schedule::load_count);
     run.state.begin(timeline.clone(), if roles.audience.is_ranked() { load_count } else { 0 });
     run.begin_feed(&timeline);
-    let cpu_load_ns = watch.go_through(&timeline, plan.clients);
+    let Some(cpu_load_ns) = watch.go_through(&timeline, plan.clients) else { return Err(run.give_up_broken()) };
     let after_ns = watch.drain(plan, &roles, &timeline);
     run.state.set_after(after_ns);
     watch.enter(Phase::After, after_ns);
@@ -187,7 +200,7 @@ pub fn run_with_listener(
     run.state.set_end(end_ns);
     let mut result = run.finish(&roles, load_count)?;
     (result.phases, result.end_ns, result.cpu_load_ns) = (phases, end_ns, cpu_load_ns);
-    result.unsubscribed = if roles.hosts.is_some() { unsubscribed } else { 0 };
+    result.unsubscribed = if may_starve(plan, &roles) { unsubscribed } else { 0 };
     Ok(result)
 }
 
@@ -216,9 +229,24 @@ fn start_back_end(
     Ok(back_end)
 }
 
+/// Whether clients may have to wait for a connection for as long as others keep theirs.
+fn may_starve(plan: &Plan, roles: &Roles) -> bool {
+    roles.hosts.is_some() || plan.clients_in.is_browser()
+}
+
+/// Time for everybody to learn the phases: pages do with the answer to their next report but one at the latest, and
+/// hidden ones report once a second.
+fn lead_ns(plan: &Plan, roles: &Roles) -> u64 {
+    if !plan.clients_in.is_browser() || roles.payload.is_none() {
+        return LEAD_NS;
+    }
+    let every_ms = report_every_ms(plan.clients_in.pages);
+    LEAD_NS + 2 * MS * if plan.clients_in.hidden { every_ms.max(1_000) } else { every_ms }
+}
+
 fn timeline(plan: &Plan, roles: &Roles) -> Timeline {
     let round = |ns: u64| ns.next_multiple_of(RESOLUTION_NS);
-    let idle_ns = round(now_ns() + LEAD_NS);
+    let idle_ns = round(now_ns() + lead_ns(plan, roles));
     let warm_up_ns = idle_ns + plan.phases.idle_ms * MS;
     let load_ns = warm_up_ns + plan.phases.warm_up_ms * MS;
     let load_end_ns = load_ns + plan.phases.load_ms * MS;
@@ -263,7 +291,13 @@ impl ReceiverVisitor for SpawnLoop {
 }
 
 impl Run {
-    fn start(plan: &Plan, roles: &Roles, dialler: &Dialler, back_end: Option<BackEnd>) -> io::Result<Self> {
+    fn start(
+        plan: &Plan,
+        roles: &Roles,
+        dialler: &Dialler,
+        back_end: Option<BackEnd>,
+        pages: Option<Pages>,
+    ) -> io::Result<Self> {
         let instruments = u32::from(roles.collector.is_some() || roles.feeder.is_some());
         let publishers = roles.feeder.as_ref().and_then(|feeder| feeder.publishers);
         let broadcasts = publishers.map(|publishers| Broadcasts::new(publishers, plan.clients)).transpose()?;
@@ -281,17 +315,23 @@ impl Run {
             prober: None,
             back_end,
         };
-        if let Err(error) = run.spawn_all(plan, roles, dialler) {
+        if let Err(error) = run.spawn_all(plan, roles, dialler, pages) {
             run.state.set_end(0);
             return Err(error);
         }
         Ok(run)
     }
 
-    fn spawn_all(&mut self, plan: &Plan, roles: &Roles, dialler: &Dialler) -> io::Result<()> {
+    fn spawn_all(&mut self, plan: &Plan, roles: &Roles, dialler: &Dialler, mut pages: Option<Pages>) -> io::Result<()> {
         let instruments = dialler.clone().leaving_from(plan.instruments_from);
         for lane in 0..roles.loops {
             let config = loop_config(plan, roles, dialler, lane);
+            if let Some(pages) = pages.take() {
+                let (plan, state) = (plan.clone(), Arc::clone(&self.state));
+                let work = move || pages.run(&plan, config, state);
+                self.loops.push(std::thread::Builder::new().name("browser".into()).spawn(work)?);
+                continue;
+            }
             self.loops.push(with_receiver(
                 plan.transport,
                 plan.speaks.as_ref(),
@@ -422,6 +462,13 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Ends everything after a thread has ended by itself; says why it did.
+    fn give_up_broken(self) -> WorkerError {
+        self.state.set_end(now_ns());
+        let unknown = || io::Error::other("it ended before the run did");
+        WorkerError::Thread(self.join().err().unwrap_or_else(unknown))
     }
 
     fn finish(self, roles: &Roles, load_count: u64) -> io::Result<WorkerResult> {
@@ -564,7 +611,7 @@ impl Watch<'_> {
         loop {
             let ((subscribed, has_instrument), has_prober) = (run.subscribed(), run.is_prober_connected());
             let is_late = now_ns() >= deadline;
-            let is_enough = is_late && roles.hosts.is_some() && subscribed > 0;
+            let is_enough = is_late && may_starve(plan, roles) && subscribed > 0;
             let is_full = subscribed + run.state.held_back() >= plan.clients;
             if (is_full || is_enough) && has_instrument && has_prober {
                 return Ok(());
@@ -576,8 +623,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Idle, warm-up and load; returns the CPU time of the load.
-    fn go_through(&mut self, timeline: &Timeline, clients: u32) -> u64 {
+    /// Idle, warm-up and load; returns the CPU time of the load, or nothing if a thread has ended meanwhile.
+    fn go_through(&mut self, timeline: &Timeline, clients: u32) -> Option<u64> {
         let mut cpu = [0; 2];
         for (phase, t_ns) in [
             (Phase::Idle, timeline.idle_ns),
@@ -585,7 +632,12 @@ impl Watch<'_> {
             (Phase::Load, timeline.load_ns),
             (Phase::Drain, timeline.load_end_ns),
         ] {
-            self.sleep_until(t_ns);
+            while now_ns() < t_ns {
+                self.sleep_until(t_ns.min(now_ns() + WATCH_THREADS_NS));
+                if self.run.has_dead_thread() {
+                    return None;
+                }
+            }
             match phase {
                 Phase::Load => {
                     cpu[0] = self.run.state.cpu_ns();
@@ -596,7 +648,7 @@ impl Watch<'_> {
             }
             self.enter(phase, t_ns);
         }
-        cpu[1].saturating_sub(cpu[0])
+        Some(cpu[1].saturating_sub(cpu[0]))
     }
 
     /// Waits for what is under way; returns when the drain ended.

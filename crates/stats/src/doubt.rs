@@ -31,7 +31,7 @@ pub enum DoubtCode {
     ProbeGaps,
     /// The subject's process was replaced during the run.
     SubjectRestarted,
-    /// Clocks of two hosts differ by an unknown amount that matters.
+    /// Clocks of two hosts, or of a browser's page and its worker, differ by an unknown amount that matters.
     ClockError,
     /// Another process or guest took CPU.
     NoisyNeighbour,
@@ -145,8 +145,9 @@ pub const DOUBTS: &[DoubtKind] = &[
         code: DoubtCode::ClockError,
         name: "clock-error",
         severity: Severity::Warning,
-        message: "The offset between two hosts' clocks is known less well than the latencies measured across them; \
-                  figures below the error are withheld. Synchronize the clocks (chrony, PTP), or measure on one host.",
+        message: "The offset between two clocks, of hosts or of a browser's page and its worker, is known less well than \
+                  the latencies measured across them: read them as that much more or less. Between hosts, synchronize \
+                  the clocks (chrony, PTP) or measure on one; a browser needs cores with time to spare.",
     },
     DoubtKind {
         code: DoubtCode::NoisyNeighbour,

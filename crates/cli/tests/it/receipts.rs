@@ -1,19 +1,19 @@
 //! A worker against the server: what passes between the two, told apart by direction.
 
-use pushlab_load::plan::{Phases, Plan, RequestHeaders, Scenario, Shape, WorkerEvent, WorkerResult};
+use pushlab_load::plan::{ClientsIn, Phases, Plan, RequestHeaders, Scenario, Shape, WorkerEvent, WorkerResult};
 use pushlab_wire::transport::Transport;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 /// A server that ends with the test.
-struct Served {
+pub struct Served {
     process: Child,
     address: SocketAddr,
 }
 
 impl Served {
-    fn start(arguments: &[&str]) -> Self {
+    pub fn start(arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pushlab"));
         let command = command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(arguments);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -23,9 +23,9 @@ impl Served {
         Self { process, address: ready["listening"].as_str().unwrap().parse().unwrap() }
     }
 
-    /// Two clients, the first of which publishes; `change` makes it another plan.
-    fn measure(&self, transport: Transport, change: impl FnOnce(Plan) -> Plan) -> WorkerResult {
-        let plan = change(Plan {
+    /// Two clients, the first of which publishes.
+    pub fn plan(&self, transport: Transport) -> Plan {
+        Plan {
             target: self.address,
             transport,
             speaks: None,
@@ -61,20 +61,31 @@ impl Served {
             sockets: pushlab_load::plan::Sockets::default(),
             certificate: None,
             instruments_from: None,
-        });
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pushlab"));
-        let mut worker = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut input = worker.stdin.take().unwrap();
-        serde_json::to_writer(&mut input, &plan).unwrap();
-        input.flush().unwrap();
-        drop(input);
-        let output = worker.wait_with_output().unwrap();
+            clients_in: ClientsIn::default(),
+        }
+    }
+
+    /// What that measures; `change` makes it another plan.
+    pub fn measure(&self, transport: Transport, change: impl FnOnce(Plan) -> Plan) -> WorkerResult {
+        let plan = change(self.plan(transport));
+        let output = begin(&plan, |_| ()).wait_with_output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         match serde_json::from_str(text.lines().last().unwrap()).unwrap() {
             WorkerEvent::Done { result } => *result,
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// A worker that has its plan; `change` makes it another process.
+pub fn begin(plan: &Plan, change: impl FnOnce(&mut Command)) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pushlab"));
+    change(command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut worker = command.spawn().unwrap();
+    let mut input = worker.stdin.take().unwrap();
+    serde_json::to_writer(&mut input, plan).unwrap();
+    input.flush().unwrap();
+    worker
 }
 
 impl Drop for Served {
@@ -85,7 +96,7 @@ impl Drop for Served {
     }
 }
 
-fn assert_whole(result: &WorkerResult, publications: u64, receivers: u64, transport: Transport) {
+pub fn assert_whole(result: &WorkerResult, publications: u64, receivers: u64, transport: Transport) {
     let counts = (result.published, result.expected, result.delivered, result.lost);
     let expected = (publications, publications * receivers, publications * receivers, 0);
     assert_eq!(counts, expected, "{transport} {:?}", result.errors);

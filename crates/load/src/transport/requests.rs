@@ -97,6 +97,16 @@ impl Requests {
         Self { foreign: Some(Arc::new(foreignness)), ..self }
     }
 
+    /// The client's channels, as a query has them: `a.1&channel=a.7`.
+    pub(crate) fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    /// The channel of the publication whose turn it is.
+    pub(crate) fn publishes_to(&self) -> &str {
+        &self.publish_to
+    }
+
     /// The channels that the client subscribes to.
     pub(super) fn channels(&self) -> Vec<String> {
         self.channel.split("&channel=").filter(|name| !name.is_empty()).map(str::to_owned).collect()

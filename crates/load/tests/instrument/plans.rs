@@ -22,6 +22,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         sockets: pushlab_load::plan::Sockets::default(),
         certificate: None,
         instruments_from: None,
+        clients_in: pushlab_load::plan::ClientsIn::default(),
         shape: Shape::Steady,
         headers: RequestHeaders::Minimal,
         user_list: false,

@@ -1,0 +1,215 @@
+//! Clients in real browsers: nothing lost, limits and slowed timers seen, nothing left behind.
+
+use crate::campaign::{Place, children, signal, wait_for};
+use crate::receipts::{Served, assert_whole, begin};
+use pushlab_load::plan::{ClientKind, ClientsIn, Phase, Phases, Plan, Scenario, WorkerEvent};
+use pushlab_wire::transport::Transport;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+const BROWSERS: [ClientKind; 2] = [ClientKind::Chromium, ClientKind::Firefox];
+
+fn within(kind: ClientKind, pages: u32) -> ClientsIn {
+    ClientsIn { kind, pages, hidden: false }
+}
+
+#[test]
+fn nothing_is_lost_over_any_transport_in_any_browser() {
+    let served = Served::start(&[]);
+    for kind in BROWSERS {
+        for transport in Transport::ALL {
+            let clients_in = within(kind, 2);
+            let result = served.measure(transport, |plan| Plan { clients: 3, clients_in, receipts: false, ..plan });
+            assert_whole(&result, 10, 3, transport);
+            assert_eq!(result.latency_own.count(), 10, "{kind:?} {transport}");
+            assert_eq!((result.connect.count(), result.lateness.count()), (3, 10), "{kind:?} {transport}");
+            let (error_ns, median_ns) = (result.clock_error_ns.unwrap(), result.latency.quantile(0.5).unwrap());
+            assert!(error_ns > 0 && error_ns < 20 * median_ns, "{kind:?} {transport}: {error_ns} {median_ns}");
+            // On a busy machine pages may be late, and post after the load phase.
+            let has_posted = result.requests_publishers > 0;
+            assert_eq!(has_posted, !transport.is_bidirectional(), "{kind:?} {transport}");
+        }
+        let scenario = Scenario::Echo { interval_ms: 100, payload_bytes: 60 };
+        for transport in [Transport::WebSocket, Transport::Sse] {
+            let scenario = scenario.clone();
+            let result = served.measure(transport, |plan| Plan {
+                scenario,
+                clients_in: within(kind, 1),
+                receipts: false,
+                ..plan
+            });
+            assert_whole(&result, 10, 1, transport);
+        }
+    }
+}
+
+#[test]
+fn the_seventh_event_stream_of_a_browser_starves_and_is_told() {
+    let served = Served::start(&[]);
+    for kind in BROWSERS {
+        for (transport, unsubscribed) in [(Transport::Sse, 6), (Transport::WebSocket, 0)] {
+            let result = served.measure(transport, |plan| Plan {
+                clients: 12,
+                scenario: Scenario::Idle,
+                phases: Phases { connect_ms: 4_000, ..plan.phases.clone() },
+                clients_in: within(kind, 3),
+                receipts: false,
+                ..plan
+            });
+            assert_eq!(result.unsubscribed, unsubscribed, "{kind:?} {transport} {:?}", result.errors);
+            assert_eq!(result.connect.count(), u64::from(12 - unsubscribed), "{kind:?} {transport}");
+        }
+    }
+}
+
+#[test]
+fn timers_of_hidden_pages_are_slowed_down() {
+    let served = Served::start(&[]);
+    for kind in BROWSERS {
+        let requests = [false, true].map(|hidden| {
+            let result = served.measure(Transport::Polling, |plan| Plan {
+                scenario: Scenario::Idle,
+                poll_interval_ms: 50,
+                phases: Phases { idle_ms: 1_000, load_ms: 3_000, ..plan.phases.clone() },
+                clients_in: ClientsIn { hidden, ..within(kind, 2) },
+                receipts: false,
+                ..plan
+            });
+            result.requests
+        });
+        assert!(requests[0] > 4 * requests[1] && requests[1] > 0, "{kind:?}: {requests:?} visible and hidden");
+    }
+}
+
+/// A worker whose browser's load has begun.
+fn loading(served: &Served, kind: ClientKind, temporary: &Path) -> (Child, BufReader<std::process::ChildStdout>) {
+    let plan = served.plan(Transport::WebSocket);
+    let phases = Phases { load_ms: 60_000, ..plan.phases.clone() };
+    let plan = Plan { phases, clients_in: within(kind, 1), receipts: false, ..plan };
+    let mut worker = begin(&plan, |command| {
+        command.env("TMPDIR", temporary);
+    });
+    let mut output = BufReader::new(worker.stdout.take().unwrap());
+    let mut line = String::new();
+    loop {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0, "the worker has ended");
+        match serde_json::from_str(&line).unwrap() {
+            WorkerEvent::Phase { phase: Phase::Load, .. } => return (worker, output),
+            WorkerEvent::Failed { reason } => panic!("{reason}"),
+            _ => {}
+        }
+    }
+}
+
+/// A folder for temporary files of a short name: sockets are made in it.
+fn temporary(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("pl-{name}-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    folder
+}
+
+/// Processes whose command line names a folder.
+fn naming(folder: &Path) -> usize {
+    let word = folder.to_str().unwrap();
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
+}
+
+#[test]
+fn a_browser_that_is_killed_is_a_failure_and_leaves_nothing() {
+    let served = Served::start(&[]);
+    for kind in BROWSERS {
+        let temporary = temporary("b");
+        let (mut worker, mut output) = loading(&served, kind, &temporary);
+        let browser = wait_for("the browser", || children(&worker, "pushlab-browser").first().copied());
+        signal(browser, "KILL");
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).unwrap();
+        let WorkerEvent::Failed { reason } = serde_json::from_str(rest.lines().last().unwrap()).unwrap() else {
+            panic!("{rest}")
+        };
+        assert!(reason.contains("ended with signal: 9"), "{reason}");
+        assert!(!worker.wait().unwrap().success());
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "the profile is gone");
+        assert_eq!(naming(&temporary), 0, "and all of its processes");
+        std::fs::remove_dir(&temporary).unwrap();
+    }
+}
+
+#[test]
+fn a_killed_worker_leaves_neither_browser_nor_profile() {
+    let served = Served::start(&[]);
+    for kind in BROWSERS {
+        let temporary = temporary("w");
+        let (mut worker, _output) = loading(&served, kind, &temporary);
+        assert!(naming(&temporary) >= 2, "the browser, and who cleans up after it");
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        wait_for("the end of the browser", || (naming(&temporary) == 0).then_some(()));
+        std::fs::remove_dir(&temporary).unwrap();
+    }
+}
+
+#[test]
+fn a_path_that_is_too_long_for_sockets_is_said() {
+    let place = Place::new("a-name-that-is-so-long-that-no-address-of-a-socket-could-hold-it");
+    place.experiment(&[("transports", "[\"websocket\"]"), ("clients_in", "{ kind = \"chromium\" }")]);
+    let output = place.pushlab(&["run", "experiment.toml", "--quiet"]).env("TMPDIR", place.path("")).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
+    let why = place.exported("test")[0]["outcome"].to_string();
+    assert!(why.contains("set TMPDIR to a shorter one"), "{why}");
+}
+
+#[test]
+fn a_browser_that_is_not_there_is_left_out_with_what_to_install() {
+    let place = Place::new("no-browser");
+    let variants = "[{ name = \"native\" }, { name = \"firefox\", clients_in = { kind = \"firefox\" } }]";
+    place.experiment(&[("transports", "[\"websocket\"]"), ("variants", variants)]);
+    let nowhere = place.path("nowhere");
+    let output = place.pushlab(&["run", "experiment.toml", "--quiet"]).env("PATH", &nowhere).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    assert!(error.contains("left out: test, variant firefox: firefox is not on the PATH"), "{error}");
+    assert!(error.contains("apt-get install firefox-esr"), "{error}");
+    assert_eq!(place.runs_done(), 1);
+    place.experiment(&[("clients_in", "{ kind = \"chromium\" }")]);
+    let output = place.pushlab(&["run", "experiment.toml"]).env("PATH", &nowhere).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("nothing can be measured") && error.contains("apt-get install chromium"), "{error}");
+    place.experiment(&[("clients_in", "{ kind = \"chromium\" }"), ("networks", "[\"4g\"]")]);
+    let (code, error) = place.fails(&["run", "experiment.toml"]);
+    assert!(code == 3 && error.contains("a browser is not put into one"), "{error}");
+}
+
+#[test]
+fn an_experiment_compares_a_browser_with_native_clients() {
+    let place = Place::new("browser");
+    let variants = "[{ name = \"native\" }, { name = \"chromium\", clients_in = { kind = \"chromium\", pages = 2 } }]";
+    let columns = "[\"bytes_server\", \"bytes_per_delivery\", \"clock_error\", \"generator_cpu\"]";
+    place.experiment(&[
+        ("transports", "[\"sse\"]"),
+        ("variants", variants),
+        ("columns", columns),
+        ("prober", "false"),
+        ("scenario", "{ kind = \"feed\", interval_us = 20000, payload_bytes = 173 }"),
+        (
+            "phases",
+            "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 300, load_ms = 2000, drain_ms = 3000, after_ms = 50 }",
+        ),
+    ]);
+    let (report, code) = place.report(&["--quiet"]);
+    assert_eq!(code, 0, "{report:#}");
+    let runs = place.exported("test");
+    let run = |variant: &str| runs.iter().find(|run| run["cell"]["variant"] == variant).unwrap();
+    let figure = |variant: &str, name: &str| run(variant)["figures"][name]["value"].as_f64();
+    let bytes = ["native", "chromium"].map(|variant| figure(variant, "bytes_server").unwrap());
+    assert!((bytes[1] / bytes[0] - 1.0).abs() < 0.1, "an event is as large to either: {bytes:?}");
+    assert_eq!(figure("chromium", "bytes_per_delivery"), None);
+    assert_eq!(figure("native", "clock_error"), None);
+    assert!(figure("chromium", "clock_error").unwrap() > 0.0);
+    let cpu = ["native", "chromium"].map(|variant| figure(variant, "generator_cpu").unwrap());
+    assert!(cpu[1] > cpu[0], "the browser's CPU time is in it: {cpu:?}");
+}

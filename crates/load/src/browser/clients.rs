@@ -1,0 +1,383 @@
+//! The clients of a browser's pages, accounted for as native ones are.
+
+use super::BrowserError;
+use super::clock::PageClock;
+use super::launch::Browser;
+use super::listener::{Listener, Request, Response};
+use super::messages::{Answer, Publication, Report, Sender, Setup};
+use crate::check::Schedule;
+use crate::clients::{LoopConfig, Traffic, polls};
+use crate::clock::{ThreadCpu, now_ns};
+use crate::pacing::Pacing;
+use crate::plan::Plan;
+use crate::record::{Audience, Delivery, Record, Recorder};
+use crate::roles::users_channel;
+use crate::run_state::RunState;
+use crate::transport::Sending;
+use pushlab_wire::stamp::Stamp;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+const PAGE: &str = include_str!("page.html");
+const SCRIPT: &str = include_str!("page.js");
+
+const MS: u64 = 1_000_000;
+/// Time for a browser to start and all of its pages to report, ns.
+const START_NS: u64 = 25_000 * MS;
+/// Round trips of each page before its clients begin: the error of its clock falls with the fastest of them.
+const ROUND_TRIPS_MIN: u32 = 40;
+/// How long a page may be silent, ns, and a hidden one, whose timers a browser may let run once a minute.
+const SILENT_NS: u64 = 15_000 * MS;
+const SILENT_HIDDEN_NS: u64 = 100_000 * MS;
+/// How far ahead pages are told what to publish, ns.
+const LOOK_AHEAD_NS: u64 = 3_000 * MS;
+const LOOK_AHEAD_HIDDEN_NS: u64 = 150_000 * MS;
+/// How long the last reports of a run are waited for, ns.
+const LAST_REPORTS_NS: u64 = 2_500 * MS;
+/// How often the thread looks after everything else.
+const TURN: Duration = Duration::from_millis(10);
+
+/// Time between two reports of a page, ms: a browser of many pages is not to be busy with reporting.
+pub fn report_every_ms(pages: u32) -> u64 {
+    (u64::from(pages) * 20).clamp(100, 1_000)
+}
+
+/// One page, as far as the worker knows.
+#[derive(Debug, Clone, Default)]
+struct Page {
+    clock: PageClock,
+    /// When the last answer was written, ns.
+    answered_ns: Option<u64>,
+    /// When it reported last, on the worker's clock, ns.
+    heard_ns: u64,
+    /// Up to when it has reported everything, on the worker's clock, ns.
+    told_ns: u64,
+    is_hidden: bool,
+    is_set_up: bool,
+    subscribed: u32,
+    /// The next publication that it may have to be told of.
+    next: u64,
+}
+
+impl Page {
+    fn hear(&mut self, sender: &Sender, read_ns: u64) {
+        self.clock.has_asked(sender.sent_ms, read_ns);
+        if let (Some(written_ns), Some(came_ms)) = (self.answered_ns, sender.answered_ms) {
+            self.clock.was_answered(written_ns, came_ms);
+        }
+        self.heard_ns = read_ns;
+    }
+}
+
+/// A browser whose pages are there and whose clocks are known.
+#[derive(Debug)]
+pub struct Pages {
+    browser: Browser,
+    listener: Listener,
+    pages: Vec<Page>,
+}
+
+impl Pages {
+    /// Starts the browser of a plan, and waits for its pages.
+    ///
+    /// # Errors
+    /// See [`BrowserError`].
+    pub fn start(plan: &Plan) -> Result<Self, BrowserError> {
+        let (listener, count) = (Listener::new()?, plan.clients_in.pages);
+        let address = listener.address()?;
+        let urls: Vec<String> = (0..count).map(|page| format!("http://{address}/?page={page}")).collect();
+        let browser = Browser::start(plan.clients_in.kind, &urls, plan.clients_in.hidden)?;
+        let mut this = Self { browser, listener, pages: vec![Page::default(); count as usize] };
+        let deadline = now_ns() + START_NS;
+        let is_ready = |page: &Page| page.clock.round_trips >= ROUND_TRIPS_MIN;
+        while !this.pages.iter().all(is_ready) {
+            if let Some(death) = this.browser.death() {
+                return Err(BrowserError::Ended(death));
+            }
+            if now_ns() > deadline {
+                let ready = this.pages.iter().filter(|page| is_ready(page)).count();
+                let (name, words) = (this.browser.name(), this.browser.last_words());
+                return Err(BrowserError::NotReady {
+                    name,
+                    ready,
+                    pages: count,
+                    within_s: START_NS / MS / 1_000,
+                    words,
+                });
+            }
+            let pages = &mut this.pages;
+            this.listener.serve(TURN, &mut |request| {
+                respond(request, pages, &mut |page, report, _| {
+                    page.is_hidden = report.hidden;
+                    Some(Answer::default())
+                })
+            })?;
+        }
+        match this.pages.iter().position(|page| page.is_hidden != plan.clients_in.hidden) {
+            None => Ok(this),
+            Some(page) => {
+                Err(BrowserError::Visibility { name: this.browser.name(), page, is_hidden: !plan.clients_in.hidden })
+            }
+        }
+    }
+
+    /// Runs the clients on the calling thread until the run ends. `config` is that of the only loop.
+    ///
+    /// # Errors
+    /// When the browser ends, a page falls silent, or the kernel refuses; failing connections are counted instead.
+    pub fn run(mut self, plan: &Plan, config: LoopConfig, state: Arc<RunState>) -> io::Result<Record> {
+        state.count_thread(ThreadCpu::of_this_thread());
+        let mut clients = Clients::new(plan, config, Arc::clone(&state));
+        let silent_ns = if plan.clients_in.hidden { SILENT_HIDDEN_NS } else { SILENT_NS };
+        loop {
+            let pages = &mut self.pages;
+            self.listener.serve(TURN, &mut |request| {
+                respond(request, pages, &mut |page, report, at| clients.hear(page, report, at))
+            })?;
+            clients.account_for(&self.pages);
+            let now = now_ns();
+            if clients.is_over(&self.pages, now) {
+                return Ok(clients.finish(&self.pages));
+            }
+            if let Some(death) = self.browser.death() {
+                return Err(io::Error::other(BrowserError::Ended(death)));
+            }
+            if let Some(page) = self.pages.iter().position(|page| now.saturating_sub(page.heard_ns) > silent_ns) {
+                let (name, words) = (self.browser.name(), self.browser.last_words());
+                return Err(io::Error::other(BrowserError::Silent {
+                    name,
+                    page,
+                    for_s: silent_ns / MS / 1_000,
+                    words,
+                }));
+            }
+        }
+    }
+}
+
+/// A page's report, its number, and its instants.
+type Hear<'a> = dyn FnMut(&mut Page, Report, usize) -> Option<Answer> + 'a;
+
+/// Answers one request: a file of ours, or a report, which `hear` takes.
+fn respond(request: &Request<'_>, pages: &mut [Page], hear: &mut Hear<'_>) -> Response {
+    let read_ns = now_ns();
+    let file = |content_type, text: &str| Response { status: "200 OK", content_type, body: text.as_bytes().to_vec() };
+    let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
+    match (request.method, path) {
+        ("GET", "/") => return file("text/html; charset=utf-8", PAGE),
+        ("GET", "/page.js") => return file("text/javascript; charset=utf-8", SCRIPT),
+        ("POST", "/report") => {}
+        _ => return Response::of("404 Not Found"),
+    }
+    let sender = Sender::parse(query).filter(|sender| sender.page < pages.len());
+    let (Some(sender), Ok(report)) = (sender, serde_json::from_slice::<Report>(request.body)) else {
+        return Response::of("400 Bad Request");
+    };
+    let page = &mut pages[sender.page];
+    page.hear(&sender, read_ns);
+    let told_ns = page.clock.to_worker(sender.sent_ms);
+    let Some(answer) = hear(page, report, sender.page) else { return Response::of("400 Bad Request") };
+    page.told_ns = page.told_ns.max(told_ns);
+    let body = serde_json::to_vec(&answer).expect("numbers and texts can always be written as JSON");
+    page.answered_ns = Some(now_ns());
+    Response { status: "200 OK", content_type: "application/json", body }
+}
+
+/// Something that a page has told, to be accounted for when all pages have told what came before it.
+#[derive(Debug)]
+enum Happening {
+    Delivery { client: u32, data: String },
+    Publication { number: u64, free_ns: u64 },
+    Request { client: u32 },
+}
+
+/// The clients of all pages.
+struct Clients {
+    config: LoopConfig,
+    state: Arc<RunState>,
+    recorder: Recorder,
+    setup: Setup,
+    poll_from_ns: u64,
+    pages: u32,
+    look_ahead_ns: u64,
+    /// What is not accounted for yet, with its instant.
+    told: Vec<(u64, Happening)>,
+    pacing: Option<(Pacing, u64)>,
+    has_timeline: bool,
+}
+
+impl Clients {
+    fn new(plan: &Plan, config: LoopConfig, state: Arc<RunState>) -> Self {
+        let polls = polls(&config, state.origin_ns());
+        let setup = Setup {
+            target: plan.target.to_string(),
+            transport: plan.transport.name(),
+            sends_echoes: config.traffic.sending() == Some(Sending::Echo),
+            clients: Vec::new(),
+            connect_every_ms: 1_000.0 / f64::from(plan.connect_rate),
+            wait_s: plan.poll_wait_s,
+            poll_from_ms: 0.0,
+            poll_every_ms: plan.poll_interval_ms,
+            poll_of: plan.clients,
+            users: (plan.user_list && plan.transport.is_interval_driven()).then(|| users_channel(plan)),
+        };
+        let look_ahead_ns = if plan.clients_in.hidden { LOOK_AHEAD_HIDDEN_NS } else { LOOK_AHEAD_NS };
+        let recorder = Recorder::new(plan.clients, &config, Arc::clone(&state));
+        Self {
+            config,
+            state,
+            recorder,
+            setup,
+            poll_from_ns: polls.start_ns,
+            pages: plan.clients_in.pages,
+            look_ahead_ns,
+            told: Vec::new(),
+            pacing: None,
+            has_timeline: false,
+        }
+    }
+
+    /// Takes a report; `None` where it speaks of clients that do not exist.
+    fn hear(&mut self, page: &mut Page, report: Report, number: usize) -> Option<Answer> {
+        self.look_at_run();
+        let at = |ms: f64| page.clock.to_worker(ms);
+        let is_known = |client: &u32| *client < self.config.clients;
+        let mut named = report.deliveries.iter().map(|delivery| &delivery.0);
+        if !named.all(is_known) || !report.requests.iter().all(|(client, _)| is_known(client)) {
+            return None;
+        }
+        let deliveries = report.deliveries.into_iter();
+        self.told.extend(deliveries.map(|(client, ms, data)| (at(ms), Happening::Delivery { client, data })));
+        let published = report.published.into_iter();
+        self.told.extend(
+            published.map(|(number, ms, free_ms)| (at(ms), Happening::Publication { number, free_ns: at(free_ms) })),
+        );
+        let requests = report.requests.into_iter();
+        self.told.extend(requests.map(|(client, ms)| (at(ms), Happening::Request { client })));
+        let record = &mut self.recorder.record;
+        report.connects.iter().for_each(|ms| record.result.connect.record((ms.max(0.0) * 1e6) as u64));
+        record.result.gaps += u64::from(report.gaps);
+        record.result.reconnects += u64::from(report.reconnects);
+        report.errors.iter().for_each(|error| record.errors.add(error));
+        page.subscribed = report.subscribed;
+        Some(Answer {
+            again_ms: report_every_ms(self.pages),
+            setup: (!std::mem::replace(&mut page.is_set_up, true)).then(|| self.setup_of(page, number)),
+            publish: self.publications_of(page, number),
+        })
+    }
+
+    fn setup_of(&self, page: &Page, number: usize) -> Setup {
+        let mut requests = self.config.requests.clone();
+        let own = (0..self.config.clients).skip(number).step_by(self.pages as usize);
+        let clients = own.map(|client| {
+            requests.turn_to_client(client);
+            (client, format!("channel={}", requests.channel()))
+        });
+        let poll_from_ms = page.clock.to_page(self.poll_from_ns);
+        Setup { clients: clients.collect(), poll_from_ms, ..self.setup.clone() }
+    }
+
+    /// What the page's clients are to publish until some time from now on, as far as it has not been told.
+    fn publications_of(&mut self, page: &mut Page, number: usize) -> Vec<Publication> {
+        let (Some((pacing, _)), Some(payload)) = (&self.pacing, &mut self.config.payload) else { return Vec::new() };
+        let until_ns = now_ns() + self.look_ahead_ns;
+        let mut found = Vec::new();
+        while page.next < pacing.count && pacing.due_ns(page.next) < until_ns {
+            let k = page.next;
+            page.next += 1;
+            let (source, sequence) = pacing.publisher_of(k);
+            let client = match &self.config.audience {
+                Audience::Rooms(rooms) => rooms.publisher(source, sequence),
+                _ => source,
+            };
+            if client as usize % self.pages as usize != number {
+                continue;
+            }
+            let stamp = Stamp { source, sequence: sequence as u32, instant_ns: pacing.due_ns(k) };
+            self.config.requests.turn_to_source(source);
+            found.push(Publication {
+                number: k,
+                due_ms: page.clock.to_page(stamp.instant_ns),
+                client,
+                channel: self.config.requests.publishes_to().to_owned(),
+                data: String::from_utf8_lossy(payload.stamped(&stamp)).into_owned(),
+            });
+        }
+        found
+    }
+
+    /// Learns the phases once they are fixed.
+    fn look_at_run(&mut self) {
+        let Some(timeline) = self.state.timeline().filter(|_| !self.has_timeline) else { return };
+        self.has_timeline = true;
+        self.recorder.set_timeline(timeline);
+        if let (Some(Schedule::Open { pacing, load_from }), Traffic::Paced(_)) =
+            (&timeline.schedule, self.config.traffic)
+        {
+            self.pacing = Some((pacing.clone(), *load_from));
+        }
+    }
+
+    /// Accounts for everything up to the instant to which all pages have reported, in the order of time.
+    fn account_for(&mut self, pages: &[Page]) {
+        self.look_at_run();
+        let told_ns = pages.iter().map(|page| page.told_ns).min().unwrap_or(0);
+        self.account_until(told_ns);
+        self.recorder.pass_time(told_ns);
+        let progress = self.state.loop_progress(self.config.progress);
+        let result = &self.recorder.record.result;
+        progress.subscribed.store(pages.iter().map(|page| page.subscribed).sum(), Ordering::Relaxed);
+        progress.published.store(self.recorder.published_total, Ordering::Relaxed);
+        progress.delivered.store(self.recorder.delivered_total, Ordering::Relaxed);
+        progress.load_published.store(result.published, Ordering::Relaxed);
+        progress.load_delivered.store(result.delivered, Ordering::Relaxed);
+    }
+
+    fn account_until(&mut self, until_ns: u64) {
+        self.told.sort_by_key(|(at_ns, _)| *at_ns);
+        let due = self.told.partition_point(|(at_ns, _)| *at_ns <= until_ns);
+        let load_ns = self.state.timeline().map_or(0..0, |timeline| timeline.load_ns..timeline.load_end_ns);
+        for (at_ns, happening) in self.told.drain(..due) {
+            match happening {
+                Happening::Delivery { client, data } => self.recorder.delivered(Delivery {
+                    receiver: client,
+                    own_source: client,
+                    data: data.as_bytes(),
+                    now_ns: at_ns,
+                }),
+                Happening::Publication { number, free_ns } => {
+                    let Some((pacing, load_from)) = self.pacing.as_ref().filter(|(pacing, _)| number < pacing.count)
+                    else {
+                        continue;
+                    };
+                    let is_load = number >= *load_from;
+                    self.recorder.published_in_room(is_load, pacing.publisher_of(number).0);
+                    self.recorder.published(is_load, at_ns, pacing.due_ns(number).max(free_ns));
+                }
+                Happening::Request { client } if load_ns.contains(&at_ns) => {
+                    let result = &mut self.recorder.record.result;
+                    result.requests += 1;
+                    result.requests_publishers += u64::from(client < self.config.publishers);
+                }
+                Happening::Request { .. } => {}
+            }
+        }
+    }
+
+    /// Whether the run is over and every page has reported up to its end, or had its time to.
+    fn is_over(&self, pages: &[Page], now: u64) -> bool {
+        let end_ns = self.state.end_ns();
+        now >= end_ns
+            && (pages.iter().all(|page| page.told_ns >= end_ns) || now >= end_ns.saturating_add(LAST_REPORTS_NS))
+    }
+
+    fn finish(mut self, pages: &[Page]) -> Record {
+        self.account_until(u64::MAX);
+        let mut record = self.recorder.finish();
+        record.result.clock_error_ns = pages.iter().map(|page| page.clock.error_ns()).max();
+        record
+    }
+}

@@ -1,0 +1,388 @@
+//! A headless browser: found, started with a profile of its own, and gone with whoever started it.
+
+use crate::plan::ClientKind;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, PipeWriter, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Time for a killed browser's files to stand still.
+const GONE_WITHIN: Duration = Duration::from_secs(3);
+/// Bytes of a browser's last words that are passed on.
+const LAST_WORDS_MAX: usize = 300;
+
+/// Longest path of a profile, bytes: Chromium makes a socket in it (`/org.chromium.Chromium.XXXXXX/SingletonSocket`), and
+/// the address of one holds 107 (unix(7)). It aborts where that does not fit.
+const PROFILE_PATH_MAX: usize = 62;
+
+/// A browser that is known.
+struct Kind {
+    /// For people.
+    name: &'static str,
+    /// Its programs, the first that is there is taken.
+    programs: &'static [&'static str],
+    /// What to install.
+    hint: &'static str,
+}
+
+const CHROMIUM: Kind = Kind {
+    name: "chromium",
+    programs: &["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"],
+    hint: "Chromium or Chrome (on Debian `apt-get install chromium`)",
+};
+const FIREFOX: Kind = Kind {
+    name: "firefox",
+    programs: &["firefox-esr", "firefox"],
+    hint: "Firefox (on Debian `apt-get install firefox-esr`)",
+};
+
+/// Chromium keeps to itself: no first-run pages, no updates, nothing that it loads by itself. Timers and background pages
+/// are left as everybody has them.
+const CHROMIUM_OPTIONS: [&str; 19] = [
+    "--headless=new",
+    "--remote-debugging-pipe",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--no-proxy-server",
+    "--disable-background-networking",
+    "--disable-breakpad",
+    "--disable-client-side-phishing-detection",
+    "--disable-component-extensions-with-background-pages",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-gpu",
+    "--disable-sync",
+    "--disable-features=Translate,OptimizationHints,MediaRouter",
+    "--log-level=3",
+    "--metrics-recording-only",
+    "--mute-audio",
+    "--password-store=basic",
+];
+
+/// The same for Firefox, and a clock that is not made coarse: 1 ms is more than what is measured.
+const FIREFOX_PREFERENCES: &str = r#"user_pref("privacy.reduceTimerPrecision", false);
+user_pref("app.normandy.enabled", false);
+user_pref("app.update.disabledForTesting", true);
+user_pref("browser.aboutwelcome.enabled", false);
+user_pref("browser.newtabpage.enabled", false);
+user_pref("browser.safebrowsing.malware.enabled", false);
+user_pref("browser.safebrowsing.phishing.enabled", false);
+user_pref("browser.sessionstore.resume_from_crash", false);
+user_pref("browser.shell.checkDefaultBrowser", false);
+user_pref("browser.startup.homepage_override.mstone", "ignore");
+user_pref("browser.startup.page", 0);
+user_pref("browser.tabs.warnOnOpen", false);
+user_pref("datareporting.policy.dataSubmissionEnabled", false);
+user_pref("datareporting.policy.dataSubmissionPolicyBypassNotification", true);
+user_pref("extensions.getAddons.cache.enabled", false);
+user_pref("extensions.update.enabled", false);
+user_pref("media.gmp-manager.updateEnabled", false);
+user_pref("network.captive-portal-service.enabled", false);
+user_pref("network.connectivity-service.enabled", false);
+user_pref("network.proxy.type", 0);
+user_pref("services.settings.server", "data:,");
+user_pref("startup.homepage_welcome_url", "");
+user_pref("toolkit.telemetry.enabled", false);
+user_pref("toolkit.telemetry.server", "data:,");
+"#;
+
+/// Ends the browser's process group and removes its profile when whoever holds the other end of its standard input is
+/// gone, however that ended.
+const KEEPER: &str = r#"read -r _
+kill -s KILL -- "-$1"
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  rm -rf -- "$2" && [ ! -e "$2" ] && break
+  sleep 0.2
+done"#;
+
+/// Why there is no browser.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// It is not installed.
+    #[error("{name} is not on the PATH: install {hint}, or measure native clients alone")]
+    Missing {
+        /// Which.
+        name: &'static str,
+        /// What to install.
+        hint: &'static str,
+    },
+    /// It, or what it needs, could not be started.
+    #[error("cannot start {}: {source}", .program.display())]
+    Start {
+        /// What.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Its sockets would not fit.
+    #[error("a browser's profile {} is longer than {PROFILE_PATH_MAX} bytes: set TMPDIR to a shorter one", .folder.display())]
+    LongPath {
+        /// Where it would be.
+        folder: PathBuf,
+    },
+    /// Its profile could not be made.
+    #[error("cannot make a browser's profile {}: {source}; is there room, and TMPDIR a folder?", .folder.display())]
+    Profile {
+        /// Where.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A browser that runs; ended, with all of its processes and its profile, when dropped.
+#[derive(Debug)]
+pub struct Browser {
+    name: &'static str,
+    child: Child,
+    keeper: Child,
+    profile: PathBuf,
+    /// Chromium ends by itself when this is closed.
+    _commands: Option<PipeWriter>,
+}
+
+/// Whether a browser can be started here; always, of native clients.
+///
+/// # Errors
+/// [`LaunchError::Missing`].
+pub fn check_installed(kind: ClientKind) -> Result<(), LaunchError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    of_kind(kind).map_or(Ok(()), |kind| find(kind, &path).map(drop))
+}
+
+fn of_kind(kind: ClientKind) -> Option<&'static Kind> {
+    match kind {
+        ClientKind::Native => None,
+        ClientKind::Chromium => Some(&CHROMIUM),
+        ClientKind::Firefox => Some(&FIREFOX),
+    }
+}
+
+fn find(kind: &Kind, path: &OsStr) -> Result<PathBuf, LaunchError> {
+    let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
+    let mut places = kind.programs.iter().flat_map(|program| folders.iter().map(move |folder| folder.join(program)));
+    places.find(|place| place.is_file()).ok_or(LaunchError::Missing { name: kind.name, hint: kind.hint })
+}
+
+impl Browser {
+    /// Starts one with these pages: each in a window of its own, or all hidden behind an empty one.
+    ///
+    /// # Errors
+    /// See [`LaunchError`].
+    pub fn start(kind: ClientKind, pages: &[String], is_hidden: bool) -> Result<Self, LaunchError> {
+        let kind_of = of_kind(kind).unwrap_or(&CHROMIUM);
+        let program = find(kind_of, &std::env::var_os("PATH").unwrap_or_default())?;
+        let folder =
+            std::env::temp_dir().join(format!("pushlab-browser-{}-{:x}", std::process::id(), fastrand::u64(..)));
+        let profile = |source| LaunchError::Profile { folder: folder.clone(), source };
+        if folder.as_os_str().len() > PROFILE_PATH_MAX {
+            return Err(LaunchError::LongPath { folder });
+        }
+        fs::DirBuilder::new().mode(0o700).create(&folder).map_err(profile)?;
+        let started = Self::start_in(kind_of, &program, &folder, pages, is_hidden);
+        if started.is_err() {
+            remove(&folder);
+        }
+        started
+    }
+
+    fn start_in(
+        kind: &'static Kind,
+        program: &Path,
+        folder: &Path,
+        pages: &[String],
+        is_hidden: bool,
+    ) -> Result<Self, LaunchError> {
+        let profile = |source| LaunchError::Profile { folder: folder.to_owned(), source };
+        let failed = |source| LaunchError::Start { program: program.to_owned(), source };
+        let words = fs::File::create(folder.join("words.log")).map_err(profile)?;
+        let mut command = Command::new(program);
+        // Its home is the profile: nothing of the user's is read or written.
+        for variable in ["HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
+            command.env(variable, folder);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(words).process_group(0);
+        let commands = match kind.name {
+            "firefox" => {
+                fs::write(folder.join("user.js"), FIREFOX_PREFERENCES).map_err(profile)?;
+                firefox_arguments(&mut command, folder, pages, is_hidden);
+                None
+            }
+            _ => Some(chromium_arguments(&mut command, folder).map_err(failed)?),
+        };
+        let parent = std::process::id();
+        let die_with_parent = move || {
+            // SAFETY: prctl and getppid touch no memory and are async-signal-safe.
+            let (code, now) = unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
+            match (code, now as u32 == parent) {
+                (0, true) => Ok(()),
+                (0, false) => Err(io::ErrorKind::BrokenPipe.into()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: between fork and exec only the calls above are made.
+        unsafe { command.pre_exec(die_with_parent) };
+        let mut child = command.spawn().map_err(failed)?;
+        let keeper = match keeper(child.id(), folder) {
+            Ok(keeper) => keeper,
+            Err(source) => {
+                kill_group(&child);
+                let _ = child.wait();
+                return Err(LaunchError::Start { program: "sh".into(), source });
+            }
+        };
+        let mut this = Self { name: kind.name, child, keeper, profile: folder.to_owned(), _commands: None };
+        if let Some(mut commands) = commands {
+            for (id, url) in pages.iter().enumerate() {
+                // DevTools protocol, domain Target: over a pipe each message ends with a zero byte.
+                let place = if is_hidden { "background" } else { "newWindow" };
+                let message = serde_json::json!({
+                    "id": id, "method": "Target.createTarget", "params": { "url": url, place: true },
+                });
+                commands.write_all(format!("{message}\0").as_bytes()).map_err(failed)?;
+            }
+            this._commands = Some(commands);
+        }
+        Ok(this)
+    }
+
+    /// Its name, for people.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// How it ended, if it has, and its last words.
+    pub fn death(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(format!("{} ended with {status}{}", self.name, self.last_words()))
+    }
+
+    /// What it has said last, if anything, as the end of a sentence.
+    pub fn last_words(&self) -> String {
+        let text = fs::read(self.profile.join("words.log")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let text = text.trim();
+        if text.is_empty() {
+            return String::new();
+        }
+        let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_WORDS_MAX));
+        format!("; it said {}", text[start..].replace('\n', " / "))
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The keeper first: the group's number may be another's once the browser has been waited for.
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
+        kill_group(&self.child);
+        let _ = self.child.wait();
+        remove(&self.profile);
+    }
+}
+
+/// Chromium's arguments, and the pipe on which it takes commands: descriptor 3 is where it reads, 4 where it would answer.
+fn chromium_arguments(command: &mut Command, profile: &Path) -> io::Result<PipeWriter> {
+    let (reader, writer) = io::pipe()?;
+    let nowhere = fs::OpenOptions::new().write(true).open("/dev/null")?;
+    command.args(CHROMIUM_OPTIONS).arg(format!("--user-data-dir={}", profile.display()));
+    // SAFETY: geteuid cannot fail and touches no memory.
+    if unsafe { libc::geteuid() } == 0 {
+        // The sandbox refuses to run as root.
+        command.arg("--no-sandbox");
+    }
+    command.arg("about:blank");
+    let give = move || {
+        // Beyond both first, for either may be the other's number.
+        const BEYOND: libc::c_int = 10;
+        for (descriptor, number) in [(reader.as_raw_fd(), 3), (nowhere.as_raw_fd(), 4)] {
+            // SAFETY: fcntl and dup2 touch no memory and are async-signal-safe; the closure owns both descriptors.
+            let code = unsafe {
+                match libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, BEYOND) {
+                    copy @ 0.. => libc::dup2(copy, number),
+                    failed => failed,
+                }
+            };
+            if code < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only the calls above are made.
+    unsafe { command.pre_exec(give) };
+    Ok(writer)
+}
+
+fn firefox_arguments(command: &mut Command, profile: &Path, pages: &[String], is_hidden: bool) {
+    command.args(["--headless", "--no-remote", "--new-instance", "--profile"]).arg(profile);
+    if is_hidden {
+        command.arg("about:blank").args(pages);
+    } else {
+        for url in pages {
+            command.args(["--new-window", url]);
+        }
+    }
+}
+
+/// Starts the process that cleans up after a killed worker. It is in no group of the lab's and bears no mark of it: it
+/// is to outlive both, for a moment.
+fn keeper(group: u32, profile: &Path) -> io::Result<Child> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", KEEPER, "sh"]).arg(group.to_string()).arg(profile);
+    command.env_clear().env("PATH", "/usr/bin:/bin").process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+}
+
+fn kill_group(child: &Child) {
+    // SAFETY: the child leads its group and is waited for only after this, or was found dead a moment ago.
+    unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
+}
+
+/// Removes a folder into which processes that have just been killed may still be writing.
+fn remove(folder: &Path) {
+    let deadline = Instant::now() + GONE_WITHIN;
+    while fs::remove_dir_all(folder).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+        && Instant::now() < deadline
+    {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_says_what_to_install() {
+        let folder = std::env::temp_dir().join(format!("pushlab-browser-{:08x}", fastrand::u32(..)));
+        fs::create_dir_all(&folder).unwrap();
+        for (kind, package) in [(&CHROMIUM, "apt-get install chromium"), (&FIREFOX, "apt-get install firefox-esr")] {
+            let error = find(kind, folder.as_os_str()).unwrap_err().to_string();
+            assert!(error.contains(kind.name) && error.contains(package), "{error}");
+        }
+        fs::write(folder.join("firefox"), "").unwrap();
+        assert_eq!(find(&FIREFOX, folder.as_os_str()).unwrap(), folder.join("firefox"));
+        fs::remove_dir_all(folder).unwrap();
+        assert!(check_installed(ClientKind::Native).is_ok());
+    }
+
+    #[test]
+    fn a_keeper_ends_the_group_and_removes_the_profile_when_its_owner_is_gone() {
+        let profile = std::env::temp_dir().join(format!("pushlab-kept-{}", std::process::id()));
+        fs::create_dir_all(profile.join("Default")).unwrap();
+        let mut browser = Command::new("sh").args(["-c", "sleep 60 & wait"]).process_group(0).spawn().unwrap();
+        let mut keeper = keeper(browser.id(), &profile).unwrap();
+        assert!(browser.try_wait().unwrap().is_none() && profile.exists());
+        drop(keeper.stdin.take());
+        assert!(!browser.wait().unwrap().success());
+        keeper.wait().unwrap();
+        assert!(!profile.exists());
+    }
+}

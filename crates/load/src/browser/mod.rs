@@ -1,0 +1,68 @@
+//! Clients in a real browser: pages that speak plain WebSocket, `EventSource` and `fetch`, reported to the worker and
+//! accounted for by the code that accounts for native clients.
+//!
+//! From the outside in: [`clients`] is the loop, [`launch`] the browser's process, [`listener`] the small server that
+//! pages come from and report to, [`messages`] what is said there, [`clock`] how a page's clock becomes the worker's.
+
+pub mod clients;
+pub mod clock;
+pub mod launch;
+pub mod listener;
+pub mod messages;
+
+pub use clients::{Pages, report_every_ms};
+pub use launch::{LaunchError, check_installed};
+
+use std::io;
+
+/// A browser that is of no use to a run.
+#[derive(Debug, thiserror::Error)]
+pub enum BrowserError {
+    /// See there.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// It ended by itself, or was killed.
+    #[error("{0}")]
+    Ended(String),
+    /// Its pages did not come.
+    #[error("{ready} of {pages} pages of {name} were ready within {within_s} s{words}")]
+    NotReady {
+        /// Which browser.
+        name: &'static str,
+        /// Pages that were.
+        ready: usize,
+        /// Pages asked for.
+        pages: u32,
+        /// Time waited.
+        within_s: u64,
+        /// What it said last.
+        words: String,
+    },
+    /// The browser shows pages otherwise than it was to.
+    #[error("page {page} of {name} is {}, and was to be the opposite", if *.is_hidden { "hidden" } else { "visible" })]
+    Visibility {
+        /// Which browser.
+        name: &'static str,
+        /// The first such page.
+        page: usize,
+        /// What it is.
+        is_hidden: bool,
+    },
+    /// A page crashed or hangs.
+    #[error(
+        "page {page} of {name} has said nothing for {for_s} s: it crashed, or its machine has no time for it{words}"
+    )]
+    Silent {
+        /// Which browser.
+        name: &'static str,
+        /// Which.
+        page: usize,
+        /// For how long.
+        for_s: u64,
+        /// What the browser said last.
+        words: String,
+    },
+    /// The worker's own server failed.
+    #[error("the server that pages report to failed: {0}")]
+    Listener(#[from] io::Error),
+}
