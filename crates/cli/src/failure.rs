@@ -4,6 +4,7 @@ use pushlab_lab::CampaignError;
 use pushlab_lab::archive::ArchiveError;
 use pushlab_lab::capacity::SearchError;
 use pushlab_lab::presets::LoadError;
+use pushlab_lab::stored::StoredError;
 use pushlab_store::StoreError;
 use pushlab_wire::codes::ExitCode;
 
@@ -21,7 +22,10 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
         Some(CampaignError::Folder { .. }) => return ExitCode::ResultsUnwritable,
         Some(CampaignError::Plan { .. }) => return ExitCode::BadExperiment,
         Some(CampaignError::Archive(archive)) => Some(archive),
-        _ => error.downcast_ref::<ArchiveError>(),
+        _ => match error.downcast_ref::<StoredError>() {
+            Some(StoredError::Archive(archive)) => Some(archive),
+            _ => error.downcast_ref::<ArchiveError>(),
+        },
     };
     let store = match campaign {
         Some(ArchiveError::Store(store)) => Some(store),

@@ -2,7 +2,6 @@
 
 mod commands;
 mod failure;
-mod page;
 mod progress;
 mod shape;
 mod signals;
@@ -10,7 +9,7 @@ mod table;
 mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use commands::{backend, capacity, doctor, list, results, run, serve, subjects, transfer, worker};
+use commands::{backend, capacity, console, doctor, list, results, run, serve, subjects, transfer, worker};
 use pushlab_wire::codes::ExitCode;
 
 /// Measure real-time web transports: which one, on which server, for which workload, at what cost.
@@ -34,6 +33,7 @@ enum Command {
     Export(transfer::ExportArgs),
     Import(transfer::ImportArgs),
     Rm(results::RmArgs),
+    Console(console::ConsoleArgs),
     Serve(Box<serve::ServeArgs>),
     Backend(backend::BackendArgs),
     Doctor(doctor::DoctorArgs),
@@ -82,6 +82,7 @@ fn main() -> std::process::ExitCode {
         Command::Export(args) => transfer::export(&args),
         Command::Import(args) => transfer::import(&args),
         Command::Rm(args) => results::rm(&args),
+        Command::Console(args) => console::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Backend(args) => backend::run(&args),
         Command::Doctor(args) => doctor::run(&args),

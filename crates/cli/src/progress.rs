@@ -9,9 +9,6 @@ use pushlab_load::plan::Phase;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Starting, connecting and stopping, per run, beside its phases.
-const OVERHEAD_MS: u64 = 700;
-
 /// A bar with the time left, and a line for every run that went wrong.
 pub struct Progress {
     is_quiet: bool,
@@ -25,12 +22,12 @@ pub struct Progress {
 impl Progress {
     /// For these experiments; quiet shows nothing.
     pub fn new(experiments: &[Experiment], is_quiet: bool) -> Self {
-        let lengths = experiments.iter().map(|e| (e.name.clone(), e.run_ms() + OVERHEAD_MS)).collect();
+        let lengths = experiments.iter().map(|e| (e.name.clone(), e.whole_run_ms())).collect();
         Self { is_quiet, is_interrupted: false, bar: ProgressBar::hidden(), lengths, label: String::new() }
     }
 
     fn length(&self, run: &PlannedRun) -> u64 {
-        self.lengths.get(&run.cell.experiment).copied().unwrap_or(OVERHEAD_MS)
+        self.lengths.get(&run.cell.experiment).copied().unwrap_or(0)
     }
 
     fn say(&self, line: &str) {

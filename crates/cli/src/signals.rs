@@ -25,6 +25,17 @@ pub fn wait(timeout: Duration) -> bool {
     signal > 0
 }
 
+/// Sends this process SIGINT once its standard input has ended: for one that another process started, which may be
+/// killed. Call after [`block`].
+pub fn interrupt_at_end_of_input() {
+    std::thread::spawn(|| {
+        // What comes is nothing to us, and an error is an end too.
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        // SAFETY: kill touches no memory, and the process is this one.
+        unsafe { libc::kill(libc::getpid(), libc::SIGINT) };
+    });
+}
+
 fn set() -> libc::sigset_t {
     // SAFETY: sigemptyset initialises the whole set; sigaddset only changes it.
     unsafe {

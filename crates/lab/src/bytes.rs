@@ -142,7 +142,6 @@ pub fn bytes_link(run: &RunRecord) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::cell::{Cell, SlowPolicy};
-    use crate::record::{Outcome, PlannedRun, RECORD_VERSION};
     use pushlab_load::plan::{ClientBytes, WorkerResult};
     use pushlab_wire::transport::Transport;
 
@@ -158,25 +157,7 @@ mod tests {
             deliveries_per_s: None,
             payload_bytes: None,
         };
-        RunRecord {
-            version: RECORD_VERSION,
-            planned: PlannedRun { order: 1, cell, repeat: 1, seed: 1 },
-            started_at: String::new(),
-            took_ms: 0,
-            attempts: 1,
-            outcome: Outcome::Completed,
-            doubts: Vec::new(),
-            result: Some(WorkerResult { bytes_load, ..WorkerResult::default() }),
-            subject: Vec::new(),
-            generator: Vec::new(),
-            counters: Vec::new(),
-            subject_command: Vec::new(),
-            plan: None,
-            baseline: None,
-            kernel: None,
-            tcp: None,
-            network: None,
-        }
+        RunRecord { result: Some(WorkerResult { bytes_load, ..WorkerResult::default() }), ..RunRecord::blank(cell) }
     }
 
     #[test]

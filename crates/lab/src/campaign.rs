@@ -16,7 +16,8 @@ use crate::run::{Executed, RunObserver, Usage, Workplace, execute};
 use crate::subjects::install::Cache;
 use crate::subjects::manifest::Platform;
 use crate::subjects::named::Named;
-use pushlab_load::plan::{Phase, Progress};
+use pushlab_load::browser;
+use pushlab_load::plan::{ClientsIn, Phase, Progress};
 use pushlab_load::roles::{BadPlan, Roles};
 use pushlab_stats::DoubtCode;
 use pushlab_store::Store;
@@ -178,7 +179,7 @@ impl Campaign {
     }
 }
 
-/// Takes out the subjects that are not installed or that this machine cannot run.
+/// Takes out the subjects that are not installed or that this machine cannot run, and the variants whose browser is not.
 ///
 /// # Errors
 /// [`CampaignError::NothingLeft`].
@@ -192,9 +193,34 @@ pub fn leave_out_missing(experiments: &mut Vec<Experiment>, cache: &Cache) -> Re
             left_out.extend(out.filter(|out| !left_out.contains(out)));
             is_kept
         });
+        let mut missing = |clients_in: ClientsIn, what: String| {
+            let out = browser::check_installed(clients_in.kind).err();
+            let out = out.map(|why| LeftOut { subject: what, reason: why.to_string() });
+            let is_missing = out.is_some();
+            left_out.extend(out.filter(|out| !left_out.contains(out)));
+            is_missing
+        };
+        let (name, own) = (&experiment.name, experiment.clients_in);
+        let had_variants = !experiment.variants.is_empty();
+        experiment
+            .variants
+            .retain(|variant| !missing(variant.clients_in.unwrap_or(own), format!("{name}, variant {}", variant.name)));
+        // Without any of its variants an experiment would be another one.
+        let is_empty = if had_variants { experiment.variants.is_empty() } else { missing(own, name.clone()) };
+        if is_empty {
+            experiment.subjects.clear();
+        }
     }
     experiments.retain(|experiment| !experiment.cells().is_empty());
     if experiments.is_empty() { Err(CampaignError::NothingLeft(left_out)) } else { Ok(left_out) }
+}
+
+/// Refuses what could not be carried out on this machine, before anybody begins it.
+///
+/// # Errors
+/// [`CampaignError::Plan`], [`CampaignError::Subject`].
+pub fn check_experiments(experiments: &[Experiment]) -> Result<(), CampaignError> {
+    check_plans(experiments, &Pinning::of_this_machine())
 }
 
 /// Refuses what the load could not run, before anything runs.

@@ -20,7 +20,12 @@ pub struct CounterReader {
     tls: Option<Arc<ClientConfig>>,
     namespace: Option<Namespace>,
     stream: Option<Box<dyn Stream>>,
+    /// Bytes that it has sent and received: they are in the server's counts.
+    sent_bytes: u64,
+    received_bytes: u64,
 }
+
+const REQUEST: &[u8] = b"GET /stats HTTP/1.1\r\nHost: lab\r\n\r\n";
 
 trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
@@ -41,10 +46,18 @@ impl CounterReader {
                 Some(Arc::new(config))
             }
         };
-        Ok(Self { address, tls, namespace: site.subject_namespace().cloned(), stream: None })
+        Ok(Self {
+            address,
+            tls,
+            namespace: site.subject_namespace().cloned(),
+            stream: None,
+            sent_bytes: 0,
+            received_bytes: 0,
+        })
     }
 
-    /// The counters now; `None` when the server did not answer in time.
+    /// The counters now; `None` when the server did not answer in time. Bytes are without the reader's own, but over
+    /// TLS, where it does not see them all.
     pub fn read(&mut self) -> Option<CounterSample> {
         let sample = self.try_read().ok();
         if sample.is_none() {
@@ -77,7 +90,10 @@ impl CounterReader {
                 self.stream.insert(stream)
             }
         };
-        stream.write_all(b"GET /stats HTTP/1.1\r\nHost: lab\r\n\r\n")?;
+        stream.write_all(REQUEST)?;
+        self.sent_bytes += REQUEST.len() as u64;
+        // What it is answered now is written after the server has counted.
+        let received_before = self.received_bytes;
         let mut bytes = Vec::new();
         let mut buffer = [0; 4096];
         loop {
@@ -85,13 +101,17 @@ impl CounterReader {
             if n == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
+            self.received_bytes += n as u64;
             bytes.extend_from_slice(&buffer[..n]);
             let mut headers = Headers::default();
             let head = parse_response(&bytes, &mut headers).map_err(io::Error::other)?;
             let Some((head, size)) = head else { continue };
             let BodyKind::Length(length) = head.body else { return Err(io::ErrorKind::InvalidData.into()) };
             if let Some(body) = bytes.get(size..size + length as usize) {
-                return Ok(serde_json::from_slice(body)?);
+                let mut sample: CounterSample = serde_json::from_slice(body)?;
+                sample.bytes_received = sample.bytes_received.saturating_sub(self.sent_bytes);
+                sample.bytes_sent = sample.bytes_sent.saturating_sub(received_before);
+                return Ok(sample);
             }
         }
     }

@@ -25,6 +25,8 @@ const LINK_LATENESS_MAX_MS: f64 = 2.0;
 const LINK_LATENESS_SHARE_MAX: f64 = 0.1;
 /// Time that the link may wait for a core each time that it has something to do, mean, ms.
 const LINK_WAIT_MAX_MS: f64 = 1.0;
+/// Share of the median latency that the error of pages' clocks may be.
+const CLOCK_ERROR_SHARE_MAX: f64 = 0.2;
 /// CPU from which a subject had no time to spare, per cent of its cores.
 const SUBJECT_FULL_PERCENT: f64 = 97.0;
 /// Pings that a median needs.
@@ -88,6 +90,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
     if has_prober && pings < PINGS_MIN {
         doubts.push(Doubt::new(DoubtCode::FewSamples, format!("{pings} pings in the load phase, {PINGS_MIN} wanted")));
     }
+    doubts.extend(unsure_clock(record));
     doubts.extend(late_link(record));
     let capture = record.network.as_ref().and_then(|network| network.capture.as_ref());
     doubts.extend(capture.and_then(|capture| Some(Doubt::new(DoubtCode::CaptureCut, capture.problem.clone()?))));
@@ -109,6 +112,15 @@ fn of_closed_loop(doubt: Doubt, record: &RunRecord, load: (u64, u64), pinning: &
     let subject = used / cores;
     let detail = format!("{}; the subject used {subject:.0} % of its own", doubt.detail);
     (subject < SUBJECT_FULL_PERCENT).then(|| Doubt::new(DoubtCode::GeneratorBound, detail))
+}
+
+/// Pages' clocks that are known less well than the latencies that they measured.
+fn unsure_clock(record: &RunRecord) -> Option<Doubt> {
+    let (error_ms, median_ms) = (measure::clock_error(record)?, measure::latency_median(record)?);
+    (error_ms > CLOCK_ERROR_SHARE_MAX * median_ms).then(|| {
+        let detail = format!("instants of pages may be {error_ms:.2} ms off, and median latency is {median_ms:.2} ms");
+        Doubt::new(DoubtCode::ClockError, detail)
+    })
 }
 
 /// A link that was no longer the network that it stands for.

@@ -39,7 +39,7 @@ pub struct Header {
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
     /// What the programs said that the foreign subjects need, asked for their version when the campaign began: by their
-    /// name, those that answered.
+    /// name, those that answered. Of bare figures, the facts that came with them.
     #[serde(default)]
     pub runtimes: BTreeMap<String, String>,
     /// Subjects that were asked for and could not be measured.
@@ -129,8 +129,9 @@ impl Header {
         let unknown = || "unknown".to_owned();
         let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
         if self.version.is_empty() {
-            // Bare figures: nobody here knows when and where they were measured.
-            return vec![("imported".to_owned(), self.created_at.clone())];
+            // Bare figures: nobody here knows more of where they were measured than what came with them.
+            let came = self.runtimes.iter().map(|(name, value)| (name.clone(), value.clone()));
+            return std::iter::once(("imported".to_owned(), self.created_at.clone())).chain(came).collect();
         }
         let mut facts = vec![("pushlab", self.version.clone()), ("began", self.created_at.clone())];
         if let Some(machine) = &self.machine {

@@ -52,6 +52,11 @@ pub fn response_p99(run: &RunRecord) -> Option<f64> {
     p99(&run.result.as_ref()?.response_load)
 }
 
+/// Of one client's messages in their order, which a record does not keep: browsers alone tell it.
+pub fn jitter(_: &RunRecord) -> Option<f64> {
+    None
+}
+
 /// Prober's response time before the load, mean, ms.
 pub fn response_idle_mean(run: &RunRecord) -> Option<f64> {
     run.result.as_ref()?.response_idle.mean_ms()
@@ -125,6 +130,11 @@ pub fn cpu(run: &RunRecord) -> Option<f64> {
 /// Subject's CPU before the load, per cent of one core.
 pub fn cpu_idle(run: &RunRecord) -> Option<f64> {
     cpu_percent(&run.subject, run.phase_span(Phase::Idle)?)
+}
+
+/// How far the instants that a browser's pages told may be off, ms.
+pub fn clock_error(run: &RunRecord) -> Option<f64> {
+    Some(run.result.as_ref()?.clock_error_ns? as f64 / 1e6)
 }
 
 /// Generator's CPU under load, per cent of one core.
@@ -256,9 +266,22 @@ fn publishers(run: &RunRecord) -> Option<u64> {
     })
 }
 
+/// The result of clients whose bytes were counted: a browser's are its own.
+fn counted(run: &RunRecord) -> Option<&WorkerResult> {
+    let is_browser = run.plan.as_ref().is_some_and(|plan| plan.clients_in.is_browser());
+    run.result.as_ref().filter(|_| !is_browser)
+}
+
+/// Bytes that the server read and wrote per delivery, by its own count over the load phase.
+pub fn bytes_server(run: &RunRecord) -> Option<f64> {
+    let bytes = counter_rate(run, |counters| counters.bytes_received + counters.bytes_sent)?;
+    let delivered = counter_rate(run, |counters| counters.sent)?;
+    (delivered > 0.0).then(|| bytes / delivered)
+}
+
 /// Bytes that clients received per delivery, transport framing, HTTP heads and TLS included: load and drain.
 pub fn bytes_per_delivery(run: &RunRecord) -> Option<f64> {
-    let result = run.result.as_ref()?;
+    let result = counted(run)?;
     let bytes = &result.bytes_load;
     if bytes.deliveries > 0 {
         return Some(bytes.down.total() as f64 / bytes.deliveries as f64);
@@ -269,7 +292,7 @@ pub fn bytes_per_delivery(run: &RunRecord) -> Option<f64> {
 
 /// Bytes that clients received and sent per delivery.
 pub fn traffic_per_delivery(run: &RunRecord) -> Option<f64> {
-    let result = run.result.as_ref()?;
+    let result = counted(run)?;
     let bytes = &result.bytes_load;
     if bytes.deliveries > 0 {
         return Some((bytes.down.total() as f64 + bytes.up.total() as f64) / bytes.deliveries as f64);
@@ -284,12 +307,12 @@ pub fn overhead_per_delivery(run: &RunRecord) -> Option<f64> {
 
 /// Bytes per second that clients sent in the load phase, kB: the server's own count holds the lab's traffic, too.
 pub fn server_bytes_in(run: &RunRecord) -> Option<f64> {
-    per_load_second(run, |r| r.bytes_sent).map(|bytes| bytes / 1e3)
+    counted(run).and_then(|_| per_load_second(run, |r| r.bytes_sent)).map(|bytes| bytes / 1e3)
 }
 
 /// Bytes per second that clients received in the load phase, kB.
 pub fn server_bytes_out(run: &RunRecord) -> Option<f64> {
-    per_load_second(run, |r| r.bytes_received_in_load).map(|bytes| bytes / 1e3)
+    counted(run).and_then(|_| per_load_second(run, |r| r.bytes_received_in_load)).map(|bytes| bytes / 1e3)
 }
 
 /// Publications per second that the server received in the load phase.

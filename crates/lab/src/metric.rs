@@ -112,6 +112,7 @@ metrics! {
     latency_median "Delivery latency, median", "ms", Lower, "intended instant to subscriber, every delivery";
     latency_mean "Delivery latency, mean", "ms", Lower, "intended instant to subscriber, every delivery";
     latency_p99 "Delivery latency, p99", "ms", Lower, "intended instant to subscriber, every delivery";
+    jitter "Jitter, mean", "ms", Lower, "difference between the latency of a message and that of the next; of browsers alone";
     latency_first "Latency of the first subscriber", "ms", Lower, "median over the publications";
     latency_last "Latency of the last subscriber", "ms", Lower, "median over the publications that reached all";
     latency_own_median "Round trip of own messages, median", "ms", Lower, "a client's own publication back to it";
@@ -142,6 +143,8 @@ metrics! {
         "bytes that clients received and sent per delivery, less the publication's own";
     traffic_per_delivery "Traffic per delivery", "B", Lower,
         "bytes that clients received and sent per delivery, the publication's own included";
+    bytes_server "Bytes at the server per delivery", "B", Lower,
+        "read and written by the server per delivery, by its own count: of native clients and browsers alike, the lab's reading of its counters left out, a prober's and a feeder's traffic not";
     bytes_payload "Bytes of payload", "B", Neither, "data of publications and echoes per delivery, both ways";
     bytes_dialect "Bytes of the dialect", "B", Lower,
         "envelope, channel, cursor and messages of the dialect's own per delivery, both ways";
@@ -191,6 +194,8 @@ metrics! {
     link_wait "Wait of the link for a core", "ms", Neither, "each time that it had something to do, mean";
     lateness "Generator lateness, p99", "ms", Neither,
         "how late publications left, once their connection could take them";
+    clock_error "Error of pages' clocks", "ms", Neither,
+        "how far instants that a browser's pages told may be off; of native clients there is none";
 }
 
 #[cfg(test)]

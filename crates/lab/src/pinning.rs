@@ -41,6 +41,18 @@ pub fn pin_to(cores: &[usize]) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Does something on the load's cores, away from the subject's, and with it all threads that it starts: for what runs
+/// beside a measurement. Where that is not allowed it runs anywhere, and the doubt about shared cores says so.
+pub fn on_load_cores<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let cores = Pinning::of_this_machine().load;
+    let pinned = || {
+        let _ = pin_to(&cores);
+        work()
+    };
+    let done = std::thread::scope(|scope| scope.spawn(pinned).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 fn allowed_cores() -> Vec<usize> {
     // SAFETY: an all-zero cpu_set_t is an empty set that sched_getaffinity fills; CPU_ISSET only reads it.
     unsafe {

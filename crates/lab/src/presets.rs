@@ -28,6 +28,7 @@ presets! {
     "transports-by-network",
     "nagle",
     "browser-limit",
+    "browser-versus-native",
     "tls-cost",
     "peers-fan-out",
     "peers-half-load",
@@ -132,11 +133,10 @@ mod tests {
     fn every_preset_is_whole_in_every_profile() {
         for &(name, text) in PRESETS {
             assert_eq!(load(name, None).unwrap().name, name);
-            let table: toml::Table = text.parse().unwrap();
-            let profiles = table.get("profile").and_then(toml::Value::as_table).cloned().unwrap_or_default();
-            assert!(profiles.contains_key("quick"), "{name} has no quick profile");
-            for profile in profiles.keys() {
-                load(name, Some(profile)).unwrap();
+            let profiles = Experiment::profiles(text);
+            assert!(profiles.contains(&"quick".to_owned()), "{name} has no quick profile");
+            for profile in profiles {
+                load(name, Some(&profile)).unwrap();
             }
         }
         for suite in SUITES {

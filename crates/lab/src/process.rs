@@ -20,8 +20,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a command on these cores, on any if none is named. The child leads a process group of its own, so that Ctrl-C reaches the lab
-    /// alone, and is killed by the kernel if the thread that starts it ends first.
+    /// Starts a command on these cores, on any if none is named. The child leads a process group of its own, so that
+    /// Ctrl-C reaches the lab alone, and is killed by the kernel if the thread that starts it ends first.
     pub fn start(command: &mut Command, cores: &[usize]) -> io::Result<Self> {
         let cores = cores.to_vec();
         let parent = std::process::id();

@@ -134,9 +134,9 @@ pub struct CounterSample {
     pub sent: u64,
     /// HTTP requests.
     pub requests: u64,
-    /// Bytes read from sockets.
+    /// Bytes read from sockets, those of this reading and all before left out.
     pub bytes_received: u64,
-    /// Bytes written to sockets.
+    /// Bytes written to sockets, likewise.
     pub bytes_sent: u64,
     /// Bytes queued for slow subscribers: a gauge.
     pub queued_bytes: i64,
@@ -151,15 +151,15 @@ pub struct CounterSample {
 }
 
 impl RunRecord {
-    /// Of a run that could not be begun.
-    pub fn failed(planned: &PlannedRun, reason: String) -> Self {
+    /// Of a run of which nothing is known but how it ended.
+    pub fn ended(planned: PlannedRun, outcome: Outcome) -> Self {
         Self {
             version: RECORD_VERSION,
-            planned: planned.clone(),
-            started_at: humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string(),
+            planned,
+            started_at: String::new(),
             took_ms: 0,
             attempts: 1,
-            outcome: Outcome::Failed { reason, phase: None },
+            outcome,
             doubts: Vec::new(),
             result: None,
             subject: Vec::new(),
@@ -172,6 +172,12 @@ impl RunRecord {
             tcp: None,
             network: None,
         }
+    }
+
+    /// Of a run that could not be begun.
+    pub fn failed(planned: &PlannedRun, reason: String) -> Self {
+        let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+        Self { started_at, ..Self::ended(planned.clone(), Outcome::Failed { reason, phase: None }) }
     }
 
     /// Whether its figures count: it came to its end, and no doubt voids it.
@@ -197,25 +203,8 @@ impl RunRecord {
 impl RunRecord {
     /// A run that came to its end and measured nothing.
     pub(crate) fn blank(cell: Cell) -> Self {
-        Self {
-            version: RECORD_VERSION,
-            planned: PlannedRun { order: 1, cell, repeat: 1, seed: 1 },
-            started_at: String::new(),
-            took_ms: 0,
-            attempts: 1,
-            outcome: Outcome::Completed,
-            doubts: Vec::new(),
-            result: Some(WorkerResult::default()),
-            subject: Vec::new(),
-            generator: Vec::new(),
-            counters: Vec::new(),
-            subject_command: Vec::new(),
-            plan: None,
-            baseline: None,
-            kernel: None,
-            tcp: None,
-            network: None,
-        }
+        let planned = PlannedRun { order: 1, cell, repeat: 1, seed: 1 };
+        Self { result: Some(WorkerResult::default()), ..Self::ended(planned, Outcome::Completed) }
     }
 }
 

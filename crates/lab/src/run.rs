@@ -6,8 +6,9 @@ use crate::doubts::{self, Evidence};
 use crate::experiment::Experiment;
 use crate::link_watch::LinkWatch;
 use crate::machine_load::{MachineLoad, TcpActivity, kernel_memory_bytes};
+use crate::measure;
 use crate::pinning::Pinning;
-use crate::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
+use crate::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
 use crate::site::{Listener, Site};
 use crate::subjects::install::Cache;
 use crate::subjects::named::{Named, Server};
@@ -121,13 +122,8 @@ pub fn execute(
     };
     let missed = [&collected.subject, &collected.generator].into_iter().flatten().map(|r| r.ticks_missed).sum();
     let mut record = RunRecord {
-        version: RECORD_VERSION,
-        planned: planned.clone(),
         started_at,
-        attempts: 1,
         took_ms: start.elapsed().as_millis() as u64,
-        outcome,
-        doubts: Vec::new(),
         result,
         subject: collected.subject.map(|r| r.samples).unwrap_or_default(),
         generator: collected.generator.map(|r| r.samples).unwrap_or_default(),
@@ -138,7 +134,9 @@ pub fn execute(
         kernel: collected.kernel,
         tcp: collected.tcp,
         network: collected.network,
+        ..RunRecord::ended(planned.clone(), outcome)
     };
+    seen_from_outside(&mut record);
     let evidence = Evidence {
         pinning: &place.pinning,
         limits: &experiment.generator_limits,
@@ -147,6 +145,21 @@ pub fn execute(
     };
     record.doubts = doubts::of(&record, &evidence);
     Executed::Recorded(Box::new(record))
+}
+
+/// What a worker cannot see of a browser's clients is taken from the outside: the CPU time of the whole process tree,
+/// and the connections by the server's own count.
+fn seen_from_outside(record: &mut RunRecord) {
+    let (Some(plan), Some(load)) = (&record.plan, record.phase_span(Phase::Load)) else { return };
+    if !plan.clients_in.is_browser() {
+        return;
+    }
+    let load_ns = load.1.saturating_sub(load.0) as f64;
+    let cpu = measure::cpu_percent(&record.generator, load).map(|percent| (percent / 100.0 * load_ns) as u64);
+    let accepted = measure::counter_rate(record, |counters| counters.accepted);
+    let Some(result) = &mut record.result else { return };
+    result.cpu_load_ns = cpu.unwrap_or(result.cpu_load_ns);
+    result.connections_opened = accepted.map_or(0, |rate| (rate * load_ns / 1e9).round() as u64);
 }
 
 fn attempt(
@@ -329,6 +342,7 @@ fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &End
         sockets: experiment.sockets.clone(),
         certificate: ends.certificate.clone(),
         instruments_from: ends.instruments_from,
+        clients_in: experiment.clients_in,
         shape: experiment.shape.clone(),
         headers: experiment.headers,
         user_list: experiment.polling.user_list,

@@ -27,6 +27,7 @@ const EXPERIMENT_ROWS: &str = "
            count(r.id) FILTER (WHERE r.counts = 'void'),
            count(r.id) FILTER (WHERE r.counts = 'failed')
     FROM experiments e LEFT JOIN runs r ON r.experiment_id = e.id
+    WHERE ?1 IS NULL OR e.id = ?1
     GROUP BY e.id ORDER BY e.id";
 
 const RUN: &str = "
@@ -95,7 +96,12 @@ impl Database<'_> {
     }
 
     pub fn experiments(&self) -> Result<Vec<ExperimentRow>, StoreError> {
-        self.all(EXPERIMENT_ROWS, [], |row| {
+        self.rows(None)
+    }
+
+    /// The lines of all experiments, or of one.
+    fn rows(&self, id: Option<i64>) -> Result<Vec<ExperimentRow>, StoreError> {
+        self.all(EXPERIMENT_ROWS, [id], |row| {
             Ok(ExperimentRow {
                 id: self.get(row, 0)?,
                 name: self.get(row, 1)?,
@@ -113,8 +119,7 @@ impl Database<'_> {
     }
 
     pub fn experiment(&self, id: i64) -> Result<Experiment, StoreError> {
-        let rows = self.experiments()?;
-        let row = rows.into_iter().find(|row| row.id == id).ok_or_else(|| not_found(id))?;
+        let row = self.rows(Some(id))?.pop().ok_or_else(|| not_found(id))?;
         let what = format!("experiment {id}");
         let rest = self.all("SELECT seed, header FROM experiments WHERE id = ?1", [id], |row| {
             Ok((self.parsed(row, 0, &what, |text| text.parse().ok())?, self.json(row, 1, &what)?))
@@ -319,6 +324,13 @@ impl Database<'_> {
         })?;
         let missing = || StoreError::NotFound { reference: format!("{experiment}, run {place}"), near: Vec::new() };
         found.into_iter().next().ok_or_else(missing)
+    }
+
+    pub fn cells(&self, experiment: i64) -> Result<Vec<Cell>, StoreError> {
+        let sql = "SELECT experiment, subject, transport, policy, variant, network, clients, deliveries_per_s,
+                          payload_bytes
+                   FROM cells WHERE experiment_id = ?1 ORDER BY id";
+        self.all(sql, [experiment], |row| self.cell(row, 0))
     }
 
     /// The cell whose columns begin at `first`, in the order of [`Cell`].

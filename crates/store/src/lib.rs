@@ -90,7 +90,7 @@ mod series;
 mod store;
 
 pub use error::StoreError;
-pub use lock::MeasuringLock;
+pub use lock::{Measuring, MeasuringLock};
 pub use model::{
     Bound, Cell, Column, Counts, Experiment, ExperimentRow, FigureValue, Kind, NAME_BYTES_MAX, NewExperiment, Outcome,
     PhaseRow, Run, SeriesRow, Values,

@@ -10,7 +10,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct MeasuringLock {
     // Closing the file releases the lock. The file stays: removing it would let two processes lock two files.
-    _file: File,
+    file: File,
+}
+
+/// What is measured into a store right now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measuring {
+    /// The process that measures.
+    pub pid: u32,
+    /// Into which experiment; `None` while it has none yet.
+    pub experiment: Option<i64>,
 }
 
 impl MeasuringLock {
@@ -26,14 +35,40 @@ impl MeasuringLock {
                 let mut text = String::new();
                 // The number is a courtesy; what is wrong is known without it.
                 let _ = file.read_to_string(&mut text);
-                return Err(StoreError::Measuring { path: path.to_owned(), pid: text.trim().parse().ok() });
+                let pid = parse(&text).map(|measuring| measuring.pid);
+                return Err(StoreError::Measuring { path: path.to_owned(), pid });
             }
             Err(TryLockError::Error(source)) => return Err(system(source)),
         }
         file.set_len(0).and_then(|()| file.rewind()).map_err(system)?;
         writeln!(file, "{}", std::process::id()).map_err(system)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
+
+    /// Says into which experiment this process measures, for those who list them.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn name(&mut self, experiment: i64) -> std::io::Result<()> {
+        writeln!(self.file, "{experiment}")
+    }
+}
+
+/// What is measured into the store at `path`. Nothing is locked for it, so that no lab that starts meanwhile is turned
+/// away: whose number the file has, and who has the file open, holds the lock.
+pub(crate) fn measuring(path: &Path) -> Option<Measuring> {
+    let lock_path = beside(path, ".lock");
+    let measuring = parse(&std::fs::read_to_string(&lock_path).ok()?)?;
+    let open = std::fs::read_dir(format!("/proc/{}/fd", measuring.pid)).ok()?.flatten();
+    open.into_iter()
+        .any(|entry| std::fs::read_link(entry.path()).is_ok_and(|file| file == lock_path))
+        .then_some(measuring)
+}
+
+/// The process's number, and that of the experiment in the next line, once there is one.
+fn parse(text: &str) -> Option<Measuring> {
+    let mut lines = text.lines();
+    Some(Measuring { pid: lines.next()?.trim().parse().ok()?, experiment: lines.next().and_then(|id| id.parse().ok()) })
 }
 
 /// The file beside `path` whose name has `suffix` after it.

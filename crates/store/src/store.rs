@@ -2,8 +2,8 @@
 
 use crate::database::Database;
 use crate::error::StoreError;
-use crate::lock::MeasuringLock;
-use crate::model::{Experiment, ExperimentRow, NewExperiment, Run};
+use crate::lock::{self, Measuring, MeasuringLock};
+use crate::model::{Cell, Experiment, ExperimentRow, NewExperiment, Run};
 use crate::{open, reference};
 use rusqlite::{Connection, TransactionBehavior};
 use std::collections::BTreeSet;
@@ -49,8 +49,18 @@ impl Store {
     /// # Errors
     /// [`StoreError::Measuring`] names the process that has it.
     pub fn lock_for_measuring(&self) -> Result<MeasuringLock, StoreError> {
-        // One lock for one file, by whatever link it was named.
-        MeasuringLock::take(&self.path.canonicalize().unwrap_or_else(|_| self.path.clone()))
+        MeasuringLock::take(&self.one_path())
+    }
+
+    /// What another process, or this one, measures into this store right now; `None` too where that process is
+    /// another user's.
+    pub fn measuring(&self) -> Option<Measuring> {
+        lock::measuring(&self.one_path())
+    }
+
+    /// One lock for one file, by whatever link it was named.
+    fn one_path(&self) -> PathBuf {
+        self.path.canonicalize().unwrap_or_else(|_| self.path.clone())
     }
 
     /// Begins an experiment and returns its number.
@@ -112,6 +122,32 @@ impl Store {
     /// [`StoreError::NotFound`], [`StoreError::Unreadable`]; those of the disk.
     pub fn run(&self, experiment: i64, place: u32) -> Result<Run, StoreError> {
         self.read(|database| database.run(experiment, place))
+    }
+
+    /// The distinct cells of an experiment's runs, in the order in which they came.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn cells(&self, experiment: i64) -> Result<Vec<Cell>, StoreError> {
+        self.database().cells(experiment)
+    }
+
+    /// Adds an experiment that is complete with these runs, and returns its number; `experiment.planned` is replaced
+    /// by theirs.
+    ///
+    /// # Errors
+    /// Those of [`Store::create_experiment`] and [`Store::add_run`], and then nothing was added.
+    pub fn add_complete(&mut self, experiment: &NewExperiment, runs: &[Run]) -> Result<i64, StoreError> {
+        let planned = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+        let experiment = NewExperiment { planned, ..experiment.clone() };
+        self.write(|database| {
+            let id = database.insert_experiment(&experiment)?;
+            for run in runs {
+                database.insert_run(id, run)?;
+            }
+            database.set_complete(id)?;
+            Ok(id)
+        })
     }
 
     /// Which places of the planned order have a run.

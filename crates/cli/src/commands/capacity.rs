@@ -1,7 +1,7 @@
 //! `pushlab capacity`: the largest load that meets a goal.
 
 use super::results::Shown;
-use super::run::{MeasureArgs, listen, typed};
+use super::run::{MeasureArgs, Watchers, typed};
 use crate::progress::Progress;
 use crate::signals;
 use clap::{Args, ValueEnum};
@@ -74,15 +74,14 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     };
     args.measure.prepare(std::slice::from_ref(&experiment))?;
     signals::block();
-    let live = listen(&args.measure)?;
+    let watchers = Watchers::of(&args.measure, &start.name, false)?;
     let mut progress = Progress::new(std::slice::from_ref(&experiment), args.measure.quiet);
     let search = Search { experiment, goal: args.goal.clone(), over, from: args.from, max: args.max };
     let store = args.measure.store.open()?;
-    let (found, id, ended) = match &live {
-        Some(live) => capacity::search(&search, store, start, &mut live.watch(&mut progress))?,
-        None => capacity::search(&search, store, start, &mut progress)?,
-    };
-    drop((progress, live));
+    let (found, id, ended) =
+        watchers.watch(&mut progress, |observer| capacity::search(&search, store, start, observer))?;
+    drop(progress);
+    watchers.end()?;
     let store = args.measure.store.open()?;
     let shown = Shown::of(&store, &[id], &args.measure.store.out)?;
     shown.print(args.measure.json)?;

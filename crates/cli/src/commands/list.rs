@@ -31,7 +31,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     }
     println!("\nExperiments (pushlab run NAME, or with --quick), runs and length of the full form:");
     for experiment in &experiments {
-        let seconds = experiment.run_ms() * experiment.runs() as u64 / 1000;
+        let seconds = experiment.whole_run_ms() * experiment.runs() as u64 / 1000;
         let length = humantime::format_duration(std::time::Duration::from_secs(seconds / 60 * 60));
         println!("  {:<24} {:>4} runs  {:>8}  {}", experiment.name, experiment.runs(), length, experiment.title);
     }

@@ -2,9 +2,11 @@
 
 pub mod backend;
 pub mod capacity;
+pub mod console;
 pub mod doctor;
 mod facts;
 pub mod list;
+mod pages;
 pub mod results;
 pub mod run;
 pub mod serve;

@@ -1,13 +1,14 @@
 //! What is stored: `pushlab runs`, `show`, `report`, `compare`, `merge`, `rm`.
 
-use crate::{page, table};
+use crate::table;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use pushlab_console::page;
 use pushlab_lab::metric::Metric;
 use pushlab_lab::report::model::{Agreement, Change, Comparison, Origin, Report};
-use pushlab_lab::report::{self, COMPARED_METRICS, Contender, ResultRuns, RunFigures};
+use pushlab_lab::report::{self, ResultRuns};
 use pushlab_lab::statement::Statement;
-use pushlab_lab::{CampaignError, archive, studies};
+use pushlab_lab::{CampaignError, archive, stored};
 use pushlab_store::{ExperimentRow, Kind, Store};
 use pushlab_wire::codes::ExitCode;
 use std::collections::BTreeSet;
@@ -149,7 +150,7 @@ pub fn runs(args: &RunsArgs) -> anyhow::Result<ExitCode> {
 pub fn show(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     let store = archive::open(args.store.as_deref())?;
     let row = store.find(&args.result)?;
-    let report = report_of(&[archive::read(&store, row.id, "")?], None)?;
+    let report = stored::report_of(&[archive::read(&store, row.id, "")?], None)?;
     if args.json {
         println!("{}", serde_json::to_string(&report)?);
         return Ok(ExitCode::Ok);
@@ -185,18 +186,9 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
 pub fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let store = args.store.open()?;
     let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
-    let results = read_all(&store, &rows)?;
-    let metrics = match args.metric.as_slice() {
-        [] => COMPARED_METRICS.iter().filter_map(|name| Metric::find(name)).collect(),
-        names => names.iter().map(|name| metric(name)).collect::<anyhow::Result<Vec<_>>>()?,
-    };
-    let contenders = match (rows.as_slice(), results.as_slice()) {
-        ([row], [result]) => subjects_of(row, result),
-        _ => rows.iter().zip(&results).map(|(row, result)| contender(&result.tag, row.id, result)).collect(),
-    };
-    let seed = results.first().map_or(1, |result| result.header.seed);
-    let comparison = report::compare(&contenders, &metrics, seed)?;
-    if let Some(what) = differences(&results) {
+    let metrics = args.metric.iter().map(|name| metric(name)).collect::<anyhow::Result<Vec<_>>>()?;
+    let (results, comparison) = stored::compare(&store, &rows, &metrics)?;
+    if let Some(what) = stored::differences(&results) {
         eprintln!("note: {what}; a change may come from that alone");
     }
     let is_worse = !comparison.missing.is_empty() || comparison.rows.iter().any(|row| row.change == Change::Worse);
@@ -213,24 +205,6 @@ fn metric(name: &str) -> anyhow::Result<&'static Metric> {
     Metric::find(name).with_context(|| format!("metric {name:?} is not known; known are {}", known()))
 }
 
-fn contender(label: &str, campaign: i64, result: &ResultRuns) -> Contender {
-    Contender { label: label.to_owned(), runs: result.runs.clone(), campaign }
-}
-
-/// The subjects of one result, in the experiment's order.
-fn subjects_of(row: &ExperimentRow, result: &ResultRuns) -> Vec<Contender> {
-    let mut names: Vec<&str> = Vec::new();
-    for cell in result.header.experiments.iter().flat_map(|e| e.cells()) {
-        if let Some(run) = result.runs.iter().find(|run| run.cell.subject == cell.subject)
-            && !names.contains(&run.cell.subject.as_str())
-        {
-            names.push(&run.cell.subject);
-        }
-    }
-    let of = |name: &str| result.runs.iter().filter(|run| run.cell.subject == name).cloned().collect();
-    names.iter().map(|name| Contender { label: (*name).to_owned(), runs: of(name), campaign: row.id }).collect()
-}
-
 pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     let store = args.store.open()?;
     let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
@@ -238,9 +212,9 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     if distinct.len() < rows.len() {
         bail!("a result is named twice; merged with itself it would look more certain than it is");
     }
-    let mut results = read_all(&store, &rows)?;
+    let mut results = stored::read_all(&store, &rows)?;
     if args.pool {
-        if let Some(what) = differences(&results) {
+        if let Some(what) = stored::differences(&results) {
             bail!("{what}; their runs are no repeats of one another: merge without --pool");
         }
         // Without tags, equal series of several results are one.
@@ -263,44 +237,8 @@ pub fn rm(args: &RmArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Ok)
 }
 
-/// In what experiments of the same name were measured differently; of bare figures that is not known.
-fn differences(results: &[ResultRuns]) -> Option<String> {
-    let measured = results.iter().filter(|result| result.header.machine.is_some());
-    let all: Vec<_> = measured.flat_map(|r| r.header.experiments.iter().map(move |e| (&r.tag, e))).collect();
-    all.iter().enumerate().find_map(|(i, (tag, experiment))| {
-        let (first, own) = all[..i].iter().find(|(_, earlier)| earlier.name == experiment.name)?;
-        let keys = own.differences(experiment);
-        (!keys.is_empty()).then(|| format!("{first} and {tag} differ in {}", keys.join(", ")))
-    })
-}
-
 fn ids(rows: &[ExperimentRow]) -> Vec<i64> {
     rows.iter().map(|row| row.id).collect()
-}
-
-fn read_all(store: &Store, rows: &[ExperimentRow]) -> anyhow::Result<Vec<ResultRuns>> {
-    let is_same_name = |row: &ExperimentRow| rows.iter().filter(|other| other.name == row.name).count() > 1;
-    let tag = |row: &ExperimentRow| match is_same_name(row) {
-        true => format!("{} #{}", row.name, row.id),
-        false => row.name.clone(),
-    };
-    let tags = rows.iter().map(|row| if rows.len() > 1 { tag(row) } else { String::new() });
-    rows.iter().zip(tags).map(|(row, tag)| Ok(archive::read(store, row.id, &tag)?)).collect()
-}
-
-/// The published runs that these results' studies printed.
-fn published(results: &[ResultRuns]) -> anyhow::Result<Vec<RunFigures>> {
-    let named = results.iter().flat_map(|result| &result.header.experiments).filter_map(|e| e.study.as_deref());
-    let ids: BTreeSet<&str> = named.collect();
-    let mut runs = Vec::new();
-    for study in ids.into_iter().filter_map(studies::find) {
-        runs.extend(archive::published(study)?);
-    }
-    Ok(runs)
-}
-
-fn report_of(results: &[ResultRuns], comparison: Option<Comparison>) -> anyhow::Result<Report> {
-    Ok(report::build(results, &published(results)?, comparison))
 }
 
 /// A report that was computed and written.
@@ -318,7 +256,7 @@ impl Shown {
     }
 
     fn with(ids: &[i64], results: Vec<ResultRuns>, comparison: Option<Comparison>, out: &Path) -> anyhow::Result<Self> {
-        let report = report_of(&results, comparison)?;
+        let report = stored::report_of(&results, comparison)?;
         let name = match (ids, results.as_slice(), &report.comparison) {
             (&[id], [one], None) => one.header.folder_name(id),
             (_, _, comparison) => {

@@ -1,5 +1,6 @@
 //! `pushlab run`: experiments carried out.
 
+use super::pages;
 use super::results::{Shown, StoreArgs};
 use crate::progress::Progress;
 use crate::shape::ShapeOption;
@@ -13,11 +14,13 @@ use pushlab_lab::report::{self, RunFigures};
 use pushlab_lab::statement::Statement;
 use pushlab_lab::subjects::install::Cache;
 use pushlab_lab::subjects::named::Named;
-use pushlab_lab::{Campaign, Ended, Live, Start, Tally, leave_out_missing, presets};
+use pushlab_lab::{Campaign, Ended, Live, Observer, Start, Tally, leave_out_missing, presets};
 use pushlab_link::rights;
+use pushlab_server::Server;
 use pushlab_store::Store;
 use pushlab_wire::codes::ExitCode;
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,6 +48,9 @@ pub struct MeasureArgs {
     /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
+    /// Serve the console at http://ADDRESS/ while the campaign lasts, to watch it; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    pub console: Option<SocketAddr>,
     /// Keep every packet that crosses a network, as pcapng files in the campaign's folder.
     #[arg(long)]
     pub capture: bool,
@@ -78,6 +84,10 @@ pub struct RunArgs {
     /// runs of both take turns.
     #[arg(long, value_name = "PROGRAM")]
     against: Option<PathBuf>,
+    /// Tell live figures as lines of JSON on standard output, and nothing else there; be interrupted when standard input
+    /// ends. The console starts experiments so.
+    #[arg(long, hide = true, conflicts_with = "json")]
+    live_lines: bool,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -105,7 +115,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let measured = carry_out(name, experiments, left_out, args)?;
     let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out)?;
-    shown.print(args.measure.json)?;
+    if !args.live_lines {
+        shown.print(args.measure.json)?;
+    }
     if measured.ended == Ended::Interrupted {
         eprintln!("interrupted; the same command goes on with the runs that are missing");
         return Ok(ExitCode::Interrupted);
@@ -181,13 +193,59 @@ fn add_baseline(experiments: &mut [Experiment], program: &Path) -> anyhow::Resul
     Ok(())
 }
 
-/// A listener for Prometheus, where one is asked for.
-pub fn listen(args: &MeasureArgs) -> anyhow::Result<Option<Live>> {
-    let live = args.metrics.map(Live::listen).transpose()?;
-    if let Some(live) = live.as_ref().filter(|_| !args.quiet) {
-        eprintln!("metrics at http://{}/metrics", live.address());
+/// Whoever watches a campaign while it lasts.
+pub struct Watchers {
+    live: Option<Live>,
+    console: Option<Server>,
+}
+
+impl Watchers {
+    /// Those that are asked for. Call before the campaign begins, with signals blocked.
+    pub fn of(args: &MeasureArgs, name: &str, has_lines: bool) -> anyhow::Result<Self> {
+        if args.metrics.is_none() && args.console.is_none() && !has_lines {
+            return Ok(Self { live: None, console: None });
+        }
+        let say = |line: String| {
+            if !args.quiet {
+                eprintln!("{line}");
+            }
+        };
+        let mut live = Live::new(name);
+        if let Some(address) = args.metrics {
+            say(format!("metrics at http://{}/metrics", live.serve_metrics(address)?));
+        }
+        if has_lines {
+            signals::interrupt_at_end_of_input();
+            live.tell(|state| {
+                let text = serde_json::to_string(&state).unwrap_or_default();
+                // Whoever does not listen any more has closed standard input, too.
+                let _ = writeln!(std::io::stdout(), "{text}");
+            })?;
+        }
+        let console = args.console.map(|address| pages::watch(address, &args.store, &mut live)).transpose()?;
+        if let Some(console) = &console {
+            say(format!("console at http://{}/live", console.address()));
+        }
+        Ok(Self { live: Some(live), console })
     }
-    Ok(live)
+
+    /// Does something that tells an observer, who tells them.
+    pub fn watch<T>(&self, next: &mut dyn Observer, work: impl FnOnce(&mut dyn Observer) -> T) -> T {
+        match &self.live {
+            Some(live) => work(&mut live.watch(next)),
+            None => work(next),
+        }
+    }
+
+    /// Tells them that it has ended.
+    pub fn end(self) -> anyhow::Result<()> {
+        drop(self.live);
+        if let Some(console) = self.console {
+            console.stop();
+            console.join()?;
+        }
+        Ok(())
+    }
 }
 
 /// What was measured, and where it is stored.
@@ -207,7 +265,7 @@ fn carry_out(
     let measure = &args.measure;
     measure.prepare(&experiments)?;
     signals::block();
-    let live = listen(measure)?;
+    let watchers = Watchers::of(measure, &name, args.live_lines)?;
     let mut progress = Progress::new(&experiments, measure.quiet);
     let start = Start {
         name,
@@ -219,11 +277,9 @@ fn carry_out(
         left_out,
     };
     let mut campaign = Campaign::open(experiments, measure.store.open()?, start)?;
-    let ended = match &live {
-        Some(live) => campaign.carry_out(&mut live.watch(&mut progress))?,
-        None => campaign.carry_out(&mut progress)?,
-    };
-    drop((progress, live));
+    let ended = watchers.watch(&mut progress, |observer| campaign.carry_out(observer))?;
+    drop(progress);
+    watchers.end()?;
     let id = campaign.id();
     drop(campaign);
     Ok(Carried { store: measure.store.open()?, id, ended })
@@ -231,5 +287,6 @@ fn carry_out(
 
 /// What was typed, so that it can be typed again.
 pub fn typed() -> Vec<String> {
-    std::iter::once("pushlab".to_owned()).chain(std::env::args().skip(1)).collect()
+    let words = std::env::args().skip(1).filter(|word| word != "--live-lines");
+    std::iter::once("pushlab".to_owned()).chain(words).collect()
 }

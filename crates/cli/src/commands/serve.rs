@@ -1,13 +1,17 @@
 //! `pushlab serve`: the server.
 
+use super::pages::{self, DemoArgs};
 use crate::{signals, units};
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
+use pushlab_console::Console;
+use pushlab_lab::subjects::running::NO_PAGES;
 use pushlab_server::{Config, Feed, Limits, Policy, Server, Tick, TlsFiles};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the main thread looks after the event loops.
@@ -16,7 +20,7 @@ const WATCH: Duration = Duration::from_millis(250);
 /// Serve every transport on one port.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Paths: /ws /sse /stream /poll /publish /echo /healthz /stats /metrics. SIGTERM or Ctrl-C stops it gracefully."
+    after_help = "Paths: /ws /sse /stream /poll /publish /echo /healthz /stats /metrics; console and demos are pages from / on. SIGTERM or Ctrl-C stops it gracefully."
 )]
 pub struct ServeArgs {
     /// Address of all transports; port 0 takes a free one.
@@ -57,6 +61,14 @@ pub struct ServeArgs {
     /// For measuring: write calls for one event or reply to a poll; with 2 its transport's head leaves by itself.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     writes_per_event: u8,
+    /// Serve the transports alone: no console, no demos.
+    #[arg(long, env = NO_PAGES)]
+    no_pages: bool,
+    /// The results database that the console shows to everybody who reaches the server; none without.
+    #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
+    store: Option<PathBuf>,
+    #[command(flatten)]
+    demos: DemoArgs,
     /// Print the address as one line of JSON when ready.
     #[arg(long)]
     json: bool,
@@ -132,7 +144,17 @@ limit_args! {
 
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     signals::block();
-    let server = Server::start(config(args)?)?;
+    let mut config = config(args)?;
+    if !args.no_pages {
+        let console = Console::new(pushlab_console::Config {
+            store: args.store.clone(),
+            hides_results: args.store.is_none(),
+            demos: DemoArgs::names(),
+            ..pushlab_console::Config::default()
+        })?;
+        pages::give(&mut config, Arc::new(console), Some(&args.demos))?;
+    }
+    let server = Server::start(config)?;
     let address = server.address();
     if args.json {
         println!("{}", serde_json::json!({ "listening": address.to_string() }));

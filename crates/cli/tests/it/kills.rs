@@ -7,8 +7,9 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 const KILLS: usize = 20;
-const RUNS: u32 = 24;
-/// Longest time that a lab is left to work; a run takes about as long.
+const RUNS: u32 = 48;
+/// Longest time that a lab is left to work; a run takes about as long, and on a busy machine much longer: so half of it
+/// is added for each kill as long as none was done.
 const LIFE_MAX_MS: u64 = 800;
 
 #[test]
@@ -19,13 +20,14 @@ fn kills_at_any_instant_lose_nothing_that_was_stored() {
     let mut random = fastrand::Rng::with_seed(seed);
     let place = Place::new("kills");
     let phases = "{ connect_ms = 10000, idle_ms = 20, warm_up_ms = 20, load_ms = 150, drain_ms = 3000, after_ms = 0 }";
-    place.experiment(&[("repeats", "12"), ("phases", phases)]);
+    place.experiment(&[("repeats", "24"), ("phases", phases)]);
     let mut known: Vec<Run> = Vec::new();
     let mut alive_max = 0;
+    let mut life_max_ms = LIFE_MAX_MS;
     for kill in 1..=KILLS {
         let mut command = place.pushlab(&["run", "experiment.toml", "--quiet"]);
         let mut lab = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let (done, alive) = die(&place, &mut lab, &mut random, kill);
+        let (done, alive) = die(&place, &mut lab, &mut random, kill, life_max_ms);
         alive_max = alive_max.max(alive);
         wait_for("the end of what the lab started", || processes(&place.store_path()).is_empty().then_some(()));
         assert_eq!(integrity(&place.store_path()), "ok", "kill {kill}");
@@ -36,6 +38,7 @@ fn kills_at_any_instant_lose_nothing_that_was_stored() {
         assert!(runs.starts_with(&known), "kill {kill}: {} runs are not the {} from before", runs.len(), known.len());
         assert!(runs.len() >= done, "kill {kill}: {} of {done} runs are left", runs.len());
         known = runs;
+        life_max_ms = if known.is_empty() { life_max_ms + LIFE_MAX_MS / 2 } else { LIFE_MAX_MS };
     }
     assert!(!known.is_empty() && known.len() < RUNS as usize, "{} runs were done between the kills", known.len());
 
@@ -59,7 +62,7 @@ fn kills_at_any_instant_lose_nothing_that_was_stored() {
 
 /// Kills the lab, every second time just when it writes to the store. Gives the number of runs that had been
 /// stored, and of processes that were alive.
-fn die(place: &Place, lab: &mut Child, random: &mut fastrand::Rng, kill: usize) -> (usize, usize) {
+fn die(place: &Place, lab: &mut Child, random: &mut fastrand::Rng, kill: usize, life_max_ms: u64) -> (usize, usize) {
     let begun = Instant::now();
     let mut done = 0;
     if kill.is_multiple_of(2) {
@@ -72,7 +75,7 @@ fn die(place: &Place, lab: &mut Child, random: &mut fastrand::Rng, kill: usize) 
         }
         std::thread::sleep(Duration::from_micros(random.u64(..4_000)));
     } else {
-        std::thread::sleep(Duration::from_millis(random.u64(..LIFE_MAX_MS)));
+        std::thread::sleep(Duration::from_millis(random.u64(..life_max_ms)));
         done = place.runs_done();
     }
     let lived = begun.elapsed();

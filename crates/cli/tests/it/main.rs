@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be is a failed test")]
 
+mod browsers;
 mod campaign;
 mod comparisons;
+mod console;
 mod disk;
 mod errors;
 mod failures;

@@ -222,8 +222,8 @@ mod tests {
     use pushlab_link::profile::Profile;
     use pushlab_link::totals::{Counts, Parties, Totals};
     use pushlab_load::plan::{
-        ByteUses, ClientBytes, ErrorCount, Phases, Plan, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets,
-        Speaks, WorkerResult,
+        ByteUses, ClientBytes, ClientKind, ClientsIn, ErrorCount, Phases, Plan, Prober, ProberPath, RequestHeaders,
+        Scenario, Shape, Sockets, Speaks, WorkerResult,
     };
     use pushlab_probe::{Loopback, Sample, TcpStates, TcpTotals};
     use pushlab_stats::{Doubt, DoubtCode};
@@ -284,6 +284,7 @@ mod tests {
             sockets: Sockets { tls: true, clients_per_host: 3, send_buffer_bytes: Some(4096), ..Sockets::default() },
             certificate: Some("certificate.pem".into()),
             instruments_from: Some([10, 0, 0, 3].into()),
+            clients_in: ClientsIn { kind: ClientKind::Firefox, pages: 3, hidden: true },
         }
     }
 
@@ -364,6 +365,7 @@ mod tests {
             bytes_whole: bytes(100),
             bytes_load: bytes(0),
             unsubscribed: 17,
+            clock_error_ns: Some(43),
             deliveries: (0..3).map(delivery).collect(),
         }
     }
@@ -458,22 +460,9 @@ mod tests {
     /// With the least that a record has.
     fn failed(phase: Option<Phase>) -> RunRecord {
         let bare = Cell { variant: None, network: None, deliveries_per_s: None, payload_bytes: None, ..cell() };
-        RunRecord {
-            planned: PlannedRun { order: 4, cell: bare, repeat: 1, seed: 0 },
-            outcome: Outcome::Failed { reason: "the subject ended with signal 9".to_owned(), phase },
-            doubts: Vec::new(),
-            result: None,
-            subject: Vec::new(),
-            generator: Vec::new(),
-            counters: Vec::new(),
-            subject_command: Vec::new(),
-            plan: None,
-            baseline: None,
-            kernel: None,
-            tcp: None,
-            network: None,
-            ..whole()
-        }
+        let planned = PlannedRun { order: 4, cell: bare, repeat: 1, seed: 0 };
+        let outcome = Outcome::Failed { reason: "the subject ended with signal 9".to_owned(), phase };
+        RunRecord { started_at: whole().started_at, ..RunRecord::ended(planned, outcome) }
     }
 
     #[test]

@@ -5,16 +5,27 @@ use crate::experiment::{Experiment, Polling, Variant};
 use crate::metric::METRICS;
 use crate::presets::{self, PRESETS};
 use crate::report::RunFigures;
-use pushlab_load::plan::{Phases, RequestHeaders, Scenario, Shape, Sockets};
+use pushlab_load::plan::{ClientsIn, Phases, RequestHeaders, Scenario, Shape, Sockets};
 use pushlab_stats::GeneratorLimits;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Name of the experiment of a browser's measurement.
+pub const BROWSER: &str = "browser";
+
+/// The title of bare figures: the preset's whose name they have, or their name.
+pub fn title(name: &str) -> String {
+    known(name).map_or_else(|| of_nothing(name).title, |experiment| experiment.title)
+}
+
+/// Among ours alone: an imported name is no path to open.
+fn known(name: &str) -> Option<Experiment> {
+    PRESETS.iter().any(|(preset, _)| *preset == name).then(|| presets::load(name, None).ok()).flatten()
+}
 
 /// An experiment of which only figures are known: printed in a study, or imported from a table.
 pub fn experiment_of(name: &str, runs: &[RunFigures], is_published: bool) -> Experiment {
     let own: Vec<&RunFigures> = runs.iter().filter(|run| run.cell.experiment == name).collect();
-    // Among ours alone: an imported name is no path to open.
-    let known = PRESETS.iter().any(|(preset, _)| *preset == name).then(|| presets::load(name, None).ok()).flatten();
-    let base = known.unwrap_or_else(|| of_nothing(name));
+    let base = known(name).unwrap_or_else(|| of_nothing(name));
     let names: Vec<String> = base.variants.iter().map(|variant| variant.name.clone()).collect();
     let variants = distinct(&names, own.iter().filter_map(|run| run.cell.variant.clone()));
     Experiment {
@@ -51,16 +62,21 @@ fn variant(known: &[Variant], name: String) -> Variant {
         server_options: None,
         environment: None,
         sockets: None,
+        clients_in: None,
     };
     known.iter().find(|variant| variant.name == nothing.name).cloned().unwrap_or(nothing)
 }
 
 fn of_nothing(name: &str) -> Experiment {
     let phases = Phases { connect_ms: 0, warm_up_ms: 0, idle_ms: 0, load_ms: 0, drain_ms: 0, after_ms: 0 };
+    let (title, description) = match name {
+        BROWSER => ("Measured in a browser", "One browser's own messages there and back over each transport."),
+        _ => (name, "Imported figures."),
+    };
     Experiment {
         name: name.to_owned(),
-        title: name.to_owned(),
-        description: "Imported figures.".to_owned(),
+        title: title.to_owned(),
+        description: description.to_owned(),
         study: None,
         subjects: Vec::new(),
         transports: Vec::new(),
@@ -81,6 +97,7 @@ fn of_nothing(name: &str) -> Experiment {
         headers: RequestHeaders::Minimal,
         receipts: false,
         sockets: Sockets::default(),
+        clients_in: ClientsIn::default(),
         network: BTreeMap::new(),
         connect_rate: 1,
         server_options: Vec::new(),

@@ -2,7 +2,11 @@
 
 mod convert;
 mod figures;
+mod summary;
 mod table;
+
+pub use figures::BROWSER;
+pub use summary::{ResultState, ResultSummary, summaries};
 
 use crate::experiment::{Experiment, MAX_RUNS};
 use crate::header::Header;
@@ -11,7 +15,7 @@ use crate::record::RunRecord;
 use crate::report::{ResultRuns, RunFigures};
 use crate::studies::{STUDIES, Study};
 use convert::{figures_of, from_store, to_store};
-use pushlab_store::{ExperimentRow, Kind, MeasuringLock, NewExperiment, Store, StoreError, import};
+use pushlab_store::{self as store, Kind, MeasuringLock, NewExperiment, Store, StoreError, import};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
@@ -60,7 +64,7 @@ pub struct Archive {
 impl Archive {
     /// Begins a campaign.
     pub fn begin(mut store: Store, header: &Header) -> Result<Self, ArchiveError> {
-        let lock = store.lock_for_measuring()?;
+        let mut lock = store.lock_for_measuring()?;
         let header_json = serde_json::to_value(header).map_err(|source| ArchiveError::Record { place: 0, source })?;
         let id = store.create_experiment(&NewExperiment {
             name: header.name.clone(),
@@ -71,12 +75,16 @@ impl Archive {
             planned: header.planned() as u32,
             facts: header.facts(),
         })?;
+        // Without its number a list shows it as interrupted until its end.
+        let _ = lock.name(id);
         Ok(Self { store, id, _lock: lock })
     }
 
     /// Goes on with a campaign.
     pub fn resume(store: Store, id: i64) -> Result<Self, ArchiveError> {
-        let lock = store.lock_for_measuring()?;
+        let mut lock = store.lock_for_measuring()?;
+        // As above.
+        let _ = lock.name(id);
         Ok(Self { store, id, _lock: lock })
     }
 
@@ -139,7 +147,7 @@ pub fn find_unfinished(
 pub fn header(store: &Store, id: i64) -> Result<Header, ArchiveError> {
     let experiment = store.experiment(id)?;
     if experiment.row.kind == Kind::Published || experiment.header.is_null() {
-        return header_of_figures(store, &experiment.row);
+        return header_of_figures(store, experiment);
     }
     let foreign = |source| ArchiveError::Foreign { id, what: "the header".to_owned(), source };
     let header: Header = serde_json::from_value(experiment.header).map_err(foreign)?;
@@ -150,7 +158,8 @@ pub fn header(store: &Store, id: i64) -> Result<Header, ArchiveError> {
 }
 
 /// A header for runs that came as bare figures: their own matrix.
-fn header_of_figures(store: &Store, row: &ExperimentRow) -> Result<Header, ArchiveError> {
+fn header_of_figures(store: &Store, experiment: store::Experiment) -> Result<Header, ArchiveError> {
+    let row = &experiment.row;
     let foreign = |source| ArchiveError::Foreign { id: row.id, what: "a cell".to_owned(), source };
     let mut runs = Vec::new();
     for place in store.run_places(row.id)? {
@@ -172,7 +181,7 @@ fn header_of_figures(store: &Store, row: &ExperimentRow) -> Result<Header, Archi
         subject_cores: Vec::new(),
         load_cores: Vec::new(),
         versions: BTreeMap::new(),
-        runtimes: BTreeMap::new(),
+        runtimes: experiment.facts.iter().cloned().collect(),
         left_out: Vec::new(),
         machine: None,
         build: None,

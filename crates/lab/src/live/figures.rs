@@ -1,9 +1,11 @@
 //! What is known of a campaign at an instant, and its page.
 
+use super::state::{Activity, LiveRun, LiveState};
 use crate::record::{Outcome, PlannedRun, RunRecord};
 use crate::run::Usage;
 use pushlab_load::plan::{Phase, Progress};
 use pushlab_wire::exposition::{Exposition, Kind};
+use std::time::{Duration, Instant};
 
 /// Phases and their names.
 const PHASES: [(Phase, &str); 6] = [
@@ -18,6 +20,8 @@ const PHASES: [(Phase, &str); 6] = [
 /// What is known of a campaign.
 #[derive(Debug, Default)]
 pub struct Figures {
+    name: String,
+    result: Option<i64>,
     planned: usize,
     done: usize,
     void: u64,
@@ -33,8 +37,12 @@ pub struct Figures {
 #[derive(Debug)]
 struct RunNow {
     planned: PlannedRun,
+    started: Instant,
     phase: Option<Phase>,
     progress: Progress,
+    deliveries: Rate,
+    subject_cpu_ns: Rate,
+    generator_cpu_ns: Rate,
     /// Resident memory of subject and generator, bytes, once it was read.
     rss_bytes: Option<(u64, u64)>,
 }
@@ -62,23 +70,58 @@ impl Total {
     }
 }
 
+/// How fast something grows that is counted from 0.
+#[derive(Debug)]
+struct Rate {
+    since: (Instant, u64),
+    per_s: Option<f64>,
+}
+
+/// Over what a rate is taken, at least. Readings of progress are a second apart, give or take.
+const RATE_OVER: Duration = Duration::from_millis(900);
+
+impl Rate {
+    fn from(now: Instant) -> Self {
+        Self { since: (now, 0), per_s: None }
+    }
+
+    fn note(&mut self, now: Instant, count: u64) {
+        let (then, before) = self.since;
+        let length = now.saturating_duration_since(then);
+        if length >= RATE_OVER {
+            self.per_s = Some(count.saturating_sub(before) as f64 / length.as_secs_f64());
+            self.since = (now, count);
+        }
+    }
+
+    /// Of a time in ns: per cent of one core.
+    fn percent(&self) -> Option<f64> {
+        self.per_s.map(|ns_per_s| ns_per_s / 1e7)
+    }
+}
+
 impl Figures {
-    /// A campaign begins.
-    pub fn begin(&mut self, planned: usize, done: usize) {
-        (self.planned, self.done) = (planned, done);
+    /// Of the campaign of this name.
+    pub fn of(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// A campaign begins, as experiment `id` of its store.
+    pub fn begin(&mut self, planned: usize, done: usize, id: i64) {
+        (self.planned, self.done, self.result) = (planned, done, Some(id));
     }
 
     /// A run begins.
-    pub fn run(&mut self, planned: &PlannedRun) {
+    pub fn run(&mut self, planned: &PlannedRun, now: Instant) {
         self.end_run();
-        self.run = Some(RunNow::new(planned.clone()));
+        self.run = Some(RunNow::new(planned.clone(), now));
     }
 
     /// A phase begins. A run that is tried again begins to connect again.
-    pub fn phase(&mut self, phase: Phase) {
+    pub fn phase(&mut self, phase: Phase, now: Instant) {
         if phase == Phase::Connect {
             self.end_run();
-            self.run = self.run.take().map(|run| RunNow::new(run.planned));
+            self.run = self.run.take().map(|run| RunNow { started: run.started, ..RunNow::new(run.planned, now) });
         }
         if let Some(run) = &mut self.run {
             run.phase = Some(phase);
@@ -86,20 +129,23 @@ impl Figures {
     }
 
     /// The generator tells how far it is.
-    pub fn progress(&mut self, progress: &Progress) {
+    pub fn progress(&mut self, progress: &Progress, now: Instant) {
         self.publications.reach(progress.published);
         self.deliveries.reach(progress.delivered);
         if let Some(run) = &mut self.run {
             run.progress = *progress;
+            run.deliveries.note(now, progress.delivered);
         }
     }
 
     /// Both sides were sampled.
-    pub fn usage(&mut self, subject: Usage, generator: Usage) {
+    pub fn usage(&mut self, subject: Usage, generator: Usage, now: Instant) {
         self.subject_cpu_ns.reach(subject.cpu_ns);
         self.generator_cpu_ns.reach(generator.cpu_ns);
         if let Some(run) = &mut self.run {
             run.rss_bytes = Some((subject.rss_bytes, generator.rss_bytes));
+            run.subject_cpu_ns.note(now, subject.cpu_ns);
+            run.generator_cpu_ns.note(now, generator.cpu_ns);
         }
     }
 
@@ -123,6 +169,22 @@ impl Figures {
         let totals =
             [&mut self.publications, &mut self.deliveries, &mut self.subject_cpu_ns, &mut self.generator_cpu_ns];
         totals.into_iter().for_each(Total::end_run);
+    }
+
+    /// What a page is told. The campaign runs from the moment that it began; who knows of its end says so.
+    pub fn state(&self, now: Instant) -> LiveState {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        LiveState {
+            state: if self.result.is_some() { Activity::Running } else { Activity::Idle },
+            name: self.name.clone(),
+            result: self.result,
+            runs_planned: number(self.planned),
+            runs_done: number(self.done),
+            runs_void: number(self.void as usize),
+            runs_failed: number(self.failed as usize),
+            run: self.run.as_ref().map(|run| run.state(now)),
+            problem: None,
+        }
     }
 
     /// The page for Prometheus. What is not known now has no sample.
@@ -195,8 +257,37 @@ impl Figures {
 }
 
 impl RunNow {
-    fn new(planned: PlannedRun) -> Self {
-        Self { planned, phase: None, progress: Progress::default(), rss_bytes: None }
+    fn new(planned: PlannedRun, now: Instant) -> Self {
+        let rate = || Rate::from(now);
+        Self {
+            planned,
+            started: now,
+            phase: None,
+            progress: Progress::default(),
+            deliveries: rate(),
+            subject_cpu_ns: rate(),
+            generator_cpu_ns: rate(),
+            rss_bytes: None,
+        }
+    }
+
+    fn state(&self, now: Instant) -> LiveRun {
+        let ms = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e6);
+        LiveRun {
+            number: self.planned.order,
+            label: self.planned.label(),
+            phase: self.phase,
+            elapsed_ms: now.saturating_duration_since(self.started).as_millis() as u64,
+            clients: self.progress.connected,
+            published: self.progress.published,
+            delivered: self.progress.delivered,
+            deliveries_per_s: self.deliveries.per_s.unwrap_or(0.0),
+            latency_p50_ms: ms(self.progress.latency_median_ns),
+            latency_p99_ms: ms(self.progress.latency_p99_ns),
+            subject_cpu: self.subject_cpu_ns.percent(),
+            generator_cpu: self.generator_cpu_ns.percent(),
+            subject_rss_bytes: self.rss_bytes.map(|(subject, _)| subject),
+        }
     }
 }
 
@@ -205,7 +296,6 @@ mod tests {
     use super::*;
     use crate::cell::Cell;
     use crate::cell::SlowPolicy;
-    use crate::record::RECORD_VERSION;
     use pushlab_load::plan::{Second, WorkerResult};
     use pushlab_wire::transport::Transport;
 
@@ -227,23 +317,8 @@ mod tests {
 
     fn record(outcome: Outcome, seconds: Vec<Second>) -> RunRecord {
         RunRecord {
-            version: RECORD_VERSION,
-            planned: planned(1),
-            started_at: String::new(),
-            took_ms: 0,
-            attempts: 1,
-            outcome,
-            doubts: Vec::new(),
             result: Some(WorkerResult { seconds, ..WorkerResult::default() }),
-            subject: Vec::new(),
-            generator: Vec::new(),
-            counters: Vec::new(),
-            subject_command: Vec::new(),
-            plan: None,
-            baseline: None,
-            kernel: None,
-            tcp: None,
-            network: None,
+            ..RunRecord::ended(planned(1), outcome)
         }
     }
 
@@ -258,11 +333,12 @@ mod tests {
     #[test]
     fn counters_go_on_from_run_to_run() {
         let mut figures = Figures::default();
-        figures.begin(3, 1);
+        figures.begin(3, 1, 7);
         for (delivered, at_its_end) in [(10, 15), (12, 20)] {
-            figures.run(&planned(1));
-            figures.phase(Phase::Connect);
-            figures.progress(&Progress { connected: 7, published: 5, delivered, ..Progress::default() });
+            figures.run(&planned(1), Instant::now());
+            figures.phase(Phase::Connect, Instant::now());
+            figures
+                .progress(&Progress { connected: 7, published: 5, delivered, ..Progress::default() }, Instant::now());
             assert_eq!(line(&figures, "pushlab_lab_clients_connected ").unwrap(), "7");
             let seconds = vec![Second { published: 5, delivered: at_its_end, ..Second::default() }];
             figures.recorded(&record(Outcome::Completed, seconds));
@@ -276,10 +352,10 @@ mod tests {
     #[test]
     fn a_second_try_adds_to_the_first() {
         let mut figures = Figures::default();
-        figures.run(&planned(1));
+        figures.run(&planned(1), Instant::now());
         for _ in 0..2 {
-            figures.phase(Phase::Connect);
-            figures.usage(Usage { cpu_ns: 500_000_000, rss_bytes: 3 }, Usage::default());
+            figures.phase(Phase::Connect, Instant::now());
+            figures.usage(Usage { cpu_ns: 500_000_000, rss_bytes: 3 }, Usage::default(), Instant::now());
             assert_eq!(line(&figures, "pushlab_lab_subject_resident_memory_bytes ").unwrap(), "3");
         }
         assert_eq!(line(&figures, "pushlab_lab_subject_cpu_seconds_total ").unwrap(), "1");
@@ -293,9 +369,9 @@ mod tests {
         let mut figures = Figures::default();
         let absent = ["pushlab_lab_run_info", "pushlab_lab_latency_p99_seconds ", "pushlab_lab_subject_resident"];
         absent.iter().for_each(|name| assert_eq!(line(&figures, name), None, "{name}"));
-        figures.run(&planned(1));
-        figures.phase(Phase::WarmUp);
-        figures.progress(&Progress { latency_p99_ns: Some(2_500_000), ..Progress::default() });
+        figures.run(&planned(1), Instant::now());
+        figures.phase(Phase::WarmUp, Instant::now());
+        figures.progress(&Progress { latency_p99_ns: Some(2_500_000), ..Progress::default() }, Instant::now());
         assert_eq!(line(&figures, "pushlab_lab_latency_p99_seconds ").unwrap(), "0.0025");
         let info = line(&figures, "pushlab_lab_run_info").unwrap();
         let labels =
@@ -305,5 +381,34 @@ mod tests {
             let value = if name == "warm-up" { "1" } else { "0" };
             assert_eq!(line(&figures, &format!("pushlab_lab_phase{{phase=\"{name}\"}}")).unwrap(), value, "{name}");
         }
+    }
+
+    #[test]
+    fn a_page_is_told_of_the_run_and_its_rates() {
+        let begun = Instant::now();
+        let at = |ms| begun + Duration::from_millis(ms);
+        let mut figures = Figures::of("chat");
+        assert_eq!(figures.state(begun), LiveState { name: "chat".to_owned(), ..LiveState::default() });
+        figures.begin(3, 1, 7);
+        figures.run(&planned(2), at(0));
+        let starting = figures.state(at(40));
+        assert_eq!((starting.state, starting.result, starting.runs_done), (Activity::Running, Some(7), 1));
+        assert_eq!(starting.run.map(|run| (run.number, run.phase, run.elapsed_ms)), Some((2, None, 40)));
+        figures.phase(Phase::Connect, at(100));
+        for second in 1..=3 {
+            let progress = Progress { delivered: 500 * second, latency_p99_ns: Some(2_500_000), ..Progress::default() };
+            figures.progress(&progress, at(100 + 1000 * second));
+            let usage = Usage { cpu_ns: 250_000_000 * second, rss_bytes: 3 };
+            figures.usage(usage, Usage::default(), at(100 + 1000 * second));
+            // Between two seconds nothing changes.
+            figures.usage(usage, Usage::default(), at(150 + 1000 * second));
+        }
+        let run = figures.state(at(3200)).run.unwrap();
+        assert_eq!((run.phase, run.elapsed_ms, run.delivered), (Some(Phase::Connect), 3200, 1500));
+        assert_eq!((run.deliveries_per_s, run.subject_cpu, run.generator_cpu), (500.0, Some(25.0), Some(0.0)));
+        assert_eq!((run.latency_p50_ms, run.latency_p99_ms, run.subject_rss_bytes), (None, Some(2.5), Some(3)));
+        figures.recorded(&record(Outcome::Completed, Vec::new()));
+        let between = figures.state(at(4000));
+        assert_eq!((between.runs_done, between.run), (2, None));
     }
 }

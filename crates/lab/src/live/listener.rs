@@ -1,7 +1,6 @@
 //! The thread that shows the figures: one connection at a time, with little time and few bytes for each.
 
-use super::{Shared, Watched, lock};
-use crate::campaign::Observer;
+use super::{LiveError, Shared, lock};
 use crate::pinning::{Pinning, pin_to};
 use pushlab_wire::exposition::CONTENT_TYPE;
 use pushlab_wire::http::{Headers, parse_request, split_target};
@@ -21,43 +20,23 @@ const MAX_REQUEST_TIME: Duration = Duration::from_secs(1);
 const REST: Duration = Duration::from_millis(50);
 
 /// Shows the figures of a campaign at `/metrics` until it is dropped.
-pub struct Live {
-    figures: Shared,
+pub struct Listener {
     address: SocketAddr,
     listener: Arc<TcpListener>,
     is_ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Why the figures cannot be shown.
-#[derive(Debug, thiserror::Error)]
-pub enum LiveError {
-    /// The address is taken or not ours.
-    #[error(
-        "cannot serve metrics on {address}: {source}; choose another address with --metrics, or port 0 for a free one"
-    )]
-    Listen {
-        /// What was asked for.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The operating system refused a thread.
-    #[error("cannot start the thread that serves metrics: {0}")]
-    Thread(#[source] io::Error),
-}
-
-impl Live {
-    /// Listens, from now on. Call before the campaign pins the calling thread: the listener's cores are found from
-    /// those of the caller.
-    pub fn listen(address: SocketAddr) -> Result<Self, LiveError> {
+impl Listener {
+    /// Listens, from now on.
+    pub fn listen(address: SocketAddr, figures: Shared) -> Result<Self, LiveError> {
         let listen_error = |source| LiveError::Listen { address, source };
         let listener = Arc::new(TcpListener::bind(address).map_err(listen_error)?);
         let address = listener.local_addr().map_err(listen_error)?;
-        let (figures, is_ending) = (Shared::default(), Arc::new(AtomicBool::new(false)));
+        let is_ending = Arc::new(AtomicBool::new(false));
         let cores = Pinning::of_this_machine().load;
         let work = {
-            let (listener, figures, is_ending) = (listener.clone(), figures.clone(), is_ending.clone());
+            let (listener, is_ending) = (listener.clone(), is_ending.clone());
             move || {
                 // Where that is not allowed, the doubt about shared cores says so.
                 let _ = pin_to(&cores);
@@ -65,21 +44,16 @@ impl Live {
             }
         };
         let thread = std::thread::Builder::new().name("pushlab-metrics".into()).spawn(work);
-        Ok(Self { figures, address, listener, is_ending, thread: Some(thread.map_err(LiveError::Thread)?) })
+        Ok(Self { address, listener, is_ending, thread: Some(thread.map_err(LiveError::Thread)?) })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
-
-    /// An observer that feeds the figures and tells everything on to `next`.
-    pub fn watch<'a>(&self, next: &'a mut dyn Observer) -> Watched<'a> {
-        Watched { figures: self.figures.clone(), next }
-    }
 }
 
-impl Drop for Live {
+impl Drop for Listener {
     fn drop(&mut self) {
         self.is_ending.store(true, Ordering::Release);
         // SAFETY: the descriptor is the listener's, which lives; the call touches no memory. It ends a waiting `accept`.
@@ -169,17 +143,21 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    fn live() -> Live {
-        Live::listen("127.0.0.1:0".parse().unwrap()).unwrap()
+    fn listen(address: &str) -> Result<Listener, LiveError> {
+        Listener::listen(address.parse().unwrap(), Shared::default())
     }
 
-    fn connect(live: &Live) -> TcpStream {
+    fn live() -> Listener {
+        listen("127.0.0.1:0").unwrap()
+    }
+
+    fn connect(live: &Listener) -> TcpStream {
         let stream = TcpStream::connect(live.address()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 
-    fn ask(live: &Live, request: &str) -> String {
+    fn ask(live: &Listener, request: &str) -> String {
         let mut stream = connect(live);
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -227,9 +205,9 @@ mod tests {
     #[test]
     fn the_end_frees_the_port_at_once() {
         let live = live();
-        let address = live.address();
-        assert!(matches!(Live::listen(address), Err(LiveError::Listen { .. })));
+        let address = live.address().to_string();
+        assert!(matches!(listen(&address), Err(LiveError::Listen { .. })));
         drop(live);
-        drop(Live::listen(address).unwrap());
+        drop(listen(&address).unwrap());
     }
 }

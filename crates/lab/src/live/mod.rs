@@ -1,26 +1,93 @@
-//! Live figures of a campaign, for Prometheus to read while it lasts.
+//! Live figures of a campaign, for whoever watches while it lasts.
 //!
-//! What the observer of a campaign is told goes into [`Figures`]; a thread of its own shows them at `/metrics`
-//! ([`listener`]). It is pinned like the generator, away from the subject's core.
+//! What the observer of a campaign is told goes into [`Figures`]. A thread of its own shows them to Prometheus at
+//! `/metrics` ([`listener`]), another tells them to a page ([`teller`]). Both are pinned like the generator, away from
+//! the subject's core.
 
 mod figures;
 mod listener;
+mod state;
+mod teller;
 
-pub use listener::{Live, LiveError};
+pub use state::{Activity, LiveRun, LiveState};
 
 use crate::campaign::Observer;
 use crate::record::{PlannedRun, RunRecord};
 use crate::run::Usage;
 use figures::Figures;
+use listener::Listener;
 use pushlab_load::plan::{Phase, Progress};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use teller::Teller;
 
-/// The figures, shared by the campaign and the listener.
+/// The figures, shared by the campaign and those who show them.
 type Shared = Arc<Mutex<Figures>>;
 
 fn lock(figures: &Shared) -> MutexGuard<'_, Figures> {
     // Whoever panicked left numbers behind, which cannot be half written.
     figures.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The figures of a campaign, and who is shown them until this is dropped.
+pub struct Live {
+    figures: Shared,
+    listener: Option<Listener>,
+    tellers: Vec<Teller>,
+}
+
+/// Why the figures cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The address is taken or not ours.
+    #[error(
+        "cannot serve metrics on {address}: {source}; choose another address with --metrics, or port 0 for a free one"
+    )]
+    Listen {
+        /// What was asked for.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The operating system refused a thread.
+    #[error("cannot start the thread that shows live figures: {0}")]
+    Thread(#[source] io::Error),
+}
+
+impl Live {
+    /// Of the campaign of this name, shown to nobody yet.
+    pub fn new(name: &str) -> Self {
+        Self { figures: Arc::new(Mutex::new(Figures::of(name))), listener: None, tellers: Vec::new() }
+    }
+
+    /// Shows them to Prometheus at `/metrics`, from now on; gives the address. Call before the campaign pins the calling
+    /// thread: the cores of whoever shows are found from those of the caller.
+    ///
+    /// # Errors
+    /// See [`LiveError`].
+    pub fn serve_metrics(&mut self, address: SocketAddr) -> Result<SocketAddr, LiveError> {
+        let listener = Listener::listen(address, self.figures.clone())?;
+        let address = listener.address();
+        self.listener = Some(listener);
+        Ok(address)
+    }
+
+    /// Gives them to `tell` four times a second while the campaign lasts, and once at its end. Call before the campaign
+    /// pins the calling thread.
+    ///
+    /// # Errors
+    /// [`LiveError::Thread`].
+    pub fn tell(&mut self, tell: impl FnMut(LiveState) + Send + 'static) -> Result<(), LiveError> {
+        self.tellers.push(Teller::start(self.figures.clone(), tell)?);
+        Ok(())
+    }
+
+    /// An observer that notes the figures and tells everything on to `next`.
+    pub fn watch<'a>(&self, next: &'a mut dyn Observer) -> Watched<'a> {
+        Watched { figures: self.figures.clone(), next }
+    }
 }
 
 /// An observer that notes what it is told and tells it on.
@@ -31,27 +98,27 @@ pub struct Watched<'a> {
 
 impl Observer for Watched<'_> {
     fn begin(&mut self, planned: &[PlannedRun], done: usize, id: i64) {
-        lock(&self.figures).begin(planned.len(), done);
+        lock(&self.figures).begin(planned.len(), done, id);
         self.next.begin(planned, done, id);
     }
 
     fn run(&mut self, planned: &PlannedRun) {
-        lock(&self.figures).run(planned);
+        lock(&self.figures).run(planned, Instant::now());
         self.next.run(planned);
     }
 
     fn phase(&mut self, phase: Phase) {
-        lock(&self.figures).phase(phase);
+        lock(&self.figures).phase(phase, Instant::now());
         self.next.phase(phase);
     }
 
     fn progress(&mut self, progress: &Progress) {
-        lock(&self.figures).progress(progress);
+        lock(&self.figures).progress(progress, Instant::now());
         self.next.progress(progress);
     }
 
     fn usage(&mut self, subject: Usage, generator: Usage) {
-        lock(&self.figures).usage(subject, generator);
+        lock(&self.figures).usage(subject, generator, Instant::now());
         self.next.usage(subject, generator);
     }
 

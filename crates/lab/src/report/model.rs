@@ -515,6 +515,10 @@ pub struct Place {
     pub label: String,
     /// The value compared.
     pub figure: Figure,
+    /// Its rank in the study, among all that the study printed of the same variant at this place on the axis, if it
+    /// printed any of this subject over this transport.
+    #[serde(default)]
+    pub published_rank: Option<u32>,
 }
 
 /// A doubt, with where it was raised.

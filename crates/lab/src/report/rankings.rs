@@ -23,16 +23,25 @@ pub fn rankings(series: &[SeriesRuns<'_>], metrics: &[&Metric], seed: u64) -> Ve
         for wanted in [Regime::Load, Regime::Stress] {
             let Some((x, members)) = best_place(&own, wanted) else { continue };
             let judged = metrics.iter().filter(|metric| metric.better != Better::Neither);
-            rankings.extend(judged.filter_map(|metric| ranking(&members, x, wanted, metric, seed)).map(|ranking| {
-                let among = if kinds.len() > 1 { (*kind).to_owned() } else { String::new() };
-                Ranking { among, ..ranking }
-            }));
+            rankings.extend(judged.filter_map(|metric| ranking(&members, series, x, wanted, metric, seed)).map(
+                |ranking| {
+                    let among = if kinds.len() > 1 { (*kind).to_owned() } else { String::new() };
+                    Ranking { among, ..ranking }
+                },
+            ));
         }
     }
     rankings
 }
 
-fn ranking(members: &[&SeriesRuns<'_>], x: u32, wanted: Regime, metric: &Metric, seed: u64) -> Option<Ranking> {
+fn ranking(
+    members: &[&SeriesRuns<'_>],
+    all: &[SeriesRuns<'_>],
+    x: u32,
+    wanted: Regime,
+    metric: &Metric,
+    seed: u64,
+) -> Option<Ranking> {
     let entries: Vec<(usize, Vec<f64>)> = members
         .iter()
         .enumerate()
@@ -45,7 +54,8 @@ fn ranking(members: &[&SeriesRuns<'_>], x: u32, wanted: Regime, metric: &Metric,
     let places = order(entries, metric.better, seed)?.into_iter().filter_map(|entry| {
         let series = members[entry.key];
         let figure = figure(&series.cells[&x], metric.name, seed)?;
-        Some(Place { rank: entry.rank, key: series.key.clone(), label: series.label.clone(), figure })
+        let published_rank = published_rank(series, all, x, metric);
+        Some(Place { rank: entry.rank, key: series.key.clone(), label: series.label.clone(), figure, published_rank })
     });
     Some(Ranking {
         among: String::new(),
@@ -54,6 +64,17 @@ fn ranking(members: &[&SeriesRuns<'_>], x: u32, wanted: Regime, metric: &Metric,
         x: f64::from(x),
         places: places.collect(),
     })
+}
+
+/// The rank that a series had in the study among all that the study printed of the same variant and place, those that
+/// are not measured here too: single values, so that only equal ones share a rank.
+fn published_rank(own: &SeriesRuns<'_>, all: &[SeriesRuns<'_>], x: u32, metric: &Metric) -> Option<u32> {
+    let is_rival = |s: &&SeriesRuns<'_>| s.origin == Origin::Published && s.variant == own.variant;
+    let rivals = || all.iter().filter(is_rival);
+    let value = |s: &SeriesRuns<'_>| values(s.cells.get(&x)?, metric.name).first().copied();
+    let printed = rivals().find(|s| s.subject == own.subject && s.transport == own.transport).and_then(value)?;
+    let is_ahead = |other: &f64| if metric.better == Better::Higher { *other > printed } else { *other < printed };
+    Some(1 + rivals().filter_map(value).filter(is_ahead).count() as u32)
 }
 
 /// Ranks entries by the mean of their values, the best first.
@@ -77,4 +98,64 @@ fn best_place<'a, 'b>(series: &[&'b SeriesRuns<'a>], wanted: Regime) -> Option<(
     let best = places.into_iter().max_by_key(|&x| (at(x).len(), x))?;
     let members = at(best);
     (members.len() >= 2).then_some((best, members))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Cell, SlowPolicy};
+    use crate::report::samples::RunFigures;
+    use pushlab_wire::transport::Transport;
+    use std::collections::BTreeSet;
+
+    fn run(figures: &[(&str, f64)]) -> RunFigures {
+        let cell = Cell {
+            experiment: "e".to_owned(),
+            subject: "s".to_owned(),
+            transport: Transport::Sse,
+            policy: SlowPolicy::Close,
+            variant: None,
+            network: None,
+            clients: 60,
+            deliveries_per_s: None,
+            payload_bytes: None,
+        };
+        let figures = figures.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        RunFigures { figures, ..RunFigures::planned(cell) }
+    }
+
+    fn series<'a>(origin: Origin, subject: &str, variant: &str, runs: Vec<&'a RunFigures>) -> SeriesRuns<'a> {
+        SeriesRuns {
+            key: format!("{subject}/{variant}"),
+            label: subject.to_owned(),
+            words: BTreeSet::new(),
+            tag: String::new(),
+            subject: subject.to_owned(),
+            variant: variant.to_owned(),
+            network: String::new(),
+            kind: variant.to_owned(),
+            transport: "sse".to_owned(),
+            origin,
+            cells: [(60, runs)].into(),
+        }
+    }
+
+    #[test]
+    fn the_rank_that_a_study_gave_stands_beside_ours() {
+        let measured = [3.0, 1.0, 2.0].map(|ms| run(&[("cpu", 50.0), ("latency_mean", ms)]));
+        let printed = [10.0, 5.0, 20.0, 1.0].map(|ms| run(&[("latency_mean", ms)]));
+        let all: Vec<SeriesRuns<'_>> = [("a", "chat", 0), ("b", "chat", 1), ("ours", "chat", 2)]
+            .map(|(subject, variant, at)| series(Origin::Measured, subject, variant, vec![&measured[at]; 3]))
+            .into_iter()
+            .chain(
+                [("a", "chat", 0), ("b", "chat", 1), ("gone", "chat", 2), ("b", "echo", 3)]
+                    .map(|(subject, variant, at)| series(Origin::Published, subject, variant, vec![&printed[at]])),
+            )
+            .collect();
+        let metric = Metric::find("latency_mean").unwrap();
+        let found = rankings(&all, &[metric], 1);
+        let places: Vec<(&str, Option<u32>)> =
+            found[0].places.iter().map(|place| (place.label.as_str(), place.published_rank)).collect();
+        assert_eq!(places, [("b", Some(1)), ("ours", None), ("a", Some(2))]);
+    }
 }

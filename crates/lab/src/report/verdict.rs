@@ -1,6 +1,6 @@
 //! The report in two or three sentences.
 
-use super::leaderboard;
+use super::leaderboard::sentences::sentences as standings;
 use super::model::{Better, Completeness, ExperimentReport, Figure, Leaderboard, Origin, Place, Point, Ranking};
 use super::samples::RunFigures;
 use crate::campaign::Tally;
@@ -13,7 +13,7 @@ const MAX_WINNERS: usize = 8;
 
 /// What won, by how much, how sure.
 pub fn verdict(experiments: &[ExperimentReport], board: Option<&Leaderboard>, runs: &[&RunFigures]) -> Vec<String> {
-    let mut sentences: Vec<String> = board.map(leaderboard::sentences).unwrap_or_default();
+    let mut sentences: Vec<String> = board.map(standings).unwrap_or_default();
     // What feeds the leaderboard has dozens of series, and that their core is full is the point of it.
     let is_told = |e: &&ExperimentReport| board.is_some_and(|board| board.experiments.contains(&e.name));
     let others = || experiments.iter().filter(|e| !is_told(e));

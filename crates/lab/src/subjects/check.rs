@@ -5,7 +5,9 @@ use super::install::Installed;
 use super::manifest::{Fault, Manifest, Way};
 use super::running::{ForeignStart, Subject};
 use crate::worker::{Said, Worker};
-use pushlab_load::plan::{Phases, Plan, RequestHeaders, Scenario, Shape, Sockets, Speaks, WorkerEvent, WorkerResult};
+use pushlab_load::plan::{
+    ClientsIn, Phases, Plan, RequestHeaders, Scenario, Shape, Sockets, Speaks, WorkerEvent, WorkerResult,
+};
 use pushlab_wire::transport::Transport;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -184,6 +186,7 @@ pub(super) fn plan(
         sockets: Sockets::default(),
         certificate: None,
         instruments_from: None,
+        clients_in: ClientsIn::default(),
     }
 }
 

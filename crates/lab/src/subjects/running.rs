@@ -7,6 +7,7 @@ use crate::experiment::Experiment;
 use crate::process::{Process, describe};
 use crate::site::Site;
 use pushlab_link::namespace::Namespace;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -29,6 +30,10 @@ const MAX_READY_BYTES: u64 = 1 << 20;
 const WATCH: Duration = Duration::from_millis(10);
 /// Time to end after it was asked to; more than our server's drain timeout.
 const STOP_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// Environment variable by which our server serves its transports alone, without pages that would take memory: a build
+/// from before there were any can be measured too, which an option would end.
+pub const NO_PAGES: &str = "PUSHLAB_NO_PAGES";
 
 /// Why there is no server to measure.
 #[derive(Debug, thiserror::Error)]
@@ -194,6 +199,13 @@ impl ForeignStart<'_> {
     }
 }
 
+/// Our server, which says on its standard output where it listens.
+fn ours(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
+    let mut builder = Command::new(program);
+    builder.args(arguments).env(NO_PAGES, "true").stdin(Stdio::null()).stdout(Stdio::piped());
+    builder
+}
+
 impl Subject {
     /// Starts our server for a run.
     ///
@@ -202,8 +214,7 @@ impl Subject {
     pub fn start(start: Start<'_>) -> Result<Self, SubjectError> {
         let arguments = start.arguments();
         let command: Vec<String> = std::iter::once("pushlab".to_owned()).chain(arguments.iter().cloned()).collect();
-        let mut builder = Command::new(start.program);
-        builder.args(&arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut builder = ours(start.program, &arguments);
         if let Some(namespace) = start.site.subject_namespace() {
             namespace.give_to(&mut builder);
         }
@@ -220,8 +231,7 @@ impl Subject {
     pub fn start_ours(program: &Path, log: PathBuf) -> Result<Self, SubjectError> {
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
         let command: Vec<String> = std::iter::once("pushlab").chain(arguments).map(str::to_owned).collect();
-        let mut builder = Command::new(program);
-        builder.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut builder = ours(program, &arguments);
         let await_ready = |process: &mut Process| await_address(process, READY_TIMEOUT);
         let (process, address) = launch(&mut builder, &program.display().to_string(), &[], &log, await_ready)?;
         Ok(Self { process: Some(process), stop_timeout: STOP_TIMEOUT, address, command, log })

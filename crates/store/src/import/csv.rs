@@ -28,16 +28,7 @@ pub fn csv(
     input: impl Read,
 ) -> Result<i64, ImportError> {
     let runs = read_runs(experiment, units, input)?;
-    let planned = u32::try_from(runs.len()).unwrap_or(u32::MAX);
-    let experiment = NewExperiment { planned, ..experiment.clone() };
-    store.write(|database| {
-        let id = database.insert_experiment(&experiment)?;
-        for run in &runs {
-            database.insert_run(id, run)?;
-        }
-        database.set_complete(id)?;
-        Ok(id)
-    })
+    Ok(store.add_complete(experiment, &runs)?)
 }
 
 /// The runs of such a table, without a store: see [`csv`].

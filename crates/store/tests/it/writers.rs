@@ -1,7 +1,7 @@
 //! Several processes at once, and processes that are killed.
 
 use crate::fixture::{Place, SAID, child, childs_task, integrity, new_experiment, said, small_run};
-use pushlab_store::{Run, Store, StoreError};
+use pushlab_store::{Measuring, Run, Store, StoreError};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -129,6 +129,7 @@ fn one_lab_measures_at_a_time() {
     let error = store.lock_for_measuring().unwrap_err();
     assert!(matches!(&error, StoreError::Measuring { pid: Some(pid), .. } if *pid == other.id()), "{error:?}");
     assert!(error.to_string().contains(&format!("process {}", other.id())), "{error}");
+    assert_eq!(store.measuring(), Some(Measuring { pid: other.id(), experiment: None }));
     let link = place.folder.join("link.db");
     std::os::unix::fs::symlink(place.path(), &link).unwrap();
     assert!(matches!(Store::open(&link).unwrap().lock_for_measuring(), Err(StoreError::Measuring { .. })));
@@ -137,7 +138,10 @@ fn one_lab_measures_at_a_time() {
 
     other.kill().unwrap();
     other.wait().unwrap();
-    let lock = store.lock_for_measuring().expect("released with the process");
+    assert_eq!(store.measuring(), None, "the file names a process that is gone");
+    let mut lock = store.lock_for_measuring().expect("released with the process");
+    lock.name(7).unwrap();
+    assert_eq!(store.measuring(), Some(Measuring { pid: std::process::id(), experiment: Some(7) }));
     assert!(matches!(place.store().lock_for_measuring(), Err(StoreError::Measuring { .. })));
     drop(lock);
     place.store().lock_for_measuring().expect("released when dropped");

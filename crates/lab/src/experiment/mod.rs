@@ -1,5 +1,7 @@
 //! Experiments: TOML files, and what they mean once a profile has been applied.
 
+mod checks;
+
 use crate::cell::{Cell, SlowPolicy, Sweep};
 use crate::metric::Metric;
 use crate::offers::{self, Offers};
@@ -8,7 +10,7 @@ use crate::studies;
 use crate::subjects::named::{Named, OURS};
 use crate::traffic;
 use pushlab_link::profile::{self, Profile};
-use pushlab_load::plan::{Phases, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets};
+use pushlab_load::plan::{ClientsIn, Phases, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets};
 use pushlab_stats::GeneratorLimits;
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
@@ -23,6 +25,8 @@ const RATE_ERROR_MAX: f64 = 0.02;
 pub const NO_NETWORK: &str = "none";
 /// Most clients of one cell.
 pub const MAX_CLIENTS: u32 = 1_000_000;
+/// Starting, connecting and stopping, per run, beside its phases, ms.
+const RUN_OVERHEAD_MS: u64 = 700;
 
 /// An experiment: subjects × transports × variants × networks × policies × clients × rates × sizes, repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -92,6 +96,9 @@ pub struct Experiment {
     /// How connections are set: Nagle's algorithm, TLS, buffers, a browser's limits.
     #[serde(default)]
     pub sockets: Sockets,
+    /// Where clients live: in the worker, or in pages of Chromium or Firefox.
+    #[serde(default, skip_serializing_if = "ClientsIn::is_default")]
+    pub clients_in: ClientsIn,
     /// Networks of the experiment's own, by name; one that is named like a known one takes its place.
     #[serde(default)]
     pub network: BTreeMap<String, Profile>,
@@ -155,6 +162,9 @@ pub struct Variant {
     /// How connections are set.
     #[serde(default)]
     pub sockets: Option<Sockets>,
+    /// Where clients live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_in: Option<ClientsIn>,
 }
 
 /// A rate that follows from what was measured before.
@@ -288,6 +298,13 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// The names of the profiles in an experiment's file; none of a text that is no such file.
+    pub fn profiles(text: &str) -> Vec<String> {
+        let table: toml::Table = text.parse().unwrap_or_default();
+        let profiles = table.get("profile").and_then(toml::Value::as_table);
+        profiles.map_or_else(Vec::new, |profiles| profiles.keys().cloned().collect())
+    }
+
     /// Refuses what makes no sense. For an experiment that was changed after it was read; `origin` is named in the
     /// error.
     ///
@@ -297,146 +314,9 @@ impl Experiment {
         self.check_values().map_err(|what| ExperimentError::Value { origin: origin.to_owned(), what })
     }
 
-    fn check_values(&self) -> Result<(), String> {
-        check_name("name", &self.name)?;
-        for (what, is_empty) in [
-            ("subjects", self.subjects.is_empty()),
-            ("transports", self.transports.is_empty()),
-            ("clients", self.clients.is_empty()),
-            ("policies", self.policies.is_empty() || self.policies.contains(&SlowPolicy::Own)),
-        ] {
-            if is_empty {
-                return Err(format!("{what} is empty; name at least one"));
-            }
-        }
-        let subjects = self.subjects.iter().map(|text| Named::parse(text));
-        let subjects = subjects.collect::<Result<Vec<_>, String>>()?;
-        no_twins("subjects", &subjects.iter().map(|subject| &subject.name).collect::<Vec<_>>())?;
-        offers::check(self, &subjects)?;
-        no_twins("transports", &self.transports)?;
-        no_twins("policies", &self.policies)?;
-        no_twins("clients", &self.clients)?;
-        no_twins("deliveries_per_s", &self.deliveries_per_s)?;
-        no_twins("payload_bytes", &self.payload_bytes)?;
-        no_twins("variants", &self.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>())?;
-        no_twins("networks", &self.networks)?;
-        if let Some(clients) = self.clients.iter().find(|&&n| n == 0 || n > MAX_CLIENTS) {
-            return Err(format!("clients {clients}: from 1 to {MAX_CLIENTS}"));
-        }
-        if self.deliveries_per_s.contains(&0) || self.payload_bytes.contains(&0) {
-            return Err("deliveries_per_s and payload_bytes are at least 1".to_owned());
-        }
-        if self.repeats == 0 || self.runs() > MAX_RUNS {
-            return Err(format!(
-                "{} runs: repeats is at least 1, and all runs together at most {MAX_RUNS}",
-                self.runs()
-            ));
-        }
-        if self.load_ms() == 0 && self.scenario != Scenario::Idle {
-            return Err("phases.load_ms is 0, so nothing would be measured".to_owned());
-        }
-        if self.polling.interval_ms == 0 || self.connect_rate == 0 {
-            return Err("polling.interval_ms and connect_rate are at least 1".to_owned());
-        }
-        self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
-        self.check_networks()?;
-        self.check_rates()?;
-        self.check_reporting()
-    }
-
-    fn check_networks(&self) -> Result<(), String> {
-        for (name, profile) in &self.network {
-            check_name("network", name)?;
-            if name == NO_NETWORK {
-                return Err(format!("network {name:?} stands for plain loopback; give it another name"));
-            }
-            profile.check().map_err(|error| format!("network {name}: {error}"))?;
-        }
-        for name in &self.networks {
-            check_name("networks", name)?;
-            if name == NO_NETWORK {
-                return Err(format!("networks {name:?}: leave the list empty for plain loopback"));
-            }
-        }
-        if let Some(unknown) = self.networks.iter().find(|name| self.network(name).is_none()) {
-            let mut known: Vec<&str> = profile::names().collect();
-            known.extend(self.network.keys().map(String::as_str));
-            return Err(format!(
-                "network {unknown:?} is not known; known are {}, and any of a [network.NAME] table",
-                known.join(", ")
-            ));
-        }
-        let sockets = std::iter::once(&self.sockets).chain(self.variants.iter().filter_map(|v| v.sockets.as_ref()));
-        for sockets in sockets {
-            if !(1..=2).contains(&sockets.writes_per_event) {
-                return Err(format!("sockets.writes_per_event {}: 1 or 2", sockets.writes_per_event));
-            }
-            if sockets.clients_per_host == 0 || sockets.connections_per_host_max == Some(0) {
-                return Err("sockets.clients_per_host and connections_per_host_max are at least 1".to_owned());
-            }
-        }
-        Ok(())
-    }
-
     /// What the network of this name is like.
     pub fn network(&self, name: &str) -> Option<Profile> {
         self.network.get(name).cloned().or_else(|| Profile::find(name).cloned())
-    }
-
-    /// A planned rate must be one that the scenario can keep: intervals are whole numbers.
-    fn check_rates(&self) -> Result<(), String> {
-        if self.deliveries_per_s.is_empty() {
-            return Ok(());
-        }
-        for cell in self.cells() {
-            let Some(wanted) = cell.deliveries_per_s else { continue };
-            let real = traffic::deliveries_per_s(&self.at(&cell).scenario, cell.clients);
-            let is_kept = real.is_some_and(|real| (real / f64::from(wanted) - 1.0).abs() <= RATE_ERROR_MAX);
-            if !is_kept {
-                let real =
-                    real.map_or("no planned rate".to_owned(), |real| format!("{real:.0} at the nearest interval"));
-                return Err(format!(
-                    "deliveries_per_s {wanted} with {} clients: the scenario has {real}",
-                    cell.clients
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// What concerns the report alone, so that a mistake there does not show only after hours.
-    fn check_reporting(&self) -> Result<(), String> {
-        if let Some(unknown) = self.charts.iter().chain(&self.columns).find(|name| Metric::find(name).is_none()) {
-            let known: Vec<&str> = Metric::names().collect();
-            return Err(format!("metric {unknown:?} is not known; known are {}", known.join(", ")));
-        }
-        if let Some(study) = self.study.as_deref().filter(|id| studies::find(id).is_none()) {
-            return Err(format!("study {study:?} is not known; known are {}", studies::names()));
-        }
-        self.check_leaderboard()?;
-        for expect in &self.expect {
-            Statement::parse(&expect.that).map_err(|error| format!("expect {:?}: {error}", expect.that))?;
-        }
-        Ok(())
-    }
-
-    /// A leaderboard has one row for a subject over a transport, so there must be one cell to take its figures from.
-    fn check_leaderboard(&self) -> Result<(), String> {
-        let lists = [
-            ("clients", self.clients.len()),
-            ("deliveries_per_s", self.deliveries_per_s.len()),
-            ("payload_bytes", self.payload_bytes.len()),
-            ("policies", self.policies.len()),
-            ("variants", self.variants.len()),
-            ("networks", self.networks.len()),
-        ];
-        let Some((what, values)) = lists.into_iter().find(|(_, values)| *values > 1) else { return Ok(()) };
-        if !self.tables.contains(&Derived::Leaderboard) {
-            return Ok(());
-        }
-        Err(format!(
-            "{what} has {values} values, and table \"leaderboard\" takes one: it compares subjects and transports alone"
-        ))
     }
 
     /// Which keys make its runs other runs than those of `other` at the same cell: runs that are no repeats of one
@@ -454,6 +334,7 @@ impl Experiment {
             ("headers", self.headers != other.headers),
             ("receipts", self.receipts != other.receipts),
             ("sockets", self.sockets != other.sockets),
+            ("clients_in", self.clients_in != other.clients_in),
             ("network", self.network != other.network),
             ("connect_rate", self.connect_rate != other.connect_rate),
             ("server_options", self.server_options != other.server_options),
@@ -530,6 +411,7 @@ impl Experiment {
             own.server_options = variant.server_options.unwrap_or(own.server_options);
             own.environment = variant.environment.unwrap_or(own.environment);
             own.sockets = variant.sockets.unwrap_or(own.sockets);
+            own.clients_in = variant.clients_in.unwrap_or(own.clients_in);
         }
         if let Some(bytes) = cell.payload_bytes {
             own.scenario = traffic::with_payload_bytes(own.scenario, bytes);
@@ -582,6 +464,11 @@ impl Experiment {
         let p = &self.phases;
         self.baseline_ms + p.idle_ms + p.warm_up_ms + self.load_ms() + p.after_ms
     }
+
+    /// How long a run takes about, its subject's start and end included, ms.
+    pub fn whole_run_ms(&self) -> u64 {
+        self.run_ms() + RUN_OVERHEAD_MS
+    }
 }
 
 /// TOML has no null, so "no prober" is `false`.
@@ -615,22 +502,6 @@ mod prober {
 /// A list, or the one choice of an axis that is not swept.
 fn options<T>(values: Vec<T>) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.into_iter().map(Some).collect() }
-}
-
-/// A value that stands twice would count its runs as repeats of themselves.
-fn no_twins<T: PartialEq + std::fmt::Debug>(what: &str, values: &[T]) -> Result<(), String> {
-    match values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
-        Some((_, twin)) => Err(format!("{what} has {twin:?} twice; use repeats for more runs of the same")),
-        None => Ok(()),
-    }
-}
-
-fn check_name(what: &str, name: &str) -> Result<(), String> {
-    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || !name.chars().all(is_name) {
-        return Err(format!("{what} {name:?}: use lower-case letters, digits and hyphens"));
-    }
-    Ok(())
 }
 
 fn merge(base: &mut toml::Table, changes: &toml::Table) {

@@ -4,8 +4,9 @@
 //! server can do needs a closed loop, which keeps it busy, latency says something only below that, on a schedule, and
 //! what an idle client costs takes more of them than can be served at once.
 //! So each experiment that asks for the table `leaderboard` feeds the columns that its kind of scenario can answer
-//! ([`COLUMNS`]): capacity, CPU time, bytes and the generator's CPU come from closed loops, latency from schedules, memory
-//! from scenario `idle`. No figure is taken from the other kind where its own is missing, and columns without any are left out.
+//! ([`COLUMNS`]): capacity, CPU time, bytes and the generator's CPU come from closed loops, latency from schedules,
+//! memory from scenario `idle`. No figure is taken from the other kind where its own is missing, and columns without
+//! any are left out.
 //! Where the schedule is a share of what each server can do, no two rows had the same rate: it stands in a column that
 //! is not ranked, and latencies are headed by the share.
 //!
@@ -18,14 +19,16 @@
 //! same transport: both are computed here, because ties cannot be read off intervals. A row of which no run counts
 //! is not ranked last: it goes to those left out, with the reason.
 
+pub mod sentences;
+
 use super::build::{ResultRuns, quoted, series_of};
 use super::model::{
-    Better, Figure, Leaderboard, LeaderboardColumn, LeaderboardDoubt, LeaderboardRow, LeaderboardSubject, LeftOut,
-    Origin, Rank, Standing,
+    Better, Leaderboard, LeaderboardColumn, LeaderboardDoubt, LeaderboardRow, LeaderboardSubject, LeftOut, Origin,
+    Rank, Standing,
 };
 use super::rankings::order;
 use super::samples::{RunFigures, figure, values};
-use super::verdict::{digits, distance, show};
+use super::verdict::digits;
 use crate::experiment::{Derived, Experiment};
 use crate::metric::Metric;
 use crate::subjects::manifest::Platform;
@@ -33,10 +36,6 @@ use crate::subjects::named::{Named, OURS, Server};
 use crate::traffic::is_closed_loop;
 use pushlab_load::plan::Scenario;
 use pushlab_stats::DoubtCode;
-
-/// What the verdict tells of.
-const TOLD_TRANSPORTS: [&str; 3] = ["websocket", "sse", "long-polling"];
-const TOLD_COLUMNS: [&str; 2] = ["delivered", "memory_per_client"];
 
 /// The column with the rate of the schedules.
 const RATE: &str = "rate";
@@ -388,92 +387,9 @@ fn note(asking: &[&Experiment], cores: Option<usize>) -> String {
     sentences.join(" ")
 }
 
-/// Who leads, who is next and where ours is, by transport.
-pub fn sentences(board: &Leaderboard) -> Vec<String> {
-    let of = |transport| TOLD_COLUMNS.into_iter().filter_map(move |column| sentence(board, transport, column));
-    TOLD_TRANSPORTS.into_iter().flat_map(of).collect()
-}
-
-fn sentence(board: &Leaderboard, transport: &str, id: &str) -> Option<String> {
-    let at = board.columns.iter().position(|column| column.id == id)?;
-    let column = &board.columns[at];
-    let own = board.rows.iter().filter(|row| row.transport == transport);
-    let mut places: Vec<(&LeaderboardRow, Standing)> = own.filter_map(|row| Some((row, row.standings[at]?))).collect();
-    let value = |place: &(&LeaderboardRow, Standing)| place.1.figure.value;
-    places.sort_by(|a, b| match column.better {
-        Better::Higher => value(b).total_cmp(&value(a)),
-        _ => value(a).total_cmp(&value(b)),
-    });
-    let ((leader, best), next) = (places.first()?, places.get(1)?);
-    let mut text = format!(
-        "{transport}, {}: {} leads with {}",
-        lower_first(&column.title),
-        leader.subject,
-        show(&best.figure, &column.unit)
-    );
-    text.push_str(&format!("; {}", follower(next, 1, &best.figure, column)));
-    // Ours is named wherever it stands.
-    if let Some((at, ours)) = places.iter().enumerate().skip(2).find(|(_, (row, _))| row.is_ours) {
-        text.push_str(&format!("; {}", follower(ours, at, &best.figure, column)));
-    }
-    let told = places.iter().enumerate().filter(|(at, (row, _))| *at < 2 || row.is_ours).map(|(_, (row, _))| row);
-    let marked: Vec<String> = told
-        .filter(|row| !row.doubts.is_empty())
-        .map(|row| format!("{} ({})", row.subject, row.doubts.join(", ")))
-        .collect();
-    if !marked.is_empty() {
-        text.push_str(&format!("; with doubts: {}", marked.join(", ")));
-    }
-    if places.iter().all(|(_, standing)| standing.figure.runs < 2) {
-        text.push_str("; with one run each this is no ranking");
-    }
-    text.push('.');
-    Some(text)
-}
-
-/// `pushlab is second, 4 % behind (tie)`; a rank that is shared with others than the leader is that of all of them.
-fn follower(
-    (row, standing): &(&LeaderboardRow, Standing),
-    at: usize,
-    best: &Figure,
-    column: &LeaderboardColumn,
-) -> String {
-    let rank = standing.of_transport.map_or(1, |rank| rank.rank as usize);
-    let is_tied = rank == 1;
-    let place = ordinal(if is_tied { at + 1 } else { rank });
-    let other = standing.figure.value;
-    let gap = match column.better {
-        _ if best.value <= 0.0 => format!(" with {} {}", digits(other), column.unit),
-        Better::Higher => format!(", {} behind", share(1.0 - other / best.value)),
-        _ if other / best.value < 2.0 => format!(" with {} more", share(other / best.value - 1.0)),
-        _ => format!(" with {}", distance(best.value, other)),
-    };
-    format!("{} is {place}{gap}{}", row.subject, if is_tied { " (tie)" } else { "" })
-}
-
-fn share(part: f64) -> String {
-    if part < 0.005 { "less than 1 %".to_owned() } else { format!("{:.0} %", part * 100.0) }
-}
-
-fn ordinal(place: usize) -> String {
-    const WORDS: [&str; 10] =
-        ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
-    WORDS.get(place.wrapping_sub(1)).map_or_else(|| format!("number {place}"), |word| (*word).to_owned())
-}
-
-/// `Deliveries` within a sentence; an abbreviation keeps its capitals.
-fn lower_first(title: &str) -> String {
-    let mut letters = title.chars();
-    match (letters.next(), letters.next()) {
-        (Some(first), Some(second)) if second.is_lowercase() => {
-            first.to_lowercase().chain(title.chars().skip(1)).collect()
-        }
-        _ => title.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::sentences::sentences;
     use super::*;
     use crate::experiment::CapacityShare;
     use crate::header::Header;

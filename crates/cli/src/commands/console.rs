@@ -1,0 +1,77 @@
+//! `pushlab console`: results, live figures and experiments in the browser.
+
+use super::pages::{self, DemoArgs};
+use super::results::StoreArgs;
+use crate::signals;
+use anyhow::Context as _;
+use clap::Args;
+use pushlab_console::{Console, Starting};
+use pushlab_lab::{on_load_cores, this_program};
+use pushlab_server::{Config, Server};
+use pushlab_wire::codes::ExitCode;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the main thread looks after the event loops.
+const WATCH: Duration = Duration::from_millis(250);
+
+/// Serve the console: results and reports, experiments from a form, live figures, demos.
+#[derive(Debug, Args)]
+#[command(after_help = "Experiments can be started where it listens on a loopback address, and then it answers to no \
+other name. Each runs in a process of its own; Ctrl-C ends the console and interrupts it, and the same experiment goes \
+on later.")]
+pub struct ConsoleArgs {
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Let nobody start experiments.
+    #[arg(long)]
+    no_run: bool,
+    /// Let everybody who reaches the address start experiments, if it is no loopback address: they may load any
+    /// server, from this machine.
+    #[arg(long, conflicts_with = "no_run")]
+    run_for_anybody: bool,
+    #[command(flatten)]
+    demos: DemoArgs,
+    /// Print the address as one line of JSON when ready.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
+    signals::block();
+    let is_loopback = args.listen.ip().is_loopback();
+    let can_run = !args.no_run && (is_loopback || args.run_for_anybody);
+    if can_run && !is_loopback {
+        eprintln!("warning: whoever reaches {} can start experiments on this machine", args.listen);
+    }
+    let starting = || -> anyhow::Result<Starting> {
+        let program = this_program().context("this program cannot find itself")?;
+        Ok(Starting { program, store: args.store.store.clone(), out: args.store.out.clone() })
+    };
+    let console = Arc::new(Console::new(pushlab_console::Config {
+        store: args.store.store.clone(),
+        starting: can_run.then(starting).transpose()?,
+        stores_measurements: true,
+        is_loopback_only: is_loopback,
+        hides_results: false,
+        demos: DemoArgs::names(),
+    })?);
+    let mut config = Config::new(args.listen);
+    pages::give(&mut config, Arc::clone(&console), Some(&args.demos))?;
+    let server = on_load_cores(|| Server::start(config))?;
+    let address = server.address();
+    if args.json {
+        println!("{}", serde_json::json!({ "listening": address.to_string() }));
+    } else {
+        println!("console at http://{address}/ (Ctrl-C stops)");
+    }
+    while server.is_running() && !signals::wait(WATCH) {}
+    console.interrupt();
+    server.stop();
+    server.join()?;
+    Ok(ExitCode::Ok)
+}

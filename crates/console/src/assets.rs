@@ -1,0 +1,68 @@
+//! The pages and what they load: parts of the program, the same for everybody.
+
+use pushlab_server::application::{Body, Request, Response};
+use pushlab_server::requests::{Answer, check};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+macro_rules! built {
+    ($name:literal) => {
+        include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/console/dist/console/", $name))
+    };
+}
+
+/// Paths of pages. They are all the same file, whose script shows what the path names.
+const PAGES: [&str; 9] =
+    ["/", "/live", "/compare", "/new", "/measure", "/demos", "/demos/ticker", "/demos/chat", "/demos/auction"];
+
+/// A file of the bundle.
+struct Asset {
+    content_type: &'static str,
+    bytes: &'static [u8],
+}
+
+const INDEX: Asset = Asset { content_type: "text/html; charset=utf-8", bytes: built!("index.html") };
+const SCRIPT: Asset = Asset { content_type: "text/javascript; charset=utf-8", bytes: built!("console.js") };
+const STYLE: Asset = Asset { content_type: "text/css; charset=utf-8", bytes: built!("console.css") };
+
+/// Answers for pages and their files; `None` for other paths.
+pub fn answer(request: &Request) -> Option<Answer> {
+    let path = request.path.as_str();
+    let asset = match path {
+        "/assets/console.js" => SCRIPT,
+        "/assets/console.css" => STYLE,
+        _ if PAGES.contains(&path) => INDEX,
+        _ => return None,
+    };
+    Some(check(request, &["GET"]).map(|()| asset.response(request)))
+}
+
+impl Asset {
+    /// The file, or word that the one with this tag is still the latest. Browsers ask each time: the program behind the
+    /// port may be another one by then.
+    fn response(&self, request: &Request) -> Response {
+        let tag = self.tag();
+        let is_known = request.field("if-none-match").is_some_and(|known| known.split(',').any(|t| t.trim() == tag));
+        let (status, bytes) = if is_known { (304, &[][..]) } else { (200, self.bytes) };
+        let response = Response::new(status, self.content_type, Body::Static(bytes));
+        response.with("Cache-Control", "no-cache").with("ETag", tag).with("Content-Security-Policy", policy(request))
+    }
+
+    fn tag(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.bytes.hash(&mut hasher);
+        format!("\"{:016x}\"", hasher.finish())
+    }
+}
+
+/// What the pages may do: load, and talk to, this server alone. Names and messages of others are shown on them, so
+/// no script in the text of a page ever runs.
+fn policy(request: &Request) -> String {
+    // By Content Security Policy 3 'self' covers WebSockets; browsers of older readings need them named.
+    let is_plain = |host: &&str| host.chars().all(|c| c.is_ascii_alphanumeric() || "-._:[]".contains(c));
+    let host = request.field("host").filter(is_plain);
+    let sockets = host.map_or_else(String::new, |host| format!(" ws://{host} wss://{host}"));
+    format!(
+        "default-src 'self'; connect-src 'self'{sockets}; img-src 'self' data:; \
+         base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
+}

@@ -1,0 +1,89 @@
+//! Presets, and what is said of an experiment before it runs.
+
+use crate::harness::Place;
+use serde_json::{Value, json};
+
+const SMALL: &str = r#"
+name = "small"
+title = "Small"
+transports = ["websocket", "sse"]
+clients = [2]
+repeats = 3
+scenario = { kind = "feed", interval_us = 5000, payload_bytes = 173 }
+phases = { connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 400, drain_ms = 3000, after_ms = 50 }
+
+[profile.one]
+repeats = 1
+"#;
+
+fn problems(answer: &Value) -> Vec<&str> {
+    answer["problems"].as_array().unwrap().iter().map(|problem| problem.as_str().unwrap()).collect()
+}
+
+#[test]
+fn presets_are_listed_and_given() {
+    let place = Place::new("presets");
+    let list = place.get("/api/presets").json();
+    let chat = list.as_array().unwrap().iter().find(|preset| preset["name"] == "tangen-chat").unwrap();
+    assert!(chat["runs"].as_u64().unwrap() > 1 && chat["estimated_s"].as_u64().unwrap() > 1, "{chat}");
+    assert!(chat["profiles"].as_array().unwrap().contains(&json!("quick")), "{chat}");
+    let toml = place.get("/api/presets/tangen-chat").json()["toml"].as_str().unwrap().to_owned();
+    assert!(toml.contains("name = \"tangen-chat\""));
+    let answer = place.post("/api/experiments/check", &json!({ "toml": toml })).json();
+    assert_eq!((&answer["runs"], &answer["estimated_s"]), (&chat["runs"], &chat["estimated_s"]));
+    assert_eq!(place.get("/api/presets/..%2fchat").refused(), (404, "not-found".to_owned()));
+}
+
+#[test]
+fn an_experiment_is_looked_over() {
+    let place = Place::new("check");
+    let check = |body: Value| place.post("/api/experiments/check", &body).json();
+    let good = check(json!({ "toml": SMALL }));
+    assert_eq!((good["name"].as_str(), good["runs"].as_u64(), problems(&good)), (Some("small"), Some(6), vec![]));
+    assert_eq!(check(json!({ "toml": SMALL, "profile": "one" }))["runs"], 2);
+    for (toml, said) in [
+        ("name = ", "TOML"),
+        ("name = \"a\"", "the experiment"),
+        (&SMALL.replace("websocket", "pigeon"), "pigeon"),
+        (&SMALL.replace("[2]", "[0]"), "clients 0"),
+    ] {
+        let answer = check(json!({ "toml": toml }));
+        let found = problems(&answer);
+        assert!(found.len() == 1 && found[0].contains(said), "{toml}: {found:?}");
+    }
+    assert!(
+        problems(&check(json!({ "toml": SMALL, "profile": "two" })))[0].contains("one"),
+        "it names those there are"
+    );
+    let unknown = place.post("/api/experiments/check", &json!({ "toml": SMALL, "path": "/etc" }));
+    assert_eq!(unknown.refused(), (400, "bad-request".to_owned()));
+}
+
+#[test]
+fn a_page_names_no_programs_and_no_environment() {
+    let place = Place::new("typed-only");
+    for (line, said) in [
+        ("subjects = [\"pushlab\", \"other=/tmp/program\"]", "/tmp/program"),
+        ("environment = { LD_PRELOAD = \"/tmp/library.so\" }", "LD_PRELOAD"),
+        ("variants = [{ name = \"a\", environment = { NODE_OPTIONS = \"-r /tmp/x\" } }]", "NODE_OPTIONS"),
+    ] {
+        let answer = place.post("/api/experiments/check", &json!({ "toml": format!("{line}\n{SMALL}") })).json();
+        let found = problems(&answer);
+        assert!(
+            found.iter().any(|problem| problem.contains(said) && problem.contains("pushlab run")),
+            "{line}: {found:?}"
+        );
+    }
+    // A preset's own environment is no stranger's.
+    let toml = place.get("/api/presets/polling-study-collection").json()["toml"].clone();
+    let answer = place.post("/api/experiments/check", &json!({ "toml": toml })).json();
+    assert!(problems(&answer).iter().all(|problem| !problem.contains("environment")), "{answer}");
+}
+
+#[test]
+fn nobody_starts_anything_where_nobody_may() {
+    let place = Place::new("no-run");
+    let answer = place.post("/api/campaigns", &json!({ "toml": SMALL }));
+    assert_eq!(answer.refused(), (403, "forbidden".to_owned()));
+    assert_eq!(place.ask("DELETE", "/api/campaigns", "", "").status, 403);
+}

@@ -1,0 +1,162 @@
+//! What an experiment may not say.
+
+use super::*;
+
+impl Experiment {
+    pub(super) fn check_values(&self) -> Result<(), String> {
+        check_name("name", &self.name)?;
+        for (what, is_empty) in [
+            ("subjects", self.subjects.is_empty()),
+            ("transports", self.transports.is_empty()),
+            ("clients", self.clients.is_empty()),
+            ("policies", self.policies.is_empty() || self.policies.contains(&SlowPolicy::Own)),
+        ] {
+            if is_empty {
+                return Err(format!("{what} is empty; name at least one"));
+            }
+        }
+        let subjects = self.subjects.iter().map(|text| Named::parse(text));
+        let subjects = subjects.collect::<Result<Vec<_>, String>>()?;
+        no_twins("subjects", &subjects.iter().map(|subject| &subject.name).collect::<Vec<_>>())?;
+        offers::check(self, &subjects)?;
+        no_twins("transports", &self.transports)?;
+        no_twins("policies", &self.policies)?;
+        no_twins("clients", &self.clients)?;
+        no_twins("deliveries_per_s", &self.deliveries_per_s)?;
+        no_twins("payload_bytes", &self.payload_bytes)?;
+        no_twins("variants", &self.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>())?;
+        no_twins("networks", &self.networks)?;
+        if let Some(clients) = self.clients.iter().find(|&&n| n == 0 || n > MAX_CLIENTS) {
+            return Err(format!("clients {clients}: from 1 to {MAX_CLIENTS}"));
+        }
+        if self.deliveries_per_s.contains(&0) || self.payload_bytes.contains(&0) {
+            return Err("deliveries_per_s and payload_bytes are at least 1".to_owned());
+        }
+        if self.repeats == 0 || self.runs() > MAX_RUNS {
+            return Err(format!(
+                "{} runs: repeats is at least 1, and all runs together at most {MAX_RUNS}",
+                self.runs()
+            ));
+        }
+        if self.load_ms() == 0 && self.scenario != Scenario::Idle {
+            return Err("phases.load_ms is 0, so nothing would be measured".to_owned());
+        }
+        if self.polling.interval_ms == 0 || self.connect_rate == 0 {
+            return Err("polling.interval_ms and connect_rate are at least 1".to_owned());
+        }
+        self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
+        self.check_networks()?;
+        self.check_rates()?;
+        self.check_reporting()
+    }
+
+    fn check_networks(&self) -> Result<(), String> {
+        for (name, profile) in &self.network {
+            check_name("network", name)?;
+            if name == NO_NETWORK {
+                return Err(format!("network {name:?} stands for plain loopback; give it another name"));
+            }
+            profile.check().map_err(|error| format!("network {name}: {error}"))?;
+        }
+        for name in &self.networks {
+            check_name("networks", name)?;
+            if name == NO_NETWORK {
+                return Err(format!("networks {name:?}: leave the list empty for plain loopback"));
+            }
+        }
+        let mut browsers = self.variants.iter().filter_map(|variant| variant.clients_in).chain([self.clients_in]);
+        if !self.networks.is_empty() && browsers.any(|clients_in| clients_in.is_browser()) {
+            return Err("networks: a browser is not put into one; leave the list empty, or clients_in out".to_owned());
+        }
+        if let Some(unknown) = self.networks.iter().find(|name| self.network(name).is_none()) {
+            let mut known: Vec<&str> = profile::names().collect();
+            known.extend(self.network.keys().map(String::as_str));
+            return Err(format!(
+                "network {unknown:?} is not known; known are {}, and any of a [network.NAME] table",
+                known.join(", ")
+            ));
+        }
+        let sockets = std::iter::once(&self.sockets).chain(self.variants.iter().filter_map(|v| v.sockets.as_ref()));
+        for sockets in sockets {
+            if !(1..=2).contains(&sockets.writes_per_event) {
+                return Err(format!("sockets.writes_per_event {}: 1 or 2", sockets.writes_per_event));
+            }
+            if sockets.clients_per_host == 0 || sockets.connections_per_host_max == Some(0) {
+                return Err("sockets.clients_per_host and connections_per_host_max are at least 1".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// A planned rate must be one that the scenario can keep: intervals are whole numbers.
+    fn check_rates(&self) -> Result<(), String> {
+        if self.deliveries_per_s.is_empty() {
+            return Ok(());
+        }
+        for cell in self.cells() {
+            let Some(wanted) = cell.deliveries_per_s else { continue };
+            let real = traffic::deliveries_per_s(&self.at(&cell).scenario, cell.clients);
+            let is_kept = real.is_some_and(|real| (real / f64::from(wanted) - 1.0).abs() <= RATE_ERROR_MAX);
+            if !is_kept {
+                let real =
+                    real.map_or("no planned rate".to_owned(), |real| format!("{real:.0} at the nearest interval"));
+                return Err(format!(
+                    "deliveries_per_s {wanted} with {} clients: the scenario has {real}",
+                    cell.clients
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What concerns the report alone, so that a mistake there does not show only after hours.
+    fn check_reporting(&self) -> Result<(), String> {
+        if let Some(unknown) = self.charts.iter().chain(&self.columns).find(|name| Metric::find(name).is_none()) {
+            let known: Vec<&str> = Metric::names().collect();
+            return Err(format!("metric {unknown:?} is not known; known are {}", known.join(", ")));
+        }
+        if let Some(study) = self.study.as_deref().filter(|id| studies::find(id).is_none()) {
+            return Err(format!("study {study:?} is not known; known are {}", studies::names()));
+        }
+        self.check_leaderboard()?;
+        for expect in &self.expect {
+            Statement::parse(&expect.that).map_err(|error| format!("expect {:?}: {error}", expect.that))?;
+        }
+        Ok(())
+    }
+
+    /// A leaderboard has one row for a subject over a transport, so there must be one cell to take its figures from.
+    fn check_leaderboard(&self) -> Result<(), String> {
+        let lists = [
+            ("clients", self.clients.len()),
+            ("deliveries_per_s", self.deliveries_per_s.len()),
+            ("payload_bytes", self.payload_bytes.len()),
+            ("policies", self.policies.len()),
+            ("variants", self.variants.len()),
+            ("networks", self.networks.len()),
+        ];
+        let Some((what, values)) = lists.into_iter().find(|(_, values)| *values > 1) else { return Ok(()) };
+        if !self.tables.contains(&Derived::Leaderboard) {
+            return Ok(());
+        }
+        Err(format!(
+            "{what} has {values} values, and table \"leaderboard\" takes one: it compares subjects and transports alone"
+        ))
+    }
+}
+
+/// A value that stands twice would count its runs as repeats of themselves.
+fn no_twins<T: PartialEq + std::fmt::Debug>(what: &str, values: &[T]) -> Result<(), String> {
+    match values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
+        Some((_, twin)) => Err(format!("{what} has {twin:?} twice; use repeats for more runs of the same")),
+        None => Ok(()),
+    }
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), String> {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || !name.chars().all(is_name) {
+        return Err(format!("{what} {name:?}: use lower-case letters, digits and hyphens"));
+    }
+    Ok(())
+}
