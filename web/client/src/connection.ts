@@ -184,7 +184,7 @@ export class Connection extends TypedEventTarget {
       case "http-streaming":
         return openLines(context);
       default:
-        return openPolls(context, transport === "long-polling");
+        return openPolls(context, transport === "long-polling" ? this.#policy.held : 0);
     }
   }
 
@@ -238,7 +238,7 @@ export class Connection extends TypedEventTarget {
 
   /** The link says nothing, or not what it should. */
   #lost(reason: string): void {
-    this.#ended({ ...endOf(undefined), reason });
+    this.#ended(endOf(undefined, reason));
   }
 
   #finish(reason: string): void {
@@ -318,7 +318,7 @@ export class Connection extends TypedEventTarget {
     this.#climbTimer = setTimeout(() => this.#climb([...this.#policy.better]), delay);
   }
 
-  /** Tries better transports beside the one in use; the first that shows its first bytes takes over. */
+  /** Tries better transports beside the one in use; the first that lives for the time of its trial takes over. */
   #climb(better: Transport[]): void {
     const transport = better.shift();
     if (transport === undefined) {
@@ -336,11 +336,17 @@ export class Connection extends TypedEventTarget {
       stop();
       this.#climb(better);
     };
-    const frame = ([name]: Frame) => {
-      if (this.#probe !== probe || name === "error") return;
+    const take = () => {
       stop();
       this.#policy.climbed(transport);
       this.#start(`${transport} gets through`);
+    };
+    let isOpen = false;
+    const frame = ([name]: Frame) => {
+      if (this.#probe !== probe || name === "error" || isOpen) return;
+      isOpen = true;
+      clearTimeout(this.#climbTimer);
+      this.#climbTimer = setTimeout(take, this.#policy.trial);
     };
     const heard = () => {};
     const probe: Link = this.#open(transport, () => undefined, { heard, frame, ended: next });

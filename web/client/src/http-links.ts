@@ -1,27 +1,33 @@
 import { readReply } from "./frames.ts";
 import { ask, readBody, readText } from "./http.ts";
-import { endOf, type Link, type LinkContext } from "./link.ts";
+import { endOf, type Link, type LinkContext, type LinkEnd } from "./link.ts";
 import { EventStreamDecoder, LineDecoder, type StreamDecoder } from "./stream-decoders.ts";
 
 /** Polls whose reply is longer, in UTF-16 units, have left something behind: the next follows at once. */
 const LONG_REPLY = 2 ** 16;
 
-/** Runs until it is closed or fails; whatever it throws is the link's end. */
-function run(context: LinkContext, work: (signal: AbortSignal) => Promise<void>): Link {
+/** The first bytes of a stream may come in pieces; what comes later than this behind them was not held back. */
+const EARLIEST = 500;
+
+/** Runs until it is closed or fails; whatever it throws, or gives to `end`, is the link's end. */
+function run(
+  context: LinkContext,
+  work: (signal: AbortSignal, end: (end: LinkEnd) => void) => Promise<void>,
+): Link {
   const controller = new AbortController();
   const { signal } = controller;
+  const end = (end: LinkEnd) => {
+    if (signal.aborted) return;
+    controller.abort();
+    context.ended(end);
+  };
   // Nothing is told before the opener has returned, even by a `fetch` that throws at once.
   Promise.resolve()
-    .then(() => work(signal))
+    .then(() => work(signal, end))
     .then(
-      () => ({ ...endOf(undefined), reason: "the stream ended" }),
-      (error) => endOf(error),
-    )
-    .then((end) => {
-      if (signal.aborted) return;
-      controller.abort();
-      context.ended(end);
-    });
+      () => end(endOf(undefined, "the stream ended")),
+      (error) => end(endOf(error)),
+    );
   return { close: () => controller.abort() };
 }
 
@@ -31,10 +37,21 @@ function openStream(
   type: string,
   decoder: StreamDecoder,
 ): Link {
-  return run(context, async (signal) => {
-    const response = await ask(context, context.address(path), type, { signal });
+  return run(context, async (signal, end) => {
+    const response = await ask(context, context.address(path, { early: "1" }), type, { signal });
+    let firstAt = 0;
+    let heardAt = 0;
+    const check = () => {
+      if (heardAt > firstAt + EARLIEST) return;
+      end({ ...endOf(undefined, "held back"), isHeldBack: true });
+    };
     await readBody(response, (text) => {
       if (signal.aborted) return;
+      heardAt = Date.now();
+      if (!firstAt) {
+        firstAt = heardAt;
+        setTimeout(check, context.timing.early);
+      }
       context.heard();
       for (const frame of decoder.push(text)) if (!signal.aborted) context.frame(frame);
     });
@@ -54,28 +71,22 @@ export function openLines(context: LinkContext): Link {
   return openStream(context, "stream", "application/x-ndjson", new LineDecoder());
 }
 
-/** Long polls, or short ones at an interval. The first is never held, so that it shows at once whether polls get through. */
-export function openPolls(context: LinkContext, isLong: boolean): Link {
-  const { heartbeat, poll } = context.timing;
+/**
+ * Long polls, held for so many milliseconds, or with 0 short ones at an interval. The first is never held, so that it
+ * shows at once whether polls get through.
+ */
+export function openPolls(context: LinkContext, held: number): Link {
+  const { poll } = context.timing;
   return run(context, async (signal) => {
-    for (let wait = 0; ; wait = isLong ? heartbeat / 1000 : 0) {
+    for (let wait = 0; ; wait = held / 1000) {
       const address = context.address("poll", { wait: `${wait}` });
       const text = await readText(await ask(context, address, "application/json", { signal }));
       const frames = readReply(text);
       if (!signal.aborted) context.heard();
       for (const frame of frames) if (!signal.aborted) context.frame(frame);
-      if (!isLong && text.length < LONG_REPLY) await sleep(poll, signal);
+      if (!held && text.length < LONG_REPLY)
+        await new Promise((resolve) => setTimeout(resolve, poll));
       if (signal.aborted) return;
     }
-  });
-}
-
-function sleep(time: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, time);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
   });
 }

@@ -68,13 +68,13 @@ const FINAL_CODES = [
 /** Refusals that say nothing about the transport. */
 const BUSY_CODES = ["overloaded", "too-many-connections", "draining"];
 
-/** The end that an error makes. */
-export function endOf(error: unknown): LinkEnd {
+/** The end that an error makes, or what `reason` says where there is none. */
+export function endOf(error: unknown, reason?: string): LinkEnd {
   const known = error instanceof PushlabError ? error : undefined;
   const code = known?.code ?? "";
   const isFinal = FINAL_CODES.includes(code);
   return {
-    reason: known ? `${code}: ${known.message}` : `unreachable: ${error}`,
+    reason: reason ?? (known ? `${code}: ${known.message}` : `unreachable: ${error}`),
     error: isFinal || code === "bad-frame" ? known : undefined,
     isFinal,
     blames: !BUSY_CODES.includes(code),

@@ -56,14 +56,63 @@ test("gives slow networks more time after each way down", () => {
   expect(Math.max(...limits)).toBe(30_000);
 });
 
-test("two short lives in a row lead down, and a long one forgives", () => {
+test.each(TRANSPORTS.slice(0, 3))("what cuts %s short leads to polls at once", (stream) => {
   const trial = new Trial();
-  trial.live(5000);
+  while (trial.policy.transport !== stream) trial.miss();
   trial.live(20_000);
+  expect(trial.policy.transport).toBe(stream);
+  expect(trial.live(5000)).toBeGreaterThanOrEqual(TIMING.retryMin);
+  expect(trial.policy.transport).toBe("long-polling");
+});
+
+test("a server that is away after a short life is no reason to leave a stream", () => {
+  for (const ending of [BLAMED, BUSY]) {
+    const trial = new Trial();
+    trial.live(5000);
+    expect(trial.policy.transport).toBe("long-polling");
+    expect(trial.miss(ending)).toBeGreaterThan(0);
+    expect(trial.policy.transport).toBe("websocket");
+    expect([trial.policy.trial, trial.policy.held]).toEqual([TIMING.early, TIMING.heartbeat]);
+    // Nor is one that goes on being away, but for the usual reasons.
+    trial.miss();
+    expect(trial.policy.transport).toBe("websocket");
+    trial.miss();
+    expect(trial.policy.transport).toBe("sse");
+  }
+});
+
+test("a server that says why it ends a short life blames nothing", () => {
+  const trial = new Trial();
+  trial.live(5000, BUSY);
+  expect([trial.policy.transport, trial.policy.trial]).toEqual(["websocket", TIMING.early]);
+});
+
+test("among streams alone, or polls alone, a short life leads to the next", () => {
+  for (const two of [
+    ["websocket", "sse"],
+    ["long-polling", "polling"],
+  ] as const) {
+    const trial = new Trial(two);
+    trial.live(20_000);
+    expect(trial.policy.transport).toBe(two[0]);
+    trial.live(5000);
+    expect(trial.policy.transport).toBe(two[1]);
+    trial.live(5000);
+    expect(trial.policy.transport).toBe(two[1]);
+  }
+});
+
+test("polls are held for less than after what something cuts, but not for nothing", () => {
+  const trial = new Trial(["websocket", "long-polling", "polling"]);
+  expect(trial.policy.held).toBe(25_000);
   trial.live(5000);
-  expect(trial.policy.transport).toBe("websocket");
-  trial.live(5000);
-  expect(trial.policy.transport).toBe("sse");
+  expect(trial.policy.held).toBe(2500);
+  trial.live(3000);
+  expect([trial.policy.transport, trial.policy.held]).toEqual(["polling", 1500]);
+  trial.live(100);
+  expect([trial.policy.transport, trial.policy.held]).toEqual(["polling", TIMING.poll]);
+  trial.policy.climbed("websocket");
+  expect(trial.policy.held).toBe(25_000);
 });
 
 test("the last transport is kept however short it lives", () => {
@@ -81,6 +130,18 @@ test("a server that is busy blames no transport, and is not asked before it want
     expect(trial.live(1, BUSY)).toBeGreaterThanOrEqual(1000);
     expect(trial.policy.transport).toBe("websocket");
   }
+});
+
+test("a stream that is held back behind its first bytes has never been open", () => {
+  const trial = new Trial();
+  trial.miss();
+  expect(trial.live(2500, { ...BLAMED, isHeldBack: true })).toBe(0);
+  expect(trial.policy.transport).toBe("http-streaming");
+  expect(trial.live(2500, { ...BLAMED, isHeldBack: true })).toBe(0);
+  expect([trial.policy.transport, trial.policy.held]).toEqual(["long-polling", TIMING.heartbeat]);
+  // Nothing better has worked, so nothing is tried again soon.
+  trial.policy.opened(trial.now);
+  expect(trial.policy.climbDelay(trial.now)).toBe(TIMING.climb);
 });
 
 test("what has worked is tried twice before the next, never without a delay", () => {
@@ -132,6 +193,21 @@ describe("the way up", () => {
     });
     expect(delays.slice(0, 4)).toEqual([30_000, 60_000, 120_000, 240_000]);
     expect(Math.max(...delays)).toBe(600_000);
+  });
+
+  test("takes those who live, where something cut one", () => {
+    const trial = new Trial();
+    trial.live(5000);
+    trial.policy.attempt();
+    trial.policy.opened(trial.now);
+    expect(trial.policy.better).toEqual(TRANSPORTS.slice(0, 3));
+    expect(trial.policy.climbDelay(trial.now)).toBe(5000);
+    expect(trial.policy.trial).toBe(TIMING.shortLife);
+    trial.policy.climbFailed();
+    expect(trial.policy.climbDelay(trial.now)).toBe(60_000);
+    expect(trial.policy.trial).toBe(TIMING.shortLife);
+    trial.policy.climbed("sse");
+    expect([trial.policy.transport, trial.policy.trial]).toEqual(["sse", TIMING.early]);
   });
 
   test("leads back soon where the server was only away", () => {

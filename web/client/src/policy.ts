@@ -6,8 +6,11 @@ const MAX_OPEN = 30_000;
 const MAX_CLIMB = 600_000;
 /** Longest wait before a better transport is tried that has worked already: the server was away, not the way shut. */
 const MAX_CLIMB_BACK = 5_000;
-/** Short lives, or failures of a transport that worked before, after which the next one is tried. */
+/** Failures of a transport that worked before, after which the next one is tried. */
 const MAX_FAILURES = 2;
+/** How long a poll is held, as a part of the life after which something cut a connection. Half of it, as what cuts the
+ * quiet may have counted from a heartbeat. */
+const HELD_PART = 0.5;
 
 /** How an attempt or a connection ended, as far as the policy asks. */
 export interface Ending {
@@ -15,10 +18,16 @@ export interface Ending {
   blames: boolean;
   /** Milliseconds that the server asked to wait; 0 if it did not. */
   retryAfter: number;
+  /** Whether only the first bytes of a stream got through: it counts as never open. */
+  isHeldBack?: boolean;
 }
 
 /**
  * Which transport is tried next, and when. Owns no clock: `now` is in milliseconds from anywhere.
+ *
+ * A transport that had a short life is left at once, for polls if there are any: what cuts one stream cuts the others.
+ * If those do not get through either, the server was away, and nothing was said against the transport. From there,
+ * better ones have to live for a while before they are trusted again.
  *
  * *Invariant*: between two attempts there is a random delay, except on the first way down, before any transport has
  * worked: so a server that is away is asked five times in a row at most, and only by those who just came.
@@ -27,14 +36,17 @@ export class Policy {
   readonly #transports: readonly Transport[];
   readonly #timing: Timing;
   readonly #random: () => number;
-  /** Transports that have been open and were not given up since. */
+  /** Transports that have been open, and were neither held back nor in vain tried again since. */
   readonly #proven = new Set<number>();
   #level = 0;
   /** Attempts since the last life that was not short. */
   #attempts = 0;
-  /** Failures to open, and short lives, of this transport in a row. */
+  /** Failures of this transport to open, in a row. */
   #misses = 0;
-  #shortLives = 0;
+  /** The level that was left after a short life, until the next attempt has shown why. */
+  #left: number | undefined;
+  /** The shortest life that something seems to have cut. */
+  #cutAfter = Number.POSITIVE_INFINITY;
   /** Ways down to the end without any success. */
   #rounds = 0;
   #openedAt: number | undefined;
@@ -59,6 +71,18 @@ export class Policy {
     return Math.min(this.#timing.open * 2 ** this.#rounds, Math.max(MAX_OPEN, this.#timing.open));
   }
 
+  /** Milliseconds for which a long poll is held: less than after what something cuts. */
+  get held(): number {
+    const { heartbeat, poll } = this.#timing;
+    return Math.min(heartbeat, Math.max(poll, this.#cutAfter * HELD_PART));
+  }
+
+  /** Milliseconds that a better transport has to live before it is trusted. */
+  get trial(): number {
+    const { early, shortLife } = this.#timing;
+    return this.#cutAfter < shortLife ? shortLife : early;
+  }
+
   /** The better transports, best first. */
   get better(): readonly Transport[] {
     return this.#transports.slice(0, this.#level);
@@ -78,17 +102,24 @@ export class Policy {
   }
 
   /** The attempt or the connection ended: gives the milliseconds until the next attempt. */
-  ended(now: number, { blames, retryAfter }: Ending): number {
+  ended(now: number, { blames, retryAfter, isHeldBack }: Ending): number {
     const { shortLife } = this.#timing;
+    if (isHeldBack) {
+      this.#proven.delete(this.#level);
+      this.#openedAt = undefined;
+    }
     const life = this.#openedAt === undefined ? undefined : now - this.#openedAt;
-    this.#openedAt = undefined;
+    const left = this.#left;
+    this.#openedAt = this.#left = undefined;
     let isImmediate = false;
     if (life !== undefined && life >= shortLife) {
       this.#attempts = 0;
-      this.#shortLives = 0;
       if (this.#level === 0) this.#climb = this.#timing.climb;
+    } else if (life === undefined && left !== undefined) {
+      this.#level = left;
+      this.#cutAfter = Number.POSITIVE_INFINITY;
     } else if (blames && life !== undefined) {
-      if (++this.#shortLives >= MAX_FAILURES) this.#giveUp();
+      this.#wasCut(life);
     } else if (blames) {
       const isProven = this.#proven.has(this.#level);
       if (++this.#misses >= (isProven ? MAX_FAILURES : 1)) {
@@ -117,34 +148,36 @@ export class Policy {
   /** A better transport showed its first bytes: it is the one to use. */
   climbed(transport: Transport): void {
     this.#level = this.#transports.indexOf(transport);
-    this.#misses = this.#shortLives = 0;
+    this.#misses = 0;
     this.#climbAt = undefined;
+    this.#cutAfter = Number.POSITIVE_INFINITY;
   }
 
   /** No better transport did. */
   climbFailed(): void {
     for (const level of [...this.#proven]) if (level < this.#level) this.#proven.delete(level);
-    this.#postponeClimb();
-  }
-
-  #postponeClimb(): void {
     this.#climb = Math.min(this.#climb * 2, Math.max(MAX_CLIMB, this.#timing.climb));
     this.#climbAt = undefined;
   }
 
   /** The transport opens but does not stay. The last one is kept all the same. */
-  #giveUp(): void {
-    this.#shortLives = 0;
-    if (this.#level === this.#transports.length - 1) return;
-    this.#proven.delete(this.#level);
-    this.#level++;
-    this.#attempts = 0;
-    this.#postponeClimb();
+  #wasCut(life: number): void {
+    this.#cutAfter = Math.min(this.#cutAfter, life);
+    this.#left = this.#level;
+    const below = this.#transports.slice(this.#level + 1);
+    if (below.length > 0) {
+      this.#level +=
+        1 +
+        Math.max(
+          0,
+          below.findIndex((transport) => transport.endsWith("polling")),
+        );
+    }
   }
 
   /** The next transport, or after the last the best that has worked: false for that. */
   #stepDown(): boolean {
-    this.#misses = this.#shortLives = 0;
+    this.#misses = 0;
     if (++this.#level < this.#transports.length) return true;
     this.#level = Math.min(...this.#proven, this.#transports.length);
     if (this.#level === this.#transports.length) this.#level = 0;

@@ -35,6 +35,8 @@ export interface ConnectOptions {
   WebSocket?: new (
     url: string,
   ) => Socket;
+  /** What requests are made with where it is not the global `fetch`: one that counts, or adds fields. */
+  fetch?: typeof fetch;
 }
 
 /**
@@ -55,7 +57,7 @@ export function connect(url: string | URL, options: ConnectOptions = {}): Connec
     throw new TypeError(`${unknown ?? "none"} is no transport; known are ${TRANSPORTS.join(", ")}`);
   }
   const environment = {
-    fetch: globalThis.fetch,
+    fetch: options.fetch ?? globalThis.fetch,
     WebSocket: options.WebSocket ?? globalThis.WebSocket,
     timing: { ...TIMING, ...options.timing },
   };

@@ -10,7 +10,12 @@ export interface Timing {
    * each time that no transport got through, up to 30,000: the network may just be slow.
    */
   open: number;
-  /** A connection that ends sooner, 10,000, had a short life. After two in a row the next transport is tried. */
+  /**
+   * Time within which a stream must show more than its first bytes, 2,500, or something holds it back: the server sends
+   * a heartbeat after a second.
+   */
+  early: number;
+  /** A connection that ends sooner, 10,000, had a short life: something on the way cuts such. */
   shortLife: number;
   /**
    * Until better transports are tried again, 30,000, beside the connection in use. Doubles each time that none stays,
@@ -33,6 +38,7 @@ export interface Timing {
 export const TIMING: Timing = {
   heartbeat: 25_000,
   open: 2_500,
+  early: 2_500,
   shortLife: 10_000,
   climb: 30_000,
   retry: 500,

@@ -41,8 +41,7 @@ class WebSocketLink implements Link {
     socket.addEventListener("close", ({ code, reason }) => {
       const wasServer = SERVER_CLOSES.includes(code);
       this.#end({
-        ...endOf(undefined),
-        reason: `closed with ${code} ${reason}`.trim(),
+        ...endOf(undefined, `closed with ${code} ${reason}`.trim()),
         blames: !wasServer,
         retryAfter: CLOSES_TO_WAIT.includes(code) ? CLOSE_WAIT : 0,
       });
@@ -85,7 +84,7 @@ class WebSocketLink implements Link {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       if (this.#pending[0] === oldest) {
-        this.#end({ ...endOf(undefined), reason: "a ping was not answered" });
+        this.#end(endOf(undefined, "a ping was not answered"));
       } else {
         this.#watch();
       }

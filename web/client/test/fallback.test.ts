@@ -54,7 +54,7 @@ describe("settles within ten seconds where", () => {
   test("streams are cut after a short life", async () => {
     const rules: Rule[] = [
       { path: UPGRADES, what: "refuse" },
-      { path: STREAMS, what: "cut", after: 500 },
+      { path: STREAMS, what: "cut", after: 5000 },
     ];
     await settles(rules, "long-polling");
   });
@@ -72,7 +72,9 @@ test("loses nothing and doubles nothing while connections are cut and transports
   await until(() => subscriber.connection.state === "open", "it is open");
   await until(async () => {
     await server.publish("a", sent++);
-    return subscriber.connection.transport === "long-polling";
+    return (
+      subscriber.connection.transport === "long-polling" && subscriber.connection.state === "open"
+    );
   }, "it goes down to long polling");
   await server.publish("a", sent++);
   proxy.rules = [];
@@ -87,7 +89,7 @@ test("loses nothing and doubles nothing while connections are cut and transports
   const order = used
     .map(({ transport }) => transport)
     .filter((one, at, all) => one !== all[at - 1]);
-  expect(order.slice(0, 4)).toEqual(["websocket", "sse", "http-streaming", "long-polling"]);
+  expect(order).toEqual(["websocket", "long-polling", "websocket"]);
   expect(subscriber.gaps).toEqual([]);
 });
 

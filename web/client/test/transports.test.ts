@@ -233,3 +233,17 @@ test("addresses keep their folder and query, and may be those of a WebSocket", a
   await until(() => proxy.seen[0], "a request");
   expect(proxy.seen[0]).toBe("GET /folder/sse?token=1&channel=a HTTP/1.1");
 });
+
+test("requests are made with the fetch that is given", async () => {
+  const server = await Server.start();
+  const paths: string[] = [];
+  const counting: typeof fetch = (input, init) => {
+    paths.push(new URL(`${input}`).pathname);
+    return fetch(input, init);
+  };
+  const subscriber = new Subscriber(server.base, { transport: "sse", fetch: counting });
+  await subscriber.open();
+  await subscriber.connection.publish("a", 1);
+  await subscriber.received(1);
+  expect(paths).toEqual(["/sse", "/publish"]);
+});
