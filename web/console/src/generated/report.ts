@@ -393,6 +393,11 @@ export interface Place {
    */
   label: string;
   /**
+   * Its rank in the study, among all that the study printed of the same variant at this place on the axis, if it
+   * printed any of this subject over this transport.
+   */
+  published_rank?: number | null;
+  /**
    * 1 is best; tied entries share a rank.
    */
   rank: number;

@@ -114,6 +114,9 @@ function PlaceRow({ place, tied, unit, at, identity }: PlaceRowProps) {
       <th scope="row">
         <Glyph identity={identity} />
         {place.label}
+        {place.published_rank != null && (
+          <span class="note published-rank"> published: {place.published_rank}.</span>
+        )}
       </th>
       <td class="range" aria-hidden="true">
         <span class="track">

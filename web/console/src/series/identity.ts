@@ -26,6 +26,11 @@ const TRANSPORT_SLOTS = [
   "webrtc",
 ];
 
+/** The colour of one of the server's own transports. */
+export function colourOf(transport: string): string {
+  return `var(--series-${TRANSPORT_SLOTS.indexOf(transport) + 1})`;
+}
+
 /** Long strokes for whose measurement it is, short ones for what was printed. */
 const DASHES = [undefined, "12 3", "12 3 3 3", "18 3 8 3", "12 3 3 3 3 3", "20 5"];
 const PUBLISHED_DASHES = ["4 3", "2 3", "5 2 1 2", "1 2"];

@@ -1,0 +1,119 @@
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { ask, type Method } from "../live/http-api";
+import { useTransport } from "../live/transport-select";
+import { type LiveConnection, useConnection } from "../live/use-connection";
+import { asApiError, type Resource, useResource } from "../live/use-resource";
+import { type AuctionState, EMPTY_AUCTION, reduceAuction } from "./auction-state";
+import { type Account, type Item, type ItemsSnapshot, readHouseMessage } from "./interface";
+import { useReduced } from "./use-reduced";
+
+/** Below which the auction house answers. */
+export const AUCTION = "/api/demos/auction";
+const CHANNELS = ["demo.auction"];
+
+/** What somebody offers. */
+export interface Offer {
+  name: string;
+  description: string;
+  minimum_cents: number;
+  expires_ms: number;
+}
+
+/** The auction house as one sees it. Functions that ask the server throw an `ApiError`. */
+export interface Auction {
+  state: AuctionState;
+  live: LiveConnection;
+  snapshot: Resource<ItemsSnapshot>;
+  account: Resource<Account>;
+  /** Who is logged in: null for nobody, undefined while that is not known. */
+  me: string | null | undefined;
+  /** Why one is no longer logged in. */
+  isExpired: boolean;
+  enter: (how: "log-in" | "register", name: string, password: string) => Promise<void>;
+  logOut: () => Promise<void>;
+  add: (offer: Offer) => Promise<Item>;
+  remove: (id: number) => Promise<void>;
+  bid: (id: number, amount_cents: number) => Promise<void>;
+}
+
+/** Follows the auction house for as long as the page is there. */
+export function useAuction(): Auction {
+  const snapshot = useResource<ItemsSnapshot>(`${AUCTION}/items`);
+  const account = useResource<Account>(`${AUCTION}/me`);
+  const [state, dispatch] = useReduced(reduceAuction, EMPTY_AUCTION);
+  const [known, setKnown] = useState<string | null | undefined>(undefined);
+  const [isExpired, setExpired] = useState(false);
+  const transport = useTransport();
+
+  const me = known === undefined ? account.data?.name : known;
+  const who = useRef<string | null>(null);
+  who.current = me ?? null;
+
+  const after = snapshot.data?.cursor ?? undefined;
+  const plan = snapshot.data && { channels: CHANNELS, transport, after };
+  const live = useConnection(plan, {
+    message: ({ data }) => {
+      const message = readHouseMessage(data);
+      if (message === "reload") snapshot.reload();
+      else if (message !== null) dispatch({ kind: "message", message, me: who.current });
+    },
+    gap: snapshot.reload,
+  });
+  const { data } = snapshot;
+  useEffect(() => {
+    if (data !== null) dispatch({ kind: "snapshot", ...data, me: who.current });
+  }, [data, dispatch]);
+
+  const become = useCallback(
+    (name: string | null) => {
+      setKnown(name);
+      setExpired(false);
+      dispatch({ kind: "account" });
+    },
+    [dispatch],
+  );
+
+  const act = async <T>(method: Method, path: string, body?: object): Promise<T> => {
+    try {
+      return await ask<T>(method, `${AUCTION}/${path}`, body);
+    } catch (error) {
+      const problem = asApiError(error);
+      // The session is over: what is shown needs no account, and what was typed stays.
+      if (problem.code === "unauthorized" && who.current !== null) {
+        become(null);
+        setExpired(true);
+      }
+      throw problem;
+    }
+  };
+
+  return {
+    state,
+    live,
+    snapshot,
+    account,
+    me,
+    isExpired,
+    enter: async (how, name, password) => {
+      const entered = await act<{ name: string }>("POST", how, { name, password });
+      become(entered.name);
+    },
+    logOut: async () => {
+      await act("POST", "log-out");
+      become(null);
+    },
+    add: async (offer) => {
+      const { item } = await act<{ item: Item }>("POST", "items", offer);
+      dispatch({ kind: "item", item, me: who.current });
+      return item;
+    },
+    remove: async (id) => {
+      await act("DELETE", `items/${id}`);
+      dispatch({ kind: "gone", id });
+    },
+    bid: async (id, amount_cents) => {
+      const { item } = await act<{ item: Item }>("POST", `items/${id}/bids`, { amount_cents });
+      dispatch({ kind: "item", item, me: who.current });
+    },
+  };
+}

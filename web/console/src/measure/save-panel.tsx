@@ -1,0 +1,64 @@
+import { useState } from "preact/hooks";
+import { type ApiError, ask } from "../live/http-api";
+import { ProblemNotice } from "../live/problem-notice";
+import { asApiError, useResource } from "../live/use-resource";
+import { CopyButton } from "../sections/copy-button";
+import { type Measurement, measurementBody } from "./finding";
+
+/** Lets the visitor keep what was found: as a result of this server, or as JSON. */
+export function SavePanel({ measurements }: { measurements: readonly Measurement[] }) {
+  const [body] = useState(() => measurementBody(measurements, navigator.userAgent, Date.now()));
+  const about = useResource<{ can_store: boolean }>("/api/about");
+  const [id, setId] = useState<number>();
+  const [isStoring, setStoring] = useState(false);
+  const [problem, setProblem] = useState<ApiError | null>(null);
+  const json = JSON.stringify(body, null, 2);
+
+  const store = async () => {
+    setStoring(true);
+    setProblem(null);
+    try {
+      setId((await ask<{ id: number }>("POST", "/api/measurements", body)).id);
+    } catch (error) {
+      setProblem(asApiError(error));
+    }
+    setStoring(false);
+  };
+
+  return (
+    <section aria-label="Keep it">
+      <h2>Keep it</h2>
+      {about.data?.can_store === false ? (
+        <p class="note">
+          This server keeps no results. One that is started as <code>pushlab console</code> does.
+        </p>
+      ) : (
+        <>
+          <p class="note">
+            Stored are the table above, each latency, the time, and the name that your browser gives
+            itself.
+          </p>
+          <div class="controls">
+            <button type="button" disabled={isStoring || id !== undefined} onClick={store}>
+              {id === undefined ? "Store as a run" : "Stored"}
+            </button>
+            <span role="status">
+              {id !== undefined && <a href={`/reports/${id}`}>Report of this measurement</a>}
+            </span>
+          </div>
+        </>
+      )}
+      <ProblemNotice title="It was not stored" problem={problem} />
+      <details>
+        <summary>As JSON</summary>
+        <div class="code">
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and keys must reach it */}
+          <pre class="measure-json" tabIndex={0}>
+            {json}
+          </pre>
+          <CopyButton text={json} what="the measurement as JSON" />
+        </div>
+      </details>
+    </section>
+  );
+}
