@@ -10,10 +10,10 @@ FUZZ_SECONDS ?= 20
 # For example: make compare COMPARE_OPTIONS="--repeats 5"
 COMPARE_OPTIONS ?=
 CONSOLE := web/console
-BUNDLE := $(CONSOLE)/dist/report.html
-PACKAGES := $(CONSOLE)/node_modules/.package-lock.json
-CONSOLE_SOURCES := $(shell find $(CONSOLE) \( -name node_modules -o -name dist \) -prune -o -type f -print)
 CLIENT := web/client
+BUNDLE := $(CONSOLE)/dist/report.html $(CONSOLE)/dist/console/index.html $(CONSOLE)/dist/console/console.js $(CONSOLE)/dist/console/console.css
+PACKAGES := $(CONSOLE)/node_modules/.package-lock.json
+CONSOLE_SOURCES := $(shell find $(CONSOLE) $(CLIENT)/src \( -name node_modules -o -name dist \) -prune -o -type f -print)
 CLIENT_PACKAGES := $(CLIENT)/node_modules/.package-lock.json
 PUSHLAB := $(or $(CARGO_TARGET_DIR),target)/release/pushlab
 
@@ -35,6 +35,7 @@ test: build $(CLIENT_PACKAGES) ## Run every test: Rust, statistics, console, cli
 	cd $(CONSOLE) && npm test
 	cd $(CLIENT) && PUSHLAB="$(abspath $(PUSHLAB))" npm test
 	tests/run
+	tests/browser/run
 	tests/exports/run
 	tests/subjects/run
 	tests/readme
@@ -57,18 +58,20 @@ check: need-cargo $(BUNDLE) $(CLIENT_PACKAGES) ## Format, lint with warnings den
 fuzz: need-cargo ## Fuzz each decoder for FUZZ_SECONDS (20)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
 
-generate: need-cargo need-node ## Write what is generated: codes, schemas, types of the console
+generate: need-cargo need-node $(BUNDLE) ## Write what is generated: codes, schemas, types of the console
 	cargo run --quiet --locked -p pushlab-tidy -- generate
 	UPDATE_SCHEMA=1 cargo test --quiet --locked -p pushlab-lab --test schema
+	UPDATE_SCHEMA=1 cargo test --quiet --locked -p pushlab-console --test it schema
 	cd $(CONSOLE) && npm run generate
 
 clean: ## Remove everything that a build made
 	rm -rf target fuzz/target $(CONSOLE)/dist $(CONSOLE)/node_modules $(CLIENT)/dist $(CLIENT)/node_modules
 
-# npm keeps the time of a file it did not change, hence the touches.
+# npm keeps the time of a file it did not change, hence the touches. One build writes the whole bundle: the touch of all
+# of it keeps it from running again for the next file.
 $(BUNDLE): $(CONSOLE_SOURCES) $(PACKAGES) | need-node
 	cd $(CONSOLE) && npm run build
-	@touch $@
+	@touch $(BUNDLE)
 
 $(PACKAGES): $(CONSOLE)/package.json $(CONSOLE)/package-lock.json | need-node
 	cd $(CONSOLE) && npm ci

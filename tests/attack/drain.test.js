@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Server, Socket, until } from "../foreign/harness.js";
+import { Server, until } from "../foreign/harness.js";
+import { Socket } from "../foreign/socket.js";
 import { Peer } from "./peer.js";
 
 const get = (target) => `GET ${target} HTTP/1.1\r\nHost: h\r\n\r\n`;

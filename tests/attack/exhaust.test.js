@@ -6,7 +6,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { assertDelivers, Server, Socket, until } from "../foreign/harness.js";
+import { Server, until } from "../foreign/harness.js";
+import { assertDelivers, Socket } from "../foreign/socket.js";
 import { frame, Peer } from "./peer.js";
 
 const MIB = 1 << 20;

@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
-import { assertDelivers, Server, Socket, until } from "../foreign/harness.js";
+import { Server, until } from "../foreign/harness.js";
+import { assertDelivers, Socket } from "../foreign/socket.js";
 import { frame, handshake, Peer } from "./peer.js";
 
 let server;

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
-import { assertDelivers, Server, until } from "../foreign/harness.js";
+import { Server, until } from "../foreign/harness.js";
+import { assertDelivers } from "../foreign/socket.js";
 import { frame, Peer } from "./peer.js";
 
 let server;

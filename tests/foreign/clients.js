@@ -7,7 +7,7 @@ import https from "node:https";
 import { createInterface } from "node:readline";
 import { EventSource } from "eventsource";
 import { openPage, servePages } from "./chromium.js";
-import { WebSocket } from "./harness.js";
+import { WebSocket } from "./socket.js";
 import * as inPage from "./page.js";
 
 /** `path` with those of the query's values that are there. */

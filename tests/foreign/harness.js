@@ -1,4 +1,4 @@
-// Starts servers, cuts connections, and waits for conditions with a deadline. tests/attack uses it too.
+// Starts servers, cuts connections, and waits for conditions with a deadline. tests/attack and tests/browser use it too.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -11,9 +11,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { WebSocket } from "ws";
-
-export { WebSocket };
 
 const BINARY =
   process.env.PUSHLAB ?? fileURLToPath(new URL("../../target/release/pushlab", import.meta.url));
@@ -25,7 +22,7 @@ export async function until(condition, what, within_ms = 20_000) {
     const value = await condition();
     if (value) return value;
     if (performance.now() > deadline) {
-      const name = typeof what === "function" ? what() : what;
+      const name = typeof what === "function" ? await what() : what;
       throw new Error(`did not happen within ${within_ms} ms: ${name}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -51,12 +48,12 @@ export class Server {
   /** The certificate in PEM format, where it speaks TLS. */
   ca;
 
-  /** Starts one on a free port (or on `port`) and ends it after the test `t`. */
-  static async start(t, options = [], port = 0) {
+  /** Starts one on a free port (or on `port`) and ends it after the test `t`. `pushlab console` is started alike. */
+  static async start(t, options = [], port = 0, command = "serve") {
     const server = new Server();
     server.#process = spawn(
       BINARY,
-      ["serve", "--listen", `127.0.0.1:${port}`, "--json", ...options],
+      [command, "--listen", `127.0.0.1:${port}`, "--json", ...options],
       { stdio: ["ignore", "pipe", "pipe"] },
     );
     const child = server.#process;
@@ -165,6 +162,8 @@ export class TcpProxy {
   #sockets = new Set();
   #passing = true;
   #budget_bytes = Number.POSITIVE_INFINITY;
+  /** Paths whose answers never reach the client, as behind a proxy that collects them whole: a RegExp, or null. */
+  held = null;
 
   static async start(t, target, pages) {
     const proxy = new TcpProxy();
@@ -211,10 +210,21 @@ export class TcpProxy {
       this.#keep(server);
       server.write(first);
       client.pipe(server);
-      server.on("data", (bytes) => this.#toClient(client, server, bytes));
+      let isHeld = this.#holds(first);
+      client.on("data", (bytes) => {
+        isHeld ||= this.#holds(bytes);
+      });
+      server.on("data", (bytes) => {
+        if (!isHeld) this.#toClient(client, server, bytes);
+      });
       server.on("close", () => client.end());
       client.on("close", () => server.destroy());
     });
+  }
+
+  #holds(request) {
+    const [, path] = request.toString("latin1").split("\r\n", 1)[0].split(" ");
+    return this.held !== null && path !== undefined && this.held.test(path);
   }
 
   #toClient(client, server, bytes) {
@@ -238,61 +248,4 @@ export class TcpProxy {
     socket.on("error", () => socket.destroy());
     socket.on("close", () => this.#sockets.delete(socket));
   }
-}
-
-/** A WebSocket of npm `ws` that keeps what it receives. */
-export class Socket {
-  /** The frames received, parsed, and the texts they came in. */
-  frames = [];
-  texts = [];
-  /** `{ code, reason }` once closed. */
-  closed = null;
-
-  static async open(t, server, query, options) {
-    const socket = new Socket();
-    const ws = new WebSocket(`${server.base.replace("http", "ws")}/ws?${query}`, options);
-    socket.ws = ws;
-    t.after(() => ws.terminate());
-    ws.on("error", () => {});
-    ws.on("message", (data) => {
-      socket.texts.push(String(data));
-      socket.frames.push(JSON.parse(String(data)));
-    });
-    ws.on("close", (code, reason) => {
-      socket.closed = { code, reason: String(reason) };
-    });
-    await until(() => ws.readyState !== WebSocket.CONNECTING, "the WebSocket opens");
-    assert.equal(ws.readyState, WebSocket.OPEN, "the WebSocket is open");
-    return socket;
-  }
-
-  send(...frame) {
-    this.ws.send(JSON.stringify(frame));
-  }
-
-  /** The data of every message so far. */
-  get data() {
-    return this.frames.filter(([name]) => name === "msg").map((frame) => frame.at(-1));
-  }
-
-  /** Waits for a frame that begins with these elements. */
-  frame(...start) {
-    const begins = (frame) =>
-      start.every((x, at) => JSON.stringify(x) === JSON.stringify(frame[at]));
-    return until(
-      () => this.frames.find(begins),
-      () => `a frame ${JSON.stringify(start)}; there came ${this.texts.slice(-5).join(" ")}`,
-    );
-  }
-}
-
-/** An ordinary client subscribes, and a message published to its channel reaches it. */
-export async function assertDelivers(t, server) {
-  const channel = `ordinary-${process.hrtime.bigint()}`;
-  const socket = await Socket.open(t, server, `channel=${channel}`);
-  await socket.frame("cursor");
-  await server.publish(channel, '{"still":"here"}');
-  await socket.frame("msg", channel);
-  assert.deepEqual(socket.data, [{ still: "here" }]);
-  socket.ws.close();
 }

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { openPage, servePages } from "./chromium.js";
-import { Server, Socket, until } from "./harness.js";
+import { Server, until } from "./harness.js";
+import { Socket } from "./socket.js";
 
 let server;
 before(async (t) => {

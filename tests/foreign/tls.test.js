@@ -8,7 +8,8 @@ import { describe, test } from "node:test";
 import tls from "node:tls";
 import { promisify } from "node:util";
 import { CLIENTS } from "./clients.js";
-import { Server, Socket, makeIdentity, until } from "./harness.js";
+import { Server, makeIdentity, until } from "./harness.js";
+import { Socket } from "./socket.js";
 import { payloads } from "./payloads.js";
 
 const run = promisify(execFile);

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { Server, Socket, until } from "./harness.js";
+import { Server, until } from "./harness.js";
+import { Socket } from "./socket.js";
 
 /** The server's default limit of a message, in bytes. */
 const MAX_MESSAGE_BYTES = 65_536;

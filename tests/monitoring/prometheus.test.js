@@ -11,7 +11,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { Server, Socket, until } from "../foreign/harness.js";
+import { Server, until } from "../foreign/harness.js";
+import { Socket } from "../foreign/socket.js";
 
 const SHIPPED = fileURLToPath(new URL("../../monitoring/", import.meta.url));
 const CONFIG = join(SHIPPED, "prometheus.yml");

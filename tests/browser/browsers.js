@@ -1,0 +1,58 @@
+// Debian's Chromium and Firefox, each started once for all tests of a file.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import puppeteer from "puppeteer-core";
+
+const CHROMIUM_FLAGS =
+  "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking " +
+  "--disable-component-update --disable-sync --disable-backgrounding-occluded-windows " +
+  "--disable-renderer-backgrounding --no-proxy-server";
+
+const OPTIONS = {
+  chromium: {
+    browser: "chrome",
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: CHROMIUM_FLAGS.split(" "),
+  },
+  firefox: {
+    browser: "firefox",
+    executablePath: process.env.FIREFOX ?? "/usr/bin/firefox-esr",
+    extraPrefsFirefox: {
+      // Nothing may go through a proxy, nor to elsewhere.
+      "network.proxy.type": 0,
+      "network.captive-portal-service.enabled": false,
+      "network.connectivity-service.enabled": false,
+      // Where several pages are open at once, those behind are not slowed down.
+      "dom.min_background_timeout_value": 4,
+      "dom.timeout.enable_budget_timer_throttling": false,
+    },
+  },
+};
+
+/** Names of the browsers that every test goes through. */
+export const BROWSERS = Object.keys(OPTIONS);
+
+const started = new Map();
+
+/** The browser of that name; it ends after the last test of the file. */
+export function browser(name) {
+  if (!started.has(name)) started.set(name, launch(name));
+  return started.get(name).then((one) => one.browser);
+}
+
+async function launch(name) {
+  const userDataDir = await mkdtemp(join(tmpdir(), `pushlab-${name}-`));
+  const options = { headless: true, userDataDir, ...OPTIONS[name] };
+  return { browser: await puppeteer.launch(options), userDataDir };
+}
+
+after(async () => {
+  for (const one of started.values()) {
+    const { browser, userDataDir } = await one;
+    await browser.close();
+    await rm(userDataDir, { recursive: true, force: true, maxRetries: 10 });
+  }
+});

@@ -1,0 +1,63 @@
+// What a visitor does in the demos.
+
+import { until } from "../foreign/harness.js";
+import { PASSWORD } from "./peer.js";
+
+export const TRANSPORTS = ["websocket", "sse", "http-streaming", "long-polling", "polling"];
+
+/** The address of a demo over one transport. */
+export function demo(base, name, transport) {
+  return `${base}/demos/${name}?transport=${transport}`;
+}
+
+/** The number of the latest message of the ticker; 0 before there is one. */
+export async function tick(visitor) {
+  const [, number = "0"] = /the latest is number ([\d\s\u202f]+)/.exec(await visitor.text()) ?? [];
+  return Number(number.replace(/\D/g, ""));
+}
+
+/** Waits for so many more messages of the ticker. */
+export async function ticks(visitor, more = 3) {
+  const before = await tick(visitor);
+  await until(
+    async () => (await tick(visitor)) >= before + more,
+    async () => `${visitor.name} sees prices after number ${before}; the page says: ${await visitor.text()}`,
+  );
+}
+
+/** Comes into the chat under a name and gives what was said in the lobby, an element. */
+export async function enterChat(visitor, name) {
+  await visitor.fill("Your name", name);
+  await visitor.press("button", "Enter");
+  return visitor.find("log", "Messages, lobby");
+}
+
+export async function say(visitor, text, room = "lobby") {
+  await visitor.fill(`Message to ${room}`, text);
+  await visitor.press("button", "Send");
+}
+
+/** Makes an account and is logged in. */
+export async function register(visitor, name) {
+  await visitor.press("button", "I have no account yet");
+  await visitor.fill("Name", name);
+  await visitor.fill("Password", PASSWORD);
+  await visitor.press("button", "Register");
+  await visitor.reads(`You are ${name}.`);
+}
+
+/** Offers something and is shown its page. */
+export async function offer(visitor, name, description) {
+  await visitor.press("link", "Offer something");
+  await visitor.fill("Name", name);
+  await visitor.fill("Description", description);
+  await visitor.press("button", "Offer it");
+  await visitor.find("heading", name);
+  await visitor.reads("minimum, no bid yet");
+}
+
+/** Bids for the item whose page is shown. */
+export async function bid(visitor, amount) {
+  await visitor.fill("Your bid, €", amount);
+  await visitor.press("button", "Bid");
+}

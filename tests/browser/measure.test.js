@@ -1,0 +1,98 @@
+// Measure this browser: every transport, what a proxy does to them, and what is kept of it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { TcpProxy, until } from "../foreign/harness.js";
+import { BROWSERS } from "./browsers.js";
+import { serve } from "./serve.js";
+import { Visitor } from "./visitor.js";
+
+const NAMES = {
+  websocket: "WebSocket",
+  sse: "Server-Sent Events",
+  "http-streaming": "HTTP streaming",
+  "long-polling": "Long polling",
+  polling: "Polling",
+};
+
+/** Measures, and gives the cells of each transport's row by the heading of their column. */
+async function measure(visitor, within_ms = 60_000) {
+  await visitor.press("button", "Measure");
+  await until(
+    () => visitor.has("button", "Measure again"),
+    async () => `the measurement ends; the page says: ${await visitor.text()}`,
+    within_ms,
+  );
+  const rows = await visitor.page.$$eval("main table", ([table]) => {
+    const text = (cell) => cell.innerText.replace(/\s+/g, " ").trim();
+    const heads = [...table.querySelectorAll("thead th")].map(text);
+    const cells = (row) => [...row.children].map((cell, at) => [heads[at], text(cell)]);
+    return [...table.querySelectorAll("tbody tr")].map((row) => Object.fromEntries(cells(row)));
+  });
+  return Object.fromEntries(rows.map((row) => [row.Transport, row]));
+}
+
+for (const name of BROWSERS) {
+  test(`${name}: every transport works, and the result is stored`, async (t) => {
+    const server = await serve(t, { command: "console" });
+    const visitor = await Visitor.open(t, name, `${server.base}/measure?messages=10`);
+    const rows = await measure(visitor);
+    assert.deepEqual(Object.keys(rows), Object.values(NAMES));
+    for (const row of Object.values(rows)) {
+      assert.match(row.Result, /works$/, JSON.stringify(row));
+      for (const column of ["Opens in", "Message, median", "Slowest", "Jitter", "Echo, median"]) {
+        assert.match(row[column], /^[\d.]+\s?(µs|ms|s)$/, `${column} of ${JSON.stringify(row)}`);
+      }
+      assert.match(row.Received, /^[\d.\s]+(B|KiB)$/, JSON.stringify(row));
+    }
+    // The upgrade alone; elsewhere echoes and messages are posted, ten of each.
+    assert.equal(rows.WebSocket.Requests, "1");
+    for (const [transport, row] of Object.entries(rows)) {
+      if (transport !== "WebSocket") assert.ok(Number(row.Requests) > 20, JSON.stringify(row));
+    }
+    assert.match(rows.WebSocket.Sent, /^[\d.\s]+(B|KiB)$/);
+    await visitor.reads("All 5 transports work.");
+    await visitor.find("img", /^Polling: 10 messages, median/);
+    await visitor.press("button", "Store as a run");
+    const link = await visitor.find("link", "Report of this measurement");
+    await Promise.all([visitor.page.waitForNavigation(), link.click()]);
+    await visitor.reads("websocket");
+  });
+
+  test(`${name}: streams that are held back`, async (t) => {
+    const server = await serve(t);
+    const proxy = await TcpProxy.start(t, server.port);
+    proxy.held = /^\/(sse|stream)/;
+    const address = `${proxy.base}/measure?messages=10&transports=sse,http-streaming,long-polling`;
+    const visitor = await Visitor.open(t, name, address);
+    const rows = await measure(visitor);
+    assert.match(rows["Server-Sent Events"].Result, /held back/);
+    assert.match(rows["HTTP streaming"].Result, /held back/);
+    assert.match(rows["Long polling"].Result, /works$/);
+    await visitor.reads("Long polling works.");
+    await visitor.reads("Server-Sent Events and HTTP streaming are held back");
+  });
+
+  test(`${name}: options live in the address, and a measurement can be stopped`, async (t) => {
+    const server = await serve(t);
+    const visitor = await Visitor.open(t, name, `${server.base}/measure`);
+    await visitor.press("checkbox", "WebSocket");
+    await visitor.choose("Messages over each", "200");
+    const query = () => visitor.page.evaluate(() => location.search);
+    await until(async () => (await query()).includes("messages=200"), "the address has the choice");
+    assert.doesNotMatch(await query(), /websocket/);
+    await visitor.page.reload();
+    const box = await visitor.find("checkbox", "WebSocket");
+    assert.equal(await box.evaluate((element) => element.checked), false);
+    await visitor.press("button", "Measure");
+    await visitor.reads("Server-Sent Events, 1 of 4");
+    await visitor.press("button", "Stop");
+    await visitor.reads("Stopped");
+    await visitor.find("button", "Measure again");
+    // The server has nobody left: the stream was closed.
+    await until(async () => {
+      const { text } = await server.request("GET", "/stats");
+      return JSON.parse(text).connections.sse === 0;
+    }, "the stream is closed");
+  });
+}

@@ -1,0 +1,61 @@
+// Somebody else in the demos, who speaks to the server without a browser.
+
+import assert from "node:assert/strict";
+
+/** How an account is called, and its password. */
+export const PASSWORD = "correct horse battery";
+
+export class Peer {
+  #server;
+  #cookie;
+  #token;
+
+  constructor(server) {
+    this.#server = server;
+  }
+
+  async #ask(method, path, body) {
+    const headers = { "content-type": "application/json" };
+    if (this.#cookie !== undefined) headers.cookie = this.#cookie;
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const answer = await this.#server.request(method, `/api/demos/${path}`, { body: text, headers });
+    assert.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${answer.text}`);
+    const [cookie] = answer.headers["set-cookie"] ?? [];
+    if (cookie !== undefined) this.#cookie = cookie.split(";")[0];
+    return answer.text === "" ? null : JSON.parse(answer.text);
+  }
+
+  /** Comes into the chat, into one room. */
+  async enter(name, room = "lobby") {
+    const { token } = await this.#ask("POST", "chat/enter", { name });
+    this.#token = token;
+    await this.#ask("POST", "chat/join", { token, room });
+  }
+
+  say(text, room = "lobby") {
+    return this.#ask("POST", "chat/say", { token: this.#token, room, text });
+  }
+
+  tell(to, text) {
+    return this.#ask("POST", "chat/tell", { token: this.#token, to, text });
+  }
+
+  register(name) {
+    return this.#ask("POST", "auction/register", { name, password: PASSWORD });
+  }
+
+  /** Offers something for an hour, and gives its number. */
+  async offer(name, { description = "", minimum_cents = 100 } = {}) {
+    const offer = { name, description, minimum_cents, expires_ms: Date.now() + 3_600_000 };
+    const answer = await this.#ask("POST", "auction/items", offer);
+    return (answer.item ?? answer).id;
+  }
+
+  bid(id, amount_cents) {
+    return this.#ask("POST", `auction/items/${id}/bids`, { amount_cents });
+  }
+
+  async items() {
+    return (await this.#ask("GET", "auction/items")).items;
+  }
+}

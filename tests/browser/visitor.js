@@ -1,0 +1,130 @@
+// Somebody who looks at a page in a browser, finds things by role and name, and notices what goes wrong.
+
+import assert from "node:assert/strict";
+import { until } from "../foreign/harness.js";
+import { browser } from "./browsers.js";
+import { findByRole, textOf } from "./in-page.js";
+
+/** What browsers report of requests that failed, which is no fault of the page: a server that is away, a refusal. */
+const OF_THE_NETWORK =
+  /Failed to load resource|net::ERR_|NetworkError|Cross-Origin|blocked by CORS policy|WebSocket connection to/;
+/** What Firefox reports of WebSockets whenever a page is left. Tests that wait for a connection see one that fails. */
+const OF_LEAVING = /^exception: (Firefox can’t establish a connection|The connection to wss?:.* was interrupted)/;
+
+/** A visitor's page, alone in a context of its own: no cookie or store is shared with another. */
+export class Visitor {
+  /** What the page reported as an error, dialogs that it opened, and exceptions nobody caught. */
+  problems = [];
+  #mayFail = false;
+
+  constructor(name, page) {
+    this.name = name;
+    this.page = page;
+  }
+
+  /** Opens an address in the browser of that name. After the test it is closed, and nothing may have gone wrong. */
+  static async open(t, name, address, { width = 1280, height = 900, prepare } = {}) {
+    const context = await (await browser(name)).createBrowserContext();
+    const page = await context.newPage();
+    const visitor = new Visitor(name, page);
+    visitor.#listen();
+    t.after(async () => {
+      await context.close();
+      visitor.assertQuiet();
+    });
+    await page.setViewport({ width, height });
+    await prepare?.(page);
+    await page.goto(address);
+    return visitor;
+  }
+
+  /** From now on requests may fail: the server is about to refuse something, or to go away. */
+  expectFailures() {
+    this.#mayFail = true;
+  }
+
+  /** @throws if anything went wrong in the page */
+  assertQuiet() {
+    assert.deepEqual(this.problems, [], `${this.name} reports nothing`);
+  }
+
+  #listen() {
+    const { page, problems } = this;
+    const report = (text) => {
+      const isExpected = OF_LEAVING.test(text) || (this.#mayFail && OF_THE_NETWORK.test(text));
+      if (!isExpected) problems.push(text);
+    };
+    page.on("console", (message) => {
+      if (message.type() === "error") report(message.text());
+    });
+    page.on("pageerror", (error) => report(`exception: ${error.message}`));
+    page.on("dialog", async (dialog) => {
+      problems.push(`dialog: ${dialog.message()}`);
+      await dialog.dismiss();
+    });
+  }
+
+  /** Waits for the element of this role and name (a text, or a RegExp), below `within` if that is given. */
+  async find(role, name, within) {
+    const pattern = name instanceof RegExp ? { source: name.source, flags: name.flags } : name;
+    let handle;
+    await until(
+      async () => {
+        const scope = within ?? (await this.page.$("body"));
+        if (scope === null) return false;
+        const found = await scope.evaluateHandle(findByRole, role, pattern);
+        handle = found.asElement();
+        return handle !== null;
+      },
+      async () => `${this.name} finds ${role} ${name}; the page says: ${await this.text()}`,
+    );
+    return handle;
+  }
+
+  /** Whether there is such an element now. */
+  async has(role, name) {
+    const pattern = name instanceof RegExp ? { source: name.source, flags: name.flags } : name;
+    const body = await this.page.$("body");
+    return (await body.evaluateHandle(findByRole, role, pattern)).asElement() !== null;
+  }
+
+  async press(role, name, within) {
+    await (await this.find(role, name, within)).click();
+  }
+
+  /** Replaces what is in a field. */
+  async fill(name, text, within) {
+    const field = await this.find("textbox", name, within);
+    await field.evaluate((element) => element.select?.());
+    await field.type(text);
+  }
+
+  async choose(name, value) {
+    const handle = await this.find("combobox", name);
+    await handle.select(value);
+  }
+
+  /** The text of the page, or of an element. */
+  async text(of) {
+    const scope = of ?? (await this.page.$("body"));
+    return scope === null ? "" : scope.evaluate(textOf);
+  }
+
+  /** Waits until the page's text has that (a text, or a RegExp). */
+  async reads(wanted, of) {
+    const has = (text) => (wanted instanceof RegExp ? wanted.test(text) : text.includes(wanted));
+    await until(
+      async () => has(await this.text(of)),
+      async () => `${this.name} reads ${wanted}; the page says: ${await this.text(of)}`,
+    );
+  }
+
+  /** Waits until the page's connection is open, over this transport if one is named. */
+  async connected(transport) {
+    const wanted = transport === undefined ? "" : `[data-transport="${transport}"]`;
+    await until(
+      () => this.page.$(`[data-state="open"]${wanted}`),
+      async () => `${this.name} is connected over ${transport}; the page says: ${await this.text()}`,
+    );
+  }
+}
