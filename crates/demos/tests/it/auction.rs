@@ -201,7 +201,7 @@ fn bodies_of_another_shape_or_size_are_refused() {
     assert_eq!(post("items", item.to_string().as_bytes()).code(), (400, "bad-request"), "nobody offers for others");
     let long = world.new_item(&"a".repeat(MAX_ITEM_NAME_CHARS + 1), 1).to_string();
     assert_eq!(post("items", long.as_bytes()).code(), (400, "bad-request"));
-    let huge = world.new_item(&"a".repeat(20_000), 1).to_string();
+    let huge = world.new_item(&"a".repeat(70_000), 1).to_string();
     assert_eq!(post("items", huge.as_bytes()).code(), (413, "body-too-large"));
 }
 
