@@ -18,10 +18,12 @@ use crate::subjects::manifest::Platform;
 use crate::subjects::named::Named;
 use pushlab_load::browser;
 use pushlab_load::plan::{ClientsIn, Phase, Progress};
-use pushlab_load::roles::{BadPlan, Roles};
+use pushlab_load::plan_checks::BadPlan;
+use pushlab_load::roles::Roles;
 use pushlab_stats::DoubtCode;
 use pushlab_store::Store;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Times that a run is tried whose generator was held up.
 const MAX_ATTEMPTS: u32 = 3;
@@ -215,26 +217,34 @@ pub fn leave_out_missing(experiments: &mut Vec<Experiment>, cache: &Cache) -> Re
     if experiments.is_empty() { Err(CampaignError::NothingLeft(left_out)) } else { Ok(left_out) }
 }
 
-/// Refuses what could not be carried out on this machine, before anybody begins it.
+/// Refuses what could not be carried out on this machine, as far as that can be found out `within` so long: a campaign
+/// looks at all of it before it begins.
 ///
 /// # Errors
 /// [`CampaignError::Plan`], [`CampaignError::Subject`].
-pub fn check_experiments(experiments: &[Experiment]) -> Result<(), CampaignError> {
-    check_plans(experiments, &Pinning::of_this_machine())
+pub fn check_experiments(experiments: &[Experiment], within: Duration) -> Result<(), CampaignError> {
+    let begun = Instant::now();
+    check_each(experiments, &Pinning::of_this_machine())
+        .take_while(|found| found.is_err() || begun.elapsed() < within)
+        .collect()
 }
 
 /// Refuses what the load could not run, before anything runs.
 pub fn check_plans(experiments: &[Experiment], pinning: &Pinning) -> Result<(), CampaignError> {
-    for experiment in experiments {
-        for cell in experiment.cells() {
-            let label = cell.label();
-            let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
-            let plan = crate::run::plan_of(&planned, &experiment.at(&planned.cell), pinning.load.len());
-            let plan = plan.map_err(CampaignError::Subject)?;
-            Roles::of(&plan).map_err(|source| CampaignError::Plan { cell: label, source: Box::new(source) })?;
-        }
-    }
-    Ok(())
+    check_each(experiments, pinning).collect()
+}
+
+/// What is to be said of each cell, found out as it is asked for.
+fn check_each(experiments: &[Experiment], pinning: &Pinning) -> impl Iterator<Item = Result<(), CampaignError>> {
+    let cells = experiments.iter().flat_map(|experiment| experiment.cells().into_iter().map(move |c| (experiment, c)));
+    cells.map(|(experiment, cell)| {
+        let label = cell.label();
+        let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
+        let plan = crate::run::plan_of(&planned, &experiment.at(&planned.cell), pinning.load.len());
+        let plan = plan.map_err(CampaignError::Subject)?;
+        let is_good = Roles::of(&plan).map(drop);
+        is_good.map_err(|source| CampaignError::Plan { cell: label, source: Box::new(source) })
+    })
 }
 
 /// Where a campaign's runs happen; its folder is made. What a killed lab may have left behind is ended first.
@@ -373,5 +383,28 @@ mod tests {
         }
         assert_eq!(order(&experiments, 7), runs);
         assert_ne!(order(&experiments, 8), runs);
+    }
+
+    /// Looking at each cell may take longer than a page waits: what was not reached in time is left to the campaign.
+    #[test]
+    fn looking_an_experiment_over_ends_in_time() {
+        let clients = |list: &str| {
+            let (_, text) = presets::PRESETS.iter().find(|(name, _)| *name == "tangen-chat").unwrap();
+            let start = text.find("\nclients = ").unwrap() + 1;
+            let end = start + text[start..].find('\n').unwrap();
+            let text = [&text[..start], "clients = ", list, &text[end..]].concat();
+            vec![Experiment::parse(&text, None, "test").unwrap()]
+        };
+        // A million need more descriptors than there are.
+        let (good_first, bad_first) = (clients("[2, 1000000]"), clients("[1000000, 2]"));
+        let long = Duration::from_secs(3600);
+        for (experiments, within, is_good) in [
+            (&good_first, long, false),
+            (&good_first, Duration::ZERO, true),
+            (&bad_first, long, false),
+            (&bad_first, Duration::ZERO, false),
+        ] {
+            assert_eq!(check_experiments(experiments, within).is_ok(), is_good, "{within:?}");
+        }
     }
 }

@@ -7,8 +7,8 @@ use crate::record::RunRecord;
 use crate::traffic;
 use pushlab_load::plan::{Phase, Shape};
 use pushlab_stats::{
-    DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, Steady, delivery_doubts, generator_doubts,
-    steady_state,
+    DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, POINTS_MIN, Steady, delivery_doubts,
+    generator_doubts, steady_state,
 };
 
 /// Share of the probe's ticks that may be missed.
@@ -27,6 +27,12 @@ const LINK_LATENESS_SHARE_MAX: f64 = 0.1;
 const LINK_WAIT_MAX_MS: f64 = 1.0;
 /// Share of the median latency that the error of pages' clocks may be.
 const CLOCK_ERROR_SHARE_MAX: f64 = 0.2;
+/// Share of the deliveries due in the load phase that may come after it.
+const BEHIND_MAX: f64 = 0.05;
+/// Warm-up from which on a load phase begins with as much under way as it ends with, ms.
+const SETTLED_MS: u64 = 1_000;
+/// Shortest load phase in which a warm-up is seen, ms: as many whole seconds as [`steady_state`] needs, wherever they begin.
+pub const WARM_UP_SEEN_MS: u64 = (POINTS_MIN as u64 + 1) * 1_000;
 /// CPU from which a subject had no time to spare, per cent of its cores.
 const SUBJECT_FULL_PERCENT: f64 = 97.0;
 /// Pings that a median needs.
@@ -90,6 +96,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
     if has_prober && pings < PINGS_MIN {
         doubts.push(Doubt::new(DoubtCode::FewSamples, format!("{pings} pings in the load phase, {PINGS_MIN} wanted")));
     }
+    doubts.extend(overloaded(record));
     doubts.extend(unsure_clock(record));
     doubts.extend(late_link(record));
     let capture = record.network.as_ref().and_then(|network| network.capture.as_ref());
@@ -112,6 +119,27 @@ fn of_closed_loop(doubt: Doubt, record: &RunRecord, load: (u64, u64), pinning: &
     let subject = used / cores;
     let detail = format!("{}; the subject used {subject:.0} % of its own", doubt.detail);
     (subject < SUBJECT_FULL_PERCENT).then(|| Doubt::new(DoubtCode::GeneratorBound, detail))
+}
+
+/// A schedule that the subject did not keep up with. Nothing is said where the rate was not to be kept up: it changes, the
+/// load phase begins with nothing under way, or clients ask when they please.
+fn overloaded(record: &RunRecord) -> Option<Doubt> {
+    let plan = record.plan.as_ref()?;
+    if traffic::deliveries_per_s(&plan.scenario, plan.clients).is_none()
+        || plan.shape != Shape::Steady
+        || plan.phases.warm_up_ms < SETTLED_MS
+        || plan.transport.is_interval_driven()
+    {
+        return None;
+    }
+    let result = record.result.as_ref()?;
+    let missing = result.expected.saturating_sub(result.arrived) as f64;
+    // A publication or two may fall on either side of the phase's ends.
+    let allowed = (BEHIND_MAX * result.expected as f64).max(2.0 * f64::from(plan.clients));
+    (missing > allowed).then(|| {
+        let (due, arrived) = (result.expected, result.arrived);
+        Doubt::new(DoubtCode::Overloaded, format!("{arrived} of {due} deliveries came while the load lasted"))
+    })
 }
 
 /// Pages' clocks that are known less well than the latencies that they measured.
@@ -199,4 +227,47 @@ fn strangers(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> V
         doubts.push(Doubt::new(DoubtCode::NoisyNeighbour, detail));
     }
     doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::Cell;
+    use crate::presets;
+    use crate::record::full_plan;
+    use pushlab_load::plan::{Phases, Plan, Scenario, WorkerResult};
+    use pushlab_wire::transport::Transport;
+
+    fn behind(change: impl FnOnce(&mut Plan, &mut WorkerResult)) -> Option<String> {
+        let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        let mut record = RunRecord::blank(cell);
+        let mut plan = full_plan();
+        (plan.shape, plan.transport, plan.clients) = (Shape::Steady, Transport::LongPolling, 100);
+        plan.phases = Phases { warm_up_ms: SETTLED_MS, ..plan.phases };
+        let mut result = WorkerResult { expected: 10_000, arrived: 9_499, ..WorkerResult::default() };
+        change(&mut plan, &mut result);
+        (record.plan, record.result) = (Some(plan), Some(result));
+        overloaded(&record).map(|doubt| doubt.detail)
+    }
+
+    #[test]
+    fn who_delivers_less_than_is_due_is_overloaded() {
+        assert_eq!(behind(|_, _| ()).unwrap(), "9499 of 10000 deliveries came while the load lasted");
+        assert_eq!(behind(|_, result| result.arrived = 9_500), None, "a twentieth may be under way");
+        assert_eq!(behind(|_, result| result.arrived = 12_000), None, "what was late before");
+        let few = |arrived| behind(|_, result| (result.expected, result.arrived) = (500, arrived));
+        assert_eq!(
+            (few(300), few(299).is_some()),
+            (None, true),
+            "two publications of five on the other side of an end"
+        );
+    }
+
+    #[test]
+    fn where_no_rate_is_to_be_kept_up_nobody_is_overloaded() {
+        assert_eq!(behind(|plan, _| plan.transport = Transport::Polling), None);
+        assert_eq!(behind(|plan, _| plan.shape = Shape::Step { factors: vec![1.0, 2.0] }), None);
+        assert_eq!(behind(|plan, _| plan.phases.warm_up_ms = SETTLED_MS - 1), None);
+        assert_eq!(behind(|plan, _| plan.scenario = Scenario::FanOut { publishers: 8, payload_bytes: 64 }), None);
+    }
 }

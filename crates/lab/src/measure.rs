@@ -222,6 +222,11 @@ pub fn delivered(run: &RunRecord) -> Option<f64> {
     per_load_second(run, |r| r.arrived)
 }
 
+/// Deliveries per second that the publications of the load phase are to make.
+pub fn due(run: &RunRecord) -> Option<f64> {
+    per_load_second(run, |r| r.expected)
+}
+
 /// Publications per second that were sent in the load phase.
 pub fn published(run: &RunRecord) -> Option<f64> {
     per_load_second(run, |r| r.published)

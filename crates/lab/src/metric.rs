@@ -135,6 +135,7 @@ metrics! {
     memory_kernel "Kernel memory of connections", "MiB", Lower,
         "growth of slab, page tables, stacks and socket buffers of the machine with all clients connected: both ends";
     delivered "Deliveries", "/s", Higher, "per second, received and checked by the clients";
+    due "Deliveries due", "/s", Neither, "per second: publications of the load phase, times who is to receive them";
     published "Publications", "/s", Higher, "per second, sent by clients, the back end or the feeder";
     server_received "Publications at the server", "/s", Higher, "per second, by the server's own count";
     server_sent "Deliveries from the server", "/s", Higher, "per second, by the server's own count";

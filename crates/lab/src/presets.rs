@@ -128,6 +128,24 @@ pub fn known() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doubts::WARM_UP_SEEN_MS;
+    use crate::subjects::manifest::Platform;
+    use crate::subjects::named::Named;
+    use pushlab_load::plan::Scenario;
+
+    /// A server of Java is measured again where its latency fell over the whole phase; that must be seen.
+    #[test]
+    fn load_phases_of_java_servers_are_long_enough_to_show_a_warm_up() {
+        let is_java = |name: &String| Named::parse(name).unwrap().platform() == Some(Platform::Java);
+        let whole = PRESETS.iter().map(|(name, _)| load(name, None).unwrap());
+        let with_java: Vec<Experiment> = whole
+            .filter(|experiment| experiment.scenario != Scenario::Idle && experiment.subjects.iter().any(is_java))
+            .collect();
+        assert!(with_java.len() >= 4, "{}", with_java.len());
+        for experiment in with_java {
+            assert!(experiment.phases.load_ms >= WARM_UP_SEEN_MS, "{}", experiment.name);
+        }
+    }
 
     #[test]
     fn every_preset_is_whole_in_every_profile() {

@@ -199,6 +199,54 @@ impl RunRecord {
     }
 }
 
+/// A plan in which nothing is as it is by default. No `..Default::default()`: a new field is to be set here before
+/// anything compiles.
+#[cfg(test)]
+pub(crate) fn full_plan() -> Plan {
+    use pushlab_load::plan::{
+        ClientKind, ClientsIn, Phases, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets, Speaks,
+    };
+    use pushlab_wire::dialect::Dialect;
+    use pushlab_wire::transport::Transport;
+    Plan {
+        target: "[::1]:8000".parse().unwrap(),
+        transport: Transport::WebSocketPolling,
+        speaks: Some(Speaks {
+            dialect: Dialect::Bare,
+            path: "/ws".to_owned(),
+            how: "usual".to_owned(),
+            recording: Some("talk.jsonl".into()),
+        }),
+        clients: 7,
+        channel: "lab".to_owned(),
+        scenario: Scenario::Chat {
+            interval_ms: 3000,
+            payload_bytes: 60,
+            payload_bytes_max: Some(160),
+            publishers: Some(2),
+        },
+        poll_interval_ms: 20,
+        poll_wait_s: 5,
+        prober: Some(Prober { interval_ms: 50, over: ProberPath::Http }),
+        phases: Phases { connect_ms: 1, warm_up_ms: 2, idle_ms: 3, load_ms: 4, drain_ms: 5, after_ms: 6 },
+        connect_rate: 100,
+        loops: 2,
+        seed: u64::MAX,
+        handicap_us: 9,
+        shape: Shape::Step { factors: vec![0.1, 1.0, 1.0 / 3.0] },
+        headers: RequestHeaders::Browser,
+        user_list: true,
+        receipts: true,
+        backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
+        backend_descriptor: Some(5),
+        sockets: Sockets { tls: true, clients_per_host: 3, send_buffer_bytes: Some(4096), ..Sockets::default() },
+        certificate: Some("certificate.pem".into()),
+        instruments_from: Some([10, 0, 0, 3].into()),
+        clients_in: ClientsIn { kind: ClientKind::Firefox, pages: 3, hidden: true },
+        drain_stall_ms: None,
+    }
+}
+
 #[cfg(test)]
 impl RunRecord {
     /// A run that came to its end and measured nothing.

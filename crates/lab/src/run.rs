@@ -40,6 +40,11 @@ const LISTEN: Duration = Duration::from_millis(50);
 const SLACK: Duration = Duration::from_secs(30);
 /// Time for a subject's death to show after the worker noticed broken connections.
 const DEATH_NOTICE: Duration = Duration::from_millis(300);
+/// How long a subject may be silent while load is due: more than any pause of a garbage collector, and so little that
+/// the failure is recorded within 30 s.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// The same where clients live in a browser: one of which nothing is heard is itself found out after 25 s.
+const SILENCE_IN_BROWSER_MAX: Duration = Duration::from_secs(26);
 
 /// Where runs happen.
 pub struct Workplace {
@@ -99,7 +104,15 @@ struct Collected {
 
 enum Ended {
     Done(Box<WorkerResult>),
-    Failed { reason: String, phase: Option<Phase> },
+    Failed {
+        reason: String,
+        phase: Option<Phase>,
+    },
+    /// The subject hangs.
+    Silent {
+        reason: String,
+        phase: Option<Phase>,
+    },
     Interrupted,
 }
 
@@ -118,7 +131,7 @@ pub fn execute(
     let (outcome, result) = match ended {
         Ended::Interrupted => return Executed::Interrupted,
         Ended::Done(result) => (Outcome::Completed, Some(*result)),
-        Ended::Failed { reason, phase } => (Outcome::Failed { reason, phase }, None),
+        Ended::Failed { reason, phase } | Ended::Silent { reason, phase } => (Outcome::Failed { reason, phase }, None),
     };
     let missed = [&collected.subject, &collected.generator].into_iter().flatten().map(|r| r.ticks_missed).sum();
     let mut record = RunRecord {
@@ -209,7 +222,8 @@ fn attempt(
     };
     let mut link = LinkWatch::default();
     let mut seen = Seen { subject: subject.id(), ..Seen::default() };
-    let ended = follow(experiment, &mut subject, &mut worker, &used, observer, &mut |phase, t_ns| {
+    let follow = Follow { experiment, silence_max: silence_max(planned, experiment), used: &used };
+    let ended = follow.to_the_end(&mut subject, &mut worker, observer, &mut |phase, t_ns| {
         seen.phase(phase);
         link.phase(phase, t_ns, &experiment.phases, site.network());
     });
@@ -222,8 +236,22 @@ fn attempt(
     collected.generator = Some(watch_generator.finish());
     drop(worker);
     collected.network = site.take_link().map(|ended| link.finish(ended));
-    subject.stop();
+    match ended {
+        // One that hangs would not heed a request to end.
+        Ended::Silent { .. } => drop(subject),
+        _ => subject.stop(),
+    }
     Ok(ended)
+}
+
+/// How long the subject may be silent. What was published is not expected before a round trip through the network, of
+/// which the delay may vary, and, where clients ask at an interval, not before one asks.
+fn silence_max(planned: &PlannedRun, experiment: &Experiment) -> Duration {
+    let least = if experiment.clients_in.is_browser() { SILENCE_IN_BROWSER_MAX } else { SILENCE_MAX };
+    let profile = planned.cell.network.as_ref().and_then(|name| experiment.network(name));
+    let travels_ms = profile.map_or(0.0, |profile| 2.0 * profile.round_trip_ms()) as u64;
+    let asks_ms = if planned.cell.transport.is_interval_driven() { experiment.polling.interval_ms } else { 0 };
+    least + Duration::from_millis(travels_ms + asks_ms)
 }
 
 /// The subject of a cell.
@@ -343,6 +371,7 @@ fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &End
         certificate: ends.certificate.clone(),
         instruments_from: ends.instruments_from,
         clients_in: experiment.clients_in,
+        drain_stall_ms: None,
         shape: experiment.shape.clone(),
         headers: experiment.headers,
         user_list: experiment.polling.user_list,
@@ -378,50 +407,73 @@ impl Seen {
     }
 }
 
-/// Waits for the end of the run, whichever comes first: the worker's, the subject's, the observer's or the deadline.
-fn follow(
-    experiment: &Experiment,
-    subject: &mut Subject,
-    worker: &mut Worker,
-    used: &[LatestUsage; 2],
-    observer: &mut dyn RunObserver,
-    on_phase: &mut dyn FnMut(Phase, u64),
-) -> Ended {
-    let phases = &experiment.phases;
-    let longest = Duration::from_millis(experiment.run_ms() + phases.connect_ms + phases.drain_ms) + SLACK;
-    let deadline = Instant::now() + longest;
-    let mut phase = None;
-    loop {
-        if observer.is_interrupted() {
-            return Ended::Interrupted;
-        }
-        observer.usage(used[0].read(), used[1].read());
-        let reason = match worker.listen(LISTEN) {
-            Said::Event(WorkerEvent::Phase { phase: next, t_ns }) => {
-                on_phase(next, t_ns);
-                phase = Some(next);
-                observer.phase(next);
-                continue;
+/// What it takes to follow a run.
+struct Follow<'a> {
+    experiment: &'a Experiment,
+    silence_max: Duration,
+    used: &'a [LatestUsage; 2],
+}
+
+impl Follow<'_> {
+    /// Waits for the end of the run, whichever comes first: the worker's, the subject's, the observer's or the
+    /// deadline. A subject that is silent for too long has come to its end too.
+    fn to_the_end(
+        &self,
+        subject: &mut Subject,
+        worker: &mut Worker,
+        observer: &mut dyn RunObserver,
+        on_phase: &mut dyn FnMut(Phase, u64),
+    ) -> Ended {
+        let phases = &self.experiment.phases;
+        let longest = Duration::from_millis(self.experiment.run_ms() + phases.connect_ms + phases.drain_ms) + SLACK;
+        let deadline = Instant::now() + longest;
+        let mut phase = None;
+        loop {
+            if observer.is_interrupted() {
+                return Ended::Interrupted;
             }
-            Said::Event(WorkerEvent::Progress(progress)) => {
-                observer.progress(&progress);
-                continue;
+            observer.usage(self.used[0].read(), self.used[1].read());
+            let reason = match worker.listen(LISTEN) {
+                Said::Event(WorkerEvent::Phase { phase: next, t_ns }) => {
+                    on_phase(next, t_ns);
+                    phase = Some(next);
+                    observer.phase(next);
+                    continue;
+                }
+                Said::Event(WorkerEvent::Progress(progress)) => {
+                    observer.progress(&progress);
+                    match (silence(&progress, self.silence_max), subject.death()) {
+                        (Some(reason), None) => return Ended::Silent { reason, phase },
+                        _ => continue,
+                    }
+                }
+                Said::Event(WorkerEvent::Done { result }) => return Ended::Done(result),
+                Said::Event(WorkerEvent::Failed { reason }) | Said::Gone(reason) => Some(reason),
+                Said::Nothing if Instant::now() > deadline => {
+                    Some(format!("the run did not end within {} s", longest.as_secs()))
+                }
+                Said::Nothing => None,
+            };
+            if reason.is_some() {
+                // A worker that fails may only have noticed first what happened to the subject.
+                std::thread::sleep(DEATH_NOTICE);
             }
-            Said::Event(WorkerEvent::Done { result }) => return Ended::Done(result),
-            Said::Event(WorkerEvent::Failed { reason }) | Said::Gone(reason) => Some(reason),
-            Said::Nothing if Instant::now() > deadline => {
-                Some(format!("the run did not end within {} s", longest.as_secs()))
+            if let Some(reason) = subject.death().or(reason) {
+                return Ended::Failed { reason, phase };
             }
-            Said::Nothing => None,
-        };
-        if reason.is_some() {
-            // A worker that fails may only have noticed first what happened to the subject.
-            std::thread::sleep(DEATH_NOTICE);
-        }
-        if let Some(reason) = subject.death().or(reason) {
-            return Ended::Failed { reason, phase };
         }
     }
+}
+
+/// What is wrong with a subject that has been silent for so long.
+fn silence(progress: &Progress, silence_max: Duration) -> Option<String> {
+    let silent = Duration::from_millis(progress.silent_ms);
+    (silent >= silence_max).then(|| {
+        let (silent_s, outstanding) = (silent.as_secs(), progress.outstanding);
+        format!(
+            "the subject went silent: it delivered nothing for {silent_s} s while {outstanding} deliveries were outstanding"
+        )
+    })
 }
 
 /// The latest of a sampler's samples, for other threads.
@@ -484,4 +536,19 @@ impl CounterWatch {
 /// The program that runs now: subject and worker are the same.
 pub fn this_program() -> io::Result<PathBuf> {
     std::env::current_exe()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_given_up_when_it_has_been_silent_for_too_long() {
+        let silent = |silent_ms| Progress { silent_ms, outstanding: 3_214, ..Progress::default() };
+        assert_eq!(silence(&silent(0), SILENCE_MAX), None);
+        assert_eq!(silence(&silent(9_999), SILENCE_MAX), None);
+        let why = silence(&silent(10_000), SILENCE_MAX).unwrap();
+        assert!(why.ends_with("it delivered nothing for 10 s while 3214 deliveries were outstanding"), "{why}");
+        assert_eq!(silence(&silent(10_000), SILENCE_MAX + Duration::from_millis(1)), None, "over a slow network");
+    }
 }

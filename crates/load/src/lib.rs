@@ -24,6 +24,7 @@ pub mod dial;
 pub mod pacing;
 pub mod payload;
 pub mod plan;
+pub mod plan_checks;
 pub mod prober;
 pub mod record;
 pub mod roles;

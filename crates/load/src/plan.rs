@@ -73,6 +73,9 @@ pub struct Plan {
     /// Where the clients live; prober, collector and feeder are always native.
     #[serde(default)]
     pub clients_in: ClientsIn,
+    /// Ends the drain as well, ms: so long has nobody received or published anything. `None`: only its own time does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_stall_ms: Option<u64>,
 }
 
 impl Plan {
@@ -82,6 +85,32 @@ impl Plan {
             None => self.transport.is_bidirectional(),
             Some(speaks) => speaks.dialect.publishes_in_frames(self.transport, &speaks.how),
         }
+    }
+
+    /// Whether the prober of a plan with a dialect pings in frames; otherwise by POST.
+    pub fn pings_in_frames(&self) -> bool {
+        let over = self.prober.as_ref().map(|prober| prober.over);
+        over == Some(ProberPath::SameTransport) && self.publishes_in_frames()
+    }
+
+    /// The channel that clients publish to and only the collector receives.
+    pub fn upstream_channel(&self) -> String {
+        format!("{}.up", self.channel)
+    }
+
+    /// The channel that a feeder subscribes to: a WebSocket needs one.
+    pub fn feeder_channel(&self) -> String {
+        format!("{}.feeder", self.channel)
+    }
+
+    /// The channel that stands for the list of users. Nobody publishes to it: an empty answer stands for the list.
+    pub fn users_channel(&self) -> String {
+        format!("{}.users", self.channel)
+    }
+
+    /// A channel that nobody publishes to: a WebSocket needs one, even if it only sends echoes.
+    pub fn prober_channel(&self) -> String {
+        format!("{}.ping", self.channel)
     }
 }
 
@@ -347,7 +376,8 @@ pub enum ProberPath {
     Http,
 }
 
-/// How long each phase lasts, in ms. `connect` ends when all are connected, and `drain` at the latest after its time.
+/// How long each phase lasts, in ms. `connect` ends when all are connected, and `drain` at the latest after its time,
+/// or when it is known whether a subject that is silent by then hangs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
@@ -421,6 +451,10 @@ pub struct Progress {
     pub latency_median_ns: Option<u64>,
     /// 99th percentile of the same second's latency, ns.
     pub latency_p99_ns: Option<u64>,
+    /// How long nothing has come from the subject although load was due, ms; 0 if that is not so.
+    pub silent_ms: u64,
+    /// Deliveries that what was published so far is still to make, or that were lost.
+    pub outstanding: u64,
 }
 
 /// What one worker measured in one run. Counts and histograms cover the publications whose intended instant lies

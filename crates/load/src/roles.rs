@@ -1,126 +1,21 @@
-//! What a plan's scenario means for each part of the load, with every limit checked.
+//! What a plan's scenario means for each part of the load.
 
 use crate::broadcasts::MAX_PUBLISHERS;
-use crate::check::PAIR_BYTES;
 use crate::clients::{HostLimit, Traffic};
 use crate::pacing::Pacing;
-use crate::payload::{BadPayloadSize, Form, MAX_PAYLOAD_BYTES, Payload};
-use crate::plan::{FeedBy, Plan, ProberPath, Scenario, Sockets, Speaks};
+use crate::payload::{Form, MAX_PAYLOAD_BYTES, Payload};
+use crate::plan::{FeedBy, Plan, Scenario, Speaks};
+use crate::plan_checks::{BadPlan, MAX_PUBLICATIONS, check_channel, check_pairs, check_plan, in_range};
 use crate::record::Audience;
 use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
-use crate::shape::{BadShape, Warp};
+use crate::shape::Warp;
 use crate::socket::max_descriptors;
 use crate::transport::{Requests, Sending};
-use pushlab_wire::channel::{BadChannel, Channel};
-use pushlab_wire::dialect::{Dialect, Refused, Topic, Turn};
-use pushlab_wire::stamp::{MAX_SEQUENCE, MAX_SOURCE};
-use pushlab_wire::transport::Transport;
-use std::net::{Ipv4Addr, SocketAddr};
+use pushlab_wire::stamp::MAX_SEQUENCE;
 use std::sync::Arc;
 
-/// Most pairs of a receiver and a source that are checked in one worker: 256 MiB, if all of them meet.
-pub const MAX_TRACKED_PAIRS: u64 = 1 << 24;
-/// Most publications in the load phase of one run: 256 MiB of subscriber counts.
-pub const MAX_PUBLICATIONS: u64 = 1 << 26;
-/// Most event loops in one worker.
-pub const MAX_LOOPS: u32 = 64;
-/// Most pages of a browser: 100 MiB or so each.
-pub const MAX_PAGES: u32 = 200;
 /// Descriptors that a loop needs besides its sockets: standard streams, epoll, timer, and some to spare.
 const OTHER_DESCRIPTORS: u64 = 16;
-
-/// A plan that cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum BadPlan {
-    /// A number that must be larger.
-    #[error("{name} is {value}: it must be {least} to {most}")]
-    OutOfRange {
-        /// The plan's field.
-        name: &'static str,
-        /// What it was.
-        value: u64,
-        /// The least it may be.
-        least: u64,
-        /// The most it may be.
-        most: u64,
-    },
-    /// Too much to check.
-    #[error(
-        "{receivers} receivers of {sources} publishers or rooms each make {pairs} pairs to check, more than max_tracked_pairs \
-         ({MAX_TRACKED_PAIRS}, {} MiB): use fewer clients",
-        (MAX_TRACKED_PAIRS * PAIR_BYTES) >> 20
-    )]
-    TooManyPairs {
-        /// Receivers.
-        receivers: u32,
-        /// Publishers, or rooms of a client.
-        sources: u32,
-        /// Their product.
-        pairs: u64,
-    },
-    /// Too much to count.
-    #[error("{count} publications, more than max_publications ({max}): use a longer interval or a shorter load")]
-    TooManyPublications {
-        /// Publications.
-        count: u64,
-        /// The limit.
-        max: u64,
-    },
-    /// The kernel's limit on descriptors.
-    #[error("a loop needs {needed} descriptors and may hold {limit}: use more loops, or raise ulimit -n")]
-    TooFewDescriptors {
-        /// What one loop needs.
-        needed: u64,
-        /// The limit of its table.
-        limit: u64,
-    },
-    /// A feed without a place for its back end.
-    #[error(
-        "scenario feed without backend_listen: say where the subject finds its back end, or feed by = \"publisher\""
-    )]
-    NoBackEnd,
-    /// A WebSocket that is polled covers the channels it was opened with, so it has no second question to ask.
-    #[error("user_list over websocket-polling: a poll covers the connection's own channel; use transport polling")]
-    UserList,
-    /// The dialect has no such way to speak.
-    #[error(transparent)]
-    Dialect(#[from] Refused),
-    /// A ping needs an answer for the sender alone, which a dialect may not have.
-    #[error(
-        "a prober over {transport} in dialect {dialect}: pings are echoes over WebSockets, or plain POSTs: use no prober"
-    )]
-    Prober {
-        /// How the clients receive.
-        transport: Transport,
-        /// What they speak.
-        dialect: String,
-    },
-    /// The instruments' source address is one of IPv4.
-    #[error("instruments_from {from} cannot reach {target}: give the subject an IPv4 address")]
-    Instruments {
-        /// The source address.
-        from: Ipv4Addr,
-        /// The subject.
-        target: SocketAddr,
-    },
-    /// A browser does not do everything that native clients do.
-    #[error("clients in a browser: {0}")]
-    InBrowser(&'static str),
-    /// See there.
-    #[error(transparent)]
-    Shape(#[from] BadShape),
-    /// See there.
-    #[error("channel {name:?}: {source}")]
-    Channel {
-        /// The name.
-        name: String,
-        /// What is wrong with it.
-        source: BadChannel,
-    },
-    /// See there.
-    #[error(transparent)]
-    Payload(#[from] BadPayloadSize),
-}
 
 /// A client that is none of those counted: it publishes to all of them.
 #[derive(Debug, Clone)]
@@ -144,7 +39,7 @@ impl Feeder {
 
     /// What it asks: nobody publishes to the channel that it subscribes to.
     pub fn requests(plan: &Plan) -> Requests {
-        let requests = Requests::new(plan.target, &feeder_channel(plan), &plan.channel, plan.poll_wait_s);
+        let requests = Requests::new(plan.target, &plan.feeder_channel(), &plan.channel, plan.poll_wait_s);
         spoken(requests.with_headers(plan.headers, plan.sockets.tls), plan, Some(Sending::Publish))
     }
 }
@@ -184,27 +79,7 @@ impl Roles {
     /// # Errors
     /// See [`BadPlan`].
     pub fn of(plan: &Plan) -> Result<Self, BadPlan> {
-        in_range("clients", u64::from(plan.clients), 1, u64::from(MAX_SOURCE))?;
-        in_range("loops", u64::from(plan.loops), 1, u64::from(MAX_LOOPS))?;
-        in_range("connect_rate", u64::from(plan.connect_rate), 1, u64::from(u32::MAX))?;
-        if plan.transport.is_interval_driven() {
-            in_range("poll_interval_ms", plan.poll_interval_ms, 1, 3_600_000)?;
-        }
-        if let Some(prober) = &plan.prober {
-            in_range("the prober's interval_ms", prober.interval_ms, 1, 3_600_000)?;
-        }
-        check_sockets(plan)?;
-        check_dialect(plan)?;
-        check_browser(plan)?;
-        if plan.user_list && plan.transport == Transport::WebSocketPolling {
-            return Err(BadPlan::UserList);
-        }
-        let users = plan.user_list.then(|| users_channel(plan));
-        let own = [plan.channel.clone(), upstream_channel(plan), prober_channel(plan)];
-        let feeders = plan.scenario.has_feeder().then(|| feeder_channel(plan));
-        for name in own.into_iter().chain(users).chain(feeders) {
-            check_channel(name)?;
-        }
+        check_plan(plan)?;
         let mut roles = Self::of_scenario(plan)?;
         roles.warp = Warp::of(&plan.shape, &plan.scenario, &plan.phases)?.map(Arc::new);
         roles.hosts = host_limit(plan)?;
@@ -374,7 +249,7 @@ impl Roles {
 
     /// What clients ask.
     pub fn requests(&self, plan: &Plan) -> Requests {
-        let publish_to = if self.collector.is_some() { upstream_channel(plan) } else { plan.channel.clone() };
+        let publish_to = if self.collector.is_some() { plan.upstream_channel() } else { plan.channel.clone() };
         let requests = Requests::new(plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
         let requests = requests.with_headers(plan.headers, plan.sockets.tls);
         let requests = match &plan.speaks {
@@ -387,7 +262,7 @@ impl Roles {
         };
         // Where the server pushes, users who come and go would be pushed too.
         let asks_for_users = plan.user_list && plan.transport.is_interval_driven();
-        if asks_for_users { requests.with_user_list(&users_channel(plan)) } else { requests }
+        if asks_for_users { requests.with_user_list(&plan.users_channel()) } else { requests }
     }
 }
 
@@ -400,63 +275,6 @@ fn chat_form(plan: &Plan, least: Form, bytes_max: Option<u32>, publishers: u32) 
         in_range("payload_bytes_max", max, least, most)?;
     }
     Ok(Form { bytes_max, ..least })
-}
-
-/// Whether a plan's dialect can do what the plan wants.
-fn check_dialect(plan: &Plan) -> Result<(), BadPlan> {
-    let Some(speaks) = &plan.speaks else { return Ok(()) };
-    let topic = Topic {
-        transport: Some(plan.transport),
-        path: speaks.path.clone(),
-        how: speaks.how.clone(),
-        ..Topic::default()
-    };
-    speaks.dialect.conversation().open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ()))?;
-    let has_pings = speaks.dialect == Dialect::Bare || pings_in_frames(plan);
-    match &plan.prober {
-        Some(_) if !has_pings => Err(BadPlan::Prober { transport: plan.transport, dialect: speaks.dialect.name() }),
-        _ => Ok(()),
-    }
-}
-
-/// Whether the prober of a plan with a dialect pings in frames; otherwise by POST.
-pub fn pings_in_frames(plan: &Plan) -> bool {
-    let over = plan.prober.as_ref().map(|prober| prober.over);
-    over == Some(ProberPath::SameTransport) && plan.publishes_in_frames()
-}
-
-fn check_sockets(plan: &Plan) -> Result<(), BadPlan> {
-    let most = i32::MAX as u64;
-    for (name, bytes) in [
-        ("sockets.send_buffer_bytes", plan.sockets.send_buffer_bytes),
-        ("sockets.receive_buffer_bytes", plan.sockets.receive_buffer_bytes),
-    ] {
-        bytes.map_or(Ok(()), |bytes| in_range(name, u64::from(bytes), 1, most))?;
-    }
-    match plan.instruments_from {
-        Some(from) if plan.target.is_ipv6() => Err(BadPlan::Instruments { from, target: plan.target }),
-        _ => Ok(()),
-    }
-}
-
-/// What a browser cannot do, or this worker not in one.
-fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
-    if !plan.clients_in.is_browser() {
-        return Ok(());
-    }
-    let most = u64::from(plan.clients.min(MAX_PAGES));
-    in_range("clients_in.pages", u64::from(plan.clients_in.pages), 1, most)?;
-    let refusals = [
-        (plan.speaks.is_some(), "they speak the native protocol, so the subject is pushlab or a build of it"),
-        (plan.sockets != Sockets::default(), "its sockets cannot be set: compare with a variant of native clients"),
-        (
-            matches!(plan.scenario, Scenario::FanOut { .. } | Scenario::Request { .. }),
-            "a closed loop would wait for the pages' reports: use a scenario on a schedule",
-        ),
-        (plan.instruments_from.is_some(), "a browser is not put into a network: leave networks empty"),
-        (plan.receipts, "its clock is not exact enough to tell the way up from the way down: leave receipts out"),
-    ];
-    refusals.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, why)| Err(BadPlan::InBrowser(why)))
 }
 
 /// The same requests in the plan's dialect, from an instrument that is going to send this.
@@ -486,43 +304,14 @@ fn draw_rooms(plan: &Plan, rooms: u32, per_client: u32) -> Result<Arc<Rooms>, Ba
     Ok(Arc::new(Rooms::draw(plan.clients, rooms, per_client, plan.seed)))
 }
 
-fn check_channel(name: String) -> Result<(), BadPlan> {
-    Channel::parse(&name).map(drop).map_err(|source| BadPlan::Channel { name, source })
-}
-
-fn check_pairs(receivers: u32, sources: u32) -> Result<(), BadPlan> {
-    let pairs = u64::from(receivers) * u64::from(sources);
-    if pairs > MAX_TRACKED_PAIRS { Err(BadPlan::TooManyPairs { receivers, sources, pairs }) } else { Ok(()) }
-}
-
-/// The channel that clients publish to and only the collector receives.
-pub fn upstream_channel(plan: &Plan) -> String {
-    format!("{}.up", plan.channel)
-}
-
-/// The channel that a feeder subscribes to: a WebSocket needs one.
-pub fn feeder_channel(plan: &Plan) -> String {
-    format!("{}.feeder", plan.channel)
-}
-
-/// The channel that stands for the list of users. Nobody publishes to it: an empty answer stands for the list.
-pub fn users_channel(plan: &Plan) -> String {
-    format!("{}.users", plan.channel)
-}
-
-/// A channel that nobody publishes to: a WebSocket needs one, even if it only sends echoes.
-pub fn prober_channel(plan: &Plan) -> String {
-    format!("{}.ping", plan.channel)
-}
-
-fn in_range(name: &'static str, value: u64, least: u64, most: u64) -> Result<(), BadPlan> {
-    if (least..=most).contains(&value) { Ok(()) } else { Err(BadPlan::OutOfRange { name, value, least, most }) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{ClientKind, ClientsIn, Phases, RequestHeaders, Shape};
+    use crate::plan::{ClientKind, ClientsIn, Phases, RequestHeaders, Shape, Sockets};
+    use crate::plan_checks::MAX_PAGES;
+    use crate::shape::BadShape;
+    use pushlab_wire::transport::Transport;
+    use std::net::Ipv4Addr;
 
     fn plan(clients: u32, scenario: Scenario) -> Plan {
         Plan {
@@ -540,6 +329,7 @@ mod tests {
             certificate: None,
             instruments_from: None,
             clients_in: ClientsIn::default(),
+            drain_stall_ms: None,
             shape: Shape::Steady,
             headers: RequestHeaders::Minimal,
             user_list: false,

@@ -10,7 +10,7 @@ pub const MAX_ROOMS: u32 = 100_000;
 pub const MAX_ROOMS_PER_CLIENT: u32 = 64;
 
 /// The rooms of a run. 8 bytes for each place that a client takes in a room, shared by all loops; at most 128 MiB
-/// ([`crate::roles::MAX_TRACKED_PAIRS`] places).
+/// ([`crate::plan_checks::MAX_TRACKED_PAIRS`] places).
 ///
 /// Rooms that nobody is in do not exist: those that do are numbered from 0. A room's members take turns at publishing,
 /// beginning with one that the seed gives, so a publication's room and its number there say who publishes it.

@@ -23,6 +23,25 @@ pub struct Timeline {
     pub schedule: Option<Schedule>,
 }
 
+impl Timeline {
+    /// When load is due from an instant on, warm-up included; `None` if none is any more. A closed loop's is due all
+    /// the time, but where nobody is to ask.
+    pub fn due_from(&self, instant_ns: u64) -> Option<u64> {
+        match self.schedule.as_ref()? {
+            Schedule::Open { pacing, .. } => {
+                let k = pacing.first_at(instant_ns);
+                (k < pacing.count).then(|| pacing.due_ns(k))
+            }
+            Schedule::Closed { load_end_ns, share, .. } => {
+                let due_ns = instant_ns.max(self.warm_up_ns);
+                let is_asked =
+                    share.as_ref().is_none_or(|(from_ns, warp)| warp.factor_at(due_ns.saturating_sub(*from_ns)) > 0.0);
+                (due_ns < *load_end_ns && is_asked).then_some(due_ns)
+            }
+        }
+    }
+}
+
 /// How far one loop is; written by the loop once a turn.
 #[derive(Debug, Default)]
 #[repr(align(64))]

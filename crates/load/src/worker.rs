@@ -3,6 +3,8 @@
 //! Threads: the event loops of the clients; with them, where the plan asks for one, the prober, the collector of
 //! an upstream run, and the back end or the feeder of a feed; and the calling thread, which only watches the clock.
 
+mod silence;
+
 use crate::backend::{Announcement, BackEnd, BackEndError, Feed, FeedReport};
 use crate::broadcasts::Broadcasts;
 use crate::browser::{BrowserError, Pages, report_every_ms};
@@ -11,9 +13,10 @@ use crate::clients::{self, LoopConfig, Traffic};
 use crate::clock::{ThreadCpu, now_ns, sleep_until};
 use crate::dial::Dialler;
 use crate::plan::{ClientBytes, ErrorCount, Phase, PhaseMark, Plan, Progress, WorkerEvent, WorkerResult};
+use crate::plan_checks::BadPlan;
 use crate::prober::{self, EchoPath, OverFrames, OverPosts, ProberConfig, ProberProgress, ProberReport};
 use crate::record::{Audience, ErrorTally, Record};
-use crate::roles::{BadPlan, Feeder, Roles, pings_in_frames, prober_channel, spoken, upstream_channel};
+use crate::roles::{Feeder, Roles, spoken};
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::SecondTable;
 use crate::tls::BadCertificate;
@@ -23,6 +26,7 @@ use crate::transport::{Receiver, ReceiverVisitor, Requests, Sending, with_receiv
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::RESOLUTION_NS;
 use serde::Deserialize as _;
+use silence::{Signs, Silence};
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::BorrowedFd;
@@ -37,6 +41,11 @@ const WATCH_NS: u64 = 2 * MS;
 const WATCH_THREADS_NS: u64 = 250 * MS;
 /// Time for every loop to learn the phases before the first of them begins.
 const LEAD_NS: u64 = 20 * MS;
+
+/// Longest time by which a silent subject prolongs the drain, ns: by then the lab has judged it.
+const SILENT_DRAIN_NS: u64 = 30_000 * MS;
+/// Pings further apart, ns, say too little of a silence.
+const PINGS_HEARD_NS: u64 = 1_000 * MS;
 
 /// A run that could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -181,7 +190,16 @@ pub fn run_with_listener(
     };
     let run = Run::start(plan, &roles, &dialler, back_end, pages)?;
     let next_ns = run.state.origin_ns() + 1_000 * MS;
-    let mut watch = Watch { run: &run, emit, next_ns, phases: Vec::new(), unsubscribed: 0 };
+    let mut watch = Watch {
+        run: &run,
+        emit,
+        next_ns,
+        phases: Vec::new(),
+        unsubscribed: 0,
+        silence: Silence::new(run.state.origin_ns()),
+        roles: &roles,
+        hears_pings: plan.prober.as_ref().is_some_and(|prober| prober.interval_ms * MS <= PINGS_HEARD_NS),
+    };
     watch.enter(Phase::Connect, run.state.origin_ns());
     if let Err(why) = watch.wait_for_clients(plan, &roles) {
         return Err(run.give_up(plan, why));
@@ -352,7 +370,7 @@ impl Run {
             ..loop_config(plan, roles, &instruments, 0)
         };
         if let Some(audience) = roles.collector.clone() {
-            let channel = upstream_channel(plan);
+            let channel = plan.upstream_channel();
             let requests = spoken(Requests::new(plan.target, &channel, &channel, 0), plan, None);
             let spawn = SpawnLoop(LoopConfig { audience, ..instrument(requests) }, Arc::clone(&self.state));
             self.collector = Some(match &plan.speaks {
@@ -371,14 +389,14 @@ impl Run {
                 Some(with_receiver(plan.transport, plan.speaks.as_ref(), SpawnLoop(config, Arc::clone(&self.state)))?);
         }
         if let Some(prober) = &plan.prober {
-            let channel = prober_channel(plan);
+            let channel = plan.prober_channel();
             let config = ProberConfig {
                 dialler: instruments,
                 requests: spoken(Requests::new(plan.target, &channel, &channel, 0), plan, Some(Sending::Echo)),
                 interval_ns: prober.interval_ms * MS,
                 seed: plan.seed ^ 0x70_72_6f_62_65_72,
             };
-            let start = match (pings_in_frames(plan), &plan.speaks) {
+            let start = match (plan.pings_in_frames(), &plan.speaks) {
                 (false, _) => spawn_prober::<OverPosts>,
                 (true, None) => spawn_prober::<OverFrames<WebSocket>>,
                 (true, Some(_)) => spawn_prober::<OverFrames<Foreign<TwoWay>>>,
@@ -577,6 +595,10 @@ struct Watch<'a> {
     phases: Vec<PhaseMark>,
     /// Clients that were not subscribed when the load began.
     unsubscribed: u32,
+    silence: Silence,
+    roles: &'a Roles,
+    /// Whether the prober pings so often that its answers say whether the subject is silent.
+    hears_pings: bool,
 }
 
 impl Watch<'_> {
@@ -592,15 +614,47 @@ impl Watch<'_> {
             self.next_ns += 1_000 * MS;
             let run = self.run;
             let (latency_median_ns, latency_p99_ns) = run.state.with_seconds(|seconds| seconds.latest_latency());
+            let outstanding = self.outstanding();
+            let silent_ms = self.silent_ns(outstanding) / MS;
             (self.emit)(WorkerEvent::Progress(Progress {
                 connected: run.subscribed().0,
                 published: run.published(),
                 delivered: run.state.sum(|p| &p.delivered),
                 latency_median_ns,
                 latency_p99_ns,
+                silent_ms,
+                outstanding,
             }));
         }
         sleep_until(instant_ns);
+    }
+
+    /// How long nothing has come from the subject although load was due, ns.
+    fn silent_ns(&mut self, outstanding: u64) -> u64 {
+        let run = self.run;
+        let prober = run.prober.as_ref().filter(|_| self.hears_pings);
+        let signs = Signs {
+            delivered: run.state.sum(|p| &p.delivered),
+            subscribed: run.subscribed().0,
+            unanswered: prober.map(|(_, progress)| progress.unanswered.load(Ordering::Relaxed)),
+        };
+        self.silence.look(now_ns(), signs, outstanding, |from_ns| run.state.timeline()?.due_from(from_ns))
+    }
+
+    fn is_silent(&mut self) -> bool {
+        let outstanding = self.outstanding();
+        self.silent_ns(outstanding) > 0
+    }
+
+    /// Deliveries that what was published so far is still to make, or that were lost.
+    fn outstanding(&self) -> u64 {
+        let (published, delivered) = (self.run.published(), self.run.state.sum(|p| &p.delivered));
+        let schedule = self.run.state.timeline().and_then(|timeline| timeline.schedule.as_ref());
+        let expected = match (self.roles.rooms(), schedule) {
+            (Some(rooms), Some(Schedule::Open { pacing, .. })) => rooms.deliveries(0..published, pacing),
+            _ => published * self.roles.receivers,
+        };
+        expected.saturating_sub(delivered)
     }
 
     /// Waits until all are subscribed. Where a host's connections are limited, those who wait for one may never be:
@@ -651,24 +705,36 @@ impl Watch<'_> {
         Some(cpu[1].saturating_sub(cpu[0]))
     }
 
-    /// Waits for what is under way; returns when the drain ended.
+    /// Waits for what is under way; returns when the drain ended. A subject that is silent is waited for longer, until
+    /// it is known whether it hangs: what it lost in a run that ends before would be taken for mere loss.
     fn drain(&mut self, plan: &Plan, roles: &Roles, timeline: &Timeline) -> u64 {
         let state = &self.run.state;
         let begun = now_ns();
         let deadline = begun + plan.phases.drain_ms * MS;
+        // Who ends the drain after a stall wants to know of losses alone.
+        let longest = deadline + if plan.drain_stall_ms.is_none() { SILENT_DRAIN_NS } else { 0 };
         // Loops report once a turn, and an idle one turns every 5 ms.
         let earliest = (begun + LEAD_NS).min(deadline);
         let scheduled = scheduled_deliveries(roles, timeline);
+        let stall_ns = plan.drain_stall_ms.map(|ms| ms * MS);
+        let (mut moved, mut moved_ns) = ((0, 0), begun);
         loop {
             let now = now_ns();
-            let expected = scheduled.unwrap_or_else(|| state.sum(|p| &p.load_published) * roles.receivers);
-            let is_complete = state.sum(|p| &p.load_delivered) >= expected;
+            let (published, delivered) = (state.sum(|p| &p.load_published), state.sum(|p| &p.load_delivered));
+            if moved != (published, delivered) {
+                (moved, moved_ns) = ((published, delivered), now);
+            }
+            let is_stalled = stall_ns.is_some_and(|stall_ns| now >= moved_ns + stall_ns);
+            let expected = scheduled.unwrap_or(published * roles.receivers);
+            let is_complete = delivered >= expected;
             let prober = self.run.prober.as_ref();
             let unanswered = prober.map_or(0, |(_, progress)| progress.unanswered.load(Ordering::Relaxed));
-            if now >= deadline || (now >= earliest && is_complete && unanswered == 0) {
+            let is_over = now >= deadline && !(now < longest && self.is_silent());
+            if is_over || is_stalled || (now >= earliest && is_complete && unanswered == 0) {
                 return now;
             }
-            self.sleep_until((now + WATCH_NS).min(deadline));
+            let until = if now < deadline { (now + WATCH_NS).min(deadline) } else { now + WATCH_NS };
+            self.sleep_until(until);
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum DoubtCode {
     Duplication,
     /// Deliveries came out of order.
     Reordering,
+    /// The subject delivered less than the schedule asked for.
+    Overloaded,
     /// A series still rose or fell while it was measured.
     Unstable,
     /// Too few measurements for the figure.
@@ -43,6 +45,10 @@ pub enum DoubtCode {
     CaptureCut,
     /// In a closed loop the generator had less time to spare than the subject.
     GeneratorBound,
+    /// The page that measured was not seen meanwhile.
+    PageHidden,
+    /// Connections did not last for the measurement.
+    ConnectionCut,
 }
 
 /// How much a doubt takes away.
@@ -114,6 +120,14 @@ pub const DOUBTS: &[DoubtKind] = &[
                   The subject does not keep the order that its transport promises.",
     },
     DoubtKind {
+        code: DoubtCode::Overloaded,
+        name: "overloaded",
+        severity: Severity::Warning,
+        message: "The subject delivered fewer messages a second than were published for its subscribers, so its backlog \
+                  grew all the time and latencies say how long the load lasted. \
+                  Lower the rate to learn the latency of a server that keeps up.",
+    },
+    DoubtKind {
         code: DoubtCode::Unstable,
         name: "unstable",
         severity: Severity::Warning,
@@ -183,6 +197,20 @@ pub const DOUBTS: &[DoubtKind] = &[
         severity: Severity::Warning,
         message: "In a closed loop the load generator was the slower side and the subject had time to spare: its rate is a \
                   lower bound, its CPU time per delivery stands. Give the generator more cores.",
+    },
+    DoubtKind {
+        code: DoubtCode::PageHidden,
+        name: "page-hidden",
+        severity: Severity::Warning,
+        message: "The page was in the background while it measured, where browsers slow timers down: latencies may be \
+                  longer than the network makes them. Measure again with the page in front.",
+    },
+    DoubtKind {
+        code: DoubtCode::ConnectionCut,
+        name: "connection-cut",
+        severity: Severity::Warning,
+        message: "Connections ended while they were measured and were resumed, and the longest latencies are those of \
+                  messages that waited for that. Look at what ends connections on the way: proxies, time-outs, radio.",
     },
 ];
 
@@ -337,7 +365,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&kind.code).unwrap(), format!("\"{}\"", kind.name));
             assert!(kind.message.ends_with('.') && !kind.message.contains("  "), "{}", kind.name);
         }
-        assert_eq!(DoubtCode::GeneratorBound as usize + 1, DOUBTS.len(), "every code has a row");
+        assert_eq!(DoubtCode::ConnectionCut as usize + 1, DOUBTS.len(), "every code has a row");
     }
 
     #[test]

@@ -42,5 +42,5 @@ pub use interval::{EffectSize, Interval, IntervalError, Magnitude, Method, effec
 pub use ranking::{Ranked, rank};
 pub use regime::{Band, Regime, STRESS_CPU_PERCENT, regime};
 pub use slope::{Slope, SlopeError, Trend, slope, trend};
-pub use steady::{Steady, steady_state};
+pub use steady::{POINTS_MIN, Steady, steady_state};
 pub use summary::{mean, median, quantile, variance};

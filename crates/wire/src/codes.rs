@@ -47,7 +47,7 @@ pub enum ErrorCode {
     TooManyConnections,
     /// `draining`, 503: The server is about to stop and takes no new work.
     Draining,
-    /// `forbidden`, 403: This client may not do that: the channel is the application's own, the request comes from another site's page, or the thing belongs to somebody else.
+    /// `forbidden`, 403: This client may not do that: the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.
     Forbidden,
     /// `not-found`, 404: The path exists, but what it names does not, or no longer.
     NotFound,
@@ -61,15 +61,17 @@ pub enum ErrorCode {
     Outbid,
     /// `expired`, 409: The auction of this item has ended.
     Expired,
-    /// `database-away`, 503: The database does not answer or refused the work; nothing was changed, unless the message says that this is unknown.
+    /// `database-away`, 503: The database does not answer or refused the work; nothing was changed.
     DatabaseAway,
     /// `internal-error`, 500: An application of the server failed; its message stands in the server's output.
     InternalError,
     /// `limit-reached`, 429: A limit of an application is reached: requests of one person in a short time, or how many people or things it holds.
     LimitReached,
+    /// `outcome-unknown`, 504: An application of the server did not answer in time, or its answer had no room, or its database went away at the last moment; what the request asks for may have been done, or may yet be.
+    OutcomeUnknown,
 }
 
-const ERROR_CODES: [Row; 26] = [
+const ERROR_CODES: [Row; 27] = [
     Row {
         name: "bad-request",
         number: 400,
@@ -186,8 +188,8 @@ const ERROR_CODES: [Row; 26] = [
         name: "forbidden",
         number: 403,
         retry: false,
-        meaning: "This client may not do that: the channel is the application's own, the request comes from another site's page, or the thing belongs to somebody else.",
-        action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing.",
+        meaning: "This client may not do that: the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.",
+        action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url.",
     },
     Row {
         name: "not-found",
@@ -235,7 +237,7 @@ const ERROR_CODES: [Row; 26] = [
         name: "database-away",
         number: 503,
         retry: true,
-        meaning: "The database does not answer or refused the work; nothing was changed, unless the message says that this is unknown.",
+        meaning: "The database does not answer or refused the work; nothing was changed.",
         action: "Try again after the seconds in Retry-After; the operator should look at the database that the message names.",
     },
     Row {
@@ -252,11 +254,18 @@ const ERROR_CODES: [Row; 26] = [
         meaning: "A limit of an application is reached: requests of one person in a short time, or how many people or things it holds.",
         action: "Try again after the seconds in Retry-After, or when the message says that there is room.",
     },
+    Row {
+        name: "outcome-unknown",
+        number: 504,
+        retry: false,
+        meaning: "An application of the server did not answer in time, or its answer had no room, or its database went away at the last moment; what the request asks for may have been done, or may yet be.",
+        action: "Look whether it has been done before asking again.",
+    },
 ];
 
 impl ErrorCode {
     /// Every code, in the table's order.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::BadRequest,
         Self::BadChannel,
         Self::TooManyChannels,
@@ -283,6 +292,7 @@ impl ErrorCode {
         Self::DatabaseAway,
         Self::InternalError,
         Self::LimitReached,
+        Self::OutcomeUnknown,
     ];
 
     const fn row(self) -> &'static Row {

@@ -101,7 +101,7 @@ fields!(ResponseHead);
 
 impl<'b> RequestHead<'_, 'b> {
     /// Every field whose value is text, as it was sent: name and value.
-    pub fn fields(&self) -> impl Iterator<Item = (&'b str, &'b str)> {
+    pub fn fields(&self) -> impl Iterator<Item = (&'b str, &'b str)> + Clone {
         self.fields.iter().filter_map(|f| Some((f.name, std::str::from_utf8(f.value).ok()?)))
     }
 }

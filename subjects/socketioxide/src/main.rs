@@ -9,6 +9,8 @@ use socketioxide::{
 };
 use tokio::net::TcpListener;
 
+const MAX_BUFFERED_PACKETS: usize = 16_384;
+
 /// As middleware of the connection: its handler runs when the client already knows that it is connected, and a first
 /// event that came sooner would be dropped.
 async fn listen(socket: SocketRef) -> Result<(), Infallible> {
@@ -27,7 +29,8 @@ async fn listen(socket: SocketRef) -> Result<(), Infallible> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (layer, io) = SocketIo::new_layer();
+    // Beyond its 128 packets, what is emitted to a client that is slow for a moment is dropped.
+    let (layer, io) = SocketIo::builder().max_buffer_size(MAX_BUFFERED_PACKETS).build_layer();
     io.ns("/", (async || {}).with(listen));
 
     let address = format!("{}:{}", env::var("HOST")?, env::var("PORT")?);

@@ -218,17 +218,13 @@ fn cell_from_store(cell: &store::Cell) -> Result<Cell, Error> {
 mod tests {
     use super::*;
     use crate::machine_load::TcpActivity;
-    use crate::record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION};
+    use crate::record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION, full_plan};
     use pushlab_link::profile::Profile;
     use pushlab_link::totals::{Counts, Parties, Totals};
-    use pushlab_load::plan::{
-        ByteUses, ClientBytes, ClientKind, ClientsIn, ErrorCount, Phases, Plan, Prober, ProberPath, RequestHeaders,
-        Scenario, Shape, Sockets, Speaks, WorkerResult,
-    };
+    use pushlab_load::plan::{ByteUses, ClientBytes, ErrorCount, WorkerResult};
     use pushlab_probe::{Loopback, Sample, TcpStates, TcpTotals};
     use pushlab_stats::{Doubt, DoubtCode};
     use pushlab_store::{Kind, NewExperiment, Store};
-    use pushlab_wire::dialect::Dialect;
 
     /// The largest count that is stored.
     const MOST: u64 = i64::MAX as u64;
@@ -246,45 +242,6 @@ mod tests {
             clients: u32::MAX,
             deliveries_per_s: Some(20_000),
             payload_bytes: Some(173),
-        }
-    }
-
-    fn plan() -> Plan {
-        Plan {
-            target: "[::1]:8000".parse().unwrap(),
-            transport: Transport::WebSocketPolling,
-            speaks: Some(Speaks {
-                dialect: Dialect::Bare,
-                path: "/ws".to_owned(),
-                how: "usual".to_owned(),
-                recording: Some("talk.jsonl".into()),
-            }),
-            clients: 7,
-            channel: "lab".to_owned(),
-            scenario: Scenario::Chat {
-                interval_ms: 3000,
-                payload_bytes: 60,
-                payload_bytes_max: Some(160),
-                publishers: Some(2),
-            },
-            poll_interval_ms: 20,
-            poll_wait_s: 5,
-            prober: Some(Prober { interval_ms: 50, over: ProberPath::Http }),
-            phases: Phases { connect_ms: 1, warm_up_ms: 2, idle_ms: 3, load_ms: 4, drain_ms: 5, after_ms: 6 },
-            connect_rate: 100,
-            loops: 2,
-            seed: u64::MAX,
-            handicap_us: 9,
-            shape: Shape::Step { factors: vec![0.1, 1.0, 1.0 / 3.0] },
-            headers: RequestHeaders::Browser,
-            user_list: true,
-            receipts: true,
-            backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
-            backend_descriptor: Some(5),
-            sockets: Sockets { tls: true, clients_per_host: 3, send_buffer_bytes: Some(4096), ..Sockets::default() },
-            certificate: Some("certificate.pem".into()),
-            instruments_from: Some([10, 0, 0, 3].into()),
-            clients_in: ClientsIn { kind: ClientKind::Firefox, pages: 3, hidden: true },
         }
     }
 
@@ -440,7 +397,7 @@ mod tests {
             generator: vec![sample(3)],
             counters: vec![counters, CounterSample { t_ns: 2, ..CounterSample::default() }],
             subject_command: vec!["pushlab".to_owned(), "serve".to_owned()],
-            plan: Some(plan()),
+            plan: Some(full_plan()),
             baseline: Some((5, 6)),
             kernel: Some(KernelMemory { before_bytes: 7, idle_bytes: 8 }),
             tcp: Some(TcpActivity { opened: 1, accepted: 2, retransmitted: 3 }),

@@ -38,6 +38,7 @@ impl Experiment {
                 self.runs()
             ));
         }
+        self.check_phases()?;
         if self.load_ms() == 0 && self.scenario != Scenario::Idle {
             return Err("phases.load_ms is 0, so nothing would be measured".to_owned());
         }
@@ -48,6 +49,25 @@ impl Experiment {
         self.check_networks()?;
         self.check_rates()?;
         self.check_reporting()
+    }
+
+    /// What follows from them is counted in ns, in 64 bits.
+    fn check_phases(&self) -> Result<(), String> {
+        let p = &self.phases;
+        for (what, ms) in [
+            ("baseline_ms", self.baseline_ms),
+            ("phases.connect_ms", p.connect_ms),
+            ("phases.idle_ms", p.idle_ms),
+            ("phases.warm_up_ms", p.warm_up_ms),
+            ("phases.load_ms (or soak_minutes)", self.load_ms()),
+            ("phases.drain_ms", p.drain_ms),
+            ("phases.after_ms", p.after_ms),
+        ] {
+            if ms > MAX_PHASE_MS {
+                return Err(format!("{what} {ms}: at most {MAX_PHASE_MS}, which is 31 days"));
+            }
+        }
+        Ok(())
     }
 
     fn check_networks(&self) -> Result<(), String> {
@@ -155,8 +175,8 @@ fn no_twins<T: PartialEq + std::fmt::Debug>(what: &str, values: &[T]) -> Result<
 
 fn check_name(what: &str, name: &str) -> Result<(), String> {
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || !name.chars().all(is_name) {
-        return Err(format!("{what} {name:?}: use lower-case letters, digits and hyphens"));
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(is_name) {
+        return Err(format!("{what} {name:?}: use lower-case letters, digits and hyphens, {MAX_NAME_BYTES} at most"));
     }
     Ok(())
 }

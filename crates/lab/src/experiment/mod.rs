@@ -25,6 +25,10 @@ const RATE_ERROR_MAX: f64 = 0.02;
 pub const NO_NETWORK: &str = "none";
 /// Most clients of one cell.
 pub const MAX_CLIENTS: u32 = 1_000_000;
+/// Longest phase, ms: 31 days.
+pub const MAX_PHASE_MS: u64 = 31 * 24 * 3_600_000;
+/// Longest name of an experiment, variant or network, bytes: it is part of names of files, and of every cell.
+pub const MAX_NAME_BYTES: usize = 64;
 /// Starting, connecting and stopping, per run, beside its phases, ms.
 const RUN_OVERHEAD_MS: u64 = 700;
 
@@ -275,6 +279,17 @@ impl Experiment {
     /// Reads an experiment and applies a profile: a table `[profile.NAME]` whose values replace those of the file.
     /// `origin` names the file in errors.
     pub fn parse(text: &str, profile: Option<&str>, origin: &str) -> Result<Self, ExperimentError> {
+        let experiment = Self::read(text, profile, origin)?;
+        experiment.check(origin)?;
+        Ok(experiment)
+    }
+
+    /// Reads an experiment as [`Self::parse`] does, whatever values it has: what [`Self::check`] costs grows with
+    /// [`Self::cells_max`], which may be looked at first.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Format`], [`ExperimentError::UnknownProfile`].
+    pub fn read(text: &str, profile: Option<&str>, origin: &str) -> Result<Self, ExperimentError> {
         let format = |source| ExperimentError::Format { origin: origin.to_owned(), source: Box::new(source) };
         let mut table: toml::Table = text.parse().map_err(format)?;
         let profiles = match table.remove("profile") {
@@ -293,9 +308,7 @@ impl Experiment {
             };
             merge(&mut table, changes);
         }
-        let experiment: Self = table.try_into().map_err(format)?;
-        experiment.check(origin)?;
-        Ok(experiment)
+        table.try_into().map_err(format)
     }
 
     /// The names of the profiles in an experiment's file; none of a text that is no such file.
@@ -347,14 +360,14 @@ impl Experiment {
 
     /// How many runs it plans.
     pub fn runs(&self) -> usize {
-        let most = self.cells_count();
+        let most = self.cells_max();
         let has_foreign = self.subjects.iter().any(|text| text != OURS && !text.contains('='));
         let cells = if has_foreign && most <= MAX_RUNS { self.cells().len() } else { most };
         cells.saturating_mul(self.repeats as usize)
     }
 
     /// Points of the whole matrix, whether all subjects offer them or not.
-    fn cells_count(&self) -> usize {
+    pub fn cells_max(&self) -> usize {
         let swept = [self.variants.len(), self.networks.len(), self.deliveries_per_s.len(), self.payload_bytes.len()];
         let lists = [self.subjects.len(), self.transports.len(), self.policies.len(), self.clients.len()];
         lists.into_iter().chain(swept.map(|n| n.max(1))).fold(1, usize::saturating_mul)
@@ -362,7 +375,7 @@ impl Experiment {
 
     /// Every point of the matrix that its subject offers, in the order of the lists.
     pub fn cells(&self) -> Vec<Cell> {
-        if self.cells_count() > MAX_RUNS {
+        if self.cells_max() > MAX_RUNS {
             // Never planned: the values of imported figures, of which only some were crossed.
             return Vec::new();
         }
@@ -371,7 +384,7 @@ impl Experiment {
         let traffics = variants.iter().flat_map(|variant| networks.iter().map(move |network| (variant, network)));
         let rates = options(self.deliveries_per_s.clone());
         let sizes = options(self.payload_bytes.clone());
-        let mut cells = Vec::with_capacity(self.cells_count());
+        let mut cells = Vec::with_capacity(self.cells_max());
         for subject in &self.subjects {
             let (name, offers) = (Named::name_of(subject), Offers::of(subject, self));
             for &transport in &self.transports {
@@ -583,6 +596,15 @@ mod tests {
         assert!(error(&SMALL.replace("\"sse\"", "\"carrier-pigeon\""), None).contains("carrier-pigeon"));
         assert!(error(&SMALL.replace("[1, 2]", "[0]"), None).contains("clients 0"));
         assert!(error(&SMALL.replace("\"small\"", "\"../small\""), None).contains("hyphens"));
+        let name = |length| SMALL.replace("\"small\"", &format!("{:?}", "n".repeat(length)));
+        assert!(Experiment::parse(&name(MAX_NAME_BYTES), None, "file.toml").is_ok());
+        assert!(error(&name(MAX_NAME_BYTES + 1), None).contains("64 at most"));
+        let month = |ms| SMALL.replace("load_ms = 100", &format!("load_ms = {ms}"));
+        assert!(Experiment::parse(&month(MAX_PHASE_MS), None, "file.toml").is_ok());
+        assert!(error(&month(MAX_PHASE_MS + 1), None).contains("31 days"));
+        assert!(error(&month(i64::MAX as u64), None).contains("31 days"));
+        let soak = format!("soak_minutes = {}{SMALL}", u32::MAX);
+        assert!(error(&soak, None).contains("soak_minutes"));
         assert!(error("name = ", None).contains("file.toml"));
     }
 

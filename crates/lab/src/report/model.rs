@@ -360,9 +360,7 @@ pub struct Leaderboard {
 /// A column of a leaderboard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeaderboardColumn {
-    /// Unique in the table: the metric's name, but where the metric has a column already.
-    pub id: String,
-    /// The metric's name.
+    /// The metric's name, unique in the table.
     pub metric: String,
     /// Heading.
     pub title: String,
@@ -519,6 +517,9 @@ pub struct Place {
     /// printed any of this subject over this transport.
     #[serde(default)]
     pub published_rank: Option<u32>,
+    /// Its rank here among the places alone that have a published one: without ours, which the study did not have.
+    #[serde(default)]
+    pub rank_among_published: Option<u32>,
 }
 
 /// A doubt, with where it was raised.

@@ -53,17 +53,32 @@ fn ranking(
     }
     let places = order(entries, metric.better, seed)?.into_iter().filter_map(|entry| {
         let series = members[entry.key];
-        let figure = figure(&series.cells[&x], metric.name, seed)?;
-        let published_rank = published_rank(series, all, x, metric);
-        Some(Place { rank: entry.rank, key: series.key.clone(), label: series.label.clone(), figure, published_rank })
+        Some(Place {
+            rank: entry.rank,
+            key: series.key.clone(),
+            label: series.label.clone(),
+            figure: figure(&series.cells[&x], metric.name, seed)?,
+            published_rank: published_rank(series, all, x, metric),
+            rank_among_published: None,
+        })
     });
     Some(Ranking {
         among: String::new(),
         regime: wanted,
         metric: metric.name.to_owned(),
         x: f64::from(x),
-        places: places.collect(),
+        places: ranked_among_published(places.collect()),
     })
+}
+
+/// Fills in the ranks among the series that have a published rank, which tell the same order on the study's scale.
+fn ranked_among_published(mut places: Vec<Place>) -> Vec<Place> {
+    let is_published = |place: &&Place| place.published_rank.is_some();
+    let ranks: Vec<u32> = places.iter().filter(is_published).map(|place| place.rank).collect();
+    for place in places.iter_mut().filter(|place| place.published_rank.is_some()) {
+        place.rank_among_published = Some(1 + ranks.iter().filter(|rank| **rank < place.rank).count() as u32);
+    }
+    places
 }
 
 /// The rank that a series had in the study among all that the study printed of the same variant and place, those that
@@ -142,20 +157,27 @@ mod tests {
 
     #[test]
     fn the_rank_that_a_study_gave_stands_beside_ours() {
-        let measured = [3.0, 1.0, 2.0].map(|ms| run(&[("cpu", 50.0), ("latency_mean", ms)]));
+        let measured = [3.0, 1.0, 2.0, 2.0].map(|ms| run(&[("cpu", 50.0), ("latency_mean", ms)]));
         let printed = [10.0, 5.0, 20.0, 1.0].map(|ms| run(&[("latency_mean", ms)]));
-        let all: Vec<SeriesRuns<'_>> = [("a", "chat", 0), ("b", "chat", 1), ("ours", "chat", 2)]
-            .map(|(subject, variant, at)| series(Origin::Measured, subject, variant, vec![&measured[at]; 3]))
-            .into_iter()
-            .chain(
-                [("a", "chat", 0), ("b", "chat", 1), ("gone", "chat", 2), ("b", "echo", 3)]
-                    .map(|(subject, variant, at)| series(Origin::Published, subject, variant, vec![&printed[at]])),
-            )
-            .collect();
+        let all: Vec<SeriesRuns<'_>> =
+            [("a", "chat", 0), ("b", "chat", 1), ("ours", "chat", 2), ("our-other", "chat", 3)]
+                .map(|(subject, variant, at)| series(Origin::Measured, subject, variant, vec![&measured[at]; 3]))
+                .into_iter()
+                .chain(
+                    [("a", "chat", 0), ("b", "chat", 1), ("gone", "chat", 2), ("b", "echo", 3)]
+                        .map(|(subject, variant, at)| series(Origin::Published, subject, variant, vec![&printed[at]])),
+                )
+                .collect();
         let metric = Metric::find("latency_mean").unwrap();
         let found = rankings(&all, &[metric], 1);
-        let places: Vec<(&str, Option<u32>)> =
-            found[0].places.iter().map(|place| (place.label.as_str(), place.published_rank)).collect();
-        assert_eq!(places, [("b", Some(1)), ("ours", None), ("a", Some(2))]);
+        let ranks = |place: &Place| (place.rank, place.published_rank, place.rank_among_published);
+        let of = |label: &str| found[0].places.iter().find(|place| place.label == label).map(ranks);
+        assert_eq!(of("b"), Some((1, Some(1), Some(1))));
+        assert_eq!((of("ours"), of("our-other")), (Some((2, None, None)), Some((2, None, None))));
+        let (rank, published, among) = of("a").unwrap();
+        assert!(
+            rank > 2 && (published, among) == (Some(2), Some(2)),
+            "the same order, whoever else was measured: {rank}"
+        );
     }
 }

@@ -117,7 +117,8 @@ fn saturation(experiment: &ExperimentReport) -> Option<String> {
 }
 
 fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
-    let mut text = format!("{} runs count", tally.valid);
+    let what = if tally.valid == 1 { "run counts" } else { "runs count" };
+    let mut text = format!("{} {what}", tally.valid);
     for (count, what) in [(tally.void, "void"), (tally.failed, "failed")] {
         if count > 0 {
             text.push_str(&format!(", {count} {what}"));

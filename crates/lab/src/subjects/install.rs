@@ -1,6 +1,8 @@
 //! Installing foreign servers into a cache, never into the repository.
 
 use super::catalogue::Entry;
+use super::manifest::Manifest;
+use super::runtimes;
 use crate::process::{Process, describe};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -13,6 +15,8 @@ use std::time::{Duration, Instant};
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(20 * 60);
 /// How often a running command is looked at.
 const WATCH: Duration = Duration::from_millis(20);
+/// Longest that a probe may take: an interpreter that is read from a slow disk.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// What an installation leaves when it is whole.
 const MARKER: &str = "pushlab-installed.json";
 /// What the commands said.
@@ -35,13 +39,15 @@ pub struct Installed {
 /// Why a subject is not installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// A program is missing.
-    #[error("{name} needs {tool}, which is not on the PATH: {hint}")]
+    /// A program, a file or what a probe looks for is missing.
+    #[error("{name} needs {tool}, which is not {place}: {hint}")]
     MissingTool {
         /// The subject.
         name: String,
-        /// The program.
+        /// What is missing.
         tool: String,
+        /// Where: `on the PATH`, or just `there`.
+        place: &'static str,
         /// What to do.
         hint: String,
     },
@@ -118,14 +124,20 @@ impl Cache {
     /// # Errors
     /// [`InstallError::NotInstalled`], or [`InstallError::MissingTool`] where it could not be used anyway.
     pub fn find(&self, entry: &Entry) -> Result<Installed, InstallError> {
-        missing_tool(entry).map_or(Ok(()), Err)?;
-        let folder = self.folder(entry);
-        let text = fs::read(folder.join(MARKER)).ok();
-        let installed = text.and_then(|text| serde_json::from_slice::<Installed>(&text).ok());
-        match installed {
-            Some(installed) => Ok(Installed { folder, ..installed }),
-            None => Err(InstallError::NotInstalled { name: entry.manifest.name.clone() }),
+        if let Some(missing) = missing_file(entry) {
+            return Err(missing);
         }
+        // What probes look for is in the installation, once there is one.
+        let name = || entry.manifest.name.clone();
+        let why_not = || missing_by_probe(entry).unwrap_or_else(|| InstallError::NotInstalled { name: name() });
+        self.installed(entry).ok_or_else(why_not)
+    }
+
+    fn installed(&self, entry: &Entry) -> Option<Installed> {
+        let folder = self.folder(entry);
+        let text = fs::read(folder.join(MARKER)).ok()?;
+        let installed = serde_json::from_slice::<Installed>(&text).ok()?;
+        Some(Installed { folder, ..installed })
     }
 
     /// Installs a subject, unless it is there already. `is_interrupted` is asked while commands run.
@@ -133,17 +145,17 @@ impl Cache {
     /// # Errors
     /// See [`InstallError`].
     pub fn install(&self, entry: &Entry, is_interrupted: &mut dyn FnMut() -> bool) -> Result<Installed, InstallError> {
-        if let Ok(installed) = self.find(entry) {
-            return Ok(installed);
+        match self.find(entry) {
+            Err(InstallError::NotInstalled { .. }) => {}
+            found => return found,
         }
-        missing_tool(entry).map_or(Ok(()), Err)?;
         let folder = self.folder(entry);
         let cache = |source| InstallError::Cache { folder: folder.clone(), source };
         fs::create_dir_all(self.subjects()).map_err(cache)?;
         // Two labs that install the same wait for each other.
         let lock = File::create(folder.with_extension("lock")).map_err(cache)?;
         lock.lock().map_err(cache)?;
-        if let Ok(installed) = self.find(entry) {
+        if let Some(installed) = self.installed(entry) {
             return Ok(installed);
         }
         if folder.exists() {
@@ -194,13 +206,30 @@ impl Cache {
     }
 }
 
-/// The first program that a subject needs and this machine does not have.
+/// The first program, file or finding of a probe that a subject needs and this machine does not have. Probes are commands
+/// and take their time, mostly some tens of milliseconds each.
 pub fn missing_tool(entry: &Entry) -> Option<InstallError> {
+    missing_file(entry).or_else(|| missing_by_probe(entry))
+}
+
+fn missing_file(entry: &Entry) -> Option<InstallError> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |tool: &str| std::env::split_paths(&paths).any(|folder| folder.join(tool).is_file());
-    let manifest = &entry.manifest;
-    let tool = manifest.tools.iter().find(|tool| !is_there(tool))?;
-    Some(InstallError::MissingTool { name: manifest.name.clone(), tool: tool.clone(), hint: manifest.hint.clone() })
+    let is_on_path = |tool: &str| std::env::split_paths(&paths).any(|folder| folder.join(tool).is_file());
+    let Manifest { tools, files, .. } = &entry.manifest;
+    let tool = tools.iter().find(|tool| !is_on_path(tool)).map(|tool| missing(entry, tool, "on the PATH"));
+    let file = || files.iter().find(|file| !Path::new(file).is_file()).map(|file| missing(entry, file, "there"));
+    tool.or_else(file)
+}
+
+fn missing_by_probe(entry: &Entry) -> Option<InstallError> {
+    let mut probes = entry.manifest.probes.iter();
+    let failed = probes.find(|probe| !runtimes::succeeds(&probe.command, PROBE_TIMEOUT))?;
+    Some(missing(entry, &failed.what, "there"))
+}
+
+fn missing(entry: &Entry, tool: &str, place: &'static str) -> InstallError {
+    let Manifest { name, hint, .. } = &entry.manifest;
+    InstallError::MissingTool { name: name.clone(), tool: tool.to_owned(), place, hint: hint.clone() }
 }
 
 fn write_files(entry: &Entry, folder: &Path) -> io::Result<()> {
@@ -257,4 +286,95 @@ pub fn size_of_folder(folder: &Path) -> io::Result<u64> {
         bytes += if meta.is_dir() { size_of_folder(&entry.path())? } else { meta.len() };
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subjects::catalogue::catalogue;
+    use crate::subjects::manifest::Probe;
+
+    /// A subject that needs a shell alone, and whose installation does nothing.
+    fn subject() -> Entry {
+        let mut entry = catalogue().unwrap().find("nchan").unwrap().clone();
+        let manifest = &mut entry.manifest;
+        (manifest.tools, manifest.files, manifest.probes) = (vec!["sh".to_owned()], Vec::new(), Vec::new());
+        manifest.hint = "install the module".to_owned();
+        manifest.install = Vec::new();
+        entry
+    }
+
+    fn probe(what: &str, script: &str) -> Probe {
+        Probe { what: what.to_owned(), command: ["sh", "-c", script].map(str::to_owned).to_vec() }
+    }
+
+    struct TestCache(Cache);
+
+    impl TestCache {
+        fn new(name: &str) -> Self {
+            let name = format!("pushlab-install-{name}-{}", std::process::id());
+            Self(Cache::at(std::env::temp_dir().join(name)))
+        }
+    }
+
+    impl Drop for TestCache {
+        fn drop(&mut self) {
+            // Where nothing was installed there is none.
+            let _ = fs::remove_dir_all(self.0.path());
+        }
+    }
+
+    fn is_missing(found: Result<Installed, InstallError>, sentence: &str) {
+        match found {
+            Err(error @ InstallError::MissingTool { .. }) => assert_eq!(error.to_string(), sentence),
+            other => panic!("{other:?} instead of: {sentence}"),
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_told_as_a_missing_program_is() {
+        let TestCache(cache) = &TestCache::new("files");
+        let mut entry = subject();
+        entry.manifest.files = vec!["/nowhere/module.so".to_owned()];
+        let sentence = "nchan needs /nowhere/module.so, which is not there: install the module";
+        is_missing(cache.install(&entry, &mut || false), sentence);
+        is_missing(cache.find(&entry), sentence);
+        assert!(!cache.path().exists(), "nothing was begun");
+        entry.manifest.tools.push("no-such-program-anywhere".to_owned());
+        let sentence = "nchan needs no-such-program-anywhere, which is not on the PATH: install the module";
+        is_missing(cache.find(&entry), sentence);
+
+        entry.manifest.tools.pop();
+        entry.manifest.files = vec![std::env::current_exe().unwrap().to_str().unwrap().to_owned()];
+        assert!(matches!(cache.find(&entry), Err(InstallError::NotInstalled { .. })));
+        cache.install(&entry, &mut || false).unwrap();
+        entry.manifest.files = vec!["/nowhere/module.so".to_owned()];
+        assert!(cache.find(&entry).is_err(), "what is installed cannot be used without it");
+    }
+
+    #[test]
+    fn what_a_probe_does_not_find_is_missing_until_it_is_installed() {
+        let TestCache(cache) = &TestCache::new("probes");
+        let mut entry = subject();
+        entry.manifest.probes = vec![probe("a shell", "exit 0"), probe("the module's own parts", "echo no; exit 1")];
+        let sentence = "nchan needs the module's own parts, which is not there: install the module";
+        is_missing(cache.install(&entry, &mut || false), sentence);
+        assert_eq!(missing_tool(&entry).unwrap().to_string(), sentence);
+        entry.manifest.probes.pop();
+        assert!(matches!(cache.find(&entry), Err(InstallError::NotInstalled { .. })));
+        cache.install(&entry, &mut || false).unwrap();
+        entry.manifest.probes = vec![probe("what nobody asks for any more", "exit 1")];
+        assert!(cache.find(&entry).is_ok());
+    }
+
+    #[test]
+    fn what_the_catalogue_takes_from_the_system_is_looked_for_and_not_installed() {
+        for entry in catalogue().unwrap().entries() {
+            let manifest = &entry.manifest;
+            let system = |word: &String| word.starts_with('/');
+            assert!(!manifest.install.iter().flatten().any(system), "{}: name it in files", manifest.name);
+            let makes_environment = manifest.install.iter().any(|command| command.iter().any(|word| word == "venv"));
+            assert_eq!(makes_environment, !manifest.probes.is_empty(), "{}", manifest.name);
+        }
+    }
 }

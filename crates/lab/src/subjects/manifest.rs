@@ -22,11 +22,17 @@ pub struct Manifest {
     pub home: String,
     /// Its licence, as SPDX has it.
     pub licence: String,
-    /// The version that is measured.
+    /// The version that is measured; `as packaged` where the operating system decides it.
     pub version: String,
     /// Programs that must be on the PATH.
     pub tools: Vec<String>,
-    /// What to do when one is missing.
+    /// Files that must be there, such as a module in a package of the operating system.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// What must be there as well before it can be installed, and does not show in names.
+    #[serde(default)]
+    pub probes: Vec<Probe>,
+    /// What to do when one of these is missing.
     pub hint: String,
     /// Commands that install it, each run in a copy of the folder in the cache.
     pub install: Vec<Vec<String>>,
@@ -86,6 +92,16 @@ impl Platform {
     }
 }
 
+/// How something that a server needs is looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// What is looked for, as it is told where it is missing.
+    pub what: String,
+    /// A command that succeeds where it is there, and takes no more than a moment.
+    pub command: Vec<String>,
+}
+
 /// How a server is known to be ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -137,6 +153,9 @@ pub struct Way {
 pub struct Loses {
     /// The faults, at least one.
     pub what: Vec<Fault>,
+    /// Most deliveries that may be lost, percent of all: from 1 to 99 where `what` has `loss`, and nowhere else.
+    #[serde(default)]
+    pub loss_percent_max: Option<u8>,
     /// How they come about, and where its documentation or source says so.
     pub why: String,
 }
@@ -167,10 +186,36 @@ impl Fault {
     }
 }
 
+impl Loses {
+    /// Why it says too little or too much, if so.
+    fn mistake(&self) -> Option<&'static str> {
+        let is_bounded = self.loss_percent_max.is_some_and(|percent| (1..100).contains(&percent));
+        if self.what.is_empty() || self.why.trim().is_empty() {
+            Some("needs what (loss, repeats, order, echoes) and why")
+        } else if self.what.contains(&Fault::Loss) && !is_bounded {
+            Some("needs loss_percent_max, from 1 to 99")
+        } else if !self.what.contains(&Fault::Loss) && self.loss_percent_max.is_some() {
+            Some("has loss_percent_max, but no loss in what")
+        } else {
+            None
+        }
+    }
+
+    /// Whether a check may find this fault.
+    pub fn admits(&self, fault: Fault) -> bool {
+        self.what.contains(&fault)
+    }
+
+    /// Whether it admits a loss of so many deliveries.
+    pub fn allows(&self, lost: u64, expected: u64) -> bool {
+        u128::from(lost) * 100 <= u128::from(expected) * u128::from(self.loss_percent_max.unwrap_or(0))
+    }
+}
+
 impl Way {
-    /// The faults that are known of it.
-    pub fn admitted(&self) -> &[Fault] {
-        self.loses.as_ref().map_or(&[], |loses| loses.what.as_slice())
+    /// What is known of it to go wrong.
+    pub fn admitted(&self) -> Option<&Loses> {
+        self.loses.as_ref()
     }
 
     /// What clients are told.
@@ -192,13 +237,15 @@ impl Manifest {
         if manifest.start.is_empty() || manifest.ways.is_empty() || manifest.tools.is_empty() {
             return Err("start, tools and transport need at least one entry each".to_owned());
         }
+        if let Some(probe) = manifest.probes.iter().find(|probe| probe.command.is_empty()) {
+            return Err(format!("the probe for {:?} has no command", probe.what));
+        }
         for (i, way) in manifest.ways.iter().enumerate() {
             if manifest.ways[..i].iter().any(|other| other.name == way.name) {
                 return Err(format!("two transports are named {:?}", way.name));
             }
-            let says_nothing = |loses: &Loses| loses.what.is_empty() || loses.why.trim().is_empty();
-            if way.loses.as_ref().is_some_and(says_nothing) {
-                return Err(format!("loses of {:?} needs what (loss, repeats, order, echoes) and why", way.name));
+            if let Some(mistake) = way.loses.as_ref().and_then(Loses::mistake) {
+                return Err(format!("loses of {:?} {mistake}", way.name));
             }
         }
         Ok(manifest)
@@ -258,17 +305,33 @@ mod tests {
     #[test]
     fn what_a_way_loses_is_said_in_kinds_and_with_a_reason() {
         let one = manifest(r#"loses = { what = ["order", "echoes"], why = "threads" }"#).unwrap();
-        assert_eq!(one.ways[1].admitted(), [Fault::Order, Fault::Echoes]);
-        assert!(one.ways[0].admitted().is_empty());
+        let loses = one.ways[1].admitted().unwrap();
+        assert_eq!(loses.what, [Fault::Order, Fault::Echoes]);
+        assert!(loses.admits(Fault::Order) && !loses.admits(Fault::Loss));
+        assert_eq!(one.ways[0].admitted(), None);
         for (bad, why) in [
             (r#"loses = "order, since it has threads""#, "invalid type"),
             (r#"loses = { what = ["anything"], why = "threads" }"#, "unknown variant `anything`"),
             (r#"loses = { what = [], why = "threads" }"#, "needs what"),
-            (r#"loses = { what = ["loss"], why = " " }"#, "needs what"),
+            (r#"loses = { what = ["loss"], loss_percent_max = 5, why = " " }"#, "needs what"),
+            (r#"loses = { what = ["loss"], why = "threads" }"#, "needs loss_percent_max"),
+            (r#"loses = { what = ["loss"], loss_percent_max = 0, why = "threads" }"#, "needs loss_percent_max"),
+            (r#"loses = { what = ["loss"], loss_percent_max = 100, why = "threads" }"#, "needs loss_percent_max"),
+            (r#"loses = { what = ["order"], loss_percent_max = 5, why = "threads" }"#, "no loss in what"),
         ] {
             let error = manifest(bad).unwrap_err();
             assert!(error.contains(why), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn a_loss_is_bounded_by_its_share() {
+        let one = manifest(r#"loses = { what = ["loss"], loss_percent_max = 10, why = "threads" }"#).unwrap();
+        let loses = one.ways[1].admitted().unwrap();
+        assert!(loses.allows(50_000, 500_000) && !loses.allows(50_001, 500_000));
+        let none = manifest(r#"loses = { what = ["order"], why = "threads" }"#).unwrap();
+        let none = none.ways[1].admitted().unwrap();
+        assert!(none.allows(0, 500_000) && !none.allows(1, 500_000));
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub struct Subject {
     stop_timeout: Duration,
     /// Where it listens.
     pub address: SocketAddr,
-    /// Its command line.
+    /// Its command line, with the variables set for it before it.
     pub command: Vec<String>,
     log: PathBuf,
 }
@@ -164,15 +164,16 @@ impl ForeignStart<'_> {
         let program = if words[0].contains('/') && own.exists() { own } else { PathBuf::from(&words[0]) };
         let mut builder = Command::new(program);
         builder.args(&words[1..]).current_dir(&self.installed.folder).stdin(Stdio::null()).stdout(Stdio::piped());
-        builder.env("HOST", self.host.to_string()).env("PORT", port.to_string());
+        let mut variables = vec![("HOST", self.host.to_string()), ("PORT", port.to_string())];
         if let Some((address, channel)) = self.feed {
-            builder.env("FEED", format!("ws://{address}/")).env("FEED_CHANNEL", channel);
+            variables.extend([("FEED", format!("ws://{address}/")), ("FEED_CHANNEL", channel.to_owned())]);
         }
-        builder.envs(self.environment.iter().cloned());
+        variables.extend(self.environment.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        builder.envs(variables.iter().map(|(name, value)| (name, value)));
         if let Some(namespace) = self.namespace {
             namespace.give_to(&mut builder);
         }
-        (words, builder)
+        (variables.iter().map(|(name, value)| format!("{name}={value}")).chain(words).collect(), builder)
     }
 
     fn takes_connections(&self, address: SocketAddr) -> bool {
@@ -206,6 +207,12 @@ fn ours(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
     builder
 }
 
+/// The command line of [`ours`], as a shell takes it.
+fn our_command(arguments: &[impl ToString]) -> Vec<String> {
+    let words = [format!("{NO_PAGES}=true"), "pushlab".to_owned()];
+    words.into_iter().chain(arguments.iter().map(ToString::to_string)).collect()
+}
+
 impl Subject {
     /// Starts our server for a run.
     ///
@@ -213,7 +220,7 @@ impl Subject {
     /// See [`SubjectError`].
     pub fn start(start: Start<'_>) -> Result<Self, SubjectError> {
         let arguments = start.arguments();
-        let command: Vec<String> = std::iter::once("pushlab".to_owned()).chain(arguments.iter().cloned()).collect();
+        let command = our_command(&arguments);
         let mut builder = ours(start.program, &arguments);
         if let Some(namespace) = start.site.subject_namespace() {
             namespace.give_to(&mut builder);
@@ -230,7 +237,7 @@ impl Subject {
     /// See [`SubjectError`].
     pub fn start_ours(program: &Path, log: PathBuf) -> Result<Self, SubjectError> {
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
-        let command: Vec<String> = std::iter::once("pushlab").chain(arguments).map(str::to_owned).collect();
+        let command = our_command(&arguments);
         let mut builder = ours(program, &arguments);
         let await_ready = |process: &mut Process| await_address(process, READY_TIMEOUT);
         let (process, address) = launch(&mut builder, &program.display().to_string(), &[], &log, await_ready)?;

@@ -3,7 +3,7 @@
 use crate::process::Process;
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longest that a program may take to say its version.
@@ -32,19 +32,33 @@ fn question(tool: &str) -> &'static str {
     }
 }
 
+/// Whether a command succeeds within `patience`. What it says is not heard.
+pub(super) fn succeeds(command: &[String], patience: Duration) -> bool {
+    let Some((program, arguments)) = command.split_first() else { return false };
+    let mut builder = Command::new(program);
+    builder.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let process = Process::start(&mut builder, &[]).ok();
+    process.and_then(|mut process| status(&mut process, patience)).is_some_and(|status| status.success())
+}
+
+/// How a process ends; `None` if it has not within `patience`.
+fn status(process: &mut Process, patience: Duration) -> Option<ExitStatus> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match process.ended() {
+            Some(status) => return Some(status),
+            None if Instant::now() > deadline => return None,
+            None => std::thread::sleep(WATCH),
+        }
+    }
+}
+
 /// The first line of what a command says, on standard output or else on standard error.
 fn said(command: &mut Command, patience: Duration) -> Option<String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = Process::start(command, &[]).ok()?;
     let (output, errors) = (process.child().stdout.take()?, process.child().stderr.take()?);
-    let deadline = Instant::now() + patience;
-    let status = loop {
-        match process.ended() {
-            Some(status) => break status,
-            None if Instant::now() > deadline => return None,
-            None => std::thread::sleep(WATCH),
-        }
-    };
+    let status = status(&mut process, patience)?;
     // Whoever else holds the pipes open ends with it, and so does reading.
     drop(process);
     status.success().then(|| first_line(output).or_else(|| first_line(errors)))?
@@ -99,6 +113,17 @@ mod tests {
         let versions = versions(["cargo", "no-such-program-anywhere"]);
         assert_eq!(versions.keys().collect::<Vec<_>>(), ["cargo"]);
         assert!(versions["cargo"].starts_with("cargo 1."), "{versions:?}");
+    }
+
+    #[test]
+    fn a_command_succeeds_in_its_time_or_not_at_all() {
+        let of = |words: &[&str], patience| {
+            succeeds(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), patience)
+        };
+        let minute = Duration::from_secs(60);
+        assert!(of(&["sh", "-c", "echo said to nobody"], minute));
+        assert!(!of(&["sh", "-c", "exit 1"], minute) && !of(&["no-such-program-anywhere"], minute) && !of(&[], minute));
+        assert!(!of(&["sleep", "600"], Duration::from_millis(50)));
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::clock::{ThreadCpu, now_ns};
 use crate::pacing::Pacing;
 use crate::plan::Plan;
 use crate::record::{Audience, Delivery, Record, Recorder};
-use crate::roles::users_channel;
 use crate::run_state::RunState;
 use crate::transport::Sending;
 use pushlab_wire::stamp::Stamp;
@@ -28,14 +27,14 @@ const MS: u64 = 1_000_000;
 const START_NS: u64 = 25_000 * MS;
 /// Round trips of each page before its clients begin: the error of its clock falls with the fastest of them.
 const ROUND_TRIPS_MIN: u32 = 40;
-/// How long a page may be silent, ns, and a hidden one, whose timers a browser may let run once a minute.
+/// How long a page may be silent, ns, and a hidden one, whose timers browsers let run once a second, and Firefox after
+/// up to 15 s where a page has used up its time. Chromium's once a minute is for timers that timers set; those of
+/// reports are set when an answer comes.
 const SILENT_NS: u64 = 15_000 * MS;
-const SILENT_HIDDEN_NS: u64 = 100_000 * MS;
+const SILENT_HIDDEN_NS: u64 = 25_000 * MS;
 /// How far ahead pages are told what to publish, ns.
 const LOOK_AHEAD_NS: u64 = 3_000 * MS;
 const LOOK_AHEAD_HIDDEN_NS: u64 = 150_000 * MS;
-/// How long the last reports of a run are waited for, ns.
-const LAST_REPORTS_NS: u64 = 2_500 * MS;
 /// How often the thread looks after everything else.
 const TURN: Duration = Duration::from_millis(10);
 
@@ -55,6 +54,8 @@ struct Page {
     /// Up to when it has reported everything, on the worker's clock, ns.
     told_ns: u64,
     is_hidden: bool,
+    /// Whether it was hidden or shown since the run began.
+    has_turned: bool,
     is_set_up: bool,
     subscribed: u32,
     /// The next publication that it may have to be told of.
@@ -116,7 +117,10 @@ impl Pages {
             })?;
         }
         match this.pages.iter().position(|page| page.is_hidden != plan.clients_in.hidden) {
-            None => Ok(this),
+            None => {
+                this.browser.stand_back();
+                Ok(this)
+            }
             Some(page) => {
                 Err(BrowserError::Visibility { name: this.browser.name(), page, is_hidden: !plan.clients_in.hidden })
             }
@@ -126,7 +130,8 @@ impl Pages {
     /// Runs the clients on the calling thread until the run ends. `config` is that of the only loop.
     ///
     /// # Errors
-    /// When the browser ends, a page falls silent, or the kernel refuses; failing connections are counted instead.
+    /// When the browser ends, a page falls silent, is hidden or shown, or the kernel refuses; failing connections are
+    /// counted instead.
     pub fn run(mut self, plan: &Plan, config: LoopConfig, state: Arc<RunState>) -> io::Result<Record> {
         state.count_thread(ThreadCpu::of_this_thread());
         let mut clients = Clients::new(plan, config, Arc::clone(&state));
@@ -137,6 +142,10 @@ impl Pages {
                 respond(request, pages, &mut |page, report, at| clients.hear(page, report, at))
             })?;
             clients.account_for(&self.pages);
+            if let Some(page) = self.pages.iter().position(|page| page.has_turned) {
+                let (name, is_hidden) = (self.browser.name(), plan.clients_in.hidden);
+                return Err(io::Error::other(BrowserError::VisibilityChanged { name, page, is_hidden }));
+            }
             let now = now_ns();
             if clients.is_over(&self.pages, now) {
                 return Ok(clients.finish(&self.pages));
@@ -201,6 +210,7 @@ struct Clients {
     setup: Setup,
     poll_from_ns: u64,
     pages: u32,
+    are_hidden: bool,
     look_ahead_ns: u64,
     /// What is not accounted for yet, with its instant.
     told: Vec<(u64, Happening)>,
@@ -221,7 +231,7 @@ impl Clients {
             poll_from_ms: 0.0,
             poll_every_ms: plan.poll_interval_ms,
             poll_of: plan.clients,
-            users: (plan.user_list && plan.transport.is_interval_driven()).then(|| users_channel(plan)),
+            users: (plan.user_list && plan.transport.is_interval_driven()).then(|| plan.users_channel()),
         };
         let look_ahead_ns = if plan.clients_in.hidden { LOOK_AHEAD_HIDDEN_NS } else { LOOK_AHEAD_NS };
         let recorder = Recorder::new(plan.clients, &config, Arc::clone(&state));
@@ -232,6 +242,7 @@ impl Clients {
             setup,
             poll_from_ns: polls.start_ns,
             pages: plan.clients_in.pages,
+            are_hidden: plan.clients_in.hidden,
             look_ahead_ns,
             told: Vec::new(),
             pacing: None,
@@ -262,6 +273,7 @@ impl Clients {
         record.result.reconnects += u64::from(report.reconnects);
         report.errors.iter().for_each(|error| record.errors.add(error));
         page.subscribed = report.subscribed;
+        page.has_turned |= report.hidden != self.are_hidden || report.visibility_changes > 0;
         Some(Answer {
             again_ms: report_every_ms(self.pages),
             setup: (!std::mem::replace(&mut page.is_set_up, true)).then(|| self.setup_of(page, number)),
@@ -367,11 +379,11 @@ impl Clients {
         }
     }
 
-    /// Whether the run is over and every page has reported up to its end, or had its time to.
+    /// Whether the run is over and every page has reported up to its end. What a page does not report was not lost on
+    /// the way: a page that never does is found silent, which fails the run.
     fn is_over(&self, pages: &[Page], now: u64) -> bool {
         let end_ns = self.state.end_ns();
-        now >= end_ns
-            && (pages.iter().all(|page| page.told_ns >= end_ns) || now >= end_ns.saturating_add(LAST_REPORTS_NS))
+        now >= end_ns && pages.iter().all(|page| page.told_ns >= end_ns)
     }
 
     fn finish(mut self, pages: &[Page]) -> Record {

@@ -11,10 +11,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time for a killed browser's files to stand still.
+/// Time for a killed browser's processes to go, and for its files to stand still.
 const GONE_WITHIN: Duration = Duration::from_secs(3);
 /// Bytes of a browser's last words that are passed on.
 const LAST_WORDS_MAX: usize = 300;
+/// How far a browser stands back for the worker's own threads, on whose cores it runs: setpriority(2). Back end, prober
+/// and the reading of reports keep their schedules however busy pages are; where both want a core, the worker gets three
+/// quarters of it (sched(7)). More would
+/// starve pages wherever other work runs on those cores.
+const NICENESS: libc::c_int = 5;
+/// Most looks for threads that do not stand back yet; a browser starts few while its pages are at rest.
+const LOOKS_MAX: u32 = 20;
+/// The capability to take a priority back (linux/capability.h): root's browser would, for the pages in front.
+const CAP_SYS_NICE: libc::c_ulong = 23;
 
 /// Longest path of a profile, bytes: Chromium makes a socket in it (`/org.chromium.Chromium.XXXXXX/SingletonSocket`), and
 /// the address of one holds 107 (unix(7)). It aborts where that does not fit.
@@ -226,8 +235,13 @@ impl Browser {
                 _ => Err(io::Error::last_os_error()),
             }
         };
+        let keep_back = || {
+            // SAFETY: prctl touches no memory. It is refused to who has no such capability to drop.
+            unsafe { libc::prctl(libc::PR_CAPBSET_DROP, CAP_SYS_NICE) };
+            Ok(())
+        };
         // SAFETY: between fork and exec only the calls above are made.
-        unsafe { command.pre_exec(die_with_parent) };
+        unsafe { command.pre_exec(die_with_parent).pre_exec(keep_back) };
         let mut child = command.spawn().map_err(failed)?;
         let keeper = match keeper(child.id(), folder) {
             Ok(keeper) => keeper,
@@ -257,6 +271,37 @@ impl Browser {
         self.name
     }
 
+    /// Puts each of its threads behind those of this process; what they start from then on is there too. Not before its
+    /// pages are there: on a busy machine they would take much longer to come.
+    pub fn stand_back(&self) {
+        // SAFETY: getpriority touches no memory.
+        let own = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+        // SAFETY: neither call touches memory; a thread that has ended is an error of theirs.
+        let is_moved = |thread: libc::id_t| unsafe {
+            libc::getpriority(libc::PRIO_PROCESS, thread) < own + NICENESS
+                && libc::setpriority(libc::PRIO_PROCESS, thread, own + NICENESS) == 0
+        };
+        // Those that were started during a look are found by the next.
+        for _ in 0..LOOKS_MAX {
+            if self.threads().into_iter().filter(|&thread| is_moved(thread)).count() == 0 {
+                return;
+            }
+        }
+    }
+
+    /// All threads of its process group.
+    fn threads(&self) -> Vec<libc::id_t> {
+        let number = |entry: &fs::DirEntry| entry.file_name().to_str()?.parse::<libc::id_t>().ok();
+        let numbers = |folder: &str| {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.filter_map(|entry| number(&entry)).collect::<Vec<_>>()
+        };
+        // SAFETY: getpgid touches no memory; a process that has ended has no group.
+        let is_own = |process: &libc::id_t| unsafe { libc::getpgid(*process as libc::pid_t) } == self.child.id() as i32;
+        let processes = numbers("/proc").into_iter().filter(is_own);
+        processes.flat_map(|process| numbers(&format!("/proc/{process}/task"))).collect()
+    }
+
     /// How it ended, if it has, and its last words.
     pub fn death(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
@@ -283,6 +328,7 @@ impl Drop for Browser {
         let _ = self.keeper.wait();
         kill_group(&self.child);
         let _ = self.child.wait();
+        wait_for_group(&self.child);
         remove(&self.profile);
     }
 }
@@ -343,6 +389,15 @@ fn keeper(group: u32, profile: &Path) -> io::Result<Child> {
 fn kill_group(child: &Child) {
     // SAFETY: the child leads its group and is waited for only after this, or was found dead a moment ago.
     unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
+}
+
+/// Waits until no process is left of a group that was killed: what they hold goes when the kernel comes to it.
+fn wait_for_group(leader: &Child) {
+    let deadline = Instant::now() + GONE_WITHIN;
+    // SAFETY: no signal is sent, so that it does no harm if the number is another group's already.
+    while unsafe { libc::kill(-(leader.id() as libc::pid_t), 0) } == 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Removes a folder into which processes that have just been killed may still be writing.

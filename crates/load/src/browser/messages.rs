@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// Whether it is hidden now.
     pub hidden: bool,
+    /// How often it was hidden or shown.
+    pub visibility_changes: u32,
     /// Of its clients, those subscribed now.
     pub subscribed: u32,
     /// Client, instant, and the part of the data that bears the stamp.

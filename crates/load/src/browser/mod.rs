@@ -48,9 +48,20 @@ pub enum BrowserError {
         /// What it is.
         is_hidden: bool,
     },
+    /// A page was hidden or shown meanwhile, so that its timers ran now in one way and now in the other.
+    #[error("page {page} of {name} did not stay {} while the run went on; measure again", if *.is_hidden { "hidden" } else { "visible" })]
+    VisibilityChanged {
+        /// Which browser.
+        name: &'static str,
+        /// The first such page.
+        page: usize,
+        /// What it was to be.
+        is_hidden: bool,
+    },
     /// A page crashed or hangs.
     #[error(
-        "page {page} of {name} has said nothing for {for_s} s: it crashed, or its machine has no time for it{words}"
+        "page {page} of {name} has said nothing for {for_s} s: it crashed or was stopped, or its machine has no time for \
+         it{words}"
     )]
     Silent {
         /// Which browser.

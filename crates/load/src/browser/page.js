@@ -18,7 +18,8 @@ let answered = "";
 let happened = nothing();
 
 function nothing() {
-  return { deliveries: [], published: [], requests: [], connects: [], gaps: 0, reconnects: 0, errors: [] };
+  const lists = { deliveries: [], published: [], requests: [], connects: [], errors: [] };
+  return { ...lists, gaps: 0, reconnects: 0, visibility_changes: 0 };
 }
 
 function note(error) {
@@ -125,16 +126,19 @@ async function poll(client, wait) {
   }
 }
 
-/** At the client's instants, as far as the browser keeps them. */
-function askAtInterval(client, ask) {
+/** At the client's instants, as far as the browser keeps them: each once, though a timer may fire a little early. */
+function askAtInterval(client, ask, last = -1) {
   const every = setup.poll_every_ms;
   const first = setup.poll_from_ms + (client.number * every) / setup.poll_of;
   const now = performance.now();
-  const next = first + Math.max(0, Math.floor((now - first) / every) + 1) * every;
-  setTimeout(() => {
-    askAtInterval(client, ask);
-    if (client.isSubscribed && !client.isAsking) ask();
-  }, next - now);
+  const turn = Math.max(last + 1, Math.floor((now - first) / every) + 1);
+  setTimeout(
+    () => {
+      askAtInterval(client, ask, turn);
+      if (client.isSubscribed && !client.isAsking) ask();
+    },
+    first + turn * every - now,
+  );
 }
 
 const openers = {
@@ -286,6 +290,9 @@ async function report() {
   else report();
 }
 
+document.addEventListener("visibilitychange", () => {
+  happened.visibility_changes += 1;
+});
 addEventListener("error", (event) => note(event.message));
 addEventListener("unhandledrejection", (event) => note(event.reason));
 report();

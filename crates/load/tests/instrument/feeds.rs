@@ -101,7 +101,9 @@ fn faults_are_counted_exactly() {
     let (result, server) = run_feed(faults, |plan| Plan {
         clients: 20,
         scenario: Scenario::Feed { interval_us: 1_000, payload_bytes: 100, by: FeedBy::BackEnd },
-        phases: Phases { load_ms: 1_000, drain_ms: 700, ..plan.phases.clone() },
+        // What is lost is waited for until nothing has come for a while.
+        phases: Phases { load_ms: 1_000, drain_ms: 600_000, ..plan.phases.clone() },
+        drain_stall_ms: Some(700),
         ..plan
     });
     let load = start_of(&result, Phase::Load)..start_of(&result, Phase::Drain);

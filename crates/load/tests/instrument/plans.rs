@@ -23,6 +23,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         certificate: None,
         instruments_from: None,
         clients_in: pushlab_load::plan::ClientsIn::default(),
+        drain_stall_ms: None,
         shape: Shape::Steady,
         headers: RequestHeaders::Minimal,
         user_list: false,

@@ -57,90 +57,95 @@ pub struct Check {
 /// A found value and its judgement; `None` when it could not be read.
 type Finding = Option<(Verdict, String)>;
 
+/// A check's name, how it judges, why it matters and what to do.
+type Row = (&'static str, fn(&MachineFacts) -> Finding, &'static str, &'static str);
+
+/// In the order in which they are told.
+const ROWS: [Row; 12] = [
+    (
+        "cores",
+        MachineFacts::judge_cores,
+        "Server and load must not share a core, or each slows the other.",
+        "Use a machine with at least two cores, or run the load on another machine.",
+    ),
+    (
+        "governor",
+        MachineFacts::judge_governor,
+        "Other governors change the clock frequency with the load, so a core at half load takes longer for the \
+         same work.",
+        "cpupower frequency-set -g performance",
+    ),
+    (
+        "clocksource",
+        MachineFacts::judge_clocksource,
+        "Other clock sources cost a system call or an exit to the hypervisor for each reading of the time.",
+        "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, where it is offered",
+    ),
+    (
+        "busy-process",
+        MachineFacts::judge_busiest,
+        "Another process takes CPU and caches from what is measured.",
+        "Stop it, or wait until it is done.",
+    ),
+    (
+        "load-average",
+        MachineFacts::judge_load,
+        "Something has kept the machine busy during the last minute.",
+        "Look with top; wait until the load falls.",
+    ),
+    (
+        "steal",
+        MachineFacts::judge_steal,
+        "The hypervisor gives CPU time to other guests, which shows as pauses in every latency.",
+        "Use a dedicated instance, or compare CPU time per delivery only.",
+    ),
+    (
+        "memory",
+        MachineFacts::judge_memory,
+        "Connections take kernel memory at both ends; near the limit the kernel reclaims and delays everything.",
+        "Stop what holds memory, or lower the number of clients.",
+    ),
+    (
+        "swap",
+        MachineFacts::judge_swap,
+        "Pages that come back from swap delay whoever touches them by milliseconds.",
+        "swapoff -a, once enough memory is free",
+    ),
+    (
+        "nofile",
+        MachineFacts::judge_nofile,
+        "Each connection takes a descriptor; a process at its limit refuses connections.",
+        "ulimit -n 1048576, or LimitNOFILE= in the unit file",
+    ),
+    (
+        "somaxconn",
+        MachineFacts::judge_somaxconn,
+        "A connect phase overflows a short accept queue, and clients then retry after a second.",
+        "sysctl -w net.core.somaxconn=65535",
+    ),
+    (
+        "port-range",
+        MachineFacts::judge_ports,
+        "Each connection from one address to one server takes a local port.",
+        "sysctl -w net.ipv4.ip_local_port_range='1024 65535'",
+    ),
+    (
+        "transparent-hugepages",
+        MachineFacts::judge_hugepages,
+        "With `always` the kernel merges pages in the background, which pauses processes and inflates their \
+         resident memory.",
+        "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+    ),
+];
+
 impl MachineFacts {
     /// Judges the facts, in a fixed order, one entry for each check whether or not it could be made.
     pub fn checks(&self) -> Vec<Check> {
-        let rows: [(&'static str, Finding, &'static str, &'static str); 12] = [
-            (
-                "cores",
-                self.judge_cores(),
-                "Server and load must not share a core, or each slows the other.",
-                "Use a machine with at least two cores, or run the load on another machine.",
-            ),
-            (
-                "governor",
-                self.judge_governor(),
-                "Other governors change the clock frequency with the load, so a core at half load takes longer for the \
-                 same work.",
-                "cpupower frequency-set -g performance",
-            ),
-            (
-                "clocksource",
-                self.judge_clocksource(),
-                "Other clock sources cost a system call or an exit to the hypervisor for each reading of the time.",
-                "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, where it is offered",
-            ),
-            (
-                "busy-process",
-                self.judge_busiest(),
-                "Another process takes CPU and caches from what is measured.",
-                "Stop it, or wait until it is done.",
-            ),
-            (
-                "load-average",
-                self.judge_load(),
-                "Something has kept the machine busy during the last minute.",
-                "Look with top; wait until the load falls.",
-            ),
-            (
-                "steal",
-                self.judge_steal(),
-                "The hypervisor gives CPU time to other guests, which shows as pauses in every latency.",
-                "Use a dedicated instance, or compare CPU time per delivery only.",
-            ),
-            (
-                "memory",
-                self.judge_memory(),
-                "Connections take kernel memory at both ends; near the limit the kernel reclaims and delays everything.",
-                "Stop what holds memory, or lower the number of clients.",
-            ),
-            (
-                "swap",
-                self.judge_swap(),
-                "Pages that come back from swap delay whoever touches them by milliseconds.",
-                "swapoff -a, once enough memory is free",
-            ),
-            (
-                "nofile",
-                self.judge_nofile(),
-                "Each connection takes a descriptor; a process at its limit refuses connections.",
-                "ulimit -n 1048576, or LimitNOFILE= in the unit file",
-            ),
-            (
-                "somaxconn",
-                self.judge_somaxconn(),
-                "A connect phase overflows a short accept queue, and clients then retry after a second.",
-                "sysctl -w net.core.somaxconn=65535",
-            ),
-            (
-                "port-range",
-                self.judge_ports(),
-                "Each connection from one address to one server takes a local port.",
-                "sysctl -w net.ipv4.ip_local_port_range='1024 65535'",
-            ),
-            (
-                "transparent-hugepages",
-                self.judge_hugepages(),
-                "With `always` the kernel merges pages in the background, which pauses processes and inflates their \
-                 resident memory.",
-                "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-            ),
-        ];
-        let row = |(name, finding, why, fix): (_, Finding, _, _)| {
-            let (verdict, found) = finding.unwrap_or((Verdict::Unknown, "unknown".to_owned()));
+        let check = |(name, judge, why, fix): Row| {
+            let (verdict, found) = judge(self).unwrap_or((Verdict::Unknown, "unknown".to_owned()));
             Check { name, verdict, found, why, fix }
         };
-        rows.into_iter().map(row).collect()
+        ROWS.map(check).into()
     }
 
     fn judge_cores(&self) -> Finding {

@@ -8,7 +8,8 @@
 //! memory from scenario `idle`. No figure is taken from the other kind where its own is missing, and columns without
 //! any are left out.
 //! Where the schedule is a share of what each server can do, no two rows had the same rate: it stands in a column that
-//! is not ranked, and latencies are headed by the share.
+//! is not ranked, and latencies are headed by the share. A server that did not keep up with its schedule keeps its mark and
+//! its figures, but has no rank for a latency that grew for as long as the load lasted.
 //!
 //! A rank says nothing of what was lost on the way to it. So rows are marked with the doubts that bear on it
 //! ([`MARKS`]).
@@ -29,6 +30,7 @@ use super::model::{
 use super::rankings::order;
 use super::samples::{RunFigures, figure, values};
 use super::verdict::digits;
+use crate::doubts::WARM_UP_SEEN_MS;
 use crate::experiment::{Derived, Experiment};
 use crate::metric::Metric;
 use crate::subjects::manifest::Platform;
@@ -37,22 +39,24 @@ use crate::traffic::is_closed_loop;
 use pushlab_load::plan::Scenario;
 use pushlab_stats::DoubtCode;
 
-/// The column with the rate of the schedules.
-const RATE: &str = "rate";
+/// The column with the rate of the schedules, which is what was asked for.
+const RATE: &str = "due";
 
 /// The doubts that rows are marked with: the others are about the machine, or about how sure an interval is.
-const MARKS: [(DoubtCode, &str); 5] = [
+const MARKS: [(DoubtCode, &str); 6] = [
     (DoubtCode::Loss, "deliveries never came; latency is that of those that did"),
     (DoubtCode::Duplication, "deliveries came more than once; the first counts"),
     (DoubtCode::Reordering, "deliveries overtook earlier ones of the same publisher"),
+    (
+        DoubtCode::Overloaded,
+        "not all that was due came while the load lasted: its latency says for how long, and has no rank",
+    ),
     (DoubtCode::GeneratorBound, "the load was the slower side: the server's deliveries are a lower bound"),
     (DoubtCode::Unstable, "a figure still rose or fell while it was measured"),
 ];
 
 /// A column: whose figures it takes, and how it is headed.
 struct ColumnKind {
-    /// The metric's name, but where the metric has a column already.
-    id: &'static str,
     metric: &'static str,
     title: &'static str,
     /// Not the metric's own where the figure is told of more than one delivery: µs of one are ms of a thousand.
@@ -81,21 +85,14 @@ impl Kind {
     }
 }
 
-impl ColumnKind {
-    /// What is better; the rate of a schedule is what was asked for, and nobody's merit.
-    fn better(&self, metric: &Metric) -> Better {
-        if self.id == RATE { Better::Neither } else { metric.better }
-    }
-}
-
 const fn column(metric: &'static str, title: &'static str, unit: &'static str, from: Kind) -> ColumnKind {
-    ColumnKind { id: metric, metric, title, unit, from }
+    ColumnKind { metric, title, unit, from }
 }
 
 /// Every column there can be, the one that orders the rows first.
 const COLUMNS: [ColumnKind; 8] = [
     column("delivered", "Deliveries", "/s", Kind::ClosedLoop),
-    ColumnKind { id: RATE, ..column("delivered", "At a rate of", "deliveries/s", Kind::Scheduled) },
+    column(RATE, "At a rate of", "deliveries/s", Kind::Scheduled),
     column("latency_median", "Latency, median", "ms", Kind::Scheduled),
     column("latency_p99", "Latency, p99", "ms", Kind::Scheduled),
     column("memory_per_client", "Memory per idle client", "KiB", Kind::Idle),
@@ -123,11 +120,12 @@ impl Entry<'_> {
 
     /// The doubts that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.
     fn marks(&self) -> Vec<DoubtCode> {
-        let raised = |code: DoubtCode| {
-            let mut runs = self.cells.iter().flat_map(|(_, runs)| runs).filter(|run| run.counts());
-            runs.any(|run| run.doubts.iter().any(|doubt| doubt.code == code))
-        };
-        MARKS.iter().map(|(code, _)| *code).filter(|code| raised(*code)).collect()
+        MARKS.iter().map(|(code, _)| *code).filter(|code| self.raises(*code)).collect()
+    }
+
+    fn raises(&self, code: DoubtCode) -> bool {
+        let mut runs = self.cells.iter().flat_map(|(_, runs)| runs).filter(|run| run.counts());
+        runs.any(|run| run.doubts.iter().any(|doubt| doubt.code == code))
     }
 
     fn name(&self) -> String {
@@ -173,7 +171,7 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
             doubts: entry.marks().iter().map(ToString::to_string).collect(),
         })
         .collect();
-    let ranked = columns.iter().map(|(column, metric)| column.better(metric)).enumerate();
+    let ranked = columns.iter().map(|(_, metric)| metric.better).enumerate();
     if let Some((at, better)) = ranked.into_iter().find(|(_, better)| *better != Better::Neither) {
         sort(&mut rows, at, better);
     }
@@ -184,11 +182,13 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
             left_out.push(one);
         }
     }
+    let subjects = subjects(&entries, results);
+    let has_java = subjects.iter().any(|subject| subject.platform.as_deref() == Some(Platform::Java.title()));
     Some(Leaderboard {
-        note: note(&asking, cores),
+        note: note(&asking, cores, has_java),
         experiments: asking.iter().map(|experiment| experiment.name.clone()).collect(),
         columns: columns.iter().map(|(column, metric)| heading(column, metric, &entries, cores)).collect(),
-        subjects: subjects(&entries, results),
+        subjects,
         doubts: doubts(&rows),
         rows,
         left_out,
@@ -236,12 +236,13 @@ fn standings(entries: &[Entry<'_>], column: &ColumnKind, metric: &Metric, seed: 
             Some(Standing { figure: figure(runs, column.metric, seed)?, overall: None, of_transport: None })
         })
         .collect();
-    let better = column.better(metric);
+    let better = metric.better;
     if better == Better::Neither {
         return standings;
     }
     let samples = |of: &dyn Fn(&Entry<'_>) -> bool| -> Vec<(usize, Vec<f64>)> {
-        let own = entries.iter().enumerate().filter(|(_, entry)| of(entry));
+        let is_ranked = |entry: &Entry<'_>| column.from != Kind::Scheduled || !entry.raises(DoubtCode::Overloaded);
+        let own = entries.iter().enumerate().filter(|(_, entry)| of(entry) && is_ranked(entry));
         own.filter_map(|(at, entry)| Some((at, values(&entry.runs(column)?.1, column.metric)))).collect()
     };
     for place in order(samples(&|_| true), better, seed).unwrap_or_default() {
@@ -275,20 +276,22 @@ fn sort(rows: &mut [LeaderboardRow], at: usize, better: Better) {
 
 fn heading(column: &ColumnKind, metric: &Metric, entries: &[Entry<'_>], cores: Option<usize>) -> LeaderboardColumn {
     let source = entries.iter().find_map(|entry| entry.runs(column)).map(|(experiment, _)| *experiment);
-    let share = source.and_then(|experiment| experiment.capacity_share.as_ref()).map(|wanted| wanted.share);
+    let share = source.and_then(|experiment| experiment.capacity_share.as_ref());
     let title = match share {
-        Some(share) if column.id != RATE => format!("{}, at {} its own rate", column.title, part(share)),
-        _ if column.id == "delivered" && cores == Some(1) => format!("{} on one core", column.title),
+        Some(wanted) if column.metric != RATE => {
+            let most = wanted.at_most.map_or_else(String::new, |most| format!(", or {} /s", digits(f64::from(most))));
+            format!("{}, at {} its own rate{most}", column.title, part(wanted.share))
+        }
+        _ if column.metric == "delivered" && cores == Some(1) => format!("{} on one core", column.title),
         _ => column.title.to_owned(),
     };
     LeaderboardColumn {
-        id: column.id.to_owned(),
         metric: column.metric.to_owned(),
         title,
         unit: column.unit.to_owned(),
-        better: column.better(metric),
+        better: metric.better,
         experiment: source.map_or_else(String::new, |experiment| experiment.name.clone()),
-        share,
+        share: share.map(|wanted| wanted.share),
     }
 }
 
@@ -351,7 +354,7 @@ fn cores(results: &[ResultRuns]) -> Option<usize> {
     (first > 0 && results.iter().all(|result| result.header.subject_cores.len() == first)).then_some(first)
 }
 
-fn note(asking: &[&Experiment], cores: Option<usize>) -> String {
+fn note(asking: &[&Experiment], cores: Option<usize>, has_java: bool) -> String {
     let own = |kind| asking.iter().filter(move |experiment| Kind::of(experiment) == kind);
     let titles = |kind| {
         let titles: Vec<String> = own(kind).map(|experiment| format!("“{}”", experiment.title)).collect();
@@ -372,10 +375,13 @@ fn note(asking: &[&Experiment], cores: Option<usize>) -> String {
     if let Some(scheduled) = titles(Kind::Scheduled) {
         let share = own(Kind::Scheduled).find_map(|experiment| experiment.capacity_share.as_ref());
         let how = share.map_or("which publishes on a schedule".to_owned(), |wanted| {
-            let most = wanted.at_most.map_or_else(String::new, |most| format!(", {} /s at most", digits(f64::from(most))));
+            let most = wanted.at_most.map_or_else(String::new, |most| {
+                let most = digits(f64::from(most));
+                format!(", or at {most} /s where that is less: the faster a server then is, the more it has to spare")
+            });
             format!(
-                "at {} what the same server delivered over the same transport{most}: each row had a rate of its own, which \
-                 stands before its latency, and a fast server's latency is that under more traffic than a slow one's",
+                "at {} what the same server delivered over the same transport{most}. Each row had a rate of its own, which \
+                 stands before its latency",
                 part(wanted.share)
             )
         });
@@ -383,6 +389,15 @@ fn note(asking: &[&Experiment], cores: Option<usize>) -> String {
     }
     if let Some(idle) = titles(Kind::Idle) {
         sentences.push(format!("Memory is that of {idle}."));
+    }
+    let is_short =
+        |experiment: &&Experiment| Kind::of(experiment) != Kind::Idle && experiment.phases.load_ms < WARM_UP_SEEN_MS;
+    if asking.iter().any(is_short) && has_java {
+        sentences.push(
+            "Load phases this short do not tell whether a virtual machine of Java has warmed up: those servers may do \
+             better in the full experiments."
+                .to_owned(),
+        );
     }
     sentences.join(" ")
 }
@@ -457,7 +472,7 @@ mod tests {
         match experiment {
             "busy" => vec![("delivered", 1e5 * speed * share), ("latency_median", 77.0), ("memory_per_client", 98.0)],
             "silent" => vec![("delivered", 6.0), ("latency_median", 78.0), ("memory_per_client", speed)],
-            _ => vec![("delivered", 5.0), ("latency_median", 1.0 / speed), ("memory_per_client", 99.0)],
+            _ => vec![("due", 5.0), ("latency_median", 1.0 / speed), ("memory_per_client", 99.0)],
         }
     }
 
@@ -474,10 +489,10 @@ mod tests {
     #[test]
     fn each_column_comes_from_the_kind_of_experiment_that_can_answer_it() {
         let board = board_of(results(usual));
-        let of = |c: &LeaderboardColumn| (c.id.clone(), c.experiment.clone());
+        let of = |c: &LeaderboardColumn| (c.metric.clone(), c.experiment.clone());
         let columns: Vec<(String, String)> = board.columns.iter().map(of).collect();
         let expected =
-            [("delivered", "busy"), ("rate", "half"), ("latency_median", "half"), ("memory_per_client", "silent")];
+            [("delivered", "busy"), ("due", "half"), ("latency_median", "half"), ("memory_per_client", "silent")];
         assert_eq!(columns, expected.map(|(id, experiment)| (id.to_owned(), experiment.to_owned())));
         let slow = row(&board, "slow", "websocket");
         let is_about = |at: usize, value: f64| (slow.standings[at].unwrap().figure.value / value - 1.0).abs() < 0.01;
@@ -490,16 +505,19 @@ mod tests {
     #[test]
     fn latency_at_a_share_of_each_rate_is_headed_so_and_stands_beside_that_rate_which_is_not_ranked() {
         let mut result = results(usual);
-        let title = |board: &Leaderboard, id: &str| board.columns.iter().find(|c| c.id == id).unwrap().clone();
+        let title = |board: &Leaderboard, id: &str| board.columns.iter().find(|c| c.metric == id).unwrap().clone();
         assert_eq!(title(&board_of(results(usual)), "latency_median").title, "Latency, median");
         result.header.experiments[1].capacity_share =
-            Some(CapacityShare { of: "busy".to_owned(), share: 0.5, at_most: None });
+            Some(CapacityShare { of: "busy".to_owned(), share: 0.5, at_most: Some(100_000) });
         let board = board_of(result);
         let latency = title(&board, "latency_median");
-        assert_eq!((latency.title.as_str(), latency.share), ("Latency, median, at half its own rate", Some(0.5)));
+        assert_eq!(
+            (latency.title.as_str(), latency.share),
+            ("Latency, median, at half its own rate, or 100000 /s", Some(0.5))
+        );
         assert!(board.note.contains("at half what the same server delivered"), "{}", board.note);
-        let rate = title(&board, "rate");
-        assert_eq!((rate.metric.as_str(), rate.unit.as_str()), ("delivered", "deliveries/s"));
+        let rate = title(&board, "due");
+        assert_eq!(rate.unit, "deliveries/s");
         assert_eq!((rate.better, title(&board, "delivered").share), (Better::Neither, None));
         assert!(board.rows.iter().all(|row| row.standings[1].is_some_and(|one| one.overall.is_none())));
         assert_eq!((part(0.5).as_str(), part(0.3).as_str()), ("half", "30 % of"));
@@ -507,7 +525,7 @@ mod tests {
         let mut result = results(usual);
         result.header.experiments.remove(0);
         let board = board_of(result);
-        assert_eq!((board.columns[0].id.as_str(), board.rows[0].subject.as_str()), ("rate", "fast"));
+        assert_eq!((board.columns[0].metric.as_str(), board.rows[0].subject.as_str()), ("due", "fast"));
         assert!(sentences(&board).iter().all(|said| said.contains("memory per idle client")));
     }
 
@@ -537,6 +555,35 @@ mod tests {
         let said = sentences(&board);
         assert!(said[0].ends_with("50 % behind; with doubts: fast (loss, generator-bound)."), "{}", said[0]);
         assert!(!said[2].contains("doubts"), "{}", said[2]);
+    }
+
+    #[test]
+    fn who_did_not_keep_up_with_its_schedule_has_no_rank_for_its_latency() {
+        let mut result = results(usual);
+        let mut late = result.runs.iter_mut().filter(|run| {
+            (run.cell.subject.as_str(), run.cell.experiment.as_str(), run.cell.transport)
+                == ("fast", "half", Transport::Sse)
+        });
+        late.next().unwrap().doubts.push(Doubt::new(DoubtCode::Overloaded, "90 of 100"));
+        let board = board_of(result);
+        let standings = &row(&board, "fast", "sse").standings;
+        assert!(standings[0].unwrap().overall.is_some() && standings[3].unwrap().overall.is_some());
+        let latency = standings[2].unwrap();
+        assert!(latency.figure.value > 0.0 && latency.overall.is_none() && latency.of_transport.is_none());
+        assert_eq!(row(&board, "fast", "sse").doubts, ["overloaded"]);
+        assert_eq!(row(&board, "pushlab", "sse").standings[2].unwrap().of_transport.unwrap().rank, 1);
+    }
+
+    #[test]
+    fn load_phases_too_short_to_show_a_warm_up_are_said_to_be_where_java_is_among_the_servers() {
+        let mut experiments = experiments();
+        let note = |experiments: &[Experiment], has_java| note(&experiments.iter().collect::<Vec<_>>(), None, has_java);
+        for (load_ms, has_java, is_said) in
+            [(WARM_UP_SEEN_MS - 1, true, true), (WARM_UP_SEEN_MS - 1, false, false), (WARM_UP_SEEN_MS, true, false)]
+        {
+            experiments.iter_mut().for_each(|experiment| experiment.phases.load_ms = load_ms);
+            assert_eq!(note(&experiments, has_java).contains("warmed up"), is_said, "{load_ms} {has_java}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub fn sentences(board: &Leaderboard) -> Vec<String> {
 }
 
 fn sentence(board: &Leaderboard, transport: &str, id: &str) -> Option<String> {
-    let at = board.columns.iter().position(|column| column.id == id)?;
+    let at = board.columns.iter().position(|column| column.metric == id)?;
     let column = &board.columns[at];
     let own = board.rows.iter().filter(|row| row.transport == transport);
     let mut places: Vec<(&LeaderboardRow, Standing)> = own.filter_map(|row| Some((row, row.standings[at]?))).collect();

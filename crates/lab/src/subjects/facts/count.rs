@@ -192,6 +192,23 @@ fn crates(lock: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subjects::catalogue::catalogue;
+
+    /// The smallest page says where its library comes from, in an import or a comment, as its documentation teaches it.
+    #[test]
+    fn every_subject_has_its_server_and_its_smallest_page() {
+        for entry in catalogue().unwrap().entries() {
+            let name = &entry.manifest.name;
+            let lines = [server_lines(entry), client_lines(entry)];
+            assert!(lines.iter().all(|lines| lines.as_ref().is_ok_and(|lines| *lines > 0)), "{name}: {lines:?}");
+            let (_, page) = entry.files.iter().find(|(path, _)| path == CLIENT_FILE).unwrap();
+            let page = String::from_utf8_lossy(page);
+            match &entry.manifest.client {
+                Some(client) => assert!(page.contains(&client.package), "{name}: {page}"),
+                None => assert!(!page.contains("import") && !page.contains("<script"), "{name}: {page}"),
+            }
+        }
+    }
 
     #[test]
     fn lines_of_comments_and_empty_lines_do_not_count() {

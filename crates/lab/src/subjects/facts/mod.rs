@@ -110,12 +110,6 @@ impl Facts {
         Some(starts[middle].midpoint(starts[starts.len() / 2]))
     }
 
-    /// Transports that it offers, and the ways over them.
-    pub fn offered(&self) -> (usize, usize) {
-        let transports: std::collections::BTreeSet<Transport> = self.ways.iter().map(|way| way.transport).collect();
-        (transports.len(), self.ways.len())
-    }
-
     /// Every fact that cannot be had: which, and why.
     pub fn unknown(&self) -> Vec<(String, &str)> {
         let named = [
@@ -378,10 +372,9 @@ mod tests {
     }
 
     #[test]
-    fn facts_tell_their_median_their_ways_and_what_is_missing() {
+    fn facts_tell_their_median_and_what_is_missing() {
         let facts = facts();
         assert_eq!(facts.cold_start_ms(), Some(300.0), "not the first");
-        assert_eq!(facts.offered(), (2, 3));
         let missing = [("client lines".to_owned(), "nobody wrote one"), ("b after a cut".to_owned(), "it died")];
         assert_eq!(facts.unknown(), missing);
         let even = Facts { starts_ms: Fact::Known(vec![1.0, 4.0]), ..facts.clone() };

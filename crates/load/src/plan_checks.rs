@@ -1,0 +1,206 @@
+//! Whether a plan can be run at all: its limits, and what does not go together.
+
+use crate::check::PAIR_BYTES;
+use crate::payload::BadPayloadSize;
+use crate::plan::{Plan, Scenario, Sockets};
+use crate::shape::BadShape;
+use pushlab_wire::channel::{BadChannel, Channel};
+use pushlab_wire::dialect::{Dialect, Refused, Topic, Turn};
+use pushlab_wire::stamp::MAX_SOURCE;
+use pushlab_wire::transport::Transport;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Most pairs of a receiver and a source that are checked in one worker: 256 MiB, if all of them meet.
+pub const MAX_TRACKED_PAIRS: u64 = 1 << 24;
+/// Most publications in the load phase of one run: 256 MiB of subscriber counts.
+pub const MAX_PUBLICATIONS: u64 = 1 << 26;
+/// Most event loops in one worker.
+pub const MAX_LOOPS: u32 = 64;
+/// Most pages of a browser: 100 MiB or so each.
+pub const MAX_PAGES: u32 = 200;
+
+/// A plan that cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum BadPlan {
+    /// A number that must be larger.
+    #[error("{name} is {value}: it must be {least} to {most}")]
+    OutOfRange {
+        /// The plan's field.
+        name: &'static str,
+        /// What it was.
+        value: u64,
+        /// The least it may be.
+        least: u64,
+        /// The most it may be.
+        most: u64,
+    },
+    /// Too much to check.
+    #[error(
+        "{receivers} receivers of {sources} publishers or rooms each make {pairs} pairs to check, more than max_tracked_pairs \
+         ({MAX_TRACKED_PAIRS}, {} MiB): use fewer clients",
+        (MAX_TRACKED_PAIRS * PAIR_BYTES) >> 20
+    )]
+    TooManyPairs {
+        /// Receivers.
+        receivers: u32,
+        /// Publishers, or rooms of a client.
+        sources: u32,
+        /// Their product.
+        pairs: u64,
+    },
+    /// Too much to count.
+    #[error("{count} publications, more than max_publications ({max}): use a longer interval or a shorter load")]
+    TooManyPublications {
+        /// Publications.
+        count: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// The kernel's limit on descriptors.
+    #[error("a loop needs {needed} descriptors and may hold {limit}: use more loops, or raise ulimit -n")]
+    TooFewDescriptors {
+        /// What one loop needs.
+        needed: u64,
+        /// The limit of its table.
+        limit: u64,
+    },
+    /// A feed without a place for its back end.
+    #[error(
+        "scenario feed without backend_listen: say where the subject finds its back end, or feed by = \"publisher\""
+    )]
+    NoBackEnd,
+    /// A WebSocket that is polled covers the channels it was opened with, so it has no second question to ask.
+    #[error("user_list over websocket-polling: a poll covers the connection's own channel; use transport polling")]
+    UserList,
+    /// The dialect has no such way to speak.
+    #[error(transparent)]
+    Dialect(#[from] Refused),
+    /// A ping needs an answer for the sender alone, which a dialect may not have.
+    #[error(
+        "a prober over {transport} in dialect {dialect}: pings are echoes over WebSockets, or plain POSTs: use no prober"
+    )]
+    Prober {
+        /// How the clients receive.
+        transport: Transport,
+        /// What they speak.
+        dialect: String,
+    },
+    /// The instruments' source address is one of IPv4.
+    #[error("instruments_from {from} cannot reach {target}: give the subject an IPv4 address")]
+    Instruments {
+        /// The source address.
+        from: Ipv4Addr,
+        /// The subject.
+        target: SocketAddr,
+    },
+    /// A browser does not do everything that native clients do.
+    #[error("clients in a browser: {0}")]
+    InBrowser(&'static str),
+    /// See there.
+    #[error(transparent)]
+    Shape(#[from] BadShape),
+    /// See there.
+    #[error("channel {name:?}: {source}")]
+    Channel {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        source: BadChannel,
+    },
+    /// See there.
+    #[error(transparent)]
+    Payload(#[from] BadPayloadSize),
+}
+
+/// Everything that can be said of a plan without knowing what its scenario means.
+///
+/// # Errors
+/// See [`BadPlan`].
+pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
+    in_range("clients", u64::from(plan.clients), 1, u64::from(MAX_SOURCE))?;
+    in_range("loops", u64::from(plan.loops), 1, u64::from(MAX_LOOPS))?;
+    in_range("connect_rate", u64::from(plan.connect_rate), 1, u64::from(u32::MAX))?;
+    if plan.transport.is_interval_driven() {
+        in_range("poll_interval_ms", plan.poll_interval_ms, 1, 3_600_000)?;
+    }
+    if let Some(prober) = &plan.prober {
+        in_range("the prober's interval_ms", prober.interval_ms, 1, 3_600_000)?;
+    }
+    check_sockets(plan)?;
+    check_dialect(plan)?;
+    check_browser(plan)?;
+    if plan.user_list && plan.transport == Transport::WebSocketPolling {
+        return Err(BadPlan::UserList);
+    }
+    let users = plan.user_list.then(|| plan.users_channel());
+    let own = [plan.channel.clone(), plan.upstream_channel(), plan.prober_channel()];
+    let feeders = plan.scenario.has_feeder().then(|| plan.feeder_channel());
+    for name in own.into_iter().chain(users).chain(feeders) {
+        check_channel(name)?;
+    }
+    Ok(())
+}
+
+/// Whether a plan's dialect can do what the plan wants.
+fn check_dialect(plan: &Plan) -> Result<(), BadPlan> {
+    let Some(speaks) = &plan.speaks else { return Ok(()) };
+    let topic = Topic {
+        transport: Some(plan.transport),
+        path: speaks.path.clone(),
+        how: speaks.how.clone(),
+        ..Topic::default()
+    };
+    speaks.dialect.conversation().open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ()))?;
+    let has_pings = speaks.dialect == Dialect::Bare || plan.pings_in_frames();
+    match &plan.prober {
+        Some(_) if !has_pings => Err(BadPlan::Prober { transport: plan.transport, dialect: speaks.dialect.name() }),
+        _ => Ok(()),
+    }
+}
+
+fn check_sockets(plan: &Plan) -> Result<(), BadPlan> {
+    let most = i32::MAX as u64;
+    for (name, bytes) in [
+        ("sockets.send_buffer_bytes", plan.sockets.send_buffer_bytes),
+        ("sockets.receive_buffer_bytes", plan.sockets.receive_buffer_bytes),
+    ] {
+        bytes.map_or(Ok(()), |bytes| in_range(name, u64::from(bytes), 1, most))?;
+    }
+    match plan.instruments_from {
+        Some(from) if plan.target.is_ipv6() => Err(BadPlan::Instruments { from, target: plan.target }),
+        _ => Ok(()),
+    }
+}
+
+/// What a browser cannot do, or this worker not in one.
+fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
+    if !plan.clients_in.is_browser() {
+        return Ok(());
+    }
+    let most = u64::from(plan.clients.min(MAX_PAGES));
+    in_range("clients_in.pages", u64::from(plan.clients_in.pages), 1, most)?;
+    let refusals = [
+        (plan.speaks.is_some(), "they speak the native protocol, so the subject is pushlab or a build of it"),
+        (plan.sockets != Sockets::default(), "its sockets cannot be set: compare with a variant of native clients"),
+        (
+            matches!(plan.scenario, Scenario::FanOut { .. } | Scenario::Request { .. }),
+            "a closed loop would wait for the pages' reports: use a scenario on a schedule",
+        ),
+        (plan.instruments_from.is_some(), "a browser is not put into a network: leave networks empty"),
+        (plan.receipts, "its clock is not exact enough to tell the way up from the way down: leave receipts out"),
+    ];
+    refusals.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, why)| Err(BadPlan::InBrowser(why)))
+}
+
+pub(crate) fn check_channel(name: String) -> Result<(), BadPlan> {
+    Channel::parse(&name).map(drop).map_err(|source| BadPlan::Channel { name, source })
+}
+
+pub(crate) fn check_pairs(receivers: u32, sources: u32) -> Result<(), BadPlan> {
+    let pairs = u64::from(receivers) * u64::from(sources);
+    if pairs > MAX_TRACKED_PAIRS { Err(BadPlan::TooManyPairs { receivers, sources, pairs }) } else { Ok(()) }
+}
+
+pub(crate) fn in_range(name: &'static str, value: u64, least: u64, most: u64) -> Result<(), BadPlan> {
+    if (least..=most).contains(&value) { Ok(()) } else { Err(BadPlan::OutOfRange { name, value, least, most }) }
+}
