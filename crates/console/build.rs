@@ -1,9 +1,10 @@
 //! The pages are part of the program, so they must have been built first.
 
-use std::path::Path;
+use std::env;
+use std::path::PathBuf;
 
 fn main() {
-    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/console/dist");
+    let dist = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../web/console/dist");
     for page in ["report.html", "console/index.html", "console/console.js", "console/console.css"] {
         let page = dist.join(page);
         println!("cargo::rerun-if-changed={}", page.display());

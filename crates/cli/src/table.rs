@@ -197,9 +197,9 @@ fn share_text(share: f64) -> String {
 /// Short enough for eight columns in a terminal.
 fn board_heading(column: &LeaderboardColumn) -> String {
     let at = column.share.map_or(String::new(), |share| format!(" at {}", share_text(share)));
-    match column.id.as_str() {
+    match column.metric.as_str() {
         "delivered" => "deliv. k/s".to_owned(),
-        "rate" => "at k/s".to_owned(),
+        "due" => "at k/s".to_owned(),
         "latency_median" => format!("median ms{at}"),
         "latency_p99" => format!("p99 ms{at}"),
         "memory_per_client" => "KiB per client".to_owned(),
@@ -212,8 +212,8 @@ fn board_heading(column: &LeaderboardColumn) -> String {
 fn board_cell(column: &LeaderboardColumn, standing: Option<Standing>) -> String {
     let Some(standing) = standing else { return "–".to_owned() };
     let Figure { value, low, high, .. } = standing.figure;
-    let shown = match column.id.as_str() {
-        "rate" => digits(value / 1e3),
+    let shown = match column.metric.as_str() {
+        "due" => digits(value / 1e3),
         "delivered" => figure(Some(Figure { value: value / 1e3, low: low / 1e3, high: high / 1e3, ..standing.figure })),
         "bytes_per_delivery" | "cpu_per_delivery" => digits(value),
         _ => figure(Some(standing.figure)),
@@ -289,20 +289,19 @@ mod tests {
     }
 
     fn board_doubts() -> Vec<LeaderboardDoubt> {
-        let codes = ["loss", "duplication", "reordering", "generator-bound", "unstable"];
+        let codes = ["loss", "duplication", "reordering", "overloaded", "generator-bound", "unstable"];
         let doubt = |code: &str| LeaderboardDoubt { code: code.to_owned(), meaning: "what it means".to_owned() };
         codes.map(doubt).to_vec()
     }
 
     fn board() -> Leaderboard {
-        let column = |(id, better): (&str, Better)| LeaderboardColumn {
-            id: id.to_owned(),
-            metric: if id == "rate" { "delivered" } else { id }.to_owned(),
+        let column = |(metric, better): (&str, Better)| LeaderboardColumn {
+            metric: metric.to_owned(),
             title: "Title".to_owned(),
             unit: "ms".to_owned(),
             better,
             experiment: "busy".to_owned(),
-            share: ["rate", "latency_median", "latency_p99"].contains(&id).then_some(0.5),
+            share: ["due", "latency_median", "latency_p99"].contains(&metric).then_some(0.5),
         };
         let standing = |value: f64, rank| {
             let place = Some(Rank { rank, is_tied: rank == 10 });
@@ -328,7 +327,7 @@ mod tests {
                 Some(Standing { overall: None, of_transport: None, ..standing(98.7, rank).unwrap() }),
             ],
         };
-        let metrics = ["delivered", "rate", "latency_median", "latency_p99", "memory_per_client", "cpu_per_delivery"];
+        let metrics = ["delivered", "due", "latency_median", "latency_p99", "memory_per_client", "cpu_per_delivery"];
         let mut columns: Vec<(&str, Better)> = metrics.map(|metric| (metric, Better::Lower)).to_vec();
         columns.extend([("bytes_per_delivery", Better::Lower), ("generator_cpu", Better::Neither)]);
         Leaderboard {
@@ -354,7 +353,7 @@ mod tests {
         assert!(lines.iter().all(|line| line.chars().count() <= 120), "{out}");
         assert!(lines[2].starts_with("  websocket  ") && lines[3].starts_with("  node-bare-cluster  "), "{out}");
         assert!(lines[2].contains("at k/s  median ms at ½     p99 ms at ½"), "{out}");
-        assert!(lines[3].contains("   206  10= 12.3 ±1.60") && lines[3].ends_with("10= 1234  LDRGU"), "{out}");
+        assert!(lines[3].contains("   206  10= 12.3 ±1.60") && lines[3].ends_with("10= 1234  LDROGU"), "{out}");
         assert!(lines[4].ends_with("12. 1234"), "not marked: {out}");
         assert!(out.contains("\n  ms at ½: at ½ of what the same server delivered;"), "{out}");
         assert!(out.contains("\n  G generator-bound: what it means\n"), "{out}");

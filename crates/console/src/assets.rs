@@ -1,8 +1,10 @@
 //! The pages and what they load: parts of the program, the same for everybody.
 
+use pushlab_server::Origin;
 use pushlab_server::application::{Body, Request, Response};
 use pushlab_server::requests::{Answer, check};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::LazyLock;
 
 macro_rules! built {
     ($name:literal) => {
@@ -18,49 +20,57 @@ const PAGES: [&str; 9] =
 struct Asset {
     content_type: &'static str,
     bytes: &'static [u8],
+    /// Of these very bytes.
+    tag: String,
 }
 
-const INDEX: Asset = Asset { content_type: "text/html; charset=utf-8", bytes: built!("index.html") };
-const SCRIPT: Asset = Asset { content_type: "text/javascript; charset=utf-8", bytes: built!("console.js") };
-const STYLE: Asset = Asset { content_type: "text/css; charset=utf-8", bytes: built!("console.css") };
+static INDEX: LazyLock<Asset> = LazyLock::new(|| Asset::new("text/html; charset=utf-8", built!("index.html")));
+static SCRIPT: LazyLock<Asset> = LazyLock::new(|| Asset::new("text/javascript; charset=utf-8", built!("console.js")));
+static STYLE: LazyLock<Asset> = LazyLock::new(|| Asset::new("text/css; charset=utf-8", built!("console.css")));
 
-/// Answers for pages and their files; `None` for other paths.
-pub fn answer(request: &Request) -> Option<Answer> {
+/// Answers for pages and their files, which browsers see at these addresses as well; `None` for other paths.
+pub fn answer(request: &Request, origins: &[Origin]) -> Option<Answer> {
     let path = request.path.as_str();
     let asset = match path {
-        "/assets/console.js" => SCRIPT,
-        "/assets/console.css" => STYLE,
-        _ if PAGES.contains(&path) => INDEX,
+        "/assets/console.js" => &*SCRIPT,
+        "/assets/console.css" => &*STYLE,
+        _ if PAGES.contains(&path) => &*INDEX,
         _ => return None,
     };
-    Some(check(request, &["GET"]).map(|()| asset.response(request)))
+    Some(check(request, &["GET"]).map(|()| asset.response(request, origins)))
 }
 
 impl Asset {
+    fn new(content_type: &'static str, bytes: &'static [u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        Self { content_type, bytes, tag: format!("\"{:016x}\"", hasher.finish()) }
+    }
+
     /// The file, or word that the one with this tag is still the latest. Browsers ask each time: the program behind the
     /// port may be another one by then.
-    fn response(&self, request: &Request) -> Response {
-        let tag = self.tag();
+    fn response(&'static self, request: &Request, origins: &[Origin]) -> Response {
+        let tag = self.tag.as_str();
         let is_known = request.field("if-none-match").is_some_and(|known| known.split(',').any(|t| t.trim() == tag));
         let (status, bytes) = if is_known { (304, &[][..]) } else { (200, self.bytes) };
         let response = Response::new(status, self.content_type, Body::Static(bytes));
-        response.with("Cache-Control", "no-cache").with("ETag", tag).with("Content-Security-Policy", policy(request))
-    }
-
-    fn tag(&self) -> String {
-        let mut hasher = DefaultHasher::new();
-        self.bytes.hash(&mut hasher);
-        format!("\"{:016x}\"", hasher.finish())
+        let policy = policy(request, origins);
+        response.with("Cache-Control", "no-cache").with("ETag", tag).with("Content-Security-Policy", policy)
     }
 }
 
 /// What the pages may do: load, and talk to, this server alone. Names and messages of others are shown on them, so
 /// no script in the text of a page ever runs.
-fn policy(request: &Request) -> String {
-    // By Content Security Policy 3 'self' covers WebSockets; browsers of older readings need them named.
+fn policy(request: &Request, origins: &[Origin]) -> String {
+    // By Content Security Policy 3 'self' covers WebSockets; browsers of older readings need them named. A proxy may
+    // have changed the host, but where it does the origins are known.
     let is_plain = |host: &&str| host.chars().all(|c| c.is_ascii_alphanumeric() || "-._:[]".contains(c));
     let host = request.field("host").filter(is_plain);
-    let sockets = host.map_or_else(String::new, |host| format!(" ws://{host} wss://{host}"));
+    let mut sockets = host.map_or_else(String::new, |host| format!(" ws://{host} wss://{host}"));
+    for origin in origins {
+        // `ws` is to `http` as `wss` is to `https`.
+        sockets.push_str(&format!(" {}", origin.to_string().replacen("http", "ws", 1)));
+    }
     format!(
         "default-src 'self'; connect-src 'self'{sockets}; img-src 'self' data:; \
          base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

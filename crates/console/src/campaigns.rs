@@ -4,7 +4,7 @@
 //! standard input is open: whoever closes that, on purpose or by ending, interrupts the campaign, which the same
 //! experiment goes on with later.
 
-use crate::experiments::examined;
+use crate::experiments::looked_over;
 use crate::interface::ExperimentRequest;
 use crate::live::Board;
 use pushlab_lab::LiveState;
@@ -94,7 +94,7 @@ impl Campaigns {
     }
 
     fn start(&self, asked: &ExperimentRequest) -> Answer {
-        let found = examined(asked);
+        let found = looked_over(asked);
         if !found.problems.is_empty() {
             return Err(Refusal::new(ErrorCode::BadRequest, found.problems.join("; ")));
         }
@@ -129,11 +129,17 @@ impl Campaigns {
         let mut hasher = DefaultHasher::new();
         toml.hash(&mut hasher);
         let folder = self.starting.out.join(FOLDER);
-        let path = folder.join(format!("{name}-{:08x}.toml", hasher.finish() as u32));
-        std::fs::create_dir_all(&folder)
-            .and_then(|()| std::fs::write(&path, toml))
-            .map_err(|error| (path.clone(), error))?;
-        Ok(path)
+        let path = folder.join(format!("{name}-{:016x}.toml", hasher.finish()));
+        // Whole or not at all: on a full disk the text that was kept before stays.
+        let fresh = path.with_extension("new");
+        let done = std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(&fresh, toml))
+            .and_then(|()| std::fs::rename(&fresh, &path));
+        if done.is_err() {
+            // What is left of it, if anything, is written over the next time.
+            let _ = std::fs::remove_file(&fresh);
+        }
+        done.map(|()| path.clone()).map_err(|error| (path, error))
     }
 
     fn command(&self, file: &Path, asked: &ExperimentRequest) -> Command {

@@ -11,9 +11,29 @@ use pushlab_server::requests::{Answer, Refusal, body, check, json};
 use pushlab_wire::codes::ErrorCode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 /// What errors call the text of a form.
 const ORIGIN: &str = "the experiment";
+/// Most points of a form's experiment, 1,000, whether its subjects offer them or not: looking one over takes time for
+/// each, with a copy of the whole text, 64 KiB at most.
+pub const MAX_CELLS: usize = 1_000;
+/// Time for looking whether each of them can be run. Rooms for thousands of clients are drawn for it, and what of it takes
+/// longer the campaign finds before it begins.
+const CHECK_WITHIN: Duration = Duration::from_secs(2);
+/// Options of our server that a form may set: limits of what it keeps and waits for. Others open files, listen and
+/// connect elsewhere.
+const SERVER_OPTIONS: [&str; 9] = [
+    "--history-messages",
+    "--history-bytes",
+    "--history-total-bytes",
+    "--history-age",
+    "--queue-messages",
+    "--queue-bytes",
+    "--poll-wait",
+    "--heartbeat",
+    "--write-timeout",
+];
 
 static LIST: LazyLock<Vec<Preset>> = LazyLock::new(|| PRESETS.iter().filter_map(preset).collect());
 
@@ -56,20 +76,38 @@ pub fn text(request: &Request, name: &str) -> Answer {
     Ok(json(&PresetText { toml: (*text).to_owned() }))
 }
 
-/// `POST /api/experiments/check`.
-pub fn examine(request: &Request) -> Answer {
+/// `POST /api/experiments/check`. What this machine could carry out is looked at where experiments are started alone.
+pub fn examine(request: &Request, can_run: bool) -> Answer {
     check(request, &["POST"])?;
-    Ok(json(&examined(&body(request)?)))
+    let asked: ExperimentRequest = body(request)?;
+    Ok(json(&match read(&asked) {
+        Err(problem) => problem_alone(problem),
+        Ok(experiment) if can_run => examined(experiment),
+        Ok(experiment) => summary(&experiment.name, std::slice::from_ref(&experiment), typed_only(&experiment)),
+    }))
 }
 
-/// What an experiment would be, and why it would be none.
-pub fn examined(asked: &ExperimentRequest) -> ExperimentCheck {
-    let parsed = Experiment::parse(&asked.toml, asked.profile.as_deref(), ORIGIN);
-    let mut experiments = match parsed {
-        Ok(experiment) => vec![experiment],
-        Err(error) => return ExperimentCheck { problems: vec![error.to_string()], ..ExperimentCheck::default() },
-    };
-    let (name, mut problems) = (experiments[0].name.clone(), typed_only(&experiments[0]));
+/// What an experiment of a form would be here, and why it would be none.
+pub fn looked_over(asked: &ExperimentRequest) -> ExperimentCheck {
+    read(asked).map_or_else(problem_alone, examined)
+}
+
+/// Reads it, unless it is larger than a form's may be.
+fn read(asked: &ExperimentRequest) -> Result<Experiment, String> {
+    let experiment = Experiment::read(&asked.toml, asked.profile.as_deref(), ORIGIN).map_err(|e| e.to_string())?;
+    let cells = experiment.cells_max();
+    if cells > MAX_CELLS {
+        return Err(format!(
+            "{ORIGIN} has {cells} combinations, and here at most {MAX_CELLS} are taken; `pushlab run FILE` takes more"
+        ));
+    }
+    experiment.check(ORIGIN).map_err(|error| error.to_string())?;
+    Ok(experiment)
+}
+
+fn examined(experiment: Experiment) -> ExperimentCheck {
+    let (name, mut problems) = (experiment.name.clone(), typed_only(&experiment));
+    let mut experiments = vec![experiment];
     let left_out = match leave_out_missing(&mut experiments, &Cache::of_user()) {
         Ok(left_out) => left_out.into_iter().map(|out| format!("{}: {}", out.subject, out.reason)).collect(),
         Err(error) => {
@@ -77,14 +115,22 @@ pub fn examined(asked: &ExperimentRequest) -> ExperimentCheck {
             Vec::new()
         }
     };
-    problems.extend(check_experiments(&experiments).err().map(|error| error.to_string()));
+    problems.extend(check_experiments(&experiments, CHECK_WITHIN).err().map(|error| error.to_string()));
+    ExperimentCheck { left_out, ..summary(&name, &experiments, problems) }
+}
+
+fn summary(name: &str, experiments: &[Experiment], problems: Vec<String>) -> ExperimentCheck {
     ExperimentCheck {
-        name,
+        name: name.to_owned(),
         runs: experiments.iter().map(|e| u32::try_from(e.runs()).unwrap_or(u32::MAX)).sum(),
         estimated_s: experiments.iter().map(estimated_s).sum(),
         problems,
-        left_out,
+        left_out: Vec::new(),
     }
+}
+
+fn problem_alone(problem: String) -> ExperimentCheck {
+    ExperimentCheck { problems: vec![problem], ..ExperimentCheck::default() }
 }
 
 /// What only somebody may ask for who could start programs anyway: whoever reaches the port of a console on this
@@ -97,7 +143,26 @@ fn typed_only(experiment: &Experiment) -> Vec<String> {
     let is_unknown = |variable: &(String, String)| !ENVIRONMENT.contains(variable);
     let variables = environment(experiment).filter(is_unknown);
     let variables = variables.map(|(name, _)| format!("environment names the variable {name:?}"));
-    programs.chain(variables).map(|what| format!("{what}, which only `pushlab run FILE` takes")).collect()
+    let variants = experiment.variants.iter().filter_map(|variant| variant.server_options.as_ref());
+    let options = std::iter::once(&experiment.server_options).chain(variants).filter_map(|all| foreign_option(all));
+    let options = options
+        .map(|word| format!("server_options has {word:?}, but {} and a value may be set", SERVER_OPTIONS.join(", ")));
+    let refused = programs.chain(variables).map(|what| format!("{what}, which only `pushlab run FILE` takes"));
+    refused.chain(options.map(|what| format!("{what}; `pushlab run FILE` takes any"))).collect()
+}
+
+/// The first word of a server's options that is not one that a form may set, with a value that is a number or a time.
+fn foreign_option(options: &[String]) -> Option<&str> {
+    let is_value = |value: &str| !value.is_empty() && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.');
+    let mut words = options.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        let (name, value) =
+            word.split_once('=').map_or_else(|| (word, words.next()), |(name, value)| (name, Some(value)));
+        if !SERVER_OPTIONS.contains(&name) || !value.is_some_and(is_value) {
+            return Some(word);
+        }
+    }
+    None
 }
 
 fn environment(experiment: &Experiment) -> impl Iterator<Item = (String, String)> {

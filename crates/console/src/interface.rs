@@ -125,6 +125,9 @@ pub struct Measurement {
     pub user_agent: String,
     /// When it was measured, by the browser's clock, ms since 1970.
     pub page_ms: f64,
+    /// Whether the page was in the background meanwhile.
+    #[serde(default)]
+    pub was_hidden: bool,
     /// Each transport that was tried, once.
     pub transports: Vec<MeasuredTransport>,
 }
@@ -158,6 +161,9 @@ pub struct MeasuredTransport {
     pub bytes_sent: Option<u64>,
     /// Whether something on the way holds the stream back instead of passing it on.
     pub is_buffered: bool,
+    /// How often the connection was cut, and resumed.
+    #[serde(default)]
+    pub cuts: u32,
 }
 
 /// Where something was stored.

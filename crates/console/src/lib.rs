@@ -1,7 +1,7 @@
 //! The web console: results and reports, live figures of a running experiment, experiments from a form.
 //!
 //! [`Console`] is an [`Application`]: given to a server, it answers pages and their interface ([`interface`]) on the port of
-//! the transports, and tells live figures on [`CHANNEL`], which the server must keep for it.
+//! the transports, and tells live figures on [`CHANNEL`], which the server must keep for it and its pages.
 //!
 //! ```no_run
 //! use pushlab_console::{CHANNELS, Config, Console};
@@ -12,6 +12,8 @@
 //! let mut config = pushlab_server::Config::new("127.0.0.1:8000".parse()?);
 //! config.application = Some(console);
 //! config.reserved_channels = vec![CHANNELS.to_owned()];
+//! config.private_channels = vec![CHANNELS.to_owned()];
+//! config.site.is_loopback_only = true;
 //! let server = Server::start(config)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -34,13 +36,13 @@ use interface::About;
 use live::Board;
 use measurements::Measurements;
 use pushlab_lab::LiveState;
+use pushlab_server::Origin;
 use pushlab_server::application::{Application, Publisher, Request, Response};
-use pushlab_server::requests::{Answer, Refusal, check, json};
+use pushlab_server::requests::{Answer, Refusal, check, json, respond};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::transport::Transport;
 use results::Results;
 use std::io;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -62,21 +64,20 @@ pub struct Config {
     pub starting: Option<Starting>,
     /// Whether measurements of browsers are stored.
     pub stores_measurements: bool,
-    /// Whether only requests that were sent to this machine by a loopback name or address are answered. A page of
-    /// another site that lets its own name lead here (DNS rebinding) is no other site to a browser; by the name it shows.
-    pub is_loopback_only: bool,
     /// Demos that are served beside it.
     pub demos: Vec<String>,
+    /// Addresses of its pages, where they are named: those of the server's [`pushlab_server::Site`].
+    pub origins: Vec<Origin>,
 }
 
 /// The console. Dropping it interrupts an experiment that it started.
 pub struct Console {
     about: About,
-    is_loopback_only: bool,
     results: Results,
     measurements: Option<Measurements>,
     board: Arc<Board>,
     campaigns: Option<Campaigns>,
+    origins: Vec<Origin>,
 }
 
 impl Console {
@@ -97,11 +98,11 @@ impl Console {
         let campaigns = config.starting.map(|starting| Campaigns::new(starting, Arc::clone(&board))).transpose()?;
         Ok(Self {
             about,
-            is_loopback_only: config.is_loopback_only,
             results: Results::new(config.store, config.hides_results),
             measurements: config.stores_measurements.then(Measurements::default),
             board,
             campaigns,
+            origins: config.origins,
         })
     }
 
@@ -123,7 +124,7 @@ impl Console {
             "/api/about" => check(request, &["GET"]).map(|()| json(&self.about)),
             "/api/results" => self.results.list(request),
             "/api/presets" => experiments::list(request),
-            "/api/experiments/check" => experiments::examine(request),
+            "/api/experiments/check" => experiments::examine(request, self.about.can_run),
             "/api/campaigns" => match &self.campaigns {
                 Some(campaigns) => campaigns.answer(request),
                 None => Err(forbidden("no experiment can be started here; `pushlab console` on your own machine can")),
@@ -139,7 +140,7 @@ impl Console {
                 } else if let Some(which) = path.strip_prefix("/reports/") {
                     self.results.report(request, which)
                 } else {
-                    return assets::answer(request);
+                    return assets::answer(request, &self.origins);
                 }
             }
         })
@@ -152,26 +153,10 @@ impl Application for Console {
     }
 
     fn answer(&self, request: &Request) -> Option<Response> {
-        let answer = if self.is_loopback_only && !is_for_loopback(request) {
-            let message = "this console answers to localhost, 127.0.0.1 and [::1] alone; open it by one of these";
-            Some(Err(forbidden(message)))
-        } else {
-            self.route(request)
-        };
-        Some(answer?.unwrap_or_else(Response::from))
+        self.route(request).map(respond)
     }
 }
 
 fn forbidden(message: &'static str) -> Refusal {
     Refusal::new(ErrorCode::Forbidden, message)
-}
-
-/// Whether `Host` names this machine's loopback interface, with or without a port.
-fn is_for_loopback(request: &Request) -> bool {
-    let host = request.field("host").unwrap_or_default();
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((name, _)) => name,
-        None => host.split_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }

@@ -5,11 +5,11 @@ use crate::results::Results;
 use pushlab_lab::archive::{self, BROWSER};
 use pushlab_server::application::Request;
 use pushlab_server::requests::{Answer, Refusal, body, check, json};
-use pushlab_stats::{mean, median, quantile};
+use pushlab_stats::{Doubt, DoubtCode, mean, median, quantile};
 use pushlab_store::{Cell, FigureValue, NewExperiment, Outcome, Run};
 use pushlab_wire::codes::ErrorCode;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Measurements that are kept in one store: 1,000, of some kilobytes each. Further ones are refused until some are
@@ -35,11 +35,18 @@ impl Measurements {
         check(request, &["POST"])?;
         let measurement: Measurement = body(request)?;
         look_over(&measurement).map_err(|what| Refusal::new(ErrorCode::BadRequest, what))?;
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if latest.is_some_and(|then| then.elapsed() < INTERVAL) {
+        let just_now = || {
             let message = "another measurement was stored just now; try again in two seconds";
-            let refusal = Refusal::new(ErrorCode::LimitReached, message);
-            return Err(refusal.after(INTERVAL));
+            Refusal::new(ErrorCode::LimitReached, message).after(INTERVAL)
+        };
+        // A store may take its time: who waited for it here would keep a thread from all others.
+        let mut latest = match self.latest.try_lock() {
+            Ok(latest) => latest,
+            Err(TryLockError::Poisoned(latest)) => latest.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(just_now()),
+        };
+        if latest.is_some_and(|then| then.elapsed() < INTERVAL) {
+            return Err(just_now());
         }
         let mut store = results.open()?;
         let rows = store.experiments().map_err(|error| Refusal::failed(&error))?;
@@ -102,8 +109,24 @@ fn stored(measurement: &Measurement) -> (NewExperiment, Vec<Run>) {
         facts.push(("held back on the way".to_owned(), held.join(", ")));
     }
     let experiment = NewExperiment { facts, ..archive::figures_header(BROWSER) };
-    let runs = (1..).zip(all).map(|(place, measured)| run(place, measured, &experiment.created_at)).collect();
+    let run = |(place, measured)| Run {
+        doubts: doubts(measured, measurement.was_hidden),
+        ..run(place, measured, &experiment.created_at)
+    };
+    let runs = (1..).zip(all).map(run).collect();
     (experiment, runs)
+}
+
+/// What takes from a measurement's certainty.
+fn doubts(measured: &MeasuredTransport, was_hidden: bool) -> Vec<Doubt> {
+    let hidden =
+        was_hidden.then(|| Doubt::new(DoubtCode::PageHidden, "the page was hidden for some of the time or all"));
+    let cut = match measured.cuts {
+        0 => None,
+        1 => Some("cut once".to_owned()),
+        cuts => Some(format!("cut {cuts} times")),
+    };
+    hidden.into_iter().chain(cut.map(|detail| Doubt::new(DoubtCode::ConnectionCut, detail))).collect()
 }
 
 fn run(place: u32, measured: &MeasuredTransport, now: &str) -> Run {

@@ -5,14 +5,17 @@ use pushlab_lab::archive::{self, ArchiveError};
 use pushlab_lab::report::CompareError;
 use pushlab_lab::report::model::Report;
 use pushlab_lab::stored::{self, StoredError};
-use pushlab_server::application::{Body, Request, Response};
+use pushlab_server::application::{Body, Request, Response, THREADS};
 use pushlab_server::requests::{Answer, Refusal, check, json};
 use pushlab_store::{ExperimentRow, Store, StoreError};
 use pushlab_wire::codes::ErrorCode;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most results of one comparison: each is read whole.
 const MAX_COMPARED: usize = 8;
+/// Most reports that are made at once: half of the threads, so that what is quick goes on beside them.
+const MAX_AT_ONCE: usize = THREADS / 2;
 /// The report's script and style are in the page, and it loads nothing.
 const REPORT_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                              img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -22,11 +25,22 @@ pub struct Results {
     /// The file; `None` for the user's own.
     path: Option<PathBuf>,
     is_hidden: bool,
+    /// Reports that are being made.
+    making: AtomicUsize,
+}
+
+/// A report that is being made, until it is dropped.
+struct Making<'r>(&'r AtomicUsize);
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Results {
     pub fn new(path: Option<PathBuf>, is_hidden: bool) -> Self {
-        Self { path, is_hidden }
+        Self { path, is_hidden, making: AtomicUsize::new(0) }
     }
 
     /// The file as it was named.
@@ -59,9 +73,21 @@ impl Results {
         })
     }
 
+    fn begin(&self) -> Result<Making<'_>, Refusal> {
+        let before = self.making.fetch_add(1, Ordering::Relaxed);
+        let making = Making(&self.making);
+        if before < MAX_AT_ONCE {
+            return Ok(making);
+        }
+        let message =
+            format!("{MAX_AT_ONCE} reports are being made, which is as many as at once; ask again in a moment");
+        Err(Refusal::new(ErrorCode::Overloaded, message))
+    }
+
     /// `GET /reports/ID`, and with `compare` in place of the number `GET /reports/compare?baseline=A&candidate=B`.
     pub fn report(&self, request: &Request, which: &str) -> Answer {
         check(request, &["GET"])?;
+        let _making = self.begin()?;
         let nothing = || Refusal::new(ErrorCode::NotFound, "nothing is stored yet");
         let store = self.existing()?.ok_or_else(nothing)?;
         let report = match which {
@@ -110,5 +136,21 @@ fn refusal(error: ArchiveError) -> Refusal {
     match &error {
         ArchiveError::Store(StoreError::NotFound { .. }) => Refusal::new(ErrorCode::NotFound, error.to_string()),
         _ => Refusal::failed(&error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_reports_are_made_at_once_and_no_more() {
+        let results = Results::new(None, true);
+        let mut making: Vec<_> = (0..MAX_AT_ONCE).map(|_| results.begin().ok().unwrap()).collect();
+        assert_eq!(results.begin().err().map(|refusal| refusal.code()), Some(ErrorCode::Overloaded));
+        making.pop();
+        assert!(results.begin().is_ok());
+        drop(making);
+        assert_eq!(results.making.load(Ordering::Relaxed), 0);
     }
 }

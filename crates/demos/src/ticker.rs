@@ -1,10 +1,11 @@
 //! Stock prices that a back end publishes: a dozen invented companies, each a geometric random walk.
 //!
 //! `GET /api/demos/ticker` answers `{"cursor":CURSOR,"stocks":[{"symbol","name","price_cents","open_cents"}]}`. The
-//! channel [`CHANNEL`] has one message for each step, `[N,[[SYMBOL,PRICE_CENTS],…]]`, with every stock. Prices move
-//! and are published under the lock under which a snapshot reads them and the cursor, so the snapshot has the steps up
+//! channel [`CHANNEL`] has one message for each step, `[N,[[SYMBOL,PRICE_CENTS],…],SENT_MS]`, with every stock and the
+//! instant at which it was sent. Prices move and are published under the lock under which a snapshot reads them and the cursor, so the snapshot has the steps up
 //! to its cursor and none after: who subscribes after the cursor gets each later step once.
 
+use crate::clock;
 use crate::lock;
 use crate::repeating::Repeating;
 use pushlab_server::application::{Application, Publisher, Request, Response};
@@ -132,7 +133,7 @@ impl Exchange {
         let mut market = lock(&self.market);
         market.step();
         // A step that an overloaded server refuses is no loss: the next has every price.
-        if self.publisher.publish(CHANNEL, &market.message()).is_ok() {
+        if self.publisher.publish(CHANNEL, &market.message(clock::now_ms())).is_ok() {
             market.steps += 1;
         }
     }
@@ -154,9 +155,9 @@ impl Market {
         }
     }
 
-    fn message(&self) -> String {
+    fn message(&self, sent_ms: f64) -> String {
         let prices = COMPANIES.iter().zip(self.prices).map(|((symbol, ..), price)| (symbol, cents(price)));
-        let message = (self.steps + 1, prices.collect::<Vec<_>>());
+        let message = (self.steps + 1, prices.collect::<Vec<_>>(), sent_ms);
         serde_json::to_string(&message).expect("numbers and text always serialise")
     }
 }
@@ -181,7 +182,7 @@ mod tests {
         let walk = |seed| {
             let mut market = Market::new(seed);
             (0..100).for_each(|_| market.step());
-            market.message()
+            market.message(0.0)
         };
         assert_eq!(walk(1), walk(1));
         assert_ne!(walk(1), walk(2));
@@ -190,8 +191,9 @@ mod tests {
     #[test]
     fn a_message_has_its_number_and_every_price() {
         let market = Market::new(7);
-        let message = market.message();
+        let message = market.message(1_700_000_000_000.123);
         assert!(message.starts_with(r#"[1,[["ALPN",8412],["BRKW",3127],"#), "{message}");
+        assert!(message.ends_with("]],1700000000000.123]"), "{message}");
         assert!(message.len() < 256, "five minutes of them stay small");
         assert_eq!(message.matches("[\"").count(), COMPANIES.len());
     }

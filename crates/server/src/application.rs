@@ -17,8 +17,8 @@ use std::time::Instant;
 /// Fields of a request's head: names in lower case, and values.
 pub type Fields = Vec<(String, String)>;
 
-/// Threads on which an application answers. They mostly wait for disks and databases; one that does not come back from
-/// [`Application::answer`] is missing to all other requests.
+/// Threads on which an application answers, and as many again for requests that [may wait](Application::may_wait). One
+/// that does not come back from [`Application::answer`] is missing to all other requests of its kind.
 pub const THREADS: usize = 8;
 
 /// What answers requests that are no transport's.
@@ -33,6 +33,14 @@ pub trait Application: Send + Sync {
     /// Answers a request; `None` if nothing of the application is at its path. Called on any of several threads. A
     /// panic is answered with status 500. The server does not end before this does.
     fn answer(&self, request: &Request) -> Option<Response>;
+
+    /// Whether its answer may have to wait for something that can be away or at work for seconds, such as a database
+    /// on another machine. Such requests have threads and a queue of their own, where they hold up nobody but each
+    /// other. Called in an event loop: it looks at the request and does nothing else.
+    fn may_wait(&self, request: &Request) -> bool {
+        let _ = request;
+        false
+    }
 }
 
 impl Application for Vec<Arc<dyn Application>> {
@@ -43,6 +51,10 @@ impl Application for Vec<Arc<dyn Application>> {
     fn answer(&self, request: &Request) -> Option<Response> {
         self.iter().find_map(|application| application.answer(request))
     }
+
+    fn may_wait(&self, request: &Request) -> bool {
+        self.iter().any(|application| application.may_wait(request))
+    }
 }
 
 impl fmt::Debug for dyn Application {
@@ -51,7 +63,8 @@ impl fmt::Debug for dyn Application {
     }
 }
 
-/// A request, whole.
+/// A request, whole. What changes something, any but a `GET`, comes from a page of the server's own, or from no page: see
+/// [`Site`](crate::Site).
 #[derive(Debug, Clone)]
 pub struct Request {
     /// `GET`, `POST`, … as it was sent, but `HEAD` comes as `GET`, and its answer leaves without the body.
@@ -66,7 +79,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// Who asks, or the proxy that asks for somebody.
     pub peer: IpAddr,
-    /// Whether it came over TLS.
+    /// Whether its browser sent it over TLS: to this server, or to a proxy before it, by the page's origin or what
+    /// [`Site`](crate::Site) says.
     pub is_tls: bool,
 }
 
@@ -76,33 +90,15 @@ impl Request {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
+    /// Whether it may change something: any method but `GET` may.
+    pub fn is_change(&self) -> bool {
+        self.method != "GET"
+    }
+
     /// The first parameter of this name.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
-
-    /// Whether it comes from a page of the host that it was sent to, or from no page: `Origin` is absent or names
-    /// `Host`, and `Sec-Fetch-Site` is absent, `same-origin` or `none` (Fetch Metadata). What another site's page makes
-    /// a browser send, with its user's cookies, is none; so whatever changes something asks this first.
-    ///
-    /// The scheme is not compared: behind a proxy that ends TLS it is another one than ours.
-    pub fn is_from_own_page(&self) -> bool {
-        let all =
-            |name: &'static str| self.fields.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.trim());
-        let is_site_own = all("sec-fetch-site").all(|site| matches!(site, "same-origin" | "none"));
-        is_site_own && all("origin").all(|origin| all("host").count() == 1 && all("host").all(|h| names(origin, h)))
-    }
-}
-
-/// Whether an origin (`https://host:port`) is that of a host (`host:port`). Either may name its scheme's own port.
-fn names(origin: &str, host: &str) -> bool {
-    let (origin, port) = match (origin.strip_prefix("https://"), origin.strip_prefix("http://")) {
-        (Some(rest), _) => (rest, ":443"),
-        (_, Some(rest)) => (rest, ":80"),
-        _ => return false,
-    };
-    let bare = |name| str::strip_suffix(name, port).unwrap_or(name);
-    !host.is_empty() && bare(origin).eq_ignore_ascii_case(bare(host))
 }
 
 /// An answer. Added to it are its length, `Connection`, `X-Content-Type-Options: nosniff` and, where the application
@@ -191,56 +187,6 @@ pub(crate) fn error_body(code: ErrorCode, text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn request(fields: &[(&str, &str)]) -> Request {
-        Request {
-            method: "POST".into(),
-            path: "/".into(),
-            query: Vec::new(),
-            fields: fields.iter().map(|&(name, value)| (name.into(), value.into())).collect(),
-            body: Vec::new(),
-            peer: IpAddr::from([127, 0, 0, 1]),
-            is_tls: false,
-        }
-    }
-
-    #[test]
-    fn own_pages_are_told_from_those_of_others() {
-        let own: &[&[(&str, &str)]] = &[
-            &[],
-            &[("host", "a.example:8000")],
-            &[("host", "a.example:8000"), ("origin", "http://a.example:8000")],
-            &[("host", "A.example"), ("origin", "https://a.example"), ("sec-fetch-site", "same-origin")],
-            &[("host", "a.example:443"), ("origin", "https://a.example")],
-            &[("host", "a.example:80"), ("origin", "http://a.example")],
-            &[("host", "[::1]:8000"), ("origin", "http://[::1]:8000")],
-            &[("host", "a.example"), ("sec-fetch-site", "none")],
-        ];
-        for fields in own {
-            assert!(request(fields).is_from_own_page(), "{fields:?}");
-        }
-        let foreign: &[&[(&str, &str)]] = &[
-            &[("origin", "http://a.example")],
-            &[("host", ""), ("origin", "http://")],
-            &[("host", "a.example"), ("origin", "null")],
-            &[("host", "a.example"), ("origin", "")],
-            &[("host", "a.example"), ("origin", "a.example")],
-            &[("host", "a.example"), ("origin", "http://b.example")],
-            &[("host", "a.example"), ("origin", "http://a.example.b.example")],
-            &[("host", "a.example"), ("origin", "http://a.example:8000")],
-            &[("host", "a.example:80"), ("origin", "https://a.example")],
-            &[("host", "a.example"), ("origin", "ftp://a.example")],
-            &[("host", "a.example"), ("origin", "http://a.example, http://b.example")],
-            &[("host", "a.example"), ("origin", "http://a.example"), ("origin", "http://b.example")],
-            &[("host", "a.example"), ("host", "b.example"), ("origin", "http://a.example")],
-            &[("host", "a.example"), ("origin", "http://a.example"), ("sec-fetch-site", "cross-site")],
-            &[("host", "a.example"), ("sec-fetch-site", "same-site")],
-            &[("host", "a.example"), ("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")],
-        ];
-        for fields in foreign {
-            assert!(!request(fields).is_from_own_page(), "{fields:?}");
-        }
-    }
 
     #[test]
     fn a_configuration_with_an_application_can_be_printed() {

@@ -1,6 +1,7 @@
 //! What a server is told: where to listen, its limits, what to do with slow subscribers.
 
 use crate::application::Application;
+use crate::site::Site;
 use pushlab_wire::channel::Channel;
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -38,6 +39,11 @@ pub struct Config {
     /// Channels whose names begin with one of these are published to from within the server's process alone; clients
     /// may subscribe to them.
     pub reserved_channels: Vec<String>,
+    /// Channels whose names begin with one of these are for pages of the server's own, and programs: a page of another
+    /// site cannot subscribe to them.
+    pub private_channels: Vec<String>,
+    /// Which pages are the server's own.
+    pub site: Site,
 }
 
 /// The files with which a server speaks TLS, both PEM.
@@ -115,11 +121,15 @@ pub struct Limits {
     pub max_reply_bytes: usize,
     /// Publications on their way to an event loop; 503 or an `overloaded` error beyond, and a feed is not read.
     pub max_inbox_messages: usize,
-    /// Requests that wait for a thread of the application; 503 beyond. Each takes its head and its body.
+    /// Requests that wait for a thread of the application, of each of both kinds (`Application::may_wait`); 503 beyond.
+    /// Each takes its head and its body.
     pub max_waiting_requests: usize,
-    /// Bytes of an application's answers that peers have not taken yet, counting those larger than `max_queue_bytes`,
-    /// in all; 503 beyond, but one is always taken. Smaller ones are bounded as any queue of a connection.
-    pub max_large_answers_bytes: usize,
+    /// An application's answer, bytes; 500 beyond. It exists in memory once, and while they are made as many as there
+    /// are threads of the application.
+    pub max_answer_bytes: usize,
+    /// Bytes of an application's answers that peers have not taken yet, in all; 503 beyond. Those of up to 64 KiB do not
+    /// count, of which a connection holds one.
+    pub max_held_answers_bytes: usize,
     /// Kernel's send buffer of a connection, bytes; `None` leaves it to the kernel (4 MiB and more when slow).
     pub max_send_buffer_bytes: Option<usize>,
     /// Kernel's receive buffer of a connection, bytes; `None` leaves it to the kernel (6 MiB at most by default).
@@ -128,8 +138,11 @@ pub struct Limits {
     pub max_poll_wait: Duration,
     /// Time for a request to arrive in full; 408 beyond.
     pub head_timeout: Duration,
-    /// Time for an application to answer; 503 beyond, and what it answers later is dropped.
+    /// Time for an application to answer; 503 beyond, 504 if what it may yet do changes something. What it answers later
+    /// is dropped.
     pub answer_timeout: Duration,
+    /// Time for a peer to take an application's answer whole, however steadily it reads; closed beyond.
+    pub take_timeout: Duration,
     /// Time a connection may stay open between two requests.
     pub idle_timeout: Duration,
     /// Time between two heartbeats; a WebSocket that stays silent for two is closed (code 4002).
@@ -161,12 +174,14 @@ impl Default for Limits {
             max_reply_bytes: 256 * 1024,
             max_inbox_messages: 8192,
             max_waiting_requests: 1024,
-            max_large_answers_bytes: 64 << 20,
+            max_answer_bytes: 32 << 20,
+            max_held_answers_bytes: 64 << 20,
             max_send_buffer_bytes: Some(256 * 1024),
             max_receive_buffer_bytes: None,
             max_poll_wait: Duration::from_secs(60),
             head_timeout: Duration::from_secs(10),
             answer_timeout: Duration::from_secs(30),
+            take_timeout: Duration::from_secs(120),
             idle_timeout: Duration::from_secs(75),
             heartbeat: Duration::from_secs(25),
             first_heartbeat: Duration::from_secs(1),

@@ -3,11 +3,15 @@
 use crate::application::Fields;
 use crate::framing::Framing;
 use crate::outbox::Outbox;
+use crate::pool::Errand;
+use crate::site::Asker;
 use crate::stream::Stream;
 use crate::wheel::Tick;
 use pushlab_wire::http::BodyDecoder;
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::Decoder;
+use std::sync::Arc;
+use std::time::Instant;
 
 /// No group.
 pub const NO_GROUP: u32 = u32::MAX;
@@ -48,6 +52,12 @@ pub struct Connection {
     pub is_expecting: bool,
     /// What it missed is still being sent; until then it is no member of its group.
     pub is_catching_up: bool,
+    /// Something came, or its end, while nothing was read.
+    pub has_unread: bool,
+    /// The peer says nothing more: behind what it has sent comes its end.
+    pub has_ended: bool,
+    /// Who sent its latest request.
+    pub asker: Asker,
 }
 
 /// What is spoken on a connection.
@@ -68,10 +78,13 @@ pub enum Kind {
     /// A request that waits for the application.
     Awaiting {
         /// Which answer is its own.
-        ticket: u64,
+        errand: Arc<Errand>,
     },
     /// The application's answer is being sent.
-    Answering,
+    Answering {
+        /// When it must have been taken.
+        until: Instant,
+    },
     /// Our own connection to a back end.
     Feed(FeedPhase),
     /// Everything is said: waits for the peer to close, so that our last words are not reset away.
@@ -125,6 +138,9 @@ impl Connection {
             is_head: false,
             is_expecting: false,
             is_catching_up: false,
+            has_unread: false,
+            has_ended: false,
+            asker: Asker::Own,
         }
     }
 

@@ -22,6 +22,7 @@ mod metrics;
 mod outbox;
 mod pool;
 pub mod requests;
+mod site;
 mod stats;
 mod stream;
 mod tls;
@@ -29,6 +30,7 @@ mod wheel;
 
 pub use config::{Config, Feed, Limits, Policy, Tick, TlsFiles};
 pub use hub::PublishError;
+pub use site::{BadOrigin, Origin, Site};
 pub use stats::Stats;
 pub use tls::TlsError;
 
@@ -189,6 +191,8 @@ impl Config {
             tls: None,
             application: None,
             reserved_channels: Vec::new(),
+            private_channels: Vec::new(),
+            site: Site::default(),
         }
     }
 }

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Most bytes encoded for one write.
-const MAX_WRITE_BYTES: usize = 64 * 1024;
+/// Most bytes encoded for one write, and of an application's answer that is copied into a queue.
+pub const MAX_WRITE_BYTES: usize = 64 * 1024;
 
 /// Bytes of a frame that was begun, then whole publications. Exists only while a socket would block.
 #[derive(Default)]

@@ -7,21 +7,32 @@ use crate::application::{Application, Body, Publisher, Request, Response, THREAD
 use crate::config::Limits;
 use crate::core::http::known_paths;
 use crate::hub::Inbox;
+use crate::outbox::MAX_WRITE_BYTES;
 use pushlab_wire::codes::ErrorCode;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Instant;
+
+/// A request's way through the pool. Its connection and the thread that takes it share it, and agree on which came first:
+/// that it was begun, or that nobody waited for it any more.
+#[derive(Debug)]
+pub struct Errand {
+    stage: AtomicU8,
+    /// Whether it may change something.
+    is_change: bool,
+}
+
+const WAITING: u8 = 0;
+const BEGUN: u8 = 1;
+const RECALLED: u8 = 2;
 
 /// A request on its way to the application.
 struct Job {
     id: usize,
-    ticket: u64,
-    /// From here on nobody waits for it any more.
-    expires: Instant,
+    errand: Arc<Errand>,
     request: Request,
     /// Gone when its event loop has ended.
     caller: Weak<()>,
@@ -34,7 +45,7 @@ pub struct Answer {
     /// The connection that asked, if it is still there.
     pub id: usize,
     /// Tells that connection from a later one in its place, and this request from a later one on it.
-    pub ticket: u64,
+    pub errand: Arc<Errand>,
     /// Everything but the body, which is empty here.
     pub response: Response,
     /// The body.
@@ -53,44 +64,65 @@ struct Held {
     total: Arc<AtomicUsize>,
 }
 
+/// The ways in: of requests that are answered at once, and of those that may wait.
+type Ways = [SyncSender<Box<Job>>; 2];
+
 /// An event loop's way to the application.
 pub struct Caller {
-    jobs: SyncSender<Box<Job>>,
+    application: Arc<dyn Application>,
+    ways: Ways,
     sender: Sender<Answer>,
     answers: Receiver<Answer>,
     inbox: Arc<Inbox>,
     life: Arc<()>,
-    tickets: u64,
 }
 
 /// A pool that has not started: callers are made first.
 pub struct Pool {
-    jobs: SyncSender<Box<Job>>,
+    ways: Ways,
     desk: Desk,
 }
 
 /// What the threads share.
 struct Desk {
     application: Arc<dyn Application>,
-    jobs: Mutex<Receiver<Box<Job>>>,
+    /// In the order of [`Ways`].
+    jobs: [Mutex<Receiver<Box<Job>>>; 2],
     /// Bytes of large bodies that exist.
     held: Arc<AtomicUsize>,
-    large_bytes: usize,
+    max_answer_bytes: usize,
     max_held_bytes: usize,
 }
 
 /// The threads.
 pub struct Workers(Vec<JoinHandle<()>>);
 
+impl Errand {
+    /// Whether it may change something.
+    pub fn is_change(&self) -> bool {
+        self.is_change
+    }
+
+    /// Nobody waits for it any more; `true` if it had not been begun, and so never is.
+    pub fn recall(&self) -> bool {
+        self.stage.compare_exchange(WAITING, RECALLED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Begins it; `false` if it was recalled.
+    fn begin(&self) -> bool {
+        self.stage.compare_exchange(WAITING, BEGUN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
 impl Caller {
-    /// Hands in a request of a connection; gives its ticket, or `None` if too many wait already.
-    pub fn ask(&mut self, id: usize, request: Request, expires: Instant) -> Option<u64> {
-        self.tickets += 1;
-        let ticket = self.tickets;
+    /// Hands in a request of a connection; `None` if too many wait already.
+    pub fn ask(&self, id: usize, request: Request) -> Option<Arc<Errand>> {
+        let errand = Arc::new(Errand { stage: AtomicU8::new(WAITING), is_change: request.is_change() });
         let (answers, inbox) = (self.sender.clone(), self.inbox.clone());
         let caller = Arc::downgrade(&self.life);
-        self.jobs.try_send(Box::new(Job { id, ticket, expires, request, caller, answers, inbox })).ok()?;
-        Some(ticket)
+        let way = &self.ways[usize::from(self.application.may_wait(&request))];
+        way.try_send(Box::new(Job { id, errand: Arc::clone(&errand), request, caller, answers, inbox })).ok()?;
+        Some(errand)
     }
 
     /// The next answer that has come.
@@ -102,21 +134,22 @@ impl Caller {
 impl Pool {
     /// A pool for an application.
     pub fn new(application: Arc<dyn Application>, limits: &Limits) -> Self {
-        let (jobs, queue) = sync_channel(limits.max_waiting_requests);
+        let [(quick, quick_jobs), (slow, slow_jobs)] = [(); 2].map(|()| sync_channel(limits.max_waiting_requests));
         let desk = Desk {
             application,
-            jobs: Mutex::new(queue),
+            jobs: [Mutex::new(quick_jobs), Mutex::new(slow_jobs)],
             held: Arc::default(),
-            large_bytes: limits.max_queue_bytes,
-            max_held_bytes: limits.max_large_answers_bytes,
+            max_answer_bytes: limits.max_answer_bytes,
+            max_held_bytes: limits.max_held_answers_bytes,
         };
-        Self { jobs, desk }
+        Self { ways: [quick, slow], desk }
     }
 
     /// The way to it for the event loop of this inbox.
     pub fn caller(&self, inbox: Arc<Inbox>) -> Caller {
         let (sender, answers) = channel();
-        Caller { jobs: self.jobs.clone(), sender, answers, inbox, life: Arc::default(), tickets: 0 }
+        let (application, ways) = (self.desk.application.clone(), self.ways.clone());
+        Caller { application, ways, sender, answers, inbox, life: Arc::default() }
     }
 
     /// Begins the application, then answers what has been asked and will be, until every caller is gone.
@@ -124,10 +157,10 @@ impl Pool {
         self.desk.application.begin(publisher);
         let desk = Arc::new(self.desk);
         let mut threads = Vec::new();
-        for index in 0..THREADS {
+        for index in 0..2 * THREADS {
             let desk = desk.clone();
             let name = format!("pushlab-app-{index}");
-            threads.push(std::thread::Builder::new().name(name).spawn(move || desk.work())?);
+            threads.push(std::thread::Builder::new().name(name).spawn(move || desk.work(index / THREADS))?);
         }
         Ok(Workers(threads))
     }
@@ -144,13 +177,14 @@ impl Workers {
 }
 
 impl Desk {
-    fn work(&self) {
-        while let Some(job) = self.next() {
-            if job.caller.strong_count() == 0 || Instant::now() >= job.expires {
+    /// Answers what comes on one of the ways.
+    fn work(&self, way: usize) {
+        while let Some(job) = self.next(way) {
+            if job.caller.strong_count() == 0 || !job.errand.begin() {
                 continue;
             }
             let (response, body) = self.answer(&job.request);
-            let answer = Answer { id: job.id, ticket: job.ticket, response, body };
+            let answer = Answer { id: job.id, errand: job.errand, response, body };
             // An event loop that has ended needs no answer.
             if job.answers.send(answer).is_ok() {
                 job.inbox.wake();
@@ -158,9 +192,9 @@ impl Desk {
         }
     }
 
-    fn next(&self) -> Option<Box<Job>> {
+    fn next(&self, way: usize) -> Option<Box<Job>> {
         // The others wait for the lock instead of for a request. A panic leaves nothing half done under it.
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+        self.jobs[way].lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
     }
 
     fn answer(&self, request: &Request) -> (Response, LargeBody) {
@@ -172,31 +206,45 @@ impl Desk {
             }
             Ok(None) => Response::error(ErrorCode::UnknownPath, &known_paths()),
             Err(_) => {
-                let text = format!("the application failed at {}; why stands in the server's output", request.path);
+                let done = if request.is_change() { "; what it was asked for may be done in part" } else { "" };
+                let text =
+                    format!("the application failed at {}{done}; why stands in the server's output", request.path);
                 Response::error(ErrorCode::InternalError, &text)
             }
         };
-        match self.hold(std::mem::replace(&mut response.body, Body::Static(b""))) {
-            Some(body) => (response, body),
-            None => {
-                let text = "too much of large answers waits for slow readers; ask again in a moment";
-                let mut refusal = Response::error(ErrorCode::Overloaded, text);
+        let body = std::mem::replace(&mut response.body, Body::Static(b""));
+        self.hold(body, request).map_or_else(
+            |mut refusal| {
                 let body = std::mem::replace(&mut refusal.body, Body::Static(b""));
                 (refusal, LargeBody { body, _held: None })
-            }
-        }
+            },
+            |body| (response, body),
+        )
     }
 
-    /// Counts a body, if it is large; `None` if there is no room for it.
-    fn hold(&self, body: Body) -> Option<LargeBody> {
+    /// Counts a body, if it is large; another answer if there is no room for it.
+    fn hold(&self, body: Body, request: &Request) -> Result<LargeBody, Response> {
         let bytes = match &body {
-            Body::Own(own) if own.len() > self.large_bytes => own.len(),
-            _ => return Some(LargeBody { body, _held: None }),
+            Body::Own(own) if own.len() > MAX_WRITE_BYTES => own.len(),
+            _ => return Ok(LargeBody { body, _held: None }),
         };
-        let before = self.held.fetch_add(bytes, Ordering::Relaxed);
+        if bytes > self.max_answer_bytes {
+            let max = self.max_answer_bytes;
+            let text =
+                format!("the answer of {} has {bytes} bytes, and at most {max} are sent; ask for less", request.path);
+            return Err(Response::error(ErrorCode::InternalError, &text));
+        }
         let held = Held { bytes, total: self.held.clone() };
-        let has_room = before == 0 || before + bytes <= self.max_held_bytes;
-        has_room.then_some(LargeBody { body, _held: Some(held) })
+        if self.held.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max_held_bytes {
+            return Ok(LargeBody { body, _held: Some(held) });
+        }
+        Err(if request.is_change() {
+            let text = "it was done, but too much of large answers waits for slow readers to say how";
+            Response::error(ErrorCode::OutcomeUnknown, text)
+        } else {
+            let text = "too much of large answers waits for slow readers; ask again in a moment";
+            Response::error(ErrorCode::Overloaded, text)
+        })
     }
 }
 

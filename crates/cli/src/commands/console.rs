@@ -1,6 +1,6 @@
 //! `pushlab console`: results, live figures and experiments in the browser.
 
-use super::pages::{self, DemoArgs};
+use super::pages::{self, DemoArgs, SiteArgs, TlsArgs};
 use super::results::StoreArgs;
 use crate::signals;
 use anyhow::Context as _;
@@ -19,7 +19,7 @@ const WATCH: Duration = Duration::from_millis(250);
 /// Serve the console: results and reports, experiments from a form, live figures, demos.
 #[derive(Debug, Args)]
 #[command(after_help = "Experiments can be started where it listens on a loopback address, and then it answers to no \
-other name. Each runs in a process of its own; Ctrl-C ends the console and interrupts it, and the same experiment goes \
+other name but those of --public-url, with which --run-for-anybody is needed. Each runs in a process of its own; Ctrl-C ends the console and interrupts it, and the same experiment goes \
 on later.")]
 pub struct ConsoleArgs {
     /// Where to listen; port 0 takes a free one.
@@ -30,10 +30,14 @@ pub struct ConsoleArgs {
     /// Let nobody start experiments.
     #[arg(long)]
     no_run: bool,
-    /// Let everybody who reaches the address start experiments, if it is no loopback address: they may load any
-    /// server, from this machine.
+    /// Let everybody who reaches the address start experiments, if it or --public-url is no loopback address: they may
+    /// load any server, from this machine.
     #[arg(long, conflicts_with = "no_run")]
     run_for_anybody: bool,
+    #[command(flatten)]
+    tls: TlsArgs,
+    #[command(flatten)]
+    site: SiteArgs,
     #[command(flatten)]
     demos: DemoArgs,
     /// Print the address as one line of JSON when ready.
@@ -44,10 +48,12 @@ pub struct ConsoleArgs {
 pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     signals::block();
     let is_loopback = args.listen.ip().is_loopback();
-    let can_run = !args.no_run && (is_loopback || args.run_for_anybody);
-    if can_run && !is_loopback {
+    let is_own = is_loopback && args.site.is_loopback();
+    let can_run = !args.no_run && (is_own || args.run_for_anybody);
+    if can_run && !is_own {
         eprintln!("warning: whoever reaches {} can start experiments on this machine", args.listen);
     }
+    let site = args.site.site(is_loopback);
     let starting = || -> anyhow::Result<Starting> {
         let program = this_program().context("this program cannot find itself")?;
         Ok(Starting { program, store: args.store.store.clone(), out: args.store.out.clone() })
@@ -56,18 +62,20 @@ pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
         store: args.store.store.clone(),
         starting: can_run.then(starting).transpose()?,
         stores_measurements: true,
-        is_loopback_only: is_loopback,
         hides_results: false,
         demos: DemoArgs::names(),
+        origins: site.origins.clone(),
     })?);
     let mut config = Config::new(args.listen);
+    config.tls = args.tls.files();
+    config.site = site;
     pages::give(&mut config, Arc::clone(&console), Some(&args.demos))?;
     let server = on_load_cores(|| Server::start(config))?;
     let address = server.address();
     if args.json {
         println!("{}", serde_json::json!({ "listening": address.to_string() }));
     } else {
-        println!("console at http://{address}/ (Ctrl-C stops)");
+        println!("console at {}://{address}/ (Ctrl-C stops)", args.tls.scheme());
     }
     while server.is_running() && !signals::wait(WATCH) {}
     console.interrupt();

@@ -7,8 +7,9 @@ use pushlab_demos::Demos;
 use pushlab_demos::auction::Auction;
 use pushlab_lab::{Live, on_load_cores};
 use pushlab_server::application::Application;
-use pushlab_server::{Config, Server};
+use pushlab_server::{Config, Origin, Server, Site, TlsFiles};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,18 +18,65 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 /// The console of a campaign in this process, to watch it: it starts nothing and stores nothing. It runs beside the
 /// generator, away from the subject's core.
-pub fn watch(address: SocketAddr, store: &StoreArgs, live: &mut Live) -> anyhow::Result<Server> {
+pub fn watch(address: SocketAddr, site: &SiteArgs, store: &StoreArgs, live: &mut Live) -> anyhow::Result<Server> {
+    let site = site.site(address.ip().is_loopback());
     let console = Arc::new(Console::new(pushlab_console::Config {
         store: store.store.clone(),
-        is_loopback_only: address.ip().is_loopback(),
+        origins: site.origins.clone(),
         ..pushlab_console::Config::default()
     })?);
     let told = Arc::clone(&console);
     live.tell(move |state| told.tell(state))?;
     let mut config = Config::new(address);
     config.limits.drain_timeout = GOODBYE;
+    config.site = site;
     give(&mut config, console, None)?;
     Ok(on_load_cores(|| Server::start(config))?)
+}
+
+/// Where browsers reach the pages.
+#[derive(Debug, Args)]
+pub struct SiteArgs {
+    /// Address by which browsers reach the pages, where a proxy before them changes Host: https://push.example.org.
+    /// Several may be named; what changes something must then come from pages of these.
+    #[arg(long = "public-url", value_name = "URL", env = "PUSHLAB_PUBLIC_URL", value_delimiter = ',')]
+    public_urls: Vec<Origin>,
+}
+
+impl SiteArgs {
+    /// Whether nobody but this machine's own browsers is expected.
+    pub fn is_loopback(&self) -> bool {
+        self.public_urls.iter().all(Origin::is_loopback)
+    }
+
+    /// The same for the server.
+    pub fn site(&self, is_loopback_only: bool) -> Site {
+        Site { origins: self.public_urls.clone(), is_loopback_only }
+    }
+}
+
+/// The certificate of a server that speaks TLS.
+#[derive(Debug, Args)]
+pub struct TlsArgs {
+    /// Speak TLS, on every transport: the server's certificate, then those of its issuers, in PEM format.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The certificate's private key, in PEM format, without a passphrase.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    /// The files, if it is to speak TLS.
+    pub fn files(&self) -> Option<TlsFiles> {
+        let (certificate, key) = self.tls_certificate.clone().zip(self.tls_key.clone())?;
+        Some(TlsFiles { certificate, key })
+    }
+
+    /// With what its addresses begin.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls_certificate.is_some() { "https" } else { "http" }
+    }
 }
 
 /// Options of the demos.
@@ -57,14 +105,15 @@ impl DemoArgs {
     }
 }
 
-/// Has a server serve a console and, where there are any, demos, on channels that it keeps for them.
+/// Has a server serve a console and, where there are any, demos, on channels that it keeps for them. Those of the console
+/// are for its own pages, as `config.site` says which these are.
 pub fn give(config: &mut Config, console: Arc<Console>, demos: Option<&DemoArgs>) -> anyhow::Result<()> {
-    // The console first: it refuses requests that were sent to a name that it must not answer to.
     let mut applications: Vec<Arc<dyn Application>> = vec![console];
     if let Some(demos) = demos {
         applications.push(Arc::new(demos.open()?));
     }
     config.application = Some(Arc::new(applications));
     config.reserved_channels = [pushlab_console::CHANNELS, pushlab_demos::CHANNELS].map(str::to_owned).to_vec();
+    config.private_channels = vec![pushlab_console::CHANNELS.to_owned()];
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `pushlab run`: experiments carried out.
 
-use super::pages;
+use super::pages::{self, SiteArgs};
 use super::results::{Shown, StoreArgs};
 use crate::progress::Progress;
 use crate::shape::ShapeOption;
@@ -51,6 +51,8 @@ pub struct MeasureArgs {
     /// Serve the console at http://ADDRESS/ while the campaign lasts, to watch it; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS")]
     pub console: Option<SocketAddr>,
+    #[command(flatten)]
+    pub site: SiteArgs,
     /// Keep every packet that crosses a network, as pcapng files in the campaign's folder.
     #[arg(long)]
     pub capture: bool,
@@ -222,7 +224,8 @@ impl Watchers {
                 let _ = writeln!(std::io::stdout(), "{text}");
             })?;
         }
-        let console = args.console.map(|address| pages::watch(address, &args.store, &mut live)).transpose()?;
+        let console =
+            args.console.map(|address| pages::watch(address, &args.site, &args.store, &mut live)).transpose()?;
         if let Some(console) = &console {
             say(format!("console at http://{}/live", console.address()));
         }

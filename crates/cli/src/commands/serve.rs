@@ -1,12 +1,12 @@
 //! `pushlab serve`: the server.
 
-use super::pages::{self, DemoArgs};
+use super::pages::{self, DemoArgs, SiteArgs, TlsArgs};
 use crate::{signals, units};
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
 use pushlab_console::Console;
 use pushlab_lab::subjects::running::NO_PAGES;
-use pushlab_server::{Config, Feed, Limits, Policy, Server, Tick, TlsFiles};
+use pushlab_server::{Config, Feed, Limits, Policy, Server, Tick};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -48,12 +48,8 @@ pub struct ServeArgs {
     /// splits latency into the way up and the way down.
     #[arg(long)]
     mark_receipts: bool,
-    /// Speak TLS, on every transport: the server's certificate, then those of its issuers, in PEM format.
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_certificate: Option<PathBuf>,
-    /// The certificate's private key, in PEM format, without a passphrase.
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
-    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// For measuring: Nagle's algorithm on connections, which holds a small segment back while another is
     /// unacknowledged.
     #[arg(long)]
@@ -67,6 +63,8 @@ pub struct ServeArgs {
     /// The results database that the console shows to everybody who reaches the server; none without.
     #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
     store: Option<PathBuf>,
+    #[command(flatten)]
+    site: SiteArgs,
     #[command(flatten)]
     demos: DemoArgs,
     /// Print the address as one line of JSON when ready.
@@ -146,10 +144,12 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     signals::block();
     let mut config = config(args)?;
     if !args.no_pages {
+        config.site = args.site.site(false);
         let console = Console::new(pushlab_console::Config {
             store: args.store.clone(),
             hides_results: args.store.is_none(),
             demos: DemoArgs::names(),
+            origins: config.site.origins.clone(),
             ..pushlab_console::Config::default()
         })?;
         pages::give(&mut config, Arc::new(console), Some(&args.demos))?;
@@ -159,8 +159,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         println!("{}", serde_json::json!({ "listening": address.to_string() }));
     } else {
-        let scheme = if args.tls_certificate.is_some() { "https" } else { "http" };
-        println!("listening on {scheme}://{address} (Ctrl-C stops)");
+        println!("listening on {}://{address} (Ctrl-C stops)", args.tls.scheme());
     }
     while server.is_running() && !signals::wait(WATCH) {}
     server.stop();
@@ -182,9 +181,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     config.mark_receipts = args.mark_receipts;
     config.nagle = args.nagle;
     config.splits_events = args.writes_per_event == 2;
-    if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
-        config.tls = Some(TlsFiles { certificate: certificate.clone(), key: key.clone() });
-    }
+    config.tls = args.tls.files();
     config.limits.max_connections = descriptor_limit().saturating_sub(100).max(1) * args.cores;
     args.limits.apply(&mut config.limits);
     if let Some(url) = &args.feed {

@@ -225,7 +225,8 @@ fn tell(name: &str, way: &Way, outcome: Result<Checked, String>) -> bool {
         checked.errors.iter().take(2).map(|(error, count)| format!("; {count} × {error}")).collect();
     let errors = errors.concat();
     let admitted = way.loses.as_ref().map_or("admitted: nothing".to_owned(), |loses| {
-        format!("admitted: {}, since {}", kinds(&loses.what), loses.why.trim())
+        let most = loses.loss_percent_max.map_or_else(String::new, |most| format!(" (at most {most} % lost)"));
+        format!("admitted: {}{most}, since {}", kinds(&loses.what), loses.why.trim())
     });
     let detail = format!("{} lost, {} twice, {} out of order", checked.lost(), checked.duplicated, checked.reordered);
     let came = kinds(&checked.faults());

@@ -4,9 +4,11 @@ use crate::campaign::{Place, children, signal, wait_for};
 use crate::receipts::{Served, assert_whole, begin};
 use pushlab_load::plan::{ClientKind, ClientsIn, Phase, Phases, Plan, Scenario, WorkerEvent};
 use pushlab_wire::transport::Transport;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::time::{Duration, Instant};
 
 const BROWSERS: [ClientKind; 2] = [ClientKind::Chromium, ClientKind::Firefox];
 
@@ -25,7 +27,14 @@ fn nothing_is_lost_over_any_transport_in_any_browser() {
             assert_eq!(result.latency_own.count(), 10, "{kind:?} {transport}");
             assert_eq!((result.connect.count(), result.lateness.count()), (3, 10), "{kind:?} {transport}");
             let (error_ns, median_ns) = (result.clock_error_ns.unwrap(), result.latency.quantile(0.5).unwrap());
-            assert!(error_ns > 0 && error_ns < 20 * median_ns, "{kind:?} {transport}: {error_ns} {median_ns}");
+            // At most half of the fastest of many round trips; a delivery of usual speed takes longer than that, and
+            // more so on a busy machine.
+            assert!(error_ns > 0 && error_ns < median_ns, "{kind:?} {transport}: {error_ns} {median_ns}");
+            if transport == Transport::Polling {
+                // Each client every 20 ms of half a second, once though timers fire a little early; and the posts.
+                let most = 3 * (500 / 20 + 1) + result.published;
+                assert!(result.requests <= most, "{kind:?}: {} of {most}", result.requests);
+            }
             // On a busy machine pages may be late, and post after the load phase.
             let has_posted = result.requests_publishers > 0;
             assert_eq!(has_posted, !transport.is_bidirectional(), "{kind:?} {transport}");
@@ -82,14 +91,23 @@ fn timers_of_hidden_pages_are_slowed_down() {
     }
 }
 
-/// A worker whose browser's load has begun.
-fn loading(served: &Served, kind: ClientKind, temporary: &Path) -> (Child, BufReader<std::process::ChildStdout>) {
+/// A worker whose browser has so many pages, in a folder for temporary files.
+fn working(served: &Served, clients_in: ClientsIn, temporary: &Path, path: Option<&Path>) -> Child {
     let plan = served.plan(Transport::WebSocket);
     let phases = Phases { load_ms: 60_000, ..plan.phases.clone() };
-    let plan = Plan { phases, clients_in: within(kind, 1), receipts: false, ..plan };
-    let mut worker = begin(&plan, |command| {
+    let plan = Plan { clients: 3, phases, clients_in, receipts: false, ..plan };
+    begin(&plan, |command| {
         command.env("TMPDIR", temporary);
-    });
+        if let Some(path) = path {
+            let own = std::env::var("PATH").unwrap();
+            command.env("PATH", format!("{}:{own}", path.display()));
+        }
+    })
+}
+
+/// A worker whose browser's load has begun.
+fn loading(served: &Served, clients_in: ClientsIn, temporary: &Path) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut worker = working(served, clients_in, temporary, None);
     let mut output = BufReader::new(worker.stdout.take().unwrap());
     let mut line = String::new();
     loop {
@@ -118,25 +136,134 @@ fn naming(folder: &Path) -> usize {
     lines.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
 }
 
+/// Longest time from a fault to the recorded failure.
+const FAILS_WITHIN: Duration = Duration::from_secs(30);
+
+/// Why a worker fails, which it does in time, and leaves nothing.
+fn failure(mut worker: Child, mut output: impl BufRead, temporary: &Path) -> String {
+    let began = Instant::now();
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert!(began.elapsed() < FAILS_WITHIN, "{:?}", began.elapsed());
+    let WorkerEvent::Failed { reason } = serde_json::from_str(rest.lines().last().unwrap()).unwrap() else {
+        panic!("{rest}")
+    };
+    assert!(!worker.wait().unwrap().success());
+    assert_eq!(std::fs::read_dir(temporary).unwrap().count(), 0, "the profile is gone");
+    assert_eq!(naming(temporary), 0, "and all of its processes");
+    std::fs::remove_dir(temporary).unwrap();
+    reason
+}
+
+/// The browser of a worker.
+fn browser_of(worker: &Child) -> u32 {
+    wait_for("the browser", || children(worker, "pushlab-browser").first().copied())
+}
+
 #[test]
 fn a_browser_that_is_killed_is_a_failure_and_leaves_nothing() {
     let served = Served::start(&[]);
     for kind in BROWSERS {
         let temporary = temporary("b");
-        let (mut worker, mut output) = loading(&served, kind, &temporary);
-        let browser = wait_for("the browser", || children(&worker, "pushlab-browser").first().copied());
-        signal(browser, "KILL");
-        let mut rest = String::new();
-        output.read_to_string(&mut rest).unwrap();
-        let WorkerEvent::Failed { reason } = serde_json::from_str(rest.lines().last().unwrap()).unwrap() else {
-            panic!("{rest}")
-        };
+        let (worker, output) = loading(&served, within(kind, 3), &temporary);
+        signal(browser_of(&worker), "KILL");
+        let reason = failure(worker, output, &temporary);
         assert!(reason.contains("ended with signal: 9"), "{reason}");
-        assert!(!worker.wait().unwrap().success());
-        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "the profile is gone");
-        assert_eq!(naming(&temporary), 0, "and all of its processes");
+    }
+}
+
+#[test]
+fn a_browser_that_is_stopped_is_a_failure_and_leaves_nothing() {
+    let served = Served::start(&[]);
+    for (kind, hidden) in [(ClientKind::Chromium, false), (ClientKind::Firefox, true)] {
+        let temporary = temporary("s");
+        let (worker, output) = loading(&served, ClientsIn { hidden, ..within(kind, 2) }, &temporary);
+        signal(browser_of(&worker), "STOP");
+        let reason = failure(worker, output, &temporary);
+        assert!(reason.contains("has said nothing for"), "{reason}");
+    }
+}
+
+/// Puts a program in the place of Firefox.
+fn instead_of_firefox(folder: &Path, script: &str) -> PathBuf {
+    let programs = folder.with_extension("bin");
+    std::fs::create_dir(&programs).unwrap();
+    let program = programs.join("firefox-esr");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    programs
+}
+
+#[test]
+fn a_browser_that_never_reports_is_a_failure_and_leaves_nothing() {
+    let served = Served::start(&[]);
+    let temporary = temporary("n");
+    let programs = instead_of_firefox(&temporary, "#!/bin/sh\necho 'no display' >&2\nsleep 600 &\nwait");
+    let mut worker = working(&served, within(ClientKind::Firefox, 2), &temporary, Some(&programs));
+    let output = BufReader::new(worker.stdout.take().unwrap());
+    let reason = failure(worker, output, &temporary);
+    assert!(reason.contains("0 of 2 pages of firefox were ready within"), "{reason}");
+    assert!(reason.contains("it said no display"), "{reason}");
+    std::fs::remove_dir_all(programs).unwrap();
+}
+
+/// A browser whose only page is hidden, or hidden and shown again, after its first round trips.
+const TURNING: &str = r#"#!/bin/sh
+for url; do :; done
+at=0
+say() {
+  curl -sf -o /dev/null "${url%%/?page*}/report?page=0&sent=$at.2&answered=$at.1" --data "{
+    \"hidden\": $1, \"visibility_changes\": $2, \"subscribed\": 1, \"deliveries\": [], \"published\": [],
+    \"requests\": [], \"connects\": [], \"gaps\": 0, \"reconnects\": 0, \"errors\": [] }"
+  at=$((at + 1))
+}
+while [ $at -lt 100 ]; do say false 0; done
+while say NOW; do sleep 0.1; done
+sleep 600 & wait
+"#;
+
+#[test]
+fn a_page_that_is_hidden_or_shown_meanwhile_is_a_failure() {
+    let served = Served::start(&[]);
+    for now in ["true 1", "false 2"] {
+        let temporary = temporary("v");
+        let programs = instead_of_firefox(&temporary, &TURNING.replace("NOW", now));
+        let mut worker = working(&served, within(ClientKind::Firefox, 1), &temporary, Some(&programs));
+        let output = BufReader::new(worker.stdout.take().unwrap());
+        let reason = failure(worker, output, &temporary);
+        assert!(reason.contains("page 0 of firefox did not stay visible"), "{now}: {reason}");
+        std::fs::remove_dir_all(programs).unwrap();
+    }
+}
+
+#[test]
+fn a_browser_stands_back_for_its_worker_and_cannot_change_that() {
+    let served = Served::start(&[]);
+    for kind in BROWSERS {
+        let temporary = temporary("p");
+        let (mut worker, _output) = loading(&served, within(kind, 1), &temporary);
+        let [own, browsers] = [worker.id(), browser_of(&worker)].map(niceness_in_group);
+        let least = own.iter().max().unwrap() + 5;
+        assert!(browsers.len() > 20, "{kind:?}: {browsers:?}");
+        assert!(browsers.iter().all(|&nice| nice >= least), "{kind:?}: {browsers:?}, {least} wanted");
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        wait_for("the end of the browser", || (naming(&temporary) == 0).then_some(()));
         std::fs::remove_dir(&temporary).unwrap();
     }
+}
+
+/// Of each thread in the process group of a process: fields 5 and 19 of `/proc/PID/task/TID/stat`, proc(5).
+fn niceness_in_group(leader: u32) -> Vec<i64> {
+    let fields = |path: &Path| -> Option<(i64, i64)> {
+        let line = std::fs::read_to_string(path.join("stat")).ok()?;
+        let fields: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
+        Some((fields[2].parse().ok()?, fields[16].parse().ok()?))
+    };
+    let group = fields(Path::new(&format!("/proc/{leader}"))).unwrap().0;
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let threads = all.filter_map(|entry| std::fs::read_dir(entry.path().join("task")).ok()).flatten().flatten();
+    threads.filter_map(|entry| fields(&entry.path())).filter(|(of, _)| *of == group).map(|(_, nice)| nice).collect()
 }
 
 #[test]
@@ -144,7 +271,7 @@ fn a_killed_worker_leaves_neither_browser_nor_profile() {
     let served = Served::start(&[]);
     for kind in BROWSERS {
         let temporary = temporary("w");
-        let (mut worker, _output) = loading(&served, kind, &temporary);
+        let (mut worker, _output) = loading(&served, within(kind, 1), &temporary);
         assert!(naming(&temporary) >= 2, "the browser, and who cleans up after it");
         worker.kill().unwrap();
         worker.wait().unwrap();

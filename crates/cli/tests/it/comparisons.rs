@@ -91,13 +91,30 @@ fn results_of_several_subjects_are_compared_subject_by_subject() {
     assert_eq!(changes(&place.json(&["compare", "third", "fourth", "--metric", "cpu", "--json"])).len(), 1);
 }
 
-#[test]
-fn another_build_is_measured_interleaved_and_the_same_one_is_no_worse() {
-    let place = Place::new("against");
+/// A comparison of a build with itself, and whether it found what there cannot be.
+fn against_itself(name: &str) -> (Place, bool) {
+    let place = Place::new(name);
     place.experiment(&[("repeats", "4"), ("transports", "[\"websocket\"]")]);
     let same = env!("CARGO_BIN_EXE_pushlab");
     let (report, exit) = place.report(&["--against", same, "--seed", "5"]);
     assert_eq!(exit, 0, "{report:#}");
+    let report = place.json(&["compare", "test", "--json"]);
+    let is_alarmed = changes(&report).iter().any(|(_, change)| change != "same");
+    if is_alarmed {
+        eprintln!("{:#}", report["comparison"]);
+    }
+    (place, is_alarmed)
+}
+
+#[test]
+fn another_build_is_measured_interleaved_and_the_same_one_is_no_worse() {
+    // Of comparisons of equals one in twenty raises an alarm: that is what they promise. Of pairs of them, one in
+    // four hundred; an order that favours one side raises two.
+    let (place, is_alarmed) = match against_itself("against") {
+        (_, true) => against_itself("against-again"),
+        quiet => quiet,
+    };
+    assert!(!is_alarmed, "two comparisons of a build with itself found a difference");
     let runs = place.exported("test");
     let subjects: Vec<&str> = runs.iter().map(|run| run["cell"]["subject"].as_str().unwrap()).collect();
     assert_eq!(subjects.len(), 8);
@@ -116,7 +133,6 @@ fn another_build_is_measured_interleaved_and_the_same_one_is_no_worse() {
     for metric in ["cpu_per_delivery", "latency_median", "delivered", "memory"] {
         assert!(metrics.iter().any(|found| found == metric), "{metrics:?}");
     }
-    assert!(changes(&report).iter().all(|(_, change)| change == "same"), "{comparison:#}");
 
     // The same build again at another time: two results.
     place.prints(&["run", "experiment.toml", "--repeats", "3"]);

@@ -165,11 +165,11 @@ fn what_kills_an_experiment_is_told_and_the_console_goes_on() {
 fn what_fails_is_told_in_its_own_words() {
     let place = Place::new("console-fails");
     let console = Served::console(&place, &[]);
-    // Valid, but `serve` does not know the option.
-    place.experiment(&[("server_options", "[\"--no-such-option\"]")]);
+    // Valid, but `serve` takes a number.
+    place.experiment(&[("server_options", "[\"--history-messages\", \"many\"]")]);
     assert_eq!(console.start(&place).0, 202);
     let problem = console.ended()["problem"].as_str().unwrap().to_owned();
-    assert!(problem.contains("failed: test · websocket") && problem.contains("--no-such-option"), "{problem}");
+    assert!(problem.contains("failed: test · websocket") && problem.contains("--history-messages"), "{problem}");
     place.experiment(&[("clients", "[0]")]);
     let (status, body) = console.start(&place);
     assert!(status == 400 && body.contains("clients 0"), "{body}");
@@ -215,11 +215,42 @@ fn who_may_not_start_experiments_starts_none() {
     assert_eq!(reader.start(&place).0, 403);
 }
 
+/// A proxy that rewrites `Host` makes strangers of the console's own pages, and of a loopback address everybody's.
+#[test]
+fn behind_a_proxy_the_named_pages_are_its_own() {
+    let place = Place::new("console-proxy");
+    place.experiment(&[]);
+    let toml = std::fs::read_to_string(place.path("experiment.toml")).unwrap();
+    let body = json!({ "toml": toml }).to_string();
+    let fields = |origin: &str| format!("Content-Type: application/json\r\nOrigin: {origin}\r\n");
+    let check = |console: &Served, origin| console.ask("POST", "/api/experiments/check", &fields(origin), &body);
+    let console = Served::console(&place, &["--public-url", "https://push.example,http://localhost:9000"]);
+    assert_eq!(console.get("/api/about")["can_run"], false, "others than this machine's user are expected");
+    for origin in ["https://push.example", "http://localhost:9000"] {
+        let (status, answer) = check(&console, origin);
+        assert_eq!(status, 200, "{answer}");
+    }
+    let own = format!("http://{}", console.address);
+    for origin in ["http://push.example", "https://evil.example", own.as_str()] {
+        let (status, answer) = check(&console, origin);
+        assert!(
+            status == 403 && answer.contains("--public-url") && answer.contains("https://push.example"),
+            "{answer}"
+        );
+    }
+    let plain = Served::console(&place, &[]);
+    let (status, answer) = check(&plain, "https://push.example");
+    assert!(status == 403 && answer.contains("--public-url"), "{answer}");
+    let (code, error) = place.fails(&["console", "--public-url", "push.example"]);
+    assert!(code == 2 && error.contains("https://HOST"), "{error}");
+}
+
 #[test]
 fn a_campaign_has_a_console_if_asked_to() {
     let place = Place::new("run-console");
     one_run(&place, 4000);
-    let mut command = place.pushlab(&["run", "experiment.toml", "--console", "127.0.0.1:0"]);
+    let console = ["--console", "127.0.0.1:0", "--public-url", "https://push.example"];
+    let mut command = place.pushlab(&[&["run", "experiment.toml"], &console[..]].concat());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -229,6 +260,8 @@ fn a_campaign_has_a_console_if_asked_to() {
     let address = line.trim().strip_prefix("console at http://").and_then(|rest| rest.strip_suffix("/live"));
     let mut campaign = Served { address: address.expect(&line).to_owned(), child };
     assert_eq!(campaign.get("/api/about")["can_run"], false);
+    let (status, answer) = campaign.ask("POST", "/api/experiments/check", "Origin: https://other.example\r\n", "");
+    assert!(status == 403 && answer.contains("https://push.example"), "{answer}");
     let live = campaign.live_until("the load", |live| live["run"]["phase"] == "load");
     assert_eq!((&live["state"], &live["name"]), (&"running".into(), &"test".into()));
     assert_eq!(campaign.get("/api/results")[0]["state"], "running");

@@ -71,6 +71,9 @@ fn a_server_that_cannot_speak_tls_says_why() {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--tls-certificate", "certificate.pem"];
     let (code, error) = place.fails(&serve);
     assert!(code == 2 && error.contains("--tls-key"), "{error}");
+    let console = ["console", "--listen", "127.0.0.1:0", "--tls-certificate", "no.pem", "--tls-key", "no.pem"];
+    let (code, error) = place.fails(&console);
+    assert!(code != 0 && error.contains("cannot read no.pem"), "{error}");
     let serve = [&serve[..], &["--tls-key", "key.pem"]].concat();
     let (code, error) = place.fails(&serve);
     assert!(code == 1 && error.contains("cannot read certificate.pem"), "{error}");

@@ -62,6 +62,7 @@ impl Served {
             certificate: None,
             instruments_from: None,
             clients_in: ClientsIn::default(),
+            drain_stall_ms: None,
         }
     }
 

@@ -1,8 +1,11 @@
 //! Foreign subjects that do not do what they should: every failure is recorded, in time, and nothing is left running.
 
-use crate::campaign::Place;
+use crate::campaign::{Place, children, points, signal, wait_for};
+use crate::failures::cpu_ticks;
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Within this time a failure is to be recorded; the same again is for a machine that does other things too.
@@ -118,6 +121,55 @@ fn a_subject_that_hangs_is_a_failure_and_its_whole_tree_ends() {
     let place = place("hang", "port", &script);
     let why = failure(&place);
     assert!(why.contains("nobody took a connection"), "{why}");
+    for number in &numbers {
+        assert!(!runs(&format!("sleep\0{number}")), "sleep {number} is left");
+    }
+}
+
+#[test]
+fn a_subject_that_hangs_in_mid_load_is_a_failure_and_its_whole_tree_ends() {
+    // The silence ends within the load, or is waited for after it.
+    for load_ms in [200_000, 10_000] {
+        hang_in_mid_load(load_ms);
+    }
+}
+
+fn hang_in_mid_load(load_ms: u32) {
+    let place = Place::new(&format!("hang-in-load-{load_ms}"));
+    let phases = format!(
+        "{{ connect_ms = 10000, idle_ms = 0, warm_up_ms = 0, load_ms = {load_ms}, drain_ms = 100, after_ms = 0 }}"
+    );
+    let numbers = [1, 2].map(|n| format!("{n}8{}", std::process::id()));
+    let [one, other] = &numbers;
+    let server = env!("CARGO_BIN_EXE_pushlab");
+    let script = format!("#!/bin/sh\nsleep {one} &\nsetsid sleep {other} &\nexec {server} \"$@\"\n");
+    std::fs::write(place.path("server"), script).unwrap();
+    std::fs::set_permissions(place.path("server"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    place.experiment(&[
+        ("subjects", &format!("[\"wrapped={}\"]", place.path("server").display())),
+        ("transports", "[\"websocket\"]"),
+        ("scenario", "{ kind = \"feed\", interval_us = 500, payload_bytes = 173 }"),
+        ("phases", &phases),
+    ]);
+    let mut lab = place.pushlab(&["run", "experiment.toml", "--json", "--quiet"]);
+    let lab = lab.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let subject = wait_for("the subject", || children(&lab, "serve").first().copied());
+    // More than it takes to start and to take two clients.
+    wait_for("the load", || (cpu_ticks(subject) >= 15).then_some(()));
+    signal(subject, "STOP");
+    let stopped = Instant::now();
+    let output = lab.wait_with_output().unwrap();
+    let took = stopped.elapsed();
+    assert!(took < 2 * RECORDED_WITHIN, "{took:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(4), "a cell has no run: {report:#}");
+    let points = points(&report);
+    assert_eq!((points.len(), points[0]["runs"].as_u64()), (1, Some(0)), "{report:#}");
+    let why = points[0]["failures"][0].as_str().unwrap_or_else(|| panic!("{report:#}"));
+    assert!(why.contains("the subject went silent: it delivered nothing for 1"), "{why}");
+    assert!(why.contains("deliveries were outstanding"), "{why}");
+    println!("{load_ms} ms of load, recorded after {took:?}: {why}");
+    assert!(!Path::new(&format!("/proc/{subject}")).exists(), "the subject is left");
     for number in &numbers {
         assert!(!runs(&format!("sleep\0{number}")), "sleep {number} is left");
     }

@@ -59,6 +59,53 @@ fn an_experiment_is_looked_over() {
     assert_eq!(unknown.refused(), (400, "bad-request".to_owned()));
 }
 
+/// What a form sends is looked over in a moment, whatever it is: it may be sent by anybody, and again and again.
+#[test]
+fn an_experiment_that_is_too_large_is_refused_before_it_is_expanded() {
+    let place = Place::new("large");
+    let numbers = |count: usize| (1..=count).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let with = |clients: &str, line: &str| SMALL.replace("[2]", &format!("[{clients}]")).replace("repeats = 3", line);
+    // Two transports.
+    let most = place.post("/api/experiments/check", &json!({ "toml": with(&numbers(500), "repeats = 1") })).json();
+    assert_eq!((problems(&most), &most["runs"]), (vec![], &json!(1000)));
+    let rates = format!("repeats = 1\ndeliveries_per_s = [{}]", numbers(3000));
+    for toml in [
+        with(&numbers(501), "repeats = 1"),
+        with(&numbers(3000), &rates),
+        with("2", "repeats = 1") + &format!("clients = [{}]\n", numbers(501)),
+    ] {
+        let answer = place.post("/api/experiments/check", &json!({ "toml": toml, "profile": "one" })).json();
+        let found = problems(&answer);
+        assert!(found.len() == 1 && found[0].contains("at most 1000") && found[0].contains("pushlab run"), "{found:?}");
+    }
+    // Nesting without end.
+    let deep = |open: &str, close: &str| format!("a = {}{}", open.repeat(15_000), close.repeat(15_000));
+    for toml in [
+        deep("[", "]"),
+        deep("{a=", "}"),
+        format!("{} = 1", ["a"; 30_000].join(".")),
+        format!("[{}]", ["a"; 30_000].join(".")),
+        format!("[profile.one]\n{} = 1", ["a"; 30_000].join(".")),
+    ] {
+        let answer = place.post("/api/experiments/check", &json!({ "toml": toml, "profile": "one" })).json();
+        assert_eq!(problems(&answer).len(), 1);
+    }
+}
+
+#[test]
+fn every_preset_is_small_enough_for_the_form() {
+    let place = Place::new("preset-sizes");
+    for preset in place.get("/api/presets").json().as_array().unwrap() {
+        let name = preset["name"].as_str().unwrap();
+        let toml = place.get(&format!("/api/presets/{name}")).json()["toml"].clone();
+        let profiles = preset["profiles"].as_array().unwrap().iter().chain([&Value::Null]);
+        for profile in profiles {
+            let answer = place.post("/api/experiments/check", &json!({ "toml": toml, "profile": profile })).json();
+            assert_eq!(problems(&answer), Vec::<&str>::new(), "{name} {profile}");
+        }
+    }
+}
+
 #[test]
 fn a_page_names_no_programs_and_no_environment() {
     let place = Place::new("typed-only");
@@ -66,6 +113,14 @@ fn a_page_names_no_programs_and_no_environment() {
         ("subjects = [\"pushlab\", \"other=/tmp/program\"]", "/tmp/program"),
         ("environment = { LD_PRELOAD = \"/tmp/library.so\" }", "LD_PRELOAD"),
         ("variants = [{ name = \"a\", environment = { NODE_OPTIONS = \"-r /tmp/x\" } }]", "NODE_OPTIONS"),
+        ("server_options = [\"--tls-certificate\", \"/etc/shadow\"]", "--tls-certificate"),
+        ("server_options = [\"--store=/tmp/x\"]", "--store"),
+        ("server_options = [\"--feed\", \"ws://10.0.0.1/\"]", "--feed"),
+        ("server_options = [\"--history-messages\", \"--store=/tmp/x\"]", "--history-messages"),
+        ("server_options = [\"--history-messages\"]", "--history-messages"),
+        ("server_options = [\"--history-messages=10\", \"--listen=0.0.0.0:80\"]", "--listen"),
+        ("server_options = [\"10\"]", "10"),
+        ("variants = [{ name = \"a\", server_options = [\"--cores\", \"100000\"] }]", "--cores"),
     ] {
         let answer = place.post("/api/experiments/check", &json!({ "toml": format!("{line}\n{SMALL}") })).json();
         let found = problems(&answer);
@@ -74,6 +129,9 @@ fn a_page_names_no_programs_and_no_environment() {
             "{line}: {found:?}"
         );
     }
+    let options = "server_options = [\"--history-messages\", \"10\", \"--history-age=1.5s\"]";
+    let answer = place.post("/api/experiments/check", &json!({ "toml": format!("{options}\n{SMALL}") })).json();
+    assert_eq!(problems(&answer), Vec::<&str>::new());
     // A preset's own environment is no stranger's.
     let toml = place.get("/api/presets/polling-study-collection").json()["toml"].clone();
     let answer = place.post("/api/experiments/check", &json!({ "toml": toml })).json();

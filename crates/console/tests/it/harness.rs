@@ -1,7 +1,7 @@
 //! A console on a server of its own, with a folder that vanishes with the test, and requests to it.
 
 use pushlab_console::{CHANNELS, Config, Console};
-use pushlab_server::Server;
+use pushlab_server::{Server, Site};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -48,6 +48,11 @@ impl Answer {
 impl Place {
     /// A console that stores measurements, as `change` makes it; its store is `results.db` in the folder.
     pub fn with(name: &str, change: impl FnOnce(&mut Config)) -> Self {
+        Self::with_site(name, Site::default(), change)
+    }
+
+    /// The same on a server with these own pages.
+    pub fn with_site(name: &str, site: Site, change: impl FnOnce(&mut Config)) -> Self {
         let folder = std::env::temp_dir().join(format!("pushlab-console-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let store = Some(folder.join("results.db"));
@@ -57,6 +62,8 @@ impl Place {
         let mut config = pushlab_server::Config::new("127.0.0.1:0".parse().unwrap());
         config.application = Some(Arc::clone(&console) as _);
         config.reserved_channels = vec![CHANNELS.to_owned()];
+        config.private_channels = vec![CHANNELS.to_owned()];
+        config.site = site;
         let server = Server::start(config).unwrap();
         let address = server.address();
         Self { folder, console, server: Some(server), address }

@@ -21,6 +21,18 @@ fn figures_are_given_with_a_cursor_that_misses_nothing() {
 }
 
 #[test]
+fn pages_of_other_sites_hear_nothing_of_it() {
+    let place = Place::new("live-private");
+    place.console.tell(LiveState { name: "secret".into(), ..LiveState::default() });
+    let target = "/poll?channel=console.live&after=x.0";
+    for fields in ["Origin: https://evil.example\r\n", "Sec-Fetch-Site: cross-site\r\n"] {
+        let refused = place.ask("GET", target, fields, "");
+        assert_eq!(refused.refused(), (403, "forbidden".to_owned()));
+    }
+    assert_eq!(place.get(target).status, 200);
+}
+
+#[test]
 fn nobody_else_publishes_there() {
     let place = Place::new("live-forbidden");
     let fields = "Content-Type: application/json\r\n";

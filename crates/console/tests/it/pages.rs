@@ -1,6 +1,7 @@
 //! Pages and their files, and who gets none.
 
 use crate::harness::Place;
+use pushlab_server::Site;
 
 #[test]
 fn every_page_is_the_same_file_under_a_strict_policy() {
@@ -45,11 +46,23 @@ fn what_a_host_may_be_in_a_policy_is_checked() {
     assert!(!policy("x; script-src *").contains("script-src"));
 }
 
+/// A proxy that changes `Host` hides by which name the pages connect.
+#[test]
+fn named_pages_may_connect_to_where_they_are_from() {
+    let named = ["https://push.example", "http://localhost:9000"];
+    let place = Place::with("named-policy", |config| config.origins = named.map(|url| url.parse().unwrap()).to_vec());
+    let page = place.ask_host("GET", "/", "Host: behind:8080\r\n", "");
+    let policy = page.field("content-security-policy").unwrap();
+    let sockets = "connect-src 'self' ws://behind:8080 wss://behind:8080 wss://push.example ws://localhost:9000;";
+    assert!(policy.contains(sockets), "{policy}");
+}
+
 #[test]
 fn on_a_loopback_address_only_its_names_are_answered() {
-    let place = Place::with("hosts", |config| config.is_loopback_only = true);
+    let site = Site { is_loopback_only: true, origins: vec!["https://push.example".parse().unwrap()] };
+    let place = Place::with_site("hosts", site, |_| {});
     let status = |host: &str| place.ask_host("GET", "/api/about", &format!("Host: {host}\r\n"), "").status;
-    for good in ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:8080"] {
+    for good in ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:8080", "push.example"] {
         assert_eq!(status(good), 200, "{good}");
     }
     for bad in

@@ -6,6 +6,7 @@
 
 use super::database::Failure;
 use super::house::{House, HouseError, PAGE};
+use crate::clock;
 use pushlab_server::application::Publisher;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ impl Announcer {
     pub fn turn(&mut self) {
         // That the database is away is written down where it is noticed; what it refuses, here, once.
         let refused = match self.tell().and_then(|()| self.look()) {
-            Err(HouseError::Database(failure @ Failure::Refused(_))) => Some(failure.to_string()),
+            Err(HouseError::Database(failure @ (Failure::Refused(_) | Failure::Full(_)))) => Some(failure.to_string()),
             _ => None,
         };
         if let Some(text) = refused.as_ref().filter(|_| refused != self.refused) {
@@ -85,6 +86,23 @@ impl Announcer {
 
     /// False when the server's loops are behind: then it is for the next turn.
     fn publish(&self, message: &str) -> bool {
-        self.publisher.publish(CHANNEL, message).is_ok()
+        self.publisher.publish(CHANNEL, &stamped(message, clock::now_ms())).is_ok()
+    }
+}
+
+/// A message, which is a JSON object that this program wrote, with the instant at which it is sent as its last member.
+fn stamped(message: &str, sent_ms: f64) -> String {
+    let members = message.strip_suffix('}').unwrap_or(message);
+    format!("{members},\"sent_ms\":{sent_ms}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_tells_when_it_was_sent() {
+        let sent = stamped(r#"{"kind":"reload"}"#, 1_700_000_000_000.125);
+        assert_eq!(sent, r#"{"kind":"reload","sent_ms":1700000000000.125}"#);
     }
 }

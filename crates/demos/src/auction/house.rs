@@ -4,7 +4,8 @@
 //! other, whatever the database and however many servers use it, and the house's version counts them: in the order of
 //! their commits, without holes. What all are to be told of a change is written with it.
 
-use super::database::{Connection, Failure, Lease, Location, Pool, Row, Value};
+use super::change::{Change, ITEM, Tried, attempt};
+use super::database::{Failure, Lease, Location, Pool, Row, Value};
 use super::schema;
 use super::values::{AccountName, Cents, Offer};
 use crate::secret::Secret;
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Accounts: 10,000, some 3 MB.
+/// Accounts: 10,000, some 3 MB. At one more those make room that have neither items nor bids: 100 at a time, first
+/// those whose last log-in is longest ago.
 pub const MAX_ACCOUNTS: i64 = 10_000;
 /// Sessions of an account: 10. One more ends the oldest.
 pub const MAX_SESSIONS: usize = 10;
@@ -27,8 +29,6 @@ pub const MAX_ITEMS: i64 = 1000;
 pub const MAX_HISTORY: i64 = 1000;
 /// An item whose auction has ended stays in the house for a week.
 pub const KEEP_ENDED_MS: i64 = 7 * 24 * 3600 * 1000;
-/// Changes that are kept: the last 10,000, at worst 80 MB.
-pub const KEEP_CHANGES: i64 = 10_000;
 /// Of how many changes, ended or old items one look gives news.
 pub const PAGE: usize = 200;
 
@@ -135,6 +135,9 @@ pub enum HouseError {
     /// An account has the name.
     #[error("somebody has this name")]
     NameTaken,
+    /// The account that a session belongs to was removed to make room.
+    #[error("this account is gone: it had neither items nor bids when the house was full; register again")]
+    NoAccount,
     /// The bid is too low.
     #[error("the bid is too low")]
     Outbid {
@@ -156,35 +159,6 @@ pub enum HouseError {
     #[error("whether it was done is unknown: {0}")]
     Unknown(#[source] Failure),
 }
-
-/// A change under way.
-struct Change<'c> {
-    connection: &'c mut dyn Connection,
-    /// The house's version after it.
-    version: i64,
-    message: Option<String>,
-}
-
-/// How trying a change went.
-enum Tried<T> {
-    Committed(T),
-    /// Undone, for this reason.
-    Undone(HouseError),
-    /// The connection was lost during the commit of this version.
-    Uncertain {
-        value: T,
-        version: i64,
-        failure: Failure,
-    },
-}
-
-const ITEM: &str = "
-    SELECT i.id, i.name, i.description, o.name, i.minimum_cents, i.expires_ms, l.name, i.leading_cents, i.bids,
-           i.ended, i.version, i.owner_id
-    FROM auction_items i
-    JOIN auction_accounts o ON o.id = i.owner_id
-    LEFT JOIN auction_accounts l ON l.id = i.leader_id
-    WHERE i.id = ?";
 
 /// In one statement, so that version and items belong together.
 const ITEMS: &str = "
@@ -225,22 +199,25 @@ impl House {
         rows.first().ok_or_else(no_house)?.integer(0)
     }
 
-    /// Adds an account.
-    pub fn register(&self, name: &AccountName, password_hash: &str) -> Result<Account, HouseError> {
+    /// Adds an account, and a session of it as [`Self::begin_session`] does.
+    pub fn register(&self, name: &AccountName, password_hash: &str, token_hash: &str) -> Result<Account, HouseError> {
         self.change(|change| {
             if !change.run("SELECT id FROM auction_accounts WHERE name_key = ?", &[(&name.key()).into()])?.is_empty() {
                 return Err(HouseError::NameTaken);
             }
-            if change.count("SELECT COUNT(*) FROM auction_accounts", &[])? >= MAX_ACCOUNTS {
-                return Err(HouseError::Full("the house has as many accounts as it may have"));
+            if change.count("SELECT COUNT(*) FROM auction_accounts", &[])? >= MAX_ACCOUNTS && !change.make_room()? {
+                return Err(HouseError::Full("the house has as many accounts as it may have, and all are in use"));
             }
-            let id = change.version;
+            let now_ms = self.now_ms();
+            let account = Account { id: change.version, name: name.text().to_owned() };
             let sql = "INSERT INTO auction_accounts (id, name, name_key, password_hash, created_ms)
                        VALUES (?, ?, ?, ?, ?)";
+            let key = name.key();
             let values =
-                [id.into(), name.text().into(), (&name.key()).into(), password_hash.into(), self.now_ms().into()];
+                [account.id.into(), (&account.name).into(), (&key).into(), password_hash.into(), now_ms.into()];
             change.run(sql, &values)?;
-            Ok(Account { id, name: name.text().to_owned() })
+            change.begin_session(&account, token_hash, now_ms)?;
+            Ok(account)
         })
     }
 
@@ -255,15 +232,14 @@ impl House {
     /// Adds a session of an account; what its token hashes to is all that is kept of it.
     pub fn begin_session(&self, account: &Account, token_hash: &str) -> Result<(), HouseError> {
         self.change(|change| {
+            change.expect(account)?;
             let now_ms = self.now_ms();
             change.run("DELETE FROM auction_sessions WHERE expires_ms <= ?", &[now_ms.into()])?;
             let sql = "SELECT token_hash FROM auction_sessions WHERE account_id = ? ORDER BY expires_ms DESC";
             for old in change.run(sql, &[account.id.into()])?.iter().skip(MAX_SESSIONS - 1) {
                 change.run("DELETE FROM auction_sessions WHERE token_hash = ?", &[(&old.text(0)?).into()])?;
             }
-            let sql = "INSERT INTO auction_sessions (token_hash, account_id, expires_ms) VALUES (?, ?, ?)";
-            change.run(sql, &[token_hash.into(), account.id.into(), (now_ms + SESSION_MS).into()])?;
-            Ok(())
+            Ok(change.begin_session(account, token_hash, now_ms)?)
         })
     }
 
@@ -276,8 +252,9 @@ impl House {
     }
 
     /// Ends a session.
-    pub fn end_session(&self, token_hash: &str) -> Result<(), Failure> {
-        self.read("DELETE FROM auction_sessions WHERE token_hash = ?", &[token_hash.into()]).map(|_| ())
+    pub fn end_session(&self, token_hash: &str) -> Result<(), HouseError> {
+        let sql = "DELETE FROM auction_sessions WHERE token_hash = ?";
+        self.change(|change| Ok(change.run(sql, &[token_hash.into()]).map(drop)?))
     }
 
     /// All items, those whose auctions go on first, and the version of the house of which they are.
@@ -317,6 +294,7 @@ impl House {
     /// Adds an item.
     pub fn add(&self, owner: &Account, offer: &Offer) -> Result<Item, HouseError> {
         self.change(|change| {
+            change.expect(owner)?;
             if change.count("SELECT COUNT(*) FROM auction_items", &[])? >= MAX_ITEMS {
                 return Err(HouseError::Full("the house is full; try again when items have been removed"));
             }
@@ -367,6 +345,7 @@ impl House {
     /// Takes a bid, if it is at least the minimum and above all others and the auction goes on.
     pub fn bid(&self, bidder: &Account, id: i64, amount: Cents) -> Result<Item, HouseError> {
         self.change(|change| {
+            change.expect(bidder)?;
             let (mut item, _) = change.item(id)?;
             let now_ms = self.now_ms();
             // Once the end was announced it is one, whatever a clock says that was set back.
@@ -476,15 +455,18 @@ impl House {
     /// Whether the change with this ticket was committed, asked until there is an answer or patience ends.
     fn was_committed(&self, version: i64, ticket: &str) -> Option<bool> {
         let ask = |lease: &mut Lease<'_>| {
-            let connection = lease.connection();
-            connection.begin()?;
+            lease.connection().begin()?;
             let asked = (|| {
+                let connection = lease.connection();
                 // The server may still be at work on that commit: its change keeps the lock until it is through.
                 connection.run("UPDATE auction_house SET version = version WHERE id = 1", &[])?;
                 let sql = "SELECT version FROM auction_changes WHERE version = ? AND ticket = ?";
                 Ok(!connection.run(sql, &[version.into(), ticket.into()])?.is_empty())
             })();
-            connection.rollback()?;
+            // A connection that is lost would be waited for once more, and is closed anyway.
+            if !matches!(asked, Err(Failure::Away(_))) {
+                lease.undo();
+            }
             asked
         };
         let begun = Instant::now();
@@ -498,94 +480,8 @@ impl House {
     }
 }
 
-/// One try of a change. An error is one of the connection's before anything was committed.
-fn attempt<T>(
-    lease: &mut Lease<'_>,
-    step: impl Fn(&mut Change<'_>) -> Result<T, HouseError>,
-    ticket: &str,
-) -> Result<Tried<T>, Failure> {
-    let connection = lease.connection();
-    let undone = |connection: &mut dyn Connection, error: HouseError| match error {
-        HouseError::Database(failure @ Failure::Away(_)) => Err(failure),
-        error => connection.rollback().map(|()| Tried::Undone(error)),
-    };
-    if let Err(failure) = connection.begin() {
-        return undone(connection, failure.into());
-    }
-    let mut change = Change { connection, version: 0, message: None };
-    let done = change.lock().map_err(HouseError::from).and_then(|()| {
-        let value = step(&mut change)?;
-        change.record(ticket)?;
-        Ok(value)
-    });
-    let (value, version) = match done {
-        Ok(value) => (value, change.version),
-        Err(error) => return undone(connection, error),
-    };
-    match connection.commit() {
-        Ok(()) => Ok(Tried::Committed(value)),
-        Err(failure @ Failure::Away(_)) => {
-            lease.lose();
-            Ok(Tried::Uncertain { value, version, failure })
-        }
-        Err(failure) => undone(connection, failure.into()),
-    }
-}
-
-impl Change<'_> {
-    fn run(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, Failure> {
-        self.connection.run(sql, values)
-    }
-
-    fn count(&mut self, sql: &'static str, values: &[Value]) -> Result<i64, Failure> {
-        self.run(sql, values)?.first().ok_or_else(no_house)?.integer(0)
-    }
-
-    /// Waits until no other change is under way, and takes the next version.
-    fn lock(&mut self) -> Result<(), Failure> {
-        self.run("UPDATE auction_house SET version = version + 1 WHERE id = 1", &[])?;
-        self.version = self.count("SELECT version FROM auction_house WHERE id = 1", &[])?;
-        Ok(())
-    }
-
-    /// Writes down that this was changed, by whom it can be found again, and what to tell.
-    fn record(&mut self, ticket: &str) -> Result<(), Failure> {
-        let sql = "INSERT INTO auction_changes (version, ticket, message) VALUES (?, ?, ?)";
-        let message = self.message.take();
-        self.run(sql, &[self.version.into(), ticket.into(), message.into()])?;
-        let sql = "DELETE FROM auction_changes WHERE version <= ?";
-        self.run(sql, &[(self.version - KEEP_CHANGES).into()])?;
-        Ok(())
-    }
-
-    /// An item, and the number of its owner.
-    fn item(&mut self, id: i64) -> Result<(Item, i64), HouseError> {
-        let rows = self.run(ITEM, &[id.into()])?;
-        let row = rows.first().ok_or(HouseError::NoItem)?;
-        Ok((item(row)?, row.integer(11)?))
-    }
-
-    fn delete(&mut self, item: Item) -> Result<Item, HouseError> {
-        self.run("DELETE FROM auction_bids WHERE item_id = ?", &[item.id.into()])?;
-        self.run("DELETE FROM auction_items WHERE id = ?", &[item.id.into()])?;
-        Ok(self.told(Kind::Removed, item))
-    }
-
-    /// Remembers to tell all of an item as it is after this change.
-    fn told(&mut self, kind: Kind, mut item: Item) -> Item {
-        #[derive(Serialize)]
-        struct Message<'m> {
-            kind: Kind,
-            item: &'m Item,
-        }
-        item.version = self.version;
-        let message = serde_json::to_string(&Message { kind, item: &item });
-        self.message = Some(message.expect("text and numbers always serialise"));
-        item
-    }
-}
-
-fn item(row: &Row) -> Result<Item, Failure> {
+/// An item of a row that has its columns first.
+pub fn item(row: &Row) -> Result<Item, Failure> {
     let leading = match (row.optional_text(6)?, row.optional_integer(7)?) {
         (Some(bidder), Some(amount_cents)) => Some(Leading { bidder, amount_cents }),
         _ => None,
@@ -604,20 +500,35 @@ fn item(row: &Row) -> Result<Item, Failure> {
     })
 }
 
-fn no_house() -> Failure {
+/// The house has no row.
+pub fn no_house() -> Failure {
     Failure::Refused("its table auction_house is empty; restore it or use another database".into())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::change::{KEEP_CHANGES, REMOVED_AT_ONCE, UNUSED};
     use super::*;
+    use std::sync::atomic::{AtomicI64, Ordering};
 
     fn house() -> House {
-        House::open("sqlite::memory:".parse().expect("a good URL"), Arc::new(|| 0)).expect("in memory")
+        house_at("sqlite::memory:", Arc::new(|| 0))
     }
 
-    fn account(house: &House, name: &str) -> Result<Account, HouseError> {
-        house.register(&AccountName::parse(name).expect("a good name"), "hash")
+    fn house_at(url: &str, clock: Clock) -> House {
+        House::open(url.parse().expect("a good URL"), clock).expect("it opens")
+    }
+
+    fn name(text: &str) -> AccountName {
+        AccountName::parse(text).expect("a good name")
+    }
+
+    fn account(house: &House, who: &str) -> Result<Account, HouseError> {
+        house.register(&name(who), "hash", &format!("token of {who}"))
+    }
+
+    fn run(house: &House, sql: &'static str, values: &[Value]) -> Vec<Row> {
+        house.pool.with(|lease| lease.connection().run(sql, values)).expect("it is done")
     }
 
     fn offer() -> Offer {
@@ -626,18 +537,114 @@ mod tests {
 
     #[test]
     fn accounts_and_kept_changes_have_a_limit() {
-        let house = house();
-        for number in 0..MAX_ACCOUNTS {
-            account(&house, &format!("n{number}")).expect("room");
-        }
-        assert!(matches!(account(&house, "one-more"), Err(HouseError::Full(_))));
-        assert_eq!(house.version().expect("in memory"), MAX_ACCOUNTS, "what is refused changes nothing");
+        let clock = Arc::new(AtomicI64::new(0));
+        let read = clock.clone();
+        let house = house_at("sqlite::memory:", Arc::new(move || read.load(Ordering::Relaxed)));
+        let all: Vec<Account> = (0..MAX_ACCOUNTS).map(|n| account(&house, &format!("n{n}")).expect("room")).collect();
         assert_eq!(house.changes(0).expect("in memory").1[0].version, MAX_ACCOUNTS - KEEP_CHANGES + 1);
-        let owner = house.account(&AccountName::parse("N0").expect("good")).expect("in memory").expect("there").0;
-        house.add(&owner, &offer()).expect("room");
+        let chair = house.add(&all[0], &offer()).expect("room");
         let (version, changes) = house.changes(0).expect("in memory");
         assert_eq!((version, changes.len()), (MAX_ACCOUNTS + 1, PAGE));
         assert_eq!(changes[0].version, version - KEEP_CHANGES + 1, "the oldest is gone");
+
+        house.bid(&all[1], chair.id, Cents::parse(5).expect("an amount")).expect("the first");
+        house.bid(&all[2], chair.id, Cents::parse(6).expect("an amount")).expect("higher");
+        clock.store(1, Ordering::Relaxed);
+        house.begin_session(&all[3], "another").expect("there");
+        account(&house, "one-more").expect("room is made");
+        let is_there = |n: usize| house.account(&name(&format!("n{n}"))).expect("in memory").is_some();
+        let removed = REMOVED_AT_ONCE as usize;
+        let gone: Vec<usize> = (0..MAX_ACCOUNTS as usize).filter(|n| !is_there(*n)).collect();
+        let unused: Vec<usize> = (4..4 + removed).collect();
+        assert_eq!(gone, unused, "not the seller, the bidders, nor whoever logged in later");
+        assert_eq!(house.session("token of n4").expect("in memory"), None);
+        assert_eq!(house.session("token of n3").expect("in memory"), Some(all[3].clone()));
+        for error in [
+            house.add(&all[4], &offer()).err(),
+            house.bid(&all[4], chair.id, Cents::parse(7).expect("an amount")).err(),
+            house.begin_session(&all[4], "late").err(),
+        ] {
+            assert!(matches!(error, Some(HouseError::NoAccount)), "{error:?}");
+        }
+
+        for number in 1..REMOVED_AT_ONCE {
+            account(&house, &format!("m{number}")).expect("room");
+        }
+        let sql = "INSERT INTO auction_bids SELECT ?, id + 10, id, 1, 1 FROM auction_accounts";
+        run(&house, sql, &[chair.id.into()]);
+        let version = house.version().expect("in memory");
+        assert!(matches!(account(&house, "too-many"), Err(HouseError::Full(_))), "all are in use");
+        assert_eq!(house.version().expect("in memory"), version, "what is refused changes nothing");
+    }
+
+    /// Everybody waits while room is made, so items and bids must not be gone through for each account.
+    #[test]
+    fn making_room_goes_through_each_table_once() {
+        let house = house();
+        let explain: &'static str = format!("EXPLAIN QUERY PLAN {UNUSED}").leak();
+        let plan = run(&house, explain, &[REMOVED_AT_ONCE.into()]);
+        let steps: Vec<(i64, i64, String)> = plan
+            .iter()
+            .map(|row| {
+                (row.integer(0).expect("a step"), row.integer(1).expect("its parent"), row.text(3).expect("what"))
+            })
+            .collect();
+        let is_repeated = |id| steps.iter().any(|(step, _, what)| *step == id && what.starts_with("CORRELATED"));
+        for (_, parent, what) in &steps {
+            assert!(!(what.starts_with("SCAN") && is_repeated(*parent)), "{what}: {steps:#?}");
+        }
+        assert!(steps.iter().any(|(id, ..)| is_repeated(*id)), "bids and sessions are searched for each: {steps:#?}");
+    }
+
+    /// Whoever gets no session has no account either, so that the same name can be registered again.
+    #[test]
+    fn an_account_comes_with_its_session_or_not_at_all() {
+        let house = house();
+        let ada = account(&house, "ada").expect("room");
+        let refused = house.register(&name("bob"), "hash", "token of ada");
+        assert!(matches!(refused, Err(HouseError::Database(Failure::Refused(_)))), "{refused:?}");
+        assert_eq!(house.account(&name("bob")).expect("in memory"), None);
+        let bob = account(&house, "bob").expect("the name is free");
+        assert_eq!(house.session("token of bob").expect("in memory"), Some(bob));
+        assert_eq!(house.session("token of ada").expect("in memory"), Some(ada));
+    }
+
+    /// A disk without room: nothing is half done, reading goes on, and so does all when there is room again.
+    #[test]
+    fn a_full_disk_is_told_and_undoes_the_whole_change() {
+        let path = std::env::temp_dir().join(format!("pushlab-full-{}.db", std::process::id()));
+        let url = format!("sqlite:{}", path.display());
+        {
+            let house = house_at(&url, Arc::new(|| 0));
+            let ada = account(&house, "ada").expect("room");
+            let chair = house.add(&ada, &offer()).expect("room");
+            run(&house, "PRAGMA max_page_count = 1", &[]);
+            let long = Offer::parse("a table", &"long ".repeat(199), 1, 10_000, 0).expect("a good offer");
+            let (mut taken, mut failure) = (0, None);
+            while failure.is_none() {
+                assert!(taken < MAX_ITEMS_OF_ACCOUNT, "it is never full");
+                match house.add(&ada, &long) {
+                    Ok(_) => taken += 1,
+                    Err(error) => failure = Some(error),
+                }
+            }
+            assert!(matches!(failure, Some(HouseError::Database(Failure::Full(_)))), "{failure:?}");
+            let (version, items) = house.items().expect("reading goes on");
+            assert_eq!((version, items.len() as i64), (2 + taken, 1 + taken));
+            let told = house.changes(version - 1).expect("reading goes on").1;
+            assert_eq!(told.len(), 1, "nothing is told of what was not done");
+            run(&house, "PRAGMA max_page_count = 1000000", &[]);
+            let bid = house.bid(&ada, chair.id, Cents::parse(5).expect("an amount")).expect("room");
+            assert_eq!(bid.version, version + 1, "without a hole");
+        }
+        let house = house_at(&url, Arc::new(|| 0));
+        let sound = run(&house, "PRAGMA integrity_check", &[]);
+        assert_eq!(sound, [Row(vec![Value::from("ok")])]);
+        drop(house);
+        for end in ["", "-wal", "-shm"] {
+            // What SQLite has removed itself is gone already.
+            let _ = std::fs::remove_file(format!("{}{end}", path.display()));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! has the requests and messages.
 
 mod announcer;
+mod change;
 mod database;
 mod house;
 mod passwords;
@@ -14,15 +15,19 @@ pub use announcer::CHANNEL;
 pub use database::{BadLocation, Failure, Location};
 pub use house::{Bid, Clock, Item, Kind, Leading};
 pub use house::{KEEP_ENDED_MS, MAX_ACCOUNTS, MAX_HISTORY, MAX_ITEMS, MAX_ITEMS_OF_ACCOUNT, MAX_SESSIONS, SESSION_MS};
-pub use passwords::{HashError, MAX_FAILURES, MAX_HASHES, RETRY_INTERVAL};
+pub use passwords::{
+    HashError, LOG_IN_INTERVAL, MAX_FAILURES, MAX_HASHES, MAX_LOG_INS, MAX_REGISTRATIONS, MAX_WAITING,
+    REGISTRATION_INTERVAL, RETRY_INTERVAL,
+};
 pub use values::{
     MAX_ACCOUNT_NAME_CHARS, MAX_AMOUNT_CENTS, MAX_AUCTION_MS, MAX_DESCRIPTION_CHARS, MAX_ITEM_NAME_CHARS,
     MAX_PASSWORD_CHARS, MIN_ACCOUNT_NAME_CHARS, MIN_AUCTION_MS, MIN_PASSWORD_CHARS,
 };
 
+use crate::allowance::{Allowances, Peer};
 use crate::repeating::Repeating;
 use crate::secret::Secret;
-use crate::{failed, unknown_path};
+use crate::{clock, failed, lock, unknown_path};
 use announcer::{Announcer, LOOK_INTERVAL};
 use house::{Account, House, HouseError};
 use passwords::Passwords;
@@ -32,8 +37,8 @@ use pushlab_wire::codes::ErrorCode;
 use serde::Deserialize;
 use serde_json::json as value;
 use sha2::{Digest, Sha256};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 use thiserror::Error;
 use values::{AccountName, Cents, Offer, Password};
 
@@ -43,6 +48,12 @@ pub const PATH: &str = "/api/demos/auction";
 /// The cookie that holds a session's token.
 const COOKIE: &str = "auction";
 
+/// Items that one account offers or removes, and bids that it makes, at once: 100, and then one every
+/// [`CHANGE_INTERVAL`]. Each is a commit, and a message to all.
+pub const MAX_CHANGES: u32 = 100;
+/// Ten a second.
+pub const CHANGE_INTERVAL: Duration = Duration::from_millis(100);
+
 /// After which time to try again while the database is away.
 const RETRY_AFTER: Duration = database::MAX_BACKOFF;
 
@@ -50,6 +61,8 @@ const RETRY_AFTER: Duration = database::MAX_BACKOFF;
 pub struct Auction {
     house: Arc<House>,
     passwords: Passwords,
+    /// What accounts change, by their numbers.
+    changes: Mutex<Allowances<i64>>,
     /// The version of the house at the opening: what comes later is told.
     opened: i64,
     telling: OnceLock<Telling>,
@@ -106,7 +119,7 @@ impl Auction {
     /// `mysql://USER:PASSWORD@HOST:PORT/DATABASE` (MariaDB too) or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
     /// Tables are made where there are none.
     pub fn open(url: &str) -> Result<Self, OpenError> {
-        Self::open_at(url, Arc::new(now_ms))
+        Self::open_at(url, Arc::new(|| clock::now_ms() as i64))
     }
 
     /// The same by another clock, in milliseconds since 1970.
@@ -115,7 +128,8 @@ impl Auction {
         let label = location.label().to_owned();
         let opened = House::open(location, clock).and_then(|house| Ok((house.version()?, Arc::new(house))));
         let (opened, house) = opened.map_err(|failure| OpenError::Database { label, failure })?;
-        Ok(Self { house, passwords: Passwords::new()?, opened, telling: OnceLock::new() })
+        let changes = Mutex::new(Allowances::new(MAX_CHANGES, CHANGE_INTERVAL));
+        Ok(Self { house, passwords: Passwords::new()?, changes, opened, telling: OnceLock::new() })
     }
 
     fn route(&self, request: &Request, rest: &str) -> Answer {
@@ -152,28 +166,38 @@ impl Auction {
         check(request, &["POST"])?;
         let Credentials { name, password } = body(request)?;
         let (name, password) = (AccountName::parse(&name)?, Password::parse(password)?);
+        self.passwords.allow_registration(Peer::from(request.peer))?;
         let hash = self.passwords.hash(&password)?;
-        let account = self.house.register(&name, &hash).map_err(|error| self.refusal(error))?;
-        self.begin_session(request, &account)
+        let token = token()?;
+        let registered = self.house.register(&name, &hash, &hashed(&token));
+        Ok(logged_in(request, &registered.map_err(|error| self.refusal(error))?, &token))
     }
 
     fn log_in(&self, request: &Request) -> Answer {
         check(request, &["POST"])?;
         let Credentials { name, password } = body(request)?;
         let (name, password) = (AccountName::parse(&name)?, Password::parse(password)?);
+        let peer = Peer::from(request.peer);
+        // First what costs least, last what costs most.
+        self.passwords.allow_log_in(peer, &name)?;
         let known = self.house.account(&name).map_err(|failure| self.refusal(failure.into()))?;
         let hash = known.as_ref().map(|(_, hash)| hash.as_str());
-        let is_it = self.passwords.check(&name, &password, hash)?;
-        match known.filter(|_| is_it) {
-            Some((account, _)) => self.begin_session(request, &account),
-            None => Err(Refusal::new(ErrorCode::Unauthorized, "name and password do not belong together")),
-        }
+        let is_it = self.passwords.check(&password, hash)?;
+        let Some((account, _)) = known.filter(|_| is_it) else {
+            return Err(Refusal::new(ErrorCode::Unauthorized, "name and password do not belong together"));
+        };
+        self.passwords.succeeded(peer, &name);
+        let token = token()?;
+        self.house.begin_session(&account, &hashed(&token)).map_err(|error| self.refusal(error))?;
+        Ok(logged_in(request, &account, &token))
     }
 
     fn log_out(&self, request: &Request) -> Answer {
         check(request, &["POST"])?;
-        if let Some(token) = cookie(request, COOKIE) {
-            self.house.end_session(&hashed(token)).map_err(|failure| self.refusal(failure.into()))?;
+        let is_in = self.session(request)?.is_some();
+        // A change of the house, so not for whoever sends any cookie.
+        if let Some(token) = cookie(request, COOKIE).filter(|_| is_in) {
+            self.house.end_session(&hashed(token)).map_err(|error| self.refusal(error))?;
         }
         Ok(json(&value!({ "name": null })).with("Set-Cookie", set_cookie(request, "", 0)))
     }
@@ -218,23 +242,22 @@ impl Auction {
         Ok(json(&value!({ "item": item })))
     }
 
-    fn begin_session(&self, request: &Request, account: &Account) -> Answer {
-        let token = token().map_err(|error| failed("auction", &error))?;
-        self.house.begin_session(account, &hashed(&token)).map_err(|error| self.refusal(error))?;
-        let set = set_cookie(request, &token, SESSION_MS / 1000);
-        Ok(json(&value!({ "name": account.name })).with("Set-Cookie", set))
-    }
-
     /// Whose session the request's cookie holds.
     fn session(&self, request: &Request) -> Result<Option<Account>, Refusal> {
         let Some(token) = cookie(request, COOKIE) else { return Ok(None) };
         self.house.session(&hashed(token)).map_err(|failure| self.refusal(failure.into()))
     }
 
-    /// The same, and it must be somebody's.
+    /// The same, and it must be somebody's, who is about to change something and may do so.
     fn account(&self, request: &Request) -> Result<Account, Refusal> {
         let text = "nobody is logged in, or the session is over; log in or register first";
-        self.session(request)?.ok_or_else(|| Refusal::new(ErrorCode::Unauthorized, text))
+        let account = self.session(request)?.ok_or_else(|| Refusal::new(ErrorCode::Unauthorized, text))?;
+        let taken = lock(&self.changes).take(account.id, Instant::now());
+        taken.map_err(|wait| {
+            let text = "too much in a short time; try again after the seconds in Retry-After";
+            Refusal::new(ErrorCode::LimitReached, text).after(wait)
+        })?;
+        Ok(account)
     }
 
     /// What is told of an error: of the database its kind, and not where it is; the operator reads the rest.
@@ -250,8 +273,17 @@ impl Auction {
                     .with("leading", value!(leading))
                     .with("least_cents", value!(least_cents))
             }
+            HouseError::NoAccount => Refusal::new(ErrorCode::Unauthorized, text),
             HouseError::Expired => Refusal::new(ErrorCode::Expired, text),
             HouseError::Full(_) => Refusal::new(ErrorCode::LimitReached, text),
+            HouseError::Database(Failure::Full(_)) => {
+                eprintln!("auction: the database {}: {text}", self.house.location().label());
+                let text = format!(
+                    "the auction house's database ({kind}) has no room left on its disk; nothing was changed, and \
+                     nothing can be until its operator has made room"
+                );
+                Refusal::new(ErrorCode::DatabaseAway, text).after(RETRY_AFTER)
+            }
             HouseError::Database(Failure::Refused(_)) => {
                 eprintln!("auction: the database {}: {text}", self.house.location().label());
                 let text = format!("the auction house's database ({kind}) refused the work; nothing was changed");
@@ -264,9 +296,10 @@ impl Auction {
             HouseError::Unknown(_) => {
                 let text = format!(
                     "the auction house's database ({kind}) went away at the last moment, and whether this was done is not \
-                     known; look when it is back"
+                     known; look when it is back, before you try again"
                 );
-                Refusal::new(ErrorCode::DatabaseAway, text).after(RETRY_AFTER)
+                // Whoever tries again by themselves might do it twice.
+                Refusal::new(ErrorCode::OutcomeUnknown, text)
             }
         }
     }
@@ -288,6 +321,11 @@ impl Application for Auction {
         let rest = request.path.strip_prefix(PATH).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
         Some(respond(self.route(request, rest)))
     }
+
+    /// For its database, and for the hash of a password.
+    fn may_wait(&self, request: &Request) -> bool {
+        request.path.starts_with(PATH)
+    }
 }
 
 fn number(text: &str) -> Result<i64, Refusal> {
@@ -295,8 +333,9 @@ fn number(text: &str) -> Result<i64, Refusal> {
 }
 
 /// 256 random bits.
-fn token() -> std::io::Result<String> {
-    Ok(format!("{}{}", Secret::new()?, Secret::new()?))
+fn token() -> Result<String, Refusal> {
+    let secret = || Secret::new().map_err(|error| failed("auction", &error));
+    Ok(format!("{}{}", secret()?, secret()?))
 }
 
 /// What is kept of a token: whoever reads the database cannot go on as somebody. The token is random, so a fast hash
@@ -305,12 +344,79 @@ fn hashed(token: &str) -> String {
     Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+fn logged_in(request: &Request, account: &Account, token: &str) -> Response {
+    json(&value!({ "name": account.name })).with("Set-Cookie", set_cookie(request, token, SESSION_MS / 1000))
+}
+
 fn set_cookie(request: &Request, token: &str, seconds: i64) -> String {
     let secure = if request.is_tls { "; Secure" } else { "" };
     format!("{COOKIE}={token}; Path={PATH}; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
 }
 
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn post(auction: &Auction, path: &str, address: [u8; 4], name: &str) -> (u16, Value, bool) {
+        let request = Request {
+            method: "POST".to_owned(),
+            path: format!("{PATH}/{path}"),
+            query: Vec::new(),
+            fields: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: value!({ "name": name, "password": "correct horse" }).to_string().into_bytes(),
+            peer: address.into(),
+            is_tls: false,
+        };
+        assert!(auction.may_wait(&request), "its database may hang");
+        let response = auction.answer(&request).expect("its own path");
+        let has_retry = response.fields.iter().any(|(name, _)| name == "Retry-After");
+        let body = serde_json::from_slice(response.body.as_bytes()).expect("an answer");
+        (response.status, body, has_retry)
+    }
+
+    #[test]
+    fn one_address_registers_and_logs_in_at_a_pace() {
+        let auction = Auction::open("sqlite::memory:").expect("in memory");
+        let (busy, calm) = ([192, 0, 2, 1], [192, 0, 2, 2]);
+        let peer = Peer::from(std::net::IpAddr::from(busy));
+        while auction.passwords.allow_registration(peer).is_ok() {}
+        let (status, body, has_retry) = post(&auction, "register", busy, "ada");
+        assert_eq!((status, &body["error"], has_retry), (429, &value!("limit-reached"), true), "{body}");
+        assert_eq!(post(&auction, "register", calm, "ada").0, 200, "from elsewhere");
+        let names = (0..).map(|n| AccountName::parse(&format!("n{n}")).expect("a good name"));
+        let _ = names.take_while(|name| auction.passwords.allow_log_in(peer, name).is_ok()).count();
+        let (status, body, has_retry) = post(&auction, "log-in", busy, "ada");
+        assert_eq!((status, &body["error"], has_retry), (429, &value!("limit-reached"), true), "{body}");
+        assert_eq!(post(&auction, "log-in", calm, "ada").0, 200, "from elsewhere");
+    }
+
+    #[test]
+    fn whoever_fails_in_somebodys_name_does_not_keep_them_out() {
+        let auction = Auction::open("sqlite::memory:").expect("in memory");
+        assert_eq!(post(&auction, "register", [192, 0, 2, 1], "ada").0, 200);
+        let peer = Peer::from(std::net::IpAddr::from([192, 0, 2, 66]));
+        let ada = AccountName::parse("ada").expect("a good name");
+        while auction.passwords.allow_log_in(peer, &ada).is_ok() {}
+        assert_eq!(post(&auction, "log-in", [192, 0, 2, 66], "ada").0, 429);
+        assert_eq!(post(&auction, "log-in", [192, 0, 2, 1], "ada").0, 200);
+    }
+
+    #[test]
+    fn failures_of_the_database_are_told_as_what_they_are() {
+        let auction = Auction::open("sqlite::memory:").expect("in memory");
+        let full = HouseError::Database(Failure::Full("on purpose".into()));
+        let unknown = HouseError::Unknown(Failure::Away("on purpose".into()));
+        for (error, status, code, parts, can_retry) in [
+            (full, 503, "database-away", ["no room", "nothing was changed"], true),
+            (unknown, 504, "outcome-unknown", ["not known", "before you try again"], false),
+        ] {
+            let response = Response::from(auction.refusal(error));
+            let body: Value = serde_json::from_slice(response.body.as_bytes()).expect("an answer");
+            assert_eq!((response.status, &body["error"]), (status, &value!(code)));
+            let text = body["message"].as_str().expect("a text");
+            assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+            assert_eq!(response.fields.iter().any(|(name, _)| name == "Retry-After"), can_retry, "{code}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Passwords: kept as what argon2id makes of them, compared slowly on purpose, and not too often.
 
 use super::values::{AccountName, Password};
-use crate::allowance::Allowance;
+use crate::allowance::{Allowances, Peer};
 use crate::failed;
 use crate::lock;
 use crate::secret::Secret;
@@ -10,7 +10,6 @@ use argon2::password_hash::{Error, PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 use pushlab_server::requests::Refusal;
 use pushlab_wire::codes::ErrorCode;
-use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,23 +19,48 @@ const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 /// Hashes that are made at once: 2, so 38 MiB at most, however many ask.
 pub const MAX_HASHES: usize = 2;
-/// How long somebody waits for those before; then the server says that it is overloaded.
+/// Those who wait for these: 4. With them it is six threads at most, and what needs no hash has the others.
+pub const MAX_WAITING: usize = 4;
+/// How long they wait; then the server says that it is overloaded.
 const MAX_HASH_QUEUE: Duration = Duration::from_secs(2);
-/// Log-ins to one name that may fail at once: 5, and then one every [`RETRY_INTERVAL`].
+/// Log-ins from one address to one name that may fail at once: 5, and then one every [`RETRY_INTERVAL`]. Not those of
+/// all addresses together: then anybody could keep somebody out.
 pub const MAX_FAILURES: u32 = 5;
 /// After which time one more log-in may fail.
 pub const RETRY_INTERVAL: Duration = Duration::from_secs(10);
-/// Names whose failures are remembered: 10,000, 1 MB. At one more all are forgotten, which takes 10,000 hashes.
-const MAX_NAMES: usize = 10_000;
+/// Log-ins from one address at once, to whatever names: 300, and then one every [`LOG_IN_INTERVAL`]. So many because a
+/// proxy's visitors have one address.
+pub const MAX_LOG_INS: u32 = 300;
+/// Five a second: a tenth or so of what [`MAX_HASHES`] allow.
+pub const LOG_IN_INTERVAL: Duration = Duration::from_millis(200);
+/// Registrations from one address at once: 300, and then one every [`REGISTRATION_INTERVAL`].
+pub const MAX_REGISTRATIONS: u32 = 300;
+/// 60 a minute.
+pub const REGISTRATION_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Makes and compares hashes.
 pub struct Passwords {
     argon2: Argon2<'static>,
-    running: Mutex<usize>,
+    line: Mutex<Line>,
     freed: Condvar,
-    failures: Mutex<HashMap<String, Allowance>>,
+    registrations: Mutex<Allowances<Peer>>,
+    log_ins: Mutex<Allowances<Peer>>,
+    failures: Mutex<Allowances<(Peer, String)>>,
     /// What a password is compared with where there is no account, so that the answer takes as long.
     decoy: String,
+}
+
+/// How many make hashes, and how many wait to.
+#[derive(Default)]
+struct Line {
+    running: usize,
+    waiting: usize,
+}
+
+impl Line {
+    fn is_full(&self) -> bool {
+        self.running >= MAX_HASHES
+    }
 }
 
 /// The operating system gave no random bytes, or the hash could not be made.
@@ -59,8 +83,11 @@ impl Passwords {
         let params = Params::new(MEMORY_KIB, PASSES, 1, None).expect("within argon2's limits");
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
         let decoy = hash(&argon2, &[])?;
-        let (running, freed, failures) = Default::default();
-        Ok(Self { argon2, running, freed, failures, decoy })
+        let registrations = Mutex::new(Allowances::new(MAX_REGISTRATIONS, REGISTRATION_INTERVAL));
+        let log_ins = Mutex::new(Allowances::new(MAX_LOG_INS, LOG_IN_INTERVAL));
+        let failures = Mutex::new(Allowances::new(MAX_FAILURES, RETRY_INTERVAL));
+        let (line, freed) = Default::default();
+        Ok(Self { argon2, line, freed, registrations, log_ins, failures, decoy })
     }
 
     /// What to keep of a password.
@@ -69,54 +96,67 @@ impl Passwords {
         hash(&self.argon2, password.as_bytes()).map_err(|error| failed("auction", &error))
     }
 
-    /// Whether the password is the one that the hash was made of; without a hash it is not, after the same time.
-    pub fn check(&self, name: &AccountName, password: &Password, hash: Option<&str>) -> Result<bool, Refusal> {
-        let _turn = self.turn()?;
-        self.allow(name)?;
-        let kept = hash.unwrap_or(&self.decoy);
-        let is_it = match self.argon2.verify_password(password.as_bytes(), kept) {
-            Ok(()) => hash.is_some(),
-            Err(Error::PasswordInvalid) => false,
-            Err(error) => return Err(failed("auction", &HashError::Hash(error))),
-        };
-        if is_it {
-            lock(&self.failures).remove(&name.key());
-        }
-        Ok(is_it)
+    /// Takes one of the registrations from an address; to be asked before anything that costs more.
+    pub fn allow_registration(&self, peer: Peer) -> Result<(), Refusal> {
+        let taken = lock(&self.registrations).take(peer, Instant::now());
+        taken.map_err(|wait| too_many("too many register from your address", wait))
     }
 
-    /// Takes one of the log-ins to this name that may fail.
-    fn allow(&self, name: &AccountName) -> Result<(), Refusal> {
+    /// Takes one of the log-ins from an address, and one of those from there to this name, which
+    /// [`Self::succeeded`] gives back; to be asked before anything that costs more.
+    pub fn allow_log_in(&self, peer: Peer, name: &AccountName) -> Result<(), Refusal> {
         let now = Instant::now();
-        let mut failures = lock(&self.failures);
-        if failures.len() >= MAX_NAMES && !failures.contains_key(&name.key()) {
-            failures.clear();
+        let taken = lock(&self.log_ins).take(peer, now);
+        taken.map_err(|wait| too_many("too many log in from your address", wait))?;
+        let taken = lock(&self.failures).take((peer, name.key()), now);
+        taken.map_err(|wait| too_many("too many log-ins to this name have failed", wait))
+    }
+
+    /// A log-in did not fail.
+    pub fn succeeded(&self, peer: Peer, name: &AccountName) {
+        lock(&self.failures).forget(&(peer, name.key()));
+    }
+
+    /// Whether the password is the one that the hash was made of; without a hash it is not, after the same time.
+    pub fn check(&self, password: &Password, hash: Option<&str>) -> Result<bool, Refusal> {
+        let _turn = self.turn()?;
+        let kept = hash.unwrap_or(&self.decoy);
+        match self.argon2.verify_password(password.as_bytes(), kept) {
+            Ok(()) => Ok(hash.is_some()),
+            Err(Error::PasswordInvalid) => Ok(false),
+            Err(error) => Err(failed("auction", &HashError::Hash(error))),
         }
-        let allowance = failures.entry(name.key()).or_insert_with(|| Allowance::new(MAX_FAILURES, RETRY_INTERVAL, now));
-        allowance.take(now).map_err(|wait| {
-            let text = "too many log-ins to this name have failed; try again after the seconds in Retry-After";
-            Refusal::new(ErrorCode::LimitReached, text).after(wait)
-        })
     }
 
     fn turn(&self) -> Result<Turn<'_>, Refusal> {
-        let full = |running: &mut usize| *running >= MAX_HASHES;
-        let waited = self.freed.wait_timeout_while(lock(&self.running), MAX_HASH_QUEUE, full);
-        let (mut running, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if full(&mut running) {
-            let text = "too many people are logging in or registering; try again in a moment";
-            return Err(Refusal::new(ErrorCode::Overloaded, text));
+        let text = "too many people are logging in or registering; try again in a moment";
+        let refusal = || Refusal::new(ErrorCode::Overloaded, text);
+        let mut line = lock(&self.line);
+        if line.is_full() && line.waiting >= MAX_WAITING {
+            return Err(refusal());
         }
-        *running += 1;
+        line.waiting += 1;
+        let waited = self.freed.wait_timeout_while(line, MAX_HASH_QUEUE, |line| line.is_full());
+        let mut line = waited.unwrap_or_else(PoisonError::into_inner).0;
+        line.waiting -= 1;
+        if line.is_full() {
+            return Err(refusal());
+        }
+        line.running += 1;
         Ok(Turn(self))
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *lock(&self.0.running) -= 1;
+        lock(&self.0.line).running -= 1;
         self.0.freed.notify_one();
     }
+}
+
+fn too_many(what: &str, wait: Duration) -> Refusal {
+    let text = format!("{what}; try again after the seconds in Retry-After");
+    Refusal::new(ErrorCode::LimitReached, text).after(wait)
 }
 
 fn hash(argon2: &Argon2<'_>, password: &[u8]) -> Result<String, HashError> {
@@ -133,6 +173,10 @@ mod tests {
         AccountName::parse(text).expect("a good name")
     }
 
+    fn peer(last: u8) -> Peer {
+        Peer::from(std::net::IpAddr::from([192, 0, 2, last]))
+    }
+
     fn password(text: &str) -> Password {
         Password::parse(text.to_owned()).expect("a good password")
     }
@@ -145,47 +189,72 @@ mod tests {
         assert!(one.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{one}");
         assert_ne!(one, other);
         assert!(one.len() <= 255, "fits its column");
-        let check = |text: &str, hash| passwords.check(&name("ada"), &password(text), hash).expect("allowed");
+        let check = |text: &str, hash| passwords.check(&password(text), hash).expect("a turn");
         assert!(check("swordfish", Some(&one)) && check("swordfish", Some(&other)));
         assert!(!check("Swordfish", Some(&one)));
         assert!(!check("swordfish", None), "nobody has the decoy's password");
     }
 
     #[test]
-    fn log_ins_that_fail_become_rare_for_their_name_alone() {
+    fn log_ins_that_fail_become_rare_for_their_name_and_address_alone() {
         let passwords = Passwords::new().expect("hashes");
-        let hash = passwords.hash(&password("swordfish")).expect("a hash");
-        let wrong = |who: &str| passwords.check(&name(who), &password("wrong-one"), Some(&hash));
+        let attempt = |last, who: &str| passwords.allow_log_in(peer(last), &name(who)).map_err(|r| r.code());
         for _ in 0..MAX_FAILURES {
-            assert!(!wrong("ada").expect("allowed"));
+            assert_eq!(attempt(1, "ada"), Ok(()));
         }
-        let refused = wrong("ADA").expect_err("one too many, in other capitals");
-        assert_eq!(refused.code(), ErrorCode::LimitReached);
-        let right = passwords.check(&name("ada"), &password("swordfish"), Some(&hash));
-        assert_eq!(right.map_err(|r| r.code()), Err(ErrorCode::LimitReached), "nor the right one");
-        assert!(!wrong("bob").expect("another name is free"));
+        assert_eq!(attempt(1, "ADA"), Err(ErrorCode::LimitReached), "one too many, in other capitals");
+        assert_eq!(attempt(1, "bob"), Ok(()), "another name is free");
+        assert_eq!(attempt(2, "ada"), Ok(()), "and she herself, elsewhere, is not kept out");
         for _ in 0..2 * MAX_FAILURES {
-            assert!(passwords.check(&name("eve"), &password("swordfish"), Some(&hash)).expect("success costs nothing"));
+            assert_eq!(attempt(3, "eve"), Ok(()), "success costs nothing");
+            passwords.succeeded(peer(3), &name("eve"));
         }
-        assert!(lock(&passwords.failures).len() <= 2, "and is not remembered");
     }
 
     #[test]
-    fn a_flood_of_names_takes_bounded_memory() {
+    fn one_address_registers_and_logs_in_at_a_pace() {
         let passwords = Passwords::new().expect("hashes");
-        for number in 0..=MAX_NAMES {
-            passwords.allow(&name(&format!("n{number}"))).expect("the first of its name");
-        }
-        assert!(lock(&passwords.failures).len() <= MAX_NAMES);
+        let begun = Instant::now();
+        let register = |last| passwords.allow_registration(peer(last)).map_err(|r| r.code());
+        let log_in = |last, n| passwords.allow_log_in(peer(last), &name(&format!("n{n}"))).map_err(|r| r.code());
+        let count = (0..2 * MAX_REGISTRATIONS).take_while(|_| register(1).is_ok()).count() as u32;
+        let back = begun.elapsed().as_millis() / REGISTRATION_INTERVAL.as_millis() + 1;
+        assert!((MAX_REGISTRATIONS..=MAX_REGISTRATIONS + back as u32).contains(&count), "{count}");
+        let count = (0..2 * MAX_LOG_INS).take_while(|n| log_in(1, *n).is_ok()).count() as u32;
+        let back = begun.elapsed().as_millis() / LOG_IN_INTERVAL.as_millis() + 1;
+        assert!((MAX_LOG_INS..=MAX_LOG_INS + back as u32).contains(&count), "{count}");
+        assert_eq!((register(2), log_in(2, 0)), (Ok(()), Ok(())), "another address is free");
     }
 
     #[test]
-    fn no_more_than_so_many_at_once() {
+    fn so_many_at_once_so_many_wait_and_the_others_are_refused() {
         let passwords = Passwords::new().expect("hashes");
-        let turns: Vec<_> = (0..MAX_HASHES).map(|_| passwords.turn().expect("a place")).collect();
+        let mut turns: Vec<_> = (0..MAX_HASHES).map(|_| passwords.turn().expect("a place")).collect();
+        std::thread::scope(|scope| {
+            let all = || passwords.hash(&password("swordfish")).map_err(|refusal| refusal.code());
+            let waiting: Vec<_> = (0..MAX_WAITING).map(|_| scope.spawn(all)).collect();
+            let is_full = || lock(&passwords.line).waiting == MAX_WAITING;
+            let begun = Instant::now();
+            while !is_full() {
+                assert!(begun.elapsed() < MAX_HASH_QUEUE, "they wait");
+                std::thread::yield_now();
+            }
+            assert_eq!(all().expect_err("all places are taken"), ErrorCode::Overloaded);
+            assert!(is_full(), "refused while the others wait");
+            turns.clear();
+            for waiter in waiting {
+                waiter.join().expect("no panic").expect("a place");
+            }
+        });
+        passwords.hash(&password("swordfish")).expect("nobody is left in the line");
+    }
+
+    #[test]
+    fn nobody_waits_for_ever() {
+        let passwords = Passwords::new().expect("hashes");
+        let _turns: Vec<_> = (0..MAX_HASHES).map(|_| passwords.turn().expect("a place")).collect();
         let refused = passwords.hash(&password("swordfish")).expect_err("all places are taken");
         assert_eq!(refused.code(), ErrorCode::Overloaded);
-        drop(turns);
-        passwords.hash(&password("swordfish")).expect("a place");
+        assert_eq!(lock(&passwords.line).waiting, 0);
     }
 }

@@ -3,7 +3,7 @@
 use super::database::{Connection, Failure};
 
 /// The version of the tables that this program reads and writes.
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
 
 /// Tables in the order in which they refer to each other. A `UNIQUE` that a key makes superfluous is there as an index,
 /// which is the one way to ask for one that all databases share.
@@ -52,6 +52,7 @@ const TABLES: [&str; 6] = [
         amount_cents BIGINT NOT NULL,
         at_ms BIGINT NOT NULL,
         PRIMARY KEY (item_id, number),
+        UNIQUE (bidder_id, item_id, number),
         FOREIGN KEY (item_id) REFERENCES auction_items (id),
         FOREIGN KEY (bidder_id) REFERENCES auction_accounts (id)
     )",
@@ -70,7 +71,7 @@ pub fn prepare(connection: &mut dyn Connection) -> Result<(), Failure> {
         Ok(Some(other)) => Err(Failure::Refused(
             format!("its tables have version {other}, and this program works with {SCHEMA}; use the program that made them, or another database").into(),
         )),
-        Ok(None) | Err(Failure::Refused(_)) => create(connection),
+        Ok(None) | Err(Failure::Refused(_) | Failure::Busy(_)) => create(connection),
         Err(failure) => Err(failure),
     }
 }
@@ -80,17 +81,26 @@ fn found(connection: &mut dyn Connection) -> Result<Option<i64>, Failure> {
     rows.first().map(|row| row.integer(0)).transpose()
 }
 
-/// Two programs may do this at once; then one of them fails somewhere, and finds that all is there.
+/// Several programs may do this at once. Whoever comes second at a step may be refused there (two that create one
+/// PostgreSQL table violate a key of its catalogue), but then the step is done, by the first: so as many tries as there
+/// are steps, and one, get past them all.
 fn create(connection: &mut dyn Connection) -> Result<(), Failure> {
-    let mut created = TABLES.iter().try_for_each(|table| connection.create(table));
-    if created.is_ok() {
-        let sql = "INSERT INTO auction_house (id, schema_version, version) VALUES (1, ?, 0)";
-        created = connection.run(sql, &[SCHEMA.into()]).map(|_| ());
+    let mut tried = Ok(());
+    for _ in 0..TABLES.len() + 2 {
+        tried = make(connection);
+        match found(connection) {
+            Ok(Some(SCHEMA)) => return Ok(()),
+            Err(failure @ Failure::Away(_)) => return Err(failure),
+            _ => {}
+        }
     }
-    match (created, found(connection)) {
-        (_, Ok(Some(SCHEMA))) | (Ok(()), Ok(_)) => Ok(()),
-        (Err(failure), _) | (_, Err(failure)) => Err(failure),
-    }
+    tried
+}
+
+fn make(connection: &mut dyn Connection) -> Result<(), Failure> {
+    TABLES.iter().try_for_each(|table| connection.create(table))?;
+    let sql = "INSERT INTO auction_house (id, schema_version, version) VALUES (1, ?, 0)";
+    connection.run(sql, &[SCHEMA.into()]).map(drop)
 }
 
 #[cfg(test)]
@@ -99,13 +109,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_made_once_and_newer_ones_refused() {
+    fn tables_are_made_once_and_those_of_other_versions_refused() {
         let pool = Pool::new("sqlite::memory:".parse().expect("a good URL"), prepare);
         assert_eq!(pool.with(|lease| found(lease.connection())).expect("made"), Some(SCHEMA));
         pool.with(|lease| prepare(lease.connection())).expect("made already");
-        let newer = "UPDATE auction_house SET schema_version = 2";
-        pool.with(|lease| lease.connection().run(newer, &[])).expect("a change");
-        let refused = pool.with(|lease| prepare(lease.connection())).expect_err("another program's");
-        assert!(refused.to_string().contains("version 2"), "{refused}");
+        for other in [SCHEMA - 1, SCHEMA + 1] {
+            let sql = "UPDATE auction_house SET schema_version = ?";
+            pool.with(|lease| lease.connection().run(sql, &[other.into()])).expect("a change");
+            let refused = pool.with(|lease| prepare(lease.connection())).expect_err("another program's").to_string();
+            assert!(refused.contains(&format!("version {other}")) && refused.contains("another database"), "{refused}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! what is to be published is asked for.
 
 use super::names::{Name, RoomName, Text};
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, Allowances, Peer};
 use crate::secret::Secret;
 use pushlab_server::requests::Refusal;
 use pushlab_wire::codes::ErrorCode;
@@ -12,6 +12,13 @@ use std::time::{Duration, Instant};
 
 /// People in all: about 1 KiB each.
 pub const MAX_PEOPLE: usize = 1000;
+/// People from one address: 500, so that nobody takes all places alone, and a proxy's visitors have room.
+pub const MAX_PEOPLE_OF_PEER: usize = 500;
+/// How often one address may enter at once: 300 times, so that all who sit behind a proxy come back after a restart;
+/// then once each [`ENTRY_INTERVAL`].
+pub const MAX_ENTRIES: u32 = 300;
+/// Five a second.
+pub const ENTRY_INTERVAL: Duration = Duration::from_millis(200);
 /// Rooms in all. A room takes 0.1 KiB, and as much for each that is in it.
 pub const MAX_ROOMS: usize = 100;
 /// Rooms that one person is in.
@@ -89,6 +96,7 @@ pub struct Gathering {
     /// Who has a name, by its key.
     tokens: HashMap<String, Secret>,
     rooms: BTreeMap<RoomName, BTreeSet<Name>>,
+    entries: Allowances<Peer>,
     latest_id: u64,
     /// Channel and event, oldest first. At most what one request and the end of all leases cause, because nothing more
     /// is asked of this while something is left over.
@@ -98,6 +106,7 @@ pub struct Gathering {
 #[derive(Debug)]
 struct Person {
     name: Name,
+    peer: Peer,
     inbox: Secret,
     rooms: BTreeSet<RoomName>,
     lease_end: Instant,
@@ -112,16 +121,27 @@ impl Gathering {
             people: HashMap::new(),
             tokens: HashMap::new(),
             rooms: BTreeMap::new(),
+            entries: Allowances::new(MAX_ENTRIES, ENTRY_INTERVAL),
             latest_id: 0,
             unpublished: VecDeque::new(),
         }
     }
 
-    /// Somebody comes. Both secrets are new.
-    pub fn enter(&mut self, name: Name, token: Secret, inbox: Secret, now: Now) -> Result<(), Refusal> {
-        if self.tokens.contains_key(name.key()) {
-            let text = format!("somebody here is called {}; choose another name", name.as_str());
+    /// Somebody comes, from this address. Both secrets are new.
+    pub fn enter(&mut self, name: Name, peer: Peer, (token, inbox): (Secret, Secret), now: Now) -> Result<(), Refusal> {
+        let taken = self.entries.take(peer, now.instant);
+        taken.map_err(|wait| full("too many enter from your address; wait a moment").after(wait))?;
+        if let Some(other) = self.called(name.key()) {
+            let text = if other.name.is(&name) {
+                format!("somebody here is called {}; choose another name", name.as_str())
+            } else {
+                format!("this looks like {}, who is here; choose another name", other.name.as_str())
+            };
             return Err(Refusal::new(ErrorCode::NameTaken, text));
+        }
+        if self.people.values().filter(|person| person.peer == peer).count() >= MAX_PEOPLE_OF_PEER {
+            let text = format!("{MAX_PEOPLE_OF_PEER} people are here from your address, which is all that can be");
+            return Err(full(text));
         }
         if self.people.len() >= MAX_PEOPLE {
             return Err(full(format!("{MAX_PEOPLE} people are here, which is all that can be; try again later")));
@@ -129,7 +149,7 @@ impl Gathering {
         self.tokens.insert(name.key().to_owned(), token);
         let allowance = Allowance::new(MAX_BURST, PACE, now.instant);
         let lease_end = now.instant + self.lease;
-        self.people.insert(token, Person { name, inbox, rooms: BTreeSet::new(), lease_end, allowance });
+        self.people.insert(token, Person { name, peer, inbox, rooms: BTreeSet::new(), lease_end, allowance });
         Ok(())
     }
 
@@ -195,7 +215,8 @@ impl Gathering {
     /// Somebody tells somebody something. Gives what is published to the other alone.
     pub fn tell(&mut self, token: Option<Secret>, to: &Name, text: Text, now: Now) -> Result<Event, Refusal> {
         let from = self.active(token, now)?.name.clone();
-        let Some(other) = self.tokens.get(to.key()).and_then(|token| self.people.get(token)) else {
+        // Not whoever took a name that looks like it after its owner had gone.
+        let Some(other) = self.called(to.key()).filter(|other| other.name.is(to)) else {
             return Err(Refusal::new(ErrorCode::NotFound, format!("nobody here is called {}", to.as_str())));
         };
         let channel = format!("{INBOX_CHANNELS}{}", other.inbox);
@@ -233,6 +254,11 @@ impl Gathering {
             self.unpublished.pop_front();
         }
         true
+    }
+
+    /// Who has the name of this key.
+    fn called(&self, key: &str) -> Option<&Person> {
+        self.tokens.get(key).and_then(|token| self.people.get(token))
     }
 
     /// Whose token it is; they have been heard of.
@@ -300,12 +326,14 @@ mod tests {
     struct Evening {
         gathering: Gathering,
         now: Now,
+        /// From where the next one enters.
+        address: [u8; 4],
     }
 
     impl Evening {
         fn new() -> Self {
             let now = Now { instant: Instant::now(), wall_ms: 1_700_000_000_000 };
-            Self { gathering: Gathering::new(LEASE), now }
+            Self { gathering: Gathering::new(LEASE), now, address: [192, 0, 2, 1] }
         }
 
         fn pass(&mut self, time: Duration) {
@@ -316,8 +344,8 @@ mod tests {
 
         fn enter(&mut self, who: &str) -> Result<Option<Secret>, ErrorCode> {
             let token = Secret::new().unwrap();
-            let inbox = Secret::new().unwrap();
-            let entered = self.gathering.enter(name(who), token, inbox, self.now);
+            let peer = Peer::from(std::net::IpAddr::from(self.address));
+            let entered = self.gathering.enter(name(who), peer, (token, Secret::new().unwrap()), self.now);
             entered.map(|()| Some(token)).map_err(|refusal| refusal.code())
         }
 
@@ -386,6 +414,43 @@ mod tests {
         assert!(evening.enter("IDA").is_ok());
         assert!(evening.gathering.beat(second, evening.now).is_ok(), "the second window is somebody of its own");
         assert!(evening.published().is_empty(), "nobody was in a room");
+    }
+
+    /// Digits of which none looks like another.
+    fn look(n: usize) -> String {
+        n.to_string().chars().map(|digit| (b'a' + digit as u8 - b'0') as char).collect()
+    }
+
+    #[test]
+    fn a_name_that_looks_like_anothers_is_taken_and_gets_nothing_of_theirs() {
+        let mut evening = Evening::new();
+        let (ida, bo) = (evening.enter("Ida").unwrap(), evening.enter("Bo").unwrap());
+        for imitation in ["lda", "1da", "ida", "Ïda", "B0", "bø"] {
+            assert_eq!(evening.enter(imitation), Err(ErrorCode::NameTaken), "{imitation}");
+        }
+        evening.gathering.leave(ida, evening.now).unwrap();
+        assert!(evening.enter("lda").is_ok());
+        assert_eq!(evening.tell(bo, "Ida", "it is for her alone"), Err(ErrorCode::NotFound));
+        assert!(evening.tell(bo, "LDA", "but you").is_ok());
+    }
+
+    #[test]
+    fn one_address_enters_at_a_pace_and_never_takes_all_places() {
+        let mut evening = Evening::new();
+        let burst = MAX_ENTRIES as usize;
+        (0..burst).for_each(|n| assert!(evening.enter(&look(n)).is_ok()));
+        assert_eq!(evening.enter("late"), Err(ErrorCode::LimitReached));
+        evening.address = [192, 0, 2, 2];
+        assert!(evening.enter("other").is_ok(), "others enter");
+        evening.address = [192, 0, 2, 1];
+        for n in burst..MAX_PEOPLE_OF_PEER {
+            evening.now.instant += ENTRY_INTERVAL;
+            evening.enter(&look(n)).unwrap();
+        }
+        evening.now.instant += ENTRY_INTERVAL;
+        assert_eq!(evening.enter("late"), Err(ErrorCode::LimitReached), "all that can be from here");
+        evening.address = [192, 0, 2, 2];
+        assert!(evening.enter("late").is_ok());
     }
 
     #[test]
@@ -508,7 +573,11 @@ mod tests {
     #[test]
     fn people_and_rooms_are_limited() {
         let mut evening = Evening::new();
-        let all: Vec<_> = (0..MAX_PEOPLE).map(|n| evening.enter(&format!("p{n}")).unwrap()).collect();
+        let mut enter = |n: usize| {
+            evening.address[3] = (n / 100) as u8;
+            evening.enter(&look(n)).unwrap()
+        };
+        let all: Vec<_> = (0..MAX_PEOPLE).map(&mut enter).collect();
         assert_eq!(evening.enter("late"), Err(ErrorCode::LimitReached));
         for n in 0..MAX_ROOMS {
             evening.join(all[n / MAX_ROOMS_EACH], &format!("r{n}")).unwrap();

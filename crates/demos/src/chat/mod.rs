@@ -9,6 +9,8 @@
 mod gathering;
 mod names;
 
+use crate::allowance::Peer;
+use crate::clock;
 use crate::lock;
 use crate::repeating::Repeating;
 use crate::secret::Secret;
@@ -19,7 +21,7 @@ use pushlab_server::requests::{self, Answer, Refusal};
 use pushlab_wire::codes::ErrorCode;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 const PATHS: &str = "/api/demos/chat/";
 /// How long somebody stays of whom nothing is heard.
@@ -99,6 +101,15 @@ struct Joined {
 #[derive(Serialize)]
 struct Done {}
 
+/// An event as its channel tells it.
+#[derive(Serialize)]
+struct Sent<'e> {
+    #[serde(flatten)]
+    event: &'e Event,
+    /// When it was given to the server's loops, ms since 1970.
+    sent_ms: f64,
+}
+
 impl Default for Chat {
     fn default() -> Self {
         Self::new(LEASE)
@@ -162,7 +173,7 @@ impl House {
         let secret = || Secret::new().map_err(|error| crate::failed("the system gives no random bytes", &error));
         let (token, inbox) = (secret()?, secret()?);
         let entered = self.act(|gathering, now| {
-            gathering.enter(name.clone(), token, inbox, now)?;
+            gathering.enter(name.clone(), Peer::from(request.peer), (token, inbox), now)?;
             let inbox = format!("{INBOX_CHANNELS}{inbox}");
             let rooms = self.snapshot(gathering);
             Ok(Entered { token: token.to_string(), name, inbox, beat_ms: self.beat.as_millis(), rooms })
@@ -215,10 +226,7 @@ impl House {
     /// else happens; a snapshot has it already, and who then gets it too learns nothing that is not so.
     fn act<T>(&self, act: impl FnOnce(&mut Gathering, Now) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let mut gathering = lock(&self.gathering);
-        let now = Now {
-            instant: Instant::now(),
-            wall_ms: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as u64),
-        };
+        let now = Now { instant: Instant::now(), wall_ms: clock::now_ms() as u64 };
         if !self.publish(&mut gathering) {
             let text = "the server is behind; try again in a moment";
             return Err(Refusal::new(ErrorCode::Overloaded, text));
@@ -233,7 +241,8 @@ impl House {
     /// Whether everything is published.
     fn publish(&self, gathering: &mut Gathering) -> bool {
         gathering.poll_publications(|channel, event| {
-            let data = serde_json::to_string(event).expect("text and numbers always serialise");
+            let sent = Sent { event, sent_ms: clock::now_ms() };
+            let data = serde_json::to_string(&sent).expect("text and numbers always serialise");
             self.publisher.publish(channel, &data).is_ok()
         })
     }

@@ -229,3 +229,33 @@ fn one_account_has_a_limit_of_items() {
     assert_eq!(world.ask(Some(&ada), "DELETE", &format!("items/{}", items[0]), &json!(null)).status, 200);
     assert_eq!(more().status, 200);
 }
+
+#[test]
+fn one_account_bids_at_a_pace() {
+    let world = world();
+    let (ada, bob) = (world.register("ada"), world.register("bob"));
+    let item = world.offer(&bob, "a chair", 1);
+    // Many more than may be at once, should the machine be so slow that places come back.
+    let mut bids = (1..10_000).map(|amount| world.bid(&ada, item, amount));
+    let refused = bids.find(|answer| answer.status != 200).unwrap();
+    assert_eq!(refused.code(), (429, "limit-reached"));
+    assert!(refused.head.contains("Retry-After: 1"), "{}", refused.head);
+    assert_eq!(world.bid(&bob, item, 10_000).status, 200, "others bid");
+}
+
+/// Logging out is a change of the house, which nobody causes with a cookie that is none.
+#[test]
+fn whoever_is_not_logged_in_changes_nothing_by_logging_out() {
+    let world = world();
+    let ada = world.register("ada");
+    let version = || world.site.get(&format!("{PATH}/items")).body["version"].as_i64().unwrap();
+    let before = version();
+    let mut forged = ada.clone();
+    forged.cookie = format!("auction={}", "0".repeat(64));
+    for who in [None, Some(&forged)] {
+        assert_eq!(world.ask(who, "POST", "log-out", &json!({})).status, 200);
+    }
+    assert_eq!(version(), before);
+    assert_eq!(world.ask(Some(&ada), "POST", "log-out", &json!({})).status, 200);
+    assert_eq!(version(), before + 1);
+}

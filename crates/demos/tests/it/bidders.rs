@@ -1,6 +1,8 @@
 //! An auction house on a server, and those who bid there.
 
+use super::Empty;
 use super::harness::{Answer, Site};
+use pushlab_demos::Demos;
 use pushlab_demos::auction::{Auction, PATH};
 use pushlab_server::application::{Application, Request};
 use serde_json::{Value, json};
@@ -32,7 +34,9 @@ impl World {
         let clock = Arc::new(AtomicI64::new(now_ms));
         let read = clock.clone();
         let auction = Arc::new(Auction::open_at(url, Arc::new(move || read.load(Ordering::SeqCst))).unwrap());
-        Self { site: Site::start_shared(auction.clone()), auction, clock }
+        // The other demonstrations beside it, as they are on a server.
+        let all: Vec<Arc<dyn Application>> = vec![auction.clone(), Arc::new(Demos::new(Empty))];
+        Self { site: Site::start(all), auction, clock }
     }
 
     pub fn now_ms(&self) -> i64 {

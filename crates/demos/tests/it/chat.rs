@@ -79,6 +79,25 @@ fn a_taken_name_is_refused() {
 }
 
 #[test]
+fn a_name_that_looks_like_a_taken_one_is_refused() {
+    let site = Site::start(Chat::default());
+    Visitor::enter(&site, "Ida");
+    let refused = act(&site, "enter", &json!({ "name": "lda" }));
+    assert_eq!(refused.code(), (409, "name-taken"));
+    assert!(refused.text("message").contains("looks like Ida"), "{refused:?}");
+}
+
+#[test]
+fn one_address_enters_at_a_pace() {
+    let site = Site::start(Chat::default());
+    // More than may be, should the machine be so slow that places come back.
+    let mut entries = (0..10_000).map(|n| act(&site, "enter", &json!({ "name": format!("p{}", n + 2) })));
+    let refused = entries.find(|answer| !matches!(answer.status, 200 | 409)).unwrap();
+    assert_eq!(refused.code(), (429, "limit-reached"));
+    assert!(refused.head.contains("Retry-After: 1"), "{}", refused.head);
+}
+
+#[test]
 fn who_falls_silent_is_announced_as_gone() {
     let site = Site::start(Chat::new(Duration::from_secs(2)));
     let ida = Visitor::enter(&site, "Ida");

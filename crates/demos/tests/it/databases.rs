@@ -2,7 +2,7 @@
 
 use super::bidders::{Person, START_MS, World, amounts};
 use super::engines::{Engine, Kind};
-use super::harness::{PATIENCE, wait_until};
+use super::harness::{Answer, PATIENCE, wait_until};
 use super::proxy::{Cut, Proxy};
 use pushlab_demos::auction::{Auction, KEEP_ENDED_MS, MAX_HISTORY, PATH};
 use serde_json::{Value, json};
@@ -49,6 +49,7 @@ fn one_story(engine: Engine) {
         let world = World::open(&engine.socket_url());
         assert_eq!(world.site.get(&format!("{PATH}/items")).status, 200, "over its socket");
     }
+    many_open_an_empty_one(&engine);
 }
 
 /// Neither SQL nor markup nor anything else means more than itself.
@@ -269,6 +270,71 @@ fn a_crowd_bids_on_one_item(engine: Engine) {
     assert_eq!(listed.body["item"], told.last().unwrap()["item"]);
 }
 
+/// However many ask what the database does not answer, those who ask something else are answered.
+fn one_that_hangs_holds_up_nobody_else(engine: &Engine) {
+    const ASKERS: i64 = 50;
+    let world = World::open(&engine.url());
+    let eve = world.register("eve");
+    let add = || world.ask(Some(&eve), "POST", "items", &world.new_item("a table", 1));
+    let holder = (engine.kind == Kind::Sqlite).then(|| locked(engine));
+    if holder.is_none() {
+        engine.suspend();
+    }
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let askers: Vec<_> = (0..ASKERS).map(|_| scope.spawn(add)).collect();
+        wait_until("all have asked", PATIENCE, || world.site.awaiting() == ASKERS);
+        for _ in 0..10 {
+            for path in ["/api/demos/ticker", "/api/demos/chat/rooms", "/api/demos/time"] {
+                assert_eq!(world.site.get(path).status, 200, "{path}");
+            }
+        }
+        assert_eq!(world.site.post("/api/demos/chat/enter", r#"{"name":"Ida"}"#).status, 200);
+        assert_eq!(world.site.awaiting(), ASKERS, "they wait still");
+        if let Some(holder) = &holder {
+            holder.execute_batch("COMMIT").unwrap();
+        }
+        askers.into_iter().map(|asker| asker.join().unwrap()).collect()
+    });
+    for answer in &answers {
+        let is_done = answer.status == 200 && holder.is_some();
+        assert!(is_done || answer.code() == (503, "database-away"), "{answer:?}");
+    }
+    if holder.is_none() {
+        engine.resume();
+    }
+    wait_until("the database is found again", PATIENCE, || world.site.get(&format!("{PATH}/items")).status == 200);
+}
+
+/// A SQLite file that another program keeps from being written.
+fn locked(engine: &Engine) -> rusqlite::Connection {
+    let other = rusqlite::Connection::open(engine.url().strip_prefix("sqlite:").unwrap()).unwrap();
+    other.busy_timeout(PATIENCE).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    other
+}
+
+/// Servers that start at once on a database without tables all find them made.
+fn many_open_an_empty_one(engine: &Engine) {
+    const SERVERS: usize = 8;
+    for round in 0..5 {
+        engine.empty();
+        let barrier = Barrier::new(SERVERS);
+        std::thread::scope(|scope| {
+            let open = || {
+                barrier.wait();
+                Auction::open(&engine.url()).map(drop).map_err(|error| error.to_string())
+            };
+            let servers: Vec<_> = (0..SERVERS).map(|_| scope.spawn(open)).collect();
+            for opened in servers {
+                assert_eq!(opened.join().unwrap(), Ok(()), "round {round}");
+            }
+        });
+        let world = World::open(&engine.url());
+        let ada = world.register("ada");
+        world.offer(&ada, "a chair", 1);
+    }
+}
+
 /// What bidders were told while the database came and went.
 struct Outcomes {
     acknowledged: BTreeSet<i64>,
@@ -277,12 +343,35 @@ struct Outcomes {
     away: usize,
 }
 
+/// How the bidding goes.
+#[derive(Default)]
+struct Course {
+    taken: AtomicI64,
+    /// Bids of which nothing is known but that the database is away.
+    away: AtomicI64,
+}
+
+impl Course {
+    fn wait_for_bids(&self, more: i64) {
+        Self::wait_for(&self.taken, more, "bids are taken");
+    }
+
+    fn wait_for_refusals(&self) {
+        Self::wait_for(&self.away, 1, "somebody is told that the database is away");
+    }
+
+    fn wait_for(count: &AtomicI64, more: i64, what: &str) {
+        let until = count.load(Ordering::SeqCst) + more;
+        wait_until(what, 3 * PATIENCE, || count.load(Ordering::SeqCst) >= until);
+    }
+}
+
 /// Bidders who bid ever more while `disturb` does something to the database.
-fn bid_while(world: &World, people: &[Person], disturb: impl FnOnce(&dyn Fn(usize))) -> Outcomes {
+fn bid_while(world: &World, people: &[Person], disturb: impl FnOnce(&Course)) -> Outcomes {
     let item = world.offer(&people[0], "a chair", 1);
     let cursor = world.cursor();
-    let (next, away, is_over) = (AtomicI64::new(1), AtomicI64::new(0), AtomicBool::new(false));
-    let taken = AtomicI64::new(0);
+    let (next, is_over) = (AtomicI64::new(1), AtomicBool::new(false));
+    let course = Course::default();
     let acknowledged = std::thread::scope(|scope| {
         let bid = |who: Person| {
             let mut acknowledged = BTreeSet::new();
@@ -295,29 +384,27 @@ fn bid_while(world: &World, people: &[Person], disturb: impl FnOnce(&dyn Fn(usiz
                     (200, None) => {
                         assert_eq!(body["item"]["leading"]["amount_cents"], amount);
                         acknowledged.insert(amount);
-                        taken.fetch_add(1, Ordering::SeqCst);
+                        course.taken.fetch_add(1, Ordering::SeqCst);
                     }
-                    (409, Some("outbid")) => {}
-                    (503, Some("database-away")) => _ = away.fetch_add(1, Ordering::SeqCst),
+                    (409, Some("outbid")) | (429, Some("limit-reached")) => {}
+                    (503, Some("database-away")) | (504, Some("outcome-unknown")) => {
+                        _ = course.away.fetch_add(1, Ordering::SeqCst)
+                    }
                     _ => panic!("{status} {body}"),
                 }
             }
             acknowledged
         };
         let bidders: Vec<_> = people.iter().map(|who| scope.spawn(move || bid(who.clone()))).collect();
-        let wait_for_more = |more: usize| {
-            let until = taken.load(Ordering::SeqCst) + more as i64;
-            wait_until("bids are taken", 3 * PATIENCE, || taken.load(Ordering::SeqCst) >= until);
-        };
         let stop = StopOnDrop(&is_over);
-        disturb(&wait_for_more);
+        disturb(&course);
         drop(stop);
         bidders.into_iter().flat_map(|bidder| bidder.join().unwrap()).collect()
     });
     let history = world.history(item);
     assert!(history.len() < MAX_HISTORY as usize, "the history is whole");
     let told = world.told(&cursor, |told| amounts(told, item).last() >= history.last());
-    let away = away.load(Ordering::SeqCst) as usize;
+    let away = course.away.load(Ordering::SeqCst) as usize;
     Outcomes { acknowledged, history, told: amounts(&told, item).into_iter().map(Value::from).collect(), away }
 }
 
@@ -347,14 +434,14 @@ fn killed_and_restarted(mut engine: Engine) {
     }
     let world = World::open(&engine.url());
     let people: Vec<Person> = (0..8).map(|n| world.register(&format!("bidder-{n}"))).collect();
-    let outcomes = bid_while(&world, &people, |wait_for_more| {
+    let outcomes = bid_while(&world, &people, |course| {
         for _ in 0..3 {
-            wait_for_more(10);
+            course.wait_for_bids(10);
             engine.kill();
-            std::thread::sleep(std::time::Duration::from_millis(300));
+            course.wait_for_refusals();
             engine.restart();
         }
-        wait_for_more(10);
+        course.wait_for_bids(10);
     });
     outcomes.check();
     assert!(outcomes.away > 0, "somebody was told that the database is away");
@@ -369,13 +456,14 @@ fn killed_and_restarted(mut engine: Engine) {
 
 /// A database that hangs: it takes what is sent and never answers.
 fn stopped_and_continued(mut engine: Engine) {
+    one_that_hangs_holds_up_nobody_else(&engine);
     if engine.kind == Kind::Sqlite {
         return locked_by_another_program(&engine);
     }
     let world = World::open(&engine.url());
     let people: Vec<Person> = (0..4).map(|n| world.register(&format!("bidder-{n}"))).collect();
-    let outcomes = bid_while(&world, &people, |wait_for_more| {
-        wait_for_more(5);
+    let outcomes = bid_while(&world, &people, |course| {
+        course.wait_for_bids(5);
         engine.suspend();
         let mut answer = world.site.get(&format!("{PATH}/items"));
         while answer.status == 200 {
@@ -383,7 +471,7 @@ fn stopped_and_continued(mut engine: Engine) {
         }
         assert_eq!(answer.code(), (503, "database-away"), "nobody waits for ever");
         engine.resume();
-        wait_for_more(5);
+        course.wait_for_bids(5);
     });
     outcomes.check();
     assert!(outcomes.away > 0);
@@ -412,7 +500,7 @@ fn a_commit_that_nobody_answers(engine: Engine) {
         proxy.cut(cut, false);
         let (status, body) = world.bid_directly(&ada, item, amount);
         assert!(proxy.has_cut());
-        assert_eq!((status, &body["error"]), (503, &json!("database-away")), "{cut:?} {body}");
+        assert_eq!((status, &body["error"]), (504, &json!("outcome-unknown")), "{cut:?} {body}");
         assert!(body["message"].as_str().unwrap().contains("not known"), "{body}");
         proxy.open();
         wait_until("the database is found again", PATIENCE, || world.site.get(&format!("{PATH}/items")).status == 200);
@@ -421,20 +509,33 @@ fn a_commit_that_nobody_answers(engine: Engine) {
     let told = world.told(&cursor, |told| amounts(told, item).len() >= committed.len());
     assert_eq!(world.history(item), committed);
     assert_eq!(amounts(&told, item), committed, "each once, the one that nobody was answered too");
+    a_change_that_nobody_ends(&engine);
+}
+
+/// A server that vanishes in the middle of a change keeps the house from the others for a while, and not for ever.
+fn a_change_that_nobody_ends(engine: &Engine) {
+    let proxy = Proxy::start(engine.port);
+    let (gone, other) = (World::open(&engine.url_through(proxy.port)), World::open(&engine.url()));
+    let eve = other.register("eve");
+    let item = other.offer(&eve, "a chair", 1);
+    proxy.cut(Cut::Unnoticed, true);
+    let (status, body) = gone.bid_directly(&eve, item, 10);
+    assert!(proxy.has_cut());
+    assert_eq!((status, &body["error"]), (503, &json!("database-away")), "{body}");
+    wait_until("the house is free again", PATIENCE, || other.bid(&eve, item, 20).status == 200);
+    assert_eq!(other.history(item), [20]);
 }
 
 fn locked_by_another_program(engine: &Engine) {
     let world = World::open(&engine.url());
     let people = [world.register("ada"), world.register("bob")];
-    let outcomes = bid_while(&world, &people, |wait_for_more| {
-        wait_for_more(5);
-        let other = rusqlite::Connection::open(engine.url().strip_prefix("sqlite:").unwrap()).unwrap();
-        other.busy_timeout(PATIENCE).unwrap();
-        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let outcomes = bid_while(&world, &people, |course| {
+        course.wait_for_bids(5);
+        let other = locked(engine);
         let item = world.ask(Some(&people[0]), "POST", "items", &world.new_item("a table", 1));
         assert_eq!(item.code(), (503, "database-away"), "nobody waits for ever");
         other.execute_batch("COMMIT").unwrap();
-        wait_for_more(5);
+        course.wait_for_bids(5);
     });
     outcomes.check();
 }

@@ -1,6 +1,7 @@
 //! Real database servers of the tests' own, in folders of their own: started, killed and ended by their process ids.
 
 use super::harness::PATIENCE;
+use mysql::prelude::Queryable;
 use pushlab_demos::auction::Auction;
 use std::fs;
 use std::io;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use tokio_postgres::NoTls;
 
 /// Which database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +88,10 @@ impl Engine {
 
     /// Kills the server as a failing machine would.
     pub fn kill(&mut self) {
+        if self.server.is_some() {
+            // Children that a failed test left suspended would not notice.
+            self.resume();
+        }
         if let Some(mut server) = self.server.take() {
             server.kill().unwrap();
             server.wait().unwrap();
@@ -105,7 +111,8 @@ impl Engine {
     /// To the server and, PostgreSQL having one for each connection, its children.
     fn signal(&self, signal: i32) {
         let server = self.server.as_ref().expect("it runs").id();
-        let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+        // None where the server has ended by itself.
+        let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap_or_default();
         let children = children.split_whitespace().map(|id| id.parse().unwrap());
         for id in std::iter::once(server).chain(children) {
             // SAFETY: it takes two numbers; a child that has just ended is not waited for yet, so its id is its own.
@@ -126,6 +133,34 @@ impl Engine {
                 Err(error) => assert!(Instant::now() < deadline, "{error}; its output: {}", self.output()),
             }
             std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Takes away all tables.
+    pub fn empty(&self) {
+        match self.kind {
+            Kind::Sqlite => {
+                for name in ["house.db", "house.db-wal", "house.db-shm"] {
+                    // Those that are not there are gone already.
+                    let _ = fs::remove_file(self.path(name));
+                }
+            }
+            Kind::Mariadb => {
+                let mut server = mysql::Conn::new(self.url().as_str()).unwrap();
+                server.query_drop("DROP DATABASE house").unwrap();
+                server.query_drop("CREATE DATABASE house CHARACTER SET latin1").unwrap();
+            }
+            Kind::Postgres => {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                runtime.block_on(async {
+                    let (client, connection) = tokio_postgres::connect(&self.url(), NoTls).await.unwrap();
+                    let work = tokio::spawn(connection);
+                    let tables = "auction_house, auction_sessions, auction_bids, auction_items, auction_accounts";
+                    client.batch_execute(&format!("DROP TABLE {tables}, auction_changes")).await.unwrap();
+                    drop(client);
+                    work.await.unwrap().unwrap();
+                });
+            }
         }
     }
 

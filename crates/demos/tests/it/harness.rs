@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Longest wait for anything.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -86,7 +86,13 @@ impl Site {
         Answer { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or(Value::Null) }
     }
 
-    /// What is published to these channels, `channel=a&channel=b`, after a cursor, until `is_enough`: the data of each.
+    /// Requests that the demonstrations have not answered yet.
+    pub fn awaiting(&self) -> i64 {
+        self.server.as_ref().unwrap().stats().awaiting
+    }
+
+    /// What is published to these channels, `channel=a&channel=b`, after a cursor, until `is_enough`: the data of each,
+    /// without when it was sent.
     pub fn deliveries(&self, channels: &str, after: &str, is_enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         let deadline = Instant::now() + PATIENCE;
         let mut cursor = after.to_owned();
@@ -96,7 +102,7 @@ impl Site {
             let reply = self.get(&format!("/poll?{channels}&after={cursor}&wait=5"));
             for frame in reply.body.as_array().unwrap_or_else(|| panic!("{reply:?}")) {
                 match frame[0].as_str().unwrap() {
-                    "msg" => found.push(frame[3].clone()),
+                    "msg" => found.push(undated(frame[3].clone())),
                     "cursor" => cursor = frame[1].as_str().unwrap().to_owned(),
                     _ => panic!("{frame}"),
                 }
@@ -114,6 +120,19 @@ impl Drop for Site {
             let _ = server.join();
         }
     }
+}
+
+/// A message without when it was sent, which each of them says.
+fn undated(mut message: Value) -> Value {
+    let sent_ms = message.as_object_mut().and_then(|members| members.remove("sent_ms"));
+    let sent_ms = sent_ms.and_then(|sent| sent.as_f64()).unwrap_or_else(|| panic!("not dated: {message}"));
+    assert!((1.0..=now_ms()).contains(&sent_ms), "{sent_ms} {message}");
+    message
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> f64 {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64() * 1000.0
 }
 
 pub fn wait_until(what: &str, patience: Duration, mut is_so: impl FnMut() -> bool) {

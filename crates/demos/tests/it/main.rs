@@ -11,7 +11,7 @@ mod harness;
 mod proxy;
 mod ticker;
 
-use harness::{Site, wait_until};
+use harness::{Site, now_ms, wait_until};
 use pushlab_demos::Demos;
 use pushlab_server::application::{Application, Request, Response};
 use std::sync::Arc;
@@ -35,6 +35,19 @@ fn each_demonstration_answers_below_its_path() {
     assert_eq!(site.get("/api/demos/no-such").code(), (404, "unknown-path"));
     assert_eq!(site.post("/api/demos/ticker", "{}").code(), (405, "method-not-allowed"));
     assert_eq!(site.get("/api/demos/chat/say").code(), (405, "method-not-allowed"));
+}
+
+/// Messages are dated by the clock that a page can read, so that it can compare it with its own.
+#[test]
+fn the_clock_can_be_read() {
+    let site = Site::start(Demos::new(Empty));
+    let before = now_ms();
+    let time = site.get("/api/demos/time");
+    let shown = time.body["now_ms"].as_f64().unwrap();
+    // Whole microseconds, so it may be one behind.
+    assert!((before - 0.001..=now_ms()).contains(&shown), "{before} {shown}");
+    assert!(time.head.contains("Cache-Control: no-store"), "{}", time.head);
+    assert_eq!(site.post("/api/demos/time", "{}").code(), (405, "method-not-allowed"));
 }
 
 /// Their threads hold nothing that would keep them, or the server, from ending.

@@ -13,6 +13,8 @@ pub enum Cut {
     BeforeCommit,
     /// The database commits, and its answer is lost.
     AfterCommit,
+    /// The commit does not reach the database, which hears nothing more, not even that the connection has ended.
+    Unnoticed,
 }
 
 /// Carries bytes between whoever connects to its port and a database.
@@ -109,6 +111,10 @@ impl Shared {
             is_cut.store(cut.is_some(), Ordering::SeqCst);
             if cut.is_some_and(|(_, stays_open)| !stays_open) {
                 self.close(&client);
+            }
+            if cut.is_some_and(|(when, _)| when == Cut::Unnoticed) {
+                // Both sockets stay open as long as the other thread waits for the database.
+                return;
             }
             if cut.is_some_and(|(when, _)| when == Cut::BeforeCommit) || database.write_all(asked).is_err() {
                 break;

@@ -1,6 +1,6 @@
 //! Prices: snapshot and steps belong together.
 
-use super::harness::Site;
+use super::harness::{Site, now_ms};
 use pushlab_demos::ticker::Ticker;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,6 +29,8 @@ fn a_snapshot_has_the_steps_up_to_its_cursor() {
     }
     let numbers: Vec<u64> = steps.values().map(|step| step[0].as_u64().unwrap()).collect();
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+    let sent: Vec<f64> = steps.values().map(|step| step[2].as_f64().unwrap()).collect();
+    assert!(sent.is_sorted() && sent[0] > 0.0 && sent[sent.len() - 1] <= now_ms(), "{sent:?}");
     let mut seen = 0;
     for snapshot in &snapshots {
         let Some(step) = steps.get(&offset(&snapshot["cursor"])) else { continue };

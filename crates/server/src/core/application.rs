@@ -3,14 +3,17 @@
 use super::Core;
 use super::http::{Refusal, is_known_path, reason};
 use crate::application::{Body, Fields, Request, Response};
+use crate::config::{Config, Limits};
 use crate::connection::Kind;
 use crate::hub::PublishError;
 use crate::outbox::Verdict;
-use crate::pool::{Answer, Caller, LargeBody};
+use crate::pool::{Answer, Caller, Errand, LargeBody};
+use crate::site::Asker;
 use crate::stats::{add, shift};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::http::{RequestHead, decode_path, split_target};
+use std::sync::Arc;
 
 /// Fields of an answer that say what we say ourselves.
 const OWN_FIELDS: [&str; 5] =
@@ -30,28 +33,35 @@ impl Core {
             self.connections[id].keeps_alive = false;
             return self.answer_with_error(id, ErrorCode::Draining, "the server is stopping; connect again");
         }
+        let asker = self.connections[id].asker;
+        let method = if method == "HEAD" { "GET" } else { method };
+        // What another site's page sends on behalf of its visitor is a forgery; what it only asks for it cannot read.
+        if asker == Asker::OtherName || asker == Asker::OtherSite && method != "GET" {
+            let text = self.shared.config.site.refusal(asker);
+            return self.answer_with_error(id, ErrorCode::Forbidden, &text);
+        }
         let (path, query) = split_target(target);
         let Some(path) = decode_path(path) else {
             let text = "the path has an escape that is none; write % as %25";
             return self.answer_with_error(id, ErrorCode::BadRequest, text);
         };
         let Ok(peer) = self.connections[id].stream.socket().peer_addr() else { return self.close(id) };
+        let origin = fields.iter().find(|(name, _)| name == "origin").map(|(_, value)| value.as_str());
+        let is_tls = self.shared.tls.is_some() || self.shared.config.site.is_secure(origin);
         let request = Request {
-            method: if method == "HEAD" { "GET" } else { method }.to_owned(),
+            method: method.to_owned(),
             path: path.into_owned(),
             query: query.map(|(name, value)| (name.into_owned(), value.into_owned())).collect(),
             fields,
             body,
             peer: peer.ip().to_canonical(),
-            is_tls: self.shared.tls.is_some(),
+            is_tls,
         };
-        let timeout = self.limits().answer_timeout;
-        let expires = self.now + timeout;
-        match self.caller.as_mut().and_then(|caller| caller.ask(id, request, expires)) {
-            Some(ticket) => {
-                self.connections[id].kind = Kind::Awaiting { ticket };
+        match self.caller.as_ref().and_then(|caller| caller.ask(id, request)) {
+            Some(errand) => {
+                self.connections[id].kind = Kind::Awaiting { errand };
                 shift(&self.counters.awaiting, 1);
-                self.set_deadline(id, timeout);
+                self.set_deadline(id, self.limits().answer_timeout);
             }
             None => {
                 let max = self.limits().max_waiting_requests;
@@ -63,9 +73,9 @@ impl Core {
 
     /// Sends the answers that have come, to those who still wait for them.
     pub(super) fn take_answers(&mut self) {
-        while let Some(Answer { id, ticket, response, body }) = self.caller.as_ref().and_then(Caller::answer) {
+        while let Some(Answer { id, errand, response, body }) = self.caller.as_ref().and_then(Caller::answer) {
             let kind = self.connections.get(id).map(|c| &c.kind);
-            if matches!(kind, Some(Kind::Awaiting { ticket: awaited }) if *awaited == ticket) {
+            if matches!(kind, Some(Kind::Awaiting { errand: awaited }) if Arc::ptr_eq(awaited, &errand)) {
                 self.stop_awaiting(id);
                 self.answer_with(id, &response, body);
             }
@@ -74,17 +84,42 @@ impl Core {
 
     /// The application has not answered in time.
     pub(super) fn end_waiting(&mut self, id: usize) {
-        self.stop_awaiting(id);
-        let text = format!("the application did not answer within {:?}", self.limits().answer_timeout);
-        self.answer_with_error(id, ErrorCode::Overloaded, &text);
+        let timeout = self.limits().answer_timeout;
+        let Some(errand) = self.stop_awaiting(id) else { return };
+        let (code, text) = if errand.recall() {
+            let text =
+                format!("the application had not begun with this after {timeout:?}; nothing was done, ask again");
+            (ErrorCode::Overloaded, text)
+        } else if errand.is_change() {
+            let text = format!(
+                "the application did not answer within {timeout:?}; what it was asked for may be done, or may yet be: \
+                 look before you ask again"
+            );
+            (ErrorCode::OutcomeUnknown, text)
+        } else {
+            (ErrorCode::Overloaded, format!("the application did not answer within {timeout:?}"))
+        };
+        self.answer_with_error(id, code, &text);
     }
 
-    pub(super) fn stop_awaiting(&mut self, id: usize) {
+    /// The connection waits no more; gives what it waited for.
+    pub(super) fn stop_awaiting(&mut self, id: usize) -> Option<Arc<Errand>> {
         let kind = &mut self.connections[id].kind;
-        if let Kind::Awaiting { .. } = kind {
-            *kind = Kind::Http(None);
-            shift(&self.counters.awaiting, -1);
+        if !matches!(kind, Kind::Awaiting { .. }) {
+            return None;
         }
+        shift(&self.counters.awaiting, -1);
+        match std::mem::replace(kind, Kind::Http(None)) {
+            Kind::Awaiting { errand } => Some(errand),
+            _ => None,
+        }
+    }
+
+    /// Whether a connection's next request waits for the answer to the one before, so that nothing on it is read: not
+    /// even its end, since who has asked all may close that way and still read.
+    pub(super) fn is_answering(&self, id: usize) -> bool {
+        let kind = || self.connections.get(id).map(|connection| &connection.kind);
+        self.caller.is_some() && matches!(kind(), Some(Kind::Awaiting { .. } | Kind::Answering { .. }))
     }
 
     fn answer_with_error(&mut self, id: usize, code: ErrorCode, text: &str) {
@@ -102,13 +137,15 @@ impl Core {
         let size = (!is_bodiless).then_some(body.as_bytes().len());
         let head = encode_head(response, size, connection.keeps_alive);
         let body = if is_bodiless || connection.is_head { Body::Static(b"").into() } else { body };
-        connection.kind = Kind::Answering;
+        let Limits { write_timeout, take_timeout, .. } = self.shared.config.limits;
+        connection.kind = Kind::Answering { until: self.now + take_timeout };
         let is_new = connection.outbox.is_none();
         let outbox = connection.outbox.get_or_insert_default();
         let before = outbox.bytes();
         outbox.push_answer(&head, body);
         shift(&self.counters.queued_bytes, outbox.bytes() as i64 - before as i64);
         self.after_queueing(id, is_new, Verdict::Stays { dropped: 0 });
+        self.set_deadline(id, write_timeout.min(take_timeout));
         self.flush(id);
     }
 
@@ -116,10 +153,25 @@ impl Core {
     pub(super) fn answered(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         connection.kind = Kind::Http(None);
-        if !connection.carry.is_empty() {
+        if std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty() {
             self.unfinished.push(id);
         }
         self.after_answer(id);
+    }
+
+    /// Why a connection may not listen to a channel, if it is for own pages and nobody of these asks.
+    pub(super) fn check_private<'n>(&self, id: usize, mut names: impl Iterator<Item = &'n str>) -> Result<(), Refusal> {
+        let Config { private_channels, site, .. } = &self.shared.config;
+        let asker = self.connections[id].asker;
+        if asker == Asker::Own {
+            return Ok(());
+        }
+        match names.find(|name| private_channels.iter().any(|prefix| name.starts_with(&**prefix))) {
+            None => Ok(()),
+            Some(name) => {
+                Err((ErrorCode::Forbidden, format!("{name} is for own pages: {}", site.refusal(asker)).into()))
+            }
+        }
     }
 
     /// Publishes for a client, who may not do so where the application alone does.

@@ -17,7 +17,7 @@ impl Core {
             return;
         }
         self.leave_group(id);
-        self.stop_awaiting(id);
+        self.recall(id);
         let connection = self.connections.remove(id);
         if let Some(outbox) = connection.outbox {
             shift(&self.counters.queued_bytes, -(outbox.bytes() as i64));
@@ -36,13 +36,20 @@ impl Core {
         self.shared.open.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Nobody waits for what the connection asked the application for: it is not begun, if it was not yet.
+    fn recall(&mut self, id: usize) {
+        if let Some(errand) = self.stop_awaiting(id) {
+            errand.recall();
+        }
+    }
+
     /// Ends a connection after what was sent has been read: our side is shut, then the peer has [`LINGER`] to close.
     pub(super) fn close_gently(&mut self, id: usize) {
         if !self.connections.contains(id) {
             return;
         }
         self.leave_group(id);
-        self.stop_awaiting(id);
+        self.recall(id);
         let connection = &mut self.connections[id];
         connection.kind = Kind::Lingering;
         connection.carry = Vec::new();
@@ -94,7 +101,7 @@ impl Core {
                     self.connections[id].keeps_alive = false;
                     self.release_poll(id);
                 }
-                Kind::Awaiting { .. } | Kind::Answering => self.connections[id].keeps_alive = false,
+                Kind::Awaiting { .. } | Kind::Answering { .. } => self.connections[id].keeps_alive = false,
                 Kind::Http(None) if self.connections[id].carry.is_empty() => self.close_gently(id),
                 Kind::Feed(_) => self.close(id),
                 Kind::Http(_) | Kind::Lingering => {}

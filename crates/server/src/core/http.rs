@@ -3,11 +3,12 @@
 use super::Core;
 use super::application::fields_of;
 use crate::application::error_body;
-use crate::config::Limits;
+use crate::config::{Config, Limits};
 use crate::connection::{Kind, NO_GROUP, PartialRequest};
 use crate::framing::{Framing, cursor_frame, gap_frame};
 use crate::hub::{Publication, Replay};
 use crate::metrics;
+use crate::site::Asker;
 use crate::stats::add;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
@@ -99,13 +100,18 @@ impl Core {
             }
         };
         self.turn.requests += 1;
+        let is_for_application = self.is_for_application(head.target);
         // What an application answers is for its own pages: nothing lets those of other sites read it.
-        let has_origin = head.header("origin").is_some() && !self.is_for_application(head.target);
+        let has_origin = head.header("origin").is_some() && !is_for_application;
+        let Config { private_channels, site, .. } = &self.shared.config;
+        let is_asker_known = is_for_application || !private_channels.is_empty();
+        let asker = if is_asker_known { site.asker(head.fields()) } else { Asker::Own };
         let connection = &mut self.connections[id];
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
         connection.keeps_alive = head.minor_version > 0 && head.keeps_alive();
         connection.is_head = head.method == "HEAD";
         connection.has_origin = has_origin;
+        connection.asker = asker;
         let rest = &bytes[size..];
         match head.body {
             BodyKind::Length(length) if length > self.limits().max_body_bytes as u64 => {
@@ -358,6 +364,10 @@ impl Core {
         if channels.is_empty() {
             return Ok(None);
         }
+        if let Err((code, text)) = self.check_private(id, channels.iter().map(|name| &**name)) {
+            self.answer_error(id, code, &text);
+            return Err(());
+        }
         match self.groups.intern(channels) {
             Ok(group) => Ok(Some(group)),
             Err(error) => {
@@ -459,14 +469,19 @@ impl Core {
             let hint = "the body is not JSON; send Content-Type: text/plain to publish it as a text";
             return self.answer_error(id, ErrorCode::BadJson, hint);
         };
-        let cursor = match self.publish_for_client(&query.channels[0], &data) {
+        let first = query.channels[0].clone();
+        // Before publishing: who is refused has done nothing.
+        let group = match query.after.map(|_| self.group_of(id, &mut query.channels)).transpose() {
+            Ok(group) => group.flatten(),
+            Err(()) => return,
+        };
+        let cursor = match self.publish_for_client(&first, &data) {
             Ok(cursor) => cursor,
             Err((code, text)) => return self.answer_error(id, code, &text),
         };
-        if query.after.is_none() {
+        let Some(group) = group else {
             return self.answer(id, "application/json", cursor_frame(&cursor.to_string()).as_bytes());
-        }
-        let Ok(Some(group)) = self.group_of(id, &mut query.channels) else { return };
+        };
         let replay = self.shared.hub.read(&self.groups[group].channels, query.after, self.limits().max_reply_bytes);
         self.send_replay(id, &replay);
     }
@@ -646,6 +661,7 @@ pub fn reason(status: u16) -> &'static str {
         500 => "Internal Server Error",
         501 => "Not Implemented",
         503 => "Service Unavailable",
+        504 => "Gateway Timeout",
         _ => "",
     }
 }

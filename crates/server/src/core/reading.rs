@@ -14,27 +14,37 @@ impl Core {
             self.flush(id);
         }
         let is_closed = event.is_read_closed();
+        if let Some(connection) = self.connections.get_mut(id).filter(|_| is_closed) {
+            // There is no second event for it, whenever all that came before has been read.
+            connection.has_ended = true;
+        }
         // A feed that is stalled is not read: what it sends stays with its sender.
         if (event.is_readable() || is_closed) && self.connections.contains(id) && !self.is_stalled(id) {
-            self.read(id);
-            // The end came with the last bytes. A short read does not show it, and there is no second event for it.
-            if is_closed && self.connections.contains(id) {
-                self.unfinished.push(id);
+            // Who has gone in both directions gets no answer; that shows here alone.
+            if self.is_answering(id) && !event.is_write_closed() && !event.is_error() {
+                self.connections[id].has_unread = true;
+                return;
             }
+            // Requests that waited for an answer come before what is read now, which may be the end.
+            if matches!(self.connections[id].kind, Kind::Http(_)) && !self.connections[id].carry.is_empty() {
+                return self.unfinished.push(id);
+            }
+            self.read(id);
         }
     }
 
     /// Reads one buffer; what is left is read in the next turn, after everybody else had theirs.
     pub(super) fn read(&mut self, id: usize) {
         let mut buffer = std::mem::take(&mut self.read_buffer);
-        let stream = &mut self.connections[id].stream;
+        let connection = &mut self.connections[id];
+        let stream = &mut connection.stream;
         let result = stream.read(&mut buffer);
-        let has_more = stream.has_more();
+        let has_more = stream.has_more() || connection.has_ended;
         self.turn.bytes_received += stream.received(result.as_ref().map_or(0, |&n| n));
         // With TLS, reading may have to be answered.
         self.turn.bytes_sent += stream.sent(0);
         match result {
-            Ok(0) => self.close(id),
+            Ok(0) => self.on_end(id),
             Ok(n) => {
                 self.connections[id].last_read = self.wheel.now();
                 self.take_in(id, &mut buffer[..n]);
@@ -48,9 +58,21 @@ impl Core {
                 self.unfinished.push(id);
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => self.end_broken_tls(id),
+            // The end without the farewell of TLS. Requests say how long they are, so none is mistaken for a whole one.
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => self.on_end(id),
             Err(_) => self.close(id),
         }
         self.read_buffer = buffer;
+    }
+
+    /// The peer says nothing more. What it has asked for leaves first: it may still read.
+    fn on_end(&mut self, id: usize) {
+        let connection = &self.connections[id];
+        match connection.kind {
+            Kind::Http(_) if connection.outbox.is_some() => self.close_gently(id),
+            Kind::Lingering if connection.outbox.is_some() => {}
+            _ => self.close(id),
+        }
     }
 
     /// Understands bytes, together with what was left before.
@@ -91,7 +113,7 @@ impl Core {
                 Kind::Feed(_) => self.on_feed(id, rest),
                 Kind::Stream(_) | Kind::Lingering => rest.len(),
                 // The next request waits until this one is answered.
-                Kind::HeldPoll | Kind::Awaiting { .. } | Kind::Answering => 0,
+                Kind::HeldPoll | Kind::Awaiting { .. } | Kind::Answering { .. } => 0,
             };
             if used == 0 {
                 break;
@@ -129,6 +151,8 @@ impl Core {
         }
         if self.is_stalled(id) {
             self.unfinished.push(id);
+        } else if self.is_answering(id) {
+            self.connections[id].has_unread = true;
         } else if self.connections.contains(id) {
             self.read(id);
         }

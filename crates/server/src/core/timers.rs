@@ -73,7 +73,11 @@ impl Core {
         match connection.kind {
             Kind::HeldPoll => self.release_poll(id),
             Kind::Awaiting { .. } => self.end_waiting(id),
-            Kind::Answering => self.set_deadline(id, limits.write_timeout),
+            Kind::Answering { until } if until <= self.now => {
+                add(&self.counters.closed_timeout, 1);
+                self.close(id);
+            }
+            Kind::Answering { until } => self.set_deadline(id, limits.write_timeout.min(until - self.now)),
             Kind::WebSocket { .. } if is_silent => {
                 add(&self.counters.closed_timeout, 1);
                 self.close_websocket(id, CloseCode::IdleTimeout, "no answer to two pings");

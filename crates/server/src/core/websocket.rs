@@ -137,6 +137,9 @@ impl Core {
         };
         names.retain(|n| n != channel);
         if subscribes {
+            if let Err((code, text)) = self.check_private(id, std::iter::once(channel)) {
+                return self.say_error(id, code, &text);
+            }
             names.push(channel.to_owned());
         }
         let max = self.limits().max_channels_per_connection;

@@ -101,7 +101,7 @@ impl Core {
             shift(&self.counters.slow_subscribers, -1);
             match connection.kind {
                 Kind::Lingering => self.shut_down(id),
-                Kind::Answering => self.answered(id),
+                Kind::Answering { .. } => self.answered(id),
                 Kind::Http(None) => self.set_deadline(id, self.limits().idle_timeout),
                 _ if connection.is_catching_up => self.catch_up(id),
                 _ => {}

@@ -7,8 +7,9 @@ use pushlab_server::application::{Application, Body, Publisher, Request, Respons
 use pushlab_server::{Config, Tick};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ErrorCode;
+use socket2::SockRef;
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -18,7 +19,7 @@ static LARGE: [u8; 1 << 20] = [b's'; 1 << 20];
 
 /// An application with a page for each thing that can happen.
 #[derive(Default)]
-struct Pages {
+pub struct Pages {
     publisher: OnceLock<Publisher>,
     /// Names that `/slow` waits for.
     opened: Mutex<BTreeSet<String>>,
@@ -32,7 +33,7 @@ impl Pages {
         self.gate.notify_all();
     }
 
-    fn begun(&self) -> usize {
+    pub fn begun(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
     }
 }
@@ -50,7 +51,7 @@ impl Application for Pages {
             "/" => Some(Response::new(200, "text/html", Body::Static(b"<title>page</title>")).with("X-Own", "yes")),
             "/request" => text(format!("{request:?}")),
             "/name" => text(parameter("is").to_owned()),
-            "/slow" => {
+            "/slow" | "/away" => {
                 let opened = self.opened.lock().unwrap();
                 drop(self.gate.wait_while(opened, |opened| !opened.contains(parameter("is"))).unwrap());
                 text(parameter("is").to_owned())
@@ -68,9 +69,13 @@ impl Application for Pages {
             _ => None,
         }
     }
+
+    fn may_wait(&self, request: &Request) -> bool {
+        request.path == "/away"
+    }
 }
 
-fn start(cores: usize, is_secure: bool, change: impl FnOnce(&mut Config)) -> (Subject, Arc<Pages>) {
+pub fn start(cores: usize, is_secure: bool, change: impl FnOnce(&mut Config)) -> (Subject, Arc<Pages>) {
     let pages: Arc<Pages> = Arc::default();
     let server = Subject::start_either(is_secure, cores, |config| {
         config.application = Some(pages.clone());
@@ -231,12 +236,12 @@ fn other_sites_are_let_to_the_transports_alone() {
     };
     for (method, target, status) in [
         ("GET", "/", 200),
-        ("POST", "/name?is=a", 200),
+        ("POST", "/name?is=a", 403),
         ("GET", "/nothing", 404),
         ("GET", "/%", 400),
         ("GET", "/panic", 500),
-        ("OPTIONS", "/nothing", 404),
-        ("OPTIONS", "/name", 200),
+        ("OPTIONS", "/nothing", 403),
+        ("OPTIONS", "/name", 403),
     ] {
         let answer = ask(method, target);
         assert_eq!((answer.status, answer.head.contains("Access-Control")), (status, false), "{method} {target}");
@@ -265,6 +270,27 @@ fn transports_go_on_while_the_application_is_slow() {
     until_idle(&server);
 }
 
+/// Requests that may wait long have threads of their own: neither kind holds up the other.
+#[test]
+fn requests_that_may_wait_hold_up_no_others() {
+    let (server, pages) = start(1, false, |_| {});
+    for (round, slow, quick) in [(1, "/away?is=a", "/name?is=b"), (2, "/slow?is=c", "/away?is=a")] {
+        let begun = pages.begun();
+        let mut waiting: Vec<Http> = (0..2 * THREADS).map(|_| Http::connect(server.address())).collect();
+        waiting.iter_mut().for_each(|http| http.send(&format!("GET {slow} HTTP/1.1\r\n\r\n")));
+        until("all threads of a kind are busy", || {
+            pages.begun() == begun + THREADS && server.stats().awaiting == 2 * THREADS as i64
+        });
+        let mut http = Http::connect(server.address());
+        assert_eq!(http.get(quick).status, 200, "round {round}");
+        assert_eq!(server.stats().awaiting, 2 * THREADS as i64, "they still wait");
+        pages.open(&slow[slow.len() - 1..]);
+        assert!(waiting.iter_mut().all(|http| http.response().status == 200));
+        drop((http, waiting));
+        until_idle(&server);
+    }
+}
+
 /// The places of connections that have gone are given to others, who must not get the answers of those.
 #[test]
 fn who_leaves_before_the_answer_leaves_nothing_to_others() {
@@ -273,7 +299,8 @@ fn who_leaves_before_the_answer_leaves_nothing_to_others() {
         let mut gone: Vec<Http> = (0..THREADS).map(|_| Http::connect(server.address())).collect();
         gone.iter_mut().for_each(|http| http.send(&format!("GET /slow?is=gone{round} HTTP/1.1\r\n\r\n")));
         until("all threads are busy", || pages.begun() == (round * 2 + 1) * THREADS);
-        gone[0].socket.shutdown(Shutdown::Both).unwrap();
+        // Gone for both directions: who has only said all would still be answered.
+        gone.iter().for_each(|http| SockRef::from(&http.socket).set_linger(Some(Duration::ZERO)).unwrap());
         drop(gone);
         until_idle(&server);
         let mut others: Vec<Http> = (0..THREADS).map(|_| Http::connect(server.address())).collect();
@@ -322,6 +349,7 @@ fn an_answer_that_is_late_is_dropped() {
         assert_eq!((late.status, late.head.contains("Retry-After: 1\r\n")), (503, true));
         assert!(late.body.contains("200ms"), "{}", late.body);
     }
+    assert!(waiting.iter().all(|http| http.buffer.is_empty()));
     // The last was not even begun, and its time is over.
     assert_eq!(pages.begun(), THREADS);
     pages.open("a");
@@ -329,6 +357,53 @@ fn an_answer_that_is_late_is_dropped() {
         assert_eq!(http.get(&format!("/name?is={n}")).body, n.to_string());
     }
     assert_eq!(pages.begun(), 2 * THREADS + 1);
+}
+
+/// What changes something and is late may be done: who asks again would have it done twice. What was not begun may be
+/// asked for again.
+#[test]
+fn who_changes_something_is_told_whether_it_may_be_done() {
+    let (server, pages) = start(1, false, |config| config.limits.answer_timeout = Duration::from_millis(200));
+    let mut waiting: Vec<Http> = (0..THREADS).map(|_| Http::connect(server.address())).collect();
+    waiting.iter_mut().for_each(|http| http.send("POST /slow?is=a HTTP/1.1\r\nContent-Length: 0\r\n\r\n"));
+    until("all threads are busy", || pages.begun() == THREADS);
+    let mut http = Http::connect(server.address());
+    let recalled = http.post("/name?is=b", "");
+    assert_eq!((recalled.status, recalled.head.contains("Retry-After: 1\r\n")), (503, true));
+    assert!(
+        recalled.body.contains("\"overloaded\"") && recalled.body.contains("nothing was done"),
+        "{}",
+        recalled.body
+    );
+    for http in &mut waiting {
+        let late = http.response();
+        assert_eq!((late.status, late.head.contains("Retry-After")), (504, false));
+        assert!(late.body.contains("\"outcome-unknown\"") && late.body.contains("may be done"), "{}", late.body);
+    }
+    pages.open("a");
+    assert_eq!(http.get("/name?is=c").body, "c");
+    assert_eq!(pages.begun(), THREADS + 1, "what was told to be undone is undone");
+    let failed = http.post("/panic", "");
+    assert_eq!((failed.status, failed.body.contains("may be done")), (500, true), "{}", failed.body);
+}
+
+/// What nobody waits for any more is not begun.
+#[test]
+fn what_those_asked_for_who_have_gone_is_not_begun() {
+    let (server, pages) = start(1, false, |_| {});
+    let mut busy: Vec<Http> = (0..THREADS).map(|_| Http::connect(server.address())).collect();
+    busy.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\n\r\n"));
+    until("all threads are busy", || pages.begun() == THREADS);
+    let mut gone = Http::connect(server.address());
+    gone.send("GET /name?is=b HTTP/1.1\r\n\r\n");
+    until("it waits", || server.stats().awaiting == THREADS as i64 + 1);
+    SockRef::from(&gone.socket).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(gone);
+    until("it has gone", || server.stats().awaiting == THREADS as i64);
+    pages.open("a");
+    assert!(busy.iter_mut().all(|http| http.response().body == "a"));
+    assert_eq!(Http::connect(server.address()).get("/name?is=c").body, "c");
+    assert_eq!(pages.begun(), THREADS + 1);
 }
 
 #[test]
@@ -375,8 +450,8 @@ fn who_does_not_read_an_answer_is_closed() {
 fn large_answers_are_held_up_to_a_limit() {
     let (server, _) = start(1, false, |config| {
         config.limits.max_send_buffer_bytes = Some(4096);
-        config.limits.max_queue_bytes = 100_000;
-        config.limits.max_large_answers_bytes = 2_500_000;
+        config.limits.max_answer_bytes = 2_200_000;
+        config.limits.max_held_answers_bytes = 2_500_000;
     });
     let held: Vec<Http> = [2_000_000, 500_000]
         .map(|bytes| {
@@ -388,15 +463,133 @@ fn large_answers_are_held_up_to_a_limit() {
         })
         .into();
     let mut http = Http::connect(server.address());
-    let refused = http.get("/large?bytes=100001");
+    let refused = http.get("/large?bytes=65537");
     assert_eq!((refused.status, refused.body.contains("\"overloaded\"")), (503, true), "{}", refused.body);
+    // It was done: to be told to ask again would have it done twice.
+    let unsaid = http.post("/large?bytes=65537", "");
+    assert_eq!((unsaid.status, unsaid.body.contains("\"outcome-unknown\"")), (504, true), "{}", unsaid.body);
+    assert!(!unsaid.head.contains("Retry-After"), "{}", unsaid.head);
     // What a connection may hold anyway is not concerned, nor what is part of the program.
-    assert_eq!(http.get("/large?bytes=100000").body.len(), 100_000);
+    assert_eq!(http.get("/large?bytes=65536").body.len(), 65_536);
     assert_eq!(http.get("/static").body.len(), LARGE.len());
     drop(held);
     until("they have gone", || server.stats().open == 1);
-    // One that is larger than all may be together is sent where it is alone.
-    assert_eq!(http.get("/large?bytes=2500001").body.len(), 2_500_001);
+    assert_eq!(http.get("/large?bytes=2200000").body.len(), 2_200_000);
+    let refused = http.get("/large?bytes=2200001");
+    assert_eq!((refused.status, refused.body.contains("2200000")), (500, true), "{}", refused.body);
+}
+
+/// Whatever is asked for, and however many ask without reading, no more than the limits is kept for them.
+#[test]
+fn those_who_do_not_read_hold_no_more_than_the_limits() {
+    const HELD: i64 = 1_000_000;
+    const SMALL: i64 = 64 * 1024;
+    let (server, _) = start(2, false, |config| {
+        config.limits.max_send_buffer_bytes = Some(4096);
+        config.limits.max_held_answers_bytes = HELD as usize;
+    });
+    let mut waiting = Vec::new();
+    for count in 1..=40_i64 {
+        let mut http = Http::connect(server.address());
+        SockRef::from(&http.socket).set_recv_buffer_size(2048).unwrap();
+        // Pipelined: what is behind the first is not even read.
+        http.send(
+            &format!("GET /large?bytes={} HTTP/1.1\r\n\r\n", if count % 2 == 0 { SMALL } else { 300_000 }).repeat(50),
+        );
+        waiting.push(http);
+        let queued = server.stats().queued_bytes;
+        assert!(queued <= HELD + count * (SMALL + 1024), "{queued} bytes for {count}");
+    }
+    until("there is no more room", || server.stats().queued_bytes > HELD / 2 && server.stats().errors > 0);
+    drop(waiting);
+    until_idle(&server);
+}
+
+/// Reading a byte now and then does not keep an answer for ever.
+#[test]
+fn an_answer_is_taken_within_its_time() {
+    let (server, _) = start(1, false, |config| {
+        config.limits.max_send_buffer_bytes = Some(4096);
+        config.limits.take_timeout = Duration::from_millis(300);
+    });
+    let mut http = Http::connect(server.address());
+    http.send("GET /large?bytes=20000000 HTTP/1.1\r\n\r\n");
+    let mut some = [0; 1024];
+    until("it is closed", || {
+        let _ = http.socket.read(&mut some);
+        server.stats().closed_timeout == 1
+    });
+    until_idle(&server);
+    // Who takes it in time has a connection that goes on.
+    let mut http = Http::connect(server.address());
+    assert_eq!(http.get("/large?bytes=100000").body.len(), 100_000);
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(http.get("/name?is=a").body, "a");
+}
+
+/// A peer that has said all it will may close its side (netcat does) and still reads.
+#[test]
+fn who_has_asked_all_is_answered() {
+    for is_secure in [false, true] {
+        let (server, pages) = start(2, is_secure, |config| config.limits.max_send_buffer_bytes = Some(16 * 1024));
+        let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n");
+        let mut slow = Http::connect(server.dial(is_secure));
+        slow.send(&[get("/slow?is=a"), get("/large?bytes=3000000"), get("/healthz"), "GET /half".to_owned()].concat());
+        let mut large = Http::connect(server.dial(is_secure));
+        large.send(&get("/large?bytes=3000000"));
+        for http in [&slow, &large] {
+            http.socket.shutdown(Shutdown::Write).unwrap();
+        }
+        until("it waits", || server.stats().awaiting >= 1 && pages.begun() >= 1);
+        pages.open("a");
+        assert_eq!(slow.response().body, "a");
+        assert_eq!(slow.response().body.len(), 3_000_000);
+        assert_eq!(slow.response().body, "ok\n");
+        slow.may_be_cut = true;
+        slow.expect_end();
+        assert_eq!(large.response().body.len(), 3_000_000);
+        large.may_be_cut = true;
+        large.expect_end();
+        until_idle(&server);
+        assert_eq!(server.stats().closed_timeout, 0);
+    }
+}
+
+/// The end of a connection is told once, and may come at any time: it is not forgotten until it can be heeded.
+#[test]
+fn who_has_ended_is_let_go_behind_the_last_answer() {
+    for is_secure in [false, true] {
+        let (server, pages) = start(1, is_secure, |_| {});
+        let mut busy = Http::connect(server.dial(is_secure));
+        for target in ["/name?is=a", "/healthz"] {
+            for _ in 0..20 {
+                let mut http = Http::connect(server.dial(is_secure));
+                http.send(&format!("GET {target} HTTP/1.1\r\nHost:"));
+                assert_eq!(busy.get("/healthz").status, 200);
+                // The loop has something to do meanwhile, so that it finds the rest and the end together.
+                busy.send(&"GET /stats HTTP/1.1\r\n\r\n".repeat(100));
+                http.send(" h\r\n\r\n");
+                http.socket.shutdown(Shutdown::Write).unwrap();
+                (0..100).for_each(|_| assert_eq!(busy.response().status, 200));
+                assert_eq!(http.response().status, 200);
+                http.may_be_cut = true;
+                http.expect_end();
+            }
+        }
+        let mut http = Http::connect(server.dial(is_secure));
+        http.send("GET /slow?is=a HTTP/1.1\r\n\r\n");
+        until("the first waits", || server.stats().awaiting == 1);
+        http.send("GET /name?is=b HTTP/1.1\r\n\r\n");
+        http.socket.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(busy.get("/healthz").status, 200);
+        pages.open("a");
+        assert_eq!([http.response().body, http.response().body], ["a", "b"]);
+        http.may_be_cut = true;
+        http.expect_end();
+        drop(busy);
+        until_idle(&server);
+        assert_eq!(server.stats().closed_timeout, 0);
+    }
 }
 
 #[test]
@@ -515,8 +708,7 @@ fn nothing_is_left_of_those_who_asked() {
     let mut random = fastrand::Rng::with_seed(seed);
     let (server, pages) = start(3, false, |config| {
         config.limits.max_waiting_requests = 20;
-        config.limits.max_queue_bytes = 50_000;
-        config.limits.max_large_answers_bytes = 3_000_000;
+        config.limits.max_held_answers_bytes = 3_000_000;
         config.limits.answer_timeout = Duration::from_millis(50);
     });
     std::thread::scope(|scope| {

@@ -11,6 +11,7 @@ mod limits;
 mod metrics;
 mod requests;
 mod resume;
+mod site;
 mod slow;
 #[path = "../../../wire/src/exposition/strict.rs"]
 mod strict;

@@ -17,12 +17,18 @@ use std::time::Duration;
 use thiserror::Error as ThisError;
 
 /// A connection is made, and a statement answered, within 5 s, or the connection is given up: a database that hangs
-/// holds a thread of the application no longer.
+/// holds a thread of the application no longer. Two things have no such end: the statements of SQLite, which wait so long
+/// for a file that others have locked and then take the time that they take, and the look-up of the name of a MySQL or
+/// MariaDB server, for which the system's resolver has limits of its own.
 pub const STATEMENT_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a statement waits in the database for what others hold: 4 s, below [`STATEMENT_WAIT`], so that the
 /// database says so before the connection is given up.
 const LOCK_WAIT: Duration = Duration::from_secs(4);
+
+/// A change of which the database hears nothing is undone after 10 s: a server that is suspended in the middle of one, or
+/// cut off from the database, would keep the house's lock from all others. Ours never pauses in one.
+const MAX_CHANGE_IDLE: Duration = Duration::from_secs(10);
 
 /// A value in a row or of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +54,9 @@ pub enum Failure {
     /// Somebody else held what was needed for too long; another try may succeed.
     #[error("it is busy: {}", chain(.0.as_ref()))]
     Busy(#[source] Cause),
+    /// Its disk has no room left. What was under way is undone; reading goes on.
+    #[error("its disk is full: {}", chain(.0.as_ref()))]
+    Full(#[source] Cause),
     /// It refused the statement, or answered with something that it cannot hold.
     #[error("it refused the work: {}", chain(.0.as_ref()))]
     Refused(#[source] Cause),

@@ -1,11 +1,13 @@
 //! MySQL and MariaDB, over TCP or a Unix socket.
 
-use super::{Cause, Connection, Failure, LOCK_WAIT, Row, STATEMENT_WAIT, Value};
+use super::{Cause, Connection, Failure, LOCK_WAIT, MAX_CHANGE_IDLE, Row, STATEMENT_WAIT, Value};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Error, Opts, OptsBuilder, Params};
 
 /// Errors of the server after which the same may succeed: lock wait timeout, deadlock, record changed.
 const BUSY: [u16; 3] = [1205, 1213, 1020];
+/// Errors of the server without room: its disk, a table's space, a file that is written.
+const FULL: [u16; 3] = [1021, 1114, 1026];
 /// Errors of the server that end the connection: too many connections, shutting down, killed.
 const AWAY: [u16; 4] = [1040, 1053, 1317, 1927];
 
@@ -29,7 +31,12 @@ pub fn options(url: &str) -> Result<Opts, Cause> {
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED".to_owned(),
             // What does not fit is refused, not cut.
             "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'".to_owned(),
-            format!("SET SESSION innodb_lock_wait_timeout = {}", LOCK_WAIT.as_secs()),
+            // MariaDB alone reads what stands between the marks; MySQL has no such limit.
+            format!(
+                "SET SESSION /*M! idle_transaction_timeout = {}, */ innodb_lock_wait_timeout = {}",
+                MAX_CHANGE_IDLE.as_secs(),
+                LOCK_WAIT.as_secs()
+            ),
         ]);
     Ok(builder.into())
 }
@@ -91,6 +98,7 @@ fn value(value: mysql::Value) -> Result<Value, Failure> {
 fn failure(error: Error) -> Failure {
     match &error {
         Error::MySqlError(told) if BUSY.contains(&told.code) => Failure::Busy(error.into()),
+        Error::MySqlError(told) if FULL.contains(&told.code) => Failure::Full(error.into()),
         Error::MySqlError(told) if !AWAY.contains(&told.code) => Failure::Refused(error.into()),
         _ => Failure::Away(error.into()),
     }

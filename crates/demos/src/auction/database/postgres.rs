@@ -1,6 +1,6 @@
 //! PostgreSQL, over TCP or a Unix socket.
 
-use super::{Cause, Connection, Failure, LOCK_WAIT, Row, STATEMENT_WAIT, Value};
+use super::{Cause, Connection, Failure, LOCK_WAIT, MAX_CHANGE_IDLE, Row, STATEMENT_WAIT, Value};
 use std::collections::HashMap;
 use std::error::Error;
 use std::future::Future;
@@ -34,14 +34,22 @@ impl Postgres {
     pub fn connect(config: &Config) -> Result<Self, Failure> {
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(|error| Failure::Away(error.into()))?;
-        let (client, connection) = wait(&runtime, config.connect(NoTls)).map_err(|failure| match failure {
-            Failure::Refused(cause) | Failure::Busy(cause) | Failure::Away(cause) => Failure::Away(cause),
-        })?;
+        let (client, connection) = match wait(&runtime, config.connect(NoTls)) {
+            Ok(connected) => connected,
+            Err(Failure::Refused(cause) | Failure::Full(cause) | Failure::Busy(cause) | Failure::Away(cause)) => {
+                // A name that is still looked up cannot be given up, and the runtime's end would wait for it.
+                runtime.shutdown_background();
+                return Err(Failure::Away(cause));
+            }
+        };
         // How it ends is told to whoever waits for an answer.
         runtime.spawn(async move { connection.await.ok() });
         let mut connected = Self { runtime, client, statements: HashMap::new() };
-        let limit = LOCK_WAIT.as_millis();
-        connected.plain(&format!("SET statement_timeout = {limit}; SET client_min_messages = warning"))?;
+        let (statement, idle) = (LOCK_WAIT.as_millis(), MAX_CHANGE_IDLE.as_millis());
+        connected.plain(&format!(
+            "SET statement_timeout = {statement}; SET idle_in_transaction_session_timeout = {idle}; \
+             SET client_min_messages = warning"
+        ))?;
         Ok(connected)
     }
 
@@ -141,6 +149,8 @@ fn failure(error: tokio_postgres::Error) -> Failure {
     // Classes 08 and 57: the connection, and the operator's intervention (appendix A of the manual).
     if busy.contains(state) {
         Failure::Busy(error.into())
+    } else if *state == SqlState::DISK_FULL {
+        Failure::Full(error.into())
     } else if state.code().starts_with("08") || state.code().starts_with("57P") {
         Failure::Away(error.into())
     } else {

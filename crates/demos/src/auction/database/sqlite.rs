@@ -1,47 +1,64 @@
 //! SQLite, compiled in.
 
-use super::{Connection, Failure, Row, STATEMENT_WAIT, Value};
+use super::{Connection, Failure, LOCK_WAIT, Row, STATEMENT_WAIT, Value};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, params_from_iter};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// A connection to a file, or to a database in memory that ends with it.
 pub struct Sqlite(rusqlite::Connection);
 
+/// Statements that are kept prepared: 64, more than the house has.
+const MAX_STATEMENTS: usize = 64;
+
 impl Sqlite {
     /// Opens the file, which is created where there is none; a database in memory without a path.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
-        let open = || {
-            let connection = match path {
-                Some(path) => rusqlite::Connection::open(path)?,
-                None => rusqlite::Connection::open_in_memory()?,
-            };
-            connection.busy_timeout(STATEMENT_WAIT)?;
-            // Whoever has the file open beside us reads while we write.
-            connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-            // A commit that was acknowledged survives a power failure.
-            connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")?;
-            Ok(Self(connection))
-        };
-        open().map_err(failure)
+        let begun = Instant::now();
+        loop {
+            match Self::try_open(path).map_err(failure) {
+                // Programs that open a new file at once are in each other's way when they set its journal's mode, and
+                // there SQLite does not wait by itself.
+                Err(Failure::Busy(_)) if begun.elapsed() < LOCK_WAIT => {
+                    std::thread::sleep(Duration::from_millis(fastrand::u64(1..20)));
+                }
+                done => return done,
+            }
+        }
     }
 
-    fn batch(&mut self, sql: &str) -> Result<(), Failure> {
-        self.0.execute_batch(sql).map_err(failure)
+    fn try_open(path: Option<&Path>) -> rusqlite::Result<Self> {
+        let connection = match path {
+            Some(path) => rusqlite::Connection::open(path)?,
+            None => rusqlite::Connection::open_in_memory()?,
+        };
+        connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
+        connection.busy_timeout(STATEMENT_WAIT)?;
+        // Whoever has the file open beside us reads while we write.
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        // A commit that was acknowledged survives a power failure.
+        connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")?;
+        Ok(Self(connection))
+    }
+
+    fn plain(&mut self, sql: &'static str) -> Result<(), Failure> {
+        let done = self.0.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        done.map(drop).map_err(failure)
     }
 }
 
 impl Connection for Sqlite {
     fn begin(&mut self) -> Result<(), Failure> {
-        self.batch("BEGIN IMMEDIATE")
+        self.plain("BEGIN IMMEDIATE")
     }
 
     fn commit(&mut self) -> Result<(), Failure> {
-        self.batch("COMMIT")
+        self.plain("COMMIT")
     }
 
     fn rollback(&mut self) -> Result<(), Failure> {
-        if self.0.is_autocommit() { Ok(()) } else { self.batch("ROLLBACK") }
+        if self.0.is_autocommit() { Ok(()) } else { self.plain("ROLLBACK") }
     }
 
     fn run(&mut self, sql: &'static str, values: &[Value]) -> Result<Vec<Row>, Failure> {
@@ -57,7 +74,7 @@ impl Connection for Sqlite {
     }
 
     fn create(&mut self, table: &str) -> Result<(), Failure> {
-        self.batch(&format!("CREATE TABLE IF NOT EXISTS {table}"))
+        self.0.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {table}")).map_err(failure)
     }
 }
 
@@ -86,6 +103,37 @@ impl ToSql for Value {
 fn failure(error: rusqlite::Error) -> Failure {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Failure::Busy(error.into()),
+        Some(ErrorCode::DiskFull) => Failure::Full(error.into()),
         _ => Failure::Refused(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    /// Without another try some of so many find the file locked.
+    #[test]
+    fn many_open_a_new_file_at_once() {
+        const PROGRAMS: usize = 8;
+        for round in 0..100 {
+            let path = std::env::temp_dir().join(format!("pushlab-new-{}-{round}.db", std::process::id()));
+            let barrier = Barrier::new(PROGRAMS);
+            std::thread::scope(|scope| {
+                let open = || {
+                    barrier.wait();
+                    Sqlite::open(Some(&path)).map(drop).map_err(|failure| failure.to_string())
+                };
+                let programs: Vec<_> = (0..PROGRAMS).map(|_| scope.spawn(open)).collect();
+                for opened in programs {
+                    assert_eq!(opened.join().expect("no panic"), Ok(()), "round {round}");
+                }
+            });
+            for end in ["", "-wal", "-shm"] {
+                // What SQLite has removed itself is gone already.
+                let _ = std::fs::remove_file(format!("{}{end}", path.display()));
+            }
+        }
     }
 }

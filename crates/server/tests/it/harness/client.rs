@@ -83,6 +83,11 @@ impl Client {
 
     /// Subscribes after a cursor.
     pub fn resume(to: impl Into<Dial>, kind: Kind, query: &str, cursor: &str) -> Self {
+        Self::resume_with(to, kind, query, cursor, "Host: h\r\n")
+    }
+
+    /// The same with these fields in its request, `Host` among them.
+    pub fn resume_with(to: impl Into<Dial>, kind: Kind, query: &str, cursor: &str, fields: &str) -> Self {
         let mut client = Self {
             kind,
             http: Http::connect(to),
@@ -109,9 +114,9 @@ impl Client {
         if path == "/ws" {
             let mut request = Vec::new();
             handshake::encode_request(&mut request, "h", &target, [7; 16]);
-            client.http.send(std::str::from_utf8(&request).unwrap());
+            client.http.send(&String::from_utf8(request).unwrap().replace("Host: h\r\n", fields));
         } else {
-            client.http.send(&format!("GET {target} HTTP/1.{version}\r\nHost: h\r\n\r\n"));
+            client.http.send(&format!("GET {target} HTTP/1.{version}\r\n{fields}\r\n"));
         }
         client.read_head();
         client

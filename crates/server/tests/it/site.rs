@@ -1,0 +1,103 @@
+//! What own pages may do and those of other sites may not.
+
+use crate::application::start;
+use crate::harness::client::{Client, Frame, Kind};
+use crate::harness::http::Http;
+use crate::harness::{Subject, until};
+
+/// A page of another site, or one that leads its own name here, hears nothing on private channels, over no transport.
+#[test]
+fn private_channels_are_for_own_pages() {
+    let ask = |server: &Subject, fields: &str, request: &str, body: &str| {
+        let mut http = Http::connect(server.address());
+        let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        http.send(&format!("{request} HTTP/1.1\r\n{fields}{length}\r\n{body}"));
+        http.response()
+    };
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    for is_loopback_only in [false, true] {
+        let (server, _) = start(1, false, |config| {
+            config.private_channels = vec!["own.".to_owned()];
+            config.site.is_loopback_only = is_loopback_only;
+        });
+        server.publisher().publish("own.a", "\"secret\"").unwrap();
+        let start = server.stats().cursor.split_once('.').unwrap().0.to_owned() + ".0";
+        let targets = [
+            ("GET /sse?", ""),
+            ("GET /stream?", ""),
+            ("GET /stream?format=script&", ""),
+            ("GET /poll?", ""),
+            ("GET /poll?wait=1&", ""),
+            ("POST /publish?channel=a&", ""),
+            ("GET /ws?", upgrade),
+            ("GET /ws?mode=poll&", upgrade),
+        ];
+        let host = format!("Host: {}\r\n", server.address());
+        let mut foreign = vec![
+            format!("{host}Origin: https://evil.example\r\n"),
+            format!("{host}Origin: null\r\n"),
+            format!("{host}Sec-Fetch-Site: cross-site\r\n"),
+        ];
+        if is_loopback_only {
+            foreign.push("Host: evil.example\r\n".to_owned());
+            foreign.push("Host: evil.example\r\nOrigin: http://evil.example\r\n".to_owned());
+        }
+        for fields in &foreign {
+            for (target, upgrade) in targets {
+                let body = if target.starts_with("POST") { "1" } else { "" };
+                let request = format!("{target}channel=b&channel=own.a&after={start}");
+                let refused = ask(&server, &format!("{fields}{upgrade}"), &request, body);
+                assert_eq!(
+                    (refused.status, refused.body.contains("\"forbidden\"")),
+                    (403, true),
+                    "{request} {fields} {}",
+                    refused.body
+                );
+                assert!(!refused.body.contains("secret") && refused.body.contains("own.a"), "{}", refused.body);
+            }
+            // What is everybody's stays so.
+            let open = ask(&server, fields, &format!("GET /poll?channel=b&after={start}"), "");
+            assert_eq!(open.status, 200, "{fields}");
+            let mut socket = Client::resume_with(server.address(), Kind::WebSocket, "channel=b", "", fields);
+            socket.send("[\"sub\",\"own.a\"]");
+            let told = std::iter::from_fn(|| socket.next()).find(|frame| !matches!(frame, Frame::Cursor(_)));
+            assert_eq!(told, Some(Frame::Error("forbidden".into())), "{fields}");
+        }
+        let own = format!("{host}Origin: http://{}\r\nSec-Fetch-Site: same-origin\r\n", server.address());
+        for fields in [&own, &host] {
+            let heard = ask(&server, fields, &format!("GET /poll?channel=own.a&after={start}"), "");
+            assert!(heard.body.contains("secret"), "{}", heard.body);
+            let mut socket = Client::resume_with(server.address(), Kind::WebSocket, "channel=b", "", fields);
+            until("it has begun", || matches!(socket.next(), Some(Frame::Cursor(_))));
+            socket.send("[\"sub\",\"own.a\"]");
+            until("it is subscribed", || matches!(socket.next(), Some(Frame::Cursor(_))));
+            server.publisher().publish("own.a", "1").unwrap();
+            assert_eq!(socket.message().0, "own.a");
+        }
+    }
+}
+
+/// Behind a proxy that rewrites `Host` the named origins are the own pages'; their TLS is told to the application.
+#[test]
+fn pages_behind_a_proxy_are_known_by_the_named_origins() {
+    let (server, pages) = start(1, false, |config| config.site.origins = vec!["https://push.example".parse().unwrap()]);
+    let mut http = Http::connect(server.address());
+    let mut ask = |method: &str, fields: &str| {
+        http.send(&format!("{method} /request HTTP/1.1\r\nHost: 127.0.0.1:8000\r\n{fields}Content-Length: 0\r\n\r\n"));
+        http.response()
+    };
+    for (method, fields) in [("POST", "Origin: https://push.example\r\n"), ("POST", ""), ("GET", "")] {
+        let answer = ask(method, fields);
+        assert_eq!((answer.status, answer.body.contains("is_tls: true")), (200, true), "{}", answer.body);
+    }
+    let begun = pages.begun();
+    for foreign in ["http://push.example", "http://127.0.0.1:8000", "https://evil.example"] {
+        let refused = ask("POST", &format!("Origin: {foreign}\r\n"));
+        assert_eq!((refused.status, refused.body.contains("--public-url")), (403, true), "{}", refused.body);
+    }
+    // Forwarded by somebody: by whom nobody knows.
+    let forged = "Origin: https://evil.example\r\nX-Forwarded-Host: evil.example\r\nForwarded: host=evil.example\r\n";
+    assert_eq!(ask("POST", forged).status, 403);
+    assert_eq!(pages.begun(), begun, "the application hears of none");
+}
