@@ -56,6 +56,24 @@ export async function offer(visitor, name, description) {
   await visitor.reads("minimum, no bid yet");
 }
 
+/** Takes the network away, and gives how to bring it back. Chromium can be told; for Firefox the proxy cuts. */
+export async function goOffline(visitor, proxy) {
+  visitor.expectFailures();
+  if (visitor.name === "chromium") {
+    await visitor.page.setOfflineMode(true);
+    await until(() => visitor.page.$('[data-state="offline"]'), "the page knows that it is offline");
+    return () => visitor.page.setOfflineMode(false);
+  }
+  proxy.cut();
+  await noticesTheEnd(visitor);
+  return () => proxy.restore();
+}
+
+/** Waits until the page knows that its connection is gone. */
+export async function noticesTheEnd(visitor) {
+  await until(async () => (await visitor.page.$('[data-state="open"]')) === null, "the page notices that it is cut");
+}
+
 /** Bids for the item whose page is shown. */
 export async function bid(visitor, amount) {
   await visitor.fill("Your bid, €", amount);

@@ -21,7 +21,7 @@ describe("demos", () => {
         await visitor.connected(transport);
         await ticks(visitor);
         await visitor.reads(/Lost without a word\s*0/);
-        await visitor.reads(/Round trip\s*[\d.]+\s?(µs|ms|s)/);
+        await visitor.reads(/Latest message\s*[\d.]+\s?(µs|ms|s)/);
 
         await visitor.page.goto(demo(server.base, "chat", transport));
         const log = await enterChat(visitor, who);

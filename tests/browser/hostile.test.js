@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import { once } from "node:events";
 import { describe, test } from "node:test";
+import { until } from "../foreign/harness.js";
 import { BROWSERS } from "./browsers.js";
 import { enterChat, offer, register, say } from "./demos.js";
 import { Peer } from "./peer.js";
@@ -95,37 +96,201 @@ describe("hostile input", () => {
       }
     });
 
-    test(`${name}: another site cannot act for who is logged in`, async (t) => {
-      const { server } = shared;
-      const peer = new Peer(server);
-      await peer.register(`owner-${name}`);
-      const id = await peer.offer(`vase of ${name}`);
-      const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
-      await register(visitor, `eve-${name}`);
-      const site = http.createServer((_, response) => {
-        response.writeHead(200, { "content-type": "text/html" });
-        response.end("<!doctype html><title>Another site</title>");
+    // `localhost` is another site, to which no cookie of the auction house goes; another port of the same host is another
+    // origin of the same site, and gets it: there the server alone refuses.
+    for (const [host, kind] of [
+      ["localhost", "site"],
+      ["127.0.0.1", "port"],
+    ]) {
+      test(`${name}: a page at ${host} cannot act for who is logged in`, async (t) => {
+        const { server } = shared;
+        const suffix = `${name}-${kind}`;
+        const peer = new Peer(server);
+        await peer.register(`owner-${suffix}`);
+        const id = await peer.offer(`vase of ${suffix}`);
+        const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
+        await register(visitor, `eve-${suffix}`);
+        const site = await startSite(t, host);
+        visitor.expectFailures();
+        await visitor.page.goto(site);
+        const answers = [];
+        visitor.page.on("response", (response) => {
+          const method = response.request().method();
+          if (response.url().endsWith("/bids")) answers.push(`${method} ${response.status()}`);
+        });
+        const path = `${server.base}/api/demos/auction/items/${id}/bids`;
+        const bids = async () => (await peer.items()).find((one) => one.id === id).bids;
+        assert.deepEqual(await visitor.page.evaluate(postBids, path), ["opaque", "failed", "failed"]);
+        // A preflight goes before what only a script can send; it is not granted, so that the request is never sent.
+        const posts = () => answers.filter((one) => one.startsWith("POST"));
+        // Chromium tells nothing of an answer that it keeps from the page; of the first one it need not.
+        await until(() => posts().length > 0, () => `a post is answered; there was ${answers}`);
+        assert.deepEqual([...new Set(posts())], ["POST 403"]);
+        const leaves = visitor.page.waitForNavigation();
+        await visitor.page.evaluate(submitBid, path);
+        assert.equal((await leaves).status(), 403, "a form");
+        assert.equal(await bids(), 0, "no bid was taken");
+        // The same from a page of the house: nothing else was wrong with it.
+        await visitor.page.goto(`${server.base}/demos/auction`);
+        await visitor.reads(`You are eve-${suffix}.`);
+        const [, own] = await visitor.page.evaluate(postBids, path);
+        assert.deepEqual([own, await bids()], ["ok", 1]);
       });
-      site.listen(0, "127.0.0.1");
-      t.after(() => site.close());
-      await once(site, "listening");
+    }
+
+    test(`${name}: a page of another site cannot listen to the console, over no transport`, async (t) => {
+      const { base } = shared.server;
+      const visitor = await Visitor.open(t, name, `${base}/`);
+      const own = await visitor.page.evaluate(listen, base, "console.live");
+      assert.deepEqual(own, { websocket: "cursor", later: "silence", sse: 200, stream: 200, poll: 200 });
       visitor.expectFailures();
-      await visitor.page.goto(`http://localhost:${site.address().port}/`);
-      const path = `${server.base}/api/demos/auction/items/${id}/bids`;
-      const outcomes = await visitor.page.evaluate(async (path) => {
-        const body = JSON.stringify({ amount_cents: 500 });
-        const common = { method: "POST", body, credentials: "include" };
-        const tries = [
-          { ...common, mode: "no-cors" },
-          { ...common, headers: { "content-type": "application/json" } },
-          { ...common, headers: { "content-type": "text/plain" } },
-        ];
-        const ask = (init) => fetch(path, init).then(({ ok }) => ok, () => false);
-        return Promise.all(tries.map(ask));
-      }, path);
-      assert.deepEqual(outcomes, [false, false, false]);
-      const item = (await peer.items()).find((one) => one.id === id);
-      assert.equal(item.bids, 0, "no bid was taken");
+      for (const host of ["localhost", "127.0.0.1"]) {
+        await visitor.page.goto(await startSite(t, host));
+        // What is for everybody gets through from there: the ways are right.
+        const open = await visitor.page.evaluate(listen, base, "demo.ticker");
+        assert.deepEqual(open, { websocket: "cursor", later: "silence", sse: 200, stream: 200, poll: 200 });
+        const { websocket, later, ...http } = await visitor.page.evaluate(listen, base, "console.live");
+        assert.ok(["error", "end"].includes(websocket), `the WebSocket shows ${websocket}`);
+        assert.equal(later, "forbidden");
+        assert.deepEqual(http, { sse: 403, stream: 403, poll: 403 });
+      }
+    });
+
+    test(`${name}: a forged session is nobody's, and one that has ended stays so`, async (t) => {
+      const { server } = shared;
+      const who = `mallory-${name}`;
+      const peer = new Peer(server);
+      await peer.register(`target-${name}`);
+      const id = await peer.offer(`urn of ${name}`);
+      const path = `/api/demos/auction/items/${id}/bids`;
+      const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
+      await register(visitor, who);
+      assert.equal(await visitor.page.evaluate(() => document.cookie), "", "scripts do not see it");
+      const context = visitor.page.browserContext();
+      const [session] = await context.cookies();
+      assert.deepEqual([session.httpOnly, session.sameSite], [true, "Strict"]);
+      visitor.expectFailures();
+      const other = session.value.endsWith("a") ? "b" : "a";
+      const forgeries = [
+        `${session.value.slice(0, -1)}${other}`,
+        session.value.slice(0, -1),
+        `${session.value}${other}`,
+        "0".repeat(session.value.length),
+        who,
+        "%00",
+        "'%20OR%201=1%20--",
+        "x".repeat(3000),
+      ];
+      for (const value of forgeries) {
+        await context.setCookie({ ...session, value });
+        await visitor.page.reload();
+        await visitor.find("button", "Log in");
+        const [, bidding] = await visitor.page.evaluate(postBids, path);
+        assert.equal(bidding, "401", value);
+      }
+      await context.setCookie(session);
+      await visitor.page.reload();
+      await visitor.reads(`You are ${who}.`);
+      await visitor.press("button", "Log out");
+      await visitor.find("button", "Log in");
+      await context.setCookie(session);
+      await visitor.page.reload();
+      await visitor.find("button", "Log in");
+      const [, bidding] = await visitor.page.evaluate(postBids, path);
+      assert.equal(bidding, "401", "the session has ended");
+      const { bids } = (await peer.items()).find((one) => one.id === id);
+      assert.equal(bids, 0);
     });
   }
 });
+
+/** Serves an empty page of another origin at `host`, and gives its address. */
+async function startSite(t, host) {
+  const site = http.createServer((_, response) => {
+    response.writeHead(200, { "content-type": "text/html" });
+    response.end("<!doctype html><title>Another site</title>");
+  });
+  site.listen(0, "127.0.0.1");
+  t.after(() => {
+    site.closeAllConnections();
+    site.close();
+  });
+  await once(site, "listening");
+  return `http://${host}:${site.address().port}/`;
+}
+
+/**
+ * In a page: posts a bid and says what the page sees of it: without asking for the answer, as the house's own page does,
+ * and as plain text.
+ */
+async function postBids(path) {
+  const body = JSON.stringify({ amount_cents: 500 });
+  const common = { method: "POST", body, credentials: "include" };
+  const json = { "content-type": "application/json" };
+  const ask = (init) =>
+    fetch(path, { ...common, ...init }).then(
+      ({ ok, status, type }) => (type === "opaque" ? type : ok ? "ok" : `${status}`),
+      () => "failed",
+    );
+  return [
+    await ask({ mode: "no-cors" }),
+    await ask({ headers: json }),
+    await ask({ headers: { "content-type": "text/plain" } }),
+  ];
+}
+
+/**
+ * In a page: subscribes to a channel over each transport, and says what comes first: the name of the first frame of a
+ * WebSocket; the error that another one is told which subscribes when it is open, if any comes before its echo; a status.
+ */
+async function listen(base, channel) {
+  const ends = new AbortController();
+  const sockets = [];
+  const open = (channel) => {
+    const socket = new WebSocket(`${base.replace("http", "ws")}/ws?channel=${channel}`);
+    sockets.push(socket);
+    return socket;
+  };
+  const first = new Promise((resolve) => {
+    const socket = open(channel);
+    socket.onmessage = ({ data }) => resolve(JSON.parse(data)[0]);
+    socket.onclose = () => resolve("end");
+  });
+  const later = new Promise((resolve) => {
+    const socket = open("demo.auction");
+    socket.onopen = () => {
+      socket.send(`["sub","${channel}"]`);
+      socket.send('["echo",0]');
+    };
+    socket.onmessage = ({ data }) => {
+      const [name, code] = JSON.parse(data);
+      if (name === "error") resolve(code);
+      if (name === "echo") resolve("silence");
+    };
+    socket.onclose = () => resolve("end");
+  });
+  const ask = async (path) => {
+    const address = `${base}/${path}?channel=${channel}`;
+    const answer = await fetch(address, { signal: ends.signal }).catch(() => null);
+    return answer?.status ?? "failed";
+  };
+  const [websocket, after, sse, stream, poll] = await Promise.all([
+    first,
+    later,
+    ...["sse", "stream", "poll"].map(ask),
+  ]);
+  ends.abort();
+  for (const socket of sockets) socket.close();
+  return { websocket, later: after, sse, stream, poll };
+}
+
+/** In a page: leaves it with a form that posts a bid. As plain text a form can be JSON too. */
+function submitBid(path) {
+  const form = document.createElement("form");
+  Object.assign(form, { method: "POST", action: path, enctype: "text/plain" });
+  const field = document.createElement("input");
+  Object.assign(field, { name: '{"amount_cents":500,"and":"', value: '"}' });
+  form.append(field);
+  document.body.append(form);
+  form.submit();
+}

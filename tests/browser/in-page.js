@@ -56,22 +56,47 @@ export function textOf(element) {
   return element.innerText;
 }
 
-/** Violations of axe's rules on the page: `rule: help (selector, …)`. `window.axe` is there. */
-export async function violations() {
-  const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+/**
+ * Violations of axe's rules on the page: `rule: help (selector, …)`; of one rule if it is named. `window.axe` is there.
+ */
+export async function violations(rule) {
+  const runOnly = rule === undefined ? {} : { runOnly: [rule] };
+  const { violations } = await window.axe.run(document, { resultTypes: ["violations"], ...runOnly });
   return violations.map(({ id, help, nodes }) => {
     const where = nodes.slice(0, 3).map(({ target, failureSummary }) => `${target}: ${failureSummary}`);
     return `${id}: ${help} (${where.join("; ")})`;
   });
 }
 
-/** Adds up from the beginning how much of the page moves by itself (Layout Instability, where a browser measures it). */
+/**
+ * Notes from the beginning how much of the page moves by itself, and what (Layout Instability, where a browser measures
+ * it): a page that is loaded with this has `window.shifts`.
+ */
 export function watchShifts() {
-  window.shifts = 0;
+  window.shifts = [];
+  const nameOf = (node) => {
+    const element = node instanceof Element ? node : node?.parentElement;
+    if (element == null) return "something that is gone";
+    return `${element.tagName.toLowerCase()}${[...element.classList].map((one) => `.${one}`).join("")}`;
+  };
   const add = (list) => {
-    for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shifts += entry.value;
+    for (const { value, hadRecentInput, sources } of list.getEntries()) {
+      if (hadRecentInput) continue;
+      const moved = sources.map(
+        ({ node, previousRect: from, currentRect: to }) =>
+          `${nameOf(node)} from ${from.x},${from.y} ${from.width}×${from.height} to ${to.x},${to.y} ${to.width}×${to.height}`,
+      );
+      window.shifts.push({ value, moved });
+    }
   };
   new PerformanceObserver(add).observe({ type: "layout-shift", buffered: true });
+}
+
+/** Resolves once what the page has now is drawn, and its observers have been told. */
+export function drawn() {
+  return new Promise((resolve) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve)));
+  });
 }
 
 /** How much wider the page is than the window, in pixels. */

@@ -57,19 +57,47 @@ for (const name of BROWSERS) {
     const link = await visitor.find("link", "Report of this measurement");
     await Promise.all([visitor.page.waitForNavigation(), link.click()]);
     await visitor.reads("websocket");
+    const back = await visitor.find("link", "← All results of this console");
+    await Promise.all([visitor.page.waitForNavigation(), back.click()]);
+    await visitor.find("heading", "Results");
+    await visitor.find("link", "Measured in a browser");
   });
 
-  test(`${name}: streams that are held back`, async (t) => {
+  test(`${name}: a WebSocket that is refused, and streams of which nothing comes through`, async (t) => {
     const server = await serve(t);
     const proxy = await TcpProxy.start(t, server.port);
+    proxy.refused = /^\/ws/;
     proxy.held = /^\/(sse|stream)/;
-    const address = `${proxy.base}/measure?messages=10&transports=sse,http-streaming,long-polling`;
+    const address = `${proxy.base}/measure?messages=10&transports=websocket,sse,http-streaming,long-polling`;
     const visitor = await Visitor.open(t, name, address);
+    visitor.expectFailures();
     const rows = await measure(visitor);
-    assert.match(rows["Server-Sent Events"].Result, /held back/);
-    assert.match(rows["HTTP streaming"].Result, /held back/);
+    assert.match(rows.WebSocket.Result, /^✗\s*fails/);
+    assert.doesNotMatch(rows.WebSocket.Result, /held back/);
+    assert.equal(rows.WebSocket["Message, median"], "–");
+    for (const row of [rows["Server-Sent Events"], rows["HTTP streaming"]]) {
+      assert.match(row.Result, /held back.*nothing came within 5 s/, JSON.stringify(row));
+      assert.equal(row["Opens in"], "–");
+    }
     assert.match(rows["Long polling"].Result, /works$/);
     await visitor.reads("Long polling works.");
+    await visitor.reads("Server-Sent Events and HTTP streaming are held back");
+    await visitor.reads("WebSocket does not get through.");
+  });
+
+  test(`${name}: streams that come in clumps, as from a proxy that collects them`, async (t) => {
+    const server = await serve(t);
+    const proxy = await TcpProxy.start(t, server.port);
+    proxy.clumped = /^\/(sse|stream)/;
+    const address = `${proxy.base}/measure?messages=20&transports=websocket,sse,http-streaming`;
+    const visitor = await Visitor.open(t, name, address);
+    const rows = await measure(visitor);
+    assert.match(rows.WebSocket.Result, /works$/);
+    for (const row of [rows["Server-Sent Events"], rows["HTTP streaming"]]) {
+      assert.match(row.Result, /held back\s*messages came in clumps of about \d+/, JSON.stringify(row));
+      assert.match(row["Message, median"], /^[\d.]+\s?(ms|s)$/, JSON.stringify(row));
+    }
+    await visitor.reads("WebSocket works.");
     await visitor.reads("Server-Sent Events and HTTP streaming are held back");
   });
 

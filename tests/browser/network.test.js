@@ -2,25 +2,22 @@
 // and what it does not cover is told.
 
 import { test } from "node:test";
-import { TcpProxy, until } from "../foreign/harness.js";
+import { TcpProxy } from "../foreign/harness.js";
 import { BROWSERS } from "./browsers.js";
-import { bid, demo, enterChat, register, say, TRANSPORTS, ticks } from "./demos.js";
+import {
+  bid,
+  demo,
+  enterChat,
+  goOffline,
+  noticesTheEnd,
+  register,
+  say,
+  TRANSPORTS,
+  ticks,
+} from "./demos.js";
 import { Peer } from "./peer.js";
 import { serve } from "./serve.js";
 import { Visitor } from "./visitor.js";
-
-/** Takes the network away, and gives how to bring it back. Chromium can be told; for Firefox the proxy cuts. */
-async function goOffline(visitor, proxy) {
-  visitor.expectFailures();
-  if (visitor.name === "chromium") {
-    await visitor.page.setOfflineMode(true);
-    await until(() => visitor.page.$('[data-state="offline"]'), "the page knows that it is offline");
-    return () => visitor.page.setOfflineMode(false);
-  }
-  proxy.cut();
-  await until(async () => (await visitor.page.$('[data-state="open"]')) === null, "the page notices the cut");
-  return () => proxy.restore();
-}
 
 for (const name of BROWSERS) {
   test(`${name}: reload and Back keep the chat, and bring what was said meanwhile`, async (t) => {
@@ -90,7 +87,7 @@ for (const name of BROWSERS) {
     await chat.reads(/before the restart back in/);
     for (const visitor of [ticker, chat]) visitor.expectFailures();
     await server.kill();
-    await until(async () => (await chat.page.$('[data-state="open"]')) === null, "the page notices");
+    await noticesTheEnd(chat);
     await serve(t, { port: server.port });
     await ticker.connected();
     await ticks(ticker);

@@ -5,6 +5,9 @@ import assert from "node:assert/strict";
 /** How an account is called, and its password. */
 export const PASSWORD = "correct horse battery";
 
+/** The chat waits 10 s for a word. */
+const BEAT_MS = 2000;
+
 export class Peer {
   #server;
   #cookie;
@@ -29,7 +32,17 @@ export class Peer {
   async enter(name, room = "lobby") {
     const { token } = await this.#ask("POST", "chat/enter", { name });
     this.#token = token;
-    await this.#ask("POST", "chat/join", { token, room });
+    await this.join(room);
+  }
+
+  /** Says from time to time that one is still there, until the test has ended: of whom nothing is heard is gone. */
+  stay(t) {
+    const beats = setInterval(() => this.#ask("POST", "chat/beat", { token: this.#token }).catch(() => {}), BEAT_MS);
+    t.after(() => clearInterval(beats));
+  }
+
+  join(room) {
+    return this.#ask("POST", "chat/join", { token: this.#token, room });
   }
 
   say(text, room = "lobby") {
@@ -44,9 +57,9 @@ export class Peer {
     return this.#ask("POST", "auction/register", { name, password: PASSWORD });
   }
 
-  /** Offers something for an hour, and gives its number. */
-  async offer(name, { description = "", minimum_cents = 100 } = {}) {
-    const offer = { name, description, minimum_cents, expires_ms: Date.now() + 3_600_000 };
+  /** Offers something, for an hour if nothing else is said, and gives its number. */
+  async offer(name, { description = "", minimum_cents = 100, lasts_ms = 3_600_000 } = {}) {
+    const offer = { name, description, minimum_cents, expires_ms: Date.now() + lasts_ms };
     const answer = await this.#ask("POST", "auction/items", offer);
     return (answer.item ?? answer).id;
   }

@@ -1,18 +1,30 @@
 // `pushlab serve` or `pushlab console`, which have the same pages, its files in a folder that goes when the test has ended.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
 import { Server } from "../foreign/harness.js";
 
-/** Starts one on a free port, or on `port`, and ends it after the test `t`. Only `console` stores and starts something. */
-export async function serve(t, { command = "serve", port = 0 } = {}) {
+/**
+ * Starts one on a free port, or on `port`, and ends it after the test `t`. `like` is an earlier one whose files it goes on
+ * with; `database` is the auction house's, a file if none is named. Only `console` stores and starts something.
+ */
+export async function serve(t, { command = "serve", port = 0, like, database } = {}) {
+  const folder = like?.folder ?? makeFolder(t);
+  const store = join(folder, "results.db");
+  const files = ["--store", store, "--auction-database", database ?? `sqlite:${join(folder, "auction.db")}`];
+  if (command === "console") files.push("--out", join(folder, "reports"));
+  const server = await Server.start(t, files, port, command);
+  return Object.assign(server, { folder, store });
+}
+
+function makeFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), "pushlab-browser-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
-  const database = `sqlite:${join(folder, "auction.db")}`;
-  const files = ["--store", join(folder, "results.db"), "--auction-database", database];
-  return Server.start(t, files, port, command);
+  // The process of a running experiment outlives a killed console by a moment, and writes; this tries again from the start.
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
+  return folder;
 }
 
 /** One for all tests of a `describe`: `server` is there when they run. */

@@ -38,6 +38,15 @@ export class Visitor {
     return visitor;
   }
 
+  /** Opens an address in another tab of the same visitor. */
+  async tab(t, address) {
+    const tab = new Visitor(this.name, await this.page.browserContext().newPage());
+    tab.#listen();
+    t.after(() => tab.assertQuiet());
+    await tab.page.goto(address);
+    return tab;
+  }
+
   /** From now on requests may fail: the server is about to refuse something, or to go away. */
   expectFailures() {
     this.#mayFail = true;
@@ -62,6 +71,11 @@ export class Visitor {
       problems.push(`dialog: ${dialog.message()}`);
       await dialog.dismiss();
     });
+  }
+
+  /** The page's address as the page itself knows it: the browser tells of a new one only later. */
+  address() {
+    return this.page.evaluate(() => location.href);
   }
 
   /** Waits for the element of this role and name (a text, or a RegExp), below `within` if that is given. */

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-const BINARY =
+export const BINARY =
   process.env.PUSHLAB ?? fileURLToPath(new URL("../../target/release/pushlab", import.meta.url));
 
 /** Waits until `condition` is true; `what` names it (or makes its name) when the deadline has passed. */
@@ -156,6 +156,17 @@ export class Server {
   }
 }
 
+/** What a proxy says that refuses. */
+const REFUSAL = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+/** How often a proxy that collects hands on what it has. */
+const CLUMPS_MS = 1200;
+
+/** Whether the path of a request that begins with these bytes fits the pattern; null fits none. */
+function isOf(pattern, request) {
+  const [, path] = request.toString("latin1").split("\r\n", 1)[0].split(" ");
+  return pattern !== null && path !== undefined && pattern.test(path);
+}
+
 /** Hands connections on to a server, and can cut them. A request for `/page` goes to `pages` instead. */
 export class TcpProxy {
   #listener;
@@ -164,6 +175,10 @@ export class TcpProxy {
   #budget_bytes = Number.POSITIVE_INFINITY;
   /** Paths whose answers never reach the client, as behind a proxy that collects them whole: a RegExp, or null. */
   held = null;
+  /** Paths that it answers itself, with 403, as one does that lets no WebSocket through: a RegExp, or null. */
+  refused = null;
+  /** Paths whose answers it collects, and hands on only so often: a RegExp, or null. */
+  clumped = null;
 
   static async start(t, target, pages) {
     const proxy = new TcpProxy();
@@ -205,26 +220,38 @@ export class TcpProxy {
     this.#keep(client);
     if (!this.#passing) return client.destroy();
     client.once("data", (first) => {
+      if (isOf(this.refused, first)) return client.end(REFUSAL);
       const isPage = first.toString("latin1").startsWith("GET /page ");
       const server = net.connect(isPage ? pages : target, "127.0.0.1");
       this.#keep(server);
       server.write(first);
       client.pipe(server);
-      let isHeld = this.#holds(first);
-      client.on("data", (bytes) => {
-        isHeld ||= this.#holds(bytes);
-      });
+      let isHeld = false;
+      let clumps = null;
+      const judge = (bytes) => {
+        isHeld ||= isOf(this.held, bytes);
+        if (isOf(this.clumped, bytes)) clumps ??= this.#collect(client, server);
+      };
+      judge(first);
+      client.on("data", judge);
       server.on("data", (bytes) => {
-        if (!isHeld) this.#toClient(client, server, bytes);
+        if (isHeld) return;
+        if (clumps === null) this.#toClient(client, server, bytes);
+        else clumps.push(bytes);
       });
       server.on("close", () => client.end());
       client.on("close", () => server.destroy());
     });
   }
 
-  #holds(request) {
-    const [, path] = request.toString("latin1").split("\r\n", 1)[0].split(" ");
-    return this.held !== null && path !== undefined && this.held.test(path);
+  /** What is put into the list goes to the client together, from time to time. */
+  #collect(client, server) {
+    const clumps = [];
+    const timer = setInterval(() => {
+      for (const bytes of clumps.splice(0)) this.#toClient(client, server, bytes);
+    }, CLUMPS_MS);
+    client.on("close", () => clearInterval(timer));
+    return clumps;
   }
 
   #toClient(client, server, bytes) {

@@ -26,6 +26,7 @@ export const SERVER_CODES = [
   "database-away",
   "internal-error",
   "limit-reached",
+  "outcome-unknown",
 ] as const;
 
 /** An error that the server names. */

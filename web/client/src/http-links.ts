@@ -6,7 +6,8 @@ import { EventStreamDecoder, LineDecoder, type StreamDecoder } from "./stream-de
 /** Polls whose reply is longer, in UTF-16 units, have left something behind: the next follows at once. */
 const LONG_REPLY = 2 ** 16;
 
-/** The first bytes of a stream may come in pieces; what comes later than this behind them was not held back. */
+/** Where queued messages take the place of a heartbeat: what comes later than this behind the first bytes was not held
+ * back with them. */
 const EARLIEST = 500;
 
 /** Runs until it is closed or fails; whatever it throws, or gives to `end`, is the link's end. */
@@ -39,21 +40,23 @@ function openStream(
 ): Link {
   return run(context, async (signal, end) => {
     const response = await ask(context, context.address(path, { early: "1" }), type, { signal });
-    let firstAt = 0;
-    let heardAt = 0;
-    const check = () => {
-      if (heardAt > firstAt + EARLIEST) return;
-      end({ ...endOf(undefined, "held back"), isHeldBack: true });
-    };
+    let startedAt = 0;
+    // Greeting and heartbeat are two, however close behind each other they come.
+    let cursors = 0;
     await readBody(response, (text) => {
       if (signal.aborted) return;
-      heardAt = Date.now();
-      if (!firstAt) {
-        firstAt = heardAt;
-        setTimeout(check, context.timing.early);
-      }
       context.heard();
-      for (const frame of decoder.push(text)) if (!signal.aborted) context.frame(frame);
+      const now = Date.now();
+      if (!startedAt) {
+        startedAt = now;
+        setTimeout(() => {
+          if (cursors < 2) end({ ...endOf(undefined, "held back"), isHeldBack: true });
+        }, context.timing.early);
+      } else if (now > startedAt + EARLIEST) cursors = 2;
+      for (const frame of decoder.push(text)) {
+        if (frame[0] === "cursor") cursors++;
+        if (!signal.aborted) context.frame(frame);
+      }
     });
   });
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import vm from "node:vm";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -7,7 +8,22 @@ import { bundles } from "./bundles.ts";
 const MAX_GZIPPED_BYTES = 6 * 1024;
 const MAX_SHARED_BYTES = 2 * 1024;
 
-test("is small, and a script tag makes a global of it", async () => {
+const README = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+
+const kib = (bytes: number) => `${(bytes / 1024).toFixed(1)} KiB`;
+
+/** The sizes, minified and compressed, in the row of the README's table that begins with a file. */
+function published(file: string): string[] {
+  const row = README.split("\n").find((line) => line.startsWith(`| \`${file}\``));
+  return (
+    row
+      ?.split("|")
+      .slice(2, 4)
+      .map((cell) => cell.trim()) ?? []
+  );
+}
+
+test("is as small as the README says, and a script tag makes a global of it", async () => {
   const files = await bundles();
   expect([...files.keys()].sort()).toEqual([
     "client.js",
@@ -20,6 +36,7 @@ test("is small, and a script tag makes a global of it", async () => {
     const bytes = codes.reduce((sum, code) => sum + Buffer.byteLength(code), 0);
     const packed = codes.reduce((sum, code) => sum + gzipSync(code, { level: 9 }).length, 0);
     console.log(`${names.join(" + ")}: ${bytes} bytes minified, ${packed} gzipped`);
+    expect(published(names[0] ?? ""), "web/client/README.md").toEqual([kib(bytes), kib(packed)]);
     return packed;
   };
   expect(gzipped("pushlab.js", "client.js")).toBeLessThanOrEqual(MAX_GZIPPED_BYTES);

@@ -21,6 +21,8 @@ export class TcpProxy {
   rules: Rule[];
   /** The first request line of each connection. */
   readonly seen: string[] = [];
+  /** The same of those that have ended, in the order of their ends. */
+  readonly over: string[] = [];
 
   private constructor(target: () => number, rules: Rule[]) {
     this.rules = rules;
@@ -72,6 +74,7 @@ export class TcpProxy {
     client.once("data", (first) => {
       const line = first.toString("latin1").split("\r\n")[0] ?? "";
       this.seen.push(line);
+      client.on("close", () => this.over.push(line));
       const rule = this.rules.find(({ path }) => path.test(line));
       if (rule?.what === "refuse") {
         client.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");

@@ -133,7 +133,7 @@ const LEADERBOARD: Shape = {
   fields: {
     ...{ note: "text", experiments: "list" },
     columns: {
-      each: { fields: { id: "text", title: "text", unit: "text", better: "text" } },
+      each: { fields: { metric: "text", title: "text", unit: "text", better: "text" } },
     },
     rows: {
       each: {

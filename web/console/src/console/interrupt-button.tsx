@@ -1,20 +1,15 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { type ApiError, ask } from "../live/http-api";
 import { ProblemNotice } from "../live/problem-notice";
+import { useFocusOn } from "../live/use-focus";
 import { asApiError } from "../live/use-resource";
 
 /** Ends the campaign after a second thought; its finished runs stay. */
 export function InterruptButton() {
   const [step, setStep] = useState<"" | "asked" | "sent">("");
   const [problem, setProblem] = useState<ApiError | null>(null);
-  const latest = useRef<HTMLButtonElement>(null);
-  const isFirst = useRef(true);
-
-  // The button that was pressed is gone: without this the keyboard would begin at the top of the page.
-  useEffect(() => {
-    if (!isFirst.current) latest.current?.focus();
-    isFirst.current = false;
-  }, [step]);
+  // The button that was pressed is gone.
+  const latest = useFocusOn<HTMLButtonElement>(step);
 
   const interrupt = async () => {
     setStep("sent");

@@ -3,6 +3,7 @@ import { formatCount, joinUnit, plural } from "../format/number";
 import type { About, LiveRun, LiveStart, LiveState } from "../generated/console";
 import { LiveChart } from "../live/live-chart";
 import { ProblemNotice } from "../live/problem-notice";
+import { Readings } from "../live/readings";
 import { ConnectionState } from "../live/transport-select";
 import { useConnection } from "../live/use-connection";
 import { useResource } from "../live/use-resource";
@@ -103,85 +104,95 @@ function Running({ view, gaps, canRun }: RunningProps) {
 }
 
 function Progress({ live }: { live: LiveState }) {
-  const { runs_done, runs_planned, runs_void, runs_failed } = live;
-  const text = `${formatCount(runs_done)} of ${plural(runs_planned, "run")}`;
+  const { runs_done, runs_planned } = live;
+  const counts = runCounts(live);
   return (
     <div class="progress">
       <progress value={runs_done} max={Math.max(1, runs_planned)} aria-label="Runs done">
-        {text}
+        {counts[0]}
       </progress>
       <p class="facts">
-        <span>{text}</span>
-        <span>{formatCount(runs_void)} void</span>
-        <span>{formatCount(runs_failed)} failed</span>
+        {counts.map((text) => (
+          <span key={text}>{text}</span>
+        ))}
       </p>
     </div>
   );
 }
 
+/** `12 of 40 runs`, `1 void`, `0 failed`. */
+function runCounts({ runs_done, runs_planned, runs_void, runs_failed }: LiveState): string[] {
+  const done = `${formatCount(runs_done)} of ${plural(runs_planned, "run")}`;
+  return [done, `${formatCount(runs_void)} void`, `${formatCount(runs_failed)} failed`];
+}
+
 function Counts({ run }: { run: LiveRun | null }) {
   const count = (value: number | undefined) => (value === undefined ? "–" : formatCount(value));
+  const seconds = run === null ? "–" : formatCount(Math.floor(run.elapsed_ms / 1000));
   return (
-    <dl class="readings">
-      <div>
-        <dt>Time in the run</dt>
-        <dd>
-          {run === null ? "–" : joinUnit(formatCount(Math.floor(run.elapsed_ms / 1000)), "s")}
-        </dd>
-      </div>
-      <div>
-        <dt>Clients subscribed</dt>
-        <dd>{count(run?.clients)}</dd>
-      </div>
-      <div>
-        <dt>Published</dt>
-        <dd>{count(run?.published)}</dd>
-      </div>
-      <div>
-        <dt>Delivered</dt>
-        <dd>{count(run?.delivered)}</dd>
-      </div>
-    </dl>
+    <Readings
+      of={{
+        "Time in the run": run === null ? seconds : joinUnit(seconds, "s"),
+        "Clients subscribed": count(run?.clients),
+        Published: count(run?.published),
+        Delivered: count(run?.delivered),
+      }}
+    />
   );
 }
 
 const BYTES_PER_MIB = 1_048_576;
 
+type Read = (sample: LiveSample) => number | null;
+
+interface ChartPlan {
+  title: string;
+  unit: string;
+  lines: Readonly<Record<string, Read>>;
+}
+
+const CHARTS: readonly ChartPlan[] = [
+  { title: "Deliveries", unit: "/s", lines: { deliveries: (one) => one.deliveriesPerS } },
+  {
+    title: "Latency",
+    unit: "ms",
+    lines: {
+      median: (one) => one.latencyP50Ms,
+      "99th percentile": (one) => one.latencyP99Ms,
+    },
+  },
+  {
+    title: "CPU, of one core",
+    unit: "%",
+    lines: { subject: (one) => one.subjectCpu, generator: (one) => one.generatorCpu },
+  },
+  {
+    title: "Memory of the subject",
+    unit: "MiB",
+    lines: {
+      memory: ({ subjectRssBytes: bytes }) => bytes && bytes / BYTES_PER_MIB,
+    },
+  },
+];
+
+const LOOKS = [1, 2, 3] as const;
+
 function Charts({ samples }: { samples: readonly LiveSample[] }) {
-  const of = (read: (sample: LiveSample) => number | null) => samples.map(read);
-  const memory = of((one) => one.subjectRssBytes).map((bytes) => bytes && bytes / BYTES_PER_MIB);
   return (
     <div class="live-charts">
-      <LiveChart
-        length={MAX_SAMPLES}
-        title="Deliveries"
-        unit="/s"
-        lines={[{ name: "deliveries", values: of((one) => one.deliveriesPerS), look: 1 }]}
-      />
-      <LiveChart
-        length={MAX_SAMPLES}
-        title="Latency"
-        unit="ms"
-        lines={[
-          { name: "median", values: of((one) => one.latencyP50Ms), look: 1 },
-          { name: "99th percentile", values: of((one) => one.latencyP99Ms), look: 2 },
-        ]}
-      />
-      <LiveChart
-        length={MAX_SAMPLES}
-        title="CPU, of one core"
-        unit="%"
-        lines={[
-          { name: "subject", values: of((one) => one.subjectCpu), look: 1 },
-          { name: "generator", values: of((one) => one.generatorCpu), look: 2 },
-        ]}
-      />
-      <LiveChart
-        length={MAX_SAMPLES}
-        title="Memory of the subject"
-        unit="MiB"
-        lines={[{ name: "memory", values: memory, look: 1 }]}
-      />
+      {CHARTS.map(({ title, unit, lines }) => (
+        <LiveChart
+          key={title}
+          length={MAX_SAMPLES}
+          title={title}
+          unit={unit}
+          lines={Object.entries(lines).map(([name, read], at) => ({
+            name,
+            values: samples.map(read),
+            look: LOOKS[at] ?? 3,
+          }))}
+        />
+      ))}
     </div>
   );
 }
@@ -212,7 +223,8 @@ function Idle({ live, canRun }: { live: LiveState; canRun: boolean }) {
 }
 
 function LastCampaign({ live }: { live: LiveState }) {
-  const { runs_done, runs_planned, runs_void, runs_failed, result, problem } = live;
+  const { result, problem } = live;
+  const [done, ...bad] = runCounts(live);
   return (
     <>
       {problem != null && (
@@ -222,8 +234,7 @@ function LastCampaign({ live }: { live: LiveState }) {
         </div>
       )}
       <p>
-        {formatCount(runs_done)} of {plural(runs_planned, "run")} done, {formatCount(runs_void)}{" "}
-        void, {formatCount(runs_failed)} failed.{" "}
+        {done} done, {bad.join(", ")}.{" "}
         {result != null && <a href={`/reports/${result}`}>Its report</a>}
       </p>
     </>

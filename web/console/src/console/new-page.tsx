@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { About, Preset, PresetText } from "../generated/console";
 import { type ApiError, ask } from "../live/http-api";
 import { ProblemNotice } from "../live/problem-notice";
+import { isFocusLost, useFocusOn } from "../live/use-focus";
 import { asApiError, useResource } from "../live/use-resource";
 import { CheckSummary } from "./check-summary";
 import { type Draft, draftChoices, readDraft } from "./experiment-draft";
@@ -28,6 +29,8 @@ function NewExperiment() {
   const [draft, changeDraft] = useDraft();
   const [edited, setEdited] = useState<string | null>(null);
 
+  // The button that drops what was written by hand goes with it.
+  const form = useFocusOn<HTMLHeadingElement>(edited === null ? "form" : "hand", isFocusLost);
   // Another preset replaces what was written by hand.
   useEffect(() => setEdited(null), [presetName]);
 
@@ -47,7 +50,9 @@ function NewExperiment() {
       <div class="new-columns">
         {presetName === null && (
           <section aria-label="Form">
-            <h2>Form</h2>
+            <h2 ref={form} tabIndex={-1}>
+              Form
+            </h2>
             <p class="note form-note">
               {edited === null
                 ? "The form writes the file; what it has no field for can be added there."
@@ -114,7 +119,7 @@ function Start({ toml, profile, canRun, isGood, name }: StartProps) {
   const [problem, setProblem] = useState<ApiError | null>(null);
 
   const start = async () => {
-    if (toml === null) return;
+    if (toml === null || isSending) return;
     setSending(true);
     try {
       await ask("POST", "/api/campaigns", requestOf(toml, profile));
@@ -131,7 +136,8 @@ function Start({ toml, profile, canRun, isGood, name }: StartProps) {
         <button
           type="button"
           class="primary"
-          disabled={toml === null || canRun !== true || !isGood || isSending}
+          disabled={toml === null || canRun !== true || !isGood}
+          aria-disabled={isSending}
           onClick={start}
         >
           {isSending ? "Starting…" : "Start"}

@@ -72,7 +72,9 @@ function ResultList() {
       </search>
       <div class="list-bar">
         <p role="status">{countText(data, problem, shown.length)}</p>
-        <CompareLink chosen={chosen} />
+        <div role="status">
+          <CompareLink chosen={chosen} />
+        </div>
       </div>
       <ProblemNotice title="The results cannot be shown" problem={problem} retry={reload} />
       {data === null && problem === null && <div class="placeholder results-placeholder" />}
@@ -133,7 +135,13 @@ function CompareLink({ chosen }: { chosen: readonly ResultSummary[] }) {
   const ids = { baseline: String(baseline.id), candidate: String(candidate.id) };
   return (
     <a class="button primary" href={hrefOf("/compare", ids)}>
-      Compare {baseline.name} with {candidate.name}
+      {/* One child: between those of a flex box spaces vanish. */}
+      <span>
+        Compare{" "}
+        <span class="compare-names">
+          {baseline.name} with {candidate.name}
+        </span>
+      </span>
     </a>
   );
 }

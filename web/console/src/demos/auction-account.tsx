@@ -1,5 +1,7 @@
+import type { RefObject } from "preact";
 import { useState } from "preact/hooks";
 import { ProblemNotice } from "../live/problem-notice";
+import { isFocusLost, useFocusOn } from "../live/use-focus";
 import { FieldProblem } from "./field-problem";
 import { MAX_ACCOUNT_LENGTH, MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH } from "./interface";
 import { useAttempt } from "./use-attempt";
@@ -16,6 +18,9 @@ const WORDS = {
 export function AuctionAccount({ auction }: { auction: Auction }) {
   const attempt = useAttempt();
   const { me, account } = auction;
+  // Form and button go when they have done their work.
+  const where = me === undefined ? null : me === null ? "out" : "in";
+  const first = useFocusOn<HTMLInputElement & HTMLParagraphElement>(where, isFocusLost);
   if (me === undefined) {
     return (
       <div class="auction-account">
@@ -27,14 +32,14 @@ export function AuctionAccount({ auction }: { auction: Auction }) {
       </div>
     );
   }
-  if (me === null) return <AccountForm auction={auction} />;
+  if (me === null) return <AccountForm auction={auction} first={first} />;
   return (
     <div class="auction-account">
-      <p>
+      <p ref={first} tabIndex={-1}>
         You are <bdi class="strong">{me}</bdi>.{" "}
         <button
           type="button"
-          disabled={attempt.isBusy}
+          aria-disabled={attempt.isBusy}
           onClick={() => attempt.run(() => auction.logOut())}
         >
           Log out
@@ -45,7 +50,12 @@ export function AuctionAccount({ auction }: { auction: Auction }) {
   );
 }
 
-function AccountForm({ auction }: { auction: Auction }) {
+interface AccountFormProps {
+  auction: Auction;
+  first: RefObject<HTMLInputElement | null>;
+}
+
+function AccountForm({ auction, first }: AccountFormProps) {
   const [how, setHow] = useState<How>("log-in");
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
@@ -70,6 +80,7 @@ function AccountForm({ auction }: { auction: Auction }) {
         <label class="field">
           Name
           <input
+            ref={first}
             type="text"
             name="name"
             required
@@ -97,7 +108,7 @@ function AccountForm({ auction }: { auction: Auction }) {
             onInput={({ currentTarget }) => setPassword(currentTarget.value)}
           />
         </label>
-        <button type="submit" class="primary" disabled={attempt.isBusy}>
+        <button type="submit" class="primary" aria-disabled={attempt.isBusy}>
           {words.button}
         </button>
         <button type="button" class="plain" onClick={change}>

@@ -3,6 +3,7 @@ import { step } from "../console/router";
 import { formatCount, plural } from "../format/number";
 import type { ApiError } from "../live/http-api";
 import { ProblemNotice } from "../live/problem-notice";
+import { useFocusOn } from "../live/use-focus";
 import { type Resource, useResource } from "../live/use-resource";
 import { Marks, Price, TimeLeft, useAuctionHref } from "./auction-list";
 import { isOver, leastBid } from "./auction-state";
@@ -110,7 +111,7 @@ function BidForm({ auction, item, me }: BidFormProps) {
           aria-describedby="bid-problem bid-least"
           onInput={({ currentTarget }) => fill(currentTarget.value)}
         />
-        <button type="submit" class="primary" disabled={attempt.isBusy}>
+        <button type="submit" class="primary" aria-disabled={attempt.isBusy}>
           Bid
         </button>
         <fieldset class="auction-quick">
@@ -146,6 +147,8 @@ function Remove({ auction, item }: Omit<BidFormProps, "me">) {
   const [isAsking, setAsking] = useState(false);
   const attempt = useAttempt();
   const href = useAuctionHref();
+  // The button that was pressed is gone.
+  const latest = useFocusOn<HTMLButtonElement>(isAsking ? "sure?" : "");
   const remove = async () => {
     const back = href({ item: null });
     if (await attempt.run(() => auction.remove(item.id))) step(back);
@@ -154,16 +157,21 @@ function Remove({ auction, item }: Omit<BidFormProps, "me">) {
     <div class="auction-remove">
       {isAsking ? (
         <>
-          <span>Remove it, with its {plural(item.bids, "bid")}?</span>{" "}
-          <button type="button" disabled={attempt.isBusy} onClick={remove}>
+          <span id="remove-question">Remove it, with its {plural(item.bids, "bid")}?</span>{" "}
+          <button type="button" aria-disabled={attempt.isBusy} onClick={remove}>
             Yes, remove it
           </button>{" "}
-          <button type="button" onClick={() => setAsking(false)}>
+          <button
+            type="button"
+            ref={latest}
+            aria-describedby="remove-question"
+            onClick={() => setAsking(false)}
+          >
             No
           </button>
         </>
       ) : (
-        <button type="button" onClick={() => setAsking(true)}>
+        <button type="button" ref={latest} onClick={() => setAsking(true)}>
           Remove this item
         </button>
       )}

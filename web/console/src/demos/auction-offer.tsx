@@ -7,14 +7,13 @@ import { parseMoney } from "./money";
 import { formatDuration } from "./time-left";
 import { useAttempt } from "./use-attempt";
 import type { Auction } from "./use-auction";
+import { ViewLink } from "./view-link";
 
 const MINUTE = 60_000;
 /** How long an auction may last, ms. */
 const DURATIONS = [1, 5, 30, 60, 6 * 60, 24 * 60, 7 * 24 * 60].map((minutes) => minutes * MINUTE);
 /** What is chosen before anybody does. */
 const USUAL = 5 * MINUTE;
-
-import { ViewLink } from "./view-link";
 
 /** Where one offers something. */
 export function AuctionOffer({ auction }: { auction: Auction }) {
@@ -91,7 +90,7 @@ export function AuctionOffer({ auction }: { auction: Auction }) {
         </select>
       </label>
       <div class="field-row">
-        <button type="submit" class="primary" disabled={attempt.isBusy}>
+        <button type="submit" class="primary" aria-disabled={attempt.isBusy}>
           Offer it
         </button>
         <ViewLink class="button" href={href({ add: null })}>

@@ -1,7 +1,7 @@
 import type { ComponentChildren, RefObject } from "preact";
-import { useEffect, useRef } from "preact/hooks";
 import { usePlace } from "../console/router";
 import { ProblemNotice } from "../live/problem-notice";
+import { useFocusOn } from "../live/use-focus";
 import { AuctionAccount } from "./auction-account";
 import { AuctionItem } from "./auction-item";
 import { AuctionList, useAuctionHref } from "./auction-list";
@@ -23,6 +23,12 @@ export function AuctionPage() {
       about="Things are offered until their time is over; the highest bid leads. Each bid is one step in the database, and everybody who looks is told once it is committed."
     >
       <AuctionAccount auction={auction} />
+      {state.isOther && (
+        <p class="notice" role="status">
+          This is another house than before: the server was restarted and had kept neither its items
+          nor its accounts.
+        </p>
+      )}
       <ProblemNotice
         title="The items cannot be loaded"
         problem={snapshot.problem}
@@ -44,7 +50,7 @@ function View({ auction }: { auction: Auction }) {
   const { state, me } = auction;
   const [id, isOffering] = [query.get("item"), query.has("add")];
   const view = isOffering ? "add" : (id ?? "list");
-  const heading = useHeadingFocus(view);
+  const heading = useFocusOn<HTMLHeadingElement>(view);
   if (isOffering) {
     return (
       <Section key={view} title="Offer something" heading={heading} hasBack>
@@ -100,18 +106,6 @@ function Section({ title, heading, hasBack = false, children }: SectionProps) {
       {children}
     </section>
   );
-}
-
-/** Moves the focus to the heading when another view is shown, so that who listens knows where they are. */
-function useHeadingFocus(view: string): RefObject<HTMLHeadingElement | null> {
-  const heading = useRef<HTMLHeadingElement>(null);
-  const shown = useRef(view);
-  useEffect(() => {
-    if (shown.current === view) return;
-    shown.current = view;
-    heading.current?.focus();
-  }, [view]);
-  return heading;
 }
 
 /** Where others have bid more than who looks. */

@@ -84,6 +84,28 @@ test("another life of the server has another house, whose ids begin again", () =
   expect(versions(play(after, { ...action, cursor: null }))).toEqual({ 1: 3, 2: 9 });
 });
 
+test("who was outbid while the server was restarted is told", () => {
+  const before = play(STARTED, message("bid", bid(1, 3, "me", 200), "me"));
+  const list = [bid(1, 4, "bo", 300), item(2, 2)];
+  const action: AuctionAction = {
+    ...{ kind: "snapshot", cursor: "b.1", items: list, version: 4, me: "me" },
+  };
+  expect([...play(before, action).outbid]).toEqual([1]);
+  const lower: AuctionAction = { ...action, items: [bid(1, 1, "bo", 300)], version: 1 };
+  expect([...play(before, lower).outbid]).toEqual([]);
+});
+
+test("another life is told to have another house if that is younger than the one before", () => {
+  const before = play(STARTED, message("bid", bid(1, 40, "bo", 300)));
+  const restarted = (version: number, cursor = "b.1"): AuctionAction => ({
+    ...{ kind: "snapshot", cursor, items: [], version, me: null },
+  });
+  expect(before.isOther).toBe(false);
+  expect(play(before, restarted(40)).isOther).toBe(false);
+  expect(play(before, restarted(39)).isOther).toBe(true);
+  expect(play(before, restarted(39), restarted(50, "c.1")).isOther).toBe(true);
+});
+
 test("an older version never replaces a newer one, whichever way it comes", () => {
   const state = play(STARTED, message("bid", bid(1, 9, "bo", 300)));
   const old = bid(1, 8, "cy", 200);
@@ -105,6 +127,15 @@ test("what is gone does not come back with a late answer or list", () => {
   expect(versions(play(gone, snapshot(4, item(1, 4), item(2, 2))))).toEqual({ 2: 2 });
   const own = play(STARTED, { kind: "gone", id: 2 });
   expect(versions(play(own, message("removed", item(2, 5))))).toEqual({ 1: 1 });
+});
+
+test("a removal is told once, one's own too", () => {
+  const told = (state: AuctionState) => state.news.map(({ kind, item }) => `${kind} ${item.id}`);
+  const answered = play(STARTED, { kind: "gone", id: 2 });
+  expect(told(answered)).toEqual(["removed 2"]);
+  expect(told(play(answered, message("removed", item(2, 5))))).toEqual(["removed 2"]);
+  const heard = play(STARTED, message("removed", item(2, 5)));
+  expect(told(play(heard, { kind: "gone", id: 2 }))).toEqual(["removed 2"]);
 });
 
 test("what is newer than a list stays, and what is older than it changes nothing", () => {

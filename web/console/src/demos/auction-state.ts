@@ -13,6 +13,8 @@ export interface AuctionState {
   readonly version: number;
   /** The server's life in which it was made: another one's house may be another house, whose ids begin again. */
   readonly life: string | undefined;
+  /** Whether it is another house than the one that was seen first: what was there is gone, accounts too. */
+  readonly isOther: boolean;
   readonly removed: ReadonlySet<number>;
   /** Items for which somebody has bid more than one did oneself, as long as that is so. */
   readonly outbid: ReadonlySet<number>;
@@ -41,6 +43,7 @@ export const EMPTY_AUCTION: AuctionState = {
   items: undefined,
   version: 0,
   life: undefined,
+  isOther: false,
   removed: new Set(),
   outbid: new Set(),
   news: [],
@@ -49,25 +52,36 @@ export const EMPTY_AUCTION: AuctionState = {
 export function reduceAuction(state: AuctionState, action: AuctionAction): AuctionState {
   switch (action.kind) {
     case "snapshot":
-      return takeSnapshot(ofLife(state, action.cursor), action.items, action.version, action.me);
+      return takeSnapshot(ofLife(state, action), action.items, action.version, action.me);
     case "message":
       return takeMessage(state, action.message, action.me);
     case "item":
       return withItem(state, action.item, action.me);
     case "gone":
-      return without(state, action.id);
+      return takeRemoval(state, action.id);
     case "account":
       return { ...state, outbid: new Set() };
   }
 }
 
-/** What is known in the life that a cursor names: nothing of the house, if it is another than before. */
-function ofLife(state: AuctionState, cursor: string | null): AuctionState {
+/**
+ * What is known in the life that a cursor names: nothing of the house, if it is another one. The version of a house never
+ * falls, so a lower one in another life is that of another house, of a server that keeps none when it ends.
+ */
+function ofLife(
+  state: AuctionState,
+  { cursor, version }: { cursor: string | null; version: number },
+): AuctionState {
   const life = cursor?.split(".")[0] ?? state.life;
   if (life === state.life) return state;
-  return state.life === undefined
-    ? { ...state, life }
-    : { ...EMPTY_AUCTION, life, news: state.news };
+  if (state.life === undefined) return { ...state, life };
+  const versions = [...(state.items?.values() ?? [])].map((item) => item.version);
+  if (version < Math.max(state.version, ...versions)) {
+    return { ...EMPTY_AUCTION, life, isOther: true };
+  }
+  // For whom was outbid meanwhile; the list, which is as young, replaces it.
+  const { items, outbid, isOther, news } = state;
+  return { ...EMPTY_AUCTION, life, items, outbid, isOther, news };
 }
 
 /** The list is whole up to its version; what came by itself meanwhile may be newer. */
@@ -91,10 +105,7 @@ function takeSnapshot(
 
 function takeMessage(state: AuctionState, message: HouseMessage, me: string | null): AuctionState {
   const { kind, item } = message;
-  if (kind === "removed") {
-    const next = without(state, item.id);
-    return state.items?.has(item.id) ? withNews(next, message) : next;
-  }
+  if (kind === "removed") return takeRemoval(state, item.id);
   const next = withItem(state, item, me);
   return next === state ? state : withNews(next, message);
 }
@@ -124,6 +135,13 @@ function judge(
   if (next) changed.add(item.id);
   else changed.delete(item.id);
   return changed;
+}
+
+/** Told once, whether the answer comes first, to who has removed it, or the message. */
+function takeRemoval(state: AuctionState, id: number): AuctionState {
+  const item = state.items?.get(id);
+  const next = without(state, id);
+  return item === undefined ? next : withNews(next, { kind: "removed", item });
 }
 
 function without(state: AuctionState, id: number): AuctionState {

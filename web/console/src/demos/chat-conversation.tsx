@@ -1,3 +1,4 @@
+import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { choose } from "../console/router";
 import { formatQuantity } from "../format/number";
@@ -16,26 +17,36 @@ const NEAR_END = 40;
 interface ChatConversationProps {
   chat: Chat;
   place: Place | null;
+  heading: RefObject<HTMLHeadingElement | null>;
 }
 
 /** What was said in a room or in private, and what one says. */
-export function ChatConversation({ chat, place }: ChatConversationProps) {
+export function ChatConversation({ chat, place, heading }: ChatConversationProps) {
   const { state, visit, live } = chat;
   const attempt = useAttempt();
   if (place === null) {
-    return <p class="chat-talk empty">You are in no room. Join one, or open your own.</p>;
+    return (
+      <section class="chat-talk">
+        <h2 ref={heading} tabIndex={-1}>
+          No room
+        </h2>
+        <p class="empty">You are in no room. Join one, or open your own.</p>
+      </section>
+    );
   }
   const name = place.slice(place.indexOf(":") + 1);
   const isRoom = place === roomPlace(name);
   if (isRoom && !state.joined.includes(name)) {
     return (
       <section class="chat-talk">
-        <h2>{name}</h2>
+        <h2 ref={heading} tabIndex={-1}>
+          {name}
+        </h2>
         <p>You are not in this room.</p>
         <button
           type="button"
           class="primary chat-join"
-          disabled={attempt.isBusy}
+          aria-disabled={attempt.isBusy}
           onClick={() => attempt.run(() => visit.join(name))}
         >
           Join it
@@ -50,12 +61,12 @@ export function ChatConversation({ chat, place }: ChatConversationProps) {
   return (
     <section class="chat-talk" aria-label={isRoom ? `Room ${name}` : `Private with ${name}`}>
       <div class="chat-head">
-        <h2>
+        <h2 ref={heading} tabIndex={-1}>
           <bdi>{name}</bdi>
           {!isRoom && <span class="note"> only the two of you see this</span>}
         </h2>
         {isRoom && (
-          <button type="button" disabled={attempt.isBusy} onClick={part}>
+          <button type="button" aria-disabled={attempt.isBusy} onClick={part}>
             Leave the room
           </button>
         )}
@@ -190,7 +201,9 @@ function Composer({ name, live, send }: ComposerProps) {
 
 function Ping({ live }: { live: LiveConnection }) {
   const [result, setResult] = useState("");
+  const isOpen = live.state === "open";
   const ping = async () => {
+    if (!isOpen) return;
     const began = performance.now();
     try {
       await live.connection?.echo(0);
@@ -201,7 +214,7 @@ function Ping({ live }: { live: LiveConnection }) {
   };
   return (
     <>
-      <button type="button" disabled={live.state !== "open"} onClick={ping}>
+      <button type="button" aria-disabled={!isOpen} onClick={ping}>
         Ping
       </button>
       <output class="note chat-ping">{result}</output>

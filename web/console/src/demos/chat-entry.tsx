@@ -1,11 +1,17 @@
+import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ChatVisit } from "./chat-visit";
 import { FieldProblem } from "./field-problem";
 import { MAX_NAME_LENGTH } from "./interface";
 import { useAttempt } from "./use-attempt";
 
+interface ChatEntryProps {
+  visit: ChatVisit;
+  heading: RefObject<HTMLHeadingElement | null>;
+}
+
 /** Where one chooses a name. */
-export function ChatEntry({ visit }: { visit: ChatVisit }) {
+export function ChatEntry({ visit, heading }: ChatEntryProps) {
   const [name, setName] = useState(visit.name);
   const attempt = useAttempt();
   const field = useRef<HTMLInputElement>(null);
@@ -27,7 +33,9 @@ export function ChatEntry({ visit }: { visit: ChatVisit }) {
   };
   return (
     <form class="chat-entry" onSubmit={submit}>
-      <h2>Choose a name</h2>
+      <h2 ref={heading} tabIndex={-1}>
+        Choose a name
+      </h2>
       <div class="field">
         <label for="chat-name">Your name</label>
         <div class="field-row">
@@ -45,7 +53,7 @@ export function ChatEntry({ visit }: { visit: ChatVisit }) {
             aria-describedby="chat-name-problem chat-name-rule"
             onInput={({ currentTarget }) => setName(currentTarget.value)}
           />
-          <button type="submit" class="primary" disabled={attempt.isBusy}>
+          <button type="submit" class="primary" aria-disabled={attempt.isBusy}>
             Enter
           </button>
         </div>

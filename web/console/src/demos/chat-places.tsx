@@ -8,14 +8,13 @@ import { MAX_ROOM_LENGTH } from "./interface";
 import { placeHref } from "./place-href";
 import { useAttempt } from "./use-attempt";
 import type { Chat } from "./use-chat";
+import { ViewLink } from "./view-link";
 
 interface ChatPlacesProps {
   chat: Chat;
   /** The conversation that is looked at. */
   place: Place | null;
 }
-
-import { ViewLink } from "./view-link";
 
 /** Rooms, private conversations, and who is in the room that is looked at. */
 export function ChatPlaces({ chat, place }: ChatPlacesProps) {
@@ -130,7 +129,7 @@ function RoomList({ chat, place }: ChatPlacesProps) {
             aria-describedby="chat-room-problem"
             onInput={({ currentTarget }) => setName(currentTarget.value)}
           />
-          <button type="submit" disabled={attempt.isBusy}>
+          <button type="submit" aria-disabled={attempt.isBusy}>
             Join
           </button>
         </div>

@@ -1,3 +1,4 @@
+import type { Connection } from "pushlab-client";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { recall } from "./chat-memory";
 import { type ChatState, EMPTY_CHAT, reduceChat } from "./chat-state";
@@ -43,10 +44,13 @@ class Server {
 let server: Server;
 let state: ChatState;
 let visit: ChatVisit;
+/** The rooms one was in whenever something had changed. */
+let roomsSeen: (readonly string[])[];
 
 beforeEach(() => {
   server = new Server();
   state = EMPTY_CHAT;
+  roomsSeen = [];
   const kept = new Map<string, string>();
   vi.stubGlobal("sessionStorage", {
     getItem: (key: string) => kept.get(key) ?? null,
@@ -59,7 +63,10 @@ beforeEach(() => {
   const dispatch = (action: Parameters<typeof reduceChat>[1]) => {
     state = reduceChat(state, action);
   };
-  visit = new ChatVisit({ dispatch, state: () => state, changed: () => {} });
+  const changed = () => {
+    roomsSeen.push(state.joined);
+  };
+  visit = new ChatVisit({ dispatch, state: () => state, changed });
 });
 
 afterEach(() => vi.unstubAllGlobals());
@@ -70,6 +77,20 @@ test("who enters is in the first room", async () => {
   expect(state.joined).toEqual(["lobby"]);
   expect(visit.after).toBe("e.1");
   expect(recall(sessionStorage)).toMatchObject({ name: "ann", hasLeft: false });
+});
+
+test("the first connection has the first room, so that nothing said between is missed", async () => {
+  await visit.enter("ann");
+  expect(roomsSeen[0]).toEqual(["lobby"]);
+});
+
+test("a connection that is there hears what comes to the new inbox", async () => {
+  await visit.enter("ann");
+  const subscribe = vi.fn();
+  visit.connection = { subscribe, transport: "sse" } as unknown as Connection;
+  server.people.clear();
+  await visit.say("lobby", "hi");
+  expect(subscribe.mock.calls[0]).toEqual(["token 2"]);
 });
 
 test("a taken name is refused", async () => {

@@ -33,6 +33,8 @@ export class ChatVisit {
   session: Entered | null = null;
   /** Whether the visit before is being resumed. */
   isReturning = false;
+  /** Whether one is there already, and on the way into one's rooms. */
+  isEntering = false;
   /** Why one is no longer there. */
   problem: ApiError | null = null;
   /** Over which the messages come, from when there is one. */
@@ -78,16 +80,23 @@ export class ChatVisit {
   async enter(name: string): Promise<void> {
     const session = await ask<Entered>("POST", `${PATH}/enter`, { name });
     this.session = session;
+    this.isEntering = true;
     this.name = session.name;
     this.after ??= session.cursor;
     this.problem = null;
-    this.#context.dispatch({ kind: "entered", me: session.name, rooms: session.rooms });
+    const { dispatch, state } = this.#context;
+    dispatch({ kind: "entered", me: session.name, rooms: session.rooms });
+    if (state().joined.length === 0) dispatch({ kind: "joining", room: FIRST_ROOM });
+    // A connection that is made now begins at the session's cursor, with every room: nothing said since is missed. One
+    // that is there already is told of the new inbox before others can know of it.
+    this.connection?.subscribe(session.inbox);
     this.#context.changed();
-    const { joined } = this.#context.state();
-    for (const room of joined.length > 0 ? joined : [FIRST_ROOM]) {
+    for (const room of state().joined) {
       // A room that is full, or whose name the server no longer takes, is one that one is not in.
-      await this.#join(room, true).catch(() => this.#context.dispatch({ kind: "parted", room }));
+      await this.#join(room, true).catch(() => dispatch({ kind: "parted", room }));
     }
+    this.isEntering = false;
+    this.#context.changed();
     this.#save(false);
   }
 

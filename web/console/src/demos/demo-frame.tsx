@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { LatencyMeter } from "../live/latency-meter";
 import { TrafficCounter } from "../live/traffic-counter";
 import { TransportSelect } from "../live/transport-select";
 import type { LiveConnection } from "../live/use-connection";
+import { LatencyMeter } from "./latency-meter";
 
 interface DemoFrameProps {
   live: LiveConnection;

@@ -2,6 +2,17 @@
  * What the demos' server answers and publishes. Times are milliseconds since 1970, amounts whole cents.
  */
 
+/** Answer of `GET /api/demos/time`. */
+export interface ServerTime {
+  readonly now_ms: number;
+}
+
+/** When a message of any demo was published, by the server's clock; null where it does not say so. */
+export function readSent(data: unknown): number | null {
+  const sent = Array.isArray(data) ? data[2] : (data as { sent_ms?: unknown } | null)?.sent_ms;
+  return typeof sent === "number" && Number.isFinite(sent) ? sent : null;
+}
+
 /** A stock as the server has it now. */
 export interface Stock {
   readonly symbol: string;
@@ -18,10 +29,11 @@ export interface TickerSnapshot {
   readonly stocks: readonly Stock[];
 }
 
-/** A message on `demo.ticker`: its number, and the prices that changed. */
+/** A message on `demo.ticker`: its number, the prices that changed, and when it was published. */
 export type Tick = readonly [
   number: number,
   prices: readonly (readonly [symbol: string, price_cents: number])[],
+  sent_ms?: number,
 ];
 
 /** A message as a tick; null for one of a form that a newer server may send. */

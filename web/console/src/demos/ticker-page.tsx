@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { choose, usePlace } from "../console/router";
 import { formatChange, formatCount, plural } from "../format/number";
 import { ProblemNotice } from "../live/problem-notice";
+import { Readings } from "../live/readings";
 import { useTransport } from "../live/transport-select";
 import { useConnection } from "../live/use-connection";
 import { usePace } from "../live/use-pace";
@@ -188,16 +189,12 @@ function Feed({ state }: { state: TickerState }) {
   return (
     <section class="meter" aria-label="Messages">
       <h2>Messages</h2>
-      <dl class="readings">
-        <div>
-          <dt>Messages a second</dt>
-          <dd>{rate === undefined ? "–" : rate.toFixed(1)}</dd>
-        </div>
-        <div>
-          <dt>Lost without a word</dt>
-          <dd>{formatCount(state.lost)}</dd>
-        </div>
-      </dl>
+      <Readings
+        of={{
+          "Messages a second": rate === undefined ? "–" : rate.toFixed(1),
+          "Lost without a word": formatCount(state.lost),
+        }}
+      />
       <p class="note">
         Each message has a number: {plural(state.messages, "message")} came
         {state.number === undefined ? "" : `, the latest is number ${formatCount(state.number)}`}.

@@ -48,6 +48,8 @@ export function useAuction(): Auction {
   const me = known === undefined ? account.data?.name : known;
   const who = useRef<string | null>(null);
   who.current = me ?? null;
+  /** Who was logged in when the account was asked for again; undefined where it was not. */
+  const askedAs = useRef<string | null>(undefined);
 
   const after = snapshot.data?.cursor ?? undefined;
   const plan = snapshot.data && { channels: CHANNELS, transport, after };
@@ -57,7 +59,13 @@ export function useAuction(): Auction {
       if (message === "reload") snapshot.reload();
       else if (message !== null) dispatch({ kind: "message", message, me: who.current });
     },
-    gap: snapshot.reload,
+    gap: () => {
+      snapshot.reload();
+      // The server may be another one, which knows nothing of the session.
+      setKnown(me);
+      askedAs.current = who.current;
+      account.reload();
+    },
   });
   const { data } = snapshot;
   useEffect(() => {
@@ -72,6 +80,15 @@ export function useAuction(): Auction {
     },
     [dispatch],
   );
+
+  useEffect(() => {
+    // Who has logged in meanwhile knows better.
+    if (account.data === null || askedAs.current !== who.current) return;
+    const { name } = account.data;
+    if (name === who.current) return;
+    become(name);
+    setExpired(name === null);
+  }, [account.data, become]);
 
   const act = async <T>(method: Method, path: string, body?: object): Promise<T> => {
     try {

@@ -17,10 +17,14 @@ export interface Chat {
 
 /** Takes part in the chat for as long as the page is there. */
 export function useChat(): Chat {
-  const [state, dispatch, peek] = useReduced(reduceChat, EMPTY_CHAT);
+  const [state, dispatch, peek, draw] = useReduced(reduceChat, EMPTY_CHAT);
   const [, redraw] = useState(0);
   const [visit] = useState(() => {
-    const changed = () => redraw((count) => count + 1);
+    const changed = () => {
+      // The visit and what it brought are one sight.
+      draw();
+      redraw((count) => count + 1);
+    };
     return new ChatVisit({ dispatch, state: peek, changed });
   });
   const transport = useTransport();

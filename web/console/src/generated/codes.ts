@@ -101,8 +101,8 @@ export const errorCodes = {
   "forbidden": {
     httpStatus: 403,
     mayRetry: false,
-    meaning: "This client may not do that: the channel is the application's own, the request comes from another site's page, or the thing belongs to somebody else.",
-    action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing.",
+    meaning: "This client may not do that: the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.",
+    action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url.",
   },
   "not-found": {
     httpStatus: 404,
@@ -143,7 +143,7 @@ export const errorCodes = {
   "database-away": {
     httpStatus: 503,
     mayRetry: true,
-    meaning: "The database does not answer or refused the work; nothing was changed, unless the message says that this is unknown.",
+    meaning: "The database does not answer or refused the work; nothing was changed.",
     action: "Try again after the seconds in Retry-After; the operator should look at the database that the message names.",
   },
   "internal-error": {
@@ -157,6 +157,12 @@ export const errorCodes = {
     mayRetry: true,
     meaning: "A limit of an application is reached: requests of one person in a short time, or how many people or things it holds.",
     action: "Try again after the seconds in Retry-After, or when the message says that there is room.",
+  },
+  "outcome-unknown": {
+    httpStatus: 504,
+    mayRetry: false,
+    meaning: "An application of the server did not answer in time, or its answer had no room, or its database went away at the last moment; what the request asks for may have been done, or may yet be.",
+    action: "Look whether it has been done before asking again.",
   },
 } as const;
 

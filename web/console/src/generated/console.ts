@@ -285,6 +285,10 @@ export interface Measurement {
    * What the browser calls itself.
    */
   user_agent: string;
+  /**
+   * Whether the page was in the background meanwhile.
+   */
+  was_hidden?: boolean;
 }
 /**
  * What a browser measured over one transport.
@@ -302,6 +306,10 @@ export interface MeasuredTransport {
    * From the beginning to being subscribed, ms; absent where that did not happen.
    */
   connect_ms?: number | null;
+  /**
+   * How often the connection was cut, and resumed.
+   */
+  cuts?: number;
   /**
    * Whether something on the way holds the stream back instead of passing it on.
    */

@@ -401,6 +401,10 @@ export interface Place {
    * 1 is best; tied entries share a rank.
    */
   rank: number;
+  /**
+   * Its rank here among the places alone that have a published one: without ours, which the study did not have.
+   */
+  rank_among_published?: number | null;
 }
 /**
  * The value compared.
@@ -757,11 +761,7 @@ export interface LeaderboardColumn {
    */
   experiment: string;
   /**
-   * Unique in the table: the metric's name, but where the metric has a column already.
-   */
-  id: string;
-  /**
-   * The metric's name.
+   * The metric's name, unique in the table.
    */
   metric: string;
   /**

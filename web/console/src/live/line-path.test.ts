@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { linePath, niceCeiling } from "./line-path";
-import { medianOf, pushLatest } from "./ring";
+import { pushLatest } from "./ring";
 
 const SCALE = { length: 3, top: 10, width: 100, height: 50 };
 
@@ -38,10 +38,4 @@ test("the latest are kept, the oldest go", () => {
   expect(pushLatest([1, 2, 3], 4, 3)).toEqual([2, 3, 4]);
   expect(pushLatest([1, 2, 3, 4, 5], 6, 3)).toEqual([4, 5, 6]);
   expect(pushLatest([], 1, 3)).toEqual([1]);
-});
-
-test("a median is one of the values", () => {
-  expect(medianOf([9, 1, 5])).toBe(5);
-  expect(medianOf([9, 1])).toBe(1);
-  expect(medianOf([])).toBeNull();
 });

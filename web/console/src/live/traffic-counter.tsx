@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatCount, formatQuantity } from "../format/number";
+import { Readings } from "./readings";
 import { addMessage, addRequests, NO_TRAFFIC, type Traffic } from "./traffic";
 import type { LiveConnection } from "./use-connection";
 
@@ -8,39 +9,26 @@ const DRAWS_PER_S = 4;
 
 /** Counts the requests and bytes of a connection since it was made, and says what a browser cannot count. */
 export function TrafficCounter({ live }: { live: LiveConnection }) {
-  const { requests, echoes, requestBytes, messages, messageBytes } = useTraffic(live);
+  const { requests, requestBytes, messages, messageBytes } = useTraffic(live);
   return (
     <section class="meter" aria-label="Traffic of this page's connection">
       <h2>Traffic</h2>
-      <dl class="readings">
-        <div>
-          <dt>Requests</dt>
-          <dd>
-            {formatCount(requests)}
-            <span class="note">{echoes > 0 && ` ${formatCount(echoes)} of them echoes`}</span>
-          </dd>
-        </div>
-        <div>
-          <dt>Bytes of finished requests</dt>
-          <dd>{formatQuantity(requestBytes, "B")}</dd>
-        </div>
-        <div>
-          <dt>Messages</dt>
-          <dd>{formatCount(messages)}</dd>
-        </div>
-        <div>
-          <dt>Bytes of messages</dt>
-          <dd>{formatQuantity(messageBytes, "B")}</dd>
-        </div>
-      </dl>
+      <Readings
+        of={{
+          Requests: formatCount(requests),
+          "Bytes of finished requests": formatQuantity(requestBytes, "B"),
+          Messages: formatCount(messages),
+          "Bytes of messages": formatQuantity(messageBytes, "B"),
+        }}
+      />
       <details>
         <summary>What is counted</summary>
         <p class="note">
-          Those of the subscription, the echoes and what a demo’s page asks for. Requests come from
-          the browser’s Resource Timing, which tells of a request when it has ended: an open stream
-          is not among them, and a WebSocket never is. Their bytes are those of the messages’ data,
-          without framing. Bytes that are sent, TLS and TCP are seen by no page; browsers estimate
-          the size of heads.
+          Those of the subscription and what a demo’s page asks for, the clock’s left out. Requests
+          come from the browser’s Resource Timing, which tells of a request when it has ended: an
+          open stream is not among them, and a WebSocket never is. Their bytes are those of the
+          messages’ data, without framing. Bytes that are sent, TLS and TCP are seen by no page;
+          browsers estimate the size of heads.
         </p>
       </details>
     </section>

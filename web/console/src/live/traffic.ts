@@ -1,14 +1,13 @@
 /** Paths of the server that a subscription uses, besides the WebSocket's. */
 const OWN_PATHS = ["/sse", "/stream", "/poll", "/publish", "/echo"];
-/** Below it the demos are asked for what goes up. */
+/** Below it the demos are asked for what goes up, but for the time, which is part of a measurement. */
 const DEMOS = "/api/demos/";
+const TIME = "/api/demos/time";
 
 /** What a connection has cost so far. */
 export interface Traffic {
   /** Finished requests of the connection, and of the demo that it belongs to. */
   requests: number;
-  /** Those of them that only measure latency. */
-  echoes: number;
   /** Bytes of finished requests' answers, as the browser counts them: heads and bodies. */
   requestBytes: number;
   messages: number;
@@ -18,7 +17,6 @@ export interface Traffic {
 
 export const NO_TRAFFIC: Traffic = {
   requests: 0,
-  echoes: 0,
   requestBytes: 0,
   messages: 0,
   messageBytes: 0,
@@ -38,11 +36,10 @@ export function addRequests(
   for (const { name, startTime, transferSize } of resources) {
     if (startTime < since) continue;
     const url = new URL(name, origin);
-    const isOwn = OWN_PATHS.includes(url.pathname) || url.pathname.startsWith(DEMOS);
-    if (url.origin !== origin || !isOwn) continue;
+    const isDemos = url.pathname.startsWith(DEMOS) && url.pathname !== TIME;
+    if (url.origin !== origin || !(isDemos || OWN_PATHS.includes(url.pathname))) continue;
     next.requests += 1;
     next.requestBytes += transferSize;
-    if (url.pathname === "/echo") next.echoes += 1;
   }
   return next;
 }

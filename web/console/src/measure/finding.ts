@@ -20,31 +20,40 @@ export interface Finding {
   bytes_sent?: number;
   /** Whether something between server and browser holds messages back. */
   is_buffered: boolean;
+  /** How often it was cut, and resumed. */
+  cuts: number;
 }
 
 /** What the page shows beside that. */
 export interface Measurement extends Finding {
   /** Round trips of echoes; absent where there was none. */
   echo_ms?: number;
-  /** How often it was cut, and resumed. */
-  cuts: number;
 }
 
 /** What the server takes: latencies of a transport, and UTF-16 units of a text, each of which is 3 bytes at most. */
 const MAX_LATENCIES = 200;
 const MAX_TEXT = 300;
 
-/** The body of `POST /api/measurements`. `now` is in milliseconds since 1970. */
+/** What a measurement of all transports was made under. */
+export interface Circumstances {
+  userAgent: string;
+  /** In milliseconds since 1970. */
+  now: number;
+  /** Whether the page was in the background meanwhile. */
+  wasHidden: boolean;
+}
+
+/** The body of `POST /api/measurements`. */
 export function measurementBody(
   measurements: readonly Measurement[],
-  userAgent: string,
-  now: number,
+  { userAgent, now, wasHidden }: Circumstances,
 ) {
-  const transports = measurements.map(({ echo_ms: _, cuts: __, ...finding }): Finding => {
+  const transports = measurements.map(({ echo_ms: _, ...finding }): Finding => {
     const latencies_ms = finding.latencies_ms.slice(0, MAX_LATENCIES);
     const { problem } = finding;
     if (problem === undefined) return { ...finding, latencies_ms };
     return { ...finding, latencies_ms, problem: problem.slice(0, MAX_TEXT) };
   });
-  return { user_agent: userAgent.slice(0, MAX_TEXT), page_ms: now, transports };
+  const user_agent = userAgent.slice(0, MAX_TEXT);
+  return { user_agent, page_ms: now, was_hidden: wasHidden, transports };
 }

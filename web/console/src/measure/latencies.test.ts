@@ -1,15 +1,8 @@
 import { expect, test } from "vitest";
-import { clumpSize, isBuffered, jitter, median } from "./latencies";
+import { clumpSize, isBuffered, jitter } from "./latencies";
 
 const steady = (count: number, interval: number) =>
   Array.from({ length: count }, (_, at) => 1000 + at * interval);
-
-test("the median is the middle, whatever the order", () => {
-  expect(median([])).toBeUndefined();
-  expect(median([7])).toBe(7);
-  expect(median([9, 1, 5])).toBe(5);
-  expect(median([100, 1, 2, 3])).toBe(2.5);
-});
 
 test("jitter is the mean difference between neighbours", () => {
   expect(jitter([])).toBeUndefined();

@@ -1,11 +1,3 @@
-/** The value in the middle, the mean of the two where there are two; undefined of nothing. */
-export function median(values: readonly number[]): number | undefined {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const [low, high] = [sorted[sorted.length % 2 === 0 ? middle - 1 : middle], sorted[middle]];
-  return low === undefined || high === undefined ? undefined : (low + high) / 2;
-}
-
 /**
  * Jitter: the mean difference, without its sign, between the latency of one message and that of the next. It is what
  * RFC 3550 (section 6.4.1) estimates, without its smoothing. Undefined of fewer than two.

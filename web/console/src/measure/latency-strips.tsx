@@ -1,9 +1,9 @@
 import type { Transport } from "pushlab-client";
+import { median } from "../format/median";
 import { formatQuantity, formatTick } from "../format/number";
 import { TRANSPORT_NAMES } from "../live/transport-select";
 import { colourOf } from "../series/identity";
 import type { Measurement } from "./finding";
-import { median } from "./latencies";
 import { type StripScale, stripScale } from "./strip-scale";
 
 interface LatencyStripsProps {

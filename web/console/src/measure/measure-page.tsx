@@ -30,7 +30,9 @@ export function MeasurePage() {
         <LatencyStrips transports={transports} measurements={measurements} />
         <Definitions />
       </section>
-      {isDone && <SavePanel key={measurements} measurements={measurements} />}
+      {isDone && (
+        <SavePanel key={measurements} measurements={measurements} wasHidden={state.wasHidden} />
+      )}
     </>
   );
 }

@@ -1,9 +1,9 @@
 import type { Transport } from "pushlab-client";
+import { median } from "../format/median";
 import { formatCount, formatQuantity } from "../format/number";
 import { TRANSPORT_NAMES } from "../live/transport-select";
 import { ScrollBox } from "../sections/scroll-box";
 import type { Measurement } from "./finding";
-import { median } from "./latencies";
 
 interface MeasureTableProps {
   transports: readonly Transport[];
@@ -21,30 +21,11 @@ export function MeasureTable({ transports, measurements, current }: MeasureTable
           <tr>
             <th scope="col">Transport</th>
             <th scope="col">Result</th>
-            <th scope="col" class="number">
-              Opens in
-            </th>
-            <th scope="col" class="number">
-              Message, median
-            </th>
-            <th scope="col" class="number">
-              Slowest
-            </th>
-            <th scope="col" class="number">
-              Jitter
-            </th>
-            <th scope="col" class="number">
-              Echo, median
-            </th>
-            <th scope="col" class="number">
-              Requests
-            </th>
-            <th scope="col" class="number">
-              Received
-            </th>
-            <th scope="col" class="number">
-              Sent
-            </th>
+            {FIGURES.map(({ title }) => (
+              <th key={title} scope="col" class="number">
+                {title}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
@@ -68,9 +49,32 @@ interface RowProps {
   isCurrent: boolean;
 }
 
+/** A column of figures; undefined where there is none. */
+interface FigureColumn {
+  title: string;
+  read: (measurement: Measurement) => number | undefined;
+  write: (value: number) => string;
+}
+
+const ms = (value: number) => formatQuantity(value, "ms");
+const bytes = (value: number) => formatQuantity(value, "B");
+
+const FIGURES: readonly FigureColumn[] = [
+  { title: "Opens in", read: (one) => one.connect_ms, write: ms },
+  { title: "Message, median", read: (one) => median(one.latencies_ms), write: ms },
+  { title: "Slowest", read: (one) => slowest(one.latencies_ms), write: ms },
+  { title: "Jitter", read: (one) => one.jitter_ms, write: ms },
+  { title: "Echo, median", read: (one) => one.echo_ms, write: ms },
+  { title: "Requests", read: (one) => one.requests, write: formatCount },
+  { title: "Received", read: (one) => one.bytes_received, write: bytes },
+  { title: "Sent", read: (one) => one.bytes_sent, write: bytes },
+];
+
+function slowest(latencies: readonly number[]): number | undefined {
+  return latencies.length === 0 ? undefined : Math.max(...latencies);
+}
+
 function Row({ transport, measurement, isCurrent }: RowProps) {
-  const latencies = measurement?.latencies_ms ?? [];
-  const slowest = latencies.length === 0 ? undefined : Math.max(...latencies);
   return (
     <tr>
       <th scope="row">{TRANSPORT_NAMES[transport]}</th>
@@ -81,20 +85,16 @@ function Row({ transport, measurement, isCurrent }: RowProps) {
           <Result measurement={measurement} />
         )}
       </td>
-      <Quantity value={measurement?.connect_ms} unit="ms" />
-      <Quantity value={median(latencies)} unit="ms" />
-      <Quantity value={slowest} unit="ms" />
-      <Quantity value={measurement?.jitter_ms} unit="ms" />
-      <Quantity value={measurement?.echo_ms} unit="ms" />
-      <td class="number">{measurement === undefined ? "–" : formatCount(measurement.requests)}</td>
-      <Quantity value={measurement?.bytes_received} unit="B" />
-      <Quantity value={measurement?.bytes_sent} unit="B" />
+      {FIGURES.map(({ title, read, write }) => {
+        const value = measurement && read(measurement);
+        return (
+          <td key={title} class="number">
+            {value === undefined ? "–" : write(value)}
+          </td>
+        );
+      })}
     </tr>
   );
-}
-
-function Quantity({ value, unit }: { value: number | undefined; unit: string }) {
-  return <td class="number">{value === undefined ? "–" : formatQuantity(value, unit)}</td>;
 }
 
 function Result({ measurement }: { measurement: Measurement }) {

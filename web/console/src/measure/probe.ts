@@ -1,8 +1,8 @@
 import { type Connection, connect, type Transport } from "pushlab-client";
+import { median } from "../format/median";
 import type { Measurement } from "./finding";
 import { type Exchanged, judge, TAIL } from "./judge";
-import { median } from "./latencies";
-import { type Counted, Traffic } from "./traffic";
+import { type Counted, TransportCost } from "./transport-cost";
 
 /** Time within which the server's first word must come; it greets at once. */
 const OPEN_WITHIN = 5_000;
@@ -41,14 +41,14 @@ export async function probe(
 ): Promise<Measurement> {
   const { signal } = options;
   signal.throwIfAborted();
-  const traffic = new Traffic();
+  const cost = new TransportCost();
   const channel = `measure.${crypto.getRandomValues(new Uint32Array(3)).join("-")}`;
   const connection = connect(base, {
     channels: [channel],
     transport,
     timing: { open: NEVER, early: NEVER },
-    WebSocket: traffic.WebSocket,
-    fetch: traffic.fetch,
+    WebSocket: cost.WebSocket,
+    fetch: cost.fetch,
   });
   const close = () => connection.close();
   signal.addEventListener("abort", close);
@@ -56,11 +56,11 @@ export async function probe(
     const outcome = await follow(connection, channel, options);
     close();
     signal.throwIfAborted();
-    return { transport, ...outcome, ...(await traffic.count()) };
+    return { transport, ...outcome, ...(await cost.count()) };
   } finally {
     signal.removeEventListener("abort", close);
     close();
-    traffic.end();
+    cost.end();
   }
 }
 

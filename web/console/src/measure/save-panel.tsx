@@ -5,16 +5,27 @@ import { asApiError, useResource } from "../live/use-resource";
 import { CopyButton } from "../sections/copy-button";
 import { type Measurement, measurementBody } from "./finding";
 
+interface SavePanelProps {
+  measurements: readonly Measurement[];
+  /** Whether the page was in the background meanwhile. */
+  wasHidden: boolean;
+}
+
 /** Lets the visitor keep what was found: as a result of this server, or as JSON. */
-export function SavePanel({ measurements }: { measurements: readonly Measurement[] }) {
-  const [body] = useState(() => measurementBody(measurements, navigator.userAgent, Date.now()));
+export function SavePanel({ measurements, wasHidden }: SavePanelProps) {
+  const [body] = useState(() => {
+    const { userAgent } = navigator;
+    return measurementBody(measurements, { userAgent, now: Date.now(), wasHidden });
+  });
   const about = useResource<{ can_store: boolean }>("/api/about");
   const [id, setId] = useState<number>();
   const [isStoring, setStoring] = useState(false);
   const [problem, setProblem] = useState<ApiError | null>(null);
   const json = JSON.stringify(body, null, 2);
 
+  const isDone = isStoring || id !== undefined;
   const store = async () => {
+    if (isDone) return;
     setStoring(true);
     setProblem(null);
     try {
@@ -35,11 +46,11 @@ export function SavePanel({ measurements }: { measurements: readonly Measurement
       ) : (
         <>
           <p class="note">
-            Stored are the table above, each latency, the time, and the name that your browser gives
-            itself.
+            Stored are the table above without its echoes, each latency, the time, whether this page
+            was in the background, and the name that your browser gives itself.
           </p>
           <div class="controls">
-            <button type="button" disabled={isStoring || id !== undefined} onClick={store}>
+            <button type="button" aria-disabled={isDone} onClick={store}>
               {id === undefined ? "Store as a run" : "Stored"}
             </button>
             <span role="status">

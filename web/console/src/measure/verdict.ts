@@ -1,7 +1,7 @@
+import { median } from "../format/median";
 import { formatQuantity } from "../format/number";
 import { TRANSPORT_NAMES } from "../live/transport-select";
 import type { Measurement } from "./finding";
-import { median } from "./latencies";
 import { TRANSPORTS } from "./options";
 
 /** What the measurements say, as sentences for people, the most important first. */

@@ -1,21 +1,21 @@
 import { StackChart } from "../charts/stack-chart";
 import { soundFigure } from "../format/figure";
-import type { DataCell, DataTable } from "../generated/report";
+import type { DataCell, DataTable, ExperimentReport } from "../generated/report";
 import { FigureCell } from "./results-cells";
 import { ScrollBox } from "./scroll-box";
 
 /** Tables that the report brings along: published beside measured, performance factors and the like. */
-export function DataTables({ tables }: { tables: readonly DataTable[] }) {
+export function DataTables({ experiment }: { experiment: ExperimentReport }) {
   return (
     <>
-      {tables
+      {experiment.tables
         .filter((table) => table.rows.length > 0)
         .map((table) => (
-          <section key={table.title} aria-label={table.title}>
+          <section key={table.title} aria-label={`${table.title}: ${experiment.title}`}>
             <h3>{table.title}</h3>
             {table.note !== "" && <p class="note lead">{table.note}</p>}
             <StackChart table={table} />
-            <ScrollBox label={table.title}>
+            <ScrollBox label={`Figures of ${table.title}: ${experiment.title}`}>
               <TableOf table={table} />
             </ScrollBox>
           </section>

@@ -45,7 +45,7 @@ export function ExperimentSection(props: ExperimentProps) {
         <>
           <Expectations experiment={experiment} />
           <Charts {...props} series={series} />
-          <DataTables tables={experiment.tables} />
+          <DataTables experiment={experiment} />
           <ResultsTable {...props} series={series} />
           <Rankings experiment={experiment} metrics={metrics} identities={identities} />
           <TimelineSection experiment={experiment} view={view} update={update} />

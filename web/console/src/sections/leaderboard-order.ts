@@ -26,16 +26,16 @@ export function filterRows(board: Leaderboard, transport: string | null): Leader
 
 /** How a column is sorted when it is first pressed: what is best comes first. */
 export function bestFirst(board: Leaderboard, column: string): Sort {
-  const found = board.columns.find((one) => one.id === column);
+  const found = board.columns.find((one) => one.metric === column);
   return { column, descending: found?.better === "higher" };
 }
 
 /** The chosen order if its column exists, else the report's own: the first ranked column, the best first. */
 export function effectiveSort(board: Leaderboard, chosen: Sort | undefined): Sort {
-  const names = [SUBJECT_COLUMN, TRANSPORT_COLUMN, ...board.columns.map((column) => column.id)];
+  const names = [SUBJECT_COLUMN, TRANSPORT_COLUMN, ...board.columns.map((column) => column.metric)];
   if (chosen !== undefined && names.includes(chosen.column)) return chosen;
   const ranked = board.columns.find((column) => column.better !== "neither");
-  return bestFirst(board, ranked?.id ?? SUBJECT_COLUMN);
+  return bestFirst(board, ranked?.metric ?? SUBJECT_COLUMN);
 }
 
 /** What pressing a heading leads to: the best first, then turned around; undefined is the report's own order. */
@@ -60,7 +60,7 @@ export function sortBoard(
       sort.column === SUBJECT_COLUMN ? row.subject : row.transport;
     return [...rows].sort((a, b) => text(a).localeCompare(text(b), "en") * direction);
   }
-  const at = board.columns.findIndex((column) => column.id === sort.column);
+  const at = board.columns.findIndex((column) => column.metric === sort.column);
   const value = (row: LeaderboardRow) => soundFigure(row.standings[at]?.figure)?.value ?? null;
   return [...rows].sort((a, b) => {
     const left = value(a);

@@ -80,8 +80,8 @@ export function LeaderboardSection({ board, view, update }: LeaderboardProps) {
               <Heading id={TRANSPORT_COLUMN} title="Transport" sort={sort} press={press} />
               {board.columns.map((column) => (
                 <Heading
-                  key={column.id}
-                  id={column.id}
+                  key={column.metric}
+                  id={column.metric}
                   title={column.title}
                   column={column}
                   sort={sort}
@@ -162,7 +162,7 @@ function BoardRow({ row, columns, marks, within }: BoardRowProps) {
       </th>
       <td>{row.transport}</td>
       {columns.map((column, at) => (
-        <StandingCell key={column.id} standing={row.standings[at] ?? null} within={within} />
+        <StandingCell key={column.metric} standing={row.standings[at] ?? null} within={within} />
       ))}
     </tr>
   );

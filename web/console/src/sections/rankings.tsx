@@ -115,7 +115,10 @@ function PlaceRow({ place, tied, unit, at, identity }: PlaceRowProps) {
         <Glyph identity={identity} />
         {place.label}
         {place.published_rank != null && (
-          <span class="note published-rank"> published: {place.published_rank}.</span>
+          <span class="note published-rank">
+            {" "}
+            published: {place.published_rank}. · of those, here: {place.rank_among_published}.
+          </span>
         )}
       </th>
       <td class="range" aria-hidden="true">

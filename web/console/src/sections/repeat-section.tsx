@@ -6,10 +6,12 @@ export function RepeatSection({ repeat, seed }: { repeat: Repeat; seed: string }
   return (
     <section id="repeat" tabIndex={-1} aria-labelledby="repeat-title">
       <h2 id="repeat-title">How to repeat it</h2>
-      <div class="code">
-        <CopyButton text={repeat.commands.join("\n")} what="the commands" />
-        <Code>{repeat.commands.join("\n")}</Code>
-      </div>
+      {repeat.commands.length > 0 && (
+        <div class="code">
+          <CopyButton text={repeat.commands.join("\n")} what="the commands" />
+          <Code>{repeat.commands.join("\n")}</Code>
+        </div>
+      )}
       <p>
         Seed of the run order and of all pacing: <code>{seed}</code>
       </p>

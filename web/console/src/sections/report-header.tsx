@@ -4,6 +4,11 @@ import type { Report } from "../generated/report";
 import type { ViewState } from "../view/view-state";
 import { SectionLink } from "./section-link";
 
+/** Whether a console serves the page: in a stored file there is none to go back to. */
+export function isServed({ protocol, pathname }: Pick<Location, "protocol" | "pathname">): boolean {
+  return protocol.startsWith("http") && /^\/reports\/(\d+|compare)$/.test(pathname);
+}
+
 export function ReportHeader({ report, view }: { report: Report; view: ViewState }) {
   const partial = report.experiments.filter((one) => one.completeness === "partial");
   const voids = report.doubts.filter((doubt) => doubt.severity === "void").length;
@@ -13,6 +18,11 @@ export function ReportHeader({ report, view }: { report: Report; view: ViewState
       : plural(report.doubts.length, "doubt") + (voids > 0 ? `, ${formatCount(voids)} void` : "");
   return (
     <header>
+      {isServed(location) && (
+        <nav aria-label="Console">
+          <a href="/">← All results of this console</a>
+        </nav>
+      )}
       <p class="kicker">
         Pushlab report,{" "}
         <time dateTime={report.generated_at}>{formatInstant(report.generated_at)}</time>

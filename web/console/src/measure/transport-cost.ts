@@ -68,7 +68,7 @@ function withoutStream(resource: PerformanceResourceTiming): TimedResource {
 }
 
 /** Counts what one transport costs, from now on. Transports are measured one after another. */
-export class Traffic {
+export class TransportCost {
   readonly #since = performance.now();
   #streamed = 0;
   readonly #sockets: SocketCount = { upgrades: 0, sent: 0, received: 0 };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { countingFetch, countingWebSocket, frameBytes } from "./traffic";
+import { countingFetch, countingWebSocket, frameBytes } from "./transport-cost";
 
 test("a frame is its text, a head that grows with it, and a mask in what browsers send", () => {
   expect(frameBytes(0, false)).toBe(2);

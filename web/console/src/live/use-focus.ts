@@ -1,0 +1,25 @@
+import type { RefObject } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+/** Whether the focus is nowhere, as when what had it is gone: the keyboard would begin at the top of the page. */
+export function isFocusLost(): boolean {
+  return document.activeElement === null || document.activeElement === document.body;
+}
+
+/**
+ * Gives the focus to the ref's element when another view is shown, so that who listens knows where they are; a view of
+ * null is none yet. With `isDue` only where that holds once the view is drawn.
+ */
+export function useFocusOn<T extends HTMLElement>(
+  view: string | null,
+  isDue: () => boolean = () => true,
+): RefObject<T | null> {
+  const element = useRef<T>(null);
+  const shown = useRef(view);
+  useEffect(() => {
+    const before = shown.current;
+    shown.current = view;
+    if (view !== before && view !== null && before !== null && isDue()) element.current?.focus();
+  }, [view]);
+  return element;
+}
