@@ -116,8 +116,77 @@ fn plain_string(text: &str) -> Option<(&str, &str)> {
     (text.as_bytes()[end] == b'"').then(|| (&text[..end], &text[end + 1..]))
 }
 
+/// Where a string, an object or an array at the front of a text ends; what is in it is not checked. `None` for
+/// anything else, and for one that does not end.
+fn end_of_value(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let (mut at, mut depth) = (0, 0usize);
+    loop {
+        match *bytes.get(at)? {
+            b'"' => at = end_of_string(bytes, at)?,
+            b'{' | b'[' => (at, depth) = (at + 1, depth + 1),
+            b'}' | b']' => (at, depth) = (at + 1, depth.checked_sub(1)?),
+            _ if depth == 0 => return None,
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// Behind the closing quote of the string that begins at `start`.
+fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        match bytes[at] {
+            b'"' => return Some(at + 1),
+            _ => at += 2,
+        }
+    }
+}
+
+/// A message or a cursor at the front of a text, in the form that our server writes, and what follows it.
+fn plain_element(text: &str) -> Option<(ServerFrame<'_>, &str)> {
+    if let Some(rest) = text.strip_prefix("[\"cursor\",\"") {
+        let (cursor, rest) = plain_string(rest)?;
+        return Some((ServerFrame::Cursor(Cow::Borrowed(cursor)), rest.strip_prefix(']')?));
+    }
+    let (channel, rest) = plain_string(text.strip_prefix("[\"msg\",\"")?)?;
+    let (cursor, rest) = plain_string(rest.strip_prefix(",\"")?)?;
+    let (data, rest) = rest.strip_prefix(',').and_then(|rest| rest.split_at_checked(end_of_value(rest)?))?;
+    let message = ServerFrame::Message { channel: Cow::Borrowed(channel), cursor: Some(Cow::Borrowed(cursor)), data };
+    Some((message, rest.strip_prefix(']')?))
+}
+
 /// Parses the reply to a poll: an array of frames, the last of which is a cursor.
+///
+/// Messages and cursors take a short way, as in [`ServerFrame::parse`]; from the first frame on that cannot, all are
+/// parsed in full.
 pub fn parse_reply<'a>(text: &'a str, mut sink: impl FnMut(ServerFrame<'a>)) -> Result<(), BadFrame> {
+    let (mut rest, mut taken) = (text.strip_prefix('[').unwrap_or_default(), 0);
+    while let Some((frame, after)) = plain_element(rest) {
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None if after == "]" => {
+                sink(frame);
+                return Ok(());
+            }
+            None => break,
+        }
+        sink(frame);
+        taken += 1;
+    }
+    parse_whole_reply(text, taken, sink)
+}
+
+/// The same, checking all of the JSON, without the first frames.
+fn parse_whole_reply<'a>(
+    text: &'a str,
+    mut skipped: usize,
+    mut sink: impl FnMut(ServerFrame<'a>),
+) -> Result<(), BadFrame> {
     struct Frames<F>(F);
     impl<'de, F: FnMut(ServerFrame<'de>)> Visitor<'de> for Frames<F> {
         type Value = ();
@@ -132,7 +201,10 @@ pub fn parse_reply<'a>(text: &'a str, mut sink: impl FnMut(ServerFrame<'a>)) -> 
         }
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    deserializer.deserialize_seq(Frames(&mut sink))?;
+    deserializer.deserialize_seq(Frames(|frame| match skipped.checked_sub(1) {
+        Some(left) => skipped = left,
+        None => sink(frame),
+    }))?;
     Ok(deserializer.end()?)
 }
 
@@ -398,6 +470,47 @@ mod tests {
             r#"["msg","a",["k.1",1]]"#,
         ] {
             assert_eq!(ServerFrame::parse(text).unwrap(), serde_json::from_str(text).unwrap(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_reply_is_the_same_by_the_short_way_and_by_the_long_one() {
+        let read = |text: &str, is_whole: bool| {
+            let mut frames = Vec::new();
+            let sink = |frame: ServerFrame<'_>| frames.push(format!("{frame:?}"));
+            let read = if is_whole { parse_whole_reply(text, 0, sink) } else { parse_reply(text, sink) };
+            (frames, read.is_ok())
+        };
+        let message = r#"["msg","a","k.1",{"x":["]\"}",{"y":"\\\\"}]}]"#;
+        for text in [
+            format!(r#"[{message},{message},["cursor","k.1"]]"#),
+            format!(r#"[{message},["gap","k.1","k.9"],{message},["cursor","k.9"]]"#),
+            format!(r#"[{message},["msg","a","k.2",17],["cursor","k.2"]]"#),
+            format!(r#"[{message},["msg","a","k.2","text"],["msg","a","k.3",[]],["cursor","k.3"]]"#),
+            format!(r#"[{message}, ["cursor","k.1"]]"#),
+            format!("[{message},[\"cursor\",\"k.1\"]] \n"),
+            format!(r#"[{message},["cursor","\u006b.1"]]"#),
+            r#"[["cursor","k.1"]]"#.to_owned(),
+            r#"[["msg","a","data"],["cursor","k.1"]]"#.to_owned(),
+            "[]".to_owned(),
+            " [[\"pong\",1]]".to_owned(),
+        ] {
+            assert!(read(&text, true).1, "{text}");
+            assert_eq!(read(&text, false), read(&text, true), "{text}");
+        }
+        for bad in [
+            format!(r#"[{message}"#),
+            format!(r#"[{message},"#),
+            format!(r#"[{message}]]"#),
+            format!(r#"[{message}{message}]"#),
+            format!(r#"[{message},["cursor","k.1"]"#),
+            format!(r#"[{message},["cursor","k.1"]] x"#),
+            format!(r#"[{message},["msg","a","k.2",{{"x":"]"#),
+            format!(r#"[{message},["msg","a","k.2",}}]]"#),
+            String::new(),
+            "[".to_owned(),
+        ] {
+            assert!(!read(&bad, false).1 && !read(&bad, true).1, "{bad}");
         }
     }
 

@@ -21,7 +21,7 @@ impl Receiver for LongPolling {
     }
 
     fn poll(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
-        self.0.poll(requests, requests.poll_wait_s, out, tally)
+        self.0.poll(requests, &requests.poll_wait, out, tally)
     }
 
     fn receive(

@@ -21,7 +21,7 @@ impl Receiver for Polling {
     }
 
     fn poll(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
-        self.0.poll(requests, 0, out, tally)
+        self.0.poll(requests, "", out, tally)
     }
 
     fn owes_question(&self, requests: &Requests) -> bool {

@@ -113,11 +113,11 @@ impl Polls {
     /// The first question on a new connection: it is answered at once, whatever the wait asked for later.
     pub fn open(&mut self, requests: &Requests, out: &mut Vec<u8>) {
         *self = Self { cursor: self.cursor, ..Self::default() };
-        self.ask(requests, 0, out);
+        self.ask(requests, "", out);
     }
 
-    /// The next question, unless one is unanswered.
-    pub fn poll(&mut self, requests: &Requests, wait_s: u64, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
+    /// The next question, unless one is unanswered; `wait` is what its query says of waiting.
+    pub fn poll(&mut self, requests: &Requests, wait: &str, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
         if self.waiting_for.is_some() || !self.is_subscribed {
             return false;
         }
@@ -126,7 +126,7 @@ impl Polls {
             requests.encode_user_list(out, PATH);
             self.waiting_for = Some(Question::Users);
         } else {
-            self.ask(requests, wait_s, out);
+            self.ask(requests, wait, out);
         }
         tally.up.heads += (out.len() - before) as u64;
         true
@@ -142,9 +142,8 @@ impl Polls {
         self.is_list_next && requests.users.is_some()
     }
 
-    fn ask(&mut self, requests: &Requests, wait_s: u64, out: &mut Vec<u8>) {
-        let wait = if wait_s == 0 { String::new() } else { format!("&wait={wait_s}") };
-        requests.encode_get(out, PATH, &wait, &self.cursor);
+    fn ask(&mut self, requests: &Requests, wait: &str, out: &mut Vec<u8>) {
+        requests.encode_get(out, PATH, wait, &self.cursor);
         self.waiting_for = Some(Question::Messages);
     }
 

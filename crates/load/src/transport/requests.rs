@@ -56,7 +56,9 @@ pub struct Requests {
     pub(super) host: String,
     /// A channel, or several as a query has them: `a.1&channel=a.7`.
     pub(super) channel: String,
+    /// How long a poll may be held: as seconds, and as a part of its query.
     pub(super) poll_wait_s: u64,
+    pub(super) poll_wait: String,
     pub(super) lines: HeaderLines,
     pub(super) users: Option<String>,
     pub(super) publish_to: String,
@@ -74,6 +76,7 @@ impl Requests {
             host: target.to_string(),
             channel: channel.into(),
             poll_wait_s,
+            poll_wait: if poll_wait_s == 0 { String::new() } else { format!("&wait={poll_wait_s}") },
             lines: HeaderLines::default(),
             users: None,
             publish_to: publish_to.into(),
