@@ -14,7 +14,7 @@ use crate::subjects::install::Cache;
 use crate::subjects::named::{Named, Server};
 use crate::subjects::running::{self, ForeignStart, Subject};
 use crate::worker::{Said, Worker};
-use pushlab_load::plan::{Phase, Plan, Progress, Scenario, WorkerEvent, WorkerResult};
+use pushlab_load::plan::{Phase, Plan, Progress, Scenario, Sockets, WorkerEvent, WorkerResult};
 use pushlab_probe::{Probe, ProbeConfig, Recording, Sample, Sampler, SamplerConfig, monotonic_ns};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -367,7 +367,10 @@ fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &End
         handicap_us: experiment.handicap_us,
         backend_listen: ends.backend_listen,
         backend_descriptor: ends.backend_descriptor,
-        sockets: experiment.sockets.clone(),
+        sockets: Sockets {
+            delayed_acks: experiment.sockets.delayed_acks && !named.waits_for_acks(planned.cell.transport),
+            ..experiment.sockets.clone()
+        },
         certificate: ends.certificate.clone(),
         instruments_from: ends.instruments_from,
         clients_in: experiment.clients_in,
@@ -541,6 +544,25 @@ pub fn this_program() -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::presets;
+    use pushlab_wire::transport::Transport;
+
+    #[test]
+    fn who_waits_for_acknowledgements_gets_them_at_once() {
+        let experiment = presets::load("peers-fan-out", None).unwrap();
+        assert!(experiment.sockets.delayed_acks);
+        let is_delayed = |subject: &str, transport| {
+            let mut cell = experiment.cells().into_iter().find(|cell| cell.transport == transport).unwrap();
+            subject.clone_into(&mut cell.subject);
+            let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
+            plan_of(&planned, &experiment, 1).unwrap().sockets.delayed_acks
+        };
+        for subject in ["pushlab", "node-bare"] {
+            assert!(is_delayed(subject, Transport::WebSocket) && is_delayed(subject, Transport::Sse), "{subject}");
+        }
+        assert!(!is_delayed("nchan", Transport::WebSocket) && !is_delayed("nchan", Transport::Sse));
+        assert!(is_delayed("nchan", Transport::HttpStreaming), "these do not wait");
+    }
 
     #[test]
     fn a_subject_is_given_up_when_it_has_been_silent_for_too_long() {

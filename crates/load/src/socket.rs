@@ -26,6 +26,9 @@ pub fn source_address(target: SocketAddr, client: u32, clients: u32, process: u3
     Some(Ipv4Addr::new(127, second as u8, third as u8, fourth as u8))
 }
 
+/// How long the kernel surely remembers to delay acknowledgements: half of the 40 ms after which it sends one.
+const ACKS_DELAYED_NS: u64 = 20_000_000;
+
 /// A connection whose bytes are read into somebody else's buffer.
 ///
 /// Holds only what did not fit: input that ends inside of a frame, and output that the socket did not take.
@@ -36,6 +39,7 @@ pub struct Connection {
     leftover: Vec<u8>,
     unwritten: Vec<u8>,
     tls: Option<Box<Tls>>,
+    acks_delayed_until_ns: u64,
 }
 
 /// Outcome of one [`Connection::read`].
@@ -61,7 +65,7 @@ pub enum Read {
 impl Connection {
     /// A connection that somebody else opened or accepted.
     pub fn from_stream(stream: TcpStream) -> Self {
-        Self { stream, leftover: Vec::new(), unwritten: Vec::new(), tls: None }
+        Self { stream, leftover: Vec::new(), unwritten: Vec::new(), tls: None, acks_delayed_until_ns: 0 }
     }
 
     /// The same with TLS, whose handshake has not begun.
@@ -75,9 +79,14 @@ impl Connection {
     }
 
     /// Lets the kernel delay the acknowledgement of what is read next, as on a connection on which both sides talk
-    /// (`TCP_QUICKACK`, tcp(7)); once it has, it forgets. The first 16 segments of a connection are acknowledged at
-    /// once all the same.
-    pub fn delay_acks(&self) {
+    /// (`TCP_QUICKACK`, tcp(7)): it acknowledges every second segment at once, a single one after 40 ms, and then
+    /// forgets. So it is told anew where the last time is long enough ago; a system call for every read would be a
+    /// good part of the read. The first 16 segments of a connection are acknowledged at once all the same.
+    pub fn delay_acks(&mut self, now_ns: u64) {
+        if now_ns < self.acks_delayed_until_ns {
+            return;
+        }
+        self.acks_delayed_until_ns = now_ns + ACKS_DELAYED_NS;
         let off: libc::c_int = 0;
         let size = size_of::<libc::c_int>() as libc::socklen_t;
         let socket = self.stream.as_raw_fd();
@@ -315,6 +324,50 @@ mod tests {
         assert_eq!(connection.leftover.capacity(), 0);
         drop(accepted);
         while connection.read(&mut buffer).unwrap() == Read::Blocked {}
+    }
+
+    /// Segments that a socket has sent, acknowledgements among them: `tcpi_segs_out` of `struct tcp_info`.
+    fn segments_sent(connection: &Connection) -> u32 {
+        const PLACE: usize = 136;
+        let mut info = [0u8; 256];
+        let mut size = info.len() as libc::socklen_t;
+        let socket = connection.stream.as_raw_fd();
+        // SAFETY: the descriptor is open, and the kernel writes at most `size` bytes to `info`.
+        let code = unsafe {
+            libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut size)
+        };
+        assert!(code == 0 && size as usize >= PLACE + 4, "Linux 4.2 tells it");
+        u32::from_ne_bytes(info[PLACE..PLACE + 4].try_into().unwrap())
+    }
+
+    #[test]
+    fn delayed_acknowledgements_are_half_as_many() {
+        const SEGMENTS: u32 = 200;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut buffer = vec![0; 64];
+        let mut acknowledged = |is_delayed: bool| {
+            let mut connection = Dialler::new(listener.local_addr().unwrap()).dial(None).unwrap();
+            let (mut accepted, _) = listener.accept().unwrap();
+            accepted.set_nodelay(true).unwrap();
+            let mut hear = |segments: u32| {
+                for _ in 0..segments {
+                    accepted.write_all(b"x").unwrap();
+                    if is_delayed {
+                        connection.delay_acks(crate::clock::now_ns());
+                    }
+                    while connection.read(&mut buffer).unwrap() == Read::Blocked {
+                        std::thread::yield_now();
+                    }
+                }
+                segments_sent(&connection)
+            };
+            // The first are acknowledged at once in any case.
+            let before = hear(32);
+            hear(SEGMENTS) - before
+        };
+        // A pause of this machine adds some.
+        let [at_once, delayed] = [false, true].map(&mut acknowledged);
+        assert!(at_once > SEGMENTS * 9 / 10 && delayed < SEGMENTS * 7 / 10, "{at_once}, {delayed} of {SEGMENTS}");
     }
 
     #[test]

@@ -142,6 +142,10 @@ pub struct Way {
     /// The version of what serves this way, where it is not the subject's.
     #[serde(default)]
     pub version: Option<String>,
+    /// Whether the server leaves Nagle's algorithm on, so that a message waits until the last one is acknowledged: its
+    /// clients never delay that (`sockets.delayed_acks`).
+    #[serde(default)]
+    pub nagle: bool,
     /// What the server is known not to keep on this way.
     #[serde(default)]
     pub loses: Option<Loses>,

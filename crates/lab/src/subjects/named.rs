@@ -147,6 +147,11 @@ impl Named {
         }
     }
 
+    /// Whether it is known to hold messages back until earlier ones are acknowledged, over a transport.
+    pub fn waits_for_acks(&self, transport: Transport) -> bool {
+        self.way(transport).is_some_and(|way| way.nagle)
+    }
+
     /// Whether it offers a transport, and what a scenario needs of it.
     pub fn offers(&self, transport: Transport, scenario: &Scenario) -> bool {
         match &self.server {

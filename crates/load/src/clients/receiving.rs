@@ -62,7 +62,7 @@ impl<R: Receiver> ClientLoop<R> {
             };
             let Some(connection) = connection else { return };
             if self.config.dialler.delays_acks() {
-                connection.delay_acks();
+                connection.delay_acks(now_ns());
             }
             match connection.read(&mut self.buffer) {
                 Ok(Read::Blocked) => return,

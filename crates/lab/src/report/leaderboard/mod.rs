@@ -55,6 +55,13 @@ const MARKS: [(DoubtCode, &str); 6] = [
     (DoubtCode::Unstable, "a figure still rose or fell while it was measured"),
 ];
 
+/// Whether a mark says something of a column's figures: two are of one kind of experiment alone.
+fn bears_on(mark: &str, metric: &str) -> bool {
+    let from = COLUMNS.iter().find(|column| column.metric == metric).map(|column| column.from);
+    let only = [(DoubtCode::GeneratorBound, Kind::ClosedLoop), (DoubtCode::Overloaded, Kind::Scheduled)];
+    only.iter().all(|(code, kind)| code.to_string() != mark || from == Some(*kind))
+}
+
 /// A column: whose figures it takes, and how it is headed.
 struct ColumnKind {
     metric: &'static str,
@@ -555,6 +562,23 @@ mod tests {
         let said = sentences(&board);
         assert!(said[0].ends_with("50 % behind; with doubts: fast (loss, generator-bound)."), "{}", said[0]);
         assert!(!said[2].contains("doubts"), "{}", said[2]);
+        let board = {
+            let mut result = results(usual);
+            let busy = |run: &&mut RunFigures| run.cell.subject == OURS && run.cell.experiment == "busy";
+            result
+                .runs
+                .iter_mut()
+                .filter(busy)
+                .for_each(|run| run.doubts.push(Doubt::new(DoubtCode::GeneratorBound, "")));
+            board_of(result)
+        };
+        let said = sentences(&board);
+        assert!(said[0].contains("pushlab (generator-bound)"), "{}", said[0]);
+        assert!(
+            said[1].contains("memory") && said[1].contains("pushlab") && !said[1].contains("doubts"),
+            "{}",
+            said[1]
+        );
     }
 
     #[test]

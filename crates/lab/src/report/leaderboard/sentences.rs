@@ -1,5 +1,6 @@
 //! What the verdict says of a leaderboard.
 
+use super::bears_on;
 use crate::report::model::{Better, Figure, Leaderboard, LeaderboardColumn, LeaderboardRow, Standing};
 use crate::report::verdict::{digits, distance, show};
 
@@ -36,9 +37,11 @@ fn sentence(board: &Leaderboard, transport: &str, id: &str) -> Option<String> {
         text.push_str(&format!("; {}", follower(ours, at, &best.figure, column)));
     }
     let told = places.iter().enumerate().filter(|(at, (row, _))| *at < 2 || row.is_ours).map(|(_, (row, _))| row);
+    let marks = |row: &LeaderboardRow| row.doubts.iter().filter(|mark| bears_on(mark, id)).cloned().collect::<Vec<_>>();
     let marked: Vec<String> = told
-        .filter(|row| !row.doubts.is_empty())
-        .map(|row| format!("{} ({})", row.subject, row.doubts.join(", ")))
+        .map(|row| (row, marks(row)))
+        .filter(|(_, marks)| !marks.is_empty())
+        .map(|(row, marks)| format!("{} ({})", row.subject, marks.join(", ")))
         .collect();
     if !marked.is_empty() {
         text.push_str(&format!("; with doubts: {}", marked.join(", ")));
