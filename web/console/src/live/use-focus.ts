@@ -1,5 +1,5 @@
 import type { RefObject } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /** Whether the focus is nowhere, as when what had it is gone: the keyboard would begin at the top of the page. */
 export function isFocusLost(): boolean {
@@ -16,7 +16,8 @@ export function useFocusOn<T extends HTMLElement>(
 ): RefObject<T | null> {
   const element = useRef<T>(null);
   const shown = useRef(view);
-  useEffect(() => {
+  // With the view itself and not after the next frame: by then somebody may be typing in a field of it.
+  useLayoutEffect(() => {
     const before = shown.current;
     shown.current = view;
     if (view !== before && view !== null && before !== null && isDue()) element.current?.focus();
