@@ -9,6 +9,7 @@ use crate::experiment::Experiment;
 use crate::header::{Header, this_build};
 use crate::leftovers;
 use crate::pinning::{Pinning, pin_to};
+use crate::queue::{Queue, Waiting, follows_others};
 use crate::record::{PlannedRun, RunRecord};
 use crate::report::RunFigures;
 use crate::report::model::LeftOut;
@@ -27,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// Times that a run is tried whose generator was held up.
 const MAX_ATTEMPTS: u32 = 3;
+/// Times that a run is tried whose limit was the load.
+const MAX_ATTEMPTS_AT_THE_LIMIT: u32 = 6;
 /// Shortest and longest warm-up of a run that is tried again because its subject had not warmed up, ms.
 const WARM_UP_MIN_MS: u64 = 5_000;
 const WARM_UP_MAX_MS: u64 = 60_000;
@@ -161,17 +164,23 @@ impl Campaign {
         if self.header.experiments.iter().any(|experiment| experiment.capacity_share.is_some()) {
             self.archive.runs()?.iter().for_each(|run| capacities.note(run));
         }
-        let left: Vec<PlannedRun> = self.runs.iter().filter(|run| !done.contains(&run.order)).cloned().collect();
-        for planned in &left {
+        let left = self.runs.iter().filter(|run| !done.contains(&run.order)).cloned();
+        let mut queue = Queue::new(left, &self.header.experiments);
+        while let Some(Waiting { planned, attempts }) = queue.next() {
             let Some(experiment) = self.header.experiments.iter().find(|e| e.name == planned.cell.experiment) else {
                 continue;
             };
-            observer.run(planned);
+            observer.run(&planned);
             let record = match capacities.apply(experiment.at(&planned.cell), &planned.cell) {
-                Ok(own) => execute_until_valid(planned, &own, &self.place, observer),
-                Err(reason) => Some(Box::new(RunRecord::failed(planned, reason))),
+                Ok(own) => execute_until_valid(&planned, &own, &self.place, observer),
+                Err(reason) => Some(Box::new(RunRecord::failed(&planned, reason))),
             };
-            let Some(record) = record else { return Ok(Ended::Interrupted) };
+            let Some(mut record) = record else { return Ok(Ended::Interrupted) };
+            record.attempts += attempts;
+            if record.attempts < MAX_ATTEMPTS_AT_THE_LIMIT && is_bound_by_load(&record) {
+                queue.put_off(Waiting { planned, attempts: record.attempts });
+                continue;
+            }
             capacities.note(&RunFigures::of(&record));
             self.archive.write(&record)?;
             observer.recorded(&record);
@@ -307,6 +316,12 @@ fn is_worth_another_try(record: &RunRecord) -> bool {
         && voids.all(|d| matches!(d.code, DoubtCode::Lateness | DoubtCode::LoopLag))
 }
 
+/// Whether a run says how fast the load is instead of the subject, and is measured again later: see
+/// `docs/decisions/0020-measured-again.md`.
+fn is_bound_by_load(record: &RunRecord) -> bool {
+    record.doubts.iter().any(|doubt| doubt.code == DoubtCode::GeneratorBound)
+}
+
 /// The part of an observer that a run sees.
 struct Forward<'a>(&'a mut dyn Observer);
 
@@ -336,8 +351,7 @@ pub fn order(experiments: &[Experiment], seed: u64) -> Vec<PlannedRun> {
             experiments.iter().filter(|e| e.repeats >= repeat).flat_map(Experiment::cells).collect();
         random.shuffle(&mut block);
         // What follows from other runs of the block comes after them.
-        let follows = |cell: &Cell| experiments.iter().any(|e| e.name == cell.experiment && e.capacity_share.is_some());
-        block.sort_by_key(follows);
+        block.sort_by_key(|cell| follows_others(cell, experiments));
         for cell in block {
             let order = runs.len() as u32 + 1;
             runs.push(PlannedRun { order, cell, repeat, seed: random.u64(..1 << 48) });
@@ -351,6 +365,8 @@ pub fn order(experiments: &[Experiment], seed: u64) -> Vec<PlannedRun> {
 pub struct Tally {
     /// Runs whose figures count.
     pub valid: usize,
+    /// Those of them that were tried more than once.
+    pub valid_later: usize,
     /// Runs that a doubt voids.
     pub void: usize,
     /// Runs that failed.
@@ -362,7 +378,8 @@ impl Tally {
     pub fn of(runs: &[&RunFigures]) -> Self {
         let failed = runs.iter().filter(|run| run.failure.is_some()).count();
         let void = runs.iter().filter(|run| run.is_void()).count();
-        Self { valid: runs.len() - failed - void, void, failed }
+        let valid_later = runs.iter().filter(|run| run.counts() && run.attempts > 1).count();
+        Self { valid: runs.len() - failed - void, valid_later, void, failed }
     }
 }
 

@@ -33,6 +33,7 @@ mod offers;
 mod pinning;
 pub mod presets;
 mod process;
+mod queue;
 pub mod record;
 pub mod report;
 mod run;

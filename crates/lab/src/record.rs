@@ -37,7 +37,8 @@ pub struct RunRecord {
     pub started_at: String,
     /// Wall-clock length of the whole run, ms.
     pub took_ms: u64,
-    /// How often it was tried: again when something held up the generator. Only the last try is kept.
+    /// How often it was tried: again when something held up the generator, when the generator was its limit, or when the
+    /// subject was still warming up. Only the last try is kept.
     pub attempts: u32,
     /// Whether it came to its end.
     pub outcome: Outcome,

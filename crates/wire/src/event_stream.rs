@@ -35,6 +35,8 @@ pub struct EventStreamDecoder {
     /// The id when the last event ended: an id inside an event that is cut off does not count.
     last_id: String,
     has_data: bool,
+    /// Whether lines of an event have been read that has not ended.
+    is_in_event: bool,
     is_past_bom: bool,
     ended_in_cr: bool,
 }
@@ -50,6 +52,7 @@ impl EventStreamDecoder {
             id: String::new(),
             last_id: String::new(),
             has_data: false,
+            is_in_event: false,
             is_past_bom: false,
             ended_in_cr: false,
         }
@@ -68,7 +71,9 @@ impl EventStreamDecoder {
                 input = &input[1..];
             }
         }
-        while let Some(end) = memchr::memchr2(b'\n', b'\r', input) {
+        loop {
+            input = self.plain_events(input, &mut sink);
+            let Some(end) = memchr::memchr2(b'\n', b'\r', input) else { break };
             let mut next = end + 1;
             if input[end] == b'\r' {
                 match input.get(next) {
@@ -94,6 +99,25 @@ impl EventStreamDecoder {
         Ok(())
     }
 
+    /// Passes on the whole events at the front of a piece that [`plain_event`] can read, without copying them, and
+    /// returns what is behind them.
+    fn plain_events<'i>(&mut self, mut input: &'i [u8], sink: &mut impl FnMut(StreamEvent<'_>)) -> &'i [u8] {
+        if self.is_in_event || !self.partial.is_empty() || !self.is_past_bom {
+            return input;
+        }
+        let mut latest = None;
+        while let Some((id, data, size)) = plain_event(input).filter(|&(_, _, size)| size <= self.max_event_bytes) {
+            latest = id.or(latest);
+            sink(StreamEvent { id: latest.unwrap_or(&self.last_id), name: "message", data });
+            input = &input[size..];
+        }
+        if let Some(id) = latest {
+            id.clone_into(&mut self.id);
+            id.clone_into(&mut self.last_id);
+        }
+        input
+    }
+
     fn check_size(&self, line: usize) -> Result<(), StreamError> {
         if line + self.data.len() > self.max_event_bytes {
             return Err(StreamError::TooLarge { max: self.max_event_bytes });
@@ -106,7 +130,8 @@ impl EventStreamDecoder {
             self.is_past_bom = true;
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }
-        if line.is_empty() {
+        self.is_in_event = !line.is_empty();
+        if !self.is_in_event {
             self.dispatch(sink);
             return Ok(());
         }
@@ -141,6 +166,31 @@ impl EventStreamDecoder {
         self.name.clear();
         self.has_data = false;
     }
+}
+
+/// The event at the front of a piece, if all of it is there and it is as most servers write it: an `id` or none, one line
+/// of `data`, line feeds alone. Its id, its data and its length in bytes.
+fn plain_event(input: &[u8]) -> Option<(Option<&str>, &str, usize)> {
+    let (id, rest) = match input.strip_prefix(b"id:") {
+        Some(rest) => {
+            let (id, rest) = plain_value(rest)?;
+            (Some(id), rest)
+        }
+        None => (None, input),
+    };
+    let (data, rest) = plain_value(rest.strip_prefix(b"data:")?)?;
+    let rest = rest.strip_prefix(b"\n")?;
+    if id.is_some_and(|id| id.contains('\0')) {
+        return None;
+    }
+    Some((id, data, input.len() - rest.len()))
+}
+
+/// A field's value up to a line feed, and what is behind that.
+fn plain_value(input: &[u8]) -> Option<(&str, &[u8])> {
+    let end = memchr::memchr2(b'\n', b'\r', input).filter(|&end| input[end] == b'\n')?;
+    let value = std::str::from_utf8(&input[..end]).ok()?;
+    Some((value.strip_prefix(' ').unwrap_or(value), &input[end + 1..]))
 }
 
 /// Appends an event whose data is given in parts of one line each together: `id:`, `data:`.
@@ -237,5 +287,19 @@ mod tests {
         fn any_bytes_give_the_same_events_however_they_are_cut(input in prop::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), Just(b':'), Just(b'd'), any::<u8>()], 0..80), cuts in prop::collection::vec(1usize..9, 1..6)) {
             prop_assert_eq!(decode(&input, &cuts), decode(&input, &[1]));
         }
+
+        /// Byte by byte no event is ever whole, so that each is read line by line.
+        #[test]
+        fn whole_events_are_those_of_single_lines(parts in prop::collection::vec(part(), 0..40), cuts in prop::collection::vec(1usize..200, 1..4)) {
+            let input = parts.concat();
+            prop_assert_eq!(decode(&input, &cuts), decode(&input, &[1]));
+        }
+    }
+
+    /// What event streams are made of, and what breaks them.
+    fn part() -> impl Strategy<Value = &'static [u8]> {
+        const PARTS: &[u8] =
+            b"id:|data:|event:|id|data|\n|\n\n|\r|\r\n| |:|\0|\xff|x|id:7\ndata:[1]\n\n|data: 2\n\n|id: 8\n\n|\xef\xbb\xbf";
+        prop::sample::select(PARTS.split(|&byte| byte == b'|').collect::<Vec<_>>())
     }
 }

@@ -1,16 +1,17 @@
 //! HTTP/1.1 heads (through `httparse`) and bodies.
 
 use std::borrow::Cow;
+use std::mem::MaybeUninit;
 
 /// Most header fields in one head.
 pub const MAX_HEADERS: usize = 64;
 
-/// Space for the fields of one head.
-pub struct Headers<'b>([httparse::Header<'b>; MAX_HEADERS]);
+/// Space for the fields of one head, which is not filled in beforehand.
+pub struct Headers<'b>([MaybeUninit<httparse::Header<'b>>; MAX_HEADERS]);
 
 impl Default for Headers<'_> {
     fn default() -> Self {
-        Self([httparse::EMPTY_HEADER; MAX_HEADERS])
+        Self([const { MaybeUninit::uninit() }; MAX_HEADERS])
     }
 }
 
@@ -111,8 +112,9 @@ pub fn parse_request<'h, 'b>(
     input: &'b [u8],
     headers: &'h mut Headers<'b>,
 ) -> Result<Option<(RequestHead<'h, 'b>, usize)>, HttpError> {
-    let mut request = httparse::Request::new(&mut headers.0);
-    let size = match request.parse(input).map_err(HttpError::BadHead)? {
+    let mut request = httparse::Request::new(&mut []);
+    let parsed = request.parse_with_uninit_headers(input, &mut headers.0);
+    let size = match parsed.map_err(HttpError::BadHead)? {
         httparse::Status::Complete(size) => size,
         httparse::Status::Partial => return Ok(None),
     };
@@ -129,8 +131,10 @@ pub fn parse_response<'h, 'b>(
     input: &'b [u8],
     headers: &'h mut Headers<'b>,
 ) -> Result<Option<(ResponseHead<'h, 'b>, usize)>, HttpError> {
-    let mut response = httparse::Response::new(&mut headers.0);
-    let size = match response.parse(input).map_err(HttpError::BadHead)? {
+    let mut response = httparse::Response::new(&mut []);
+    let parsed =
+        httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, input, &mut headers.0);
+    let size = match parsed.map_err(HttpError::BadHead)? {
         httparse::Status::Complete(size) => size,
         httparse::Status::Partial => return Ok(None),
     };
@@ -254,17 +258,26 @@ impl BodyDecoder {
                 Body::Length(rest) | Body::Data { rest } => {
                     let take = usize::try_from(*rest).unwrap_or(usize::MAX).min(input.len() - at);
                     *rest -= take as u64;
+                    let data = &input[at..at + take];
+                    let mut consumed = at + take;
                     if *rest == 0 {
-                        self.0 = if matches!(self.0, Body::Length(_)) {
-                            Body::Done
-                        } else {
-                            Body::DataEnd { is_past_cr: false }
+                        self.0 = match self.0 {
+                            Body::Length(_) => Body::Done,
+                            _ if input[consumed..].starts_with(CHUNK_END) => {
+                                consumed += CHUNK_END.len();
+                                CHUNK_START
+                            }
+                            _ => Body::DataEnd { is_past_cr: false },
                         };
                     }
-                    let data = &input[at..at + take];
-                    return Ok(BodyStep { consumed: at + take, data, is_done: self.is_done() });
+                    return Ok(BodyStep { consumed, data, is_done: self.is_done() });
                 }
                 framing => {
+                    if let (Body::Size { digits: 0, .. }, Some((rest, line))) = (&*framing, plain_size(&input[at..])) {
+                        self.0 = Body::Data { rest };
+                        at += line;
+                        continue;
+                    }
                     let Some(&byte) = input.get(at) else {
                         return Ok(BodyStep { consumed: at, data: &[], is_done: false });
                     };
@@ -278,6 +291,19 @@ impl BodyDecoder {
 }
 
 const CHUNK_START: Body = Body::Size { value: 0, digits: 0 };
+
+/// The size of a chunk that is not the last, and the length of its line, where all of that line lies in the input and is
+/// as most servers write it: digits alone.
+fn plain_size(input: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0;
+    for (place, &byte) in input.iter().take(9).enumerate() {
+        let Some(digit) = char::from(byte).to_digit(16) else {
+            return (value > 0 && input[place..].starts_with(CHUNK_END)).then_some((value, place + CHUNK_END.len()));
+        };
+        value = value << 4 | u64::from(digit);
+    }
+    None
+}
 
 /// Moves on by one byte outside of chunk data. Lines end in CR LF and nothing else: what one parser takes for the end
 /// of a line and another does not is how requests are smuggled.

@@ -170,3 +170,22 @@ fn a_slow_generator_voids_its_runs() {
     assert_eq!(voids.len(), 1, "{report:#}");
     assert!(points(&report)[0]["figures"].as_object().unwrap().is_empty(), "a void run counts in no figure");
 }
+
+#[test]
+fn a_closed_loop_that_the_load_bounds_is_tried_six_times() {
+    let place = Place::new("bound");
+    place.experiment(&[
+        // Held up in every turn and full at one per cent, the load is the slower side on any machine.
+        ("generator_limits", "{ cpu_percent_max = 1, lateness_p99_ms_max = 10000 }"),
+        ("handicap_us", "1000"),
+        ("transports", "[\"websocket\"]"),
+        ("scenario", "{ kind = \"fan-out\", publishers = 1, payload_bytes = 50 }"),
+    ]);
+    let (report, code) = place.report(&[]);
+    assert_eq!(code, 0, "{report:#}");
+    let certainty = report["verdict"].as_array().unwrap().last().unwrap().as_str().unwrap();
+    assert!(certainty.starts_with("1 run counts (1 not at the first try);"), "{certainty}");
+    let doubts: Vec<_> = report["doubts"].as_array().unwrap().iter().map(|doubt| &doubt["code"]).collect();
+    assert!(doubts.contains(&&Value::from("generator-bound")), "{doubts:?}");
+    assert_eq!(place.exported("test")[0]["attempts"], 6);
+}

@@ -130,6 +130,7 @@ pub fn figures_of(run: store::Run) -> Result<RunFigures, Error> {
     Ok(RunFigures {
         cell: cell_from_store(&run.cell)?,
         repeat: run.repeat,
+        attempts: run.attempts,
         failure,
         doubts: run.doubts.clone(),
         figures: run.figures.iter().map(|(name, figure)| (name.clone(), figure.value)).collect(),

@@ -23,6 +23,8 @@ pub struct RunFigures {
     pub cell: Cell,
     /// Which repetition, from 1.
     pub repeat: u32,
+    /// How often it was tried; only the last try is here.
+    pub attempts: u32,
     /// Whether it failed, and why.
     pub failure: Option<String>,
     /// What makes it less certain.
@@ -54,6 +56,7 @@ impl RunFigures {
         Self {
             cell: record.planned.cell.clone(),
             repeat: record.planned.repeat,
+            attempts: record.attempts,
             failure,
             doubts: record.doubts.clone(),
             figures: figures.collect(),
@@ -69,6 +72,7 @@ impl RunFigures {
         Self {
             cell,
             repeat: 1,
+            attempts: 1,
             failure: None,
             doubts: Vec::new(),
             figures: BTreeMap::new(),

@@ -119,6 +119,9 @@ fn saturation(experiment: &ExperimentReport) -> Option<String> {
 fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
     let what = if tally.valid == 1 { "run counts" } else { "runs count" };
     let mut text = format!("{} {what}", tally.valid);
+    if tally.valid_later > 0 {
+        text.push_str(&format!(" ({} not at the first try)", tally.valid_later));
+    }
     for (count, what) in [(tally.void, "void"), (tally.failed, "failed")] {
         if count > 0 {
             text.push_str(&format!(", {count} {what}"));

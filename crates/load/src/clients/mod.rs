@@ -304,12 +304,12 @@ impl<R: Receiver> ClientLoop<R> {
                 self.writable(event.token());
             }
             if event.is_readable() || event.is_read_closed() || event.is_error() {
-                self.readable(event.token(), event.is_read_closed() || event.is_error());
+                self.readable(event.token(), event.is_read_closed() || event.is_error(), begun_ns);
             }
         }
         for token in std::mem::take(&mut self.again) {
             // Whether the peer has closed is unknown by now: read until nothing is left.
-            self.readable(token, true);
+            self.readable(token, true, begun_ns);
         }
         let now = now_ns();
         self.do_what_is_due(now);

@@ -52,7 +52,8 @@ impl<R: Receiver> ClientLoop<R> {
         }
     }
 
-    pub(super) fn readable(&mut self, token: Token, is_closing: bool) {
+    /// Reads what a socket holds; `turn_ns` is when this turn of the loop began.
+    pub(super) fn readable(&mut self, token: Token, is_closing: bool, turn_ns: u64) {
         let (index, side) = client_of(token);
         for _ in 0..MAX_READS {
             let client = &mut self.clients[index];
@@ -62,7 +63,7 @@ impl<R: Receiver> ClientLoop<R> {
             };
             let Some(connection) = connection else { return };
             if self.config.dialler.delays_acks() {
-                connection.delay_acks(now_ns());
+                connection.delay_acks(turn_ns);
             }
             match connection.read(&mut self.buffer) {
                 Ok(Read::Blocked) => return,

@@ -27,25 +27,23 @@ impl Default for CursorText {
 }
 
 impl CursorText {
-    /// Remembers a cursor. One that is too long, or that a request line cannot carry, is forgotten: then the
-    /// client resumes from "now", and the check shows what it missed.
+    /// Remembers a cursor, unless it is too long. Most are never sent, so they are looked at when one is.
     #[inline]
     pub fn set(&mut self, cursor: &str) {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-' | b'~');
-        let fits = cursor.len() <= MAX_CURSOR_BYTES && cursor.bytes().all(plain);
-        let kept = if fits { cursor.as_bytes() } else { b"" };
+        let kept = if cursor.len() <= MAX_CURSOR_BYTES { cursor.as_bytes() } else { b"" };
         self.len = kept.len() as u8;
         self.bytes[..kept.len()].copy_from_slice(kept);
     }
 
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).expect("only ASCII is ever set")
-    }
-
-    /// Whether there is none yet.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
+    /// The text, if there is one that a request line can carry. Without one the client resumes from "now", and the
+    /// check shows what it missed.
+    pub fn get(&self) -> Option<&str> {
+        let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-' | b'~');
+        let text = &self.bytes[..usize::from(self.len)];
+        if text.is_empty() || !text.iter().all(plain) {
+            return None;
+        }
+        std::str::from_utf8(text).ok()
     }
 }
 
@@ -171,9 +169,9 @@ impl Requests {
         let [path, channel, more] = target;
         let parts = ["GET ", path, "?channel=", channel, more];
         parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
-        if !after.is_empty() {
+        if let Some(after) = after.get() {
             out.extend_from_slice(b"&after=");
-            out.extend_from_slice(after.as_str().as_bytes());
+            out.extend_from_slice(after.as_bytes());
         }
         for part in [" HTTP/1.1\r\nHost: ", &self.host, "\r\n", lines, "\r\n"] {
             out.extend_from_slice(part.as_bytes());
@@ -228,15 +226,15 @@ mod tests {
     #[test]
     fn a_cursor_is_kept_or_forgotten_whole() {
         let mut cursor = CursorText::default();
-        assert!(cursor.is_empty());
+        assert_eq!(cursor.get(), None);
         cursor.set("k3x9a.18446744073709551615");
-        assert_eq!(cursor.as_str(), "k3x9a.18446744073709551615");
+        assert_eq!(cursor.get(), Some("k3x9a.18446744073709551615"));
         cursor.set("a.1");
-        assert_eq!(cursor.as_str(), "a.1");
+        assert_eq!(cursor.get(), Some("a.1"));
         for bad in ["a b", "a\r\nX: y", "ä", &"x".repeat(40)] {
             cursor.set("a.1");
             cursor.set(bad);
-            assert!(cursor.is_empty(), "{bad:?}");
+            assert_eq!(cursor.get(), None, "{bad:?}");
         }
     }
 

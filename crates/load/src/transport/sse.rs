@@ -46,7 +46,7 @@ impl Receiver for Sse {
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, Cut> {
         let Self { reader, events, cursor, is_subscribed } = self;
-        reader.receive("/sse", input, tally, |data, texts| {
+        let consumed = reader.receive("/sse", input, tally, |data, texts| {
             let mut broken = None;
             events.decode(data, |event| {
                 *texts += event.data.len() as u64;
@@ -55,18 +55,16 @@ impl Receiver for Sse {
                     Err(error) => broken = Some(error),
                 }
             })?;
-            if let Some(error) = broken {
-                return Err(error.into());
+            broken.map_or(Ok(()), |error| Err(error.into()))
+        });
+        if !events.last_id().is_empty() {
+            cursor.set(events.last_id());
+            if !*is_subscribed {
+                *is_subscribed = true;
+                sink(Event::Subscribed);
             }
-            if !events.last_id().is_empty() {
-                cursor.set(events.last_id());
-                if !*is_subscribed {
-                    *is_subscribed = true;
-                    sink(Event::Subscribed);
-                }
-            }
-            Ok(())
-        })
+        }
+        consumed
     }
 }
 

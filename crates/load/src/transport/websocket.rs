@@ -23,9 +23,9 @@ impl Receiver for WebSocket {
 
     fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
         let mut target = format!("/ws?channel={}", requests.channel);
-        if !self.cursor.is_empty() {
+        if let Some(after) = self.cursor.get() {
             target.push_str("&after=");
-            target.push_str(self.cursor.as_str());
+            target.push_str(after);
         }
         self.frames.open(requests, &target, rng, out);
         self.is_subscribed = false;

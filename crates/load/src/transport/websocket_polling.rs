@@ -16,7 +16,7 @@ pub struct WebSocketPolling {
 
 impl WebSocketPolling {
     fn ask(&mut self, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) {
-        let text = format!("[\"poll\",\"{}\"]", self.cursor.as_str());
+        let text = format!("[\"poll\",\"{}\"]", self.cursor.get().unwrap_or_default());
         encode_text(out, text.as_bytes(), rng);
         tally.up.texts += text.len() as u64;
         self.is_waiting = true;
@@ -66,7 +66,7 @@ impl Receiver for WebSocketPolling {
                 let frame = ServerFrame::parse(text)?;
                 match frame {
                     // Not a new position: the cursor asked from must not skip what is pending.
-                    ServerFrame::Cursor(_) if !cursor.is_empty() => {}
+                    ServerFrame::Cursor(_) if cursor.get().is_some() => {}
                     frame => forward(&frame, cursor, sink),
                 }
                 return Ok(());
