@@ -1,32 +1,40 @@
-//! The published schemas are those of the types, and the documented metrics those of the table.
+//! The published schemas are those of the types, and the tables of docs/experiments.md those of the program.
 //! `UPDATE_SCHEMA=1 cargo test -p pushlab-lab --test schema` writes them.
 
-use std::path::Path;
+use pushlab_lab::presets;
+use std::path::{Path, PathBuf};
+
+/// A file of the project is as it should be, or is written so.
+fn is_as(path: &str, wanted: &str) {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        std::fs::write(&path, wanted).unwrap();
+    }
+    let published = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(published == wanted, "{} is out of date: run `make generate`", path.display());
+}
 
 #[test]
 fn the_published_schemas_are_up_to_date() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
     for (name, text) in pushlab_lab::schema::files() {
-        let path = folder.join(name);
-        if std::env::var_os("UPDATE_SCHEMA").is_some() {
-            std::fs::write(&path, &text).unwrap();
-        }
-        let published = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(published == text, "schema/{name} is not that of the types: run `make generate`");
+        is_as(&format!("schema/{name}"), &text);
     }
 }
 
 #[test]
-fn every_metric_is_documented_as_it_is() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/experiments.md");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once("| name | unit | better | what |\n|---|---|---|---|\n").unwrap();
-    let (rows, after) = rest.split_once("\n\n").unwrap();
-    let documented = pushlab_lab::metric::documented();
-    if std::env::var_os("UPDATE_SCHEMA").is_some() {
-        let head = "| name | unit | better | what |\n|---|---|---|---|\n";
-        std::fs::write(&path, format!("{before}{head}{documented}\n{after}")).unwrap();
-        return;
+fn metrics_and_sizes_of_experiments_are_documented_as_they_are() {
+    let text = include_str!("../../../docs/experiments.md");
+    let head = "| name | unit | better | what |\n|---|---|---|---|\n";
+    let (before, rest) = text.split_once(head).unwrap();
+    let (_, after) = rest.split_once("\n\n").unwrap();
+    let mut wanted = format!("{before}{head}{}\n{after}", pushlab_lab::metric::documented());
+    // Of the table of experiments the first two columns are written by hand, the sizes are ours.
+    for (name, _) in presets::PRESETS {
+        let start = format!("| `{name}` | ");
+        let row = text.lines().find(|row| row.starts_with(&start)).unwrap_or_else(|| panic!("{name} has no row"));
+        let what = row.split(" | ").nth(1).unwrap();
+        let size = |profile| presets::load(name, profile).unwrap().size();
+        wanted = wanted.replace(row, &format!("{start}{what} | {} | {} |", size(None), size(Some("quick"))));
     }
-    assert!(format!("{rows}\n") == documented, "the metrics in docs/experiments.md are not ours: run `make generate`");
+    is_as("docs/experiments.md", &wanted);
 }

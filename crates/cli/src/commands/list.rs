@@ -29,11 +29,10 @@ pub fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     for suite in SUITES {
         println!("  {:<24} {} ({})", suite.name, suite.title, suite.presets.join(", "));
     }
-    println!("\nExperiments (pushlab run NAME, or with --quick), runs and length of the full form:");
+    println!("\nExperiments (pushlab run NAME), and with --quick:");
     for experiment in &experiments {
-        let seconds = experiment.whole_run_ms() * experiment.runs() as u64 / 1000;
-        let length = humantime::format_duration(std::time::Duration::from_secs(seconds / 60 * 60));
-        println!("  {:<24} {:>4} runs  {:>8}  {}", experiment.name, experiment.runs(), length, experiment.title);
+        let quick = presets::load(&experiment.name, Some("quick"))?;
+        println!("  {:<24} {:<22} {:<15} {}", experiment.name, experiment.size(), quick.size(), experiment.title);
     }
     println!("\n`pushlab runs` lists what is stored.");
     Ok(ExitCode::Ok)

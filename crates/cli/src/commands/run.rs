@@ -39,7 +39,7 @@ pub struct MeasureArgs {
     /// Length of the load phase, in place of the experiment's own, e.g. 30s.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub load: Option<Duration>,
-    /// How the load changes: ramp:FROM..TO, spike:FACTOR@WHEN+LENGTH, step:FACTOR,FACTOR or soak:LENGTH.
+    /// How the load changes: steady, ramp:FROM..TO, spike:FACTOR@WHEN+LENGTH, step:FACTOR,FACTOR or soak:LENGTH.
     #[arg(long, value_name = "SHAPE")]
     pub shape: Option<ShapeOption>,
     /// Networks between clients and server in place of the experiment's own, e.g. lan-100,4g; none for plain loopback.
@@ -73,7 +73,7 @@ pub struct RunArgs {
     /// The short form: the same as --profile quick.
     #[arg(long, conflicts_with = "profile")]
     quick: bool,
-    /// Variant of the experiment: a [profile.NAME] table of its file.
+    /// Profile of the experiment: a [profile.NAME] table of its file.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Exit with code 9 if this holds at some point, e.g. 'p99(websocket) > 50ms'; may be repeated.

@@ -206,7 +206,7 @@ pub enum Derived {
     /// What a delivered message costs on the wire: payload, dialect, framing, heads, and below them TLS, TCP and IP.
     BytesPerMessage,
     /// Every subject over every transport, ranked. Its figures come from all experiments of a report that ask for it:
-    /// capacity, CPU, bytes and memory from those that are closed loops, latency from those on a schedule.
+    /// capacity, CPU and bytes from closed loops, latency from those on a schedule, memory from silent clients.
     Leaderboard,
 }
 
@@ -481,6 +481,17 @@ impl Experiment {
     /// How long a run takes about, its subject's start and end included, ms.
     pub fn whole_run_ms(&self) -> u64 {
         self.run_ms() + RUN_OVERHEAD_MS
+    }
+
+    /// How many runs it is with every subject installed, and how long they take about: `72 runs, 1 h 7 min`.
+    pub fn size(&self) -> String {
+        let runs = self.runs();
+        let minutes = (self.whole_run_ms() * runs as u64).div_ceil(60_000);
+        match (minutes / 60, minutes % 60) {
+            (0, minutes) => format!("{runs} runs, {minutes} min"),
+            (hours, 0) => format!("{runs} runs, {hours} h"),
+            (hours, minutes) => format!("{runs} runs, {hours} h {minutes} min"),
+        }
     }
 }
 

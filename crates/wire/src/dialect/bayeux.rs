@@ -1,6 +1,6 @@
 //! Bayeux, the protocol of CometD and Faye: arrays of JSON messages, each with a channel. A client shakes hands once,
 //! then keeps one `/meta/connect` under way; what the server has may come in any of its answers.
-//! Source: <https://docs.cometd.org/current8/reference/#_bayeux>.
+//! Source: <https://docs.cometd.org/current9/reference/#_bayeux>.
 //!
 //! The transport says the connection type. `how` says where echoes go: `service` to a service channel, which answers
 //! its sender; otherwise to a channel that the client alone knows and subscribes to, as there are no services in Faye.
