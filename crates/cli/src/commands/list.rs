@@ -32,7 +32,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     println!("\nExperiments (pushlab run NAME), and with --quick:");
     for experiment in &experiments {
         let quick = presets::load(&experiment.name, Some("quick"))?;
-        println!("  {:<24} {:<22} {:<15} {}", experiment.name, experiment.size(), quick.size(), experiment.title);
+        println!("  {:<24} {:<22} {:<17} {}", experiment.name, experiment.size(), quick.size(), experiment.title);
     }
     println!("\n`pushlab runs` lists what is stored.");
     Ok(ExitCode::Ok)
