@@ -5,19 +5,19 @@ use pushlab_lab::presets;
 use std::path::{Path, PathBuf};
 
 /// A file of the project is as it should be, or is written so.
-fn is_as(path: &str, wanted: &str) {
+fn is_as(path: &str, wanted: &str) -> std::io::Result<()> {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
-        std::fs::write(&path, wanted).unwrap();
+        std::fs::write(&path, wanted)?;
     }
-    let published = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(published == wanted, "{} is out of date: run `make generate`", path.display());
+    assert!(std::fs::read_to_string(&path)? == wanted, "{} is out of date: run `make generate`", path.display());
+    Ok(())
 }
 
 #[test]
 fn the_published_schemas_are_up_to_date() {
     for (name, text) in pushlab_lab::schema::files() {
-        is_as(&format!("schema/{name}"), &text);
+        is_as(&format!("schema/{name}"), &text).unwrap();
     }
 }
 
@@ -36,5 +36,5 @@ fn metrics_and_sizes_of_experiments_are_documented_as_they_are() {
         let size = |profile| presets::load(name, profile).unwrap().size();
         wanted = wanted.replace(row, &format!("{start}{what} | {} | {} |", size(None), size(Some("quick"))));
     }
-    is_as("docs/experiments.md", &wanted);
+    is_as("docs/experiments.md", &wanted).unwrap();
 }
