@@ -1,4 +1,4 @@
-# `make` prints the targets. CI runs `make check` and `make test`, nothing more and nothing less.
+# `make` prints the targets. CI runs `make check`, `make test` and `make test-long`, nothing more and nothing less.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -7,6 +7,8 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 FUZZ_SECONDS ?= 20
+# Names of tests/suites.toml instead of all that `make test` runs.
+SUITES ?=
 # For example: make compare COMPARE_OPTIONS="--repeats 5"
 COMPARE_OPTIONS ?=
 CONSOLE := web/console
@@ -15,30 +17,28 @@ BUNDLE := $(CONSOLE)/dist/report.html $(CONSOLE)/dist/console/index.html $(CONSO
 PACKAGES := $(CONSOLE)/node_modules/.package-lock.json
 CONSOLE_SOURCES := $(shell find $(CONSOLE) $(CLIENT)/src \( -name node_modules -o -name dist \) -prune -o -type f -print)
 CLIENT_PACKAGES := $(CLIENT)/node_modules/.package-lock.json
+TEST_PACKAGES := tests/browser/node_modules/.package-lock.json tests/foreign/node_modules/.package-lock.json
 PUSHLAB := $(or $(CARGO_TARGET_DIR),target)/release/pushlab
 
-.PHONY: help build compare test subjects bench check fuzz generate clean need-cargo need-node
+.PHONY: help build compare test test-long packages subjects bench check fuzz generate clean need-cargo need-node
 
 help: ## Print this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
 
 build: need-cargo $(BUNDLE) ## Build the console and the release binary
-	cargo build --release --locked -p pushlab-cli
+	@[ -x $(PUSHLAB) ] || echo 'Building pushlab: about three minutes on two cores, the first time.'
+	@cargo build --quiet --release --locked -p pushlab-cli
 
 compare: build ## Build, then compare every transport on this machine
-	$(PUSHLAB) run transports $(COMPARE_OPTIONS)
+	@$(PUSHLAB) run transports $(COMPARE_OPTIONS)
 
-test: build $(CLIENT_PACKAGES) ## Run every test: Rust, statistics, console, client, a little fuzzing, acceptance
-	cargo test --workspace --locked
-	tests/statistics/run
-	FUZZ_SECONDS=5 fuzz/run
-	cd $(CONSOLE) && npm test
-	cd $(CLIENT) && PUSHLAB="$(abspath $(PUSHLAB))" npm test
-	tests/run
-	tests/browser/run
-	tests/exports/run
-	tests/subjects/run
-	tests/readme
+test: need-cargo need-node ## Run the tests of everyday: at most 12 minutes; SUITES="browser" runs one
+	@cargo run --quiet --locked -p pushlab-suites -- $(SUITES)
+
+test-long: need-cargo need-node ## Run the tests that take long: soaks, kills, databases under load, fuzzing
+	@cargo run --quiet --locked -p pushlab-suites -- --long $(SUITES)
+
+packages: $(PACKAGES) $(CLIENT_PACKAGES) $(TEST_PACKAGES) ## Install the packages of npm that pages and tests need
 
 subjects: build ## Install every foreign server that this machine can run, and check them all
 	$(PUSHLAB) subjects install --all
@@ -70,15 +70,11 @@ clean: ## Remove everything that a build made
 # npm keeps the time of a file it did not change, hence the touches. One build writes the whole bundle: the touch of all
 # of it keeps it from running again for the next file.
 $(BUNDLE): $(CONSOLE_SOURCES) $(PACKAGES) | need-node
-	cd $(CONSOLE) && npm run build
+	@cd $(CONSOLE) && npm run --silent build
 	@touch $(BUNDLE)
 
-$(PACKAGES): $(CONSOLE)/package.json $(CONSOLE)/package-lock.json | need-node
-	cd $(CONSOLE) && npm ci
-	@touch $@
-
-$(CLIENT_PACKAGES): $(CLIENT)/package.json $(CLIENT)/package-lock.json | need-node
-	cd $(CLIENT) && npm ci
+$(PACKAGES) $(CLIENT_PACKAGES) $(TEST_PACKAGES): %/node_modules/.package-lock.json: %/package.json %/package-lock.json | need-node
+	@cd $* && npm ci --silent --no-audit --no-fund
 	@touch $@
 
 need-cargo:

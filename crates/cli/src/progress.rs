@@ -7,9 +7,12 @@ use pushlab_lab::experiment::Experiment;
 use pushlab_lab::record::{Outcome, PlannedRun, RunRecord};
 use pushlab_load::plan::Phase;
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// A bar with the time left, and a line for every run that went wrong.
+/// How often a line says how far it is where no bar can be drawn.
+const LINE_EVERY: Duration = Duration::from_secs(20);
+
+/// A bar with the time left, or a line now and then where there is no terminal; and a line for every run that went wrong.
 pub struct Progress {
     is_quiet: bool,
     is_interrupted: bool,
@@ -17,13 +20,18 @@ pub struct Progress {
     /// Planned length of a run of each experiment, ms.
     lengths: HashMap<String, u64>,
     label: String,
+    runs: usize,
+    runs_done: usize,
+    last_line: Instant,
 }
 
 impl Progress {
     /// For these experiments; quiet shows nothing.
     pub fn new(experiments: &[Experiment], is_quiet: bool) -> Self {
         let lengths = experiments.iter().map(|e| (e.name.clone(), e.whole_run_ms())).collect();
-        Self { is_quiet, is_interrupted: false, bar: ProgressBar::hidden(), lengths, label: String::new() }
+        let bar = ProgressBar::hidden();
+        let (label, last_line) = (String::new(), Instant::now());
+        Self { is_quiet, is_interrupted: false, bar, lengths, label, runs: 0, runs_done: 0, last_line }
     }
 
     fn length(&self, run: &PlannedRun) -> u64 {
@@ -44,6 +52,7 @@ impl Observer for Progress {
         if self.is_quiet {
             return;
         }
+        (self.runs, self.runs_done) = (planned.len(), done);
         let total: u64 = planned.iter().map(|run| self.length(run)).sum();
         let left: u64 = planned[done.min(planned.len())..].iter().map(|run| self.length(run)).sum();
         let about = Duration::from_secs(left / 1000);
@@ -64,6 +73,12 @@ impl Observer for Progress {
     fn run(&mut self, planned: &PlannedRun) {
         self.label = planned.label();
         self.bar.set_message(self.label.clone());
+        if self.bar.is_hidden() && self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            let left = Duration::from_secs(self.bar.eta().as_secs());
+            let left = humantime::format_duration(left);
+            self.say(&format!("{} of {} runs done, {left} left; now {}", self.runs_done.min(self.runs), self.runs, self.label));
+        }
     }
 
     fn phase(&mut self, phase: Phase) {
@@ -73,6 +88,7 @@ impl Observer for Progress {
 
     fn recorded(&mut self, record: &RunRecord) {
         self.bar.inc(self.length(&record.planned));
+        self.runs_done += 1;
         if let Outcome::Failed { reason, .. } = &record.outcome {
             self.say(&format!("failed: {}: {reason}", record.planned.label()));
         }

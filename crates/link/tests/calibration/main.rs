@@ -40,21 +40,26 @@ const TESTS: [(&str, fn()); 15] = [
 ];
 
 fn main() -> ExitCode {
-    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        // As the usual harness has it.
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let asked: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     if let Err(error) = become_able().and_then(|_| check()) {
         eprintln!("these tests need network namespaces: {error}");
         return ExitCode::FAILURE;
     }
-    let mut failed = Vec::new();
+    let (mut passed, mut failed) = (0, 0);
     for (name, test) in TESTS {
         if !asked.is_empty() && !asked.iter().any(|part| name.contains(part.as_str())) {
             continue;
         }
         let attempts = (1..=ATTEMPTS).find(|_| catch_unwind(test).is_ok());
         println!("test {name} ... {}", attempts.map_or("FAILED".to_owned(), |n| format!("ok, attempt {n}")));
-        if attempts.is_none() {
-            failed.push(name);
-        }
+        *if attempts.is_some() { &mut passed } else { &mut failed } += 1;
     }
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

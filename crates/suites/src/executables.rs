@@ -1,0 +1,191 @@
+//! Rust's test executables: built once, all together, and shared out among the suites.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::suite::{Selection, Suite, Work};
+
+/// One executable and the names of its tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Executable {
+    /// The crate's folder in `crates`.
+    package: String,
+    target: String,
+    path: PathBuf,
+    tests: Vec<String>,
+}
+
+/// A line of `cargo test --no-run --message-format=json`.
+#[derive(Deserialize)]
+struct Message {
+    manifest_path: Option<PathBuf>,
+    executable: Option<PathBuf>,
+    target: Option<Target>,
+    profile: Option<Profile>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// Builds every test of the workspace. What cargo says of it goes to the standard error.
+///
+/// # Errors
+/// That it failed.
+pub fn build(root: &Path, cargo: &[&str]) -> Result<Vec<Executable>, String> {
+    let mut command = Command::new("cargo");
+    command.args(cargo).arg("--message-format=json-render-diagnostics").current_dir(root);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("cannot start cargo: {error}"))?;
+    if !output.status.success() {
+        return Err("the tests could not be built: see above".to_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
+    messages.filter_map(executable).map(|found| found.and_then(list)).collect()
+}
+
+fn executable(message: Message) -> Option<Result<Executable, String>> {
+    let Message { manifest_path, executable, target, profile } = message;
+    if !profile?.test {
+        return None;
+    }
+    let (path, target) = (executable?, target?.name);
+    let folder = manifest_path.as_deref().and_then(Path::parent).and_then(Path::file_name);
+    let Some(package) = folder.and_then(|name| name.to_str()) else {
+        return Some(Err(format!("cargo does not say to which crate {} belongs", path.display())));
+    };
+    Some(Ok(Executable { package: package.to_owned(), target, path, tests: Vec::new() }))
+}
+
+/// Asks an executable for the names of its tests.
+fn list(executable: Executable) -> Result<Executable, String> {
+    let path = &executable.path;
+    let output = Command::new(path).args(["--list", "--format", "terse"]).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("cannot start {}: {error}", path.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let tests = text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect();
+    Ok(Executable { tests, ..executable })
+}
+
+/// Checks that each test belongs to exactly one suite.
+///
+/// # Errors
+/// Those that belong to none, or to more.
+pub fn check(executables: &[Executable], suites: &[Suite]) -> Result<(), String> {
+    let selections = || {
+        suites.iter().flat_map(|suite| match &suite.work {
+            Work::Rust { rust, .. } => rust.iter().map(|selection| (&suite.name, selection)).collect(),
+            Work::Command { .. } => Vec::new(),
+        })
+    };
+    let mut wrong = Vec::new();
+    for executable in executables {
+        for test in &executable.tests {
+            let takers = selections().filter(|(_, selection)| executable.is_of(selection) && selection.takes(test));
+            let names: Vec<&str> = takers.map(|(name, _)| name.as_str()).collect();
+            if names.len() != 1 {
+                let of = if names.is_empty() { "no suite".to_owned() } else { names.join(" and ") };
+                wrong.push(format!("{}:{} {test} is in {of}", executable.package, executable.target));
+            }
+        }
+    }
+    match wrong.len() {
+        0 => Ok(()),
+        1..10 => Err(wrong.join("\n")),
+        more => Err(format!("{}\nand {} more", wrong[..9].join("\n"), more - 9)),
+    }
+}
+
+impl Executable {
+    fn is_of(&self, selection: &Selection) -> bool {
+        self.package == selection.package && selection.target.as_ref().is_none_or(|target| *target == self.target)
+    }
+}
+
+/// The shell's command for a suite of Rust tests: each executable in its crate's folder, all of them even if one fails.
+pub fn script(root: &Path, executables: &[Executable], rust: &[Selection], threads: Option<u32>) -> String {
+    let mut lines = vec!["status=0".to_owned()];
+    for selection in rust {
+        for executable in executables.iter().filter(|executable| executable.is_of(selection)) {
+            if !executable.tests.iter().any(|test| selection.takes(test)) {
+                continue;
+            }
+            let mut arguments: Vec<String> = selection.only.iter().map(|part| quoted(part)).collect();
+            arguments.extend(selection.skip.iter().map(|part| format!("--skip {}", quoted(part))));
+            arguments.extend(threads.map(|threads| format!("--test-threads {threads}")));
+            let folder = root.join("crates").join(&executable.package);
+            let (folder, path) = (quoted(&folder.to_string_lossy()), quoted(&executable.path.to_string_lossy()));
+            lines.push(format!("echo '== {} {}'", executable.package, executable.target));
+            lines.push(format!("(cd {folder} && {path} {}) || status=1", arguments.join(" ")));
+        }
+    }
+    lines.push("exit $status".to_owned());
+    lines.join("\n")
+}
+
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn executable(target: &str, tests: &[&str]) -> Executable {
+        let tests = tests.iter().map(|test| (*test).to_owned()).collect();
+        let path = PathBuf::from(format!("/target/{target}"));
+        Executable { package: "lab".to_owned(), target: target.to_owned(), path, tests }
+    }
+
+    fn selection(only: &[&str], skip: &[&str]) -> Selection {
+        let owned = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect();
+        Selection { package: "lab".to_owned(), target: Some("it".to_owned()), only: owned(only), skip: owned(skip) }
+    }
+
+    fn suite(name: &str, rust: Vec<Selection>) -> Suite {
+        let work = Work::Rust { rust, threads: None };
+        Suite { name: name.to_owned(), needs: Vec::new(), long: false, alone: false, work }
+    }
+
+    #[test]
+    fn each_test_is_in_one_suite() {
+        let executables = [executable("it", &["kills::a", "results::b"])];
+        let kills = suite("kills", vec![selection(&["kills::"], &[])]);
+        let rest = suite("rest", vec![selection(&[], &["kills::"])]);
+        let all = suite("all", vec![selection(&[], &[])]);
+        assert_eq!(check(&executables, &[kills.clone(), rest]), Ok(()));
+        assert_eq!(check(&executables, std::slice::from_ref(&kills)), Err("lab:it results::b is in no suite".to_owned()));
+        assert_eq!(check(&executables, &[kills, all]), Err("lab:it kills::a is in kills and all".to_owned()));
+    }
+
+    #[test]
+    fn a_script_runs_what_a_selection_takes() {
+        let executables = [executable("it", &["kills::a", "results::b"]), executable("other", &["c"])];
+        let script = script(Path::new("/it's"), &executables, &[selection(&["results::"], &["kills::"])], Some(6));
+        let lines: Vec<&str> = script.lines().collect();
+        let command = r"(cd '/it'\''s/crates/lab' && '/target/it' 'results::' --skip 'kills::' --test-threads 6) || status=1";
+        assert_eq!(lines, ["status=0", "echo '== lab it'", command, "exit $status"]);
+        let nothing = super::script(Path::new("/"), &executables, &[selection(&["d"], &[])], None);
+        assert_eq!(nothing, "status=0\nexit $status");
+    }
+
+    #[test]
+    fn a_line_of_cargo_names_an_executable() {
+        let line = r#"{"reason":"compiler-artifact","manifest_path":"/p/crates/lab/Cargo.toml","target":{"name":"it"},
+            "profile":{"test":true},"executable":"/p/target/debug/deps/it-1"}"#;
+        let message = serde_json::from_str(line).expect("it is cargo's form");
+        let found = super::executable(message).expect("a test").expect("its crate is told");
+        assert_eq!((found.package.as_str(), found.target.as_str()), ("lab", "it"));
+        let bin = line.replace("true", "false");
+        assert!(super::executable(serde_json::from_str(&bin).expect("it is cargo's form")).is_none());
+    }
+}

@@ -1,0 +1,203 @@
+//! Runs the test suites of `tests/suites.toml`: sets up what they need, runs them side by side, prints a table, and leaves
+//! nothing behind.
+//!
+//! ```sh
+//! cargo run -p pushlab-suites                 # what `make test` runs
+//! cargo run -p pushlab-suites -- --long       # what `make test-long` runs
+//! cargo run -p pushlab-suites -- browser      # one suite
+//! ```
+
+mod counts;
+mod executables;
+mod processes;
+mod schedule;
+mod suite;
+mod table;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use executables::Executable;
+use schedule::{End, Job, Outcome, Place};
+use suite::{Length, Suite, Work};
+use table::Row;
+
+const USAGE: &str = "usage: pushlab-suites [--long] [SUITE…]; without a name it runs what `make test` runs, \
+                     with --long what `make test-long` runs";
+
+/// What is built before anything runs: a name and a command for the shell.
+const BUILDS: [(&str, &str); 2] = [
+    ("program", "make --no-print-directory build"),
+    ("packages", "make --no-print-directory packages"),
+];
+/// Builds the Rust tests.
+const CARGO: [&str; 5] = ["test", "--workspace", "--tests", "--examples", "--locked"];
+
+fn main() -> ExitCode {
+    let mut length = Length::Short;
+    let mut names = Vec::new();
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--long" => length = Length::Long,
+            other if other.starts_with('-') => {
+                eprintln!("{USAGE}");
+                return ExitCode::from(2);
+            }
+            _ => names.push(argument),
+        }
+    }
+    match test(length, &names) {
+        Ok(Verdict::Passed) => ExitCode::SUCCESS,
+        Ok(Verdict::Failed) => ExitCode::FAILURE,
+        Ok(Verdict::Interrupted) => ExitCode::from(130),
+        Err(message) => {
+            eprintln!("tests: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+enum Verdict {
+    Passed,
+    Failed,
+    Interrupted,
+}
+
+/// The repository's root: this crate is always built inside it.
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().unwrap_or(root)
+}
+
+fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
+    let root = root();
+    let all = suite::read(&root)?;
+    let chosen = suite::choose(all.clone(), length, names)?;
+    let missing = tools::set_up(&root)?;
+    let (able, left_out) = tools::divide(chosen, &missing);
+    let told = tools::tell(&left_out, &missing);
+    print!("{told}");
+    if !left_out.is_empty() && std::env::var_os("CI").is_some_and(|value| value == "true") {
+        return Err("with CI=true no suite is left out".to_owned());
+    }
+    let begun = Instant::now();
+    let temporary = Temporary::new()?;
+    let place = place(&root, &temporary)?;
+    let mut rows = Vec::new();
+    for (name, script) in BUILDS {
+        rows.push(build(name, || shell(&root, script))?);
+    }
+    let mut executables = Vec::new();
+    rows.push(build("tests", || {
+        executables = executables::build(&root, &[&CARGO[..], &["--no-run"]].concat())?;
+        executables::check(&executables, &all)
+    })?);
+
+    processes::prepare().map_err(|error| format!("cannot look after processes: {error}"))?;
+    let jobs = able.into_iter().map(|suite| job(&root, suite, &executables)).collect();
+    let results = schedule::run(&place, jobs, &mut |outcome| announce(outcome))?;
+    let mut left_behind = schedule::leftovers();
+    left_behind.extend(temporary.end());
+    rows.extend(results.outcomes.iter().map(Row::of_suite));
+    println!("\n{}", table::text(&rows, begun.elapsed()));
+    print!("{told}");
+    if results.is_interrupted {
+        println!("Interrupted: what was running has been ended.");
+        return Ok(Verdict::Interrupted);
+    }
+    for line in &left_behind {
+        println!("Left behind by a test, and removed: {line}");
+    }
+    println!("{}", table::closing(&results.outcomes));
+    let has_passed = results.outcomes.iter().all(|outcome| outcome.end == End::Passed) && left_behind.is_empty();
+    Ok(if has_passed { Verdict::Passed } else { Verdict::Failed })
+}
+
+/// Times a build. What it says is shown when it fails.
+fn build(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<Row, String> {
+    println!("building: {name}");
+    let begun = Instant::now();
+    work()?;
+    Ok(Row::of_build(name, begun.elapsed()))
+}
+
+fn shell(root: &Path, script: &str) -> Result<(), String> {
+    let output = Command::new("bash").args(["-c", script]).current_dir(root).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("cannot start bash: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    eprint!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Err(format!("`{script}` failed: see above"))
+}
+
+fn place(root: &Path, temporary: &Temporary) -> Result<Place, String> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let logs = target.join("tests");
+    std::fs::create_dir_all(&logs).map_err(|error| format!("cannot make {}: {error}", logs.display()))?;
+    let path = std::env::var("PATH").unwrap_or_default();
+    let text = |path: PathBuf| path.to_string_lossy().into_owned();
+    let variables = [
+        ("PUSHLAB", text(target.join("release/pushlab"))),
+        // Servers are in folders that an ordinary user's PATH does not have.
+        ("PATH", format!("{path}:/usr/sbin:/sbin")),
+        ("TMPDIR", text(temporary.0.clone())),
+        // Foreign servers are installed once, and not into the user's own cache.
+        ("PUSHLAB_CACHE", text(target.join("tests/cache"))),
+        ("NO_COLOR", "1".to_owned()),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value)).into();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // Most of them wait more than they work.
+    Ok(Place { root: root.to_owned(), logs, variables, at_once_max: cores + 1 })
+}
+
+fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
+    let script = match &suite.work {
+        Work::Command { run } => run.clone(),
+        Work::Rust { rust, threads } => executables::script(root, executables, rust, *threads),
+    };
+    Job { name: suite.name, script, alone: suite.alone, has_tests: true }
+}
+
+/// Says how a suite ended, and shows what a failed one printed last.
+fn announce(outcome: &Outcome) {
+    const LINES: usize = 80;
+    println!("{}", table::line(outcome));
+    if outcome.end != End::Passed {
+        let output = std::fs::read(&outcome.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&output);
+        let lines: Vec<&str> = text.lines().collect();
+        for line in &lines[lines.len().saturating_sub(LINES)..] {
+            println!("    {line}");
+        }
+        println!("    all of it: {}", outcome.log.display());
+    }
+}
+
+/// A folder for the temporary files of all suites.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new() -> Result<Self, String> {
+        // Names of sockets are in it, so it is short.
+        let path = std::env::temp_dir().join(format!("pl-{}", std::process::id()));
+        std::fs::create_dir(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// Removes the folder and names what was left in it.
+    fn end(self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
+        entries.map(|entry| format!("{}", entry.path().display())).collect()
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // A folder that stays behind hurts nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,182 @@
+//! Runs suites side by side, those that measure by themselves, and records how each ended.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::counts::Counts;
+use crate::processes::{self, Event};
+
+/// Longest time that a suite may take before it is ended as one that hangs.
+pub const SUITE_MAX: Duration = Duration::from_secs(40 * 60);
+/// How long those that are asked to end have for it.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long a suite's processes may outlive it, and how long killing goes on.
+const LINGER_MAX: Duration = Duration::from_secs(5);
+
+/// A suite, ready to run.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub name: String,
+    /// For the shell.
+    pub script: String,
+    pub alone: bool,
+    /// Whether success without a test is a failure.
+    pub has_tests: bool,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Passed,
+    Failed,
+    /// It succeeded, without a test.
+    Empty,
+    TimedOut,
+    Interrupted,
+}
+
+/// What came of a job.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub name: String,
+    pub end: End,
+    pub counts: Counts,
+    pub took: Duration,
+    pub log: PathBuf,
+}
+
+/// Where and how jobs run.
+#[derive(Debug)]
+pub struct Place {
+    pub root: PathBuf,
+    /// For a file with the output of each.
+    pub logs: PathBuf,
+    /// Variables of every job.
+    pub variables: Vec<(String, String)>,
+    /// How many run beside each other.
+    pub at_once_max: usize,
+}
+
+/// All that came of running jobs.
+#[derive(Debug, Default)]
+pub struct Results {
+    pub outcomes: Vec<Outcome>,
+    pub is_interrupted: bool,
+}
+
+struct Running {
+    job: Job,
+    pid: u32,
+    since: Instant,
+    log: PathBuf,
+    is_overdue: bool,
+}
+
+/// Runs the jobs, in their order as far as it goes, and tells `observe` what happens.
+///
+/// # Errors
+/// That one could not be started.
+pub fn run(place: &Place, jobs: Vec<Job>, observe: &mut dyn FnMut(&Outcome)) -> Result<Results, String> {
+    let mut waiting = jobs;
+    let mut running: Vec<Running> = Vec::new();
+    let mut results = Results::default();
+    while !(waiting.is_empty() && running.is_empty()) {
+        while let Some(at) = next(&waiting, &running, place.at_once_max) {
+            running.push(start(place, waiting.remove(at))?);
+        }
+        match processes::wait(Duration::from_secs(1)) {
+            Event::Interrupted => {
+                end_all(&running);
+                let cut = running.drain(..).map(|one| one.outcome(End::Interrupted));
+                results.outcomes.extend(cut);
+                results.is_interrupted = true;
+                return Ok(results);
+            }
+            Event::Ended | Event::Nothing => {}
+        }
+        for ended in processes::ended() {
+            let Some(at) = running.iter().position(|one| one.pid == ended.pid) else { continue };
+            let one = running.remove(at);
+            let end = match (one.is_overdue, ended.is_success) {
+                (true, _) => End::TimedOut,
+                (false, true) => End::Passed,
+                (false, false) => End::Failed,
+            };
+            let outcome = one.outcome(end);
+            observe(&outcome);
+            results.outcomes.push(outcome);
+        }
+        for one in running.iter_mut().filter(|one| !one.is_overdue && one.since.elapsed() > SUITE_MAX) {
+            one.is_overdue = true;
+            processes::signal_group(one.pid, libc::SIGKILL);
+        }
+    }
+    Ok(results)
+}
+
+/// The job to start now, if there is room for one.
+fn next(waiting: &[Job], running: &[Running], at_once_max: usize) -> Option<usize> {
+    if running.is_empty() {
+        // Those that run beside others come first, so that nothing waits for one that measures.
+        let beside = waiting.iter().position(|job| !job.alone);
+        return beside.or((!waiting.is_empty()).then_some(0));
+    }
+    let has_room = running.len() < at_once_max && running.iter().all(|one| !one.job.alone);
+    if has_room { waiting.iter().position(|job| !job.alone) } else { None }
+}
+
+fn start(place: &Place, job: Job) -> Result<Running, String> {
+    let log = place.logs.join(format!("{}.log", job.name));
+    let failed = |error: std::io::Error| format!("cannot start {}: {error}", job.name);
+    let output = File::create(&log).map_err(failed)?;
+    let prepare = |command: &mut std::process::Command| {
+        command.current_dir(&place.root).envs(place.variables.iter().map(|(name, value)| (name, value)));
+    };
+    let pid = processes::start(&job.script, prepare, &output).map_err(failed)?;
+    Ok(Running { job, pid, since: Instant::now(), log, is_overdue: false })
+}
+
+impl Running {
+    fn outcome(self, end: End) -> Outcome {
+        let output = fs::read(&self.log).unwrap_or_default();
+        let counts = Counts::read(&String::from_utf8_lossy(&output));
+        let is_empty = self.job.has_tests && counts == Counts::default();
+        let end = match end {
+            End::Passed if counts.failed > 0 => End::Failed,
+            End::Passed if is_empty => End::Empty,
+            other => other,
+        };
+        Outcome { name: self.job.name, end, counts, took: self.since.elapsed(), log: self.log }
+    }
+}
+
+/// Asks what runs to end, which gives scripts the time to clean up, and then ends it.
+fn end_all(running: &[Running]) {
+    for one in running {
+        processes::signal_group(one.pid, libc::SIGTERM);
+    }
+    let deadline = Instant::now() + GRACE;
+    while !processes::descendants().is_empty() && Instant::now() < deadline {
+        processes::wait(Duration::from_millis(50));
+        processes::ended();
+    }
+    processes::kill_descendants(LINGER_MAX);
+}
+
+/// What outlives the suites that started it; it is ended.
+pub fn leftovers() -> Vec<String> {
+    let deadline = Instant::now() + LINGER_MAX;
+    loop {
+        processes::ended();
+        let left = processes::descendants();
+        if left.is_empty() {
+            return Vec::new();
+        }
+        if Instant::now() >= deadline {
+            processes::kill_descendants(LINGER_MAX);
+            return left.into_iter().map(|(pid, line)| format!("process {pid}: {line}")).collect();
+        }
+        processes::wait(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,171 @@
+//! The suites of `tests/suites.toml`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::Deserialize;
+
+/// Where the suites stand.
+pub const FILE: &str = "tests/suites.toml";
+
+/// Which of the suites are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// Those of `make test`.
+    Short,
+    /// Those of `make test-long`.
+    Long,
+}
+
+/// Tests that are run together, and make one row of the table at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    pub name: String,
+    /// Tools that it cannot do without, by their names in `tests/tools`; [`NAMESPACES`] is one too.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// Belongs to `make test-long`.
+    #[serde(default)]
+    pub long: bool,
+    /// It measures: nothing else runs meanwhile.
+    #[serde(default)]
+    pub alone: bool,
+    #[serde(flatten)]
+    pub work: Work,
+}
+
+/// What a suite does: either of the two.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Work {
+    /// A command for the shell, from the top of the repository.
+    Command { run: String },
+    /// Tests of crates.
+    Rust {
+        rust: Vec<Selection>,
+        /// Tests at a time in one executable; Cargo's default is one for each core.
+        threads: Option<u32>,
+    },
+}
+
+/// Some tests of a crate.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Selection {
+    /// The crate's folder in `crates`.
+    pub package: String,
+    /// Its only target: `it`, or the crate's own name; else all of them.
+    pub target: Option<String>,
+    /// Only tests whose names contain one of these.
+    #[serde(default)]
+    pub only: Vec<String>,
+    /// Without those whose names contain one of these.
+    #[serde(default)]
+    pub skip: Vec<String>,
+}
+
+impl Selection {
+    /// Whether a test of that name is among them, as the harness decides.
+    pub fn takes(&self, test: &str) -> bool {
+        let holds = |parts: &[String]| parts.iter().any(|part| test.contains(part.as_str()));
+        (self.only.is_empty() || holds(&self.only)) && !holds(&self.skip)
+    }
+}
+
+/// What network namespaces need is no package.
+pub const NAMESPACES: &str = "namespaces";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    suite: Vec<Suite>,
+}
+
+/// Reads the suites.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn read(root: &Path) -> Result<Vec<Suite>, String> {
+    let text = std::fs::read_to_string(root.join(FILE)).map_err(|error| format!("cannot read {FILE}: {error}"))?;
+    parse(&text).map_err(|why| format!("{FILE}: {why}"))
+}
+
+fn parse(text: &str) -> Result<Vec<Suite>, String> {
+    let File { suite: suites } = toml::from_str(text).map_err(|error| error.to_string())?;
+    let mut names = BTreeSet::new();
+    match suites.iter().find(|suite| !names.insert(&suite.name)) {
+        Some(twice) => Err(format!("two suites have the name {}", twice.name)),
+        None => Ok(suites),
+    }
+}
+
+/// The suites of a length, or those named.
+///
+/// # Errors
+/// A name that no suite has.
+pub fn choose(suites: Vec<Suite>, length: Length, names: &[String]) -> Result<Vec<Suite>, String> {
+    if let Some(unknown) = names.iter().find(|name| suites.iter().all(|suite| suite.name != **name)) {
+        let known: Vec<&str> = suites.iter().map(|suite| suite.name.as_str()).collect();
+        return Err(format!("there is no suite {unknown}; there are {}", known.join(", ")));
+    }
+    let is_chosen = |suite: &Suite| match names {
+        [] => suite.long == (length == Length::Long),
+        names => names.contains(&suite.name),
+    };
+    Ok(suites.into_iter().filter(is_chosen).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = r#"
+        [[suite]]
+        name = "quick"
+        rust = [{ package = "wire", skip = ["slow::"] }]
+        threads = 4
+
+        [[suite]]
+        name = "slow"
+        needs = ["nginx"]
+        long = true
+        run = "tests/slow"
+    "#;
+
+    #[test]
+    fn a_file_is_read_and_chosen_from() {
+        let suites = parse(TWO).expect("it is right");
+        let names = |length, names: &[&str]| -> Vec<String> {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let chosen = choose(suites.clone(), length, &names).expect("they are known");
+            chosen.into_iter().map(|suite| suite.name).collect()
+        };
+        assert_eq!(names(Length::Short, &[]), ["quick"]);
+        assert_eq!(names(Length::Long, &[]), ["slow"]);
+        assert_eq!(names(Length::Short, &["slow", "quick"]), ["quick", "slow"]);
+        let error = choose(suites, Length::Short, &["fast".to_owned()]).expect_err("nobody has that name");
+        assert_eq!(error, "there is no suite fast; there are quick, slow");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_told() {
+        let twice = format!("{TWO}{TWO}");
+        assert!(parse(&twice).expect_err("a name twice").contains("two suites have the name quick"));
+        assert!(parse("[[suite]]\nname = \"idle\"\n").is_err(), "a suite without work");
+    }
+
+    #[test]
+    fn a_selection_takes_what_the_harness_takes() {
+        let selection = |only: &[&str], skip: &[&str]| Selection {
+            package: "wire".to_owned(),
+            target: None,
+            only: only.iter().map(|part| (*part).to_owned()).collect(),
+            skip: skip.iter().map(|part| (*part).to_owned()).collect(),
+        };
+        assert!(selection(&[], &[]).takes("a::b"));
+        assert!(selection(&["a::"], &[]).takes("a::b"));
+        assert!(!selection(&["c::"], &[]).takes("a::b"));
+        assert!(!selection(&["a::"], &["b"]).takes("a::b"));
+    }
+}

@@ -1,0 +1,129 @@
+//! What this machine has of what suites need, and what brings in the rest.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::suite::{NAMESPACES, Suite};
+
+/// The script with the list of tools.
+const SCRIPT: &str = "tests/tools";
+
+/// Tools that are missing, each with the package that has it, if one does.
+pub type Missing = BTreeMap<String, Option<String>>;
+
+/// A suite that is not run, and the tools it lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    pub name: String,
+    pub lacks: Vec<String>,
+}
+
+/// Installs what is missing where nobody has to be asked, and gives what is missing then.
+///
+/// # Errors
+/// That the script failed.
+pub fn set_up(root: &Path) -> Result<Missing, String> {
+    let failed = |error: std::io::Error| format!("cannot start {SCRIPT}: {error}");
+    let script = || {
+        let mut command = Command::new(root.join(SCRIPT));
+        command.current_dir(root).stdin(Stdio::null());
+        command
+    };
+    if !script().arg("install").status().map_err(failed)?.success() {
+        return Err(format!("{SCRIPT} could not install what is missing: see above"));
+    }
+    let output = script().arg("missing").stderr(Stdio::inherit()).output().map_err(failed)?;
+    if !output.status.success() {
+        return Err(format!("{SCRIPT} could not tell what is missing: see above"));
+    }
+    let mut missing = parse(&String::from_utf8_lossy(&output.stdout));
+    if !has_namespaces() {
+        missing.insert(NAMESPACES.to_owned(), None);
+    }
+    Ok(missing)
+}
+
+fn parse(lines: &str) -> Missing {
+    let pairs = lines.lines().filter_map(|line| line.split_once('\t'));
+    pairs.map(|(tool, package)| (tool.to_owned(), Some(package.to_owned()))).collect()
+}
+
+/// Whether a network can be made here, as docs/networks.md has it.
+fn has_namespaces() -> bool {
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--net", "true"]).stdin(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: it only reads.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let may = is_root || command.status().is_ok_and(|status| status.success());
+    may && std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok()
+}
+
+/// Divides suites into those that can run here and those that cannot.
+pub fn divide(suites: Vec<Suite>, missing: &Missing) -> (Vec<Suite>, Vec<LeftOut>) {
+    let lacks = |suite: &Suite| suite.needs.iter().filter(|tool| missing.contains_key(*tool)).cloned().collect();
+    let mut left_out = Vec::new();
+    let mut able = Vec::new();
+    for suite in suites {
+        let lacks: Vec<String> = lacks(&suite);
+        if lacks.is_empty() {
+            able.push(suite);
+        } else {
+            left_out.push(LeftOut { name: suite.name, lacks });
+        }
+    }
+    (able, left_out)
+}
+
+/// Lines that say which suites are left out, and what would bring them in.
+pub fn tell(left_out: &[LeftOut], missing: &Missing) -> String {
+    if left_out.is_empty() {
+        return String::new();
+    }
+    let mut text = "Left out, because tools are missing:\n".to_owned();
+    for LeftOut { name, lacks } in left_out {
+        text.push_str(&format!("  {name:<16} needs {}\n", lacks.join(", ")));
+    }
+    let lacks = |tool: &str| left_out.iter().any(|one| one.lacks.iter().any(|name| name == tool));
+    let packages: Vec<&str> =
+        missing.iter().filter(|(tool, _)| lacks(tool)).filter_map(|(_, package)| package.as_deref()).collect();
+    if !packages.is_empty() {
+        text.push_str(&match Path::new("/usr/bin/apt-get").exists() {
+            true => format!("To run them too: sudo {SCRIPT} install\n"),
+            false => format!("To run them too, install what Debian has as: {}\n", packages.join(" ")),
+        });
+    }
+    if lacks(NAMESPACES) {
+        text.push_str("Network namespaces: docs/networks.md says what they need.\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::Work;
+
+    fn suite(name: &str, needs: &[&str]) -> Suite {
+        let needs = needs.iter().map(|tool| (*tool).to_owned()).collect();
+        Suite { name: name.to_owned(), needs, long: false, alone: false, work: Work::Command { run: String::new() } }
+    }
+
+    #[test]
+    fn a_suite_without_its_tools_is_left_out_and_told() {
+        let missing = parse("firefox\tfirefox-esr\ngo\tgolang-go\n");
+        let all = vec![suite("rust", &[]), suite("browser", &["chromium", "firefox"]), suite("proxies", &["nginx"])];
+        let (able, left_out) = divide(all, &missing);
+        assert_eq!(able.iter().map(|suite| suite.name.as_str()).collect::<Vec<_>>(), ["rust", "proxies"]);
+        let told = tell(&left_out, &missing);
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines[..2], ["Left out, because tools are missing:", "  browser          needs firefox"]);
+        assert!(lines[2].starts_with("To run them too"), "{told}");
+        assert!(!told.contains("go"), "no suite wants it: {told}");
+    }
+
+    #[test]
+    fn nothing_is_told_where_nothing_is_left_out() {
+        assert_eq!(tell(&[], &parse("go\tgolang-go\n")), "");
+    }
+}
