@@ -45,7 +45,9 @@ export function browser(name) {
 
 async function launch(name) {
   const userDataDir = await mkdtemp(join(tmpdir(), `pushlab-${name}-`));
-  const options = { headless: true, userDataDir, ...OPTIONS[name] };
+  // What a browser leaves when it is ended goes with its profile.
+  const env = { ...process.env, TMPDIR: userDataDir };
+  const options = { headless: true, userDataDir, env, ...OPTIONS[name] };
   return { browser: await puppeteer.launch(options), userDataDir };
 }
 

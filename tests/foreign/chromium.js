@@ -29,6 +29,8 @@ async function launch() {
     // The certificate of a test is signed by nobody.
     acceptInsecureCerts: true,
     userDataDir,
+    // What a browser leaves when it is ended goes with its profile.
+    env: { ...process.env, TMPDIR: userDataDir },
   });
   return { browser, userDataDir };
 }

@@ -104,7 +104,6 @@ let api;
 
 before(async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "pushlab-monitoring-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
   server = await Server.start(t);
   const subscriber = await Socket.open(t, server, "channel=load");
   await subscriber.frame("cursor");
@@ -141,6 +140,8 @@ before(async (t) => {
     "--log.level=warn",
   ];
   prometheus = start(t, "prometheus", options, folder);
+  // These are called in their order: the folder goes when nobody writes into it any more.
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   api = async (path, parameters = {}) => {
     const answer = await fetch(
       `http://${address}/api/v1/${path}?${new URLSearchParams(parameters)}`,

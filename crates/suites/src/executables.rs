@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::suite::{Selection, Suite, Work};
+use crate::suite::{Selection, Suite};
 
 /// One executable and the names of its tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,12 +81,7 @@ fn list(executable: Executable) -> Result<Executable, String> {
 /// # Errors
 /// Those that belong to none, or to more.
 pub fn check(executables: &[Executable], suites: &[Suite]) -> Result<(), String> {
-    let selections = || {
-        suites.iter().flat_map(|suite| match &suite.work {
-            Work::Rust { rust, .. } => rust.iter().map(|selection| (&suite.name, selection)).collect(),
-            Work::Command { .. } => Vec::new(),
-        })
-    };
+    let selections = || suites.iter().flat_map(|suite| suite.rust.iter().map(|selection| (&suite.name, selection)));
     let mut wrong = Vec::new();
     for executable in executables {
         for test in &executable.tests {
@@ -152,8 +147,8 @@ mod tests {
     }
 
     fn suite(name: &str, rust: Vec<Selection>) -> Suite {
-        let work = Work::Rust { rust, threads: None };
-        Suite { name: name.to_owned(), needs: Vec::new(), long: false, alone: false, work }
+        let name = name.to_owned();
+        Suite { name, needs: Vec::new(), long: false, alone: false, run: None, rust, threads: None }
     }
 
     #[test]

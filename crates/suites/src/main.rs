@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use executables::Executable;
 use schedule::{End, Job, Outcome, Place};
-use suite::{Length, Suite, Work};
+use suite::{Length, Suite};
 use table::Row;
 
 const USAGE: &str = "usage: pushlab-suites [--long] [SUITE…]; without a name it runs what `make test` runs, \
@@ -32,8 +32,8 @@ const BUILDS: [(&str, &str); 2] = [
     ("program", "make --no-print-directory build"),
     ("packages", "make --no-print-directory packages"),
 ];
-/// Builds the Rust tests.
-const CARGO: [&str; 5] = ["test", "--workspace", "--tests", "--examples", "--locked"];
+/// Builds the Rust tests, and the examples that some suites use.
+const CARGO: [&str; 5] = ["test", "--no-run", "--quiet", "--workspace", "--locked"];
 
 fn main() -> ExitCode {
     let mut length = Length::Short;
@@ -91,7 +91,7 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     }
     let mut executables = Vec::new();
     rows.push(build("tests", || {
-        executables = executables::build(&root, &[&CARGO[..], &["--no-run"]].concat())?;
+        executables = executables::build(&root, &CARGO)?;
         executables::check(&executables, &all)
     })?);
 
@@ -155,10 +155,8 @@ fn place(root: &Path, temporary: &Temporary) -> Result<Place, String> {
 }
 
 fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
-    let script = match &suite.work {
-        Work::Command { run } => run.clone(),
-        Work::Rust { rust, threads } => executables::script(root, executables, rust, *threads),
-    };
+    let of_crates = || executables::script(root, executables, &suite.rust, suite.threads);
+    let script = suite.run.unwrap_or_else(of_crates);
     Job { name: suite.name, script, alone: suite.alone, has_tests: true }
 }
 
@@ -183,7 +181,7 @@ struct Temporary(PathBuf);
 impl Temporary {
     fn new() -> Result<Self, String> {
         // Names of sockets are in it, so it is short.
-        let path = std::env::temp_dir().join(format!("pl-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("pl{:x}", std::process::id()));
         std::fs::create_dir(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
         Ok(Self(path))
     }

@@ -31,22 +31,13 @@ pub struct Suite {
     /// It measures: nothing else runs meanwhile.
     #[serde(default)]
     pub alone: bool,
-    #[serde(flatten)]
-    pub work: Work,
-}
-
-/// What a suite does: either of the two.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub enum Work {
-    /// A command for the shell, from the top of the repository.
-    Command { run: String },
+    /// A command for the shell, from the top of the repository: a suite has either this or `rust`.
+    pub run: Option<String>,
     /// Tests of crates.
-    Rust {
-        rust: Vec<Selection>,
-        /// Tests at a time in one executable; Cargo's default is one for each core.
-        threads: Option<u32>,
-    },
+    #[serde(default)]
+    pub rust: Vec<Selection>,
+    /// So many of these at a time in one executable; Cargo's default is one for each core.
+    pub threads: Option<u32>,
 }
 
 /// Some tests of a crate.
@@ -94,8 +85,11 @@ pub fn read(root: &Path) -> Result<Vec<Suite>, String> {
 fn parse(text: &str) -> Result<Vec<Suite>, String> {
     let File { suite: suites } = toml::from_str(text).map_err(|error| error.to_string())?;
     let mut names = BTreeSet::new();
-    match suites.iter().find(|suite| !names.insert(&suite.name)) {
-        Some(twice) => Err(format!("two suites have the name {}", twice.name)),
+    if let Some(twice) = suites.iter().find(|suite| !names.insert(&suite.name)) {
+        return Err(format!("two suites have the name {}", twice.name));
+    }
+    match suites.iter().find(|suite| suite.run.is_some() != suite.rust.is_empty()) {
+        Some(Suite { name, .. }) => Err(format!("{name} needs either `run` or `rust`")),
         None => Ok(suites),
     }
 }
@@ -152,7 +146,9 @@ mod tests {
     fn what_is_wrong_with_a_file_is_told() {
         let twice = format!("{TWO}{TWO}");
         assert!(parse(&twice).expect_err("a name twice").contains("two suites have the name quick"));
-        assert!(parse("[[suite]]\nname = \"idle\"\n").is_err(), "a suite without work");
+        let idle = "[[suite]]\nname = \"idle\"\n";
+        assert_eq!(parse(idle).expect_err("a suite without work"), "idle needs either `run` or `rust`");
+        assert!(parse(&format!("{idle}runs = \"x\"\n")).expect_err("a wrong key").contains("unknown field `runs`"));
     }
 
     #[test]

@@ -102,11 +102,11 @@ pub fn tell(left_out: &[LeftOut], missing: &Missing) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::Work;
 
     fn suite(name: &str, needs: &[&str]) -> Suite {
         let needs = needs.iter().map(|tool| (*tool).to_owned()).collect();
-        Suite { name: name.to_owned(), needs, long: false, alone: false, work: Work::Command { run: String::new() } }
+        let (name, run) = (name.to_owned(), Some("true".to_owned()));
+        Suite { name, needs, long: false, alone: false, run, rust: Vec::new(), threads: None }
     }
 
     #[test]

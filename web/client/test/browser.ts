@@ -38,7 +38,11 @@ export async function runPage(files: Map<string, string>): Promise<unknown> {
   const folder = await mkdtemp(join(tmpdir(), "pushlab-client-"));
   const { port } = server.address() as AddressInfo;
   const args = [...FLAGS.split(" "), `--user-data-dir=${folder}`, `http://127.0.0.1:${port}/`];
-  const browser = spawn(CHROMIUM, args, { stdio: ["ignore", "ignore", "pipe"] });
+  const browser = spawn(CHROMIUM, args, {
+    stdio: ["ignore", "ignore", "pipe"],
+    // What a browser leaves when it is ended goes with its profile.
+    env: { ...process.env, TMPDIR: folder },
+  });
   let log = "";
   browser.stderr.on("data", (text) => {
     log = (log + text).slice(-2000);

@@ -123,7 +123,7 @@ fn loading(served: &Served, clients_in: ClientsIn, temporary: &Path) -> (Child, 
 
 /// A folder for temporary files of a short name: sockets are made in it.
 fn temporary(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("pl-{name}-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("{name}{:x}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     folder
 }
