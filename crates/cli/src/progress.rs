@@ -77,7 +77,12 @@ impl Observer for Progress {
             self.last_line = Instant::now();
             let left = Duration::from_secs(self.bar.eta().as_secs());
             let left = humantime::format_duration(left);
-            self.say(&format!("{} of {} runs done, {left} left; now {}", self.runs_done.min(self.runs), self.runs, self.label));
+            self.say(&format!(
+                "{} of {} runs done, {left} left; now {}",
+                self.runs_done.min(self.runs),
+                self.runs,
+                self.label
+            ));
         }
     }
 

@@ -74,7 +74,8 @@ mod tests {
 
     #[test]
     fn several_are_added() {
-        let output = "test result: ok. 2 passed; 0 failed\n…\ntest result: ok. 3 passed; 1 failed\nℹ pass 4\nℹ fail 0\n";
+        let output =
+            "test result: ok. 2 passed; 0 failed\n…\ntest result: ok. 3 passed; 1 failed\nℹ pass 4\nℹ fail 0\n";
         assert_eq!(Counts::read(output), Counts { passed: 9, failed: 1 });
     }
 }

@@ -158,7 +158,10 @@ mod tests {
         let rest = suite("rest", vec![selection(&[], &["kills::"])]);
         let all = suite("all", vec![selection(&[], &[])]);
         assert_eq!(check(&executables, &[kills.clone(), rest]), Ok(()));
-        assert_eq!(check(&executables, std::slice::from_ref(&kills)), Err("lab:it results::b is in no suite".to_owned()));
+        assert_eq!(
+            check(&executables, std::slice::from_ref(&kills)),
+            Err("lab:it results::b is in no suite".to_owned())
+        );
         assert_eq!(check(&executables, &[kills, all]), Err("lab:it kills::a is in kills and all".to_owned()));
     }
 
@@ -167,7 +170,8 @@ mod tests {
         let executables = [executable("it", &["kills::a", "results::b"]), executable("other", &["c"])];
         let script = script(Path::new("/it's"), &executables, &[selection(&["results::"], &["kills::"])], Some(6));
         let lines: Vec<&str> = script.lines().collect();
-        let command = r"(cd '/it'\''s/crates/lab' && '/target/it' 'results::' --skip 'kills::' --test-threads 6) || status=1";
+        let command =
+            r"(cd '/it'\''s/crates/lab' && '/target/it' 'results::' --skip 'kills::' --test-threads 6) || status=1";
         assert_eq!(lines, ["status=0", "echo '== lab it'", command, "exit $status"]);
         let nothing = super::script(Path::new("/"), &executables, &[selection(&["d"], &[])], None);
         assert_eq!(nothing, "status=0\nexit $status");

@@ -28,10 +28,8 @@ const USAGE: &str = "usage: pushlab-suites [--long] [SUITE…]; without a name i
                      with --long what `make test-long` runs";
 
 /// What is built before anything runs: a name and a command for the shell.
-const BUILDS: [(&str, &str); 2] = [
-    ("program", "make --no-print-directory build"),
-    ("packages", "make --no-print-directory packages"),
-];
+const BUILDS: [(&str, &str); 2] =
+    [("program", "make --no-print-directory build"), ("packages", "make --no-print-directory packages")];
 /// Builds the Rust tests, and the examples that some suites use.
 const CARGO: [&str; 5] = ["test", "--no-run", "--quiet", "--workspace", "--locked"];
 
@@ -83,8 +81,6 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
         return Err("with CI=true no suite is left out".to_owned());
     }
     let begun = Instant::now();
-    let temporary = Temporary::new()?;
-    let place = place(&root, &temporary)?;
     let mut rows = Vec::new();
     for (name, script) in BUILDS {
         rows.push(build(name, || shell(&root, script))?);
@@ -95,7 +91,16 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
         executables::check(&executables, &all)
     })?);
 
+    // From here on this process ends what it has started; until now Ctrl-C did.
     processes::prepare().map_err(|error| format!("cannot look after processes: {error}"))?;
+    let temporary = Temporary::new()?;
+    let place = place(&root, &temporary)?;
+    println!(
+        "running {} suites, at most {} at once; what they print goes to {}",
+        able.len(),
+        place.at_once_max,
+        place.logs.display()
+    );
     let jobs = able.into_iter().map(|suite| job(&root, suite, &executables)).collect();
     let results = schedule::run(&place, jobs, &mut |outcome| announce(outcome))?;
     let mut left_behind = schedule::leftovers();
@@ -108,7 +113,7 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
         return Ok(Verdict::Interrupted);
     }
     for line in &left_behind {
-        println!("Left behind by a test, and removed: {line}");
+        println!("FAILED: left behind by a test, and removed: {line}");
     }
     println!("{}", table::closing(&results.outcomes));
     let has_passed = results.outcomes.iter().all(|outcome| outcome.end == End::Passed) && left_behind.is_empty();
@@ -157,7 +162,7 @@ fn place(root: &Path, temporary: &Temporary) -> Result<Place, String> {
 fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
     let of_crates = || executables::script(root, executables, &suite.rust, suite.threads);
     let script = suite.run.unwrap_or_else(of_crates);
-    Job { name: suite.name, script, alone: suite.alone, has_tests: true }
+    Job { name: suite.name, script, alone: suite.alone }
 }
 
 /// Says how a suite ended, and shows what a failed one printed last.

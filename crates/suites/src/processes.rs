@@ -118,7 +118,9 @@ pub fn descendants() -> Vec<(u32, String)> {
     let mut family = BTreeSet::from([std::process::id()]);
     loop {
         let before = family.len();
-        family.extend(parents.iter().filter(|(_, parent)| family.contains(parent)).map(|(pid, _)| *pid).collect::<Vec<_>>());
+        family.extend(
+            parents.iter().filter(|(_, parent)| family.contains(parent)).map(|(pid, _)| *pid).collect::<Vec<_>>(),
+        );
         if family.len() == before {
             break;
         }

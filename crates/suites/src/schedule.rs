@@ -21,8 +21,6 @@ pub struct Job {
     /// For the shell.
     pub script: String,
     pub alone: bool,
-    /// Whether success without a test is a failure.
-    pub has_tests: bool,
 }
 
 /// How a job ended.
@@ -141,10 +139,9 @@ impl Running {
     fn outcome(self, end: End) -> Outcome {
         let output = fs::read(&self.log).unwrap_or_default();
         let counts = Counts::read(&String::from_utf8_lossy(&output));
-        let is_empty = self.job.has_tests && counts == Counts::default();
         let end = match end {
             End::Passed if counts.failed > 0 => End::Failed,
-            End::Passed if is_empty => End::Empty,
+            End::Passed if counts == Counts::default() => End::Empty,
             other => other,
         };
         Outcome { name: self.job.name, end, counts, took: self.since.elapsed(), log: self.log }

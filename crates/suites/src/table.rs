@@ -86,18 +86,24 @@ mod tests {
         rows.extend(outcomes.iter().map(Row::of_suite));
         let text = text(&rows, Duration::from_secs(300));
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines, [
-            "suite                   tests  seconds",
-            "build: program                     120",
-            "rust                      900       61",
-            "browser                    95       61  FAILED",
-            "together                  995      300",
-        ]);
+        assert_eq!(
+            lines,
+            [
+                "suite                   tests  seconds",
+                "build: program                     120",
+                "rust                      900       61",
+                "browser                    95       61  FAILED",
+                "together                  995      300",
+            ]
+        );
         assert_eq!(closing(&outcomes), "990 passed, 5 failed");
     }
 
     #[test]
     fn a_suite_that_fails_without_a_failed_test_is_counted() {
-        assert_eq!(closing(&[outcome("exports", End::Failed, 3, 0), outcome("docs", End::Empty, 0, 0)]), "3 passed, 2 failed");
+        assert_eq!(
+            closing(&[outcome("exports", End::Failed, 3, 0), outcome("docs", End::Empty, 0, 0)]),
+            "3 passed, 2 failed"
+        );
     }
 }

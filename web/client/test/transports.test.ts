@@ -39,7 +39,8 @@ describe.each(ALL)("%s", (transport) => {
       else proxy.cut();
       await Promise.all(published);
       // After a mere cut it may be open again before anybody looks.
-      if (isDown && round > 2) await until(() => subscriber.connection.state !== "open", "it notices");
+      if (isDown && round > 2)
+        await until(() => subscriber.connection.state !== "open", "it notices");
       proxy.restore();
     }
     await server.publish("a", "last");

@@ -123,7 +123,8 @@ fn places(runs: &[Value]) -> Vec<u64> {
 fn a_second_lab_is_refused_and_the_first_is_unharmed() {
     let place = Place::new("two");
     // Long enough to be there while the others try, on a busy machine too.
-    let phases = "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 2000, drain_ms = 3000, after_ms = 50 }";
+    let phases =
+        "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 2000, drain_ms = 3000, after_ms = 50 }";
     place.experiment(&[("repeats", "2"), ("phases", phases)]);
     let mut lab = place.pushlab(&["run", "experiment.toml", "--json"]);
     let lab = lab.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
