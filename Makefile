@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 FUZZ_SECONDS ?= 20
-# Names of tests/suites.toml instead of all that `make test` runs.
+# Suites to run, by name; by default all of `make test` or `make test-long`.
 SUITES ?=
 # For example: make compare COMPARE_OPTIONS="--repeats 5"
 COMPARE_OPTIONS ?=
@@ -26,19 +26,19 @@ help: ## Print this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
 
 build: need-cargo $(BUNDLE) ## Build the console and the release binary
-	@[ -x $(PUSHLAB) ] || echo 'Building pushlab: about three minutes on two cores, the first time.'
+	@[ -x $(PUSHLAB) ] || echo 'Building pushlab: the first time takes about three minutes on two cores.'
 	@cargo build --quiet --release --locked -p pushlab-cli
 
 compare: build ## Build, then compare every transport on this machine
 	@$(PUSHLAB) run transports $(COMPARE_OPTIONS)
 
-test: need-cargo need-node ## Run the tests of everyday: at most 12 minutes; SUITES="browser" runs one
+test: need-cargo need-node ## Run the everyday tests, at most 12 minutes; SUITES="browser" runs one suite
 	@cargo run --quiet --locked -p pushlab-suites -- $(SUITES)
 
-test-long: need-cargo need-node ## Run the tests that take long: soaks, kills, databases under load, fuzzing
+test-long: need-cargo need-node ## Run the long tests: kills, databases, fuzzing, foreign servers, the README
 	@cargo run --quiet --locked -p pushlab-suites -- --long $(SUITES)
 
-packages: $(PACKAGES) $(CLIENT_PACKAGES) $(TEST_PACKAGES) ## Install the packages of npm that pages and tests need
+packages: $(PACKAGES) $(CLIENT_PACKAGES) $(TEST_PACKAGES) ## Install the npm packages that pages and tests need
 
 subjects: build ## Install every foreign server that this machine can run, and check them all
 	$(PUSHLAB) subjects install --all

@@ -45,7 +45,7 @@ export function browser(name) {
 
 async function launch(name) {
   const userDataDir = await mkdtemp(join(tmpdir(), `pushlab-${name}-`));
-  // What a browser leaves when it is ended goes with its profile.
+  // What a killed browser leaves behind is removed with its profile.
   const env = { ...process.env, TMPDIR: userDataDir };
   const options = { headless: true, userDataDir, env, ...OPTIONS[name] };
   return { browser: await puppeteer.launch(options), userDataDir };

@@ -29,7 +29,7 @@ async function launch() {
     // The certificate of a test is signed by nobody.
     acceptInsecureCerts: true,
     userDataDir,
-    // What a browser leaves when it is ended goes with its profile.
+    // What a killed browser leaves behind is removed with its profile.
     env: { ...process.env, TMPDIR: userDataDir },
   });
   return { browser, userDataDir };

@@ -140,7 +140,7 @@ before(async (t) => {
     "--log.level=warn",
   ];
   prometheus = start(t, "prometheus", options, folder);
-  // These are called in their order: the folder goes when nobody writes into it any more.
+  // These run in order: the folder is removed once nothing writes to it.
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   api = async (path, parameters = {}) => {
     const answer = await fetch(

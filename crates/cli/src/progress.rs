@@ -9,10 +9,10 @@ use pushlab_load::plan::Phase;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How often a line says how far it is where no bar can be drawn.
+/// How often a line reports progress where no bar can be drawn.
 const LINE_EVERY: Duration = Duration::from_secs(20);
 
-/// A bar with the time left, or a line now and then where there is no terminal; and a line for every run that went wrong.
+/// A bar with the time left, or a line now and then if there is no terminal; and a line for every run that went wrong.
 pub struct Progress {
     is_quiet: bool,
     is_interrupted: bool,

@@ -8,7 +8,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds up every closing line in what a suite printed: of Rust's harness, Node.js's, Vitest's, and the plain
+    /// Adds up every summary line of a suite's output: from Rust's harness, Node.js, Vitest, and the plain
     /// `N passed, N failed`.
     pub fn read(output: &str) -> Self {
         let mut sum = Self::default();
@@ -35,12 +35,12 @@ fn closing(line: &str) -> Counts {
     if let Some(rest) = line.strip_prefix("Tests  ") {
         return labelled(rest.split('(').next().unwrap_or(""), '|');
     }
-    // Words around it would make it a sentence about something else.
+    // With more words in it, the line is about something else.
     let is_plain = line.split(", ").all(|part| part.split(' ').count() == 2);
     if is_plain && line.contains(" passed, ") { labelled(line, ',') } else { Counts::default() }
 }
 
-/// Reads `12 passed; 1 failed`, in any order and with others between them.
+/// Reads `12 passed; 1 failed`, in any order and with other counts in between.
 fn labelled(line: &str, separator: char) -> Counts {
     let number = |label: &str| {
         let part = line.split(separator).map(str::trim).find_map(|part| part.strip_suffix(label)?.trim().parse().ok());

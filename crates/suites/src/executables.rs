@@ -1,4 +1,4 @@
-//! Rust's test executables: built once, all together, and shared out among the suites.
+//! The Rust test executables: built once, all together, and shared out among the suites.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -36,10 +36,10 @@ struct Profile {
     test: bool,
 }
 
-/// Builds every test of the workspace. What cargo says of it goes to the standard error.
+/// Builds every test of the workspace. Cargo's messages go to standard error.
 ///
 /// # Errors
-/// That it failed.
+/// If the build fails.
 pub fn build(root: &Path, cargo: &[&str]) -> Result<Vec<Executable>, String> {
     let mut command = Command::new("cargo");
     command.args(cargo).arg("--message-format=json-render-diagnostics").current_dir(root);
@@ -61,7 +61,7 @@ fn executable(message: Message) -> Option<Result<Executable, String>> {
     let (path, target) = (executable?, target?.name);
     let folder = manifest_path.as_deref().and_then(Path::parent).and_then(Path::file_name);
     let Some(package) = folder.and_then(|name| name.to_str()) else {
-        return Some(Err(format!("cargo does not say to which crate {} belongs", path.display())));
+        return Some(Err(format!("cargo does not say which crate {} belongs to", path.display())));
     };
     Some(Ok(Executable { package: package.to_owned(), target, path, tests: Vec::new() }))
 }
@@ -79,7 +79,7 @@ fn list(executable: Executable) -> Result<Executable, String> {
 /// Checks that each test belongs to exactly one suite.
 ///
 /// # Errors
-/// Those that belong to none, or to more.
+/// Names those that belong to none or to several.
 pub fn check(executables: &[Executable], suites: &[Suite]) -> Result<(), String> {
     let selections = || suites.iter().flat_map(|suite| suite.rust.iter().map(|selection| (&suite.name, selection)));
     let mut wrong = Vec::new();
@@ -106,7 +106,7 @@ impl Executable {
     }
 }
 
-/// The shell's command for a suite of Rust tests: each executable in its crate's folder, all of them even if one fails.
+/// The shell script for a suite of Rust tests: each executable in its crate's folder, going on if one fails.
 pub fn script(root: &Path, executables: &[Executable], rust: &[Selection], threads: Option<u32>) -> String {
     let mut lines = vec!["status=0".to_owned()];
     for selection in rust {

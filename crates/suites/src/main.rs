@@ -1,5 +1,5 @@
-//! Runs the test suites of `tests/suites.toml`: sets up what they need, runs them side by side, prints a table, and leaves
-//! nothing behind.
+//! Runs the test suites in `tests/suites.toml`: sets up what they need, runs them side by side, prints a table, and
+//! leaves nothing behind.
 //!
 //! ```sh
 //! cargo run -p pushlab-suites                 # what `make test` runs
@@ -24,10 +24,10 @@ use schedule::{End, Job, Outcome, Place};
 use suite::{Length, Suite};
 use table::Row;
 
-const USAGE: &str = "usage: pushlab-suites [--long] [SUITE…]; without a name it runs what `make test` runs, \
-                     with --long what `make test-long` runs";
+const USAGE: &str = "usage: pushlab-suites [--long] [SUITE…]; without names it runs the suites of `make test`, \
+                     with --long those of `make test-long`";
 
-/// What is built before anything runs: a name and a command for the shell.
+/// What is built before anything runs: a name and a shell command.
 const BUILDS: [(&str, &str); 2] =
     [("program", "make --no-print-directory build"), ("packages", "make --no-print-directory packages")];
 /// Builds the Rust tests, and the examples that some suites use.
@@ -73,12 +73,12 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     let root = root();
     let all = suite::read(&root)?;
     let chosen = suite::choose(all.clone(), length, names)?;
-    let missing = tools::set_up(&root)?;
+    let missing = tools::set_up(&root, &chosen)?;
     let (able, left_out) = tools::divide(chosen, &missing);
     let told = tools::tell(&left_out, &missing);
     print!("{told}");
     if !left_out.is_empty() && std::env::var_os("CI").is_some_and(|value| value == "true") {
-        return Err("with CI=true no suite is left out".to_owned());
+        return Err("with CI=true no suite may be left out".to_owned());
     }
     let begun = Instant::now();
     let mut rows = Vec::new();
@@ -91,12 +91,12 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
         executables::check(&executables, &all)
     })?);
 
-    // From here on this process ends what it has started; until now Ctrl-C did.
-    processes::prepare().map_err(|error| format!("cannot look after processes: {error}"))?;
+    // From here on this process ends what it started; until now Ctrl-C did.
+    processes::prepare().map_err(|error| format!("cannot manage child processes: {error}"))?;
     let temporary = Temporary::new()?;
     let place = place(&root, &temporary)?;
     println!(
-        "running {} suites, at most {} at once; what they print goes to {}",
+        "running {} suites, at most {} at once; their logs go to {}",
         able.len(),
         place.at_once_max,
         place.logs.display()
@@ -109,18 +109,18 @@ fn test(length: Length, names: &[String]) -> Result<Verdict, String> {
     println!("\n{}", table::text(&rows, begun.elapsed()));
     print!("{told}");
     if results.is_interrupted {
-        println!("Interrupted: what was running has been ended.");
+        println!("Interrupted: all running suites were stopped.");
         return Ok(Verdict::Interrupted);
     }
     for line in &left_behind {
-        println!("FAILED: left behind by a test, and removed: {line}");
+        println!("FAILED: left behind by a test, now cleaned up: {line}");
     }
     println!("{}", table::closing(&results.outcomes));
     let has_passed = results.outcomes.iter().all(|outcome| outcome.end == End::Passed) && left_behind.is_empty();
     Ok(if has_passed { Verdict::Passed } else { Verdict::Failed })
 }
 
-/// Times a build. What it says is shown when it fails.
+/// Times a build.
 fn build(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<Row, String> {
     println!("building: {name}");
     let begun = Instant::now();
@@ -128,6 +128,7 @@ fn build(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<Row, S
     Ok(Row::of_build(name, begun.elapsed()))
 }
 
+/// Runs a shell command, whose output is shown only if it fails.
 fn shell(root: &Path, script: &str) -> Result<(), String> {
     let output = Command::new("bash").args(["-c", script]).current_dir(root).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("cannot start bash: {error}"))?;
@@ -146,7 +147,7 @@ fn place(root: &Path, temporary: &Temporary) -> Result<Place, String> {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     let variables = [
         ("PUSHLAB", text(target.join("release/pushlab"))),
-        // Servers are in folders that an ordinary user's PATH does not have.
+        // Some servers are in folders that are not in an ordinary user's PATH.
         ("PATH", format!("{path}:/usr/sbin:/sbin")),
         ("TMPDIR", text(temporary.0.clone())),
         // Foreign servers are installed once, and not into the user's own cache.
@@ -165,7 +166,7 @@ fn job(root: &Path, suite: Suite, executables: &[Executable]) -> Job {
     Job { name: suite.name, script, alone: suite.alone }
 }
 
-/// Says how a suite ended, and shows what a failed one printed last.
+/// Says how a suite ended, and shows the last lines of the log if it failed.
 fn announce(outcome: &Outcome) {
     const LINES: usize = 80;
     println!("{}", table::line(outcome));
@@ -176,7 +177,7 @@ fn announce(outcome: &Outcome) {
         for line in &lines[lines.len().saturating_sub(LINES)..] {
             println!("    {line}");
         }
-        println!("    all of it: {}", outcome.log.display());
+        println!("    full log: {}", outcome.log.display());
     }
 }
 
@@ -185,7 +186,7 @@ struct Temporary(PathBuf);
 
 impl Temporary {
     fn new() -> Result<Self, String> {
-        // Names of sockets are in it, so it is short.
+        // Paths of sockets begin with it, so it is short.
         let path = std::env::temp_dir().join(format!("pl{:x}", std::process::id()));
         std::fs::create_dir(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
         Ok(Self(path))
@@ -200,7 +201,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // A folder that stays behind hurts nobody.
+        // A folder left behind does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -8,14 +8,14 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What is waited for.
+/// What [`wait`] saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Children have ended.
     Ended,
     /// Ctrl-C, or a signal that means the same.
     Interrupted,
-    /// Nothing, for as long as asked.
+    /// Nothing in the time given.
     Nothing,
 }
 
@@ -26,10 +26,10 @@ pub struct Ended {
     pub is_success: bool,
 }
 
-/// Takes the orphans of children as own children, and keeps signals for [`wait`].
+/// Adopts the orphans of descendants, and holds back signals for [`wait`].
 ///
 /// # Errors
-/// Of the system.
+/// Those of the system.
 pub fn prepare() -> io::Result<()> {
     // SAFETY: both only change this process; the set is a valid one.
     unsafe {
@@ -55,7 +55,7 @@ fn awaited() -> libc::sigset_t {
     }
 }
 
-/// Waits for a signal, so long at most.
+/// Waits for a signal, at most this long.
 pub fn wait(longest: Duration) -> Event {
     let time = libc::timespec {
         tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
@@ -69,7 +69,7 @@ pub fn wait(longest: Duration) -> Event {
     }
 }
 
-/// Children that have ended, adopted ones among them.
+/// Children that have ended, including adopted ones.
 pub fn ended() -> Vec<Ended> {
     let mut all = Vec::new();
     loop {
@@ -81,10 +81,10 @@ pub fn ended() -> Vec<Ended> {
     }
 }
 
-/// Starts a command of the shell in a process group of its own; all that it says goes into a file.
+/// Starts a shell command in a process group of its own; all its output goes to a file.
 ///
 /// # Errors
-/// Of the system.
+/// Those of the system.
 pub fn start(script: &str, prepare: impl FnOnce(&mut Command), output: &File) -> io::Result<u32> {
     let mut command = Command::new("bash");
     command.args(["-c", script]).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
@@ -96,11 +96,11 @@ pub fn start(script: &str, prepare: impl FnOnce(&mut Command), output: &File) ->
             let mut none = MaybeUninit::uninit();
             libc::sigemptyset(none.as_mut_ptr());
             check(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()))?;
-            // Where this process is killed and cannot end anything.
+            // For when this process is killed and cannot end anything itself.
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM))
         });
     }
-    // `ended` waits for it, with all others.
+    // `ended` reaps it, like all others.
     Ok(command.spawn()?.id())
 }
 
@@ -134,7 +134,7 @@ fn processes() -> impl Iterator<Item = u32> {
     all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The parent of a process that lives.
+/// The parent of a live process.
 fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit(')').next()?.split_whitespace();
@@ -148,7 +148,7 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ").trim_end().to_owned()
 }
 
-/// Kills all descendants, those too that are born meanwhile.
+/// Kills all descendants, including those born meanwhile.
 pub fn kill_descendants(longest: Duration) {
     let deadline = Instant::now() + longest;
     while Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! Runs suites side by side, those that measure by themselves, and records how each ended.
+//! Runs suites side by side, or alone if they measure, and records how each ended.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use crate::counts::Counts;
 use crate::processes::{self, Event};
 
-/// Longest time that a suite may take before it is ended as one that hangs.
+/// How long a suite may take before it counts as hung and is killed.
 pub const SUITE_MAX: Duration = Duration::from_secs(40 * 60);
-/// How long those that are asked to end have for it.
+/// How long suites have to end once asked.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long a suite's processes may outlive it, and how long killing goes on.
+/// How long processes may outlive their suites, and how long killing them may take.
 const LINGER_MAX: Duration = Duration::from_secs(5);
 
 /// A suite, ready to run.
 #[derive(Debug, Clone)]
 pub struct Job {
     pub name: String,
-    /// For the shell.
+    /// A shell script.
     pub script: String,
     pub alone: bool,
 }
@@ -28,7 +28,7 @@ pub struct Job {
 pub enum End {
     Passed,
     Failed,
-    /// It succeeded, without a test.
+    /// It succeeded without running a test.
     Empty,
     TimedOut,
     Interrupted,
@@ -48,15 +48,15 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Place {
     pub root: PathBuf,
-    /// For a file with the output of each.
+    /// The folder for the jobs' logs.
     pub logs: PathBuf,
-    /// Variables of every job.
+    /// Environment variables for every job.
     pub variables: Vec<(String, String)>,
-    /// How many run beside each other.
+    /// How many may run at once.
     pub at_once_max: usize,
 }
 
-/// All that came of running jobs.
+/// What came of all jobs.
 #[derive(Debug, Default)]
 pub struct Results {
     pub outcomes: Vec<Outcome>,
@@ -71,10 +71,10 @@ struct Running {
     is_overdue: bool,
 }
 
-/// Runs the jobs, in their order as far as it goes, and tells `observe` what happens.
+/// Runs the jobs, in order as far as possible, and passes each outcome to `observe`.
 ///
 /// # Errors
-/// That one could not be started.
+/// If one cannot be started.
 pub fn run(place: &Place, jobs: Vec<Job>, observe: &mut dyn FnMut(&Outcome)) -> Result<Results, String> {
     let mut waiting = jobs;
     let mut running: Vec<Running> = Vec::new();
@@ -116,7 +116,7 @@ pub fn run(place: &Place, jobs: Vec<Job>, observe: &mut dyn FnMut(&Outcome)) -> 
 /// The job to start now, if there is room for one.
 fn next(waiting: &[Job], running: &[Running], at_once_max: usize) -> Option<usize> {
     if running.is_empty() {
-        // Those that run beside others come first, so that nothing waits for one that measures.
+        // Those that may run beside others come first, so that nothing waits for one that measures.
         let beside = waiting.iter().position(|job| !job.alone);
         return beside.or((!waiting.is_empty()).then_some(0));
     }
@@ -148,7 +148,7 @@ impl Running {
     }
 }
 
-/// Asks what runs to end, which gives scripts the time to clean up, and then ends it.
+/// Asks what is running to end, so that scripts can clean up, then kills what is left.
 fn end_all(running: &[Running]) {
     for one in running {
         processes::signal_group(one.pid, libc::SIGTERM);
@@ -161,7 +161,7 @@ fn end_all(running: &[Running]) {
     processes::kill_descendants(LINGER_MAX);
 }
 
-/// What outlives the suites that started it; it is ended.
+/// Processes that outlive their suites; they are killed.
 pub fn leftovers() -> Vec<String> {
     let deadline = Instant::now() + LINGER_MAX;
     loop {

@@ -1,14 +1,14 @@
-//! The suites of `tests/suites.toml`.
+//! The suites in `tests/suites.toml`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Deserialize;
 
-/// Where the suites stand.
+/// Where the suites are listed.
 pub const FILE: &str = "tests/suites.toml";
 
-/// Which of the suites are run.
+/// Which suites to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// Those of `make test`.
@@ -17,12 +17,12 @@ pub enum Length {
     Long,
 }
 
-/// Tests that are run together, and make one row of the table at the end.
+/// Tests that run together and make one row of the final table.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     pub name: String,
-    /// Tools that it cannot do without, by their names in `tests/tools`; [`NAMESPACES`] is one too.
+    /// Tools that it cannot run without, as named in `tests/tools`; [`NAMESPACES`] counts as one.
     #[serde(default)]
     pub needs: Vec<String>,
     /// Belongs to `make test-long`.
@@ -31,12 +31,12 @@ pub struct Suite {
     /// It measures: nothing else runs meanwhile.
     #[serde(default)]
     pub alone: bool,
-    /// A command for the shell, from the top of the repository: a suite has either this or `rust`.
+    /// A shell command, run from the top of the repository; a suite has either this or `rust`.
     pub run: Option<String>,
     /// Tests of crates.
     #[serde(default)]
     pub rust: Vec<Selection>,
-    /// So many of these at a time in one executable; Cargo's default is one for each core.
+    /// How many of these run at a time in one executable; by default one per core.
     pub threads: Option<u32>,
 }
 
@@ -46,25 +46,25 @@ pub struct Suite {
 pub struct Selection {
     /// The crate's folder in `crates`.
     pub package: String,
-    /// Its only target: `it`, or the crate's own name; else all of them.
+    /// A single target: `it`, or the crate's own name; by default all of them.
     pub target: Option<String>,
     /// Only tests whose names contain one of these.
     #[serde(default)]
     pub only: Vec<String>,
-    /// Without those whose names contain one of these.
+    /// No tests whose names contain one of these.
     #[serde(default)]
     pub skip: Vec<String>,
 }
 
 impl Selection {
-    /// Whether a test of that name is among them, as the harness decides.
+    /// Whether a test of that name is among them, by the harness's own rule.
     pub fn takes(&self, test: &str) -> bool {
         let holds = |parts: &[String]| parts.iter().any(|part| test.contains(part.as_str()));
         (self.only.is_empty() || holds(&self.only)) && !holds(&self.skip)
     }
 }
 
-/// What network namespaces need is no package.
+/// Stands for what network namespaces need, which no package provides.
 pub const NAMESPACES: &str = "namespaces";
 
 #[derive(Deserialize)]
@@ -86,7 +86,7 @@ fn parse(text: &str) -> Result<Vec<Suite>, String> {
     let File { suite: suites } = toml::from_str(text).map_err(|error| error.to_string())?;
     let mut names = BTreeSet::new();
     if let Some(twice) = suites.iter().find(|suite| !names.insert(&suite.name)) {
-        return Err(format!("two suites have the name {}", twice.name));
+        return Err(format!("two suites are named {}", twice.name));
     }
     match suites.iter().find(|suite| suite.run.is_some() != suite.rust.is_empty()) {
         Some(Suite { name, .. }) => Err(format!("{name} needs either `run` or `rust`")),
@@ -101,7 +101,7 @@ fn parse(text: &str) -> Result<Vec<Suite>, String> {
 pub fn choose(suites: Vec<Suite>, length: Length, names: &[String]) -> Result<Vec<Suite>, String> {
     if let Some(unknown) = names.iter().find(|name| suites.iter().all(|suite| suite.name != **name)) {
         let known: Vec<&str> = suites.iter().map(|suite| suite.name.as_str()).collect();
-        return Err(format!("there is no suite {unknown}; there are {}", known.join(", ")));
+        return Err(format!("there is no suite {unknown}; the suites are {}", known.join(", ")));
     }
     let is_chosen = |suite: &Suite| match names {
         [] => suite.long == (length == Length::Long),
@@ -139,13 +139,13 @@ mod tests {
         assert_eq!(names(Length::Long, &[]), ["slow"]);
         assert_eq!(names(Length::Short, &["slow", "quick"]), ["quick", "slow"]);
         let error = choose(suites, Length::Short, &["fast".to_owned()]).expect_err("nobody has that name");
-        assert_eq!(error, "there is no suite fast; there are quick, slow");
+        assert_eq!(error, "there is no suite fast; the suites are quick, slow");
     }
 
     #[test]
     fn what_is_wrong_with_a_file_is_told() {
         let twice = format!("{TWO}{TWO}");
-        assert!(parse(&twice).expect_err("a name twice").contains("two suites have the name quick"));
+        assert!(parse(&twice).expect_err("a name twice").contains("two suites are named quick"));
         let idle = "[[suite]]\nname = \"idle\"\n";
         assert_eq!(parse(idle).expect_err("a suite without work"), "idle needs either `run` or `rust`");
         assert!(parse(&format!("{idle}runs = \"x\"\n")).expect_err("a wrong key").contains("unknown field `runs`"));

@@ -1,4 +1,4 @@
-//! What the user reads: a line for each suite as it ends, and the table of all.
+//! What the user reads: a line for each suite as it ends, and a table of all of them.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// Of something that was built.
+    /// For something that was built.
     pub fn of_build(name: &str, took: Duration) -> Self {
         Self { name: format!("build: {name}"), tests: String::new(), took, remark: "" }
     }
 
-    /// Of a suite that ended.
+    /// For a suite that ended.
     pub fn of_suite(outcome: &Outcome) -> Self {
         let Counts { passed, failed } = outcome.counts;
         let tests = (passed + failed).to_string();
@@ -39,16 +39,16 @@ fn remark(end: End) -> &'static str {
         End::Passed => "",
         End::Failed => "FAILED",
         End::Empty => "FAILED: no test ran",
-        End::TimedOut => "FAILED: it took too long and was ended",
+        End::TimedOut => "FAILED: took too long and was killed",
         End::Interrupted => "interrupted",
     }
 }
 
-/// The table, with the time that everything took together.
+/// The table, with the time that it all took.
 pub fn text(rows: &[Row], took: Duration) -> String {
     let head = format!("{:<22} {:>6} {:>8}", "suite", "tests", "seconds");
     let tests: u64 = rows.iter().filter_map(|row| row.tests.parse::<u64>().ok()).sum();
-    let sum = Row { name: "together".to_owned(), tests: tests.to_string(), took, remark: "" };
+    let sum = Row { name: "all".to_owned(), tests: tests.to_string(), took, remark: "" };
     let lines = rows.iter().map(Row::text);
     [head].into_iter().chain(lines).chain([sum.text()]).collect::<Vec<_>>().join("\n") + "\n"
 }
@@ -60,7 +60,7 @@ pub fn line(outcome: &Outcome) -> String {
     format!("{:<22} {verdict}: {} tests, {} s", outcome.name, passed + failed, outcome.took.as_secs())
 }
 
-/// The last line: all tests that passed, and those that failed; a suite that failed without naming one counts as one.
+/// The last line: how many tests passed and failed; a suite that failed without a failed test counts as one.
 pub fn closing(outcomes: &[Outcome]) -> String {
     let passed: u64 = outcomes.iter().map(|outcome| outcome.counts.passed).sum();
     let failed = outcomes.iter().map(|outcome| match outcome.end {
@@ -93,7 +93,7 @@ mod tests {
                 "build: program                     120",
                 "rust                      900       61",
                 "browser                    95       61  FAILED",
-                "together                  995      300",
+                "all                       995      300",
             ]
         );
         assert_eq!(closing(&outcomes), "990 passed, 5 failed");

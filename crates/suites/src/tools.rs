@@ -1,6 +1,6 @@
-//! What this machine has of what suites need, and what brings in the rest.
+//! Which of the tools that suites need this machine has, and how to get the rest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ use crate::suite::{NAMESPACES, Suite};
 /// The script with the list of tools.
 const SCRIPT: &str = "tests/tools";
 
-/// Tools that are missing, each with the package that has it, if one does.
+/// Missing tools, each with the package that has it, if one does.
 pub type Missing = BTreeMap<String, Option<String>>;
 
 /// A suite that is not run, and the tools it lacks.
@@ -19,28 +19,33 @@ pub struct LeftOut {
     pub lacks: Vec<String>,
 }
 
-/// Installs what is missing where nobody has to be asked, and gives what is missing then.
+/// Installs what the suites need and lack, if that takes no password, and returns what is still missing.
 ///
 /// # Errors
-/// That the script failed.
-pub fn set_up(root: &Path) -> Result<Missing, String> {
-    let failed = |error: std::io::Error| format!("cannot start {SCRIPT}: {error}");
-    let script = || {
-        let mut command = Command::new(root.join(SCRIPT));
-        command.current_dir(root).stdin(Stdio::null());
-        command
-    };
-    if !script().arg("install").status().map_err(failed)?.success() {
-        return Err(format!("{SCRIPT} could not install what is missing: see above"));
-    }
-    let output = script().arg("missing").stderr(Stdio::inherit()).output().map_err(failed)?;
-    if !output.status.success() {
-        return Err(format!("{SCRIPT} could not tell what is missing: see above"));
-    }
-    let mut missing = parse(&String::from_utf8_lossy(&output.stdout));
-    if !has_namespaces() {
+/// If the script fails.
+pub fn set_up(root: &Path, suites: &[Suite]) -> Result<Missing, String> {
+    let mut tools: BTreeSet<&str> = suites.iter().flat_map(|suite| &suite.needs).map(String::as_str).collect();
+    let mut missing = Missing::new();
+    if tools.remove(NAMESPACES) && !has_namespaces() {
         missing.insert(NAMESPACES.to_owned(), None);
     }
+    if tools.is_empty() {
+        return Ok(missing);
+    }
+    let failed = |error: std::io::Error| format!("cannot start {SCRIPT}: {error}");
+    let script = |verb: &str| {
+        let mut command = Command::new(root.join(SCRIPT));
+        command.arg(verb).args(&tools).current_dir(root).stdin(Stdio::null());
+        command
+    };
+    if !script("install").status().map_err(failed)?.success() {
+        return Err(format!("{SCRIPT} could not install what is missing: see above"));
+    }
+    let output = script("missing").stderr(Stdio::inherit()).output().map_err(failed)?;
+    if !output.status.success() {
+        return Err(format!("{SCRIPT} could not list what is missing: see above"));
+    }
+    missing.extend(parse(&String::from_utf8_lossy(&output.stdout)));
     Ok(missing)
 }
 
@@ -49,7 +54,7 @@ fn parse(lines: &str) -> Missing {
     pairs.map(|(tool, package)| (tool.to_owned(), Some(package.to_owned()))).collect()
 }
 
-/// Whether a network can be made here, as docs/networks.md has it.
+/// Whether networks can be emulated here: docs/networks.md says what they need.
 fn has_namespaces() -> bool {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--net", "true"]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -75,22 +80,23 @@ pub fn divide(suites: Vec<Suite>, missing: &Missing) -> (Vec<Suite>, Vec<LeftOut
     (able, left_out)
 }
 
-/// Lines that say which suites are left out, and what would bring them in.
+/// Lines that say which suites are left out, and how to run them too.
 pub fn tell(left_out: &[LeftOut], missing: &Missing) -> String {
     if left_out.is_empty() {
         return String::new();
     }
-    let mut text = "Left out, because tools are missing:\n".to_owned();
+    let mut text = "Left out because tools are missing:\n".to_owned();
     for LeftOut { name, lacks } in left_out {
         text.push_str(&format!("  {name:<16} needs {}\n", lacks.join(", ")));
     }
     let lacks = |tool: &str| left_out.iter().any(|one| one.lacks.iter().any(|name| name == tool));
-    let packages: Vec<&str> =
-        missing.iter().filter(|(tool, _)| lacks(tool)).filter_map(|(_, package)| package.as_deref()).collect();
+    let lacking = missing.iter().filter(|(tool, _)| lacks(tool));
+    let (tools, packages): (Vec<&str>, Vec<&str>) =
+        lacking.filter_map(|(tool, package)| Some((tool.as_str(), package.as_deref()?))).unzip();
     if !packages.is_empty() {
         text.push_str(&match Path::new("/usr/bin/apt-get").exists() {
-            true => format!("To run them too: sudo {SCRIPT} install\n"),
-            false => format!("To run them too, install what Debian has as: {}\n", packages.join(" ")),
+            true => format!("To run them too: sudo {SCRIPT} install {}\n", tools.join(" ")),
+            false => format!("To run them too, install (by Debian's names): {}\n", packages.join(" ")),
         });
     }
     if lacks(NAMESPACES) {
@@ -117,7 +123,7 @@ mod tests {
         assert_eq!(able.iter().map(|suite| suite.name.as_str()).collect::<Vec<_>>(), ["rust", "proxies"]);
         let told = tell(&left_out, &missing);
         let lines: Vec<&str> = told.lines().collect();
-        assert_eq!(lines[..2], ["Left out, because tools are missing:", "  browser          needs firefox"]);
+        assert_eq!(lines[..2], ["Left out because tools are missing:", "  browser          needs firefox"]);
         assert!(lines[2].starts_with("To run them too"), "{told}");
         assert!(!told.contains("go"), "no suite wants it: {told}");
     }

@@ -40,7 +40,7 @@ export async function runPage(files: Map<string, string>): Promise<unknown> {
   const args = [...FLAGS.split(" "), `--user-data-dir=${folder}`, `http://127.0.0.1:${port}/`];
   const browser = spawn(CHROMIUM, args, {
     stdio: ["ignore", "ignore", "pipe"],
-    // What a browser leaves when it is ended goes with its profile.
+    // What a killed browser leaves behind is removed with its profile.
     env: { ...process.env, TMPDIR: folder },
   });
   let log = "";
