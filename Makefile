@@ -18,6 +18,8 @@ PACKAGES := $(CONSOLE)/node_modules/.package-lock.json
 CONSOLE_SOURCES := $(shell find $(CONSOLE) $(CLIENT)/src \( -name node_modules -o -name dist \) -prune -o -type f -print)
 CLIENT_PACKAGES := $(CLIENT)/node_modules/.package-lock.json
 TEST_PACKAGES := tests/browser/node_modules/.package-lock.json tests/foreign/node_modules/.package-lock.json
+# Not by `cargo run`, which sets variables that make a build inside it start from scratch.
+SUITES_PROGRAM := $(or $(CARGO_TARGET_DIR),target)/debug/pushlab-suites
 PUSHLAB := $(or $(CARGO_TARGET_DIR),target)/release/pushlab
 
 .PHONY: help build compare test test-long packages subjects bench check fuzz generate clean need-cargo need-node
@@ -33,10 +35,12 @@ compare: build ## Build, then compare every transport on this machine
 	@$(PUSHLAB) run transports $(COMPARE_OPTIONS)
 
 test: need-cargo need-node ## Run the everyday tests, at most 12 minutes; SUITES="browser" runs one suite
-	@cargo run --quiet --locked -p pushlab-suites -- $(SUITES)
+	@cargo build --quiet --locked -p pushlab-suites
+	@$(SUITES_PROGRAM) $(SUITES)
 
 test-long: need-cargo need-node ## Run the long tests: kills, databases, fuzzing, foreign servers, the README
-	@cargo run --quiet --locked -p pushlab-suites -- --long $(SUITES)
+	@cargo build --quiet --locked -p pushlab-suites
+	@$(SUITES_PROGRAM) --long $(SUITES)
 
 packages: $(PACKAGES) $(CLIENT_PACKAGES) $(TEST_PACKAGES) ## Install the npm packages that pages and tests need
 

@@ -2,9 +2,9 @@
 //! leaves nothing behind.
 //!
 //! ```sh
-//! cargo run -p pushlab-suites                 # what `make test` runs
-//! cargo run -p pushlab-suites -- --long       # what `make test-long` runs
-//! cargo run -p pushlab-suites -- browser      # one suite
+//! pushlab-suites                 # what `make test` runs
+//! pushlab-suites --long          # what `make test-long` runs
+//! pushlab-suites browser lab     # these two, `make test SUITES="browser lab"`
 //! ```
 
 mod counts;
