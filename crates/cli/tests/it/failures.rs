@@ -9,6 +9,10 @@ fn every_transport_delivers_everything_once_and_in_order() {
     let place = Place::new("all");
     let all = "[\"websocket\", \"sse\", \"http-streaming\", \"long-polling\", \"polling\", \"websocket-polling\"]";
     let polling = ("polling", "{ interval_ms = 50, wait_s = 5 }");
+    // Long enough that the server's counters change within it, on a busy machine too.
+    let phases =
+        "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 1000, drain_ms = 3000, after_ms = 50 }";
+    let phases = ("phases", phases);
     for scenario in [
         "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173 }",
         "{ kind = \"chat\", interval_ms = 100, payload_bytes = 71 }",
@@ -16,7 +20,7 @@ fn every_transport_delivers_everything_once_and_in_order() {
         "{ kind = \"upstream\", interval_ms = 100, payload_bytes = 71 }",
         "{ kind = \"request\", payload_bytes = 71 }",
     ] {
-        place.experiment(&[("transports", all), ("clients", "[5]"), ("scenario", scenario), polling]);
+        place.experiment(&[("transports", all), ("clients", "[5]"), ("scenario", scenario), polling, phases]);
         let (report, code) = place.report(&["--quiet"]);
         assert_eq!(code, 0, "{scenario}: {report:#}");
         assert_eq!(points(&report).len(), 6);
