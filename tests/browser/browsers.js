@@ -1,4 +1,4 @@
-// Debian's Chromium and Firefox, each started once for all tests of a file.
+// Debian's Chromium and Firefox, each started once for all tests of a process.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -37,7 +37,7 @@ export const BROWSERS = Object.keys(OPTIONS);
 
 const started = new Map();
 
-/** The browser of that name; it ends after the last test of the file. */
+/** The browser of that name; it ends after the last test. */
 export function browser(name) {
   if (!started.has(name)) started.set(name, launch(name));
   return started.get(name).then((one) => one.browser);
