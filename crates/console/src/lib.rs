@@ -12,7 +12,7 @@
 //! let mut config = pushlab_server::Config::new("127.0.0.1:8000".parse()?);
 //! config.application = Some(console);
 //! config.reserved_channels = vec![CHANNELS.to_owned()];
-//! config.private_channels = vec![CHANNELS.to_owned()];
+//! config.same_origin_channels = vec![CHANNELS.to_owned()];
 //! config.site.is_loopback_only = true;
 //! let server = Server::start(config)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

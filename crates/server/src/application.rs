@@ -4,7 +4,7 @@
 //! to the [`Application`] on a thread of a small pool; the answer comes back to the loop, which writes it. So the
 //! application may block on a disk or a database, and neither knows nor disturbs what the loops do.
 
-use crate::hub::{Hub, PublishError};
+use crate::distributor::{Distributor, PublishError};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::native::json_string;
@@ -130,18 +130,18 @@ pub enum Body {
 #[derive(Clone)]
 pub struct Publisher {
     // Not all that the event loops share: that has the application, which would then keep itself alive.
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) distributor: Arc<Distributor>,
 }
 
 impl Publisher {
     /// Publishes `data`, which is JSON in one line. It does not count among the publications that the server received.
     pub fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError> {
-        self.hub.publish(channel, data, Instant::now())
+        self.distributor.publish(channel, data, Instant::now())
     }
 
     /// The cursor of the latest publication: who subscribes after it misses nothing that comes later.
     pub fn head(&self) -> Cursor {
-        self.hub.head()
+        self.distributor.head()
     }
 }
 

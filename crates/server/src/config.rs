@@ -14,8 +14,12 @@ use std::time::Duration;
 pub struct Config {
     /// Address of all transports; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Event loops, each a thread with a listener and a descriptor table of its own.
+    /// Event loops, each a thread with a listener of its own.
     pub cores: usize,
+    /// Where there are several event loops: whether each leaves the process's descriptor table for one of its own, so that
+    /// the limit of descriptors counts for each by itself. For a process that does nothing else: the table of a loop has
+    /// copies of what is open when it starts.
+    pub has_own_descriptor_tables: bool,
     /// Named limits.
     pub limits: Limits,
     /// What a slow subscriber meets.
@@ -36,12 +40,12 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// What answers on the paths that are no transport's.
     pub application: Option<Arc<dyn Application>>,
-    /// Channels whose names begin with one of these are published to from within the server's process alone; clients
-    /// may subscribe to them.
+    /// Channels whose names begin with one of these are published to from within the server's process alone, as are those
+    /// of `feed` and `tick`; clients may subscribe to them.
     pub reserved_channels: Vec<String>,
-    /// Channels whose names begin with one of these are for pages of the server's own, and programs: a page of another
+    /// Channels whose names begin with one of these are for the server's own pages, and for programs: a page of another
     /// site cannot subscribe to them.
-    pub private_channels: Vec<String>,
+    pub same_origin_channels: Vec<String>,
     /// Which pages are the server's own.
     pub site: Site,
 }
@@ -103,13 +107,14 @@ pub struct Limits {
     pub max_message_bytes: usize,
     /// Channels of one connection.
     pub max_channels_per_connection: usize,
-    /// Channels of the server that have history; the one published to longest ago is forgotten beyond.
+    /// Channels of the server that have history; beyond, a new one has none until one of these has expired.
     pub max_channels: usize,
     /// History of a channel, messages.
     pub max_history_messages: usize,
     /// History of a channel, bytes.
     pub max_history_bytes: usize,
-    /// History of all channels, bytes: the memory that history may take.
+    /// History of all channels, bytes: the memory that history may take. Beyond, one of the channels that hold most
+    /// gives its oldest messages.
     pub max_history_total_bytes: usize,
     /// Age of history.
     pub max_history_age: Duration,
@@ -117,10 +122,16 @@ pub struct Limits {
     pub max_queue_messages: usize,
     /// Bytes queued for a slow subscriber: a connection never holds more than this of its own.
     pub max_queue_bytes: usize,
+    /// Bytes queued in all, for slow subscribers and for peers that do not read their answers; each event loop has its
+    /// part of it. Beyond, whoever has more queued is closed.
+    pub max_queued_total_bytes: usize,
     /// A reply to a poll, bytes; the rest comes with the next.
     pub max_reply_bytes: usize,
     /// Publications on their way to an event loop; 503 or an `overloaded` error beyond, and a feed is not read.
     pub max_inbox_messages: usize,
+    /// Bytes of these publications, which history may have let go; the same beyond. An event loop that is held up for
+    /// long holds as much.
+    pub max_inbox_bytes: usize,
     /// Requests that wait for a thread of the application, of each of both kinds (`Application::may_wait`); 503 beyond.
     /// Each takes its head and its body.
     pub max_waiting_requests: usize,
@@ -156,6 +167,19 @@ pub struct Limits {
     pub drain_timeout: Duration,
 }
 
+impl Limits {
+    /// Those of history.
+    pub(crate) fn history(&self) -> pushlab_log::Limits {
+        pushlab_log::Limits {
+            max_channels: self.max_channels,
+            max_channel_messages: self.max_history_messages,
+            max_channel_bytes: self.max_history_bytes,
+            max_bytes: self.max_history_total_bytes,
+            max_age: self.max_history_age,
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -171,8 +195,10 @@ impl Default for Limits {
             max_history_age: Duration::from_secs(300),
             max_queue_messages: 4096,
             max_queue_bytes: 1 << 20,
+            max_queued_total_bytes: 256 << 20,
             max_reply_bytes: 256 * 1024,
             max_inbox_messages: 8192,
+            max_inbox_bytes: 64 << 20,
             max_waiting_requests: 1024,
             max_answer_bytes: 32 << 20,
             max_held_answers_bytes: 64 << 20,

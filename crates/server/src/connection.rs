@@ -1,10 +1,9 @@
 //! One connection: a small state machine on shared buffers.
 
-use crate::application::Fields;
 use crate::framing::Framing;
+use crate::gate::Identity;
 use crate::outbox::Outbox;
 use crate::pool::Errand;
-use crate::site::Asker;
 use crate::stream::Stream;
 use crate::wheel::Tick;
 use pushlab_wire::http::BodyDecoder;
@@ -18,6 +17,8 @@ pub const NO_GROUP: u32 = u32::MAX;
 
 /// State of one connection: about 150 bytes, and nothing on the heap while it is idle and without TLS.
 pub struct Connection {
+    /// Tells it from earlier and later connections in its place.
+    pub generation: u32,
     /// The socket, with TLS or without.
     pub stream: Stream,
     /// What is spoken on it now.
@@ -54,10 +55,12 @@ pub struct Connection {
     pub is_catching_up: bool,
     /// Something came, or its end, while nothing was read.
     pub has_unread: bool,
+    /// `carry` holds more than one turn may take; nothing is read until it has been understood.
+    pub is_behind: bool,
     /// The peer says nothing more: behind what it has sent comes its end.
     pub has_ended: bool,
     /// Who sent its latest request.
-    pub asker: Asker,
+    pub identity: Identity,
 }
 
 /// What is spoken on a connection.
@@ -103,14 +106,8 @@ pub enum FeedPhase {
 
 /// A request whose body is still coming.
 pub struct PartialRequest {
-    /// Method.
-    pub method: String,
-    /// Path and query.
-    pub target: String,
-    /// Whether the body is text to be published as a JSON string.
-    pub is_text: bool,
-    /// Fields of the head, where it is the application's.
-    pub fields: Option<Fields>,
+    /// The head as it was sent, which is read again when the body is there.
+    pub head: Vec<u8>,
     /// Reads the body.
     pub decoder: BodyDecoder,
     /// The body so far.
@@ -121,6 +118,7 @@ impl Connection {
     /// A connection that was just accepted or begun.
     pub fn new(stream: Stream, kind: Kind, now: Tick) -> Self {
         Self {
+            generation: 0,
             stream,
             kind,
             group: NO_GROUP,
@@ -139,8 +137,9 @@ impl Connection {
             is_expecting: false,
             is_catching_up: false,
             has_unread: false,
+            is_behind: false,
             has_ended: false,
-            asker: Asker::Own,
+            identity: Identity::UNKNOWN,
         }
     }
 

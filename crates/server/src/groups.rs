@@ -4,41 +4,55 @@
 //! written to every member with one system call. Because order is kept across channels, one cursor resumes them all.
 
 use crate::framing::{FRAMINGS, Framing};
-use crate::hub::Publication;
+use pushlab_log::Publication;
 use pushlab_wire::channel::{BadChannel, Channel};
 use slab::Slab;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Groups made between two sweeps: bounds what polls that name ever other channels leave behind. A group of 64 long
-/// names takes about 25 KiB, so 100 MiB at worst.
-const MAX_UNSWEPT_GROUPS: usize = 4096;
+/// Groups that are kept though nobody is in them, since polls come back to theirs: the earliest goes for a further one.
+/// One of 64 long names takes about 25 KiB, so 25 MiB at worst.
+const MAX_UNUSED_GROUPS: usize = 1024;
 
 /// Connections that subscribe to the same channels.
 pub struct Group {
     /// Sorted, each once.
     pub channels: Vec<Channel>,
+    /// Where the group stands in the list of each of its channels, while connections refer to it.
+    places: Vec<u32>,
     key: String,
     /// Connections that refer to this group, members or not.
-    pub references: usize,
+    references: usize,
+    /// Whether it stands in [`Groups::unused`].
+    is_queued: bool,
     /// Connections to write to, by [`Framing::index`].
     pub members: [Vec<u32>; FRAMINGS],
     /// Publications of this turn.
     pub pending: Vec<Arc<Publication>>,
 }
 
-/// All groups of an event loop.
+/// A group in the list of a channel, which is the group's `nth`.
+struct Entry {
+    group: u32,
+    nth: u32,
+}
+
+/// All groups of an event loop. *Invariant*: the work of a call grows with the channels of one group, never with the
+/// number of groups.
 #[derive(Default)]
 pub struct Groups {
     groups: Slab<Group>,
     by_key: HashMap<String, usize>,
-    by_channel: HashMap<Channel, Vec<usize>>,
+    /// Groups that connections refer to.
+    by_channel: HashMap<Channel, Vec<Entry>>,
+    /// Groups to which nobody refers, and some to which somebody does again.
+    unused: VecDeque<usize>,
     key: String,
-    unswept: usize,
 }
 
 impl Groups {
-    /// The group of a set of channels, made if need be. Names may come in any order and repeat.
+    /// The group of a set of channels, made if need be. Names may come in any order and repeat. It may go again with the
+    /// next call unless a connection [refers](Self::refer) to it.
     pub fn intern<S: AsRef<str>>(&mut self, names: &mut Vec<S>) -> Result<usize, BadChannel> {
         names.sort_unstable_by(|a, b| a.as_ref().cmp(b.as_ref()));
         names.dedup_by(|a, b| a.as_ref() == b.as_ref());
@@ -51,34 +65,86 @@ impl Groups {
             return Ok(id);
         }
         let channels = names.iter().map(|n| Channel::parse(n.as_ref())).collect::<Result<Vec<_>, _>>()?;
-        if self.unswept >= MAX_UNSWEPT_GROUPS {
-            self.sweep();
-        }
-        self.unswept += 1;
         let id = self.groups.insert(Group {
-            channels: channels.clone(),
+            places: vec![0; channels.len()],
+            channels,
             key: self.key.clone(),
             references: 0,
+            is_queued: false,
             members: Default::default(),
             pending: Vec::new(),
         });
         self.by_key.insert(self.key.clone(), id);
-        for channel in channels {
-            self.by_channel.entry(channel).or_default().push(id);
-        }
+        self.queue(id);
         Ok(id)
+    }
+
+    /// A connection refers to a group: from now on the group gets publications.
+    pub fn refer(&mut self, id: usize) {
+        let group = &mut self.groups[id];
+        group.references += 1;
+        if group.references > 1 {
+            return;
+        }
+        for (nth, channel) in group.channels.iter().enumerate() {
+            let entry = Entry { group: id as u32, nth: nth as u32 };
+            let entries = match self.by_channel.get_mut(channel) {
+                Some(entries) => entries,
+                None => self.by_channel.entry(channel.clone()).or_default(),
+            };
+            group.places[nth] = entries.len() as u32;
+            entries.push(entry);
+        }
+    }
+
+    /// A connection that referred to a group does so no more.
+    pub fn release(&mut self, id: usize) {
+        let group = &mut self.groups[id];
+        group.references -= 1;
+        if group.references > 0 {
+            return;
+        }
+        for nth in 0..self.groups[id].channels.len() {
+            let Group { channels, places, .. } = &self.groups[id];
+            let place = places[nth] as usize;
+            let entries = self.by_channel.get_mut(&channels[nth]).expect("a group that is referred to is in its lists");
+            entries.swap_remove(place);
+            if let Some(moved) = entries.get(place) {
+                self.groups[moved.group as usize].places[moved.nth as usize] = place as u32;
+            } else if entries.is_empty() {
+                self.by_channel.remove(&self.groups[id].channels[nth]);
+            }
+        }
+        self.queue(id);
+    }
+
+    /// Puts a group among those that go when there are too many.
+    fn queue(&mut self, id: usize) {
+        if std::mem::replace(&mut self.groups[id].is_queued, true) {
+            return;
+        }
+        self.unused.push_back(id);
+        if self.unused.len() > MAX_UNUSED_GROUPS
+            && let Some(earliest) = self.unused.pop_front()
+        {
+            self.groups[earliest].is_queued = false;
+            if self.groups[earliest].references == 0 {
+                let group = self.groups.remove(earliest);
+                self.by_key.remove(&group.key);
+            }
+        }
     }
 
     /// Gives a publication to every group of its channel; groups that had none before are added to `dirty`.
     pub fn distribute(&mut self, publication: &Arc<Publication>, dirty: &mut Vec<usize>) {
-        let Some(ids) = self.by_channel.get(&publication.channel) else { return };
-        for &id in ids {
-            let group = &mut self.groups[id];
+        let Some(entries) = self.by_channel.get(&publication.channel) else { return };
+        for entry in entries {
+            let group = &mut self.groups[entry.group as usize];
             if group.members.iter().all(Vec::is_empty) {
                 continue;
             }
             if group.pending.is_empty() {
-                dirty.push(id);
+                dirty.push(entry.group as usize);
             }
             group.pending.push(publication.clone());
         }
@@ -96,25 +162,6 @@ impl Groups {
         let members = &mut self.groups[id].members[framing.index()];
         members.swap_remove(slot as usize);
         members.get(slot as usize).map(|&moved| moved as usize)
-    }
-
-    /// Forgets groups that no connection refers to. Polls come back to theirs within seconds, so this is worth
-    /// calling now and then only.
-    pub fn sweep(&mut self) {
-        self.unswept = 0;
-        let empty: Vec<usize> = self.groups.iter().filter(|(_, g)| g.references == 0).map(|(id, _)| id).collect();
-        for id in empty {
-            let group = self.groups.remove(id);
-            self.by_key.remove(&group.key);
-            for channel in &group.channels {
-                if let Some(ids) = self.by_channel.get_mut(channel) {
-                    ids.retain(|&other| other != id);
-                    if ids.is_empty() {
-                        self.by_channel.remove(channel);
-                    }
-                }
-            }
-        }
     }
 }
 
@@ -142,19 +189,58 @@ mod tests {
         assert_eq!(groups.intern(&mut vec!["a", "b"]), Ok(a));
         assert_ne!(groups.intern(&mut vec!["a"]), Ok(a));
         assert_eq!(groups.intern(&mut vec!["a b"]), Err(BadChannel));
-        groups[a].references = 1;
-        groups.sweep();
-        assert_eq!(groups.groups.len(), 1);
-        assert_eq!(groups.by_channel.len(), 2);
     }
 
     #[test]
-    fn groups_that_nobody_refers_to_are_bounded() {
+    fn groups_that_nobody_refers_to_are_bounded_and_the_others_stay() {
         let mut groups = Groups::default();
-        for i in 0..3 * MAX_UNSWEPT_GROUPS {
-            groups.intern(&mut vec![format!("c{i}")]).unwrap();
-            assert!(groups.groups.len() <= MAX_UNSWEPT_GROUPS);
+        let kept = groups.intern(&mut vec!["kept"]).unwrap();
+        groups.refer(kept);
+        for i in 0..3 * MAX_UNUSED_GROUPS {
+            let id = groups.intern(&mut vec![format!("c{i}"), "kept".to_owned()]).unwrap();
+            if i % 2 == 0 {
+                groups.refer(id);
+                groups.release(id);
+            }
+            assert!(groups.groups.len() <= MAX_UNUSED_GROUPS + 1);
         }
+        assert_eq!(groups.intern(&mut vec!["kept"]), Ok(kept));
+        assert_eq!((groups.by_channel.len(), groups.by_key.len()), (1, groups.groups.len()));
+    }
+
+    /// Random groups come and go: each is in the lists of its channels while somebody refers to it, where it says it is,
+    /// and nowhere else.
+    #[test]
+    fn lists_of_channels_hold_what_is_referred_to() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut groups = Groups::default();
+        let mut references = Vec::new();
+        for _ in 0..20_000 {
+            if random.bool() || references.is_empty() {
+                let mut names: Vec<String> = (0..random.usize(1..6)).map(|_| format!("c{}", random.u8(..12))).collect();
+                let id = groups.intern(&mut names).unwrap();
+                groups.refer(id);
+                references.push(id);
+            } else {
+                let id = references.swap_remove(random.usize(..references.len()));
+                groups.release(id);
+            }
+        }
+        let mut entries = 0;
+        for (channel, list) in &groups.by_channel {
+            for (place, entry) in list.iter().enumerate() {
+                let group = &groups[entry.group as usize];
+                assert_eq!(group.channels[entry.nth as usize], *channel);
+                assert_eq!(group.places[entry.nth as usize] as usize, place);
+                entries += 1;
+            }
+        }
+        references.sort_unstable();
+        for (id, group) in &groups.groups {
+            assert_eq!(group.references, references.iter().filter(|&&other| other == id).count());
+            entries -= if group.references > 0 { group.channels.len() } else { 0 };
+        }
+        assert_eq!(entries, 0);
     }
 
     #[test]

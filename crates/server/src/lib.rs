@@ -15,9 +15,10 @@ pub mod clock;
 mod config;
 mod connection;
 mod core;
+mod distributor;
 mod framing;
+mod gate;
 mod groups;
-mod hub;
 mod metrics;
 mod outbox;
 mod pool;
@@ -29,14 +30,15 @@ mod tls;
 mod wheel;
 
 pub use config::{Config, Feed, Limits, Policy, Tick, TlsFiles};
-pub use hub::PublishError;
+pub use distributor::PublishError;
 pub use site::{BadOrigin, Origin, Site};
 pub use stats::Stats;
 pub use tls::TlsError;
 
 use application::Publisher;
 use core::{Core, Shared, WAKER};
-use hub::{Hub, Inbox};
+use distributor::{Distributor, Inbox};
+use gate::Gate;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
@@ -49,6 +51,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use tls::Tls;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -90,7 +93,7 @@ pub enum ServerError {
 impl Server {
     /// Listens and serves in threads of its own.
     pub fn start(config: Config) -> Result<Self, ServerError> {
-        let tls = config.tls.as_ref().map(tls::load).transpose()?;
+        let tls = config.tls.as_ref().map(Tls::load).transpose()?;
         let listen_error = |source| ServerError::Listen { address: config.listen, source };
         check_is_free(config.listen).map_err(listen_error)?;
         let first = listener(config.listen, &config).map_err(listen_error)?;
@@ -112,7 +115,13 @@ impl Server {
         }
         let epoch = Epoch::from_number(core::feed::random());
         let shared = Arc::new(Shared {
-            hub: Arc::new(Hub::new(epoch, config.limits.clone(), config.mark_receipts, inboxes.clone())),
+            distributor: Arc::new(Distributor::new(
+                epoch,
+                config.limits.clone(),
+                config.mark_receipts,
+                inboxes.clone(),
+            )),
+            gate: Gate::new(&config),
             counters: parts.iter().map(|_| Arc::default()).collect(),
             open: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
@@ -135,7 +144,7 @@ impl Server {
 
     /// Publishes from within this process.
     pub fn publisher(&self) -> Publisher {
-        Publisher { hub: self.shared.hub.clone() }
+        Publisher { distributor: self.shared.distributor.clone() }
     }
 
     /// Where it listens.
@@ -151,6 +160,15 @@ impl Server {
     /// Whether every event loop still runs.
     pub fn is_running(&self) -> bool {
         self.threads.iter().all(|t| !t.is_finished())
+    }
+
+    /// Reads the certificate and its key again: connections that come from now on get the new one. Without TLS it does
+    /// nothing.
+    ///
+    /// # Errors
+    /// Those of the files; the server then keeps the certificate that it has.
+    pub fn reload_tls(&self) -> Result<(), TlsError> {
+        self.shared.tls.as_ref().map_or(Ok(()), Tls::reload)
     }
 
     /// Asks it to stop: no new connections, open ones are ended properly within the drain timeout.
@@ -181,6 +199,7 @@ impl Config {
         Self {
             listen,
             cores: 1,
+            has_own_descriptor_tables: false,
             limits: Limits::default(),
             policy: Policy::Close,
             feed: None,
@@ -191,7 +210,7 @@ impl Config {
             tls: None,
             application: None,
             reserved_channels: Vec::new(),
-            private_channels: Vec::new(),
+            same_origin_channels: Vec::new(),
             site: Site::default(),
         }
     }
@@ -203,8 +222,8 @@ impl Shared {
         for counters in &self.counters {
             stats.add(counters);
         }
-        (stats.history_channels, stats.history_bytes) = self.hub.history_size();
-        stats.cursor = self.hub.head().to_string();
+        (stats.history_channels, stats.history_bytes) = self.distributor.history_size();
+        stats.cursor = self.distributor.head().to_string();
         stats
     }
 }
@@ -238,18 +257,28 @@ fn listener(address: SocketAddr, config: &Config) -> io::Result<TcpListener> {
     Ok(TcpListener::from_std(socket.into()))
 }
 
-/// Starts the event loops. Where there are several, each leaves the process's descriptor table for one of its own, so
-/// that the limit of descriptors counts for each by itself.
+/// Marks an event loop as ended however it ends, by a panic too: what is published goes on to the others.
+struct Ending(Arc<Inbox>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Starts the event loops.
 fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Result<()>>>, ServerError> {
-    let is_alone = parts.len() == 1;
+    let has_own_tables = parts.len() > 1 && shared.config.has_own_descriptor_tables;
     let mut threads = Vec::new();
     let mut moved = Vec::new();
     for (index, (poll, listener, inbox, caller)) in parts.into_iter().enumerate() {
         let own = [poll.as_raw_fd(), listener.as_raw_fd()];
+        let ending = Ending(inbox.clone());
         let core = Core::new(shared.clone(), index, poll, listener, inbox, caller);
         let (sender, receiver) = mpsc::channel();
         let run = move || {
-            let has_left = !is_alone && leave_descriptor_table(own[1]);
+            let _ending = ending;
+            let has_left = has_own_tables && leave_descriptor_table(own[1]);
             // The receiver waits for this right below.
             let _ = sender.send(has_left);
             core.run()

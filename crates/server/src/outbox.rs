@@ -1,9 +1,10 @@
 //! What a slow subscriber has not taken yet.
 
 use crate::config::{Limits, Policy};
+use crate::distributor::Distributor;
 use crate::framing::{Framing, gap_frame};
-use crate::hub::{Hub, Publication};
 use crate::pool::LargeBody;
+use pushlab_log::Publication;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -49,11 +50,25 @@ pub struct Flushed {
     pub is_empty: bool,
 }
 
+/// Bytes of queues.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Queued {
+    /// What is to be sent.
+    pub bytes: usize,
+    /// What of that nobody else holds in memory, as history and other queues hold publications.
+    pub own: usize,
+}
+
 impl Outbox {
     /// Bytes it stands for.
-    pub fn bytes(&self) -> usize {
+    pub fn size(&self) -> Queued {
         let answer = self.answer.as_ref().map_or(0, |(body, at)| body.as_bytes().len() - at);
-        self.partial.len() + answer + self.queue_bytes
+        let own = self.partial.len() + answer;
+        Queued { bytes: own + self.queue_bytes, own }
+    }
+
+    fn bytes(&self) -> usize {
+        self.size().bytes
     }
 
     /// The offset up to which everything stands before what is queued; `None` if nothing is.
@@ -134,7 +149,7 @@ impl Outbox {
         &mut self,
         socket: &mut impl Write,
         framing: Framing,
-        hub: &Hub,
+        distributor: &Distributor,
         scratch: &mut Vec<u8>,
         splits: bool,
     ) -> io::Result<Flushed> {
@@ -159,7 +174,7 @@ impl Outbox {
                 self.answer = None;
             }
             if let Some((from, to)) = self.dropped.take() {
-                let (from, to) = (hub.cursor(from), hub.cursor(to));
+                let (from, to) = (distributor.cursor(from), distributor.cursor(to));
                 framing.frame(&mut self.partial, gap_frame(from, to).as_bytes(), to.to_string().as_bytes());
                 flushed.gaps += 1;
                 continue;
@@ -279,16 +294,16 @@ mod tests {
         }
     }
 
-    fn publications(channels: &[&str]) -> (Hub, Vec<Arc<Publication>>) {
-        let hub = Hub::new(Epoch::parse("e").unwrap(), Limits::default(), false, Vec::new());
+    fn publications(channels: &[&str]) -> (Distributor, Vec<Arc<Publication>>) {
+        let distributor = Distributor::new(Epoch::parse("e").unwrap(), Limits::default(), false, Vec::new());
         for channel in channels {
-            hub.publish(channel, "1", Instant::now()).unwrap();
+            distributor.publish(channel, "1", Instant::now()).unwrap();
         }
         let mut names: Vec<Channel> = channels.iter().map(|c| Channel::parse(c).unwrap()).collect();
         names.sort();
         names.dedup();
-        let all = hub.read(&names, Some(hub.cursor(0)), usize::MAX).messages;
-        (hub, all)
+        let all = distributor.read(&names, Some(distributor.cursor(0)), usize::MAX).messages;
+        (distributor, all)
     }
 
     fn text(socket: &Narrow) -> String {
@@ -297,7 +312,7 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_or_torn_however_little_the_socket_takes() {
-        let (hub, all) = publications(&["a"; 5]);
+        let (distributor, all) = publications(&["a"; 5]);
         let framing = Framing::Lines { is_chunked: false };
         let expected: String = (1..=5).map(|i| format!("[\"msg\",\"a\",\"e.{i}\",1]\n")).collect();
         for room in 1..40 {
@@ -306,7 +321,7 @@ mod tests {
             let mut socket = Narrow { taken: Vec::new(), room };
             let mut deliveries = 0;
             loop {
-                let flushed = outbox.flush(&mut socket, framing, &hub, &mut Vec::new(), false).unwrap();
+                let flushed = outbox.flush(&mut socket, framing, &distributor, &mut Vec::new(), false).unwrap();
                 deliveries += flushed.deliveries;
                 if flushed.is_empty {
                     break;
@@ -319,14 +334,14 @@ mod tests {
 
     #[test]
     fn an_answer_leaves_whole_whatever_its_size() {
-        let hub = Hub::new(Epoch::parse("e").unwrap(), Limits::default(), false, Vec::new());
+        let distributor = Distributor::new(Epoch::parse("e").unwrap(), Limits::default(), false, Vec::new());
         for size in [0, 1, MAX_WRITE_BYTES, MAX_WRITE_BYTES + 1, 5 << 20] {
             let body = vec![b'x'; size];
             let mut outbox = Outbox::default();
             outbox.push_answer(b"head\n", Body::Own(body.clone()).into());
             assert_eq!(outbox.bytes(), 5 + size);
             let mut socket = Narrow { taken: Vec::new(), room: 3 };
-            while !outbox.flush(&mut socket, Framing::Reply, &hub, &mut Vec::new(), false).unwrap().is_empty {
+            while !outbox.flush(&mut socket, Framing::Reply, &distributor, &mut Vec::new(), false).unwrap().is_empty {
                 assert_eq!(outbox.bytes(), 5 + size - socket.taken.len());
                 outbox.abandon_queue();
                 socket.room = 100_000;
@@ -337,24 +352,24 @@ mod tests {
 
     #[test]
     fn dropping_the_oldest_tells_the_gap() {
-        let (hub, all) = publications(&["a"; 6]);
+        let (distributor, all) = publications(&["a"; 6]);
         let limits = Limits { max_queue_messages: 2, ..Limits::default() };
         let mut outbox = Outbox::default();
         assert_eq!(outbox.push(&all[..4], &limits, Policy::DropOldest), Verdict::Stays { dropped: 2 });
         assert_eq!(outbox.push(&all[4..], &limits, Policy::DropOldest), Verdict::Stays { dropped: 2 });
         let mut socket = Narrow { taken: Vec::new(), room: usize::MAX };
-        outbox.flush(&mut socket, Framing::Lines { is_chunked: false }, &hub, &mut Vec::new(), false).unwrap();
+        outbox.flush(&mut socket, Framing::Lines { is_chunked: false }, &distributor, &mut Vec::new(), false).unwrap();
         assert_eq!(text(&socket), "[\"gap\",\"e.0\",\"e.4\"]\n[\"msg\",\"a\",\"e.5\",1]\n[\"msg\",\"a\",\"e.6\",1]\n");
     }
 
     #[test]
     fn conflating_keeps_the_latest_of_each_channel() {
-        let (hub, all) = publications(&["a", "b", "a", "b", "b"]);
+        let (distributor, all) = publications(&["a", "b", "a", "b", "b"]);
         let limits = Limits { max_queue_messages: 4, ..Limits::default() };
         let mut outbox = Outbox::default();
         assert_eq!(outbox.push(&all, &limits, Policy::Conflate), Verdict::Stays { dropped: 3 });
         let mut socket = Narrow { taken: Vec::new(), room: usize::MAX };
-        outbox.flush(&mut socket, Framing::Lines { is_chunked: false }, &hub, &mut Vec::new(), false).unwrap();
+        outbox.flush(&mut socket, Framing::Lines { is_chunked: false }, &distributor, &mut Vec::new(), false).unwrap();
         assert_eq!(text(&socket), "[\"msg\",\"a\",\"e.3\",1]\n[\"msg\",\"b\",\"e.5\",1]\n");
     }
 
@@ -418,12 +433,12 @@ mod tests {
 
     #[test]
     fn what_was_queued_leaves_in_two_writes_each_too() {
-        let (hub, all) = publications(&["a"; 3]);
+        let (distributor, all) = publications(&["a"; 3]);
         let framing = Framing::WebSocket;
         let mut outbox = Outbox::default();
         outbox.push(&all, &Limits::default(), Policy::Close);
         let mut socket = Calls { taken: Vec::new(), room: usize::MAX, most: usize::MAX };
-        let flushed = outbox.flush(&mut socket, framing, &hub, &mut Vec::new(), true).unwrap();
+        let flushed = outbox.flush(&mut socket, framing, &distributor, &mut Vec::new(), true).unwrap();
         assert_eq!((flushed.deliveries, flushed.is_empty, socket.taken.len()), (3, true, 6));
         assert!(socket.taken.iter().step_by(2).all(|head| head.len() == 2));
     }

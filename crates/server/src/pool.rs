@@ -6,7 +6,7 @@
 use crate::application::{Application, Body, Publisher, Request, Response, THREADS};
 use crate::config::Limits;
 use crate::core::http::known_paths;
-use crate::hub::Inbox;
+use crate::distributor::Inbox;
 use crate::outbox::MAX_WRITE_BYTES;
 use pushlab_wire::codes::ErrorCode;
 use std::io;

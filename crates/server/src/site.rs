@@ -26,9 +26,9 @@ pub struct Origin(String);
 #[error("{0:?} is no address of pages; write http://HOST[:PORT] or https://HOST[:PORT], without a path")]
 pub struct BadOrigin(String);
 
-/// Who asks, as far as a request tells.
+/// Where a request came from, as far as it tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asker {
+pub enum RequestOrigin {
     /// A page of the server's own, or no page: a program may say what it likes.
     Own,
     /// A page of another site.
@@ -81,21 +81,21 @@ impl fmt::Display for Origin {
 }
 
 impl Site {
-    /// Who asks, by the fields of a request's head: `Origin`, and `Sec-Fetch-Site` (Fetch Metadata), which browsers
+    /// Where a request came from, by the fields of a request's head: `Origin`, and `Sec-Fetch-Site` (Fetch Metadata), which browsers
     /// alone say whence a request comes with. What another site's page makes a browser send, with its user's cookies,
     /// is told apart by them.
-    pub fn asker<'h>(&self, fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> Asker {
+    pub fn request_origin<'h>(&self, fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> RequestOrigin {
         let all = |name: &'static str| {
             let named = fields.clone().filter(move |(n, _)| n.eq_ignore_ascii_case(name));
             named.map(|(_, value)| value.trim())
         };
         let host = Some(all("host")).filter(|hosts| hosts.clone().count() == 1).and_then(|mut hosts| hosts.next());
         if self.is_loopback_only && !host.and_then(name_of).is_some_and(|name| self.answers_to(name)) {
-            return Asker::OtherName;
+            return RequestOrigin::OtherName;
         }
         let is_site_own = all("sec-fetch-site").all(|site| matches!(site, "same-origin" | "none"));
         let is_own = is_site_own && all("origin").all(|origin| self.has(origin, host));
-        if is_own { Asker::Own } else { Asker::OtherSite }
+        if is_own { RequestOrigin::Own } else { RequestOrigin::OtherSite }
     }
 
     /// Whether the page of an origin is an own one, if it was asked for by this `Host`. Without a proxy that ends TLS
@@ -122,12 +122,12 @@ impl Site {
         }
     }
 
-    /// What to tell somebody who is refused for who asks.
-    pub fn refusal(&self, asker: Asker) -> Cow<'static, str> {
+    /// What to tell somebody whose request is refused for where it came from.
+    pub fn refusal(&self, origin: RequestOrigin) -> Cow<'static, str> {
         let origins: Vec<String> = self.origins.iter().map(Origin::to_string).collect();
         let known = if origins.is_empty() { String::new() } else { format!(" or {}", origins.join(", ")) };
-        match asker {
-            Asker::OtherName => format!(
+        match origin {
+            RequestOrigin::OtherName => format!(
                 "this server answers to localhost, 127.0.0.1 and [::1]{known} alone; open it by one of these, or name \
                  the address of its pages with --public-url"
             ),
@@ -168,8 +168,8 @@ mod tests {
         Site { origins: origins.iter().map(|text| text.parse().unwrap()).collect(), is_loopback_only }
     }
 
-    fn asker(site: &Site, fields: &[(&str, &str)]) -> Asker {
-        site.asker(fields.iter().copied())
+    fn origin(site: &Site, fields: &[(&str, &str)]) -> RequestOrigin {
+        site.request_origin(fields.iter().copied())
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
             &[("host", "a.example"), ("sec-fetch-site", "none")],
         ];
         for fields in own {
-            assert_eq!(asker(&open, fields), Asker::Own, "{fields:?}");
+            assert_eq!(origin(&open, fields), RequestOrigin::Own, "{fields:?}");
         }
         let foreign: &[&[(&str, &str)]] = &[
             &[("origin", "http://a.example")],
@@ -207,7 +207,7 @@ mod tests {
             &[("host", "a.example"), ("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")],
         ];
         for fields in foreign {
-            assert_eq!(asker(&open, fields), Asker::OtherSite, "{fields:?}");
+            assert_eq!(origin(&open, fields), RequestOrigin::OtherSite, "{fields:?}");
         }
     }
 
@@ -216,25 +216,25 @@ mod tests {
     #[test]
     fn named_origins_are_the_only_ones() {
         let behind = site(&["https://Push.example/", "http://127.0.0.1:80"], false);
-        for (origin, host, expected) in [
-            ("https://push.example", "127.0.0.1:8000", Asker::Own),
-            ("https://push.example:443", "push.example", Asker::Own),
-            ("http://127.0.0.1", "127.0.0.1", Asker::Own),
-            ("http://push.example", "push.example", Asker::OtherSite),
-            ("https://push.example:8443", "127.0.0.1:8000", Asker::OtherSite),
-            ("http://127.0.0.1:8000", "127.0.0.1:8000", Asker::OtherSite),
+        for (page, host, expected) in [
+            ("https://push.example", "127.0.0.1:8000", RequestOrigin::Own),
+            ("https://push.example:443", "push.example", RequestOrigin::Own),
+            ("http://127.0.0.1", "127.0.0.1", RequestOrigin::Own),
+            ("http://push.example", "push.example", RequestOrigin::OtherSite),
+            ("https://push.example:8443", "127.0.0.1:8000", RequestOrigin::OtherSite),
+            ("http://127.0.0.1:8000", "127.0.0.1:8000", RequestOrigin::OtherSite),
         ] {
-            assert_eq!(asker(&behind, &[("origin", origin), ("host", host)]), expected, "{origin} at {host}");
+            assert_eq!(origin(&behind, &[("origin", page), ("host", host)]), expected, "{page} at {host}");
         }
-        assert_eq!(asker(&behind, &[("host", "anything")]), Asker::Own, "no page");
+        assert_eq!(origin(&behind, &[("host", "anything")]), RequestOrigin::Own, "no page");
     }
 
     #[test]
     fn a_loopback_site_answers_to_its_names() {
         let (local, named) = (site(&[], true), site(&["https://push.example"], true));
         for good in ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.1.2.3:8080", "[::1]", "[::1]:8080"] {
-            assert_eq!(asker(&local, &[("host", good)]), Asker::Own, "{good}");
-            assert_eq!(asker(&named, &[("host", good)]), Asker::Own, "{good}");
+            assert_eq!(origin(&local, &[("host", good)]), RequestOrigin::Own, "{good}");
+            assert_eq!(origin(&named, &[("host", good)]), RequestOrigin::Own, "{good}");
         }
         for bad in [
             "",
@@ -251,16 +251,16 @@ mod tests {
             "evil.example@localhost",
             "0.0.0.0",
         ] {
-            assert_eq!(asker(&local, &[("host", bad)]), Asker::OtherName, "{bad}");
-            assert_eq!(asker(&named, &[("host", bad)]), Asker::OtherName, "{bad}");
+            assert_eq!(origin(&local, &[("host", bad)]), RequestOrigin::OtherName, "{bad}");
+            assert_eq!(origin(&named, &[("host", bad)]), RequestOrigin::OtherName, "{bad}");
         }
-        assert_eq!(asker(&local, &[]), Asker::OtherName);
-        assert_eq!(asker(&local, &[("host", "localhost"), ("host", "evil.example")]), Asker::OtherName);
-        assert_eq!(asker(&local, &[("host", "push.example")]), Asker::OtherName);
-        assert_eq!(asker(&named, &[("host", "PUSH.example:8080")]), Asker::Own, "a proxy may pass Host on");
+        assert_eq!(origin(&local, &[]), RequestOrigin::OtherName);
+        assert_eq!(origin(&local, &[("host", "localhost"), ("host", "evil.example")]), RequestOrigin::OtherName);
+        assert_eq!(origin(&local, &[("host", "push.example")]), RequestOrigin::OtherName);
+        assert_eq!(origin(&named, &[("host", "PUSH.example:8080")]), RequestOrigin::Own, "a proxy may pass Host on");
         // Rebound: the attacker's page is of the same origin as its own name, which leads here.
         let rebound = [("host", "evil.example"), ("origin", "http://evil.example")];
-        assert_eq!(asker(&local, &rebound), Asker::OtherName);
+        assert_eq!(origin(&local, &rebound), RequestOrigin::OtherName);
     }
 
     #[test]
@@ -294,12 +294,12 @@ mod tests {
 
     #[test]
     fn refusals_say_what_to_do() {
-        for (site, asker) in [
-            (Site::default(), Asker::OtherSite),
-            (site(&["https://push.example"], false), Asker::OtherSite),
-            (site(&["https://push.example"], true), Asker::OtherName),
+        for (site, origin) in [
+            (Site::default(), RequestOrigin::OtherSite),
+            (site(&["https://push.example"], false), RequestOrigin::OtherSite),
+            (site(&["https://push.example"], true), RequestOrigin::OtherName),
         ] {
-            let text = site.refusal(asker);
+            let text = site.refusal(origin);
             assert!(text.contains("--public-url"), "{text}");
             assert!(site.origins.is_empty() || text.contains("https://push.example"), "{text}");
         }

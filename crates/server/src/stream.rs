@@ -40,9 +40,9 @@ pub struct Secure {
 
 impl Stream {
     /// The server's side of a connection that was just accepted.
-    pub fn accept(socket: TcpStream, tls: Option<&Arc<ServerConfig>>) -> Result<Self, rustls::Error> {
+    pub fn accept(socket: TcpStream, tls: Option<Arc<ServerConfig>>) -> Result<Self, rustls::Error> {
         let Some(config) = tls else { return Ok(Self::Plain(socket)) };
-        let mut tls = ServerConnection::new(config.clone())?;
+        let mut tls = ServerConnection::new(config)?;
         tls.set_buffer_limit(Some(MAX_SEALED_BYTES));
         Ok(Self::Secure(Box::new(Secure {
             socket,

@@ -1,13 +1,13 @@
 //! The certificate and the key with which a server speaks TLS.
 
 use crate::config::TlsFiles;
-use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, ProducesTickets, ServerConfig};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What keeps a server from speaking TLS.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,12 @@ pub enum TlsError {
         /// Which one.
         path: PathBuf,
     },
+    /// The system gives no randomness for the keys of session tickets.
+    #[error("cannot make keys for TLS session tickets: {source}; the system must give random bytes (getrandom)")]
+    NoTickets {
+        /// What is wrong.
+        source: rustls::Error,
+    },
     /// The two do not go together, or are of a kind that is not understood.
     #[error("cannot use the certificate {} with the key {}: {source}; --tls-key is the key that the certificate was \
              made with: RSA, ECDSA (P-256, P-384) or Ed25519", certificate.display(), key.display())]
@@ -55,8 +61,37 @@ pub enum TlsError {
     },
 }
 
-/// Reads both files: TLS 1.2 and 1.3, no certificates of clients.
-pub fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
+/// The server's side of TLS, which may be given another certificate while it runs.
+pub struct Tls {
+    files: TlsFiles,
+    /// Outlives a certificate, so that sessions do.
+    ticketer: Arc<dyn ProducesTickets>,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    /// Reads both files.
+    pub fn load(files: &TlsFiles) -> Result<Self, TlsError> {
+        let ticketer = ring::Ticketer::new().map_err(|source| TlsError::NoTickets { source })?;
+        let config = RwLock::new(read_config(files, ticketer.clone())?);
+        Ok(Self { files: files.clone(), ticketer, config })
+    }
+
+    /// Reads the files again, for connections that come from now on. If they cannot be used, all stays as it is.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        let config = read_config(&self.files, self.ticketer.clone())?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    /// What a new connection starts with.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// TLS 1.2 and 1.3, no certificates of clients; sessions are resumed by tickets, so that they cost the server nothing.
+fn read_config(files: &TlsFiles, ticketer: Arc<dyn ProducesTickets>) -> Result<Arc<ServerConfig>, TlsError> {
     let certificates = certificates(&files.certificate)?;
     let key = key(&files.key)?;
     let unusable =
@@ -67,6 +102,8 @@ pub fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
         .with_no_client_auth()
         .with_single_cert(certificates, key)
         .map_err(unusable)?;
+    config.ticketer = ticketer;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
     config.alpn_protocols = vec![b"http/1.1".to_vec(), b"http/1.0".to_vec()];
     Ok(Arc::new(config))
 }

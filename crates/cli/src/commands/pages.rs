@@ -114,6 +114,6 @@ pub fn give(config: &mut Config, console: Arc<Console>, demos: Option<&DemoArgs>
     }
     config.application = Some(Arc::new(applications));
     config.reserved_channels = [pushlab_console::CHANNELS, pushlab_demos::CHANNELS].map(str::to_owned).to_vec();
-    config.private_channels = vec![pushlab_console::CHANNELS.to_owned()];
+    config.same_origin_channels = vec![pushlab_console::CHANNELS.to_owned()];
     Ok(())
 }

@@ -122,6 +122,8 @@ limit_args! {
     queue_messages / max_queue_messages: usize,
     /// Bytes queued for a slow subscriber [default: 1MiB].
     queue_bytes / max_queue_bytes: usize => units::bytes,
+    /// Bytes queued for all connections together [default: 256MiB].
+    queue_total_bytes / max_queued_total_bytes: usize => units::bytes,
     /// Bytes of the kernel's send buffer of a connection [default: 256KiB].
     send_buffer / max_send_buffer_bytes: usize => units::bytes,
     /// Bytes of the kernel's receive buffer of a connection [default: the kernel's].
@@ -173,6 +175,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
         bail!("--cores is at least 1");
     }
     config.cores = args.cores;
+    config.has_own_descriptor_tables = true;
     config.policy = match args.policy {
         PolicyArg::Close => Policy::Close,
         PolicyArg::DropOldest => Policy::DropOldest,

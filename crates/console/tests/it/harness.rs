@@ -62,7 +62,7 @@ impl Place {
         let mut config = pushlab_server::Config::new("127.0.0.1:0".parse().unwrap());
         config.application = Some(Arc::clone(&console) as _);
         config.reserved_channels = vec![CHANNELS.to_owned()];
-        config.private_channels = vec![CHANNELS.to_owned()];
+        config.same_origin_channels = vec![CHANNELS.to_owned()];
         config.site = site;
         let server = Server::start(config).unwrap();
         let address = server.address();

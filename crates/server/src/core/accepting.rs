@@ -1,12 +1,13 @@
 //! New connections.
 
-use super::{Core, http};
+use super::{Core, http, token};
 use crate::connection::{Connection, Kind};
 use crate::outbox::write_some;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
+use crate::tls::Tls;
+use mio::Interest;
 use mio::net::TcpStream;
-use mio::{Interest, Token};
 use pushlab_wire::codes::ErrorCode;
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -55,7 +56,7 @@ impl Core {
             let _ = socket.read(&mut self.read_buffer);
             return;
         }
-        let Ok(stream) = Stream::accept(socket, self.shared.tls.as_ref()) else {
+        let Ok(stream) = Stream::accept(socket, self.shared.tls.as_ref().map(Tls::config)) else {
             self.shared.open.fetch_sub(1, Ordering::Relaxed);
             return add(&self.counters.tls_failures, 1);
         };
@@ -69,8 +70,12 @@ impl Core {
     /// Registers a connection that is already counted as open.
     pub(super) fn adopt(&mut self, connection: Connection) -> Option<usize> {
         let id = self.connections.insert(connection);
+        self.generation = self.generation.wrapping_add(1);
+        let token = token(id, self.generation);
+        let connection = &mut self.connections[id];
+        connection.generation = self.generation;
         let interest = Interest::READABLE | Interest::WRITABLE;
-        match self.poll.registry().register(self.connections[id].stream.socket_mut(), Token(id), interest) {
+        match self.poll.registry().register(connection.stream.socket_mut(), token, interest) {
             Ok(()) => Some(id),
             Err(_) => {
                 self.close(id);

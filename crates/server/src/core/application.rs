@@ -1,14 +1,14 @@
 //! What goes to the application and what comes back; and the channels that are its own.
 
 use super::Core;
-use super::http::{Refusal, is_known_path, reason};
+use super::http::{is_known_path, reason};
 use crate::application::{Body, Fields, Request, Response};
-use crate::config::{Config, Limits};
+use crate::config::Limits;
 use crate::connection::Kind;
-use crate::hub::PublishError;
+use crate::distributor::PublishError;
+use crate::gate::Refusal;
 use crate::outbox::Verdict;
 use crate::pool::{Answer, Caller, Errand, LargeBody};
-use crate::site::Asker;
 use crate::stats::{add, shift};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
@@ -33,12 +33,9 @@ impl Core {
             self.connections[id].keeps_alive = false;
             return self.answer_with_error(id, ErrorCode::Draining, "the server is stopping; connect again");
         }
-        let asker = self.connections[id].asker;
         let method = if method == "HEAD" { "GET" } else { method };
-        // What another site's page sends on behalf of its visitor is a forgery; what it only asks for it cannot read.
-        if asker == Asker::OtherName || asker == Asker::OtherSite && method != "GET" {
-            let text = self.shared.config.site.refusal(asker);
-            return self.answer_with_error(id, ErrorCode::Forbidden, &text);
+        if let Err((code, text)) = self.shared.gate.may_ask(self.connections[id].identity, method != "GET") {
+            return self.answer_with_error(id, code, &text);
         }
         let (path, query) = split_target(target);
         let Some(path) = decode_path(path) else {
@@ -47,7 +44,7 @@ impl Core {
         };
         let Ok(peer) = self.connections[id].stream.socket().peer_addr() else { return self.close(id) };
         let origin = fields.iter().find(|(name, _)| name == "origin").map(|(_, value)| value.as_str());
-        let is_tls = self.shared.tls.is_some() || self.shared.config.site.is_secure(origin);
+        let is_tls = self.shared.tls.is_some() || self.shared.gate.is_secure(origin);
         let request = Request {
             method: method.to_owned(),
             path: path.into_owned(),
@@ -141,10 +138,10 @@ impl Core {
         connection.kind = Kind::Answering { until: self.now + take_timeout };
         let is_new = connection.outbox.is_none();
         let outbox = connection.outbox.get_or_insert_default();
-        let before = outbox.bytes();
+        let before = outbox.size();
         outbox.push_answer(&head, body);
-        shift(&self.counters.queued_bytes, outbox.bytes() as i64 - before as i64);
-        self.after_queueing(id, is_new, Verdict::Stays { dropped: 0 });
+        self.queued.change(before, outbox.size(), &self.counters);
+        self.after_queueing(id, is_new, self.queued.within(Verdict::Stays { dropped: 0 }));
         self.set_deadline(id, write_timeout.min(take_timeout));
         self.flush(id);
     }
@@ -159,29 +156,10 @@ impl Core {
         self.after_answer(id);
     }
 
-    /// Why a connection may not listen to a channel, if it is for own pages and nobody of these asks.
-    pub(super) fn check_private<'n>(&self, id: usize, mut names: impl Iterator<Item = &'n str>) -> Result<(), Refusal> {
-        let Config { private_channels, site, .. } = &self.shared.config;
-        let asker = self.connections[id].asker;
-        if asker == Asker::Own {
-            return Ok(());
-        }
-        match names.find(|name| private_channels.iter().any(|prefix| name.starts_with(&**prefix))) {
-            None => Ok(()),
-            Some(name) => {
-                Err((ErrorCode::Forbidden, format!("{name} is for own pages: {}", site.refusal(asker)).into()))
-            }
-        }
-    }
-
-    /// Publishes for a client, who may not do so where the application alone does.
+    /// Publishes for a client.
     pub(super) fn publish_for_client(&mut self, channel: &str, data: &str) -> Result<Cursor, Refusal> {
-        let reserved = &self.shared.config.reserved_channels;
-        if let Some(prefix) = reserved.iter().find(|prefix| channel.starts_with(&***prefix)) {
-            let text = format!("only the server itself publishes to channels that begin with {prefix}");
-            return Err((ErrorCode::Forbidden, text.into()));
-        }
-        let cursor = self.shared.hub.publish(channel, data, self.now).map_err(|error| {
+        self.shared.gate.may_publish(channel)?;
+        let cursor = self.shared.distributor.publish(channel, data, self.now).map_err(|error| {
             let code = match error {
                 PublishError::Overloaded => ErrorCode::Overloaded,
                 PublishError::BadChannel(_) => ErrorCode::BadChannel,

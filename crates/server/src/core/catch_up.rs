@@ -4,8 +4,8 @@ use super::Core;
 use crate::connection::NO_GROUP;
 use crate::framing::Framing;
 use crate::framing::gap_frame;
-use crate::hub::Replay;
 use crate::stats::add;
+use pushlab_log::Replay;
 use pushlab_wire::cursor::Cursor;
 
 /// Bytes of messages in one part: the most that a subscriber that resumes has queued for it.
@@ -22,13 +22,13 @@ impl Core {
         mut head: Vec<u8>,
     ) {
         let channels = group.map_or(&[][..], |g| &self.groups[g].channels);
-        let replay = self.shared.hub.read(channels, after, MAX_PART_BYTES);
+        let replay = self.shared.distributor.read(channels, after, MAX_PART_BYTES);
         framing.preamble(&mut head);
         self.encode_gap(&replay, framing, &mut head);
         let start = match (replay.gap, after) {
             (Some((_, to)), _) => to,
             (None, Some(after)) => after,
-            (None, None) => self.shared.hub.cursor(replay.up_to),
+            (None, None) => self.shared.distributor.cursor(replay.up_to),
         };
         framing.start(&mut head, &start.to_string());
         self.connections[id].is_catching_up = true;
@@ -46,8 +46,8 @@ impl Core {
             NO_GROUP => &[][..],
             group => &self.groups[group as usize].channels,
         };
-        let after = self.shared.hub.cursor(connection.seen);
-        let replay = self.shared.hub.read(channels, Some(after), MAX_PART_BYTES);
+        let after = self.shared.distributor.cursor(connection.seen);
+        let replay = self.shared.distributor.read(channels, Some(after), MAX_PART_BYTES);
         let mut out = Vec::new();
         self.encode_gap(&replay, framing, &mut out);
         self.send_part(id, &replay, framing, out);
@@ -62,12 +62,8 @@ impl Core {
         let connection = &mut self.connections[id];
         connection.seen = replay.up_to;
         if replay.is_whole {
-            let group = connection.group;
-            self.leave_group(id);
-            self.connections[id].is_catching_up = false;
-            if group != NO_GROUP {
-                self.join_group(id, group as usize);
-            }
+            connection.is_catching_up = false;
+            self.enter_group(id);
         }
         if !out.is_empty() {
             self.send(id, &out);

@@ -2,6 +2,7 @@
 
 use super::Core;
 use crate::connection::Kind;
+use crate::outbox::Queued;
 use crate::stats::{add, shift};
 use pushlab_wire::codes::CloseCode;
 use std::sync::atomic::Ordering;
@@ -20,7 +21,7 @@ impl Core {
         self.recall(id);
         let connection = self.connections.remove(id);
         if let Some(outbox) = connection.outbox {
-            shift(&self.counters.queued_bytes, -(outbox.bytes() as i64));
+            self.queued.change(outbox.size(), Queued::default(), &self.counters);
             shift(&self.counters.slow_subscribers, -1);
         }
         if let Some(transport) = connection.counted {
@@ -56,11 +57,11 @@ impl Core {
         connection.is_catching_up = false;
         if let Some(outbox) = &mut connection.outbox {
             // Behind our last words nothing may follow; who resumes gets it then.
-            let before = outbox.bytes();
+            let before = outbox.size();
             outbox.abandon_queue();
-            let after = outbox.bytes();
-            shift(&self.counters.queued_bytes, after as i64 - before as i64);
-            if after == 0 && !connection.stream.is_blocked() {
+            let after = outbox.size();
+            self.queued.change(before, after, &self.counters);
+            if after.bytes == 0 && !connection.stream.is_blocked() {
                 connection.outbox = None;
                 shift(&self.counters.slow_subscribers, -1);
             }

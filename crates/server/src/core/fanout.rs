@@ -3,10 +3,13 @@
 use super::{Core, http};
 use crate::connection::{Connection, Kind, NO_GROUP};
 use crate::framing::Framing;
-use crate::hub::{Publication, fitting};
 use crate::outbox::{Verdict, write_in_two, write_some};
 use crate::stats::{add, shift};
+use pushlab_log::{Publication, fitting};
 use std::sync::Arc;
+
+/// Publications for which an idle group keeps room.
+const MAX_IDLE_PENDING: usize = 64;
 
 /// Publications of one turn in one framing: their bytes and where each ends.
 #[derive(Default)]
@@ -69,6 +72,8 @@ impl Core {
             self.end_doomed();
         }
         pending.clear();
+        // A group keeps room for usual turns only: there may be as many groups as connections.
+        pending.shrink_to(MAX_IDLE_PENDING);
         self.groups[group].pending = pending;
     }
 
@@ -121,11 +126,12 @@ impl Core {
         let connection = &mut self.connections[id];
         let is_new = connection.outbox.is_none();
         let outbox = connection.outbox.get_or_insert_default();
-        let before = outbox.bytes();
+        let before = outbox.size();
         // A partial frame cannot break a limit that a whole one was within.
         let _ = outbox.push_bytes(partial, &config.limits);
         let verdict = outbox.push(rest, &config.limits, config.policy);
-        shift(&self.counters.queued_bytes, outbox.bytes() as i64 - before as i64);
+        self.queued.change(before, outbox.size(), &self.counters);
+        let verdict = self.queued.within(verdict);
         if verdict == Verdict::TooSlow {
             // Closing changes the list of members that is being walked.
             add(&self.counters.closed_slow, 1);
@@ -147,7 +153,7 @@ impl Core {
             let connection = &mut self.connections[id];
             // While the list is apart, nobody may look for a slot in it.
             connection.group = NO_GROUP;
-            self.groups[group].references -= 1;
+            self.groups.release(group);
             shift(&self.counters.held_polls, -1);
             match unseen(connection, pending) {
                 None => self.join_group(id, group),

@@ -4,7 +4,7 @@ use super::Core;
 use crate::clock::monotonic_ns;
 use crate::config::{Feed, Tick};
 use crate::connection::{Connection, FeedPhase, Kind};
-use crate::hub::PublishError;
+use crate::distributor::PublishError;
 use crate::stats::add;
 use crate::stream::Stream;
 use mio::net::TcpStream;
@@ -83,7 +83,7 @@ impl Core {
             let data = format!("{{\"id\":{},\"msg\":\"{stamp}\"}}", tick.count);
             self.turn.received += 1;
             // A tick that meets a full inbox is counted as an error; the next one shows the hole in its number.
-            if self.shared.hub.publish(tick.tick.channel.as_str(), &data, self.now).is_err() {
+            if self.shared.distributor.publish(tick.tick.channel.as_str(), &data, self.now).is_err() {
                 add(&self.counters.errors, 1);
             }
             tick.count += 1;
@@ -147,7 +147,7 @@ impl Core {
 
     fn publish_from_feed(&mut self, data: Cow<'_, str>) {
         let Some(feed) = &mut self.feed else { return };
-        match self.shared.hub.publish(feed.feed.channel.as_str(), &data, self.now) {
+        match self.shared.distributor.publish(feed.feed.channel.as_str(), &data, self.now) {
             Ok(_) => {
                 self.turn.received += 1;
                 add(&self.counters.feed_received, 1);

@@ -1,15 +1,15 @@
 //! Requests: which path does what, and the answers.
 
-use super::Core;
 use super::application::fields_of;
+use super::{Core, PAGE_WORK};
 use crate::application::error_body;
-use crate::config::{Config, Limits};
+use crate::config::Limits;
 use crate::connection::{Kind, NO_GROUP, PartialRequest};
 use crate::framing::{Framing, cursor_frame, gap_frame};
-use crate::hub::{Publication, Replay};
+use crate::gate::Refusal;
 use crate::metrics;
-use crate::site::Asker;
 use crate::stats::add;
+use pushlab_log::{Publication, Replay};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::exposition::CONTENT_TYPE;
@@ -70,8 +70,6 @@ struct Query<'a> {
 /// A gap, if any, and the position: what surrounds the messages of a reply.
 pub type ReplyFrame = (Option<(Cursor, Cursor)>, Cursor);
 
-pub type Refusal = (ErrorCode, Cow<'static, str>);
-
 impl Core {
     /// Reads one request; says how many bytes it took, 0 if its head is not all there.
     pub(super) fn on_http(&mut self, id: usize, bytes: &[u8]) -> usize {
@@ -91,27 +89,31 @@ impl Core {
                 return self.refuse_head(id, bytes);
             }
             Err(HttpError::UnknownCoding) => {
-                self.refuse(id, ErrorCode::Unsupported, "Transfer-Encoding other than chunked");
+                self.refuse_request(id, ErrorCode::Unsupported, "Transfer-Encoding other than chunked");
                 return bytes.len();
             }
             Err(error) => {
-                self.refuse(id, ErrorCode::BadRequest, &error.to_string());
+                self.refuse_request(id, ErrorCode::BadRequest, &error.to_string());
                 return bytes.len();
             }
         };
+        // RFC 9112, section 3.2.
+        let hosts = head.headers("host").take(2).count();
+        if hosts > 1 || hosts == 0 && head.minor_version > 0 {
+            self.refuse_request(id, ErrorCode::BadRequest, "a request names its Host once");
+            return bytes.len();
+        }
         self.turn.requests += 1;
         let is_for_application = self.is_for_application(head.target);
         // What an application answers is for its own pages: nothing lets those of other sites read it.
         let has_origin = head.header("origin").is_some() && !is_for_application;
-        let Config { private_channels, site, .. } = &self.shared.config;
-        let is_asker_known = is_for_application || !private_channels.is_empty();
-        let asker = if is_asker_known { site.asker(head.fields()) } else { Asker::Own };
+        let identity = self.shared.gate.identify(head.fields(), is_for_application);
         let connection = &mut self.connections[id];
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
         connection.keeps_alive = head.minor_version > 0 && head.keeps_alive();
         connection.is_head = head.method == "HEAD";
         connection.has_origin = has_origin;
-        connection.asker = asker;
+        connection.identity = identity;
         let rest = &bytes[size..];
         match head.body {
             BodyKind::Length(length) if length > self.limits().max_body_bytes as u64 => {
@@ -128,7 +130,7 @@ impl Core {
                 size + length
             }
             kind => {
-                self.await_body(id, &head, kind);
+                self.await_body(id, &head, &bytes[..size], kind);
                 size
             }
         }
@@ -136,8 +138,16 @@ impl Core {
 
     fn refuse_head(&mut self, id: usize, bytes: &[u8]) -> usize {
         let text = format!("a request's head has at most {} bytes and 64 fields", self.limits().max_head_bytes);
-        self.refuse(id, ErrorCode::HeadTooLarge, &text);
+        self.refuse_request(id, ErrorCode::HeadTooLarge, &text);
         bytes.len()
+    }
+
+    /// Refuses a request of which nothing is known: the answer is not that to the one before.
+    fn refuse_request(&mut self, id: usize, code: ErrorCode, text: &str) {
+        let connection = &mut self.connections[id];
+        connection.is_head = false;
+        connection.has_origin = false;
+        self.refuse(id, code, text);
     }
 
     fn refuse_body(&mut self, id: usize) {
@@ -152,13 +162,10 @@ impl Core {
         }
     }
 
-    fn await_body(&mut self, id: usize, head: &RequestHead<'_, '_>, kind: BodyKind) {
+    fn await_body(&mut self, id: usize, head: &RequestHead<'_, '_>, bytes: &[u8], kind: BodyKind) {
         self.expect_request(id);
         self.connections[id].kind = Kind::Http(Some(Box::new(PartialRequest {
-            method: head.method.to_owned(),
-            target: head.target.to_owned(),
-            is_text: is_text(head),
-            fields: self.is_for_application(head.target).then(|| fields_of(head)),
+            head: bytes.to_vec(),
             decoder: BodyDecoder::new(kind),
             body: Vec::new(),
         })));
@@ -187,33 +194,21 @@ impl Core {
             && let Kind::Http(request) = std::mem::replace(&mut self.connections[id].kind, Kind::Http(None))
             && let Some(request) = request
         {
-            let request = *request;
-            match request.fields {
-                Some(fields) => self.ask_application(id, &request.method, &request.target, fields, request.body),
-                None => self.dispatch(id, &request.method, &request.target, None, request.is_text, &request.body),
-            }
+            let mut headers = Headers::default();
+            let head = parse_request(&request.head, &mut headers);
+            let (head, _) = head.ok().flatten().expect("the head was read once already");
+            self.on_request(id, &head, &request.body);
         }
         step.consumed
     }
 
     fn on_request(&mut self, id: usize, head: &RequestHead<'_, '_>, body: &[u8]) {
+        let method = head.method;
         if self.is_for_application(head.target) {
-            return self.ask_application(id, head.method, head.target, fields_of(head), body.to_vec());
+            return self.ask_application(id, method, head.target, fields_of(head), body.to_vec());
         }
-        self.dispatch(id, head.method, head.target, Some(head), is_text(head), body);
-    }
-
-    fn dispatch(
-        &mut self,
-        id: usize,
-        method: &str,
-        target: &str,
-        head: Option<&RequestHead<'_, '_>>,
-        is_text: bool,
-        body: &[u8],
-    ) {
         self.connections[id].is_expecting = false;
-        let (path, parameters) = split_target(target);
+        let (path, parameters) = split_target(head.target);
         if method == "OPTIONS" {
             return self.answer_preflight(id);
         }
@@ -243,7 +238,7 @@ impl Core {
             Route::Events => self.open_stream(id, head, query, Transport::Sse),
             Route::Stream => self.open_stream(id, head, query, Transport::HttpStreaming),
             Route::Poll => self.poll_over_http(id, query),
-            Route::Publish => self.publish(id, query, is_text, body),
+            Route::Publish => self.publish(id, query, is_text(head), body),
             Route::Echo => self.echo_over_http(id, body),
             Route::Health => self.answer_health(id),
             Route::Stats => self.answer_stats(id),
@@ -254,7 +249,7 @@ impl Core {
     fn query<'a>(
         &self,
         parameters: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
-        head: Option<&RequestHead<'_, '_>>,
+        head: &RequestHead<'_, '_>,
         route: Route,
     ) -> Result<Query<'a>, Refusal> {
         let mut query = Query::default();
@@ -280,11 +275,8 @@ impl Core {
             }
         }
         if route == Route::Events {
-            after = head
-                .and_then(|h| h.header("last-event-id"))
-                .filter(|id| !id.is_empty())
-                .map(|id| Cow::Owned(id.to_owned()))
-                .or(after);
+            after =
+                head.header("last-event-id").filter(|id| !id.is_empty()).map(|id| Cow::Owned(id.to_owned())).or(after);
         }
         if let Some(text) = after.filter(|text| !text.is_empty()) {
             query.after = Some(Cursor::parse(&text).map_err(|e| (ErrorCode::BadCursor, e.to_string().into()))?);
@@ -302,9 +294,8 @@ impl Core {
 
     // --- Subscribing ---
 
-    fn open_websocket(&mut self, id: usize, head: Option<&RequestHead<'_, '_>>, mut query: Query<'_>) {
-        // A head is missing only where the request had a body, and an upgrade has none.
-        let accept = match head.map_or(Err(handshake::HandshakeError::NotAnUpgrade), handshake::accept) {
+    fn open_websocket(&mut self, id: usize, head: &RequestHead<'_, '_>, mut query: Query<'_>) {
+        let accept = match handshake::accept(head) {
             Ok(accept) => accept,
             Err(error) => return self.answer_error(id, ErrorCode::UpgradeRequired, &error.to_string()),
         };
@@ -318,7 +309,7 @@ impl Core {
         self.connections[id].kind = Kind::WebSocket { decoder: Decoder::default(), is_polling };
         self.count_as(id, if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket });
         if is_polling {
-            self.connections[id].seen = self.shared.hub.head().offset;
+            self.connections[id].seen = self.shared.distributor.head().offset;
             if let Some(group) = group {
                 self.join_group(id, group);
             }
@@ -329,15 +320,9 @@ impl Core {
         self.set_deadline(id, self.limits().heartbeat);
     }
 
-    fn open_stream(
-        &mut self,
-        id: usize,
-        head: Option<&RequestHead<'_, '_>>,
-        mut query: Query<'_>,
-        transport: Transport,
-    ) {
+    fn open_stream(&mut self, id: usize, head: &RequestHead<'_, '_>, mut query: Query<'_>, transport: Transport) {
         let Ok(group) = self.group_of(id, &mut query.channels) else { return };
-        let is_chunked = head.is_none_or(|h| h.minor_version > 0);
+        let is_chunked = head.minor_version > 0;
         let (framing, content_type) = match transport {
             Transport::Sse => (Framing::Events { is_chunked }, "text/event-stream"),
             _ if query.is_script => (Framing::Script { is_chunked }, "text/html; charset=utf-8"),
@@ -364,7 +349,8 @@ impl Core {
         if channels.is_empty() {
             return Ok(None);
         }
-        if let Err((code, text)) = self.check_private(id, channels.iter().map(|name| &**name)) {
+        let identity = self.connections[id].identity;
+        if let Err((code, text)) = self.shared.gate.may_subscribe(identity, channels.iter().map(|name| &**name)) {
             self.answer_error(id, code, &text);
             return Err(());
         }
@@ -384,7 +370,7 @@ impl Core {
         let is_long = !query.wait.is_zero();
         self.count_as(id, if is_long { Transport::LongPolling } else { Transport::Polling });
         let max = self.limits().max_reply_bytes;
-        let replay = self.shared.hub.read(&self.groups[group].channels, query.after, max);
+        let replay = self.shared.distributor.read(&self.groups[group].channels, query.after, max);
         if replay.messages.is_empty() && replay.gap.is_none() && is_long {
             let connection = &mut self.connections[id];
             connection.seen = replay.up_to;
@@ -399,7 +385,7 @@ impl Core {
     fn send_replay(&mut self, id: usize, replay: &Replay) {
         self.turn.sent += replay.messages.len() as u64;
         add(&self.counters.gaps, u64::from(replay.gap.is_some()));
-        let body = self.reply_body(&replay.messages, Some((replay.gap, self.shared.hub.cursor(replay.up_to))));
+        let body = self.reply_body(&replay.messages, Some((replay.gap, self.shared.distributor.cursor(replay.up_to))));
         self.send_reply(id, &body);
     }
 
@@ -430,7 +416,7 @@ impl Core {
 
     /// Answers a held poll whose time is up.
     pub(super) fn release_poll(&mut self, id: usize) {
-        let cursor = self.shared.hub.cursor(self.connections[id].seen.max(self.fanned_out_to));
+        let cursor = self.shared.distributor.cursor(self.connections[id].seen.max(self.fanned_out_to));
         let body = self.reply_body(&[], Some((None, cursor)));
         self.leave_group(id);
         self.send_reply(id, &body);
@@ -482,14 +468,15 @@ impl Core {
         let Some(group) = group else {
             return self.answer(id, "application/json", cursor_frame(&cursor.to_string()).as_bytes());
         };
-        let replay = self.shared.hub.read(&self.groups[group].channels, query.after, self.limits().max_reply_bytes);
+        let replay =
+            self.shared.distributor.read(&self.groups[group].channels, query.after, self.limits().max_reply_bytes);
         self.send_replay(id, &replay);
     }
 
     // --- Answering ---
 
     fn echo_over_http(&mut self, id: usize, body: &[u8]) {
-        let Some(receipt) = self.shared.hub.receipt() else { return self.answer(id, "application/json", body) };
+        let Some(receipt) = self.shared.distributor.receipt() else { return self.answer(id, "application/json", body) };
         let mut body = body.to_vec();
         receipt.fill(&mut body);
         self.answer(id, "application/json", &body);
@@ -504,12 +491,14 @@ impl Core {
     }
 
     fn answer_stats(&mut self, id: usize) {
+        self.work_left = self.work_left.saturating_sub(PAGE_WORK);
         let stats = self.shared.stats();
         let body = serde_json::to_vec(&stats).expect("counters always serialise");
         self.answer(id, "application/json", &body);
     }
 
     fn answer_metrics(&mut self, id: usize) {
+        self.work_left = self.work_left.saturating_sub(PAGE_WORK);
         let page = metrics::page(&self.shared.stats(), self.shared.counters.len());
         self.answer(id, CONTENT_TYPE, page.as_bytes());
     }

@@ -14,9 +14,7 @@ impl Core {
         }
         let (group, slot) = (connection.group as usize, connection.slot);
         connection.group = NO_GROUP;
-        let framing = connection.framing();
-        self.groups[group].references -= 1;
-        if let Some(framing) = framing {
+        if let Some(framing) = connection.framing() {
             if framing == Framing::Reply {
                 shift(&self.counters.held_polls, -1);
             }
@@ -24,14 +22,23 @@ impl Core {
                 self.connections[moved].slot = slot;
             }
         }
+        self.groups.release(group);
     }
 
+    /// Puts a connection into a group, out of the one it was in.
     pub(super) fn join_group(&mut self, id: usize, group: usize) {
+        // The new one first: what nobody refers to may go.
+        self.groups.refer(group);
+        self.leave_group(id);
+        self.connections[id].group = group as u32;
+        self.enter_group(id);
+    }
+
+    /// Makes a connection a member of its group, if it is one that publications reach.
+    pub(super) fn enter_group(&mut self, id: usize) {
         let connection = &mut self.connections[id];
-        connection.group = group as u32;
-        self.groups[group].references += 1;
-        if let Some(framing) = connection.framing() {
-            connection.slot = self.groups.join(group, framing, id);
+        if let Some(framing) = connection.framing().filter(|_| connection.group != NO_GROUP) {
+            connection.slot = self.groups.join(connection.group as usize, framing, id);
             if framing == Framing::Reply {
                 shift(&self.counters.held_polls, 1);
             }

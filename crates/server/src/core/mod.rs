@@ -18,33 +18,45 @@ mod writing;
 
 use crate::config::{Config, Limits};
 use crate::connection::Connection;
+use crate::distributor::{Distributor, Inbox};
+use crate::gate::Gate;
 use crate::groups::Groups;
-use crate::hub::{Hub, Inbox, Publication};
 use crate::pool::Caller;
 use crate::stats::{Counters, add};
+use crate::tls::Tls;
 use crate::wheel::{TICK, Tick, Wheel};
 use feed::{FEED_PAUSE, FeedState, TickState};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
+use pushlab_log::Publication;
 use pushlab_wire::websocket::{self as ws, Role};
-use rustls::ServerConfig;
 use slab::Slab;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use writing::QueuedTotal;
 
 pub const LISTENER: Token = Token(usize::MAX - 1);
 pub const WAKER: Token = Token(usize::MAX - 2);
 
 /// Bytes read from one connection in one turn.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// Work done for one connection in one turn: a request or a frame counts one, a page of counters [`PAGE_WORK`]. What it
+/// has sent beyond that waits until everybody else has had their turn. At a microsecond or two for one, half a
+/// millisecond at most.
+const MAX_WORK: u32 = 256;
+/// What making `/stats` or `/metrics` counts, some 25 µs.
+const PAGE_WORK: u32 = 24;
+/// Working space larger than this is given back at the end of a turn.
+const MAX_SPACE_BYTES: usize = 1 << 20;
 
 /// What all event loops of a server share.
 pub struct Shared {
     pub config: Config,
-    pub hub: Arc<Hub>,
-    pub tls: Option<Arc<ServerConfig>>,
+    pub distributor: Arc<Distributor>,
+    pub gate: Gate,
+    pub tls: Option<Tls>,
     pub counters: Vec<Arc<Counters>>,
     pub open: AtomicUsize,
     pub is_draining: AtomicBool,
@@ -59,6 +71,7 @@ pub struct Core {
     listener: Option<TcpListener>,
     accept_again: Option<Instant>,
     connections: Slab<Connection>,
+    generation: u32,
     groups: Groups,
     wheel: Wheel,
     ws_config: ws::Config,
@@ -71,15 +84,17 @@ pub struct Core {
     due: Vec<(Tick, usize)>,
     /// Connections with more to read, or whose bytes were not all understood in the last turn.
     unfinished: Vec<usize>,
+    queued: QueuedTotal,
     /// Connections that broke while others were being written to.
     doomed: Vec<usize>,
     turn: Turn,
+    /// Work left for the connection whose bytes are being understood: see [`MAX_WORK`].
+    work_left: u32,
     /// Publications up to here have left the inbox.
     fanned_out_to: u64,
     feed: Option<FeedState>,
     tick: Option<TickState>,
-    next_sweep: Instant,
-    next_group_sweep: Instant,
+    next_expiry: Instant,
     drain_until: Option<Instant>,
 }
 
@@ -91,6 +106,11 @@ struct Turn {
     requests: u64,
     bytes_received: u64,
     bytes_sent: u64,
+}
+
+/// The poller's token of a connection: an event for one that is gone is not taken for one of the next in its place.
+fn token(id: usize, generation: u32) -> Token {
+    Token((generation as usize) << 32 | id)
 }
 
 impl Core {
@@ -113,6 +133,7 @@ impl Core {
             listener: Some(listener),
             accept_again: None,
             connections: Slab::new(),
+            generation: 0,
             groups: Groups::default(),
             wheel: Wheel::new(now),
             ws_config: ws::Config {
@@ -126,13 +147,14 @@ impl Core {
             dirty: Vec::new(),
             due: Vec::new(),
             unfinished: Vec::new(),
+            queued: QueuedTotal::new(&config.limits, config.cores),
             doomed: Vec::new(),
             turn: Turn::default(),
+            work_left: 0,
             fanned_out_to: 0,
             feed: config.feed.clone().filter(|_| is_first).map(|f| FeedState::new(f, now)),
             tick: config.tick.clone().filter(|_| is_first).map(TickState::new),
-            next_sweep: now,
-            next_group_sweep: now,
+            next_expiry: now,
             drain_until: None,
             shared,
         }
@@ -161,7 +183,13 @@ impl Core {
                 match event.token() {
                     LISTENER => self.accept(),
                     WAKER => {}
-                    Token(id) => self.on_event(id, event),
+                    token => {
+                        // Events of one poll may be of a connection that has closed since, whose place is taken.
+                        let (id, generation) = (token.0 & u32::MAX as usize, (token.0 >> 32) as u32);
+                        if self.connections.get(id).is_some_and(|c| c.generation == generation) {
+                            self.on_event(id, event);
+                        }
+                    }
                 }
             }
             self.go_on_with_unfinished();
@@ -203,5 +231,11 @@ impl Core {
         add(&counters.bytes_received, turn.bytes_received);
         add(&counters.bytes_sent, turn.bytes_sent);
         add(&counters.turns, 1);
+        if self.out.capacity() > MAX_SPACE_BYTES {
+            self.out = Vec::new();
+        }
+        if self.incoming.capacity() > MAX_SPACE_BYTES / size_of::<Arc<Publication>>() {
+            self.incoming = Vec::new();
+        }
     }
 }

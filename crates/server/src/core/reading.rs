@@ -1,6 +1,6 @@
 //! From a socket to whatever is spoken on it.
 
-use super::{Core, READ_BUFFER_BYTES, feed};
+use super::{Core, MAX_WORK, READ_BUFFER_BYTES, feed};
 use crate::connection::Kind;
 use mio::event::Event;
 use std::io;
@@ -23,6 +23,9 @@ impl Core {
             // Who has gone in both directions gets no answer; that shows here alone.
             if self.is_answering(id) && !event.is_write_closed() && !event.is_error() {
                 self.connections[id].has_unread = true;
+                return;
+            }
+            if self.connections[id].is_behind {
                 return;
             }
             // Requests that waited for an answer come before what is read now, which may be the end.
@@ -77,6 +80,7 @@ impl Core {
 
     /// Understands bytes, together with what was left before.
     pub(super) fn take_in(&mut self, id: usize, fresh: &mut [u8]) {
+        self.work_left = MAX_WORK;
         let mut carry = std::mem::take(&mut self.connections[id].carry);
         if carry.is_empty() {
             let used = self.understand(id, fresh);
@@ -89,12 +93,19 @@ impl Core {
             carry.drain(..used);
         }
         if carry.is_empty() {
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.is_behind = false;
+            }
             return;
         }
         let max = self.limits().max_head_bytes.max(self.limits().max_message_bytes);
         if let Some(connection) = self.connections.get_mut(id) {
             let max = if let Kind::Feed(_) = connection.kind { feed::MAX_MESSAGE_BYTES } else { max };
             connection.carry = carry;
+            connection.is_behind = self.work_left == 0;
+            if connection.is_behind {
+                self.unfinished.push(id);
+            }
             if connection.carry.len() > max + READ_BUFFER_BYTES {
                 self.close(id);
             }
@@ -104,7 +115,7 @@ impl Core {
     /// Gives bytes to whatever is spoken on the connection until it wants no more; says how many were used.
     pub(super) fn understand(&mut self, id: usize, bytes: &mut [u8]) -> usize {
         let mut at = 0;
-        while at < bytes.len() {
+        while at < bytes.len() && self.work_left > 0 {
             let Some(connection) = self.connections.get(id) else { return bytes.len() };
             let rest = &mut bytes[at..];
             let used = match connection.kind {
@@ -119,6 +130,7 @@ impl Core {
                 break;
             }
             at += used;
+            self.work_left = self.work_left.saturating_sub(1);
         }
         at
     }
@@ -148,6 +160,9 @@ impl Core {
         }
         if self.connections.get(id).is_some_and(|c| !c.carry.is_empty()) {
             self.take_in(id, &mut []);
+            if self.connections.get(id).is_some_and(|c| c.is_behind) {
+                return;
+            }
         }
         if self.is_stalled(id) {
             self.unfinished.push(id);

@@ -3,15 +3,12 @@
 use super::Core;
 use super::ending::LINGER;
 use crate::connection::{FeedPhase, Kind};
+use crate::distributor::EXPIRY_INTERVAL;
 use crate::framing::Framing;
-use crate::hub;
 use crate::stats::add;
 use crate::wheel::{TICK, Tick};
 use pushlab_wire::codes::{CloseCode, ErrorCode};
 use std::time::Duration;
-
-/// How often forgotten groups are swept.
-const GROUP_SWEEP: Duration = Duration::from_secs(10);
 
 impl Core {
     pub(super) fn set_deadline(&mut self, id: usize, delay: Duration) {
@@ -46,13 +43,9 @@ impl Core {
             }
         }
         self.due = due;
-        if self.now >= self.next_sweep {
-            self.next_sweep = self.now + hub::SWEEP_INTERVAL;
-            self.shared.hub.sweep(self.now);
-        }
-        if self.now >= self.next_group_sweep {
-            self.next_group_sweep = self.now + GROUP_SWEEP;
-            self.groups.sweep();
+        if self.now >= self.next_expiry {
+            self.next_expiry = self.now + EXPIRY_INTERVAL;
+            self.shared.distributor.expire(self.now);
         }
     }
 
@@ -108,7 +101,7 @@ impl Core {
             let connection = &self.connections[id];
             let is_current = !connection.is_catching_up;
             let position = if is_current { connection.seen.max(self.fanned_out_to) } else { connection.seen };
-            framing.heartbeat(&mut out, &self.shared.hub.cursor(position).to_string());
+            framing.heartbeat(&mut out, &self.shared.distributor.cursor(position).to_string());
             self.send(id, &out);
             self.out = out;
         }

@@ -81,7 +81,7 @@ impl Core {
 
     fn echo_over_websocket(&mut self, id: usize, data: &str) {
         let mut json = ["[\"echo\",", data, "]"].concat().into_bytes();
-        if let Some(receipt) = self.shared.hub.receipt() {
+        if let Some(receipt) = self.shared.distributor.receipt() {
             receipt.fill(&mut json);
         }
         self.say_bytes(id, &json);
@@ -116,11 +116,11 @@ impl Core {
         };
         let group = connection.group;
         let channels = if group == NO_GROUP { &[][..] } else { &self.groups[group as usize].channels };
-        let replay = self.shared.hub.read(channels, after, self.limits().max_reply_bytes);
+        let replay = self.shared.distributor.read(channels, after, self.limits().max_reply_bytes);
         self.turn.sent += replay.messages.len() as u64;
         add(&self.counters.gaps, u64::from(replay.gap.is_some()));
         self.connections[id].seen = replay.up_to;
-        let up_to = self.shared.hub.cursor(replay.up_to);
+        let up_to = self.shared.distributor.cursor(replay.up_to);
         let body = self.reply_body(&replay.messages, Some((replay.gap, up_to)));
         let mut out = std::mem::take(&mut self.out);
         out.clear();
@@ -137,7 +137,8 @@ impl Core {
         };
         names.retain(|n| n != channel);
         if subscribes {
-            if let Err((code, text)) = self.check_private(id, std::iter::once(channel)) {
+            let identity = self.connections[id].identity;
+            if let Err((code, text)) = self.shared.gate.may_subscribe(identity, std::iter::once(channel)) {
                 return self.say_error(id, code, &text);
             }
             names.push(channel.to_owned());
@@ -152,15 +153,14 @@ impl Core {
             Some(Err(error)) => return self.say_error(id, ErrorCode::BadChannel, &error),
             Some(Ok(next)) => {
                 let is_first = group == NO_GROUP;
-                self.leave_group(id);
                 self.join_group(id, next);
                 if is_first {
-                    self.connections[id].seen = self.shared.hub.head().offset;
+                    self.connections[id].seen = self.shared.distributor.head().offset;
                 }
             }
             None => self.leave_group(id),
         }
-        let cursor = self.shared.hub.cursor(self.delivered_to(id)).to_string();
+        let cursor = self.shared.distributor.cursor(self.delivered_to(id)).to_string();
         self.say(id, &[&cursor_frame(&cursor)]);
     }
 

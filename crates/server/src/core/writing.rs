@@ -1,11 +1,36 @@
 //! What is written at once, and what has to wait.
 
 use super::Core;
+use crate::config::Limits;
 use crate::connection::Kind;
 use crate::framing::Framing;
-use crate::outbox::{Verdict, write_some};
-use crate::stats::{add, shift};
+use crate::outbox::{Queued, Verdict, write_some};
+use crate::stats::{Counters, add, shift};
 use pushlab_wire::codes::CloseCode;
+
+/// What all connections of an event loop have queued, of their own, and its limit.
+pub struct QueuedTotal {
+    own: usize,
+    max: usize,
+}
+
+impl QueuedTotal {
+    /// The part of a server's limit that one of `loops` has.
+    pub fn new(limits: &Limits, loops: usize) -> Self {
+        Self { own: 0, max: limits.max_queued_total_bytes / loops.max(1) }
+    }
+
+    /// Accounts for a queue that was of one size and is of another.
+    pub fn change(&mut self, before: Queued, after: Queued, counters: &Counters) {
+        self.own = self.own + after.own - before.own;
+        shift(&counters.queued_bytes, after.bytes as i64 - before.bytes as i64);
+    }
+
+    /// The verdict on a connection that has just had something queued: beyond the limit it is too slow.
+    pub fn within(&self, verdict: Verdict) -> Verdict {
+        if self.own > self.max { Verdict::TooSlow } else { verdict }
+    }
+}
 
 impl Core {
     /// Sends bytes now, or queues them behind what is queued already.
@@ -21,12 +46,12 @@ impl Core {
         self.turn.bytes_sent += connection.stream.sent(written);
         if written < bytes.len() || connection.stream.is_blocked() {
             let limits = &self.shared.config.limits;
-            let before = connection.outbox.as_ref().map_or(0, |o| o.bytes());
             let is_new = connection.outbox.is_none();
             let outbox = connection.outbox.get_or_insert_default();
+            let before = outbox.size();
             let verdict = outbox.push_bytes(&bytes[written..], limits);
-            shift(&self.counters.queued_bytes, outbox.bytes() as i64 - before as i64);
-            self.after_queueing(id, is_new, verdict);
+            self.queued.change(before, outbox.size(), &self.counters);
+            self.after_queueing(id, is_new, self.queued.within(verdict));
         }
     }
 
@@ -81,13 +106,12 @@ impl Core {
                 self.close(id)
             };
         };
-        let before = outbox.bytes();
+        let before = outbox.size();
         let mut scratch = std::mem::take(&mut self.out);
         let splits = self.shared.config.splits_events;
-        let result = outbox.flush(&mut connection.stream, framing, &self.shared.hub, &mut scratch, splits);
-        let after = outbox.bytes();
+        let result = outbox.flush(&mut connection.stream, framing, &self.shared.distributor, &mut scratch, splits);
+        self.queued.change(before, outbox.size(), &self.counters);
         self.out = scratch;
-        shift(&self.counters.queued_bytes, after as i64 - before as i64);
         let Ok(flushed) = result else { return self.close(id) };
         let sent = connection.stream.sent(flushed.bytes);
         self.turn.bytes_sent += sent;

@@ -165,7 +165,7 @@ fn a_request_comes_whole_however_it_was_sent() {
             }
             assert_eq!(http.response().body, expected);
         }
-        http.send("POST /request HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n");
+        http.send("POST /request HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n");
         assert_eq!(http.response().status, 100);
         http.send("x");
         assert!(http.response().body.contains("body: [120]"));
@@ -193,7 +193,7 @@ fn requests_behind_one_that_waits_are_answered_in_turn() {
     let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n");
     for round in 0..5 {
         let poll = get("/poll?channel=a&wait=0.1");
-        let post = "POST /echo HTTP/1.1\r\nContent-Length: 4\r\n\r\n";
+        let post = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n";
         let slow = format!("/slow?is={round}");
         http.send(
             &[&*get("/name?is=1"), &get(&slow), &get("/name?is=2"), &poll, &get("/nothing"), post, "ec"].concat(),
@@ -214,7 +214,7 @@ fn a_body_beyond_the_limit_is_refused() {
     let (server, pages) = start(1, false, |config| config.limits.max_body_bytes = 10);
     for head in ["Content-Length: 11\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\nb\r\n"] {
         let mut http = Http::connect(server.address());
-        http.send(&format!("POST /name?is=a HTTP/1.1\r\nOrigin: o\r\n{head}12345678901"));
+        http.send(&format!("POST /name?is=a HTTP/1.1\r\nHost: h\r\nOrigin: o\r\n{head}12345678901"));
         let answer = http.response();
         assert_eq!((answer.status, answer.head.contains("Access-Control")), (413, false), "{}", answer.head);
         http.expect_end();
@@ -255,7 +255,7 @@ fn other_sites_are_let_to_the_transports_alone() {
 fn transports_go_on_while_the_application_is_slow() {
     let (server, pages) = start(2, false, |_| {});
     let mut waiting: Vec<Http> = (0..2 * THREADS).map(|_| Http::connect(server.address())).collect();
-    waiting.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\n\r\n"));
+    waiting.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\nHost: h\r\n\r\n"));
     until("all threads are busy", || pages.begun() == THREADS && server.stats().awaiting == 2 * THREADS as i64);
     let mut client = Client::open(server.address(), Kind::WebSocket, "channel=a");
     let mut http = Http::connect(server.address());
@@ -277,7 +277,7 @@ fn requests_that_may_wait_hold_up_no_others() {
     for (round, slow, quick) in [(1, "/away?is=a", "/name?is=b"), (2, "/slow?is=c", "/away?is=a")] {
         let begun = pages.begun();
         let mut waiting: Vec<Http> = (0..2 * THREADS).map(|_| Http::connect(server.address())).collect();
-        waiting.iter_mut().for_each(|http| http.send(&format!("GET {slow} HTTP/1.1\r\n\r\n")));
+        waiting.iter_mut().for_each(|http| http.send(&format!("GET {slow} HTTP/1.1\r\nHost: h\r\n\r\n")));
         until("all threads of a kind are busy", || {
             pages.begun() == begun + THREADS && server.stats().awaiting == 2 * THREADS as i64
         });
@@ -297,7 +297,7 @@ fn who_leaves_before_the_answer_leaves_nothing_to_others() {
     let (server, pages) = start(1, false, |_| {});
     for round in 0..5 {
         let mut gone: Vec<Http> = (0..THREADS).map(|_| Http::connect(server.address())).collect();
-        gone.iter_mut().for_each(|http| http.send(&format!("GET /slow?is=gone{round} HTTP/1.1\r\n\r\n")));
+        gone.iter_mut().for_each(|http| http.send(&format!("GET /slow?is=gone{round} HTTP/1.1\r\nHost: h\r\n\r\n")));
         until("all threads are busy", || pages.begun() == (round * 2 + 1) * THREADS);
         // Gone for both directions: who has only said all would still be answered.
         gone.iter().for_each(|http| SockRef::from(&http.socket).set_linger(Some(Duration::ZERO)).unwrap());
@@ -305,7 +305,7 @@ fn who_leaves_before_the_answer_leaves_nothing_to_others() {
         until_idle(&server);
         let mut others: Vec<Http> = (0..THREADS).map(|_| Http::connect(server.address())).collect();
         for (n, http) in others.iter_mut().enumerate() {
-            http.send(&format!("GET /name?is=other{n} HTTP/1.1\r\n\r\n"));
+            http.send(&format!("GET /name?is=other{n} HTTP/1.1\r\nHost: h\r\n\r\n"));
         }
         until("the others wait", || server.stats().awaiting == THREADS as i64);
         pages.open(&format!("gone{round}"));
@@ -324,7 +324,7 @@ fn so_many_requests_wait_and_no_more() {
     let mut waiting = Vec::new();
     for count in 1..=THREADS + 2 {
         let mut http = Http::connect(server.address());
-        http.send("GET /slow?is=a HTTP/1.1\r\n\r\n");
+        http.send("GET /slow?is=a HTTP/1.1\r\nHost: h\r\n\r\n");
         let begun = count.min(THREADS);
         until("it waits", || pages.begun() == begun && server.stats().awaiting == count as i64);
         waiting.push(http);
@@ -343,7 +343,7 @@ fn so_many_requests_wait_and_no_more() {
 fn an_answer_that_is_late_is_dropped() {
     let (server, pages) = start(1, false, |config| config.limits.answer_timeout = Duration::from_millis(200));
     let mut waiting: Vec<Http> = (0..THREADS + 1).map(|_| Http::connect(server.address())).collect();
-    waiting.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\n\r\n"));
+    waiting.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\nHost: h\r\n\r\n"));
     for http in &mut waiting {
         let late = http.response();
         assert_eq!((late.status, late.head.contains("Retry-After: 1\r\n")), (503, true));
@@ -365,7 +365,7 @@ fn an_answer_that_is_late_is_dropped() {
 fn who_changes_something_is_told_whether_it_may_be_done() {
     let (server, pages) = start(1, false, |config| config.limits.answer_timeout = Duration::from_millis(200));
     let mut waiting: Vec<Http> = (0..THREADS).map(|_| Http::connect(server.address())).collect();
-    waiting.iter_mut().for_each(|http| http.send("POST /slow?is=a HTTP/1.1\r\nContent-Length: 0\r\n\r\n"));
+    waiting.iter_mut().for_each(|http| http.send("POST /slow?is=a HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"));
     until("all threads are busy", || pages.begun() == THREADS);
     let mut http = Http::connect(server.address());
     let recalled = http.post("/name?is=b", "");
@@ -392,10 +392,10 @@ fn who_changes_something_is_told_whether_it_may_be_done() {
 fn what_those_asked_for_who_have_gone_is_not_begun() {
     let (server, pages) = start(1, false, |_| {});
     let mut busy: Vec<Http> = (0..THREADS).map(|_| Http::connect(server.address())).collect();
-    busy.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\n\r\n"));
+    busy.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\nHost: h\r\n\r\n"));
     until("all threads are busy", || pages.begun() == THREADS);
     let mut gone = Http::connect(server.address());
-    gone.send("GET /name?is=b HTTP/1.1\r\n\r\n");
+    gone.send("GET /name?is=b HTTP/1.1\r\nHost: h\r\n\r\n");
     until("it waits", || server.stats().awaiting == THREADS as i64 + 1);
     SockRef::from(&gone.socket).set_linger(Some(Duration::ZERO)).unwrap();
     drop(gone);
@@ -415,8 +415,8 @@ fn large_answers_arrive_whole() {
         });
         let mut http = Http::connect(server.dial(is_secure));
         // Pipelined: the second begins when the first has left.
-        http.send(&"GET /large?bytes=1000000 HTTP/1.1\r\n\r\n".repeat(2));
-        http.send("GET /static HTTP/1.1\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n");
+        http.send(&"GET /large?bytes=1000000 HTTP/1.1\r\nHost: h\r\n\r\n".repeat(2));
+        http.send("GET /static HTTP/1.1\r\nHost: h\r\n\r\nGET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
         for size in [1_000_000, 1_000_000] {
             let body = http.response().body;
             assert!(body.len() == size && body.bytes().all(|b| b == b'x'), "{} bytes", body.len());
@@ -440,7 +440,7 @@ fn who_does_not_read_an_answer_is_closed() {
         config.limits.max_send_buffer_bytes = Some(4096);
     });
     let mut http = Http::connect(server.address());
-    http.send("GET /large?bytes=20000000 HTTP/1.1\r\n\r\n");
+    http.send("GET /large?bytes=20000000 HTTP/1.1\r\nHost: h\r\n\r\n");
     until("it is closed", || server.stats().closed_timeout == 1);
     until_idle(&server);
     drop(http);
@@ -457,7 +457,7 @@ fn large_answers_are_held_up_to_a_limit() {
         .map(|bytes| {
             let mut http = Http::connect(server.address());
             let before = server.stats().queued_bytes;
-            http.send(&format!("GET /large?bytes={bytes} HTTP/1.1\r\n\r\n"));
+            http.send(&format!("GET /large?bytes={bytes} HTTP/1.1\r\nHost: h\r\n\r\n"));
             until("it is being sent", || server.stats().queued_bytes > before);
             http
         })
@@ -494,7 +494,8 @@ fn those_who_do_not_read_hold_no_more_than_the_limits() {
         SockRef::from(&http.socket).set_recv_buffer_size(2048).unwrap();
         // Pipelined: what is behind the first is not even read.
         http.send(
-            &format!("GET /large?bytes={} HTTP/1.1\r\n\r\n", if count % 2 == 0 { SMALL } else { 300_000 }).repeat(50),
+            &format!("GET /large?bytes={} HTTP/1.1\r\nHost: h\r\n\r\n", if count % 2 == 0 { SMALL } else { 300_000 })
+                .repeat(50),
         );
         waiting.push(http);
         let queued = server.stats().queued_bytes;
@@ -513,7 +514,7 @@ fn an_answer_is_taken_within_its_time() {
         config.limits.take_timeout = Duration::from_millis(300);
     });
     let mut http = Http::connect(server.address());
-    http.send("GET /large?bytes=20000000 HTTP/1.1\r\n\r\n");
+    http.send("GET /large?bytes=20000000 HTTP/1.1\r\nHost: h\r\n\r\n");
     let mut some = [0; 1024];
     until("it is closed", || {
         let _ = http.socket.read(&mut some);
@@ -567,7 +568,7 @@ fn who_has_ended_is_let_go_behind_the_last_answer() {
                 http.send(&format!("GET {target} HTTP/1.1\r\nHost:"));
                 assert_eq!(busy.get("/healthz").status, 200);
                 // The loop has something to do meanwhile, so that it finds the rest and the end together.
-                busy.send(&"GET /stats HTTP/1.1\r\n\r\n".repeat(100));
+                busy.send(&"GET /stats HTTP/1.1\r\nHost: h\r\n\r\n".repeat(100));
                 http.send(" h\r\n\r\n");
                 http.socket.shutdown(Shutdown::Write).unwrap();
                 (0..100).for_each(|_| assert_eq!(busy.response().status, 200));
@@ -577,9 +578,9 @@ fn who_has_ended_is_let_go_behind_the_last_answer() {
             }
         }
         let mut http = Http::connect(server.dial(is_secure));
-        http.send("GET /slow?is=a HTTP/1.1\r\n\r\n");
+        http.send("GET /slow?is=a HTTP/1.1\r\nHost: h\r\n\r\n");
         until("the first waits", || server.stats().awaiting == 1);
-        http.send("GET /name?is=b HTTP/1.1\r\n\r\n");
+        http.send("GET /name?is=b HTTP/1.1\r\nHost: h\r\n\r\n");
         http.socket.shutdown(Shutdown::Write).unwrap();
         assert_eq!(busy.get("/healthz").status, 200);
         pages.open("a");
@@ -596,11 +597,11 @@ fn who_has_ended_is_let_go_behind_the_last_answer() {
 fn a_request_that_waits_is_answered_before_the_end() {
     let (server, pages) = start(2, false, |config| config.limits.drain_timeout = PATIENCE);
     let mut waiting: Vec<Http> = (0..4).map(|_| Http::connect(server.address())).collect();
-    waiting.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\n\r\n"));
+    waiting.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\nHost: h\r\n\r\n"));
     let mut half = Http::connect(server.address());
-    half.send("POST /name?is=b HTTP/1.1\r\nContent-Length: 1\r\n\r\n");
+    half.send("POST /name?is=b HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n");
     let mut large = Http::connect(server.address());
-    large.send("GET /large?bytes=20000000 HTTP/1.1\r\n\r\n");
+    large.send("GET /large?bytes=20000000 HTTP/1.1\r\nHost: h\r\n\r\n");
     until("they wait", || server.stats().awaiting == 4 && server.stats().requests == 6);
     until("the large one is being sent", || server.stats().queued_bytes > 0);
     server.stop();
@@ -625,7 +626,7 @@ fn a_request_that_waits_is_answered_before_the_end() {
 fn what_waits_longer_than_the_end_is_let_go() {
     let (server, pages) = start(3, false, |config| config.limits.drain_timeout = Duration::from_millis(100));
     let mut waiting: Vec<Http> = (0..3 * THREADS).map(|_| Http::connect(server.address())).collect();
-    waiting.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\n\r\n"));
+    waiting.iter_mut().for_each(|http| http.send("GET /slow?is=a HTTP/1.1\r\nHost: h\r\n\r\n"));
     until("all threads are busy", || pages.begun() == THREADS && server.stats().awaiting == 3 * THREADS as i64);
     server.stop();
     // Their connections end with the event loops.
@@ -726,7 +727,7 @@ fn nothing_is_left_of_those_who_asked() {
                             _ => "/name?is=a".to_owned(),
                         };
                         // A server that has closed already refuses it.
-                        let _ = http.socket.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes());
+                        let _ = http.socket.write_all(format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
                     }
                     pages.open(&(round + random.u32(..20)).to_string());
                     match random.u32(..4) {

@@ -12,7 +12,7 @@ fn stopping_ends_all_properly(cores: usize, is_secure: bool) {
     let dial = || server.dial(is_secure);
     let clients = PUSHED.map(|kind| (kind, Client::open(dial(), kind, "channel=a")));
     let mut polls: Vec<Http> = (0..5).map(|_| Http::connect(dial())).collect();
-    let wait = |channel: &str| format!("GET /poll?channel={channel}&wait=60 HTTP/1.1\r\n\r\n");
+    let wait = |channel: &str| format!("GET /poll?channel={channel}&wait=60 HTTP/1.1\r\nHost: h\r\n\r\n");
     polls.iter_mut().for_each(|http| http.send(&wait("other")));
     let mut idle = Http::connect(dial());
     assert_eq!(idle.get("/healthz").status, 200);
@@ -70,14 +70,14 @@ fn stopping_ends_all_properly_on_three_cores() {
 fn a_request_during_the_stop_is_told() {
     let server = Subject::start(1, |_| {});
     let mut half = Http::connect(server.address());
-    half.send("POST /publish?channel=a HTTP/1.1\r\nContent-Length: 1\r\n\r\n");
+    half.send("POST /publish?channel=a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n");
     let mut health = Http::connect(server.address());
     health.send("GET /heal");
     until("both are there", || server.stats().bytes_received > 60);
     server.stop();
     until("idle ones have gone", || std::net::TcpStream::connect(server.address()).is_err());
     half.send("1");
-    health.send("thz HTTP/1.1\r\n\r\n");
+    health.send("thz HTTP/1.1\r\nHost: h\r\n\r\n");
     for mut http in [half, health] {
         let response = http.response();
         assert_eq!((response.status, response.body.contains("\"draining\"")), (503, true));
@@ -110,7 +110,7 @@ fn misbehave(server: &Subject, mut random: Rng) {
                 }
                 6 if kind == Kind::Polling => client.ask(),
                 7 if client.cursor.is_empty() && PUSHED.contains(&kind) => drop(client.next()),
-                8 => http.send("GET /poll?channel=quiet&wait=0.1 HTTP/1.1\r\n\r\n"),
+                8 => http.send("GET /poll?channel=quiet&wait=0.1 HTTP/1.1\r\nHost: h\r\n\r\n"),
                 _ => {}
             }
             // Answers that were not read yet belong to polls; they do no harm to what follows on this connection.
@@ -122,8 +122,8 @@ fn misbehave(server: &Subject, mut random: Rng) {
             // A server that has closed already refuses these.
             0 => drop(client.socket().shutdown(Shutdown::Write)),
             1 => drop(client.socket().shutdown(Shutdown::Both)),
-            2 => http.send("POST /publish?channel=a HTTP/1.1\r\nContent-Length: 50\r\n\r\nhalf"),
-            _ => http.send("GET /poll?channel=quiet&wait=60 HTTP/1.1\r\n\r\n"),
+            2 => http.send("POST /publish?channel=a HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\nhalf"),
+            _ => http.send("GET /poll?channel=quiet&wait=60 HTTP/1.1\r\nHost: h\r\n\r\n"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Publications that come from a back end or a timer.
 
 use crate::harness::client::{Client, Frame, Kind};
+use crate::harness::http::Http;
 use crate::harness::{PATIENCE, Subject, until};
 use pushlab_server::{Feed, Tick};
 use pushlab_wire::channel::Channel;
@@ -147,4 +148,33 @@ fn the_timer_publishes_numbered_stamps() {
         assert!(data.contains("\"msg\":\"~"), "{data}");
     }
     assert!(!matches!(client.next(), Some(Frame::Gap(..))));
+}
+
+/// What the server itself publishes cannot be forged: not by a page of whatever site, not by a program, over no transport.
+#[test]
+fn nobody_else_publishes_to_the_channels_of_feed_and_tick() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Subject::start(1, |config| {
+        config.feed = feed(listener.local_addr().unwrap());
+        config.tick = Some(Tick { interval: Duration::from_secs(3600), channel: Channel::parse("tick").unwrap() });
+    });
+    let mut backend = accept(&listener);
+    let mut client = Client::open(server.address(), Kind::WebSocket, "channel=a&channel=tick&channel=free");
+    let mut http = Http::connect(server.address());
+    for channel in ["a", "tick"] {
+        for fields in ["", "Origin: https://evil.example\r\n", &format!("Origin: http://{}\r\n", server.address())] {
+            http.send(&format!(
+                "POST /publish?channel={channel} HTTP/1.1\r\nHost: {}\r\n{fields}Content-Length: 1\r\n\r\n1",
+                server.address()
+            ));
+            let refused = http.response();
+            assert_eq!((refused.status, refused.body.contains("\"forbidden\"")), (403, true), "{}", refused.body);
+        }
+        client.send(&format!("[\"pub\",\"{channel}\",1]"));
+        assert_eq!(client.next(), Some(Frame::Error("forbidden".into())), "{channel}");
+    }
+    http.publish("free", "1");
+    backend.write_all(&texts(["2".to_owned()])).unwrap();
+    let received: Vec<_> = (0..2).map(|_| client.message()).map(|(channel, _, data)| (channel, data)).collect();
+    assert_eq!(received, [("free".to_owned(), "1".to_owned()), ("a".to_owned(), "2".to_owned())]);
 }

@@ -6,6 +6,8 @@ use crate::harness::{Subject, until, until_idle};
 use pushlab_server::clock::monotonic_ns;
 use pushlab_wire::receipt::Receipt;
 use std::net::Shutdown;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 
 #[test]
 fn publishing_may_bring_what_is_pending() {
@@ -20,7 +22,7 @@ fn publishing_may_bring_what_is_pending() {
     );
     assert_eq!(reply, expected);
     assert_eq!(http.post("/publish?channel=a", "{").status, 400);
-    http.send("POST /publish?channel=a HTTP/1.1\r\nContent-Type: text/plain; x=y\r\nContent-Length: 4\r\n\r\n\"a\n<");
+    http.send("POST /publish?channel=a HTTP/1.1\r\nHost: h\r\nContent-Type: text/plain; x=y\r\nContent-Length: 4\r\n\r\n\"a\n<");
     assert_eq!(http.response().body, format!("[\"cursor\",\"{epoch}.3\"]"));
     assert!(http.get(&format!("/poll?channel=a&after={epoch}.2")).body.contains("\"\\\"a\\n<\""));
 }
@@ -55,7 +57,7 @@ fn methods_are_told_apart() {
     assert_eq!((refused.status, refused.head.contains("Allow: GET\r\n")), (405, true));
     let refused = http.get("/publish?channel=a");
     assert_eq!((refused.status, refused.head.contains("Allow: POST\r\n")), (405, true));
-    http.send("OPTIONS /publish HTTP/1.1\r\nOrigin: o\r\n\r\n");
+    http.send("OPTIONS /publish HTTP/1.1\r\nHost: h\r\nOrigin: o\r\n\r\n");
     assert_eq!(http.response().status, 204);
     // The connection is still in step.
     assert_eq!(http.get("/healthz").body, "ok\n");
@@ -79,17 +81,17 @@ fn an_old_client_is_answered_and_closed() {
 fn bodies_come_in_any_pieces() {
     let server = Subject::start(1, |_| {});
     let mut http = Http::connect(server.address());
-    http.send("POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+    http.send("POST /echo HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
     assert_eq!(http.response().status, 100);
     http.send("a");
     http.send("bc");
     assert_eq!(http.response().body, "abc");
-    let chunked = "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nab\r\n1\r\nc\r\n0\r\nT: t\r\n\r\n";
+    let chunked = "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nab\r\n1\r\nc\r\n0\r\nT: t\r\n\r\n";
     for byte in chunked.chars() {
         http.send(&byte.to_string());
     }
     assert_eq!(http.response().body, "abc");
-    http.send(&format!("{chunked}{chunked}GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"));
+    http.send(&format!("{chunked}{chunked}GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"));
     assert_eq!([http.response().body, http.response().body, http.response().body], ["abc", "abc", "ok\n"]);
     http.expect_end();
 }
@@ -102,8 +104,8 @@ fn requests_behind_a_held_poll_wait_for_it() {
     let mut publisher = Http::connect(server.address());
     for round in 1..=20 {
         let start = server.stats().cursor;
-        let poll = format!("GET /poll?channel=a&after={start}&wait=20 HTTP/1.1\r\n\r\n");
-        let head = "POST /echo HTTP/1.1\r\nContent-Length: 4\r\n\r\n";
+        let poll = format!("GET /poll?channel=a&after={start}&wait=20 HTTP/1.1\r\nHost: h\r\n\r\n");
+        let head = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n";
         http.send(&format!("{poll}{head}ec"));
         until("the poll is held", || server.stats().held_polls == 1);
         http.send("ho");
@@ -119,7 +121,7 @@ fn requests_behind_a_held_poll_wait_for_it() {
 fn polls_in_one_write_are_held_one_after_the_other() {
     let server = Subject::start(1, |_| {});
     let mut http = Http::connect(server.address());
-    let poll = "GET /poll?channel=a&wait=0.2 HTTP/1.1\r\n\r\n";
+    let poll = "GET /poll?channel=a&wait=0.2 HTTP/1.1\r\nHost: h\r\n\r\n";
     http.send(&poll.repeat(3));
     for _ in 0..3 {
         assert_eq!(http.response().body, format!("[[\"cursor\",\"{}\"]]", server.stats().cursor));
@@ -134,9 +136,9 @@ fn an_end_right_behind_a_request_is_seen() {
     for target in ["/sse?channel=a", "/stream?channel=a", "/poll?channel=a&wait=60"] {
         for _ in 0..20 {
             // The loop has something to do meanwhile, so that it finds bytes and end together.
-            busy.send(&"GET /stats HTTP/1.1\r\n\r\n".repeat(100));
+            busy.send(&"GET /stats HTTP/1.1\r\nHost: h\r\n\r\n".repeat(100));
             let mut http = Http::connect(server.address());
-            http.send(&format!("GET {target} HTTP/1.1\r\n\r\n"));
+            http.send(&format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n"));
             http.socket.shutdown(Shutdown::Write).unwrap();
             (0..100).for_each(|_| assert_eq!(busy.response().status, 200));
         }
@@ -201,4 +203,117 @@ fn places_for_receipts_are_passed_on_untouched_unless_they_are_wanted() {
     http.publish("a", "\"!.........!\"");
     assert_eq!(client.message().2, "\"!.........!\"");
     assert_eq!(http.post("/echo", "\"!.........!\"").body, "\"!.........!\"");
+}
+
+/// The same request means the same however its bytes are cut: its head counts, too, when its body comes later.
+#[test]
+fn a_body_that_comes_later_leaves_the_head_what_it_is() {
+    let server = Subject::start(1, |_| {});
+    let mut http = Http::connect(server.address());
+    let start = server.stats().cursor;
+    http.publish("a", "1");
+    for is_cut in [false, true] {
+        let mut stream = Http::connect(server.address());
+        let head =
+            format!("GET /sse?channel=a HTTP/1.1\r\nHost: h\r\nLast-Event-ID: {start}\r\nContent-Length: 2\r\n\r\n");
+        let requests = server.stats().requests;
+        if is_cut {
+            stream.send(&head);
+            until("the head has been read", || server.stats().requests > requests);
+            stream.send("xy");
+        } else {
+            stream.send(&(head + "xy"));
+        }
+        until("what was missed comes", || {
+            assert!(stream.fill());
+            String::from_utf8_lossy(&stream.buffer).contains("data:[\"msg\",\"a\",1]")
+        });
+    }
+}
+
+#[test]
+fn a_request_names_its_host_once() {
+    let server = Subject::start(1, |_| {});
+    for (hosts, version, status) in [
+        ("", "1.1", 400),
+        ("Host: a\r\nHost: a\r\n", "1.1", 400),
+        ("Host: a\r\nhost: b\r\n", "1.0", 400),
+        ("Host: a\r\n", "1.1", 200),
+        ("Host:\r\n", "1.1", 200),
+        ("", "1.0", 200),
+    ] {
+        let mut http = Http::connect(server.address());
+        http.send(&format!("GET /healthz HTTP/{version}\r\n{hosts}\r\n"));
+        assert_eq!(http.response().status, status, "{hosts:?} {version}");
+    }
+}
+
+/// What the request before was is no matter to the answer to one that is not understood.
+#[test]
+fn a_refusal_has_its_body_also_behind_a_head_request() {
+    let server = Subject::start(1, |_| {});
+    let mut http = Http::connect(server.address());
+    assert_eq!(http.head("/healthz").status, 200);
+    http.send("no request\r\n\r\n");
+    let refused = http.response();
+    assert_eq!((refused.status, refused.body.contains("\"bad-request\"")), (400, true), "{}", refused.body);
+}
+
+/// Connections that end in every way while others take their places leave nothing that keeps the event loop busy.
+#[test]
+fn connections_that_come_and_go_leave_a_quiet_loop() {
+    let server = Subject::start(1, |_| {});
+    for round in 0..20 {
+        let mut peers: Vec<Http> = (0..30).map(|_| Http::connect(server.address())).collect();
+        for (i, http) in peers.iter_mut().enumerate() {
+            let request = [
+                "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n",
+                "GET /poll?channel=a&wait=60 HTTP/1.1\r\nHost: h\r\n\r\n",
+                "GET /sse?channel=a HTTP/1.1\r\nHost: h\r\n\r\n",
+                "half",
+            ];
+            http.send(request[(i + round) % 4]);
+            if i % 3 > 0 {
+                http.socket.shutdown(if i % 3 == 1 { Shutdown::Write } else { Shutdown::Both }).unwrap();
+            }
+        }
+        if round % 2 == 0 {
+            Http::connect(server.address()).publish("a", "1");
+        }
+    }
+    until_idle(&server);
+    // The clock turns ten times a second.
+    let before = server.stats();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let after = server.stats();
+    let (turns, ticks) = (after.turns - before.turns, (after.t_ns - before.t_ns) / 100_000_000);
+    assert!(turns <= 2 * ticks + 5, "{turns} turns in {ticks} ticks of the clock");
+}
+
+/// A server in somebody's process leaves the process's descriptors alone, unless it is told that it may have tables of
+/// its own.
+#[test]
+fn event_loops_share_the_descriptors_of_their_process() {
+    let (_reader, writer) = std::io::pipe().unwrap();
+    let ours = format!("/fd/{}", writer.as_raw_fd());
+    for has_own in [false, true] {
+        let server = Subject::start(2, |c| c.has_own_descriptor_tables = has_own);
+        let is_loop = |task: &Path| {
+            let name = std::fs::read_to_string(task.join("comm")).unwrap_or_default();
+            name.starts_with("pushlab-core")
+        };
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+        let loops: Vec<PathBuf> = tasks.filter(|task| is_loop(task)).collect();
+        let sees_ours = |task: &PathBuf| PathBuf::from(format!("{}{ours}", task.display())).exists();
+        assert!(loops.len() >= 2);
+        // Servers of other tests have loops too.
+        if has_own {
+            until("two event loops have tables of their own", || {
+                loops.iter().filter(|task| !sees_ours(task)).count() >= 2
+            });
+        } else {
+            assert!(loops.iter().filter(|task| sees_ours(task)).count() >= 2);
+        }
+        drop(server);
+    }
 }

@@ -7,7 +7,7 @@ use crate::harness::{Subject, until};
 
 /// A page of another site, or one that leads its own name here, hears nothing on private channels, over no transport.
 #[test]
-fn private_channels_are_for_own_pages() {
+fn same_origin_channels_are_for_own_pages() {
     let ask = |server: &Subject, fields: &str, request: &str, body: &str| {
         let mut http = Http::connect(server.address());
         let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
@@ -18,7 +18,7 @@ fn private_channels_are_for_own_pages() {
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     for is_loopback_only in [false, true] {
         let (server, _) = start(1, false, |config| {
-            config.private_channels = vec!["own.".to_owned()];
+            config.same_origin_channels = vec!["own.".to_owned()];
             config.site.is_loopback_only = is_loopback_only;
         });
         server.publisher().publish("own.a", "\"secret\"").unwrap();

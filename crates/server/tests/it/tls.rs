@@ -6,7 +6,7 @@ use crate::harness::secure::{file, identity};
 use crate::harness::{Dial, Subject, connect, until, until_idle};
 use fastrand::Rng;
 use pushlab_server::{Config, Server, ServerError, TlsError, TlsFiles};
-use rustls::{ClientConfig, ClientConnection};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ fn both_versions_are_spoken_and_http_is_agreed_on() {
     }
     let mut config = identity().client_of(rustls::ALL_VERSIONS);
     config.alpn_protocols = vec![b"h2".to_vec()];
-    let refused = Http::connect(with(&server, config)).try_send(b"GET / HTTP/1.1\r\n\r\n").unwrap_err();
+    let refused = Http::connect(with(&server, config)).try_send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap_err();
     assert!(refused.to_string().contains("NoApplicationProtocol"), "{refused}");
     until("it is counted", || server.stats().tls_failures == 1);
 }
@@ -144,8 +144,10 @@ fn bytes_are_counted_as_they_are_on_the_socket() {
     for piece in [usize::MAX, 100, 1] {
         let server = start(1, |_| {});
         let mut client = raw(&server, piece);
-        let request =
-            format!("POST /echo HTTP/1.1\r\nConnection: close\r\nContent-Length: 5000\r\n\r\n{}", "z".repeat(5000));
+        let request = format!(
+            "POST /echo HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 5000\r\n\r\n{}",
+            "z".repeat(5000)
+        );
         client.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         client.read_to_string(&mut answer).unwrap();
@@ -169,7 +171,7 @@ fn an_end_right_behind_a_request_is_seen() {
     for _ in 0..20 {
         let mut client = raw(&server, usize::MAX);
         client.conn.complete_io(&mut client.sock).unwrap();
-        client.conn.writer().write_all(b"GET /healthz HTTP/1.1\r\n\r\n").unwrap();
+        client.conn.writer().write_all(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
         client.conn.send_close_notify();
         client.conn.complete_io(&mut client.sock).unwrap();
         let mut answer = Vec::new();
@@ -276,7 +278,7 @@ fn handshakes_that_stop_half_way_are_ended() {
 fn too_many_are_closed_unheard() {
     let server = start(1, |c| c.limits.max_connections = 1);
     let held = Client::open(server.dial(true), Kind::Sse, "channel=a");
-    assert!(Http::connect(server.dial(true)).try_send(b"GET / HTTP/1.1\r\n\r\n").is_err());
+    assert!(Http::connect(server.dial(true)).try_send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").is_err());
     until("it is counted", || server.stats().refused == 1);
     drop(held);
     until_idle(&server);
@@ -308,4 +310,63 @@ fn files_that_are_no_identity_are_named() {
     let error = start(&good.certificate, &file("other.pem", &other));
     let text = error.to_string();
     assert!(matches!(error, TlsError::Unusable { .. }) && text.contains("certificate.pem"), "{text}");
+}
+
+/// One request over a new connection; gives how its handshake went, and the certificate that the server showed.
+fn handshake(server: &Subject, config: &Arc<ClientConfig>) -> (HandshakeKind, Vec<u8>) {
+    let tls = ClientConnection::new(config.clone(), "localhost".try_into().unwrap()).unwrap();
+    let mut stream = rustls::StreamOwned::new(tls, connect(server.address()));
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+    // Tickets of TLS 1.3 come with the first answer.
+    assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
+    let certificate = stream.conn.peer_certificates().map(|chain| chain[0].to_vec()).unwrap_or_default();
+    (stream.conn.handshake_kind().unwrap(), certificate)
+}
+
+/// Who comes again need not shake hands in full, however many come: the server remembers nobody, its tickets do.
+#[test]
+fn sessions_are_resumed_by_tickets() {
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let server = start(2, |_| {});
+        let clients: Vec<_> = (0..400).map(|_| Arc::new(identity().client_of(&[version]))).collect();
+        for expected in [HandshakeKind::Full, HandshakeKind::Resumed] {
+            for client in &clients {
+                assert_eq!(handshake(&server, client).0, expected, "{version:?}");
+            }
+        }
+    }
+}
+
+/// A new certificate is for those who come from then on; who is connected stays, and a broken file changes nothing.
+#[test]
+fn the_certificate_is_read_again() {
+    let made = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (first, second) = (made(), made());
+    let write = |made: &rcgen::CertifiedKey<rcgen::KeyPair>| TlsFiles {
+        certificate: file("again.pem", &made.cert.pem()),
+        key: file("again-key.pem", &made.signing_key.serialize_pem()),
+    };
+    let server = Subject::start(1, |config| config.tls = Some(write(&first)));
+    let mut roots = rustls::RootCertStore::empty();
+    [&first, &second].iter().for_each(|made| roots.add(made.cert.der().clone()).unwrap());
+    let config = || {
+        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        Arc::new(builder.with_root_certificates(roots.clone()).with_no_client_auth())
+    };
+    let known = config();
+    let mut open = Http::connect(Dial { address: server.address(), tls: Some(config()) });
+    assert_eq!(open.get("/healthz").status, 200);
+    assert_eq!(handshake(&server, &known).1, first.cert.der().to_vec());
+    write(&second);
+    assert_eq!(handshake(&server, &config()).1, first.cert.der().to_vec(), "nobody has asked for it yet");
+    server.reload_tls().unwrap();
+    assert_eq!(handshake(&server, &config()).1, second.cert.der().to_vec());
+    assert_eq!(open.get("/healthz").status, 200);
+    assert_eq!(handshake(&server, &known).0, HandshakeKind::Resumed, "tickets outlive the certificate");
+    file("again.pem", "no certificate");
+    assert!(matches!(server.reload_tls(), Err(TlsError::NoCertificate { .. })));
+    file("again.pem", &first.cert.pem());
+    assert!(matches!(server.reload_tls(), Err(TlsError::Unusable { .. })), "the key is the second's");
+    assert_eq!(handshake(&server, &config()).1, second.cert.der().to_vec());
 }
