@@ -5,9 +5,9 @@
 //! application may block on a disk or a database, and neither knows nor disturbs what the loops do.
 
 use crate::distributor::{Distributor, PublishError};
+use pushlab_session::answer::error_body;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
-use pushlab_wire::native::json_string;
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
@@ -177,11 +177,6 @@ impl Body {
             Self::Own(bytes) => bytes,
         }
     }
-}
-
-/// The body of every error over HTTP.
-pub(crate) fn error_body(code: ErrorCode, text: &str) -> Vec<u8> {
-    format!("{{\"error\":\"{}\",\"message\":{}}}\n", code.name(), json_string(text)).into_bytes()
 }
 
 #[cfg(test)]

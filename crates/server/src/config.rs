@@ -1,9 +1,10 @@
 //! What a server is told: where to listen, its limits, what to do with slow subscribers.
 
 use crate::application::Application;
-use crate::site::Site;
+use pushlab_session::gate::Gate;
+use pushlab_session::queue::{Policy, QueueRules};
+use pushlab_session::site::Site;
 use pushlab_wire::channel::Channel;
-use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,6 +51,26 @@ pub struct Config {
     pub site: Site,
 }
 
+impl Config {
+    /// Who may do what.
+    pub(crate) fn gate(&self) -> Gate {
+        let feed = self.feed.as_ref().map(|feed| feed.channel.to_string());
+        let tick = self.tick.as_ref().map(|tick| tick.channel.to_string());
+        Gate {
+            site: self.site.clone(),
+            own_channels: feed.into_iter().chain(tick).collect(),
+            reserved: self.reserved_channels.clone(),
+            same_origin: self.same_origin_channels.clone(),
+        }
+    }
+
+    /// When a slow subscriber's queue is full, and what happens then.
+    pub(crate) fn queue_rules(&self) -> QueueRules {
+        let Limits { max_queue_messages: max_messages, max_queue_bytes: max_bytes, .. } = self.limits;
+        QueueRules { max_messages, max_bytes, policy: self.policy }
+    }
+}
+
 /// The files with which a server speaks TLS, both PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
@@ -57,18 +78,6 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// The certificate's private key, without a passphrase.
     pub key: PathBuf,
-}
-
-/// What happens when a subscriber's queue is full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Policy {
-    /// The connection is closed (WebSocket code 4001); the client resumes with its cursor.
-    Close,
-    /// The oldest messages go, and a `gap` says so.
-    DropOldest,
-    /// Only the latest message of each channel stays; no gap is told.
-    Conflate,
 }
 
 /// A back end to connect to. Every text message from it is published as it comes.

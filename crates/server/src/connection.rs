@@ -1,11 +1,12 @@
 //! One connection: a small state machine on shared buffers.
 
-use crate::framing::Framing;
-use crate::gate::Identity;
-use crate::outbox::Outbox;
 use crate::pool::Errand;
 use crate::stream::Stream;
+use crate::unsent::Unsent;
 use crate::wheel::Tick;
+use pushlab_session::exchange::Exchange;
+use pushlab_session::framing::Framing;
+use pushlab_session::subscriber::Subscriber;
 use pushlab_wire::http::BodyDecoder;
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::Decoder;
@@ -23,12 +24,14 @@ pub struct Connection {
     pub stream: Stream,
     /// What is spoken on it now.
     pub kind: Kind,
+    /// Its latest request.
+    pub exchange: Exchange,
+    /// What receives on it, if something does.
+    pub subscriber: Subscriber,
     /// Group it subscribes to, or [`NO_GROUP`].
     pub group: u32,
     /// Its place among the group's members, if it is one.
     pub slot: u32,
-    /// Publications up to here have been delivered or are queued, or are not for it.
-    pub seen: u64,
     /// When to look at it next.
     pub deadline: Tick,
     /// The earliest entry in the wheel; `Tick::MAX` for none.
@@ -39,28 +42,25 @@ pub struct Connection {
     pub last_progress: Tick,
     /// Bytes read and not understood yet.
     pub carry: Vec<u8>,
-    /// Bytes and messages that the socket did not take.
-    pub outbox: Option<Box<Outbox>>,
+    /// Bytes that the socket did not take.
+    pub unsent: Option<Box<Unsent>>,
     /// Transport it counts as.
     pub counted: Option<Transport>,
-    /// The request named an `Origin`.
-    pub has_origin: bool,
-    /// The connection goes on after the answer.
-    pub keeps_alive: bool,
-    /// The request is a HEAD: its answer has no body.
-    pub is_head: bool,
-    /// A request has begun, and its time runs.
-    pub is_expecting: bool,
-    /// What it missed is still being sent; until then it is no member of its group.
-    pub is_catching_up: bool,
     /// Something came, or its end, while nothing was read.
     pub has_unread: bool,
     /// `carry` holds more than one turn may take; nothing is read until it has been understood.
     pub is_behind: bool,
     /// The peer says nothing more: behind what it has sent comes its end.
     pub has_ended: bool,
-    /// Who sent its latest request.
-    pub identity: Identity,
+}
+
+/// Bytes that wait.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Queued {
+    /// All.
+    pub bytes: usize,
+    /// What of that nobody else holds in memory, as history and other queues hold publications.
+    pub own: usize,
 }
 
 /// What is spoken on a connection.
@@ -123,30 +123,37 @@ impl Connection {
             kind,
             group: NO_GROUP,
             slot: 0,
-            seen: 0,
+            exchange: Exchange::NEW,
+            subscriber: Subscriber::default(),
             deadline: Tick::MAX,
             scheduled: Tick::MAX,
             last_read: now,
             last_progress: now,
             carry: Vec::new(),
-            outbox: None,
+            unsent: None,
             counted: None,
-            has_origin: false,
-            keeps_alive: true,
-            is_head: false,
-            is_expecting: false,
-            is_catching_up: false,
             has_unread: false,
             is_behind: false,
             has_ended: false,
-            identity: Identity::UNKNOWN,
         }
+    }
+
+    /// Whether something waits for the socket to take it.
+    #[inline]
+    pub fn has_queued(&self) -> bool {
+        self.unsent.is_some() || self.subscriber.has_queued()
+    }
+
+    /// What waits for that.
+    pub fn queued(&self) -> Queued {
+        let own = self.unsent.as_ref().map_or(0, |unsent| unsent.len());
+        Queued { bytes: own + self.subscriber.queued_bytes(), own }
     }
 
     /// The framing in which publications reach it, if they do.
     pub fn framing(&self) -> Option<Framing> {
         match &self.kind {
-            _ if self.is_catching_up => None,
+            _ if self.subscriber.is_catching_up => None,
             Kind::WebSocket { is_polling: false, .. } => Some(Framing::WebSocket),
             Kind::Stream(framing) => Some(*framing),
             Kind::HeldPoll => Some(Framing::Reply),

@@ -16,29 +16,26 @@ mod config;
 mod connection;
 mod core;
 mod distributor;
-mod framing;
-mod gate;
 mod groups;
 mod metrics;
-mod outbox;
 mod pool;
 pub mod requests;
-mod site;
 mod stats;
 mod stream;
 mod tls;
+mod unsent;
 mod wheel;
 
-pub use config::{Config, Feed, Limits, Policy, Tick, TlsFiles};
+pub use config::{Config, Feed, Limits, Tick, TlsFiles};
 pub use distributor::PublishError;
-pub use site::{BadOrigin, Origin, Site};
+pub use pushlab_session::queue::Policy;
+pub use pushlab_session::site::{BadOrigin, Origin, Site};
 pub use stats::Stats;
 pub use tls::TlsError;
 
 use application::Publisher;
 use core::{Core, Shared, WAKER};
 use distributor::{Distributor, Inbox};
-use gate::Gate;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
@@ -121,7 +118,7 @@ impl Server {
                 config.mark_receipts,
                 inboxes.clone(),
             )),
-            gate: Gate::new(&config),
+            gate: config.gate(),
             counters: parts.iter().map(|_| Arc::default()).collect(),
             open: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),

@@ -5,9 +5,9 @@
 
 use crate::application::{Application, Body, Publisher, Request, Response, THREADS};
 use crate::config::Limits;
-use crate::core::http::known_paths;
 use crate::distributor::Inbox;
-use crate::outbox::MAX_WRITE_BYTES;
+use pushlab_session::queue::MAX_WRITE_BYTES;
+use pushlab_session::request::known_paths;
 use pushlab_wire::codes::ErrorCode;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,13 +1,14 @@
 //! New connections.
 
-use super::{Core, http, token};
+use super::{Core, token};
 use crate::connection::{Connection, Kind};
-use crate::outbox::write_some;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
 use crate::tls::Tls;
+use crate::unsent::write_some;
 use mio::Interest;
 use mio::net::TcpStream;
+use pushlab_session::answer;
 use pushlab_wire::codes::ErrorCode;
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -50,7 +51,7 @@ impl Core {
             }
             // The answer goes out before the request is read, so that refusing costs next to nothing.
             let text = format!("the server holds {max} connections, as many as it may");
-            let answer = http::refusal(ErrorCode::TooManyConnections, &text);
+            let answer = answer::refusal(ErrorCode::TooManyConnections, &text);
             let _ = write_some(&mut socket, &answer);
             let _ = socket.shutdown(Shutdown::Write);
             let _ = socket.read(&mut self.read_buffer);

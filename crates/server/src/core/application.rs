@@ -1,15 +1,16 @@
 //! What goes to the application and what comes back; and the channels that are its own.
 
 use super::Core;
-use super::http::{is_known_path, reason};
 use crate::application::{Body, Fields, Request, Response};
 use crate::config::Limits;
 use crate::connection::Kind;
 use crate::distributor::PublishError;
-use crate::gate::Refusal;
-use crate::outbox::Verdict;
 use crate::pool::{Answer, Caller, Errand, LargeBody};
 use crate::stats::{add, shift};
+use pushlab_session::answer::Head;
+use pushlab_session::gate::Refusal;
+use pushlab_session::queue::Verdict;
+use pushlab_session::request::is_known_path;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::http::{RequestHead, decode_path, split_target};
@@ -28,13 +29,13 @@ impl Core {
     }
 
     pub(super) fn ask_application(&mut self, id: usize, method: &str, target: &str, fields: Fields, body: Vec<u8>) {
-        self.connections[id].is_expecting = false;
+        self.connections[id].exchange.is_expected = false;
         if self.drain_until.is_some() {
-            self.connections[id].keeps_alive = false;
+            self.connections[id].exchange.keeps_alive = false;
             return self.answer_with_error(id, ErrorCode::Draining, "the server is stopping; connect again");
         }
         let method = if method == "HEAD" { "GET" } else { method };
-        if let Err((code, text)) = self.shared.gate.may_ask(self.connections[id].identity, method != "GET") {
+        if let Err((code, text)) = self.shared.gate.may_ask(self.connections[id].exchange.identity, method != "GET") {
             return self.answer_with_error(id, code, &text);
         }
         let (path, query) = split_target(target);
@@ -44,7 +45,7 @@ impl Core {
         };
         let Ok(peer) = self.connections[id].stream.socket().peer_addr() else { return self.close(id) };
         let origin = fields.iter().find(|(name, _)| name == "origin").map(|(_, value)| value.as_str());
-        let is_tls = self.shared.tls.is_some() || self.shared.gate.is_secure(origin);
+        let is_tls = self.shared.tls.is_some() || self.shared.gate.site.is_secure(origin);
         let request = Request {
             method: method.to_owned(),
             path: path.into_owned(),
@@ -132,15 +133,14 @@ impl Core {
         // RFC 9110, section 6.4.1.
         let is_bodiless = matches!(response.status, 204 | 304);
         let size = (!is_bodiless).then_some(body.as_bytes().len());
-        let head = encode_head(response, size, connection.keeps_alive);
-        let body = if is_bodiless || connection.is_head { Body::Static(b"").into() } else { body };
+        let head = encode_head(response, size, connection.exchange.keeps_alive);
+        let body = if is_bodiless || connection.exchange.is_head { Body::Static(b"").into() } else { body };
         let Limits { write_timeout, take_timeout, .. } = self.shared.config.limits;
         connection.kind = Kind::Answering { until: self.now + take_timeout };
-        let is_new = connection.outbox.is_none();
-        let outbox = connection.outbox.get_or_insert_default();
-        let before = outbox.size();
-        outbox.push_answer(&head, body);
-        self.queued.change(before, outbox.size(), &self.counters);
+        let is_new = !connection.has_queued();
+        let before = connection.queued();
+        connection.unsent.get_or_insert_default().push_answer(&head, body);
+        self.queued.change(before, connection.queued(), &self.counters);
         self.after_queueing(id, is_new, self.queued.within(Verdict::Stays { dropped: 0 }));
         self.set_deadline(id, write_timeout.min(take_timeout));
         self.flush(id);
@@ -178,31 +178,20 @@ pub fn fields_of(head: &RequestHead<'_, '_>) -> Fields {
 
 /// Everything before the body, of which `size` is the length if there may be one.
 fn encode_head(response: &Response, size: Option<usize>, keeps_alive: bool) -> Vec<u8> {
-    let mut head = format!("HTTP/1.1 {} {}\r\n", response.status, reason(response.status));
-    let mut field = |name: &str, value: &str| {
-        if is_token(name) && !value.contains(['\r', '\n', '\0']) {
-            head.extend([name, ": ", value, "\r\n"]);
-        }
-    };
-    if !response.content_type.is_empty() {
-        field("Content-Type", &response.content_type);
-    }
-    field("X-Content-Type-Options", "nosniff");
+    let mut out = Vec::new();
+    let mut head = Head::new(&mut out, response.status);
     let is = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
-    for (name, value) in USUAL_FIELDS.iter().filter(|(usual, _)| !response.fields.iter().any(|(n, _)| is(n, usual))) {
-        field(name, value);
+    let kind = Some(("Content-Type", &*response.content_type)).filter(|(_, kind)| !kind.is_empty());
+    let usual = USUAL_FIELDS.into_iter().filter(|(usual, _)| !response.fields.iter().any(|(name, _)| is(name, usual)));
+    let own = response.fields.iter().map(|(name, value)| (&**name, &**value));
+    let own = own.filter(|(name, _)| !OWN_FIELDS.iter().any(|own| is(name, own)));
+    for (name, value) in kind.into_iter().chain([("X-Content-Type-Options", "nosniff")]).chain(usual).chain(own) {
+        if is_token(name) && !value.contains(['\r', '\n', '\0']) {
+            head = head.field(name, value);
+        }
     }
-    for (name, value) in response.fields.iter().filter(|(name, _)| !OWN_FIELDS.iter().any(|own| is(name, own))) {
-        field(name, value);
-    }
-    if !keeps_alive {
-        field("Connection", "close");
-    }
-    if let Some(size) = size {
-        field("Content-Length", &size.to_string());
-    }
-    head.push_str("\r\n");
-    head.into_bytes()
+    head.end_before(size, keeps_alive);
+    out
 }
 
 /// Whether a text may be the name of a field (RFC 9110, section 5.6.2).

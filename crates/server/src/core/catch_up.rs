@@ -2,10 +2,10 @@
 
 use super::Core;
 use crate::connection::NO_GROUP;
-use crate::framing::Framing;
-use crate::framing::gap_frame;
 use crate::stats::add;
 use pushlab_log::Replay;
+use pushlab_session::framing::Framing;
+use pushlab_session::framing::gap_frame;
 use pushlab_wire::cursor::Cursor;
 
 /// Bytes of messages in one part: the most that a subscriber that resumes has queued for it.
@@ -31,7 +31,7 @@ impl Core {
             (None, None) => self.shared.distributor.cursor(replay.up_to),
         };
         framing.start(&mut head, &start.to_string());
-        self.connections[id].is_catching_up = true;
+        self.connections[id].subscriber.is_catching_up = true;
         if let Some(group) = group {
             self.join_group(id, group);
         }
@@ -46,7 +46,7 @@ impl Core {
             NO_GROUP => &[][..],
             group => &self.groups[group as usize].channels,
         };
-        let after = self.shared.distributor.cursor(connection.seen);
+        let after = self.shared.distributor.cursor(connection.subscriber.seen);
         let replay = self.shared.distributor.read(channels, Some(after), MAX_PART_BYTES);
         let mut out = Vec::new();
         self.encode_gap(&replay, framing, &mut out);
@@ -60,16 +60,16 @@ impl Core {
         }
         self.turn.sent += replay.messages.len() as u64;
         let connection = &mut self.connections[id];
-        connection.seen = replay.up_to;
+        connection.subscriber.seen = replay.up_to;
         if replay.is_whole {
-            connection.is_catching_up = false;
+            connection.subscriber.is_catching_up = false;
             self.enter_group(id);
         }
         if !out.is_empty() {
             self.send(id, &out);
         }
         // Where the socket took it all there is no event to go on at.
-        if self.connections.get(id).is_some_and(|c| c.is_catching_up && c.outbox.is_none()) {
+        if self.connections.get(id).is_some_and(|c| c.subscriber.is_catching_up && !c.has_queued()) {
             self.unfinished.push(id);
         }
     }

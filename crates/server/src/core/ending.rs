@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::connection::Kind;
-use crate::outbox::Queued;
+use crate::connection::Queued;
 use crate::stats::{add, shift};
 use pushlab_wire::codes::CloseCode;
 use std::sync::atomic::Ordering;
@@ -20,8 +20,8 @@ impl Core {
         self.leave_group(id);
         self.recall(id);
         let connection = self.connections.remove(id);
-        if let Some(outbox) = connection.outbox {
-            self.queued.change(outbox.size(), Queued::default(), &self.counters);
+        if connection.has_queued() {
+            self.queued.change(connection.queued(), Queued::default(), &self.counters);
             shift(&self.counters.slow_subscribers, -1);
         }
         if let Some(transport) = connection.counted {
@@ -54,19 +54,22 @@ impl Core {
         let connection = &mut self.connections[id];
         connection.kind = Kind::Lingering;
         connection.carry = Vec::new();
-        connection.is_catching_up = false;
-        if let Some(outbox) = &mut connection.outbox {
+        connection.subscriber.is_catching_up = false;
+        if connection.has_queued() {
             // Behind our last words nothing may follow; who resumes gets it then.
-            let before = outbox.size();
-            outbox.abandon_queue();
-            let after = outbox.size();
+            let before = connection.queued();
+            connection.subscriber.abandon_queue();
+            let after = connection.queued();
             self.queued.change(before, after, &self.counters);
             if after.bytes == 0 && !connection.stream.is_blocked() {
-                connection.outbox = None;
+                connection.unsent = None;
                 shift(&self.counters.slow_subscribers, -1);
+            } else {
+                // Also where nothing but sealed bytes wait for the socket.
+                connection.unsent.get_or_insert_default();
             }
         }
-        if connection.outbox.is_none() {
+        if !connection.has_queued() {
             self.shut_down(id);
         }
         self.set_deadline(id, LINGER);
@@ -85,7 +88,7 @@ impl Core {
     /// follow.
     pub(super) fn end_broken_tls(&mut self, id: usize) {
         add(&self.counters.tls_failures, 1);
-        if self.connections[id].outbox.is_some() { self.close(id) } else { self.close_gently(id) }
+        if self.connections[id].has_queued() { self.close(id) } else { self.close_gently(id) }
     }
 
     pub(super) fn begin_drain(&mut self) {
@@ -99,10 +102,10 @@ impl Core {
                 Kind::WebSocket { .. } => self.close_websocket(id, CloseCode::GoingAway, "the server is stopping"),
                 Kind::Stream(framing) => self.end_stream(id, framing),
                 Kind::HeldPoll => {
-                    self.connections[id].keeps_alive = false;
+                    self.connections[id].exchange.keeps_alive = false;
                     self.release_poll(id);
                 }
-                Kind::Awaiting { .. } | Kind::Answering { .. } => self.connections[id].keeps_alive = false,
+                Kind::Awaiting { .. } | Kind::Answering { .. } => self.connections[id].exchange.keeps_alive = false,
                 Kind::Http(None) if self.connections[id].carry.is_empty() => self.close_gently(id),
                 Kind::Feed(_) => self.close(id),
                 Kind::Http(_) | Kind::Lingering => {}

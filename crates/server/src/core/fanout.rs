@@ -1,22 +1,18 @@
 //! From one turn's publications to every subscriber's socket.
 
-use super::{Core, http};
-use crate::connection::{Connection, Kind, NO_GROUP};
-use crate::framing::Framing;
-use crate::outbox::{Verdict, write_in_two, write_some};
+use super::Core;
+use crate::connection::{Kind, NO_GROUP};
 use crate::stats::{add, shift};
+use crate::unsent::{write_in_two, write_some};
 use pushlab_log::{Publication, fitting};
+use pushlab_session::answer;
+use pushlab_session::framing::Framing;
+use pushlab_session::queue::Verdict;
+use pushlab_session::subscriber::{Batch, Progress};
 use std::sync::Arc;
 
 /// Publications for which an idle group keeps room.
 const MAX_IDLE_PENDING: usize = 64;
-
-/// Publications of one turn in one framing: their bytes and where each ends.
-#[derive(Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
 
 impl Core {
     /// Delivers what was published since the last turn.
@@ -36,12 +32,12 @@ impl Core {
         }
         incoming.clear();
         self.incoming = incoming;
-        let mut batch = Batch { bytes: std::mem::take(&mut self.out), ends: Vec::new() };
+        let mut batch = std::mem::take(&mut self.batch);
         for group in dirty.drain(..) {
             self.fan_out_to(group, &mut batch);
         }
         self.dirty = dirty;
-        self.out = batch.bytes;
+        self.batch = batch;
         #[cfg(feature = "slow-fanout")]
         waste_a_fifth_of(begun_ns);
     }
@@ -58,12 +54,7 @@ impl Core {
                 self.answer_held(group, members, &pending, batch);
                 continue;
             }
-            batch.bytes.clear();
-            batch.ends.clear();
-            for publication in &pending {
-                framing.message(&mut batch.bytes, &publication.text);
-                batch.ends.push(batch.bytes.len());
-            }
+            batch.fill(&pending, framing);
             for &id in &members {
                 self.deliver(id as usize, &pending, batch);
             }
@@ -80,57 +71,49 @@ impl Core {
     fn end_doomed(&mut self) {
         while let Some(id) = self.doomed.pop() {
             // A socket that broke has no queue.
-            let is_slow = self.connections.get(id).is_some_and(|c| c.outbox.is_some());
+            let is_slow = self.connections.get(id).is_some_and(|c| c.has_queued());
             if is_slow { self.close_slow(id) } else { self.close(id) }
         }
     }
 
     fn deliver(&mut self, id: usize, pending: &[Arc<Publication>], batch: &Batch) {
         let connection = &mut self.connections[id];
-        let Some(skip) = unseen(connection, pending) else { return };
-        let mut from = if skip == 0 { 0 } else { batch.ends[skip - 1] };
-        let mut queue_from = skip;
-        let mut partial: &[u8] = &[];
-        if connection.outbox.is_none() {
-            let written = if self.shared.config.splits_events {
-                let framing = connection.framing_out();
-                write_in_two(&mut connection.stream, framing, &batch.bytes, from, &batch.ends[skip..])
-            } else {
-                write_some(&mut connection.stream, &batch.bytes[from..])
-            };
-            let Ok(n) = written else {
-                self.doomed.push(id);
-                return;
-            };
-            self.turn.bytes_sent += connection.stream.sent(n);
-            from += n;
-            if from == batch.bytes.len() && !connection.stream.is_blocked() {
-                self.turn.sent += (pending.len() - skip) as u64;
-                return;
-            }
-            queue_from = batch.ends.partition_point(|&end| end <= from);
-            self.turn.sent += (queue_from - skip) as u64;
-            let begun = if queue_from == 0 { 0 } else { batch.ends[queue_from - 1] };
-            if n > 0 && from > begun {
-                partial = &batch.bytes[from..batch.ends[queue_from]];
-                queue_from += 1;
-                self.turn.sent += 1;
-            }
+        debug_assert!(!matches!(connection.kind, Kind::Lingering), "a lingering connection is in no group");
+        let Some(first) = connection.subscriber.offer(pending) else { return };
+        if connection.has_queued() {
+            return self.queue(id, &[], &pending[first..]);
         }
-        self.queue(id, partial, &pending[queue_from..]);
+        let from = batch.start_of(first);
+        let written = if self.shared.config.splits_events {
+            let framing = connection.framing_out();
+            write_in_two(&mut connection.stream, framing, &batch.bytes, from, batch.ends_from(first))
+        } else {
+            write_some(&mut connection.stream, &batch.bytes[from..])
+        };
+        let Ok(n) = written else {
+            self.doomed.push(id);
+            return;
+        };
+        self.turn.bytes_sent += connection.stream.sent(n);
+        if from + n == batch.bytes.len() && !connection.stream.is_blocked() {
+            self.turn.sent += (pending.len() - first) as u64;
+            return;
+        }
+        let Progress { deliveries, begun, next } = batch.progress(first, n);
+        self.turn.sent += deliveries;
+        self.queue(id, begun, &pending[next..]);
     }
 
     /// Queues what a socket did not take, and applies the policy to a subscriber that is too slow.
-    fn queue(&mut self, id: usize, partial: &[u8], rest: &[Arc<Publication>]) {
-        let config = &self.shared.config;
+    fn queue(&mut self, id: usize, begun: &[u8], rest: &[Arc<Publication>]) {
         let connection = &mut self.connections[id];
-        let is_new = connection.outbox.is_none();
-        let outbox = connection.outbox.get_or_insert_default();
-        let before = outbox.size();
-        // A partial frame cannot break a limit that a whole one was within.
-        let _ = outbox.push_bytes(partial, &config.limits);
-        let verdict = outbox.push(rest, &config.limits, config.policy);
-        self.queued.change(before, outbox.size(), &self.counters);
+        let is_new = !connection.has_queued();
+        let before = connection.queued();
+        let unsent = connection.unsent.get_or_insert_default();
+        // A frame that was begun cannot break a limit that a whole one was within.
+        unsent.push(begun);
+        let verdict = connection.subscriber.queue(rest, unsent.len(), &self.queue_rules);
+        self.queued.change(before, connection.queued(), &self.counters);
         let verdict = self.queued.within(verdict);
         if verdict == Verdict::TooSlow {
             // Closing changes the list of members that is being walked.
@@ -147,7 +130,7 @@ impl Core {
         let taken = within(pending, self.limits().max_reply_bytes);
         let body = self.reply_body(taken, None);
         batch.bytes.clear();
-        http::encode_ok(&mut batch.bytes, "application/json", &body, false, true);
+        answer::encode_ok(&mut batch.bytes, "application/json", &body, false, true);
         for id in members {
             let id = id as usize;
             let connection = &mut self.connections[id];
@@ -155,9 +138,9 @@ impl Core {
             connection.group = NO_GROUP;
             self.groups.release(group);
             shift(&self.counters.held_polls, -1);
-            match unseen(connection, pending) {
+            match connection.subscriber.offer(pending) {
                 None => self.join_group(id, group),
-                Some(0) if connection.keeps_alive && !connection.has_origin => {
+                Some(0) if connection.exchange.keeps_alive && !connection.exchange.has_origin => {
                     self.turn.sent += taken.len() as u64;
                     self.end_poll(id, &batch.bytes);
                 }
@@ -180,20 +163,6 @@ fn waste_a_fifth_of(begun_ns: u64) {
     while crate::clock::monotonic_ns() < until_ns {
         std::hint::spin_loop();
     }
-}
-
-/// How many of the pending publications a connection has seen already; `None` if all. It counts as having seen all
-/// from now on.
-fn unseen(connection: &mut Connection, pending: &[Arc<Publication>]) -> Option<usize> {
-    debug_assert!(!matches!(connection.kind, Kind::Lingering), "a lingering connection is in no group");
-    let last = pending.last()?.offset;
-    if connection.seen >= last {
-        return None;
-    }
-    let skip =
-        if connection.seen < pending[0].offset { 0 } else { pending.partition_point(|p| p.offset <= connection.seen) };
-    connection.seen = last;
-    Some(skip)
 }
 
 /// The publications that fit a reply, at least one.

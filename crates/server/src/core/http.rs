@@ -2,70 +2,25 @@
 
 use super::application::fields_of;
 use super::{Core, PAGE_WORK};
-use crate::application::error_body;
 use crate::config::Limits;
 use crate::connection::{Kind, NO_GROUP, PartialRequest};
-use crate::framing::{Framing, cursor_frame, gap_frame};
-use crate::gate::Refusal;
 use crate::metrics;
 use crate::stats::add;
 use pushlab_log::{Publication, Replay};
+use pushlab_session::answer::{Head, encode_body, encode_ok, encode_preflight, encode_stream, error_body};
+use pushlab_session::exchange::Exchange;
+use pushlab_session::framing::{Framing, cursor_frame, gap_frame};
+use pushlab_session::request::{Refused, Request, RequestRules, Subscription, data_of};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::exposition::CONTENT_TYPE;
-use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, HttpError, RequestHead, parse_request, split_target};
-use pushlab_wire::native::{is_json, json_string, single_line};
+use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, HttpError, RequestHead, parse_request};
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::{Decoder, handshake};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// The paths, and the method of each.
-const ROUTES: [(&str, &str, Route); 9] = [
-    ("/ws", "GET", Route::WebSocket),
-    ("/sse", "GET", Route::Events),
-    ("/stream", "GET", Route::Stream),
-    ("/poll", "GET", Route::Poll),
-    ("/publish", "POST", Route::Publish),
-    ("/echo", "POST", Route::Echo),
-    ("/healthz", "GET", Route::Health),
-    ("/stats", "GET", Route::Stats),
-    ("/metrics", "GET", Route::Metrics),
-];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Route {
-    WebSocket,
-    Events,
-    Stream,
-    Poll,
-    Publish,
-    Echo,
-    Health,
-    Stats,
-    Metrics,
-}
-
-impl Route {
-    /// Whether it serves those who watch: with HEAD too, as load balancers ask, and while the server stops.
-    fn is_for_watchers(self) -> bool {
-        matches!(self, Self::Health | Self::Stats | Self::Metrics)
-    }
-}
-
-/// Parameters of a request.
-#[derive(Default)]
-struct Query<'a> {
-    channels: Vec<Cow<'a, str>>,
-    after: Option<Cursor>,
-    wait: Duration,
-    is_script: bool,
-    /// The first heartbeat of a stream is to come early.
-    is_early: bool,
-    is_polling: bool,
-}
 
 /// A gap, if any, and the position: what surrounds the messages of a reply.
 pub type ReplyFrame = (Option<(Cursor, Cursor)>, Cursor);
@@ -110,10 +65,10 @@ impl Core {
         let identity = self.shared.gate.identify(head.fields(), is_for_application);
         let connection = &mut self.connections[id];
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
-        connection.keeps_alive = head.minor_version > 0 && head.keeps_alive();
-        connection.is_head = head.method == "HEAD";
-        connection.has_origin = has_origin;
-        connection.identity = identity;
+        connection.exchange.keeps_alive = head.minor_version > 0 && head.keeps_alive();
+        connection.exchange.is_head = head.method == "HEAD";
+        connection.exchange.has_origin = has_origin;
+        connection.exchange.identity = identity;
         let rest = &bytes[size..];
         match head.body {
             BodyKind::Length(length) if length > self.limits().max_body_bytes as u64 => {
@@ -145,8 +100,8 @@ impl Core {
     /// Refuses a request of which nothing is known: the answer is not that to the one before.
     fn refuse_request(&mut self, id: usize, code: ErrorCode, text: &str) {
         let connection = &mut self.connections[id];
-        connection.is_head = false;
-        connection.has_origin = false;
+        connection.exchange.is_head = false;
+        connection.exchange.has_origin = false;
         self.refuse(id, code, text);
     }
 
@@ -157,7 +112,7 @@ impl Core {
 
     /// A request has begun: the time for it runs from its first byte, however slowly the others come.
     fn expect_request(&mut self, id: usize) {
-        if !std::mem::replace(&mut self.connections[id].is_expecting, true) {
+        if !std::mem::replace(&mut self.connections[id].exchange.is_expected, true) {
             self.set_deadline(id, self.limits().head_timeout);
         }
     }
@@ -207,141 +162,70 @@ impl Core {
         if self.is_for_application(head.target) {
             return self.ask_application(id, method, head.target, fields_of(head), body.to_vec());
         }
-        self.connections[id].is_expecting = false;
-        let (path, parameters) = split_target(head.target);
-        if method == "OPTIONS" {
-            return self.answer_preflight(id);
-        }
-        let Some(&(_, expected, route)) = ROUTES.iter().find(|(p, _, _)| *p == path) else {
-            return self.answer_error(id, ErrorCode::UnknownPath, &known_paths());
-        };
-        let is_check = method == "HEAD" && route.is_for_watchers();
-        if method != expected && !is_check {
-            let allow = format!("Allow: {expected}\r\n");
-            return self.answer_error_with(
-                id,
-                ErrorCode::MethodNotAllowed,
-                &format!("{path} takes {expected}"),
-                &allow,
-            );
-        }
-        if self.drain_until.is_some() && !route.is_for_watchers() {
-            self.connections[id].keeps_alive = false;
-            return self.answer_error(id, ErrorCode::Draining, "the server is stopping; connect again");
-        }
-        let query = match self.query(parameters, head, route) {
-            Ok(query) => query,
-            Err((code, text)) => return self.answer_error(id, code, &text),
-        };
-        match route {
-            Route::WebSocket => self.open_websocket(id, head, query),
-            Route::Events => self.open_stream(id, head, query, Transport::Sse),
-            Route::Stream => self.open_stream(id, head, query, Transport::HttpStreaming),
-            Route::Poll => self.poll_over_http(id, query),
-            Route::Publish => self.publish(id, query, is_text(head), body),
-            Route::Echo => self.echo_over_http(id, body),
-            Route::Health => self.answer_health(id),
-            Route::Stats => self.answer_stats(id),
-            Route::Metrics => self.answer_metrics(id),
-        }
-    }
-
-    fn query<'a>(
-        &self,
-        parameters: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
-        head: &RequestHead<'_, '_>,
-        route: Route,
-    ) -> Result<Query<'a>, Refusal> {
-        let mut query = Query::default();
-        let mut after = None;
-        for (name, value) in parameters {
-            match &*name {
-                "channel" => query.channels.push(value),
-                "after" => after = Some(value),
-                "wait" => {
-                    let seconds: f64 = value.parse().map_err(|_| bad("wait is a number of seconds"))?;
-                    let wait =
-                        Duration::try_from_secs_f64(seconds).map_err(|_| bad("wait is a number of seconds from 0"))?;
-                    query.wait = wait.min(self.limits().max_poll_wait);
-                }
-                "early" if value == "1" => query.is_early = true,
-                "early" => return Err(bad("early is 1, or absent")),
-                "format" if value == "script" => query.is_script = true,
-                "format" if value == "ndjson" => {}
-                "format" => return Err(bad("format is ndjson or script")),
-                "mode" if value == "poll" => query.is_polling = true,
-                "mode" => return Err(bad("mode is poll, or absent")),
-                _ => {}
+        self.connections[id].exchange.is_expected = false;
+        let Limits { max_channels_per_connection: max_channels, max_poll_wait: max_wait, .. } = *self.limits();
+        let rules = RequestRules { max_channels, max_wait, is_draining: self.drain_until.is_some() };
+        let request = match Request::read(head, &rules) {
+            Ok(request) => request,
+            Err(Refused { code, text, allow }) => {
+                self.connections[id].exchange.keeps_alive &= code != ErrorCode::Draining;
+                return self.answer_error_with(id, code, &text, allow);
             }
+        };
+        match request {
+            Request::Preflight => self.answer_preflight(id),
+            Request::WebSocket { accept, subscription, is_polling } => {
+                self.open_websocket(id, &accept, subscription, is_polling);
+            }
+            Request::Stream { framing, transport, subscription, is_early } => {
+                self.open_stream(id, framing, transport, subscription, is_early);
+            }
+            Request::Poll { subscription, wait } => self.poll_over_http(id, subscription, wait),
+            Request::Publish { subscription, is_text } => self.publish(id, subscription, is_text, body),
+            Request::Echo => self.echo_over_http(id, body),
+            Request::Health => self.answer_health(id),
+            Request::Stats => self.answer_stats(id),
+            Request::Metrics => self.answer_metrics(id),
         }
-        if route == Route::Events {
-            after =
-                head.header("last-event-id").filter(|id| !id.is_empty()).map(|id| Cow::Owned(id.to_owned())).or(after);
-        }
-        if let Some(text) = after.filter(|text| !text.is_empty()) {
-            query.after = Some(Cursor::parse(&text).map_err(|e| (ErrorCode::BadCursor, e.to_string().into()))?);
-        }
-        let needs_channel = matches!(route, Route::Events | Route::Stream | Route::Poll | Route::Publish);
-        if needs_channel && query.channels.is_empty() {
-            return Err((ErrorCode::BadChannel, "name a channel: ?channel=NAME".into()));
-        }
-        let max = self.limits().max_channels_per_connection;
-        if query.channels.len() > max {
-            return Err((ErrorCode::TooManyChannels, format!("at most {max} channels a connection").into()));
-        }
-        Ok(query)
     }
 
     // --- Subscribing ---
 
-    fn open_websocket(&mut self, id: usize, head: &RequestHead<'_, '_>, mut query: Query<'_>) {
-        let accept = match handshake::accept(head) {
-            Ok(accept) => accept,
-            Err(error) => return self.answer_error(id, ErrorCode::UpgradeRequired, &error.to_string()),
-        };
-        let group = match self.group_of(id, &mut query.channels) {
-            Ok(group) => group,
-            Err(()) => return,
-        };
+    fn open_websocket(&mut self, id: usize, accept: &str, mut subscription: Subscription<'_>, is_polling: bool) {
+        let Ok(group) = self.group_of(id, &mut subscription.channels) else { return };
         let mut out = Vec::new();
-        handshake::encode_response(&mut out, &accept);
-        let is_polling = query.is_polling;
+        handshake::encode_response(&mut out, accept);
         self.connections[id].kind = Kind::WebSocket { decoder: Decoder::default(), is_polling };
         self.count_as(id, if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket });
         if is_polling {
-            self.connections[id].seen = self.shared.distributor.head().offset;
+            self.connections[id].subscriber.seen = self.shared.distributor.head().offset;
             if let Some(group) = group {
                 self.join_group(id, group);
             }
             self.send(id, &out);
         } else {
-            self.begin(id, group, query.after, Framing::WebSocket, out);
+            self.begin(id, group, subscription.after, Framing::WebSocket, out);
         }
         self.set_deadline(id, self.limits().heartbeat);
     }
 
-    fn open_stream(&mut self, id: usize, head: &RequestHead<'_, '_>, mut query: Query<'_>, transport: Transport) {
-        let Ok(group) = self.group_of(id, &mut query.channels) else { return };
-        let is_chunked = head.minor_version > 0;
-        let (framing, content_type) = match transport {
-            Transport::Sse => (Framing::Events { is_chunked }, "text/event-stream"),
-            _ if query.is_script => (Framing::Script { is_chunked }, "text/html; charset=utf-8"),
-            _ => (Framing::Lines { is_chunked }, "application/x-ndjson"),
-        };
+    fn open_stream(
+        &mut self,
+        id: usize,
+        framing: Framing,
+        transport: Transport,
+        mut subscription: Subscription<'_>,
+        is_early: bool,
+    ) {
+        let Ok(group) = self.group_of(id, &mut subscription.channels) else { return };
         let connection = &mut self.connections[id];
         connection.kind = Kind::Stream(framing);
         let mut out = Vec::new();
-        out.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: ");
-        out.extend_from_slice(content_type.as_bytes());
-        // Asks nginx not to buffer.
-        out.extend_from_slice(b"\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n");
-        out.extend_from_slice(if is_chunked { b"Transfer-Encoding: chunked\r\n" } else { b"Connection: close\r\n" });
-        encode_origin(&mut out, connection.has_origin);
-        out.extend_from_slice(b"\r\n");
+        encode_stream(&mut out, framing, connection.exchange.has_origin);
         self.count_as(id, transport);
-        self.begin(id, group, query.after, framing, out);
+        self.begin(id, group, subscription.after, framing, out);
         let Limits { heartbeat, first_heartbeat, .. } = *self.limits();
-        self.set_deadline(id, if query.is_early { heartbeat.min(first_heartbeat) } else { heartbeat });
+        self.set_deadline(id, if is_early { heartbeat.min(first_heartbeat) } else { heartbeat });
     }
 
     /// The group of the channels named, or an answer that says what is wrong with them.
@@ -349,7 +233,7 @@ impl Core {
         if channels.is_empty() {
             return Ok(None);
         }
-        let identity = self.connections[id].identity;
+        let identity = self.connections[id].exchange.identity;
         if let Err((code, text)) = self.shared.gate.may_subscribe(identity, channels.iter().map(|name| &**name)) {
             self.answer_error(id, code, &text);
             return Err(());
@@ -365,18 +249,18 @@ impl Core {
 
     // --- Polling ---
 
-    fn poll_over_http(&mut self, id: usize, mut query: Query<'_>) {
-        let Ok(Some(group)) = self.group_of(id, &mut query.channels) else { return };
-        let is_long = !query.wait.is_zero();
+    fn poll_over_http(&mut self, id: usize, mut subscription: Subscription<'_>, wait: Duration) {
+        let Ok(Some(group)) = self.group_of(id, &mut subscription.channels) else { return };
+        let is_long = !wait.is_zero();
         self.count_as(id, if is_long { Transport::LongPolling } else { Transport::Polling });
         let max = self.limits().max_reply_bytes;
-        let replay = self.shared.distributor.read(&self.groups[group].channels, query.after, max);
+        let replay = self.shared.distributor.read(&self.groups[group].channels, subscription.after, max);
         if replay.messages.is_empty() && replay.gap.is_none() && is_long {
             let connection = &mut self.connections[id];
-            connection.seen = replay.up_to;
+            connection.subscriber.seen = replay.up_to;
             connection.kind = Kind::HeldPoll;
             self.join_group(id, group);
-            self.set_deadline(id, query.wait);
+            self.set_deadline(id, wait);
             return;
         }
         self.send_replay(id, &replay);
@@ -416,7 +300,7 @@ impl Core {
 
     /// Answers a held poll whose time is up.
     pub(super) fn release_poll(&mut self, id: usize) {
-        let cursor = self.shared.distributor.cursor(self.connections[id].seen.max(self.fanned_out_to));
+        let cursor = self.shared.distributor.cursor(self.connections[id].subscriber.seen.max(self.fanned_out_to));
         let body = self.reply_body(&[], Some((None, cursor)));
         self.leave_group(id);
         self.send_reply(id, &body);
@@ -425,7 +309,7 @@ impl Core {
     pub(super) fn send_reply(&mut self, id: usize, body: &[u8]) {
         let connection = &self.connections[id];
         let mut out = Vec::with_capacity(body.len() + 160);
-        encode_ok(&mut out, "application/json", body, connection.has_origin, connection.keeps_alive);
+        encode_ok(&mut out, "application/json", body, connection.exchange.has_origin, connection.exchange.keeps_alive);
         self.end_poll(id, &out);
     }
 
@@ -443,24 +327,15 @@ impl Core {
 
     // --- Publishing ---
 
-    fn publish(&mut self, id: usize, mut query: Query<'_>, is_text: bool, body: &[u8]) {
-        let Ok(text) = std::str::from_utf8(body) else {
-            return self.answer_error(id, ErrorCode::BadJson, "the body is not UTF-8");
+    fn publish(&mut self, id: usize, mut subscription: Subscription<'_>, is_text: bool, body: &[u8]) {
+        let data = match data_of(body, is_text) {
+            Ok(data) => data,
+            Err((code, text)) => return self.answer_error(id, code, &text),
         };
-        let data = if is_text {
-            Cow::Owned(json_string(text))
-        } else if is_json(text) {
-            single_line(text.trim_ascii())
-        } else {
-            let hint = "the body is not JSON; send Content-Type: text/plain to publish it as a text";
-            return self.answer_error(id, ErrorCode::BadJson, hint);
-        };
-        let first = query.channels[0].clone();
+        let first = subscription.channels[0].clone();
         // Before publishing: who is refused has done nothing.
-        let group = match query.after.map(|_| self.group_of(id, &mut query.channels)).transpose() {
-            Ok(group) => group.flatten(),
-            Err(()) => return,
-        };
+        let group = subscription.after.map(|_| self.group_of(id, &mut subscription.channels)).transpose();
+        let Ok(group) = group.map(Option::flatten) else { return };
         let cursor = match self.publish_for_client(&first, &data) {
             Ok(cursor) => cursor,
             Err((code, text)) => return self.answer_error(id, code, &text),
@@ -468,8 +343,11 @@ impl Core {
         let Some(group) = group else {
             return self.answer(id, "application/json", cursor_frame(&cursor.to_string()).as_bytes());
         };
-        let replay =
-            self.shared.distributor.read(&self.groups[group].channels, query.after, self.limits().max_reply_bytes);
+        let replay = self.shared.distributor.read(
+            &self.groups[group].channels,
+            subscription.after,
+            self.limits().max_reply_bytes,
+        );
         self.send_replay(id, &replay);
     }
 
@@ -504,10 +382,9 @@ impl Core {
     }
 
     fn answer_preflight(&mut self, id: usize) {
-        let answer = "HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: *\r\n\
-             Access-Control-Allow-Methods: GET, POST\r\nAccess-Control-Allow-Headers: content-type, last-event-id\r\n\
-             Access-Control-Max-Age: 86400\r\n\r\n";
-        self.send(id, answer.as_bytes());
+        let mut answer = Vec::new();
+        encode_preflight(&mut answer);
+        self.send(id, &answer);
         self.after_answer(id);
     }
 
@@ -515,8 +392,8 @@ impl Core {
         let connection = &self.connections[id];
         let mut out = std::mem::take(&mut self.out);
         out.clear();
-        encode_ok(&mut out, content_type, body, connection.has_origin, connection.keeps_alive);
-        if connection.is_head {
+        encode_ok(&mut out, content_type, body, connection.exchange.has_origin, connection.exchange.keeps_alive);
+        if connection.exchange.is_head {
             out.truncate(out.len() - body.len());
         }
         self.send(id, &out);
@@ -525,17 +402,22 @@ impl Core {
     }
 
     fn answer_error(&mut self, id: usize, code: ErrorCode, text: &str) {
-        self.answer_error_with(id, code, text, "");
+        self.answer_error_with(id, code, text, None);
     }
 
-    /// Answers with an error and a field of its own.
-    fn answer_error_with(&mut self, id: usize, code: ErrorCode, text: &str, field: &str) {
+    /// Answers with an error, and with the method that the path takes.
+    fn answer_error_with(&mut self, id: usize, code: ErrorCode, text: &str, allow: Option<&str>) {
         add(&self.counters.errors, 1);
         let connection = &self.connections[id];
-        let mut answer = error_head(code, field);
+        let mut answer = Vec::new();
+        let mut head = Head::of_error(&mut answer, code);
+        if let Some(allow) = allow {
+            head = head.field("Allow", allow);
+        }
         let body = error_body(code, text);
-        encode_rest(&mut answer, "application/json", &body, connection.has_origin, connection.keeps_alive);
-        if connection.is_head {
+        let Exchange { has_origin, keeps_alive, .. } = connection.exchange;
+        encode_body(head, "application/json", &body, has_origin, keeps_alive);
+        if connection.exchange.is_head {
             answer.truncate(answer.len() - body.len());
         }
         self.send(id, &answer);
@@ -544,113 +426,16 @@ impl Core {
 
     /// Answers with an error after which nothing more can be understood on this connection.
     pub(super) fn refuse(&mut self, id: usize, code: ErrorCode, text: &str) {
-        self.connections[id].keeps_alive = false;
+        self.connections[id].exchange.keeps_alive = false;
         self.answer_error(id, code, text);
     }
 
     pub(super) fn after_answer(&mut self, id: usize) {
         let Some(connection) = self.connections.get(id) else { return };
-        if connection.keeps_alive && self.drain_until.is_none() {
+        if connection.exchange.keeps_alive && self.drain_until.is_none() {
             self.set_deadline(id, self.limits().idle_timeout);
         } else {
             self.close_gently(id);
         }
-    }
-}
-
-/// Whether something of the server's own is at a path.
-pub fn is_known_path(path: &str) -> bool {
-    ROUTES.iter().any(|(known, _, _)| *known == path)
-}
-
-/// What to say where nothing is.
-pub fn known_paths() -> String {
-    let known: Vec<&str> = ROUTES.iter().map(|(path, _, _)| *path).collect();
-    format!("known paths: {}", known.join(" "))
-}
-
-fn bad(text: &'static str) -> Refusal {
-    (ErrorCode::BadRequest, text.into())
-}
-
-fn is_text(head: &RequestHead<'_, '_>) -> bool {
-    head.header("content-type").is_some_and(|v| v.trim_start().to_ascii_lowercase().starts_with("text/plain"))
-}
-
-fn encode_origin(out: &mut Vec<u8>, has_origin: bool) {
-    if has_origin {
-        out.extend_from_slice(b"Access-Control-Allow-Origin: *\r\n");
-    }
-}
-
-/// Appends a whole answer of status 200.
-pub fn encode_ok(out: &mut Vec<u8>, content_type: &str, body: &[u8], has_origin: bool, keeps_alive: bool) {
-    out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
-    encode_rest(out, content_type, body, has_origin, keeps_alive);
-}
-
-fn encode_rest(out: &mut Vec<u8>, content_type: &str, body: &[u8], has_origin: bool, keeps_alive: bool) {
-    out.extend_from_slice(b"Content-Type: ");
-    out.extend_from_slice(content_type.as_bytes());
-    out.extend_from_slice(b"\r\nCache-Control: no-store\r\n");
-    encode_origin(out, has_origin);
-    if !keeps_alive {
-        out.extend_from_slice(b"Connection: close\r\n");
-    }
-    out.extend_from_slice(b"Content-Length: ");
-    out.extend_from_slice(body.len().to_string().as_bytes());
-    out.extend_from_slice(b"\r\n\r\n");
-    out.extend_from_slice(body);
-}
-
-/// The whole answer to a connection that is closed unheard.
-pub fn refusal(code: ErrorCode, text: &str) -> Vec<u8> {
-    let mut out = error_head(code, "");
-    encode_rest(&mut out, "application/json", &error_body(code, text), false, false);
-    out
-}
-
-fn error_head(code: ErrorCode, field: &str) -> Vec<u8> {
-    let status = code.http_status();
-    let reason = reason(status);
-    let mut out = format!("HTTP/1.1 {status} {reason}\r\n{field}").into_bytes();
-    match code {
-        ErrorCode::UpgradeRequired => out.extend_from_slice(b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"),
-        _ if status == 503 => out.extend_from_slice(b"Retry-After: 1\r\n"),
-        _ => {}
-    }
-    out
-}
-
-/// What a status means (RFC 9110, section 15); nothing for one that is rare.
-pub fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "No Content",
-        301 => "Moved Permanently",
-        302 => "Found",
-        303 => "See Other",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        413 => "Content Too Large",
-        415 => "Unsupported Media Type",
-        426 => "Upgrade Required",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        _ => "",
     }
 }

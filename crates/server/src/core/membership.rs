@@ -2,8 +2,8 @@
 
 use super::Core;
 use crate::connection::NO_GROUP;
-use crate::framing::Framing;
 use crate::stats::shift;
+use pushlab_session::framing::Framing;
 use pushlab_wire::transport::Transport;
 
 impl Core {

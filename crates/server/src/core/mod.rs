@@ -19,7 +19,6 @@ mod writing;
 use crate::config::{Config, Limits};
 use crate::connection::Connection;
 use crate::distributor::{Distributor, Inbox};
-use crate::gate::Gate;
 use crate::groups::Groups;
 use crate::pool::Caller;
 use crate::stats::{Counters, add};
@@ -29,6 +28,10 @@ use feed::{FEED_PAUSE, FeedState, TickState};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_log::Publication;
+use pushlab_session::gate::Gate;
+use pushlab_session::queue::QueueRules;
+use pushlab_session::subscriber::Batch;
+use pushlab_wire::cursor::Epoch;
 use pushlab_wire::websocket::{self as ws, Role};
 use slab::Slab;
 use std::io;
@@ -72,6 +75,7 @@ pub struct Core {
     accept_again: Option<Instant>,
     connections: Slab<Connection>,
     generation: u32,
+    epoch: Epoch,
     groups: Groups,
     wheel: Wheel,
     ws_config: ws::Config,
@@ -84,6 +88,8 @@ pub struct Core {
     due: Vec<(Tick, usize)>,
     /// Connections with more to read, or whose bytes were not all understood in the last turn.
     unfinished: Vec<usize>,
+    batch: Batch,
+    queue_rules: QueueRules,
     queued: QueuedTotal,
     /// Connections that broke while others were being written to.
     doomed: Vec<usize>,
@@ -134,6 +140,7 @@ impl Core {
             accept_again: None,
             connections: Slab::new(),
             generation: 0,
+            epoch: shared.distributor.head().epoch,
             groups: Groups::default(),
             wheel: Wheel::new(now),
             ws_config: ws::Config {
@@ -147,6 +154,8 @@ impl Core {
             dirty: Vec::new(),
             due: Vec::new(),
             unfinished: Vec::new(),
+            batch: Batch::default(),
+            queue_rules: config.queue_rules(),
             queued: QueuedTotal::new(&config.limits, config.cores),
             doomed: Vec::new(),
             turn: Turn::default(),
@@ -233,6 +242,9 @@ impl Core {
         add(&counters.turns, 1);
         if self.out.capacity() > MAX_SPACE_BYTES {
             self.out = Vec::new();
+        }
+        if self.batch.bytes.capacity() > MAX_SPACE_BYTES {
+            self.batch = Batch::default();
         }
         if self.incoming.capacity() > MAX_SPACE_BYTES / size_of::<Arc<Publication>>() {
             self.incoming = Vec::new();

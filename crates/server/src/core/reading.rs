@@ -72,8 +72,8 @@ impl Core {
     fn on_end(&mut self, id: usize) {
         let connection = &self.connections[id];
         match connection.kind {
-            Kind::Http(_) if connection.outbox.is_some() => self.close_gently(id),
-            Kind::Lingering if connection.outbox.is_some() => {}
+            Kind::Http(_) if connection.has_queued() => self.close_gently(id),
+            Kind::Lingering if connection.has_queued() => {}
             _ => self.close(id),
         }
     }
@@ -152,7 +152,7 @@ impl Core {
 
     pub(super) fn go_on(&mut self, id: usize) {
         let Some(connection) = self.connections.get(id) else { return };
-        if connection.is_catching_up && connection.outbox.is_none() {
+        if connection.subscriber.is_catching_up && !connection.has_queued() {
             self.catch_up(id);
         }
         if self.is_stalled(id) {

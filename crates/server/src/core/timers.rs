@@ -4,9 +4,9 @@ use super::Core;
 use super::ending::LINGER;
 use crate::connection::{FeedPhase, Kind};
 use crate::distributor::EXPIRY_INTERVAL;
-use crate::framing::Framing;
 use crate::stats::add;
 use crate::wheel::{TICK, Tick};
+use pushlab_session::framing::Framing;
 use pushlab_wire::codes::{CloseCode, ErrorCode};
 use std::time::Duration;
 
@@ -55,8 +55,8 @@ impl Core {
         let ticks = |d: Duration| Tick::try_from(d.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(Tick::MAX);
         let connection = &self.connections[id];
         let is_taking =
-            |d: Duration| connection.outbox.is_some() && now.saturating_sub(connection.last_progress) < ticks(d);
-        if connection.outbox.is_some() && !is_taking(limits.write_timeout) {
+            |d: Duration| connection.has_queued() && now.saturating_sub(connection.last_progress) < ticks(d);
+        if connection.has_queued() && !is_taking(limits.write_timeout) {
             add(&self.counters.closed_timeout, 1);
             return self.close(id);
         }
@@ -77,7 +77,7 @@ impl Core {
             }
             Kind::WebSocket { .. } => self.heartbeat(id, Framing::WebSocket),
             Kind::Stream(framing) => self.heartbeat(id, framing),
-            Kind::Http(None) if connection.outbox.is_some() => self.set_deadline(id, limits.write_timeout),
+            Kind::Http(None) if connection.has_queued() => self.set_deadline(id, limits.write_timeout),
             Kind::Http(None) if connection.carry.is_empty() => {
                 // Between two requests, or nothing came at all: not an error, just the end.
                 add(&self.counters.closed_timeout, 1);
@@ -95,12 +95,16 @@ impl Core {
 
     pub(super) fn heartbeat(&mut self, id: usize, framing: Framing) {
         // What is queued proves to the peer that we live; a heartbeat behind it would only add to it.
-        if self.connections[id].outbox.is_none() {
+        if !self.connections[id].has_queued() {
             let mut out = std::mem::take(&mut self.out);
             out.clear();
             let connection = &self.connections[id];
-            let is_current = !connection.is_catching_up;
-            let position = if is_current { connection.seen.max(self.fanned_out_to) } else { connection.seen };
+            let is_current = !connection.subscriber.is_catching_up;
+            let position = if is_current {
+                connection.subscriber.seen.max(self.fanned_out_to)
+            } else {
+                connection.subscriber.seen
+            };
             framing.heartbeat(&mut out, &self.shared.distributor.cursor(position).to_string());
             self.send(id, &out);
             self.out = out;

@@ -2,8 +2,8 @@
 
 use super::Core;
 use crate::connection::{Kind, NO_GROUP};
-use crate::framing::{Framing, cursor_frame};
 use crate::stats::add;
+use pushlab_session::framing::{Framing, cursor_frame};
 use pushlab_wire::codes::{CloseCode, ErrorCode};
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::native::{ClientFrame, json_string, single_line};
@@ -119,7 +119,7 @@ impl Core {
         let replay = self.shared.distributor.read(channels, after, self.limits().max_reply_bytes);
         self.turn.sent += replay.messages.len() as u64;
         add(&self.counters.gaps, u64::from(replay.gap.is_some()));
-        self.connections[id].seen = replay.up_to;
+        self.connections[id].subscriber.seen = replay.up_to;
         let up_to = self.shared.distributor.cursor(replay.up_to);
         let body = self.reply_body(&replay.messages, Some((replay.gap, up_to)));
         let mut out = std::mem::take(&mut self.out);
@@ -137,7 +137,7 @@ impl Core {
         };
         names.retain(|n| n != channel);
         if subscribes {
-            let identity = self.connections[id].identity;
+            let identity = self.connections[id].exchange.identity;
             if let Err((code, text)) = self.shared.gate.may_subscribe(identity, std::iter::once(channel)) {
                 return self.say_error(id, code, &text);
             }
@@ -155,7 +155,7 @@ impl Core {
                 let is_first = group == NO_GROUP;
                 self.join_group(id, next);
                 if is_first {
-                    self.connections[id].seen = self.shared.distributor.head().offset;
+                    self.connections[id].subscriber.seen = self.shared.distributor.head().offset;
                 }
             }
             None => self.leave_group(id),
@@ -168,12 +168,12 @@ impl Core {
     fn delivered_to(&self, id: usize) -> u64 {
         let connection = &self.connections[id];
         // What is queued comes behind an answer.
-        if let Some(position) = connection.outbox.as_ref().and_then(|o| o.position()) {
+        if let Some(position) = connection.subscriber.queued_after() {
             return position;
         }
         // A client that polls or catches up has seen just that; all others everything that left the inbox.
         let is_live = connection.framing().is_some();
-        if is_live { connection.seen.max(self.fanned_out_to) } else { connection.seen }
+        if is_live { connection.subscriber.seen.max(self.fanned_out_to) } else { connection.subscriber.seen }
     }
 
     /// Sends a close frame, then waits for the peer's.

@@ -2,11 +2,14 @@
 
 use super::Core;
 use crate::config::Limits;
-use crate::connection::Kind;
-use crate::framing::Framing;
-use crate::outbox::{Queued, Verdict, write_some};
+use crate::connection::{Connection, Kind, Queued};
 use crate::stats::{Counters, add, shift};
+use crate::unsent::{write_in_two, write_some};
+use pushlab_session::framing::Framing;
+use pushlab_session::queue::Verdict;
 use pushlab_wire::codes::CloseCode;
+use pushlab_wire::cursor::Epoch;
+use std::io;
 
 /// What all connections of an event loop have queued, of their own, and its limit.
 pub struct QueuedTotal {
@@ -37,7 +40,7 @@ impl Core {
     pub(super) fn send(&mut self, id: usize, bytes: &[u8]) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let mut written = 0;
-        if connection.outbox.is_none() {
+        if !connection.has_queued() {
             match write_some(&mut connection.stream, bytes) {
                 Ok(n) => written = n,
                 Err(_) => return self.close(id),
@@ -46,11 +49,14 @@ impl Core {
         self.turn.bytes_sent += connection.stream.sent(written);
         if written < bytes.len() || connection.stream.is_blocked() {
             let limits = &self.shared.config.limits;
-            let is_new = connection.outbox.is_none();
-            let outbox = connection.outbox.get_or_insert_default();
-            let before = outbox.size();
-            let verdict = outbox.push_bytes(&bytes[written..], limits);
-            self.queued.change(before, outbox.size(), &self.counters);
+            // A reply to a poll may be larger than a queue; it must fit once.
+            let max = limits.max_queue_bytes.max(limits.max_reply_bytes + limits.max_message_bytes);
+            let is_new = !connection.has_queued();
+            let before = connection.queued();
+            let unsent = connection.unsent.get_or_insert_default();
+            unsent.push(&bytes[written..]);
+            let verdict = if unsent.len() > max { Verdict::TooSlow } else { Verdict::Stays { dropped: 0 } };
+            self.queued.change(before, connection.queued(), &self.counters);
             self.after_queueing(id, is_new, self.queued.within(verdict));
         }
     }
@@ -98,20 +104,16 @@ impl Core {
     pub(super) fn flush(&mut self, id: usize) {
         // Whatever came before in this event may have closed it.
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let framing = connection.framing_out();
         let pushed = connection.stream.push();
-        let Some(outbox) = connection.outbox.as_mut().filter(|_| pushed.is_ok()) else {
+        if pushed.is_err() || !connection.has_queued() {
             self.turn.bytes_sent += connection.stream.sent(0);
             return if pushed.is_err() {
                 self.close(id)
             };
-        };
-        let before = outbox.size();
-        let mut scratch = std::mem::take(&mut self.out);
-        let splits = self.shared.config.splits_events;
-        let result = outbox.flush(&mut connection.stream, framing, &self.shared.distributor, &mut scratch, splits);
-        self.queued.change(before, outbox.size(), &self.counters);
-        self.out = scratch;
+        }
+        let before = connection.queued();
+        let result = write_queued(connection, &mut self.out, self.epoch, self.shared.config.splits_events);
+        self.queued.change(before, connection.queued(), &self.counters);
         let Ok(flushed) = result else { return self.close(id) };
         let sent = connection.stream.sent(flushed.bytes);
         self.turn.bytes_sent += sent;
@@ -121,15 +123,65 @@ impl Core {
             connection.last_progress = self.wheel.now();
         }
         if flushed.is_empty && !connection.stream.is_blocked() {
-            connection.outbox = None;
+            connection.unsent = None;
+            connection.subscriber.abandon_queue();
             shift(&self.counters.slow_subscribers, -1);
             match connection.kind {
                 Kind::Lingering => self.shut_down(id),
                 Kind::Answering { .. } => self.answered(id),
                 Kind::Http(None) => self.set_deadline(id, self.limits().idle_timeout),
-                _ if connection.is_catching_up => self.catch_up(id),
+                _ if connection.subscriber.is_catching_up => self.catch_up(id),
                 _ => {}
             }
+        }
+    }
+}
+
+/// What a flush did.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Flushed {
+    bytes: usize,
+    deliveries: u64,
+    gaps: u64,
+    /// Whether nothing is left.
+    is_empty: bool,
+}
+
+/// Writes as much as the socket takes of what waits for it, each publication in two writes if `splits`; `scratch` is
+/// working space.
+fn write_queued(connection: &mut Connection, scratch: &mut Vec<u8>, epoch: Epoch, splits: bool) -> io::Result<Flushed> {
+    let framing = connection.framing_out();
+    let Connection { stream, unsent, subscriber, .. } = connection;
+    let mut flushed = Flushed::default();
+    loop {
+        if let Some(unsent) = unsent {
+            flushed.bytes += unsent.write_to(stream)?;
+            if unsent.len() > 0 {
+                return Ok(flushed);
+            }
+        }
+        let Some(queue) = subscriber.queued().filter(|queue| !queue.is_empty()) else {
+            flushed.is_empty = true;
+            return Ok(flushed);
+        };
+        if queue.tell_gap(epoch, framing, unsent.get_or_insert_default().bytes_mut()) {
+            flushed.gaps += 1;
+            continue;
+        }
+        scratch.clear();
+        queue.encode(framing, splits, scratch);
+        let n = if splits {
+            write_in_two(stream, framing, scratch, 0, &[scratch.len()])?
+        } else {
+            write_some(stream, scratch)?
+        };
+        let is_blocked = n < scratch.len();
+        let written = queue.wrote(n, framing, scratch);
+        flushed.bytes += n;
+        flushed.deliveries += written.deliveries;
+        unsent.get_or_insert_default().push(&scratch[n..written.end.max(n)]);
+        if is_blocked {
+            return Ok(flushed);
         }
     }
 }

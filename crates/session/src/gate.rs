@@ -1,6 +1,5 @@
 //! Who may do what: the one place that decides it.
 
-use crate::config::Config;
 use crate::site::{RequestOrigin, Site};
 use pushlab_wire::codes::ErrorCode;
 use std::borrow::Cow;
@@ -15,15 +14,16 @@ pub struct Identity {
 }
 
 /// The rules.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Gate {
-    site: Site,
+    /// Which pages are the server's own.
+    pub site: Site,
     /// Channels that the server itself publishes to: those of its feed and its tick.
-    own_channels: Vec<String>,
+    pub own_channels: Vec<String>,
     /// Beginnings of the names of channels that only the application publishes to.
-    reserved: Vec<String>,
+    pub reserved: Vec<String>,
     /// Beginnings of the names of channels that pages of other sites may not subscribe to.
-    same_origin: Vec<String>,
+    pub same_origin: Vec<String>,
 }
 
 impl Identity {
@@ -32,18 +32,6 @@ impl Identity {
 }
 
 impl Gate {
-    /// The rules of a configuration.
-    pub fn new(config: &Config) -> Self {
-        let feed = config.feed.as_ref().map(|feed| feed.channel.to_string());
-        let tick = config.tick.as_ref().map(|tick| tick.channel.to_string());
-        Self {
-            site: config.site.clone(),
-            own_channels: feed.into_iter().chain(tick).collect(),
-            reserved: config.reserved_channels.clone(),
-            same_origin: config.same_origin_channels.clone(),
-        }
-    }
-
     /// Who sent a request with these fields, for the application or for a transport. Where no rule will ask, nobody looks.
     pub fn identify<'h>(
         &self,
@@ -104,10 +92,5 @@ impl Gate {
             RequestOrigin::OtherSite if !is_change => Ok(()),
             origin => Err((ErrorCode::Forbidden, self.site.refusal(origin))),
         }
-    }
-
-    /// Whether a request that came by these means came over TLS.
-    pub fn is_secure(&self, origin: Option<&str>) -> bool {
-        self.site.is_secure(origin)
     }
 }

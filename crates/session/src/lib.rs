@@ -1,0 +1,30 @@
+//! The server's side of the protocol, without sockets or clock.
+//!
+//! A connection carries bytes; what they mean is here. An [`Exchange`](exchange::Exchange) is one request and its answer,
+//! a [`Subscriber`](subscriber::Subscriber) who receives publications, the [`Gate`](gate::Gate) who may do what.
+//!
+//! ```
+//! use pushlab_session::framing::Framing;
+//! use pushlab_session::subscriber::{Batch, Subscriber};
+//! # use pushlab_log::{Limits, MemoryLog};
+//! # use pushlab_wire::cursor::Epoch;
+//!
+//! let mut log = MemoryLog::new(Epoch::from_number(1), Limits::default());
+//! let turn = [log.append("news", "\"hello\"", None, 0)?];
+//! let mut batch = Batch::default();
+//! batch.fill(&turn, Framing::WebSocket);
+//! let mut subscriber = Subscriber::default();
+//! let first = subscriber.offer(&turn).expect("it has seen nothing yet");
+//! let written = batch.bytes.len(); // The socket took all of it.
+//! assert_eq!(batch.progress(first, written).deliveries, 1);
+//! # Ok::<(), pushlab_wire::channel::BadChannel>(())
+//! ```
+
+pub mod answer;
+pub mod exchange;
+pub mod framing;
+pub mod gate;
+pub mod queue;
+pub mod request;
+pub mod site;
+pub mod subscriber;

@@ -1,0 +1,350 @@
+//! What a request asks for: its path, its parameters, its body.
+
+use crate::framing::Framing;
+use crate::gate::Refusal;
+use pushlab_wire::codes::ErrorCode;
+use pushlab_wire::cursor::Cursor;
+use pushlab_wire::http::{RequestHead, split_target};
+use pushlab_wire::native::{is_json, json_string, single_line};
+use pushlab_wire::transport::Transport;
+use pushlab_wire::websocket::handshake;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// The paths, and the method of each.
+const PATHS: [(&str, &str, Path); 9] = [
+    ("/ws", "GET", Path::WebSocket),
+    ("/sse", "GET", Path::Events),
+    ("/stream", "GET", Path::Stream),
+    ("/poll", "GET", Path::Poll),
+    ("/publish", "POST", Path::Publish),
+    ("/echo", "POST", Path::Echo),
+    ("/healthz", "GET", Path::Health),
+    ("/stats", "GET", Path::Stats),
+    ("/metrics", "GET", Path::Metrics),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Path {
+    WebSocket,
+    Events,
+    Stream,
+    Poll,
+    Publish,
+    Echo,
+    Health,
+    Stats,
+    Metrics,
+}
+
+/// What a request asks for. Names of channels are as they were sent.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// Which methods and fields other sites' pages may use.
+    Preflight,
+    /// To go on as a WebSocket.
+    WebSocket {
+        /// What the answer proves that the request was read with.
+        accept: String,
+        /// What it wants to receive.
+        subscription: Subscription<'a>,
+        /// The client asks; nothing is pushed.
+        is_polling: bool,
+    },
+    /// A stream without end.
+    Stream {
+        /// How deliveries are framed.
+        framing: Framing,
+        /// What it counts as.
+        transport: Transport,
+        /// What it wants to receive.
+        subscription: Subscription<'a>,
+        /// The first heartbeat is to come early.
+        is_early: bool,
+    },
+    /// What is new.
+    Poll {
+        /// What it wants to receive.
+        subscription: Subscription<'a>,
+        /// How long the answer may wait for something new.
+        wait: Duration,
+    },
+    /// To publish its body.
+    Publish {
+        /// The channel is the first; with a cursor the answer brings what is new in all of them.
+        subscription: Subscription<'a>,
+        /// The body is a text, not JSON.
+        is_text: bool,
+    },
+    /// Its body back.
+    Echo,
+    /// Whether the server takes connections.
+    Health,
+    /// The counters, as JSON.
+    Stats,
+    /// The counters, for Prometheus.
+    Metrics,
+}
+
+/// Channels, and the cursor after which their messages are wanted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Subscription<'a> {
+    /// Names.
+    pub channels: Vec<Cow<'a, str>>,
+    /// `None` is from now on.
+    pub after: Option<Cursor>,
+}
+
+/// What a request may ask for at most.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestRules {
+    /// Channels.
+    pub max_channels: usize,
+    /// Longest time a poll is held.
+    pub max_wait: Duration,
+    /// The server is stopping: only those who watch it are served.
+    pub is_draining: bool,
+}
+
+/// Why a request is not done.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The code.
+    pub code: ErrorCode,
+    /// What to tell.
+    pub text: Cow<'static, str>,
+    /// The method that the path takes, if another was used.
+    pub allow: Option<&'static str>,
+}
+
+impl From<Refusal> for Refused {
+    fn from((code, text): Refusal) -> Self {
+        Self { code, text, allow: None }
+    }
+}
+
+impl Path {
+    /// Whether it serves those who watch: with HEAD too, as load balancers ask, and while the server stops.
+    fn is_for_watchers(self) -> bool {
+        matches!(self, Self::Health | Self::Stats | Self::Metrics)
+    }
+
+    fn needs_channel(self) -> bool {
+        matches!(self, Self::Events | Self::Stream | Self::Poll | Self::Publish)
+    }
+}
+
+/// Parameters of a request.
+#[derive(Default)]
+struct Parameters<'a> {
+    subscription: Subscription<'a>,
+    wait: Duration,
+    is_script: bool,
+    is_early: bool,
+    is_polling: bool,
+}
+
+impl<'a> Request<'a> {
+    /// Reads what the head of a request asks for.
+    ///
+    /// # Errors
+    /// Why it cannot be done, as its answer is to tell.
+    pub fn read(head: &RequestHead<'_, 'a>, rules: &RequestRules) -> Result<Self, Refused> {
+        let (name, parameters) = split_target(head.target);
+        if head.method == "OPTIONS" {
+            return Ok(Self::Preflight);
+        }
+        let Some(&(name, method, path)) = PATHS.iter().find(|(known, _, _)| *known == name) else {
+            return Err((ErrorCode::UnknownPath, known_paths().into()).into());
+        };
+        let is_check = head.method == "HEAD" && path.is_for_watchers();
+        if head.method != method && !is_check {
+            let text = format!("{name} takes {method}").into();
+            return Err(Refused { code: ErrorCode::MethodNotAllowed, text, allow: Some(method) });
+        }
+        if rules.is_draining && !path.is_for_watchers() {
+            return Err((ErrorCode::Draining, "the server is stopping; connect again".into()).into());
+        }
+        let Parameters { subscription, wait, is_script, is_early, is_polling } =
+            read_parameters(parameters, head, path, rules)?;
+        let is_chunked = head.minor_version > 0;
+        Ok(match path {
+            Path::WebSocket => {
+                let accept = handshake::accept(head)
+                    .map_err(|error| Refused::from((ErrorCode::UpgradeRequired, error.to_string().into())))?;
+                Self::WebSocket { accept, subscription, is_polling }
+            }
+            Path::Events => {
+                let framing = Framing::Events { is_chunked };
+                Self::Stream { framing, transport: Transport::Sse, subscription, is_early }
+            }
+            Path::Stream => {
+                let framing = if is_script { Framing::Script { is_chunked } } else { Framing::Lines { is_chunked } };
+                Self::Stream { framing, transport: Transport::HttpStreaming, subscription, is_early }
+            }
+            Path::Poll => Self::Poll { subscription, wait },
+            Path::Publish => Self::Publish { subscription, is_text: is_text(head) },
+            Path::Echo => Self::Echo,
+            Path::Health => Self::Health,
+            Path::Stats => Self::Stats,
+            Path::Metrics => Self::Metrics,
+        })
+    }
+}
+
+fn read_parameters<'a>(
+    parameters: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
+    head: &RequestHead<'_, 'a>,
+    path: Path,
+    rules: &RequestRules,
+) -> Result<Parameters<'a>, Refusal> {
+    let mut read = Parameters::default();
+    let mut after = None;
+    for (name, value) in parameters {
+        match &*name {
+            "channel" => read.subscription.channels.push(value),
+            "after" => after = Some(value),
+            "wait" => {
+                let seconds: f64 = value.parse().map_err(|_| bad("wait is a number of seconds"))?;
+                let wait =
+                    Duration::try_from_secs_f64(seconds).map_err(|_| bad("wait is a number of seconds from 0"))?;
+                read.wait = wait.min(rules.max_wait);
+            }
+            "early" if value == "1" => read.is_early = true,
+            "early" => return Err(bad("early is 1, or absent")),
+            "format" if value == "script" => read.is_script = true,
+            "format" if value == "ndjson" => {}
+            "format" => return Err(bad("format is ndjson or script")),
+            "mode" if value == "poll" => read.is_polling = true,
+            "mode" => return Err(bad("mode is poll, or absent")),
+            _ => {}
+        }
+    }
+    if path == Path::Events {
+        after = head.header("last-event-id").filter(|id| !id.is_empty()).map(Cow::Borrowed).or(after);
+    }
+    if let Some(text) = after.filter(|text| !text.is_empty()) {
+        read.subscription.after = Some(Cursor::parse(&text).map_err(|e| (ErrorCode::BadCursor, e.to_string().into()))?);
+    }
+    if path.needs_channel() && read.subscription.channels.is_empty() {
+        return Err((ErrorCode::BadChannel, "name a channel: ?channel=NAME".into()));
+    }
+    let max = rules.max_channels;
+    if read.subscription.channels.len() > max {
+        return Err((ErrorCode::TooManyChannels, format!("at most {max} channels a connection").into()));
+    }
+    Ok(read)
+}
+
+/// What is to be published: a body as one line of JSON.
+///
+/// # Errors
+/// `bad-json`, with what to tell.
+pub fn data_of(body: &[u8], is_text: bool) -> Result<Cow<'_, str>, Refusal> {
+    let Ok(text) = std::str::from_utf8(body) else {
+        return Err((ErrorCode::BadJson, "the body is not UTF-8".into()));
+    };
+    if is_text {
+        Ok(json_string(text).into())
+    } else if is_json(text) {
+        Ok(single_line(text.trim_ascii()))
+    } else {
+        let hint = "the body is not JSON; send Content-Type: text/plain to publish it as a text";
+        Err((ErrorCode::BadJson, hint.into()))
+    }
+}
+
+/// Whether something of the server's own is at a path.
+pub fn is_known_path(path: &str) -> bool {
+    PATHS.iter().any(|(known, _, _)| *known == path)
+}
+
+/// What to say where nothing is.
+pub fn known_paths() -> String {
+    let known: Vec<&str> = PATHS.iter().map(|(path, _, _)| *path).collect();
+    format!("known paths: {}", known.join(" "))
+}
+
+fn bad(text: &'static str) -> Refusal {
+    (ErrorCode::BadRequest, text.into())
+}
+
+fn is_text(head: &RequestHead<'_, '_>) -> bool {
+    head.header("content-type").is_some_and(|v| v.trim_start().to_ascii_lowercase().starts_with("text/plain"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_wire::http::{Headers, parse_request};
+
+    const RULES: RequestRules = RequestRules { max_channels: 2, max_wait: Duration::from_secs(60), is_draining: false };
+
+    fn read(request: &str, rules: &RequestRules) -> Result<String, (ErrorCode, Option<&'static str>)> {
+        let text = format!("{request}\r\n\r\n");
+        let mut headers = Headers::default();
+        let (head, _) = parse_request(text.as_bytes(), &mut headers).unwrap().unwrap();
+        Request::read(&head, rules).map(|r| format!("{r:?}")).map_err(|refused| (refused.code, refused.allow))
+    }
+
+    #[test]
+    fn paths_parameters_and_fields_say_what_is_asked_for() {
+        for (request, expected) in [
+            (
+                "GET /sse?channel=a&channel=b%2Dc&early=1 HTTP/1.1",
+                "Stream { framing: Events { is_chunked: true }, transport: Sse, subscription: Subscription { channels: [\"a\", \"b-c\"], after: None }, is_early: true }",
+            ),
+            (
+                "GET /stream?channel=a&format=script HTTP/1.0",
+                "Stream { framing: Script { is_chunked: false }, transport: HttpStreaming, subscription: Subscription { channels: [\"a\"], after: None }, is_early: false }",
+            ),
+            (
+                "GET /poll?channel=a&wait=90 HTTP/1.1",
+                "Poll { subscription: Subscription { channels: [\"a\"], after: None }, wait: 60s }",
+            ),
+            (
+                "POST /publish?channel=a HTTP/1.1\r\nContent-Type: Text/Plain; charset=utf-8",
+                "Publish { subscription: Subscription { channels: [\"a\"], after: None }, is_text: true }",
+            ),
+            ("HEAD /healthz HTTP/1.1", "Health"),
+            ("OPTIONS /anything HTTP/1.1", "Preflight"),
+        ] {
+            assert_eq!(read(request, &RULES).as_deref(), Ok(expected), "{request}");
+        }
+        // An event source's own field counts before the parameter.
+        let cursor = Cursor::parse("e.7").unwrap();
+        let read = read("GET /sse?channel=a&after=e.1 HTTP/1.1\r\nLast-Event-ID: e.7", &RULES).unwrap();
+        assert!(read.contains(&format!("{cursor:?}")), "{read}");
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused() {
+        let draining = RequestRules { is_draining: true, ..RULES };
+        for (request, rules, code, allow) in [
+            ("GET /nowhere HTTP/1.1", &RULES, ErrorCode::UnknownPath, None),
+            ("GET /publish?channel=a HTTP/1.1", &RULES, ErrorCode::MethodNotAllowed, Some("POST")),
+            ("HEAD /poll?channel=a HTTP/1.1", &RULES, ErrorCode::MethodNotAllowed, Some("GET")),
+            ("GET /poll?channel=a HTTP/1.1", &draining, ErrorCode::Draining, None),
+            ("GET /poll HTTP/1.1", &RULES, ErrorCode::BadChannel, None),
+            ("GET /poll?channel=a&channel=b&channel=c HTTP/1.1", &RULES, ErrorCode::TooManyChannels, None),
+            ("GET /poll?channel=a&after=x HTTP/1.1", &RULES, ErrorCode::BadCursor, None),
+            ("GET /poll?channel=a&wait=-1 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("GET /poll?channel=a&wait=soon HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("GET /stream?channel=a&format=xml HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("GET /ws HTTP/1.1", &RULES, ErrorCode::UpgradeRequired, None),
+        ] {
+            assert_eq!(read(request, rules), Err((code, allow)), "{request}");
+        }
+        assert!(read("GET /healthz HTTP/1.1", &draining).is_ok());
+    }
+
+    #[test]
+    fn bodies_become_one_line_of_json() {
+        assert_eq!(data_of(b" {\"a\":\n1} ", false).unwrap(), "{\"a\": 1}");
+        assert_eq!(data_of(b"\"a\n", true).unwrap(), "\"\\\"a\\n\"");
+        assert_eq!(data_of(b"", true).unwrap(), "\"\"");
+        for (body, is_text) in [(&b"{"[..], false), (b"", false), (b"\xff", true), (b"\xff", false)] {
+            assert_eq!(data_of(body, is_text).unwrap_err().0, ErrorCode::BadJson);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Who receives: what it has seen, and what waits for it.
+
+use crate::framing::Framing;
+use crate::queue::{Queue, QueueRules, Verdict};
+use pushlab_log::Publication;
+use std::sync::Arc;
+
+/// Publications of one turn in one framing: their bytes, and where each ends.
+#[derive(Default)]
+pub struct Batch {
+    /// All of them.
+    pub bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// One who receives publications. *Invariant*: `seen` never decreases, and a publication up to it is never offered again.
+#[derive(Default)]
+pub struct Subscriber {
+    /// Publications up to here have been delivered or are queued, or are not for it.
+    pub seen: u64,
+    /// What it missed is still being sent; until then no publication is offered to it.
+    pub is_catching_up: bool,
+    /// What waits for it.
+    queue: Option<Box<Queue>>,
+}
+
+/// What of a batch was written to a subscriber.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Progress<'b> {
+    /// Deliveries of which something was written.
+    pub deliveries: u64,
+    /// The rest of the last of these, which must follow before anything else.
+    pub begun: &'b [u8],
+    /// The first publication of which nothing was written.
+    pub next: usize,
+}
+
+impl Batch {
+    /// Encodes publications in place of what it held.
+    pub fn fill(&mut self, publications: &[Arc<Publication>], framing: Framing) {
+        self.bytes.clear();
+        self.ends.clear();
+        for publication in publications {
+            framing.message(&mut self.bytes, &publication.text);
+            self.ends.push(self.bytes.len());
+        }
+    }
+
+    /// Where a publication begins.
+    pub fn start_of(&self, index: usize) -> usize {
+        if index == 0 { 0 } else { self.ends[index - 1] }
+    }
+
+    /// Where each from this one on ends.
+    pub fn ends_from(&self, index: usize) -> &[usize] {
+        &self.ends[index..]
+    }
+
+    /// What was written, if `n` bytes from the beginning of publication `first` on were.
+    pub fn progress(&self, first: usize, n: usize) -> Progress<'_> {
+        let to = self.start_of(first) + n;
+        let mut next = self.ends.partition_point(|&end| end <= to).max(first);
+        let mut begun: &[u8] = &[];
+        if n > 0 && to > self.start_of(next) {
+            begun = &self.bytes[to..self.ends[next]];
+            next += 1;
+        }
+        Progress { deliveries: (next - first) as u64, begun, next }
+    }
+}
+
+impl Subscriber {
+    /// The first of the publications that it has not seen; `None` if it has seen all. From now on it has seen all:
+    /// whoever offers them writes them, or [queues](Self::queue) them.
+    #[inline]
+    pub fn offer(&mut self, publications: &[Arc<Publication>]) -> Option<usize> {
+        let last = publications.last()?.offset;
+        if self.seen >= last {
+            return None;
+        }
+        let is_new = self.seen < publications[0].offset;
+        let first = if is_new { 0 } else { publications.partition_point(|p| p.offset <= self.seen) };
+        self.seen = last;
+        Some(first)
+    }
+
+    /// Queues publications behind `unsent` bytes of its connection.
+    pub fn queue(&mut self, publications: &[Arc<Publication>], unsent: usize, rules: &QueueRules) -> Verdict {
+        if publications.is_empty() && self.queue.is_none() {
+            return Verdict::Stays { dropped: 0 };
+        }
+        self.queue.get_or_insert_default().push(publications, unsent, rules)
+    }
+
+    /// What waits for it, if anything does.
+    pub fn queued(&mut self) -> Option<&mut Queue> {
+        self.queue.as_deref_mut()
+    }
+
+    /// Whether something waits for it.
+    #[inline]
+    pub fn has_queued(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Bytes that wait for it.
+    pub fn queued_bytes(&self) -> usize {
+        self.queue.as_ref().map_or(0, |queue| queue.bytes())
+    }
+
+    /// The offset up to which everything stands before what waits for it; `None` if nothing does.
+    pub fn queued_after(&self) -> Option<u64> {
+        self.queue.as_ref().and_then(|queue| queue.position())
+    }
+
+    /// Lets go of what waits for it, or of an empty queue.
+    pub fn abandon_queue(&mut self) {
+        self.queue = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_log::{Limits, MemoryLog};
+    use pushlab_wire::cursor::Epoch;
+
+    fn publications(count: u64) -> Vec<Arc<Publication>> {
+        let mut log = MemoryLog::new(Epoch::from_number(1), Limits::default());
+        (0..count).map(|i| log.append("a", &"1".repeat(1 + i as usize), None, 0).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_was_seen_is_not_offered_again() {
+        let all = publications(5);
+        let mut subscriber = Subscriber { seen: 2, ..Subscriber::default() };
+        assert_eq!(subscriber.offer(&[]), None);
+        assert_eq!(subscriber.offer(&all[..2]), None);
+        assert_eq!(subscriber.offer(&all[1..4]), Some(1));
+        assert_eq!((subscriber.seen, subscriber.offer(&all[..4])), (4, None));
+        assert_eq!(subscriber.offer(&all[4..]), Some(0));
+    }
+
+    /// However many bytes of a batch are written: what is begun is finished, what is not is queued, nothing twice.
+    #[test]
+    fn a_batch_goes_on_where_it_was_left() {
+        let all = publications(4);
+        let mut batch = Batch::default();
+        batch.fill(&all, Framing::Lines { is_chunked: false });
+        for first in 0..all.len() {
+            for n in 0..=batch.bytes.len() - batch.start_of(first) {
+                let Progress { deliveries, begun, next } = batch.progress(first, n);
+                let to = batch.start_of(first) + n;
+                assert_eq!(to + begun.len(), if n == 0 { to } else { batch.start_of(next) }, "{first} {n}");
+                assert_eq!((deliveries, n == 0), ((next - first) as u64, next == first));
+            }
+        }
+    }
+}
