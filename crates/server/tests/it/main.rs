@@ -9,6 +9,8 @@ mod feed;
 mod harness;
 mod limits;
 mod metrics;
+mod recording;
+mod replay;
 mod requests;
 mod resume;
 mod site;
