@@ -1,7 +1,7 @@
 //! Processes that the lab starts: pinned, with a life no longer than its own, and always ended.
 
 use crate::leftovers;
-use crate::pinning::pin_to;
+use pushlab_os::affinity::pin_to;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};

@@ -1,8 +1,8 @@
 //! What all event loops share: the order of publications, and history.
 
-use crate::clock::monotonic_ns;
 use crate::config::Limits;
 use mio::Waker;
+use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::native::MessageText;

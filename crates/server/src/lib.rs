@@ -11,7 +11,6 @@
 //! ```
 
 pub mod application;
-pub mod clock;
 mod config;
 mod connection;
 mod core;
@@ -40,11 +39,12 @@ use hub::{Hub, Inbox};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
+use pushlab_os::{clock, descriptors};
 use pushlab_wire::cursor::Epoch;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -249,7 +249,13 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
         let core = Core::new(shared.clone(), index, poll, listener, inbox, caller);
         let (sender, receiver) = mpsc::channel();
         let run = move || {
-            let has_left = !is_alone && leave_descriptor_table(own[1]);
+            // Refused, the table stays shared, which only means that the limit is reached earlier.
+            let has_left = !is_alone && descriptors::copy_table().is_ok();
+            if has_left {
+                // A listener that stays open anywhere goes on taking connections that nobody accepts, and the peer of
+                // a socket or pipe would never see its end.
+                descriptors::close_copies_with_peers(own[1]);
+            }
             // The receiver waits for this right below.
             let _ = sender.send(has_left);
             core.run()
@@ -260,38 +266,8 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
             moved.extend(own);
         }
     }
-    moved.into_iter().for_each(close);
+    moved.into_iter().for_each(descriptors::close_copy);
     Ok(threads)
-}
-
-/// Gives the calling thread a descriptor table of its own. What has another end, except for `listener`, is closed in
-/// it: a listener that stays open anywhere goes on taking connections that nobody accepts, and the peer of a socket or
-/// pipe would never see its end.
-fn leave_descriptor_table(listener: RawFd) -> bool {
-    // SAFETY: unshare with CLONE_FILES touches no memory. On failure the table stays shared, which only means that
-    // the limit is reached earlier.
-    let has_left = unsafe { libc::unshare(libc::CLONE_FILES) } == 0;
-    if has_left {
-        // Without /proc the copies stay open until the server stops.
-        let names = std::fs::read_dir("/proc/thread-self/fd").into_iter().flatten().flatten();
-        let inherited: Vec<RawFd> = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-        inherited.into_iter().filter(|&fd| fd > libc::STDERR_FILENO && fd != listener).filter(has_peer).for_each(close);
-    }
-    has_left
-}
-
-/// Whether a descriptor is a socket or a pipe.
-fn has_peer(descriptor: &RawFd) -> bool {
-    // SAFETY: all bytes zero are a valid `stat`, which is only read after the call has filled it in.
-    let mut status: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: `status` is a valid place to write to; a descriptor that is closed by now is an error.
-    let is_open = unsafe { libc::fstat(*descriptor, &raw mut status) } == 0;
-    is_open && matches!(status.st_mode & libc::S_IFMT, libc::S_IFSOCK | libc::S_IFIFO)
-}
-
-fn close(descriptor: RawFd) {
-    // SAFETY: the descriptor is this table's copy of one that is owned and used in another table.
-    unsafe { libc::close(descriptor) };
 }
 
 #[cfg(test)]

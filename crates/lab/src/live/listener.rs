@@ -1,7 +1,8 @@
 //! The thread that shows the figures: one connection at a time, with little time and few bytes for each.
 
 use super::{LiveError, Shared, lock};
-use crate::pinning::{Pinning, pin_to};
+use crate::pinning::Pinning;
+use pushlab_os::affinity::pin_to;
 use pushlab_wire::exposition::CONTENT_TYPE;
 use pushlab_wire::http::{Headers, parse_request, split_target};
 use std::io::{self, Read, Write};

@@ -1,13 +1,13 @@
 //! Publications that the server brings in by itself: from a back end, or on a timer.
 
 use super::Core;
-use crate::clock::monotonic_ns;
 use crate::config::{Feed, Tick};
 use crate::connection::{Connection, FeedPhase, Kind};
 use crate::hub::PublishError;
 use crate::stats::add;
 use crate::stream::Stream;
 use mio::net::TcpStream;
+use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::http::{Headers, parse_response};
 use pushlab_wire::native::{is_json, json_string, single_line};
 use pushlab_wire::stamp::Stamp;
