@@ -153,6 +153,7 @@ impl Maps {
 }
 
 /// Runs system calls in a child that ends with them.
+#[expect(unsafe_code, reason = "a fork is safe only for what its child does")]
 fn in_a_child(attempt: impl FnOnce() -> Result<(), Refusal>) -> io::Result<Result<(), Refusal>> {
     let (mut ours, mut theirs) = io::pipe()?;
     // SAFETY: the child makes system calls only, allocates nothing, and ends by _exit: no lock of another thread,

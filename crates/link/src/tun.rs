@@ -109,6 +109,7 @@ pub(crate) fn refusal_of_device(errno: Option<i32>) -> Option<LinkError> {
 }
 
 /// Makes an interface for an open device. Allocates nothing, so that a forked child may call it.
+#[expect(unsafe_code, reason = "no library has this ioctl")]
 pub(crate) fn attach(device: &impl AsRawFd) -> io::Result<()> {
     let mut request = libc::ifreq {
         ifr_name: [0; libc::IFNAMSIZ],

@@ -167,6 +167,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::zombie_processes, reason = "it is waited for by another name")]
     fn a_child_is_waited_for_once() {
         for (program, is_success) in [("true", true), ("false", false)] {
             let child = Command::new(program).spawn().unwrap();

@@ -39,7 +39,7 @@ use hub::{Hub, Inbox};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
-use pushlab_os::{clock, descriptors};
+use pushlab_os::{clock, descriptors, random};
 use pushlab_wire::cursor::Epoch;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -82,6 +82,9 @@ pub enum ServerError {
     /// The operating system refused something else.
     #[error("cannot start an event loop or a thread beside it: {0}")]
     Loop(#[source] io::Error),
+    /// There are no random bytes for the epoch.
+    #[error("the operating system gives no random bytes: {0}; does a sandbox forbid getrandom(2)?")]
+    Random(#[source] io::Error),
     /// An event loop ended on an error or a panic.
     #[error("an event loop failed: {0}")]
     Failed(String),
@@ -110,7 +113,7 @@ impl Server {
             let caller = pool.as_ref().map(|pool| pool.caller(inbox.clone()));
             parts.push((poll, listener, inbox, caller));
         }
-        let epoch = Epoch::from_number(core::feed::random());
+        let epoch = Epoch::from_number(u64::from_ne_bytes(random::bytes().map_err(ServerError::Random)?));
         let shared = Arc::new(Shared {
             hub: Arc::new(Hub::new(epoch, config.limits.clone(), config.mark_receipts, inboxes.clone())),
             counters: parts.iter().map(|_| Arc::default()).collect(),

@@ -1,3 +1,6 @@
+// Forks, and what only a test does to a machine: mounts, devices, another user.
+#![allow(unsafe_code)]
+
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::linux::fs::MetadataExt;
