@@ -44,12 +44,15 @@ pub fn has_group(leader: u32) -> bool {
     group(leader).is_ok_and(|group| rustix::process::test_kill_process_group(group).is_ok())
 }
 
-/// The group that a process is in, by its leader.
+/// The group that a process is in, by its leader; 0 for those of the kernel, and for groups of another namespace.
 ///
 /// # Errors
 /// When there is no such process.
 pub fn group_of(pid: u32) -> io::Result<u32> {
-    Ok(rustix::process::getpgid(Some(number(pid)?))?.as_raw_nonzero().get() as u32)
+    let pid = number(pid)?.as_raw_nonzero().get();
+    // rustix takes 0 for impossible.
+    // SAFETY: takes a number and touches no memory.
+    u32::try_from(unsafe { libc::getpgid(pid) }).map_err(|_| io::Error::last_os_error())
 }
 
 /// Has the kernel send this process a signal when the thread that started it ends, however that happens.
@@ -155,7 +158,10 @@ mod tests {
         let mut child = Command::new("sh").args(["-c", "sleep 60 & wait"]).process_group(0).spawn().unwrap();
         assert!(group_of(child.id()).unwrap() == child.id() && has_group(child.id()));
         assert!(!has_ended(child.id()));
-        assert!(niceness(child.id()).unwrap() <= own_niceness().unwrap().max(19));
+        let own = own_niceness().unwrap();
+        assert_eq!(niceness(child.id()).unwrap(), own);
+        set_niceness(child.id(), (own + 3).min(19)).unwrap();
+        assert_eq!((niceness(child.id()).unwrap(), own_niceness().unwrap()), ((own + 3).min(19), own));
         send_to_group(child.id(), Signal::KILL).unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
         while !has_ended(child.id()) {
@@ -164,6 +170,14 @@ mod tests {
         }
         assert!(!child.wait().unwrap().success());
         assert!(send(child.id(), Signal::KILL).is_err() && !has_ended(child.id()));
+    }
+
+    #[test]
+    fn every_process_may_be_asked_for_its_group() {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let groups = all.filter_map(|entry| group_of(entry.file_name().to_str()?.parse().ok()?).ok());
+        assert!(groups.count() >= 1);
+        assert!(group_of(0).is_err() && group_of(0x7fff_fff0).is_err());
     }
 
     #[test]
