@@ -219,8 +219,7 @@ struct ClientLoop<R> {
 
 /// Runs clients of one transport on the calling thread until the run ends.
 ///
-/// The thread leaves the process's descriptor table but for the bell of a feeder: see
-/// [`empty_table`].
+/// The thread leaves the process's descriptor table but for the bell of a feeder: see [`empty_table`].
 ///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor; failing connections are counted instead.
