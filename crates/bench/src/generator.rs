@@ -10,12 +10,11 @@ use crate::connect::{PATIENCE, read_until};
 use crate::figure::{Figure, rounded};
 use crate::frames::subscription;
 use crate::limit::ANY_PORT;
-use crate::processor::{Cores, pin};
+use crate::processor::Cores;
 use crate::scale::Scale;
 use anyhow::{Context as _, anyhow, ensure};
 use pushlab_load::check::Schedule;
 use pushlab_load::clients::{self, LoopConfig, Traffic};
-use pushlab_load::clock::{ThreadCpu, now_ns, sleep_until};
 use pushlab_load::dial::Dialler;
 use pushlab_load::pacing::Pacing;
 use pushlab_load::plan::WorkerResult;
@@ -23,6 +22,8 @@ use pushlab_load::record::{Audience, Record};
 use pushlab_load::run_state::{RunState, Timeline};
 use pushlab_load::transport::Requests;
 use pushlab_load::transport::websocket::WebSocket;
+use pushlab_os::affinity::pin_to;
+use pushlab_os::clock::{CpuClock, monotonic_ns, sleep_until};
 use pushlab_stats::median;
 use pushlab_wire::http::{Headers, parse_request};
 use pushlab_wire::stamp::Stamp;
@@ -87,13 +88,13 @@ impl Work {
 fn run(frames: u64, scale: &Scale, cores: Cores) -> anyhow::Result<Work> {
     let connections = u32::try_from(scale.subscribers)?;
     let listener = TcpListener::bind(ANY_PORT).context("cannot listen")?;
-    let state = Arc::new(RunState::new(now_ns(), 1));
+    let state = Arc::new(RunState::new(monotonic_ns(), 1));
     let (thread, cpu) = start_loop(listener.local_addr()?, connections, &state)?;
     // The loop's thread has inherited the load's core; this one blasts from the subject's.
-    pin(cores.subject)?;
+    pin_to(&[cores.subject])?;
     let result = blast(&listener, frames, scale, &state, cpu);
     cores.pin_to_load()?;
-    state.set_end(now_ns());
+    state.set_end(monotonic_ns());
     let work = result?;
     let result = thread.join().map_err(|_| anyhow!("the loop panicked"))??.result;
     let is_right = result.delivered == work.delivered && result.unknown + result.duplicated + result.reordered == 0;
@@ -106,7 +107,7 @@ fn of(result: &WorkerResult) -> String {
     format!("{delivered}, {unknown} unknown, {duplicated} duplicated, {reordered} reordered")
 }
 
-type Loop = (JoinHandle<io::Result<Record>>, ThreadCpu);
+type Loop = (JoinHandle<io::Result<Record>>, CpuClock);
 
 fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> anyhow::Result<Loop> {
     let config = LoopConfig {
@@ -132,28 +133,28 @@ fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> an
     let (sender, cpu) = mpsc::channel();
     let thread = std::thread::Builder::new().name("generator".into()).spawn(move || {
         // The receiver waits for this right below.
-        let _ = sender.send(ThreadCpu::of_this_thread());
+        let _ = sender.send(CpuClock::of_this_thread());
         clients::run::<WebSocket>(config, state)
     })?;
     Ok((thread, cpu.recv().context("the loop ended before it began")?))
 }
 
 /// Accepts everybody, begins the load, writes for a while and waits until all has been received.
-fn blast(listener: &TcpListener, frames: u64, scale: &Scale, state: &RunState, cpu: ThreadCpu) -> anyhow::Result<Work> {
+fn blast(listener: &TcpListener, frames: u64, scale: &Scale, state: &RunState, cpu: CpuClock) -> anyhow::Result<Work> {
     let mut sockets = (0..scale.subscribers).map(|_| accept(listener)).collect::<anyhow::Result<Vec<_>>>()?;
-    let until_ns = now_ns() + u64::try_from(PATIENCE.as_nanos())?;
+    let until_ns = monotonic_ns() + u64::try_from(PATIENCE.as_nanos())?;
     while (state.subscribed() as usize) < scale.subscribers {
-        ensure!(now_ns() < until_ns, "only {} clients have subscribed", state.subscribed());
-        sleep_until(now_ns() + MILLISECOND_NS);
+        ensure!(monotonic_ns() < until_ns, "only {} clients have subscribed", state.subscribed());
+        sleep_until(monotonic_ns() + MILLISECOND_NS);
     }
     // Everything is load, begun long enough ago that no publication is early.
-    let start_ns = (now_ns() - SECOND_NS) / 100 * 100;
+    let start_ns = (monotonic_ns() - SECOND_NS) / 100 * 100;
     let pacing = Pacing { count: PUBLICATIONS_MAX, ..Pacing::endless(start_ns, INTERVAL_NS, 1) };
     let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 0 });
     let (load_ns, load_end_ns) = (start_ns, u64::MAX - 1);
     let timeline = Timeline { idle_ns: start_ns, warm_up_ns: start_ns, load_ns, load_end_ns, schedule };
     state.begin(timeline, PUBLICATIONS_MAX);
-    sleep_until(now_ns() + LEAD_NS);
+    sleep_until(monotonic_ns() + LEAD_NS);
     let is_done = |written: &Written| {
         state.sum(|progress| &progress.load_delivered) == written.publications * scale.subscribers as u64
     };
@@ -172,19 +173,19 @@ fn run_limit(frames: u64, scale: &Scale, cores: Cores) -> anyhow::Result<Work> {
         let mut audience = audience::Audience::new()?;
         audience.grow(count, target, 2, &subscription(Transport::WebSocket), None)?;
         let greetings = audience.bytes;
-        sender.send(ThreadCpu::of_this_thread())?;
+        sender.send(CpuClock::of_this_thread())?;
         while !is_over_there.load(Ordering::Relaxed) {
             audience.read(Duration::from_millis(5))?;
             received_there.store(audience.bytes - greetings, Ordering::Relaxed);
         }
         Ok(())
     })?;
-    pin(cores.subject)?;
+    pin_to(&[cores.subject])?;
     let work = (|| {
         let mut sockets = (0..count).map(|_| accept(&listener)).collect::<anyhow::Result<Vec<_>>>()?;
         let cpu = ready.recv().context("the limit ended before it began")?;
         let is_done = |written: &Written| received.load(Ordering::Relaxed) == written.bytes * count as u64;
-        let pacing = Pacing::endless(now_ns() / 100 * 100, INTERVAL_NS, 1);
+        let pacing = Pacing::endless(monotonic_ns() / 100 * 100, INTERVAL_NS, 1);
         let work = write_and_wait(&mut sockets, frames, scale, pacing, cpu, is_done);
         // The sockets live until the reader has stopped, for which their end would be an error.
         is_over.store(true, Ordering::Relaxed);
@@ -201,19 +202,19 @@ fn write_and_wait(
     frames: u64,
     scale: &Scale,
     pacing: Pacing,
-    cpu: ThreadCpu,
+    cpu: CpuClock,
     is_done: impl Fn(&Written) -> bool,
 ) -> anyhow::Result<Work> {
     let span_ns = u64::try_from(scale.segment.as_nanos())? * 2;
     let cpu_start = cpu.read_ns().context("the loop ended")?;
-    let begun_ns = now_ns();
+    let begun_ns = monotonic_ns();
     let written = write_until(sockets, frames, pacing, begun_ns + span_ns)?;
-    let until_ns = now_ns() + u64::try_from(PATIENCE.as_nanos())?;
+    let until_ns = monotonic_ns() + u64::try_from(PATIENCE.as_nanos())?;
     while !is_done(&written) {
-        ensure!(now_ns() < until_ns, "the loop did not receive everything");
-        sleep_until(now_ns() + MILLISECOND_NS);
+        ensure!(monotonic_ns() < until_ns, "the loop did not receive everything");
+        sleep_until(monotonic_ns() + MILLISECOND_NS);
     }
-    let wall_ns = now_ns() - begun_ns;
+    let wall_ns = monotonic_ns() - begun_ns;
     let cpu_ns = cpu.read_ns().context("the loop ended")? - cpu_start;
     let connections = sockets.len() as u64;
     Ok(Work { delivered: written.publications * connections, bytes: written.bytes * connections, cpu_ns, wall_ns })
@@ -244,7 +245,7 @@ fn write_until(sockets: &mut [TcpStream], frames: u64, pacing: Pacing, until_ns:
     let mut sent = 0;
     let mut written = 0;
     let mut bytes = Vec::new();
-    while now_ns() < until_ns && sent + frames <= PUBLICATIONS_MAX {
+    while monotonic_ns() < until_ns && sent + frames <= PUBLICATIONS_MAX {
         bytes.clear();
         for _ in 0..frames {
             let stamp = Stamp { source: 0, sequence: u32::try_from(sent)?, instant_ns: pacing.due_ns(sent) }.encode();

@@ -3,12 +3,13 @@
 //! Both are measured with UDP of 64 bytes through the profile `local`, on a network of their own for each repeat.
 
 use crate::figure::{Figure, rounded};
-use crate::processor::{Cores, pin};
+use crate::processor::Cores;
 use crate::scale::Scale;
 use anyhow::{Context as _, bail, ensure};
 use pushlab_link::network::{CLIENTS, Network, NetworkConfig, SUBJECT};
 use pushlab_link::profile::Profile;
-use pushlab_load::clock::now_ns;
+use pushlab_os::affinity::pin_to;
+use pushlab_os::clock::monotonic_ns;
 use pushlab_stats::median;
 use serde_json::json;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -59,10 +60,10 @@ fn packets(name: &'static str, scale: &Scale, cores: Cores) -> anyhow::Result<Fi
                 }
             });
             thread::sleep(scale.warm_up);
-            let (begin_ns, before) = (now_ns(), state());
+            let (begin_ns, before) = (monotonic_ns(), state());
             network.take_lateness();
             thread::sleep(scale.segment);
-            let (after, wall_ns) = (state(), now_ns() - begin_ns);
+            let (after, wall_ns) = (state(), monotonic_ns() - begin_ns);
             late_us.extend(network.take_lateness().quantile(0.99).map(|ns| ns as f64 / 1e3));
             is_over.store(true, Ordering::Relaxed);
             (before, after, wall_ns)
@@ -115,7 +116,7 @@ fn ping_us((subject, load): &(UdpSocket, UdpSocket), scale: &Scale, cores: Cores
     let mut round_trips_us = Vec::new();
     thread::scope(|scope| {
         let echo = scope.spawn(|| {
-            pin(cores.subject)?;
+            pin_to(&[cores.subject])?;
             let mut packet = PAYLOAD;
             // An empty packet is the last.
             while subject.recv(&mut packet)? > 0 {
@@ -123,13 +124,13 @@ fn ping_us((subject, load): &(UdpSocket, UdpSocket), scale: &Scale, cores: Cores
             }
             anyhow::Ok(())
         });
-        let begin_ns = now_ns();
+        let begin_ns = monotonic_ns();
         let end_ns = begin_ns + (scale.warm_up + scale.segment).as_nanos() as u64;
         let mut sent_ns = begin_ns;
         while sent_ns < end_ns {
             load.send(&PAYLOAD)?;
             load.recv(&mut [0; 64]).context("no answer")?;
-            let now_ns = now_ns();
+            let now_ns = monotonic_ns();
             if now_ns > begin_ns + scale.warm_up.as_nanos() as u64 {
                 round_trips_us.push((now_ns - sent_ns) as f64 / 1e3);
             }

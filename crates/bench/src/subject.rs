@@ -1,9 +1,11 @@
 //! The programs that are measured: child processes of this binary.
 
 use crate::limit;
-use crate::processor::{ProcessClock, die_with_parent, pin};
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
+use pushlab_os::affinity::pin_to;
+use pushlab_os::clock::CpuClock;
+use pushlab_os::process::{Signal, end_with_parent};
 use pushlab_server::{Config, Server};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -43,18 +45,18 @@ pub enum Role {
 impl Role {
     /// Does it; returns only on failure.
     pub fn run(self) -> anyhow::Result<()> {
-        die_with_parent()?;
+        end_with_parent(Signal::KILL)?;
         match self {
             Self::Server { core } => {
-                pin(core)?;
+                pin_to(&[core])?;
                 serve()
             }
             Self::LimitOfFanout { core } => {
-                pin(core)?;
+                pin_to(&[core])?;
                 limit::fanout::run()
             }
             Self::LimitOfReplies { core, immediate } => {
-                pin(core)?;
+                pin_to(&[core])?;
                 limit::replies::run(immediate)
             }
         }
@@ -88,7 +90,7 @@ fn serve() -> anyhow::Result<()> {
 pub struct Subject {
     child: Child,
     address: SocketAddr,
-    clock: ProcessClock,
+    clock: CpuClock,
 }
 
 impl Subject {
@@ -101,7 +103,7 @@ impl Subject {
             .stdout(Stdio::piped())
             .spawn()
             .context("cannot start a subject")?;
-        let clock = ProcessClock::of(child.id()).context("cannot read a subject's processor time")?;
+        let clock = CpuClock::of_process(child.id()).context("cannot read a subject's processor time")?;
         let stdout = child.stdout.take().context("a subject has no standard output")?;
         let mut line = String::new();
         let result = BufReader::new(stdout).read_line(&mut line);
@@ -118,7 +120,7 @@ impl Subject {
 
     /// Processor time it has used, ns.
     pub fn cpu_ns(&self) -> anyhow::Result<u64> {
-        self.clock.now_ns().context("a subject ended")
+        self.clock.read_ns().context("a subject ended")
     }
 
     /// Memory of its own: pages that no file backs, in bytes. Exact, because the kernel walks the page tables for it.

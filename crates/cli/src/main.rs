@@ -68,7 +68,7 @@ impl Command {
 fn main() -> std::process::ExitCode {
     let command = Cli::parse().command;
     if command.only_reads() {
-        signals::end_with_closed_pipe();
+        pushlab_os::signals::end_with_closed_pipe();
     }
     let result = match command {
         Command::Run(args) => run::run(&args),

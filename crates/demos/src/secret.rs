@@ -14,11 +14,7 @@ pub struct Secret([u8; 16]);
 impl Secret {
     /// A new one, from the operating system's randomness.
     pub fn new() -> io::Result<Self> {
-        let mut bytes = [0; 16];
-        // SAFETY: `bytes` is writable and as long as is said.
-        let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        // As few as 256 bytes come whole, and no signal interrupts that (getrandom(2)).
-        if filled == bytes.len() as isize { Ok(Self(bytes)) } else { Err(io::Error::last_os_error()) }
+        Ok(Self(pushlab_os::random::bytes()?))
     }
 
     /// Reads the text of one; `None` if it is none.

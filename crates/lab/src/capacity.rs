@@ -5,11 +5,12 @@ use crate::campaign::{CampaignError, Ended, Observer, Start, check_plans, execut
 use crate::cell::Sweep;
 use crate::experiment::Experiment;
 use crate::header::Header;
-use crate::pinning::{Pinning, pin_to};
+use crate::pinning::Pinning;
 use crate::record::PlannedRun;
 use crate::report::RunFigures;
 use crate::run::Workplace;
 use crate::statement::{Relation, Side, Statement};
+use pushlab_os::affinity::pin_to;
 use pushlab_store::Store;
 use pushlab_wire::transport::Transport;
 

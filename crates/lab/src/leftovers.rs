@@ -4,6 +4,8 @@
 //! process in them, so that a killed lab leaves nothing behind. Where the kernel's promise fails (a child that changes
 //! its credentials is let off), they are found by a mark in their environment that says whose they are.
 
+use pushlab_os::Errno;
+use pushlab_os::process::{self, Signal};
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,11 +55,11 @@ fn kill_marked_once(mark: &str) -> usize {
     let mut found = 0;
     let line = format!("{CHILD_MARK}={mark}");
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<libc::pid_t>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
         if environment.split(|&byte| byte == 0).any(|variable| variable == line.as_bytes()) {
-            // SAFETY: the process was found by its mark a moment ago; kill touches no memory.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
+            // It may have ended since.
+            let _ = process::send(pid, Signal::KILL);
             found += 1;
         }
     }
@@ -82,12 +84,10 @@ pub fn find() -> Vec<Leftover> {
 pub fn clean() -> io::Result<Vec<Leftover>> {
     let found = find();
     for leftover in &found {
-        // SAFETY: the process was found by its mark a moment ago; kill touches no memory.
-        if unsafe { libc::kill(leftover.pid as libc::pid_t, libc::SIGKILL) } != 0 {
-            let error = io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::ESRCH) {
-                return Err(io::Error::new(error.kind(), format!("process {}: {error}", leftover.pid)));
-            }
+        if let Err(error) = process::send(leftover.pid, Signal::KILL)
+            && error.raw_os_error() != Some(Errno::SRCH.raw_os_error())
+        {
+            return Err(io::Error::new(error.kind(), format!("process {}: {error}", leftover.pid)));
         }
     }
     let deadline = Instant::now() + GONE_WITHIN;

@@ -2,7 +2,7 @@
 
 use crate::record::{CaptureRecord, NetworkRecord};
 use crate::site::Link;
-use pushlab_link::clock::CoreWait;
+use pushlab_link::core_wait::CoreWait;
 use pushlab_link::network::Network;
 use pushlab_link::totals::Totals;
 use pushlab_load::plan::{Phase, Phases};

@@ -1,6 +1,6 @@
 //! Which cores the subject and the load may use.
 
-use std::io;
+use pushlab_os::affinity::{allowed_cores, pin_to};
 
 /// Cores of the two sides. On a machine with one core both share it, and every run is doubted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Pinning {
 impl Pinning {
     /// The first core this process may use for the subject, the others for the load.
     pub fn of_this_machine() -> Self {
-        let mut cores = allowed_cores();
+        let mut cores = allowed_cores().unwrap_or_else(|_| vec![0]);
         if cores.len() < 2 {
             return Self { subject: cores.clone(), load: cores };
         }
@@ -28,19 +28,6 @@ impl Pinning {
     }
 }
 
-/// Lets the calling thread, and all that it starts, run on these cores only.
-pub fn pin_to(cores: &[usize]) -> io::Result<()> {
-    // SAFETY: an all-zero cpu_set_t is an empty set, and CPU_SET only sets bits inside it: it checks the index.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        for &core in cores {
-            libc::CPU_SET(core, &mut set);
-        }
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// Does something on the load's cores, away from the subject's, and with it all threads that it starts: for what runs
 /// beside a measurement. Where that is not allowed it runs anywhere, and the doubt about shared cores says so.
 pub fn on_load_cores<T: Send>(work: impl FnOnce() -> T + Send) -> T {
@@ -51,15 +38,4 @@ pub fn on_load_cores<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     };
     let done = std::thread::scope(|scope| scope.spawn(pinned).join());
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn allowed_cores() -> Vec<usize> {
-    // SAFETY: an all-zero cpu_set_t is an empty set that sched_getaffinity fills; CPU_ISSET only reads it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
-            return vec![0];
-        }
-        (0..libc::CPU_SETSIZE as usize).filter(|&core| libc::CPU_ISSET(core, &set)).collect()
-    }
 }

@@ -1,7 +1,8 @@
 //! Processes that the lab starts: pinned, with a life no longer than its own, and always ended.
 
 use crate::leftovers;
-use crate::pinning::pin_to;
+use pushlab_os::child::Prepare as _;
+use pushlab_os::process::{self, Signal};
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
@@ -23,26 +24,11 @@ impl Process {
     /// Starts a command on these cores, on any if none is named. The child leads a process group of its own, so that
     /// Ctrl-C reaches the lab alone, and is killed by the kernel if the thread that starts it ends first.
     pub fn start(command: &mut Command, cores: &[usize]) -> io::Result<Self> {
-        let cores = cores.to_vec();
-        let parent = std::process::id();
-        // SAFETY: between fork and exec only async-signal-safe calls are made: sched_setaffinity, prctl, getppid,
-        // sigprocmask. The closure owns all it reads.
-        unsafe {
-            command.pre_exec(move || {
-                if !cores.is_empty() {
-                    pin_to(&cores)?;
-                }
-                unblock_signals();
-                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
-                    return Err(io::Error::last_os_error());
-                }
-                // The parent may have ended before the line above.
-                if libc::getppid() as u32 != parent {
-                    return Err(io::ErrorKind::BrokenPipe.into());
-                }
-                Ok(())
-            });
+        if !cores.is_empty() {
+            command.pin_to(cores);
         }
+        // The lab waits for signals instead of being struck, and children would inherit that.
+        command.let_signals_through().end_with_parent(Signal::KILL);
         let mark = leftovers::mark_of_a_child();
         command.process_group(0).env(leftovers::MARK, leftovers::mark_of_this_process());
         command.env(leftovers::CHILD_MARK, &mark);
@@ -62,7 +48,7 @@ impl Process {
     /// How it ended, if it has. What it leaves in its process group ends with it.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() && self.has_ended() {
-            self.signal(libc::SIGKILL);
+            self.signal(Signal::KILL);
             self.status = self.child.try_wait().ok().flatten();
         }
         self.status
@@ -70,17 +56,12 @@ impl Process {
 
     /// Whether it has ended; it is not waited for, so that its number stays its own.
     fn has_ended(&self) -> bool {
-        // SAFETY: an all-zero siginfo_t is valid, the call fills it, and leaves the child to be waited for.
-        unsafe {
-            let mut info: libc::siginfo_t = std::mem::zeroed();
-            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-            libc::waitid(libc::P_PID, self.child.id(), &raw mut info, options) == 0 && info.si_pid() != 0
-        }
+        process::has_ended(self.child.id())
     }
 
     /// Asks it to end, and kills it if it has not within `patience`.
     pub fn stop(mut self, patience: Duration) -> Option<ExitStatus> {
-        self.signal(libc::SIGTERM);
+        self.signal(Signal::TERM);
         let deadline = Instant::now() + patience;
         while Instant::now() < deadline {
             if let Some(status) = self.ended() {
@@ -92,10 +73,10 @@ impl Process {
     }
 
     /// To the child and all of its process group.
-    fn signal(&self, signal: i32) {
+    fn signal(&self, signal: Signal) {
         if self.status.is_none() {
-            // SAFETY: the child has not been waited for, so its number, which is its group's, is nobody else's.
-            unsafe { libc::kill(-(self.child.id() as libc::pid_t), signal) };
+            // The child has not been waited for, so its number, which is its group's, is nobody else's.
+            let _ = process::send_to_group(self.child.id(), signal);
         }
     }
 }
@@ -103,7 +84,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // Errors mean that it has ended already.
-        self.signal(libc::SIGKILL);
+        self.signal(Signal::KILL);
         if self.status.is_none() {
             let _ = self.child.wait();
         }
@@ -111,21 +92,11 @@ impl Drop for Process {
     }
 }
 
-/// The lab waits for signals instead of being struck, and children would inherit that.
-fn unblock_signals() {
-    // SAFETY: sigemptyset initialises the set that sigprocmask reads; both are async-signal-safe.
-    unsafe {
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-    }
-}
-
 /// `signal 9 (killed)`, `exit code 1`.
 pub fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt as _;
     match (status.signal(), status.code()) {
-        (Some(signal @ libc::SIGKILL), _) => {
+        (Some(signal), _) if signal == Signal::KILL.as_raw() => {
             format!("signal {signal} (killed: by a person, or by the kernel for want of memory)")
         }
         (Some(signal), _) => format!("signal {signal}"),

@@ -4,9 +4,8 @@ use crate::process::{Process, describe};
 use crate::site::Listener;
 use pushlab_link::namespace::Namespace;
 use pushlab_load::plan::{Plan, WorkerEvent};
+use pushlab_os::child::Prepare as _;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::AsRawFd as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -28,18 +27,6 @@ pub enum Said {
     Gone(String),
 }
 
-/// Leaves a listener open for a process that is yet to be started, under the same number.
-fn bequeath(command: &mut Command, listener: Listener) {
-    let socket = listener.socket;
-    let keep_open = move || {
-        // SAFETY: fcntl touches no memory and is async-signal-safe; the closure owns the descriptor.
-        let code = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_SETFD, 0) };
-        if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    };
-    // SAFETY: between fork and exec only fcntl is called.
-    unsafe { command.pre_exec(keep_open) };
-}
-
 impl Worker {
     /// Starts `pushlab worker` on these cores, in a network namespace if one is given, and gives it its plan and the
     /// listener that the plan speaks of.
@@ -56,7 +43,7 @@ impl Worker {
             namespace.give_to(&mut command);
         }
         if let Some(listener) = listener {
-            bequeath(&mut command, listener);
+            command.keep_open(listener.socket.into());
         }
         let mut process = Process::start(&mut command, cores)?;
         let child = process.child();

@@ -6,20 +6,21 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pushlab_os::bell::Bell;
+use pushlab_os::poll::{self, PollFd, PollFlags};
 use pushlab_stats::Histogram;
 
 use crate::buffers::{Buffers, Slot};
 use crate::capture::{Capture, CaptureError};
-use crate::clock::now_ns;
 use crate::direction::{Direction, Heading};
 use crate::error::LinkError;
 use crate::totals::{Accountant, Totals};
 use crate::tun::Tun;
+use pushlab_os::clock::monotonic_ns;
 
 /// Packets read from one end before the other has its turn: at 2 µs each, nobody waits longer than 0.1 ms for that.
 const BATCH: usize = 64;
@@ -45,12 +46,12 @@ pub struct Shared {
     stalls: AtomicU64,
     /// When the totals are to be marked, ns; the end of time when not.
     mark_ns: AtomicU64,
-    /// An eventfd that interrupts the thread's sleep.
-    wake: OwnedFd,
+    /// Interrupts the thread's sleep.
+    wake: Bell,
 }
 
 impl Shared {
-    pub fn new(wake: OwnedFd) -> Self {
+    pub fn new(wake: Bell) -> Self {
         Self {
             published: Mutex::default(),
             is_stopping: AtomicBool::new(false),
@@ -79,8 +80,7 @@ impl Shared {
     /// Asks the thread to end.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
-        // SAFETY: plain system call on a descriptor that `self` owns. It cannot fail before 2^64 - 2 calls.
-        unsafe { libc::eventfd_write(self.wake.as_raw_fd(), 1) };
+        self.wake.ring();
     }
 }
 
@@ -170,7 +170,7 @@ impl Carrier {
                 self.buffers.give_back(slot);
                 return Ok(read);
             };
-            let now_ns = now_ns();
+            let now_ns = monotonic_ns();
             if now_ns >= self.shared.mark_ns.load(Ordering::Relaxed) {
                 self.mark();
             }
@@ -195,7 +195,7 @@ impl Carrier {
         let mut delivered = 0;
         loop {
             let from = usize::from(self.due_ns(1).is_some_and(|up| self.due_ns(0).is_none_or(|down| up < down)));
-            let now_ns = now_ns();
+            let now_ns = monotonic_ns();
             let Some(due) = self.ends[from].direction.take_due(now_ns) else { return Ok(delivered) };
             self.keep_lateness(now_ns - due.due_ns);
             let packet = &self.buffers.bytes(due.packet)[..due.bytes as usize];
@@ -239,25 +239,16 @@ impl Carrier {
     /// Sleeps until there is something to read, or due, or the thread is to end.
     fn sleep(&self) -> Result<(), LinkError> {
         // Without room for a packet none is waited for; one that is under way will be due and make room.
-        let events = if self.buffers.are_full() { 0 } else { libc::POLLIN };
-        let poll = |fd: &dyn AsFd, events| libc::pollfd { fd: fd.as_fd().as_raw_fd(), events, revents: 0 };
+        let events = if self.buffers.are_full() { PollFlags::empty() } else { PollFlags::IN };
         let [subject, load] = &self.ends;
-        let mut polled = [poll(&subject.tun, events), poll(&load.tun, events), poll(&self.shared.wake, libc::POLLIN)];
+        let mut polled = [
+            PollFd::new(&subject.tun, events),
+            PollFd::new(&load.tun, events),
+            PollFd::new(&self.shared.wake, PollFlags::IN),
+        ];
         let due_ns = [self.due_ns(0), self.due_ns(1)].into_iter().flatten().min();
-        let timeout = due_ns.map(|due_ns| {
-            let ns = due_ns.saturating_sub(now_ns());
-            libc::timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
-        });
-        let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the array and the timeout, null for none, outlive the call; no signal mask is given.
-        let result = unsafe { libc::ppoll(polled.as_mut_ptr(), 3, timeout, std::ptr::null()) };
-        if result >= 0 {
-            return Ok(());
-        }
-        match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            error => Err(broken("waiting")(error)),
-        }
+        let timeout_ns = due_ns.map(|due_ns| due_ns.saturating_sub(monotonic_ns()));
+        poll::wait(&mut polled, timeout_ns).map(drop).map_err(broken("waiting"))
     }
 }
 

@@ -6,7 +6,7 @@
 mod buffers;
 pub mod capture;
 mod carrier;
-pub mod clock;
+pub mod core_wait;
 pub mod direction;
 pub mod error;
 pub mod loss;

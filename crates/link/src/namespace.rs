@@ -3,11 +3,13 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::process::CommandExt;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::process::Command;
 use std::sync::Arc;
 use std::thread;
+
+use pushlab_os::child::Prepare as _;
+use pushlab_os::namespace as os;
 
 use crate::error::LinkError;
 use crate::tun;
@@ -57,10 +59,7 @@ impl Namespace {
     pub fn new() -> Result<Self, LinkError> {
         in_a_thread(|| {
             let copied = COPIED.map(|setting| std::fs::read_to_string(path(setting)));
-            // SAFETY: touches no memory; this thread has nothing in its old namespace.
-            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-                return Err(LinkError::NamespaceRefused { source: io::Error::last_os_error() });
-            }
+            os::make_network().map_err(|source| LinkError::NamespaceRefused { source })?;
             let file = File::open(OWN).map_err(|source| LinkError::NamespaceRefused { source })?;
             tun::loopback_up()?;
             for (setting, value) in SETTINGS {
@@ -86,7 +85,7 @@ impl Namespace {
     /// # Errors
     /// [`LinkError::Enter`].
     pub fn enter(&self) -> Result<(), LinkError> {
-        enter_fd(self.file.as_raw_fd()).map_err(|source| LinkError::Enter { source })
+        os::enter_network(&*self.file).map_err(|source| LinkError::Enter { source })
     }
 
     /// Runs `work` in a fresh thread inside, and gives back what it returned.
@@ -102,9 +101,7 @@ impl Namespace {
 
     /// Lets a process that is yet to be started begin inside.
     pub fn give_to(&self, command: &mut Command) {
-        let file = Arc::clone(&self.file);
-        // SAFETY: between fork and exec only setns is called, which is async-signal-safe and allocates nothing.
-        unsafe { command.pre_exec(move || enter_fd(file.as_raw_fd())) };
+        command.enter_network(Arc::clone(&self.file));
     }
 }
 
@@ -112,16 +109,6 @@ impl AsFd for Namespace {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
-}
-
-/// Puts the calling thread into the network namespace of a descriptor. One system call and nothing else, so that it
-/// may be called between `fork` and `exec`.
-///
-/// # Errors
-/// What `setns` answers: `EPERM` without the capability, `EINVAL` for a descriptor of something else.
-pub fn enter_fd(namespace: RawFd) -> io::Result<()> {
-    // SAFETY: touches no memory; a number that is no descriptor of a namespace is an error.
-    if unsafe { libc::setns(namespace, libc::CLONE_NEWNET) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn in_a_thread<T: Send>(work: impl FnOnce() -> Result<T, LinkError> + Send) -> Result<T, LinkError> {

@@ -3,19 +3,19 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::net::Ipv4Addr;
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use pushlab_os::affinity;
+use pushlab_os::bell::Bell;
+use pushlab_os::clock::{self, CpuClock};
 use pushlab_stats::Histogram;
 
 use crate::capture::{Capture, CaptureConfig};
 use crate::carrier::{Carrier, End, Published, Recorder, Shared};
-use crate::clock::{self, CoreWaits, ThreadCpu};
-
-pub use crate::clock::CoreWait;
+use crate::core_wait::{CoreWait, CoreWaits};
 use crate::direction::{Direction, Heading};
 use crate::error::LinkError;
 use crate::namespace::Namespace;
@@ -102,7 +102,7 @@ pub struct Network {
     load: Namespace,
     counters: [Counters; 2],
     shared: Arc<Shared>,
-    cpu: ThreadCpu,
+    cpu: CpuClock,
     core_waits: CoreWaits,
     /// What was taken of the lateness so far.
     lateness_taken: Mutex<Histogram>,
@@ -127,7 +127,8 @@ impl Network {
         };
         let (subject_end, subject_counters) = end(&subject, Heading::Down, &[SUBJECT])?;
         let (load_end, load_counters) = end(&load, Heading::Up, &[CLIENTS, INSTRUMENTS])?;
-        let shared = Arc::new(Shared::new(eventfd()?));
+        let wake = Bell::new().map_err(|source| LinkError::Thread { step: "eventfd", source })?;
+        let shared = Arc::new(Shared::new(wake));
         let accountant = Accountant::new(Some(INSTRUMENTS.into()), DEFAULT_MAX_FLOWS);
         let ends = [subject_end, load_end];
         let carrier = Carrier::new(ends, profile.mtu_bytes as usize, accountant, recorder, Arc::clone(&shared));
@@ -226,38 +227,29 @@ impl Drop for Network {
 }
 
 fn begin_capture(file: CaptureFile) -> Result<Recorder, LinkError> {
+    let since_1970_ns = clock::since_1970_ns().saturating_sub(clock::monotonic_ns());
     let CaptureFile { path, config } = file;
     let opened = File::create(&path).map_err(Into::into);
     let begun = opened.and_then(|file| Capture::new(BufWriter::with_capacity(CAPTURE_BUFFER_BYTES, file), &config));
     match begun {
-        Ok(capture) => Ok(Recorder { path, capture, error: None, since_1970_ns: clock::since_1970_ns() }),
+        Ok(capture) => Ok(Recorder { path, capture, error: None, since_1970_ns }),
         Err(source) => Err(LinkError::Capture { path, source }),
     }
-}
-
-fn eventfd() -> Result<OwnedFd, LinkError> {
-    // SAFETY: plain system call; its result is checked below.
-    let raw = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-    if raw < 0 {
-        return Err(LinkError::Thread { step: "eventfd", source: io::Error::last_os_error() });
-    }
-    // SAFETY: the kernel has just given us this descriptor, and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
 /// It ends with its recorder, or why the link broke, and its CPU time, ns.
 type Thread = JoinHandle<(Result<Option<Recorder>, LinkError>, u64)>;
 
-fn spawn(carrier: Carrier, cores: Option<Vec<usize>>) -> Result<(Thread, ThreadCpu, CoreWaits), LinkError> {
+fn spawn(carrier: Carrier, cores: Option<Vec<usize>>) -> Result<(Thread, CpuClock, CoreWaits), LinkError> {
     let (ready, started) = mpsc::sync_channel(1);
     let run = move || {
-        if let Err(error) = cores.map_or(Ok(()), |cores| clock::pin_to(&cores)) {
+        if let Err(error) = cores.map_or(Ok(()), |cores| affinity::pin_to(&cores)) {
             // Whoever started this thread waits for the answer, here and below.
             let _ = ready.send(Err(error));
             return (Ok(None), 0);
         }
         clock::set_precise_wakeups();
-        let cpu = ThreadCpu::of_this_thread();
+        let cpu = CpuClock::of_this_thread();
         let _ = ready.send(Ok((cpu, CoreWaits::of_this_thread())));
         (carrier.run(), cpu.read_ns().unwrap_or(0))
     };

@@ -1,9 +1,9 @@
 //! The rights that network namespaces take, and how an ordinary user comes by them: in a user namespace of its own a
 //! process is almighty over the namespaces it makes, and over nothing else.
 
-use std::ffi::CStr;
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, Read, Write};
+
+use pushlab_os::{files, namespace, process};
 
 use crate::error::LinkError;
 use crate::tun;
@@ -17,9 +17,6 @@ pub enum How {
     UserNamespace,
 }
 
-const CAP_NET_ADMIN: u32 = 12;
-const CAP_SYS_ADMIN: u32 = 21;
-const NEEDED: u32 = 1 << CAP_NET_ADMIN | 1 << CAP_SYS_ADMIN;
 /// Settings by which systems forbid user namespaces, what forbids, and what allows.
 const SWITCHES: [(&str, &str, &str, &str); 3] = [
     ("/proc/sys/user/max_user_namespaces", "user.max_user_namespaces", "0", "10000"),
@@ -40,7 +37,7 @@ const SWITCHES: [(&str, &str, &str, &str); 3] = [
 /// # Errors
 /// [`LinkError::Threads`], [`LinkError::UserNamespacesOff`], [`LinkError::UserNamespaceRefused`].
 pub fn become_able() -> Result<How, LinkError> {
-    if is_able() {
+    if namespace::may_make_network() {
         return Ok(How::AsItIs);
     }
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
@@ -56,14 +53,14 @@ pub fn become_able() -> Result<How, LinkError> {
 /// # Errors
 /// What [`become_able`], [`crate::namespace::Namespace::new`] or [`crate::network::Network::start`] would say.
 pub fn check() -> Result<How, LinkError> {
-    let how = if is_able() { How::AsItIs } else { How::UserNamespace };
+    let how = if namespace::may_make_network() { How::AsItIs } else { How::UserNamespace };
     let maps = Maps::of_this_process();
     let attempt = || {
         if how == How::UserNamespace {
             maps.enter()?;
         }
-        Refusal::of(Step::MakeNetworkNamespace, unshare(libc::CLONE_NEWNET))?;
-        let device = Refusal::of(Step::OpenDevice, open(tun::DEVICE, libc::O_RDWR))?;
+        Refusal::of(Step::MakeNetworkNamespace, namespace::make_network())?;
+        let device = Refusal::of(Step::OpenDevice, files::open_device(tun::DEVICE))?;
         Refusal::of(Step::MakeInterface, tun::attach(&device))
     };
     match in_a_child(attempt) {
@@ -71,11 +68,6 @@ pub fn check() -> Result<How, LinkError> {
         Ok(Err(refusal)) => Err(refusal.explain()),
         Err(source) => Err(LinkError::UserNamespaceRefused { step: "starting a child that tries", source }),
     }
-}
-
-/// Whether the calling thread has the capabilities.
-fn is_able() -> bool {
-    capabilities().is_ok_and(|[low, _]| low.effective & NEEDED == NEEDED)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -145,99 +137,47 @@ struct Maps {
 
 impl Maps {
     fn of_this_process() -> Self {
-        // SAFETY: both only read, and cannot fail.
-        let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+        let (user, group) = process::effective_ids();
         Self { user: format!("{user} {user} 1"), group: format!("{group} {group} 1") }
     }
 
     /// Enters a user namespace; system calls alone, so that a forked child may call it.
     fn enter(&self) -> Result<(), Refusal> {
-        Refusal::of(Step::MakeUserNamespace, unshare(libc::CLONE_NEWUSER))?;
-        Refusal::of(Step::MapUser, write(c"/proc/self/uid_map", &self.user))?;
+        Refusal::of(Step::MakeUserNamespace, namespace::make_user())?;
+        Refusal::of(Step::MapUser, files::write_setting(c"/proc/self/uid_map", &self.user))?;
         // user_namespaces(7): without this a process may not map its group, lest it drop groups that shut it out.
-        Refusal::of(Step::DenyGroups, write(c"/proc/self/setgroups", "deny"))?;
+        Refusal::of(Step::DenyGroups, files::write_setting(c"/proc/self/setgroups", "deny"))?;
         // What this process starts loses its rights with exec, and needs none: it begins inside of its namespace.
-        Refusal::of(Step::MapGroup, write(c"/proc/self/gid_map", &self.group))
+        Refusal::of(Step::MapGroup, files::write_setting(c"/proc/self/gid_map", &self.group))
     }
 }
 
-/// `__user_cap_data_struct` of capget(2), version 3: capabilities 0 to 31, then 32 to 63.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-struct Capabilities {
-    effective: u32,
-    permitted: u32,
-    inheritable: u32,
-}
-
-/// `__user_cap_header_struct`, of the calling thread.
-#[repr(C)]
-struct Header {
-    version: u32,
-    thread: libc::c_int,
-}
-
-const HEADER: Header = Header { version: 0x2008_0522, thread: 0 };
-
-fn capabilities() -> io::Result<[Capabilities; 2]> {
-    let (mut header, mut data) = (HEADER, [Capabilities::default(); 2]);
-    // SAFETY: version 3 reads and writes one header and writes two structs of data, which outlive the call.
-    let result = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) };
-    succeeded(result).map(|()| data)
-}
-
-fn unshare(what: libc::c_int) -> io::Result<()> {
-    // SAFETY: touches no memory.
-    succeeded(unsafe { libc::unshare(what) }.into())
-}
-
-/// [`std::fs::File::open`] allocates, which a forked child of a process with threads may not.
-fn open(path: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: `path` ends in a zero byte, and no file is created that would need a mode.
-    let raw = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
-    succeeded(raw.into())?;
-    // SAFETY: the kernel has just given us this descriptor, and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
-}
-
-fn write(path: &CStr, text: &str) -> io::Result<()> {
-    let file = open(path, libc::O_WRONLY)?;
-    // SAFETY: the pointer and the length are those of `text`.
-    succeeded(unsafe { libc::write(file.as_raw_fd(), text.as_ptr().cast(), text.len()) } as libc::c_long)
-}
-
-fn succeeded(result: libc::c_long) -> io::Result<()> {
-    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// Runs system calls in a child that ends with them.
+#[expect(unsafe_code, reason = "a fork is safe only for what its child does")]
 fn in_a_child(attempt: impl FnOnce() -> Result<(), Refusal>) -> io::Result<Result<(), Refusal>> {
-    let mut ends = [0; 2];
-    // SAFETY: `ends` has room for the two descriptors that pipe2 writes.
-    succeeded(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }.into())?;
-    // SAFETY: the kernel has just given us these descriptors, and nobody else owns them.
-    let [ours, theirs] = ends.map(|raw| unsafe { OwnedFd::from_raw_fd(raw) });
+    let (mut ours, mut theirs) = io::pipe()?;
     // SAFETY: the child makes system calls only, allocates nothing, and ends by _exit: no lock of another thread,
     // destructor or buffer of this process is touched.
     let child = unsafe { libc::fork() };
-    succeeded(child.into())?;
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
     if child == 0 {
         let mut answer = [0; 5];
         if let Err(refusal) = attempt() {
             answer[0] = refusal.step as u8 + 1;
             answer[1..].copy_from_slice(&refusal.errno.to_ne_bytes());
         }
-        // SAFETY: the pointer and the length are those of `answer`; _exit does not return.
-        unsafe {
-            libc::write(theirs.as_raw_fd(), answer.as_ptr().cast(), answer.len());
-            libc::_exit(0);
-        }
+        // Unheard, it is a child that died.
+        let _ = theirs.write(&answer);
+        // SAFETY: ends the child, without what this process wanted to do at its own end.
+        unsafe { libc::_exit(0) };
     }
     drop(theirs);
     let mut answer = [0; 5];
-    let read = io::Read::read_exact(&mut std::fs::File::from(ours), &mut answer);
-    // SAFETY: `child` is ours and not waited for yet; its status is not asked for.
-    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    let read = ours.read_exact(&mut answer);
+    // How it ended is not asked: it has told, or not.
+    let _ = process::wait_for(child as u32);
     read?;
     let errno = i32::from_ne_bytes([answer[1], answer[2], answer[3], answer[4]]);
     Ok(match Step::ALL.get(usize::from(answer[0]).wrapping_sub(1)) {

@@ -2,13 +2,15 @@
 //! there has arrived. No offload is asked for, so the kernel cuts segments and computes checksums before the packet
 //! is handed out, and what crosses the link is what would cross a wire.
 
-use std::ffi::{CStr, OsStr};
-use std::fs::{File, OpenOptions};
+use std::ffi::CStr;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+
+use pushlab_os::files;
+use pushlab_os::netlink::{Family, NetlinkError, Request, Socket};
 
 use crate::error::LinkError;
 
@@ -36,24 +38,16 @@ pub(crate) struct Counters {
 impl Tun {
     /// Makes the interface in the calling thread's namespace, with these addresses of one network, and brings it up.
     pub(crate) fn new(addresses: &[Ipv4Addr], netmask: Ipv4Addr, mtu: u32) -> Result<(Self, Counters), LinkError> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(OsStr::from_bytes(DEVICE.to_bytes()));
-        let file =
-            file.map_err(|error| refusal_of_device(error.raw_os_error()).unwrap_or_else(|| failed("open")(error)))?;
+        let file = files::open_device(DEVICE)
+            .map_err(|error| refusal_of_device(error.raw_os_error()).unwrap_or_else(|| failed("open")(error)))?;
         attach(&file).map_err(failed("TUNSETIFF"))?;
-        let control = Control::new()?;
-        set_queue_length(TX_QUEUE_PACKETS).map_err(failed("queue length"))?;
-        control.set(NAME, libc::SIOCSIFMTU, "MTU", libc::__c_anonymous_ifr_ifru { ifru_mtu: mtu as libc::c_int })?;
-        for (i, &address) in addresses.iter().enumerate() {
-            // An interface has one address under its own name, and further ones under aliases.
-            let name = if i == 0 { NAME.to_owned() } else { format!("{NAME}:{i}") };
-            control.set(&name, libc::SIOCSIFADDR, "address", internet(address))?;
-            control.set(&name, libc::SIOCSIFNETMASK, "netmask", internet(netmask))?;
+        let mut interface = Interface::named(NAME)?;
+        interface.set(IFLA_TXQLEN, TX_QUEUE_PACKETS, "queue length")?;
+        interface.set(IFLA_MTU, mtu, "MTU")?;
+        for &address in addresses {
+            interface.add_address(address, netmask)?;
         }
-        control.up(NAME)?;
+        interface.up()?;
         let counters = File::open("/proc/thread-self/net/dev").map_err(failed("counters"))?;
         Ok((Self { file }, Counters { file: counters }))
     }
@@ -115,9 +109,15 @@ pub(crate) fn refusal_of_device(errno: Option<i32>) -> Option<LinkError> {
 }
 
 /// Makes an interface for an open device. Allocates nothing, so that a forked child may call it.
+#[expect(unsafe_code, reason = "no library has this ioctl")]
 pub(crate) fn attach(device: &impl AsRawFd) -> io::Result<()> {
-    let flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
-    let mut request = request(NAME, libc::__c_anonymous_ifr_ifru { ifru_flags: flags });
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short },
+    };
+    for (to, from) in request.ifr_name.iter_mut().zip(NAME.bytes()) {
+        *to = from as libc::c_char;
+    }
     // SAFETY: TUNSETIFF reads and writes one ifreq, which outlives the call.
     if unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &raw mut request) } == 0 {
         Ok(())
@@ -128,104 +128,66 @@ pub(crate) fn attach(device: &impl AsRawFd) -> io::Result<()> {
 
 /// Brings up loopback in the calling thread's namespace; the kernel gives it its addresses.
 pub(crate) fn loopback_up() -> Result<(), LinkError> {
-    Control::new()?.up("lo")
+    Interface::named("lo")?.up()
 }
 
-/// A message of rtnetlink(7) that sets one number of an interface.
-#[repr(C)]
-struct SetNumber {
-    header: libc::nlmsghdr,
-    interface: libc::ifinfomsg,
-    attribute_bytes: u16,
-    attribute: u16,
-    value: u32,
+// Of rtnetlink(7): linux/rtnetlink.h, if_link.h and if_addr.h.
+const RTM_NEWLINK: u16 = 16;
+const RTM_NEWADDR: u16 = 20;
+const IFLA_MTU: u16 = 4;
+const IFLA_TXQLEN: u16 = 13;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+
+/// An interface of the calling thread's namespace that is being set up, by rtnetlink(7). The ioctls of netdevice(7)
+/// would need `unsafe`, and the one for the queue's length is for the machine's root alone, not for that of a user
+/// namespace.
+struct Interface {
+    socket: Socket,
+    index: u32,
 }
 
-/// By rtnetlink(7), because the ioctl for it is for the machine's root alone, not for that of a user namespace.
-fn set_queue_length(packets: u32) -> io::Result<()> {
-    // SAFETY: the name is that of `ifreq`, ends in a zero byte and outlives the call.
-    let index = unsafe { libc::if_nametoindex(request(NAME, internet(Ipv4Addr::UNSPECIFIED)).ifr_name.as_ptr()) };
-    // SAFETY: all-zero integers are valid.
-    let mut message: SetNumber = unsafe { std::mem::zeroed() };
-    message.header.nlmsg_len = size_of::<SetNumber>() as u32;
-    message.header.nlmsg_type = libc::RTM_NEWLINK;
-    message.header.nlmsg_flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
-    message.interface.ifi_index = index as libc::c_int;
-    (message.attribute_bytes, message.attribute, message.value) = (8, libc::IFLA_TXQLEN, packets);
-    let socket = socket(libc::AF_NETLINK, libc::SOCK_RAW)?;
-    let mut answer = [0_i32; 32];
-    // SAFETY: pointers and lengths are those of `message` and `answer`.
-    let received = unsafe {
-        if libc::send(socket.as_raw_fd(), (&raw const message).cast(), size_of::<SetNumber>(), 0) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), size_of_val(&answer), 0)
-    };
-    // The answer is an nlmsghdr of 16 bytes, then an error's negative number, or 0.
-    match answer[4] {
-        _ if received < 20 => Err(io::Error::last_os_error()),
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(-errno)),
-    }
-}
-
-fn socket(domain: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: plain system call; its result is checked below.
-    let raw = unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, 0) };
-    if raw < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given us this descriptor, and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
-}
-
-/// A socket by which interfaces are set up (netdevice(7)).
-struct Control(OwnedFd);
-
-impl Control {
-    fn new() -> Result<Self, LinkError> {
-        socket(libc::AF_INET, libc::SOCK_DGRAM).map(Self).map_err(failed("control socket"))
+impl Interface {
+    fn named(name: &str) -> Result<Self, LinkError> {
+        let socket = Socket::open(Family::Route).map_err(refused("netlink socket"))?;
+        let index = socket.interface(name).map_err(refused("index"))?;
+        Ok(Self { socket, index })
     }
 
-    fn up(&self, name: &str) -> Result<(), LinkError> {
-        // Multicast stays off: nobody is to be told of groups.
-        let flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        self.set(name, libc::SIOCSIFFLAGS, "up", libc::__c_anonymous_ifr_ifru { ifru_flags: flags })
+    /// One number of it.
+    fn set(&mut self, attribute: u16, value: u32, step: &'static str) -> Result<(), LinkError> {
+        let request = self.link(0, 0).with(attribute, &value.to_ne_bytes());
+        self.socket.ask(request).map_err(refused(step))
     }
 
-    fn set(
-        &self,
-        name: &str,
-        what: libc::Ioctl,
-        step: &'static str,
-        value: libc::__c_anonymous_ifr_ifru,
-    ) -> Result<(), LinkError> {
-        let mut request = request(name, value);
-        // SAFETY: each SIOCSIF… reads one ifreq, which outlives the call.
-        if unsafe { libc::ioctl(self.0.as_raw_fd(), what, &raw mut request) } == 0 {
-            Ok(())
-        } else {
-            Err(failed(step)(io::Error::last_os_error()))
-        }
+    /// Further addresses of one network stand behind the first, which is what connections leave from by default.
+    fn add_address(&mut self, address: Ipv4Addr, netmask: Ipv4Addr) -> Result<(), LinkError> {
+        // `ifaddrmsg`: family, length of the prefix, flags and scope (all of them u8), index u32.
+        let mut fixed = [libc::AF_INET as u8, netmask.to_bits().leading_ones() as u8, 0, 0, 0, 0, 0, 0];
+        fixed[4..].copy_from_slice(&self.index.to_ne_bytes());
+        let request =
+            Request::new(RTM_NEWADDR, &fixed).with(IFA_LOCAL, &address.octets()).with(IFA_ADDRESS, &address.octets());
+        self.socket.ask(request).map_err(refused("address"))
+    }
+
+    /// Multicast is off: nobody is to be told of groups.
+    fn up(&mut self) -> Result<(), LinkError> {
+        let request = self.link(libc::IFF_UP, libc::IFF_UP | libc::IFF_MULTICAST);
+        self.socket.ask(request).map_err(refused("up"))
+    }
+
+    fn link(&self, flags: libc::c_int, changed: libc::c_int) -> Request {
+        // `ifinfomsg`: family u8, padding, type u16, index, flags and the mask of those that change, u32 each.
+        let mut fixed = [0; 16];
+        fixed[4..8].copy_from_slice(&self.index.to_ne_bytes());
+        fixed[8..12].copy_from_slice(&flags.to_ne_bytes());
+        fixed[12..].copy_from_slice(&changed.to_ne_bytes());
+        Request::new(RTM_NEWLINK, &fixed)
     }
 }
 
-fn request(name: &str, value: libc::__c_anonymous_ifr_ifru) -> libc::ifreq {
-    let mut ifr_name = [0; libc::IFNAMSIZ];
-    for (to, from) in ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    libc::ifreq { ifr_name, ifr_ifru: value }
-}
-
-fn internet(address: Ipv4Addr) -> libc::__c_anonymous_ifr_ifru {
-    let mut sa_data = [0; 14];
-    // A sockaddr_in has the port in the first two bytes, then the address.
-    for (to, from) in sa_data[2..6].iter_mut().zip(address.octets()) {
-        *to = from as libc::c_char;
-    }
-    let ifru_addr = libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data };
-    libc::__c_anonymous_ifr_ifru { ifru_addr }
+fn refused(step: &'static str) -> impl FnOnce(NetlinkError) -> LinkError {
+    move |error| failed(step)(error.into())
 }
 
 fn failed(step: &'static str) -> impl FnOnce(io::Error) -> LinkError {

@@ -1,8 +1,8 @@
 //! The publications under way of a closed loop of broadcasts: whom each has reached, and a bell for the feeder.
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use pushlab_os::bell::Bell;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 /// Most publishers, each with one publication under way.
@@ -17,8 +17,7 @@ pub struct Broadcasts {
     slots: Box<[AtomicU64]>,
     /// Whether the feeder sleeps until a publication has reached everybody.
     is_awaited: AtomicBool,
-    /// An event counter of the kernel.
-    bell: File,
+    bell: Bell,
 }
 
 impl Broadcasts {
@@ -27,13 +26,7 @@ impl Broadcasts {
     /// # Errors
     /// When there is no descriptor left.
     pub fn new(publishers: u32, receivers: u32) -> io::Result<Self> {
-        // SAFETY: plain system call; its result is checked below.
-        let raw = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
-        if raw < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just given us this descriptor, and nobody else owns it.
-        let bell = unsafe { OwnedFd::from_raw_fd(raw) }.into();
+        let bell = Bell::new()?;
         // No stamp has the number of an empty place.
         let slots = (0..publishers.max(1)).map(|_| AtomicU64::new(u64::MAX)).collect();
         Ok(Self { receivers, slots, is_awaited: AtomicBool::new(false), bell })
@@ -60,7 +53,7 @@ impl Broadcasts {
         let slot = self.slots.get(publisher as usize)?;
         let place = slot.fetch_update(SeqCst, SeqCst, counted).ok()? as u32 + 1;
         if place == self.receivers && self.is_awaited.swap(false, SeqCst) {
-            self.ring();
+            self.bell.ring();
         }
         Some(place)
     }
@@ -85,13 +78,8 @@ impl Broadcasts {
     pub fn ring_after(&self, mut waiting: impl Iterator<Item = u32>) {
         self.is_awaited.store(true, SeqCst);
         if waiting.any(|publisher| self.has_reached_all(publisher)) && self.is_awaited.swap(false, SeqCst) {
-            self.ring();
+            self.bell.ring();
         }
-    }
-
-    fn ring(&self) {
-        // It fails when the counter is full, after 2⁶⁴ rings.
-        let _ = (&self.bell).write(&1u64.to_ne_bytes());
     }
 }
 

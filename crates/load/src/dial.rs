@@ -4,10 +4,11 @@ use crate::plan::Plan;
 use crate::socket::Connection;
 use crate::tls::{BadCertificate, TlsClient};
 use mio::net::TcpStream;
+use pushlab_os::Errno;
+use pushlab_os::socket::choose_port_late;
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::AsRawFd as _;
 
 /// Where connections go and how they are set: what all of one loop have in common.
 #[derive(Debug, Clone)]
@@ -97,7 +98,7 @@ impl Dialler {
             socket.bind(&SocketAddr::from((source, 0)).into())?;
         }
         match socket.connect(&self.target.into()) {
-            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => return Err(error),
             _ => {}
         }
         let stream = TcpStream::from_std(socket.into());
@@ -106,16 +107,6 @@ impl Dialler {
             Some(tls) => Ok(Connection::with_tls(stream, tls.open()?)),
         }
     }
-}
-
-/// Has the kernel choose the port at `connect`, so that one port serves many targets.
-fn choose_port_late(socket: &Socket) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    let size = size_of::<libc::c_int>() as libc::socklen_t;
-    let option = libc::IP_BIND_ADDRESS_NO_PORT;
-    // SAFETY: the descriptor is open, and the value pointed to is an integer of the size given.
-    let code = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, option, (&raw const on).cast(), size) };
-    if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 #[cfg(test)]

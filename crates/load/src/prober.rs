@@ -4,23 +4,26 @@
 //! neither a stall nor a long way can hide by delaying the measurement. Over HTTP that takes pipelining (RFC 9112,
 //! section 9.3.2).
 
-use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
 use crate::dial::Dialler;
 use crate::pacing::Pacing;
 use crate::payload::{MIN_PAYLOAD_BYTES, Payload};
 use crate::record::ErrorTally;
 use crate::run_state::{RunState, Timeline};
-use crate::socket::{Connection, Read, leave_descriptor_table};
-use crate::timer::Timer;
+use crate::socket::{Connection, Read};
 use crate::transport::frames::encode_text;
 use crate::transport::posts::Posts;
 use crate::transport::{Cut, Event, Receiver, Requests, Sending, Tally};
 use fastrand::Rng;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups};
+use pushlab_os::descriptors::empty_table;
+use pushlab_os::timer::Timer;
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::{MAX_SOURCE, Stamp};
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -221,11 +224,12 @@ pub fn run<P: EchoPath>(
     state: &Arc<RunState>,
     progress: &ProberProgress,
 ) -> io::Result<ProberReport> {
-    leave_descriptor_table()?;
+    empty_table(None)?;
     set_precise_wakeups();
-    state.count_thread(ThreadCpu::of_this_thread());
+    state.count_thread(CpuClock::of_this_thread());
     let poll = Poll::new()?;
-    let mut timer = Timer::new(poll.registry(), TIMER)?;
+    let mut timer = Timer::new()?;
+    poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
     let mut this = ProberLoop::<P> {
         path: P::new(),
         connection: None,
@@ -257,7 +261,7 @@ pub fn run<P: EchoPath>(
                 _ => this.ready(event.is_writable()),
             }
         }
-        let now = now_ns();
+        let now = monotonic_ns();
         this.look_at_run(state);
         if this.connection.is_none() && now >= this.reconnect_ns && now < state.after_ns() {
             this.report.reconnects += 1;
@@ -300,7 +304,7 @@ impl<P: EchoPath> ProberLoop<P> {
         self.report.errors.add(&format_args!("prober: {why}"));
         self.connection = None;
         self.is_connected = false;
-        self.reconnect_ns = now_ns() + RECONNECT_PAUSE_NS;
+        self.reconnect_ns = monotonic_ns() + RECONNECT_PAUSE_NS;
     }
 
     fn ready(&mut self, is_writable: bool) {
@@ -317,7 +321,7 @@ impl<P: EchoPath> ProberLoop<P> {
                 Ok(Read::Closed) => return self.cut(&Cut::Closed),
                 Err(error) => return self.cut(&Cut::Io(error)),
                 Ok(Read::Bytes { held, .. }) => {
-                    if let Err(cut) = self.decode(held, now_ns()) {
+                    if let Err(cut) = self.decode(held, monotonic_ns()) {
                         return self.cut(&cut);
                     }
                 }
@@ -393,11 +397,11 @@ impl<P: EchoPath> ProberLoop<P> {
     }
 
     fn next_wake(&self, state: &RunState) -> u64 {
-        let tick = now_ns() + TICK_NS;
+        let tick = monotonic_ns() + TICK_NS;
         let next = self.pings.as_ref().filter(|(pacing, _)| self.sent < pacing.count);
         let next = next.map_or(u64::MAX, |(pacing, _)| pacing.due_ns(self.sent));
         // A ping that cannot be sent yet wakes nobody: the socket or the tick does.
-        let next = if next <= now_ns() { u64::MAX } else { next };
+        let next = if next <= monotonic_ns() { u64::MAX } else { next };
         tick.min(next).min(state.end_ns())
     }
 }

@@ -9,8 +9,8 @@ use crate::plan_checks::{BadPlan, MAX_PUBLICATIONS, check_channel, check_pairs, 
 use crate::record::Audience;
 use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
 use crate::shape::Warp;
-use crate::socket::max_descriptors;
 use crate::transport::{Requests, Sending};
+use pushlab_os::limits;
 use pushlab_wire::stamp::MAX_SEQUENCE;
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl Roles {
         roles.check_publications(plan)?;
         // A browser's clients have their sockets there.
         if !plan.clients_in.is_browser() {
-            roles.check_descriptors(plan, max_descriptors())?;
+            roles.check_descriptors(plan, limits::descriptors().soft)?;
         }
         Ok(roles)
     }

@@ -2,8 +2,8 @@
 
 use crate::broadcasts::Broadcasts;
 use crate::check::Schedule;
-use crate::clock::ThreadCpu;
 use crate::seconds::SecondTable;
+use pushlab_os::clock::CpuClock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -75,7 +75,7 @@ pub struct RunState {
     /// The same of a closed loop of broadcasts, in which nobody knows beforehand how many there will be.
     broadcasts: Option<Broadcasts>,
     seconds: Mutex<SecondTable>,
-    threads: Mutex<Vec<ThreadCpu>>,
+    threads: Mutex<Vec<CpuClock>>,
 }
 
 impl RunState {
@@ -169,7 +169,7 @@ impl RunState {
     }
 
     /// Counts a thread's CPU time among the worker's.
-    pub fn count_thread(&self, thread: ThreadCpu) {
+    pub fn count_thread(&self, thread: CpuClock) {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 

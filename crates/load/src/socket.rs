@@ -1,11 +1,11 @@
-//! Non-blocking connections, with TLS or without, and the descriptor table of a loop's thread.
+//! Non-blocking connections, with TLS or without.
 
 pub use crate::tls::TlsBytes;
 use crate::tls::{Tls, TlsRead};
 use mio::net::TcpStream;
+use socket2::SockRef;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 /// Clients behind one source address: the kernel has about 28,000 ports for each pair of addresses.
 pub const CLIENTS_PER_SOURCE_ADDRESS: u32 = 20_000;
@@ -87,12 +87,8 @@ impl Connection {
             return;
         }
         self.acks_delayed_until_ns = now_ns + ACKS_DELAYED_NS;
-        let off: libc::c_int = 0;
-        let size = size_of::<libc::c_int>() as libc::socklen_t;
-        let socket = self.stream.as_raw_fd();
-        // SAFETY: the descriptor is open, and the value pointed to is an integer of the size given. It cannot fail on a
-        // TCP socket.
-        unsafe { libc::setsockopt(socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, (&raw const off).cast(), size) };
+        // It cannot fail on a TCP socket.
+        let _ = SockRef::from(&self.stream).set_tcp_quickack(false);
     }
 
     /// Reads once, behind what was left over, growing the buffer where a large frame is on its way.
@@ -243,51 +239,6 @@ fn write_some(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(taken)
 }
 
-fn check(code: libc::c_int) -> io::Result<()> {
-    if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Gives the calling thread a descriptor table of its own, empty but for standard input, output and error.
-///
-/// The limit on descriptors then holds for this thread alone, and sockets of other threads are closed for good
-/// when those close them. Descriptors cannot be handed to or from this thread any more.
-///
-/// # Errors
-/// When the kernel is older than 5.9.
-pub fn leave_descriptor_table() -> io::Result<()> {
-    leave_descriptor_table_keeping(None)
-}
-
-/// [`leave_descriptor_table`] with one more descriptor that stays open, under its number.
-///
-/// # Errors
-/// When the kernel is older than 5.9.
-pub fn leave_descriptor_table_keeping(kept: Option<BorrowedFd<'_>>) -> io::Result<()> {
-    const FIRST_NOT_STANDARD: u32 = 3;
-    let close = |first: u32, last: u32| {
-        // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's own new table is touched, and no value of this thread
-        // owns a descriptor yet: callers do this first.
-        check(unsafe { libc::close_range(first, last, libc::CLOSE_RANGE_UNSHARE as libc::c_int) })
-    };
-    match kept.and_then(|kept| u32::try_from(kept.as_raw_fd()).ok()).filter(|&kept| kept >= FIRST_NOT_STANDARD) {
-        None => close(FIRST_NOT_STANDARD, u32::MAX),
-        Some(kept) => {
-            if kept > FIRST_NOT_STANDARD {
-                close(FIRST_NOT_STANDARD, kept - 1)?;
-            }
-            close(kept + 1, u32::MAX)
-        }
-    }
-}
-
-/// Most descriptors that one table may hold.
-pub fn max_descriptors() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` outlives the call that writes it.
-    let code = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    if code == 0 { limit.rlim_cur } else { u64::MAX }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,20 +277,6 @@ mod tests {
         while connection.read(&mut buffer).unwrap() == Read::Blocked {}
     }
 
-    /// Segments that a socket has sent, acknowledgements among them: `tcpi_segs_out` of `struct tcp_info`.
-    fn segments_sent(connection: &Connection) -> u32 {
-        const PLACE: usize = 136;
-        let mut info = [0u8; 256];
-        let mut size = info.len() as libc::socklen_t;
-        let socket = connection.stream.as_raw_fd();
-        // SAFETY: the descriptor is open, and the kernel writes at most `size` bytes to `info`.
-        let code = unsafe {
-            libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut size)
-        };
-        assert!(code == 0 && size as usize >= PLACE + 4, "Linux 4.2 tells it");
-        u32::from_ne_bytes(info[PLACE..PLACE + 4].try_into().unwrap())
-    }
-
     #[test]
     fn delayed_acknowledgements_are_half_as_many() {
         const SEGMENTS: u32 = 200;
@@ -353,13 +290,13 @@ mod tests {
                 for _ in 0..segments {
                     accepted.write_all(b"x").unwrap();
                     if is_delayed {
-                        connection.delay_acks(crate::clock::now_ns());
+                        connection.delay_acks(pushlab_os::clock::monotonic_ns());
                     }
                     while connection.read(&mut buffer).unwrap() == Read::Blocked {
                         std::thread::yield_now();
                     }
                 }
-                segments_sent(&connection)
+                pushlab_os::socket::segments_sent(&connection.stream).unwrap()
             };
             // The first are acknowledged at once in any case.
             let before = hear(32);
@@ -368,19 +305,5 @@ mod tests {
         // A pause of this machine adds some.
         let [at_once, delayed] = [false, true].map(&mut acknowledged);
         assert!(at_once > SEGMENTS * 9 / 10 && delayed < SEGMENTS * 7 / 10, "{at_once}, {delayed} of {SEGMENTS}");
-    }
-
-    #[test]
-    fn a_thread_can_leave_the_descriptor_table() {
-        let (address, peer) = std::thread::spawn(|| {
-            leave_descriptor_table().unwrap();
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let address = listener.local_addr().unwrap();
-            let client = std::net::TcpStream::connect(address).unwrap();
-            (address, client.local_addr().unwrap())
-        })
-        .join()
-        .unwrap();
-        assert_ne!(address, peer);
     }
 }

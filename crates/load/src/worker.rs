@@ -10,7 +10,6 @@ use crate::broadcasts::Broadcasts;
 use crate::browser::{BrowserError, Pages, report_every_ms};
 use crate::check::Schedule;
 use crate::clients::{self, LoopConfig, Traffic};
-use crate::clock::{ThreadCpu, now_ns, sleep_until};
 use crate::dial::Dialler;
 use crate::plan::{ClientBytes, ErrorCount, Phase, PhaseMark, Plan, Progress, WorkerEvent, WorkerResult};
 use crate::plan_checks::BadPlan;
@@ -23,13 +22,14 @@ use crate::tls::BadCertificate;
 use crate::transport::foreign::{Foreign, TwoWay};
 use crate::transport::websocket::WebSocket;
 use crate::transport::{Receiver, ReceiverVisitor, Requests, Sending, with_receiver};
+use pushlab_os::clock::{CpuClock, monotonic_ns, sleep_until};
+use pushlab_os::descriptors;
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::RESOLUTION_NS;
 use serde::Deserialize as _;
 use silence::{Signs, Silence};
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -157,12 +157,7 @@ fn listen(plan: &Plan, address: SocketAddr) -> Result<TcpListener, WorkerError> 
 
 /// A listener that whoever started this process left open for it.
 fn inherited(descriptor: i32, address: SocketAddr) -> io::Result<TcpListener> {
-    if descriptor < 0 {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    // SAFETY: a number that is no open descriptor is an error of the call below, and nothing here closes it.
-    let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    let listener = TcpListener::from(descriptor.try_clone_to_owned()?);
+    let listener = TcpListener::from(descriptors::inherited(descriptor)?);
     if listener.local_addr()? == address { Ok(listener) } else { Err(io::ErrorKind::AddrNotAvailable.into()) }
 }
 
@@ -235,14 +230,14 @@ fn start_back_end(
     let count = roles.pacing(plan, 0).map_or(0, |pacing| pacing.count);
     let back_end =
         BackEnd::start(listener, Announcement { interval_us, count, payload_bytes, has_receipt: plan.receipts })?;
-    let deadline = now_ns() + plan.phases.connect_ms * MS;
+    let deadline = monotonic_ns() + plan.phases.connect_ms * MS;
     while back_end.subjects() == 0 {
-        if now_ns() >= deadline {
+        if monotonic_ns() >= deadline {
             let (address, connect_ms) = (back_end.address(), plan.phases.connect_ms);
             back_end.stop()?;
             return Err(WorkerError::NoSubject { address, connect_ms });
         }
-        sleep_until(now_ns() + WATCH_NS);
+        sleep_until(monotonic_ns() + WATCH_NS);
     }
     Ok(back_end)
 }
@@ -264,7 +259,7 @@ fn lead_ns(plan: &Plan, roles: &Roles) -> u64 {
 
 fn timeline(plan: &Plan, roles: &Roles) -> Timeline {
     let round = |ns: u64| ns.next_multiple_of(RESOLUTION_NS);
-    let idle_ns = round(now_ns() + lead_ns(plan, roles));
+    let idle_ns = round(monotonic_ns() + lead_ns(plan, roles));
     let warm_up_ns = idle_ns + plan.phases.idle_ms * MS;
     let load_ns = warm_up_ns + plan.phases.warm_up_ms * MS;
     let load_end_ns = load_ns + plan.phases.load_ms * MS;
@@ -319,8 +314,8 @@ impl Run {
         let instruments = u32::from(roles.collector.is_some() || roles.feeder.is_some());
         let publishers = roles.feeder.as_ref().and_then(|feeder| feeder.publishers);
         let broadcasts = publishers.map(|publishers| Broadcasts::new(publishers, plan.clients)).transpose()?;
-        let state = Arc::new(RunState::new(now_ns(), roles.loops + instruments).with_broadcasts(broadcasts));
-        state.count_thread(ThreadCpu::of_this_thread());
+        let state = Arc::new(RunState::new(monotonic_ns(), roles.loops + instruments).with_broadcasts(broadcasts));
+        state.count_thread(CpuClock::of_this_thread());
         if let Some(cpu) = back_end.as_ref().and_then(BackEnd::cpu) {
             state.count_thread(cpu);
         }
@@ -460,7 +455,7 @@ impl Run {
     }
 
     fn give_up(self, plan: &Plan, why: NotYet) -> WorkerError {
-        self.state.set_end(now_ns());
+        self.state.set_end(monotonic_ns());
         let clients = plan.clients + self.instruments;
         match self.join() {
             Err(error) => WorkerError::Thread(error),
@@ -484,7 +479,7 @@ impl Run {
 
     /// Ends everything after a thread has ended by itself; says why it did.
     fn give_up_broken(self) -> WorkerError {
-        self.state.set_end(now_ns());
+        self.state.set_end(monotonic_ns());
         let unknown = || io::Error::other("it ended before the run did");
         WorkerError::Thread(self.join().err().unwrap_or_else(unknown))
     }
@@ -638,7 +633,7 @@ impl Watch<'_> {
             subscribed: run.subscribed().0,
             unanswered: prober.map(|(_, progress)| progress.unanswered.load(Ordering::Relaxed)),
         };
-        self.silence.look(now_ns(), signs, outstanding, |from_ns| run.state.timeline()?.due_from(from_ns))
+        self.silence.look(monotonic_ns(), signs, outstanding, |from_ns| run.state.timeline()?.due_from(from_ns))
     }
 
     fn is_silent(&mut self) -> bool {
@@ -664,7 +659,7 @@ impl Watch<'_> {
         let deadline = run.state.origin_ns() + plan.phases.connect_ms * MS;
         loop {
             let ((subscribed, has_instrument), has_prober) = (run.subscribed(), run.is_prober_connected());
-            let is_late = now_ns() >= deadline;
+            let is_late = monotonic_ns() >= deadline;
             let is_enough = is_late && may_starve(plan, roles) && subscribed > 0;
             let is_full = subscribed + run.state.held_back() >= plan.clients;
             if (is_full || is_enough) && has_instrument && has_prober {
@@ -673,7 +668,7 @@ impl Watch<'_> {
             if is_late || run.has_dead_thread() {
                 return Err(NotYet { connected: run.state.subscribed(), has_prober });
             }
-            self.sleep_until(now_ns() + WATCH_NS);
+            self.sleep_until(monotonic_ns() + WATCH_NS);
         }
     }
 
@@ -686,8 +681,8 @@ impl Watch<'_> {
             (Phase::Load, timeline.load_ns),
             (Phase::Drain, timeline.load_end_ns),
         ] {
-            while now_ns() < t_ns {
-                self.sleep_until(t_ns.min(now_ns() + WATCH_THREADS_NS));
+            while monotonic_ns() < t_ns {
+                self.sleep_until(t_ns.min(monotonic_ns() + WATCH_THREADS_NS));
                 if self.run.has_dead_thread() {
                     return None;
                 }
@@ -709,7 +704,7 @@ impl Watch<'_> {
     /// it is known whether it hangs: what it lost in a run that ends before would be taken for mere loss.
     fn drain(&mut self, plan: &Plan, roles: &Roles, timeline: &Timeline) -> u64 {
         let state = &self.run.state;
-        let begun = now_ns();
+        let begun = monotonic_ns();
         let deadline = begun + plan.phases.drain_ms * MS;
         // Who ends the drain after a stall wants to know of losses alone.
         let longest = deadline + if plan.drain_stall_ms.is_none() { SILENT_DRAIN_NS } else { 0 };
@@ -719,7 +714,7 @@ impl Watch<'_> {
         let stall_ns = plan.drain_stall_ms.map(|ms| ms * MS);
         let (mut moved, mut moved_ns) = ((0, 0), begun);
         loop {
-            let now = now_ns();
+            let now = monotonic_ns();
             let (published, delivered) = (state.sum(|p| &p.load_published), state.sum(|p| &p.load_delivered));
             if moved != (published, delivered) {
                 (moved, moved_ns) = ((published, delivered), now);

@@ -1,17 +1,16 @@
 //! How many descriptors a process holds, without listing them where the kernel allows.
 
 use crate::procfs::numbered_entries;
+use pushlab_os::descriptors::compare_tables;
+use pushlab_os::files::open_directory_for_metadata;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Threads up to which each is asked whether it has a descriptor table of its own. Above, the main thread's table
 /// stands for all: comparing costs a system call for each thread and more.
 pub(crate) const COMPARED_THREADS_MAX: u32 = 64;
-
-/// `KCMP_FILES` of linux/kcmp.h.
-const KCMP_FILES: libc::c_int = 2;
 
 /// How long an answer about tables is believed while the number of threads stands still, ns. Comparing 64 threads
 /// takes about half a millisecond.
@@ -32,8 +31,7 @@ pub(crate) struct FdDir {
 impl FdDir {
     pub(crate) fn open(pid: u32) -> Self {
         let path = format!("/proc/{pid}/fd");
-        // O_PATH: only its size is wanted.
-        let dir = File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(path);
+        let dir = open_directory_for_metadata(path);
         Self { pid, separate: Vec::new(), compared: None, dir: dir.map_err(|error| error.kind()) }
     }
 
@@ -102,20 +100,6 @@ fn list(path: impl AsRef<Path>) -> io::Result<u64> {
     Ok(count)
 }
 
-/// kcmp(2): the order of two threads' descriptor tables. `None` when one is gone, or we may not know.
-fn compare_tables(a: u32, b: u32) -> Option<std::cmp::Ordering> {
-    let unused: libc::c_ulong = 0;
-    // SAFETY: kcmp takes five integers and touches no memory of ours; KCMP_FILES ignores the last two.
-    let order =
-        unsafe { libc::syscall(libc::SYS_kcmp, a as libc::pid_t, b as libc::pid_t, KCMP_FILES, unused, unused) };
-    match order {
-        0 => Some(std::cmp::Ordering::Equal),
-        1 => Some(std::cmp::Ordering::Less),
-        2 => Some(std::cmp::Ordering::Greater),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,8 +127,8 @@ mod tests {
         let (ready, is_ready) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            // SAFETY: unshare takes flags alone; this thread's descriptors become copies, which it closes at its end.
-            let left = unsafe { libc::unshare(libc::CLONE_FILES) } == 0;
+            // This thread's descriptors become copies, which it closes at its end.
+            let left = pushlab_os::descriptors::copy_table().is_ok();
             let held: Vec<File> = (0..200).map(|_| File::open("/dev/null").unwrap()).collect();
             ready.send(left).unwrap();
             let _ = ended.recv();

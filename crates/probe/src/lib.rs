@@ -6,7 +6,8 @@
 //! ([`Probe::costs`]).
 //!
 //! ```
-//! use pushlab_probe::{Probe, ProbeConfig, monotonic_ns};
+//! use pushlab_os::clock::monotonic_ns;
+//! use pushlab_probe::{Probe, ProbeConfig};
 //!
 //! let mut probe = Probe::new(std::process::id(), ProbeConfig::default())?;
 //! let sample = probe.sample(monotonic_ns())?;
@@ -19,7 +20,6 @@
 #![cfg(target_os = "linux")]
 
 mod budget;
-mod clock;
 mod cpu;
 mod descriptors;
 mod error;
@@ -34,7 +34,6 @@ mod switches;
 mod tree;
 
 pub use budget::{Reader, ReaderCost};
-pub use clock::monotonic_ns;
 pub use error::ProbeError;
 pub use probe::{Probe, ProbeConfig};
 pub use sample::{Loopback, Sample, TcpStates, TcpTotals};

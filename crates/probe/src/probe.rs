@@ -1,7 +1,6 @@
 //! The probe: samples of a process tree.
 
 use crate::budget::{Budget, Reader, ReaderCost};
-use crate::clock::monotonic_ns;
 use crate::cpu::Ledger;
 use crate::descriptors::size_is_count;
 use crate::error::ProbeError;
@@ -11,6 +10,8 @@ use crate::sample::{Loopback, Sample, TcpStates};
 use crate::sock_diag::{SockDiag, SockDiagError};
 use crate::switches::Count;
 use crate::tree::TreeWatch;
+use pushlab_os::clock::monotonic_ns;
+use pushlab_os::system;
 use std::collections::HashSet;
 use std::io;
 
@@ -88,7 +89,7 @@ impl Probe {
     /// [`ProbeError::Gone`] when there is no such process; otherwise when `/proc` cannot be read.
     pub fn new(root: u32, config: ProbeConfig) -> Result<Self, ProbeError> {
         let mut buffer = Vec::new();
-        let tick_ns = 1_000_000_000 / system_constant(libc::_SC_CLK_TCK, 100);
+        let tick_ns = 1_000_000_000 / system::ticks_per_second();
         let process = Process::open(root, tick_ns, &mut buffer).map_err(|error| explain(root, error))?;
         if process.stat.is_dead() {
             return Err(ProbeError::Gone { pid: root });
@@ -105,7 +106,7 @@ impl Probe {
             connections: 0,
             fast_descriptors: size_is_count(),
             tick_ns,
-            page_bytes: system_constant(libc::_SC_PAGESIZE, 4096),
+            page_bytes: system::page_bytes(),
             buffer,
             base: Budget::new(Reader::Processes, None, 0),
             tree: Budget::new(Reader::Tree, share, 0),
@@ -298,12 +299,6 @@ fn explain(pid: u32, error: io::Error) -> ProbeError {
         io::ErrorKind::InvalidData => ProbeError::Malformed { path },
         _ => ProbeError::Unreadable { path, source: error },
     }
-}
-
-fn system_constant(name: libc::c_int, fallback: u64) -> u64 {
-    // SAFETY: sysconf takes a number and returns one; -1 says that there is no such constant.
-    let value = unsafe { libc::sysconf(name) };
-    u64::try_from(value).ok().filter(|value| *value > 0).unwrap_or(fallback)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! One process of the tree, its files kept open.
 
-use crate::clock::ProcessClock;
 use crate::cpu::Account;
 use crate::descriptors::FdDir;
 use crate::procfs::{ProcFile, Stat, is_gone, resident_pages};
 use crate::switches::Switches;
+use pushlab_os::clock::CpuClock;
 use std::io;
 
 /// Three descriptors, and some hundred bytes.
@@ -18,7 +18,7 @@ pub(crate) struct Process {
     pub(crate) switches: Switches,
     stat_file: ProcFile,
     statm_file: ProcFile,
-    clock: Option<ProcessClock>,
+    clock: Option<CpuClock>,
 }
 
 /// What a reading found.
@@ -47,7 +47,7 @@ impl Process {
             switches: Switches::default(),
             stat_file,
             statm_file,
-            clock: ProcessClock::of(pid),
+            clock: CpuClock::of_process(pid).ok(),
         };
         process.read(tick_ns, buffer)?;
         Ok(process)
@@ -60,7 +60,7 @@ impl Process {
     pub(crate) fn read(&mut self, tick_ns: u64, buffer: &mut Vec<u8>) -> io::Result<Life> {
         // The clock first: it goes by number, and the stat file, which goes by process, then vouches that the number
         // had not been given to another.
-        let clock_ns = self.clock.and_then(ProcessClock::ns);
+        let clock_ns = self.clock.and_then(CpuClock::read_ns);
         let text = match self.stat_file.read_record(buffer) {
             Ok(text) => text,
             Err(error) if is_gone(&error) => return Ok(Life::Gone),

@@ -43,7 +43,7 @@ impl ProcFile {
 
 /// Whether an error of reading a file of a process means that the process has ended.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(pushlab_os::Errno::SRCH.raw_os_error())
 }
 
 /// What is used of `/proc/PID/stat`.

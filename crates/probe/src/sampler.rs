@@ -1,10 +1,10 @@
 //! A thread that samples at fixed instants.
 
 use crate::budget::ReaderCost;
-use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::error::ProbeError;
 use crate::probe::Probe;
 use crate::sample::Sample;
+use pushlab_os::clock::{monotonic_ns, thread_cpu_ns};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

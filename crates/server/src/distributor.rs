@@ -1,9 +1,9 @@
 //! From whoever publishes to every event loop.
 
-use crate::clock::monotonic_ns;
 use crate::config::Limits;
 use mio::Waker;
 use pushlab_log::{MemoryLog, Publication, Replay};
+use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::receipt::Receipt;

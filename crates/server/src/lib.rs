@@ -11,7 +11,6 @@
 //! ```
 
 pub mod application;
-pub mod clock;
 mod config;
 mod connection;
 mod core;
@@ -39,11 +38,12 @@ use distributor::{Distributor, Inbox};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
+use pushlab_os::{clock, descriptors, random};
 use pushlab_wire::cursor::Epoch;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -82,6 +82,9 @@ pub enum ServerError {
     /// The operating system refused something else.
     #[error("cannot start an event loop or a thread beside it: {0}")]
     Loop(#[source] io::Error),
+    /// There are no random bytes for the epoch.
+    #[error("the operating system gives no random bytes: {0}; does a sandbox forbid getrandom(2)?")]
+    Random(#[source] io::Error),
     /// An event loop ended on an error or a panic.
     #[error("an event loop failed: {0}")]
     Failed(String),
@@ -110,7 +113,7 @@ impl Server {
             let caller = pool.as_ref().map(|pool| pool.caller(inbox.clone()));
             parts.push((poll, listener, inbox, caller));
         }
-        let epoch = Epoch::from_number(core::feed::random());
+        let epoch = Epoch::from_number(u64::from_ne_bytes(random::bytes().map_err(ServerError::Random)?));
         let shared = Arc::new(Shared {
             distributor: Arc::new(Distributor::new(
                 epoch,
@@ -275,7 +278,13 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
         let (sender, receiver) = mpsc::channel();
         let run = move || {
             let _ending = ending;
-            let has_left = has_own_tables && leave_descriptor_table(own[1]);
+            // Refused, the table stays shared, which only means that the limit is reached earlier.
+            let has_left = has_own_tables && descriptors::copy_table().is_ok();
+            if has_left {
+                // A listener that stays open anywhere goes on taking connections that nobody accepts, and the peer of
+                // a socket or pipe would never see its end.
+                descriptors::close_copies_with_peers(own[1]);
+            }
             // The receiver waits for this right below.
             let _ = sender.send(has_left);
             core.run()
@@ -286,38 +295,8 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
             moved.extend(own);
         }
     }
-    moved.into_iter().for_each(close);
+    moved.into_iter().for_each(descriptors::close_copy);
     Ok(threads)
-}
-
-/// Gives the calling thread a descriptor table of its own. What has another end, except for `listener`, is closed in
-/// it: a listener that stays open anywhere goes on taking connections that nobody accepts, and the peer of a socket or
-/// pipe would never see its end.
-fn leave_descriptor_table(listener: RawFd) -> bool {
-    // SAFETY: unshare with CLONE_FILES touches no memory. On failure the table stays shared, which only means that
-    // the limit is reached earlier.
-    let has_left = unsafe { libc::unshare(libc::CLONE_FILES) } == 0;
-    if has_left {
-        // Without /proc the copies stay open until the server stops.
-        let names = std::fs::read_dir("/proc/thread-self/fd").into_iter().flatten().flatten();
-        let inherited: Vec<RawFd> = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-        inherited.into_iter().filter(|&fd| fd > libc::STDERR_FILENO && fd != listener).filter(has_peer).for_each(close);
-    }
-    has_left
-}
-
-/// Whether a descriptor is a socket or a pipe.
-fn has_peer(descriptor: &RawFd) -> bool {
-    // SAFETY: all bytes zero are a valid `stat`, which is only read after the call has filled it in.
-    let mut status: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: `status` is a valid place to write to; a descriptor that is closed by now is an error.
-    let is_open = unsafe { libc::fstat(*descriptor, &raw mut status) } == 0;
-    is_open && matches!(status.st_mode & libc::S_IFMT, libc::S_IFSOCK | libc::S_IFIFO)
-}
-
-fn close(descriptor: RawFd) {
-    // SAFETY: the descriptor is this table's copy of one that is owned and used in another table.
-    unsafe { libc::close(descriptor) };
 }
 
 #[cfg(test)]

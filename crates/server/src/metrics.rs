@@ -2,8 +2,8 @@
 //!
 //! All of it is made when asked for; between two readings nothing is kept or counted for it.
 
-use crate::clock;
 use crate::stats::Stats;
+use pushlab_os::{clock, system};
 use pushlab_wire::exposition::{Exposition, Kind};
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::OnceLock;
@@ -39,7 +39,7 @@ fn write_process(page: &mut Exposition, loops: usize) {
 fn resident_bytes() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: f64 = text.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * system_value(libc::_SC_PAGESIZE)?)
+    Some(pages * system::page_bytes() as f64)
 }
 
 /// Since Linux 6.2 the directory's size is their number, which costs no listing; before, it is 0.
@@ -55,15 +55,9 @@ fn started_at() -> Option<f64> {
         let text = std::fs::read_to_string("/proc/self/stat").ok()?;
         // The name in parentheses may hold anything; field 22 of proc(5) is the 20th behind it.
         let ticks: f64 = text.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()?;
-        let age = clock::since_boot_ns() as f64 / 1e9 - ticks / system_value(libc::_SC_CLK_TCK)?;
+        let age = clock::since_boot_ns() as f64 / 1e9 - ticks / system::ticks_per_second() as f64;
         Some(SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64() - age)
     })
-}
-
-fn system_value(name: libc::c_int) -> Option<f64> {
-    // SAFETY: sysconf takes a number and touches no memory of ours.
-    let value = unsafe { libc::sysconf(name) };
-    (value > 0).then_some(value as f64)
 }
 
 #[cfg(test)]

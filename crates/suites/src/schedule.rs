@@ -1,5 +1,6 @@
 //! Runs suites side by side, or alone if they measure, and records how each ended.
 
+use pushlab_os::process::Signal;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -107,7 +108,7 @@ pub fn run(place: &Place, jobs: Vec<Job>, observe: &mut dyn FnMut(&Outcome)) -> 
         }
         for one in running.iter_mut().filter(|one| !one.is_overdue && one.since.elapsed() > SUITE_MAX) {
             one.is_overdue = true;
-            processes::signal_group(one.pid, libc::SIGKILL);
+            processes::signal_group(one.pid, Signal::KILL);
         }
     }
     Ok(results)
@@ -151,7 +152,7 @@ impl Running {
 /// Asks what is running to end, so that scripts can clean up, then kills what is left.
 fn end_all(running: &[Running]) {
     for one in running {
-        processes::signal_group(one.pid, libc::SIGTERM);
+        processes::signal_group(one.pid, Signal::TERM);
     }
     let deadline = Instant::now() + GRACE;
     while !processes::descendants().is_empty() && Instant::now() < deadline {

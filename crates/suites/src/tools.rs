@@ -58,9 +58,7 @@ fn parse(lines: &str) -> Missing {
 fn has_namespaces() -> bool {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--net", "true"]).stdin(Stdio::null()).stderr(Stdio::null());
-    // SAFETY: it only reads.
-    let is_root = unsafe { libc::geteuid() } == 0;
-    let may = is_root || command.status().is_ok_and(|status| status.success());
+    let may = pushlab_os::process::is_root() || command.status().is_ok_and(|status| status.success());
     may && std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok()
 }
 

@@ -218,8 +218,5 @@ fn channel(name: &str) -> anyhow::Result<Channel> {
 
 /// Descriptors a process (or an event loop with a table of its own) may hold.
 fn descriptor_limit() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid rlimit to write to.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    if result == 0 { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX / 1024) } else { 1024 }
+    usize::try_from(pushlab_os::limits::descriptors().soft).unwrap_or(usize::MAX / 1024)
 }

@@ -1,5 +1,6 @@
 //! A place of its own for a test's experiment, store and reports, and the program run on it.
 
+use pushlab_os::process::{Signal, send};
 use pushlab_store::Store;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -157,13 +158,12 @@ pub fn children(parent: &Child, word: &str) -> Vec<u32> {
 /// Sends a signal, by its name without `SIG`.
 pub fn signal(pid: u32, name: &str) {
     let signal = match name {
-        "INT" => libc::SIGINT,
-        "KILL" => libc::SIGKILL,
-        "STOP" => libc::SIGSTOP,
+        "INT" => Signal::INT,
+        "KILL" => Signal::KILL,
+        "STOP" => Signal::STOP,
         other => panic!("no test sends {other} yet"),
     };
-    // SAFETY: it has no preconditions.
-    assert_eq!(unsafe { libc::kill(pid.try_into().unwrap(), signal) }, 0, "kill -{name} {pid}");
+    send(pid, signal).unwrap_or_else(|error| panic!("kill -{name} {pid}: {error}"));
 }
 
 /// All points of a report.

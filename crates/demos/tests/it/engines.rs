@@ -3,8 +3,9 @@
 use super::harness::PATIENCE;
 use mysql::prelude::Queryable;
 use pushlab_demos::auction::Auction;
+use pushlab_os::child::Prepare as _;
+use pushlab_os::process::{self, Signal};
 use std::fs;
-use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -49,7 +50,7 @@ impl Engine {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut engine = Self { kind, port, folder, server: None };
         if kind != Kind::Sqlite {
-            if is_root() {
+            if process::is_root() {
                 chown(&engine.folder, Some(NOBODY), Some(NOBODY)).unwrap();
             }
             engine.make();
@@ -100,23 +101,23 @@ impl Engine {
 
     /// Has the server hang: it keeps what it has and does nothing.
     pub fn suspend(&self) {
-        self.signal(libc::SIGSTOP);
+        self.signal(Signal::STOP);
     }
 
     /// Has it go on.
     pub fn resume(&self) {
-        self.signal(libc::SIGCONT);
+        self.signal(Signal::CONT);
     }
 
     /// To the server and, PostgreSQL having one for each connection, its children.
-    fn signal(&self, signal: i32) {
+    fn signal(&self, signal: Signal) {
         let server = self.server.as_ref().expect("it runs").id();
         // None where the server has ended by itself.
         let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap_or_default();
         let children = children.split_whitespace().map(|id| id.parse().unwrap());
         for id in std::iter::once(server).chain(children) {
-            // SAFETY: it takes two numbers; a child that has just ended is not waited for yet, so its id is its own.
-            unsafe { libc::kill(id as i32, signal) };
+            // A child that has just ended is not waited for yet, so its id is its own.
+            let _ = process::send(id, signal);
         }
     }
 
@@ -221,14 +222,8 @@ impl Engine {
                 command
             }
         };
-        // SAFETY: between fork and exec only prctl is called, which is async-signal-safe; nothing is captured.
-        unsafe {
-            // Killed by the kernel should the test be, which then could not end it.
-            command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            });
-        }
+        // Killed by the kernel should the test be, which then could not end it.
+        command.end_with_parent(Signal::KILL);
         command.spawn().unwrap()
     }
 
@@ -239,7 +234,7 @@ impl Engine {
         command.current_dir(&self.folder).env("LC_ALL", "C").env("HOME", &self.folder);
         // Two of MariaDB's that are made at once would share the names of their temporary tables.
         command.env("TMPDIR", &self.folder);
-        if is_root() {
+        if process::is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
         command
@@ -248,7 +243,7 @@ impl Engine {
     fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::write(&path, text).unwrap();
-        if is_root() {
+        if process::is_root() {
             chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
         }
     }
@@ -274,9 +269,4 @@ fn found(name: &str, packages: &str) -> PathBuf {
     folders.extend(versions.map(|version| version.path().join("bin")));
     let program = folders.into_iter().map(|folder| folder.join(name)).find(|program| program.is_file());
     program.unwrap_or_else(|| panic!("no {name}: the tests need its server; on Debian `apt-get install {packages}`"))
-}
-
-fn is_root() -> bool {
-    // SAFETY: it only reads.
-    unsafe { libc::geteuid() == 0 }
 }

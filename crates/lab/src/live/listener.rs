@@ -1,12 +1,13 @@
 //! The thread that shows the figures: one connection at a time, with little time and few bytes for each.
 
 use super::{LiveError, Shared, lock};
-use crate::pinning::{Pinning, pin_to};
+use crate::pinning::Pinning;
+use pushlab_os::affinity::pin_to;
+use pushlab_os::socket::shut_down;
 use pushlab_wire::exposition::CONTENT_TYPE;
 use pushlab_wire::http::{Headers, parse_request, split_target};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -56,8 +57,8 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.is_ending.store(true, Ordering::Release);
-        // SAFETY: the descriptor is the listener's, which lives; the call touches no memory. It ends a waiting `accept`.
-        unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
+        // It ends a waiting `accept`.
+        let _ = shut_down(&self.listener);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // A panic there has been printed and must not become one here.

@@ -2,7 +2,8 @@
 
 use super::state::{Activity, LiveState};
 use super::{LiveError, Shared, lock};
-use crate::pinning::{Pinning, pin_to};
+use crate::pinning::Pinning;
+use pushlab_os::affinity::pin_to;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

@@ -1,6 +1,8 @@
+// Forks, and what only a test does to a machine: mounts, devices, another user.
+#![allow(unsafe_code)]
+
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,9 +10,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use pushlab_link::error::LinkError;
-use pushlab_link::namespace::{Namespace, enter_fd};
+use pushlab_link::namespace::Namespace;
 use pushlab_link::network::{Network, NetworkConfig};
 use pushlab_link::rights::{How, become_able, check};
+use pushlab_os::process::{self, Signal};
 
 use crate::traffic::{exchange, network, pair, profile};
 
@@ -18,7 +21,7 @@ const NOBODY: u32 = 65_534;
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Runs `work` in a child of this process, which has no threads now.
-fn fork(work: impl FnOnce()) -> libc::pid_t {
+fn fork(work: impl FnOnce()) -> u32 {
     // SAFETY: this process has one thread, so the child's memory is as consistent as the parent's.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork: {}", io::Error::last_os_error());
@@ -27,29 +30,17 @@ fn fork(work: impl FnOnce()) -> libc::pid_t {
         // SAFETY: ends the child, without what the parent wanted to do at its own end.
         unsafe { libc::_exit(code) };
     }
-    child
-}
-
-fn wait(child: libc::pid_t) -> i32 {
-    let mut status = 0;
-    // SAFETY: `status` outlives the call, and the child is ours.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    status
+    child as u32
 }
 
 fn done(result: libc::c_int, what: &str) {
     assert_eq!(result, 0, "{what}: {}", io::Error::last_os_error());
 }
 
-fn is_root() -> bool {
-    // SAFETY: only reads, and cannot fail.
-    unsafe { libc::geteuid() == 0 }
-}
-
 /// Runs `work` as a user without rights, on a machine whose TUN device has this mode; the real one is not touched.
 /// Without root the tests are run by such a user already, and on the machine as it is.
 fn as_nobody(device_mode: Option<u32>, work: impl FnOnce()) {
-    if !is_root() {
+    if !process::is_root() {
         println!("  left out: it takes root to become somebody else");
         return;
     }
@@ -72,7 +63,7 @@ fn as_nobody(device_mode: Option<u32>, work: impl FnOnce()) {
         }
         work();
     });
-    assert_eq!(wait(child), 0, "see above what failed in the child");
+    assert!(process::wait_for(child).unwrap(), "see above what failed in the child");
 }
 
 pub fn an_ordinary_user_has_a_network() {
@@ -162,9 +153,8 @@ pub fn nothing_remains_of_a_killed_process() {
         *inode = u64::from_ne_bytes(bytes);
     }
     assert!(inodes.iter().all(|&inode| is_known(inode)), "the child's namespaces cannot be seen");
-    // SAFETY: touches no memory; the child is ours and not waited for yet.
-    unsafe { libc::kill(child, libc::SIGKILL) };
-    wait(child);
+    process::send(child, Signal::KILL).unwrap();
+    assert!(!process::wait_for(child).unwrap());
     let deadline = Instant::now() + DEADLINE;
     while inodes.iter().any(|&inode| is_known(inode)) {
         assert!(Instant::now() < deadline, "a namespace is still there");
@@ -200,5 +190,5 @@ pub fn commands_start_inside() {
     let mut command = Command::new("cat");
     network.subject().give_to(command.arg("/proc/net/dev"));
     assert!(String::from_utf8(command.output().unwrap().stdout).unwrap().contains("pushlab0"));
-    assert!(enter_fd(File::open("/").unwrap().as_raw_fd()).is_err());
+    assert!(pushlab_os::namespace::enter_network(File::open("/").unwrap()).is_err());
 }

@@ -9,10 +9,10 @@
 
 mod server;
 
-use crate::clock::ThreadCpu;
 use crate::pacing::Pacing;
 use crate::payload::{BadPayloadSize, Form, Payload};
 use mio::Waker;
+use pushlab_os::clock::CpuClock;
 use pushlab_stats::histogram::Histogram;
 use server::Server;
 use std::io;
@@ -92,7 +92,7 @@ struct Board {
     subjects: usize,
     published: u64,
     reports: Vec<FeedReport>,
-    cpu: Option<ThreadCpu>,
+    cpu: Option<CpuClock>,
 }
 
 enum Command {
@@ -145,7 +145,7 @@ impl BackEnd {
     }
 
     /// Its thread's CPU time, once it runs.
-    pub fn cpu(&self) -> Option<ThreadCpu> {
+    pub fn cpu(&self) -> Option<CpuClock> {
         self.board().cpu
     }
 

@@ -1,18 +1,20 @@
 //! The back end's thread: its sockets and its schedule.
 
 use super::{Announcement, Board, Command, Feed, FeedReport, MAX_PEERS, Shared};
-use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
 use crate::pacing::Pacing;
 use crate::payload::Payload;
 use crate::seconds::MAX_SECONDS;
 use crate::socket::{Connection, Read};
-use crate::timer::Timer;
 use mio::net::TcpListener;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups};
+use pushlab_os::timer::Timer;
 use pushlab_wire::http::{Headers, parse_request};
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -74,7 +76,8 @@ impl Server {
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let waker = Waker::new(poll.registry(), WAKER)?;
-        let timer = Timer::new(poll.registry(), TIMER)?;
+        let timer = Timer::new()?;
+        poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
         let (peers, buffer) = (Vec::new(), vec![0; 16 * 1024]);
         let server = Self {
             poll,
@@ -94,7 +97,7 @@ impl Server {
 
     pub fn run(&mut self) -> io::Result<FeedReport> {
         set_precise_wakeups();
-        self.board().cpu = Some(ThreadCpu::of_this_thread());
+        self.board().cpu = Some(CpuClock::of_this_thread());
         let mut events = Events::with_capacity(MAX_PEERS);
         loop {
             match self.poll.poll(&mut events, None) {
@@ -226,7 +229,7 @@ impl Server {
         let mut next = 0;
         if let Some(running) = &mut self.feed {
             encode(&mut self.out, Opcode::Text, GET_READY, None);
-            next = running.feed.pacing.first_at(now_ns());
+            next = running.feed.pacing.first_at(monotonic_ns());
             if others == 0 {
                 running.frontier = running.frontier.max(next);
             }
@@ -251,7 +254,7 @@ impl Server {
         if self.feed.is_some() {
             return;
         }
-        let start = now_ns() + GET_READY_NS;
+        let start = monotonic_ns() + GET_READY_NS;
         let mut pacing = Pacing::endless(start, self.announcement.interval_us * 1000, 1);
         pacing.count = self.announcement.count;
         self.begin(Feed { pacing, count_from: 0, origin_ns: start });
@@ -278,7 +281,7 @@ impl Server {
     /// Sends what is due, as far as the sockets take it, and arms the timer for what is not.
     fn publish(&mut self) -> io::Result<()> {
         let Some(mut running) = self.feed.take() else { return Ok(()) };
-        let due = running.feed.pacing.first_at(now_ns() + 1);
+        let due = running.feed.pacing.first_at(monotonic_ns() + 1);
         for index in 0..self.peers.len() {
             if !self.publish_to(index, due, &mut running) {
                 running.report.cuts += 1;
@@ -313,7 +316,7 @@ impl Server {
             let stamp = Stamp { source: 0, sequence: peer.next as u32, instant_ns };
             self.out.clear();
             encode(&mut self.out, Opcode::Text, self.payload.stamped(&stamp), None);
-            let now = now_ns();
+            let now = monotonic_ns();
             match peer.connection.offer(&self.out) {
                 Ok(0) => return true,
                 Ok(_) => {
@@ -345,7 +348,7 @@ impl Server {
         let new = reached - running.frontier;
         running.report.published += reached.saturating_sub(running.frontier.max(feed.count_from));
         running.frontier = reached;
-        let second = (now_ns().saturating_sub(feed.origin_ns) / 1_000_000_000) as usize;
+        let second = (monotonic_ns().saturating_sub(feed.origin_ns) / 1_000_000_000) as usize;
         if second < MAX_SECONDS {
             if running.report.seconds.len() <= second {
                 running.report.seconds.resize(second + 1, 0);

@@ -7,12 +7,12 @@ use super::listener::{Listener, Request, Response};
 use super::messages::{Answer, Publication, Report, Sender, Setup};
 use crate::check::Schedule;
 use crate::clients::{LoopConfig, Traffic, polls};
-use crate::clock::{ThreadCpu, now_ns};
 use crate::pacing::Pacing;
 use crate::plan::Plan;
 use crate::record::{Audience, Delivery, Record, Recorder};
 use crate::run_state::RunState;
 use crate::transport::Sending;
+use pushlab_os::clock::{CpuClock, monotonic_ns};
 use pushlab_wire::stamp::Stamp;
 use std::io;
 use std::sync::Arc;
@@ -91,13 +91,13 @@ impl Pages {
         let urls: Vec<String> = (0..count).map(|page| format!("http://{address}/?page={page}")).collect();
         let browser = Browser::start(plan.clients_in.kind, &urls, plan.clients_in.hidden)?;
         let mut this = Self { browser, listener, pages: vec![Page::default(); count as usize] };
-        let deadline = now_ns() + START_NS;
+        let deadline = monotonic_ns() + START_NS;
         let is_ready = |page: &Page| page.clock.round_trips >= ROUND_TRIPS_MIN;
         while !this.pages.iter().all(is_ready) {
             if let Some(death) = this.browser.death() {
                 return Err(BrowserError::Ended(death));
             }
-            if now_ns() > deadline {
+            if monotonic_ns() > deadline {
                 let ready = this.pages.iter().filter(|page| is_ready(page)).count();
                 let (name, words) = (this.browser.name(), this.browser.last_words());
                 return Err(BrowserError::NotReady {
@@ -133,7 +133,7 @@ impl Pages {
     /// When the browser ends, a page falls silent, is hidden or shown, or the kernel refuses; failing connections are
     /// counted instead.
     pub fn run(mut self, plan: &Plan, config: LoopConfig, state: Arc<RunState>) -> io::Result<Record> {
-        state.count_thread(ThreadCpu::of_this_thread());
+        state.count_thread(CpuClock::of_this_thread());
         let mut clients = Clients::new(plan, config, Arc::clone(&state));
         let silent_ns = if plan.clients_in.hidden { SILENT_HIDDEN_NS } else { SILENT_NS };
         loop {
@@ -146,7 +146,7 @@ impl Pages {
                 let (name, is_hidden) = (self.browser.name(), plan.clients_in.hidden);
                 return Err(io::Error::other(BrowserError::VisibilityChanged { name, page, is_hidden }));
             }
-            let now = now_ns();
+            let now = monotonic_ns();
             if clients.is_over(&self.pages, now) {
                 return Ok(clients.finish(&self.pages));
             }
@@ -171,7 +171,7 @@ type Hear<'a> = dyn FnMut(&mut Page, Report, usize) -> Option<Answer> + 'a;
 
 /// Answers one request: a file of ours, or a report, which `hear` takes.
 fn respond(request: &Request<'_>, pages: &mut [Page], hear: &mut Hear<'_>) -> Response {
-    let read_ns = now_ns();
+    let read_ns = monotonic_ns();
     let file = |content_type, text: &str| Response { status: "200 OK", content_type, body: text.as_bytes().to_vec() };
     let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
     match (request.method, path) {
@@ -190,7 +190,7 @@ fn respond(request: &Request<'_>, pages: &mut [Page], hear: &mut Hear<'_>) -> Re
     let Some(answer) = hear(page, report, sender.page) else { return Response::of("400 Bad Request") };
     page.told_ns = page.told_ns.max(told_ns);
     let body = serde_json::to_vec(&answer).expect("numbers and texts can always be written as JSON");
-    page.answered_ns = Some(now_ns());
+    page.answered_ns = Some(monotonic_ns());
     Response { status: "200 OK", content_type: "application/json", body }
 }
 
@@ -295,7 +295,7 @@ impl Clients {
     /// What the page's clients are to publish until some time from now on, as far as it has not been told.
     fn publications_of(&mut self, page: &mut Page, number: usize) -> Vec<Publication> {
         let (Some((pacing, _)), Some(payload)) = (&self.pacing, &mut self.config.payload) else { return Vec::new() };
-        let until_ns = now_ns() + self.look_ahead_ns;
+        let until_ns = monotonic_ns() + self.look_ahead_ns;
         let mut found = Vec::new();
         while page.next < pacing.count && pacing.due_ns(page.next) < until_ns {
             let k = page.next;

@@ -1,10 +1,11 @@
 //! A headless browser: found, started with a profile of its own, and gone with whoever started it.
 
 use crate::plan::ClientKind;
+use pushlab_os::child::Prepare as _;
+use pushlab_os::process::{self, Signal};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, PipeWriter, Write as _};
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -19,11 +20,9 @@ const LAST_WORDS_MAX: usize = 300;
 /// and the reading of reports keep their schedules however busy pages are; where both want a core, the worker gets three
 /// quarters of it (sched(7)). More would
 /// starve pages wherever other work runs on those cores.
-const NICENESS: libc::c_int = 5;
+const NICENESS: i32 = 5;
 /// Most looks for threads that do not stand back yet; a browser starts few while its pages are at rest.
 const LOOKS_MAX: u32 = 20;
-/// The capability to take a priority back (linux/capability.h): root's browser would, for the pages in front.
-const CAP_SYS_NICE: libc::c_ulong = 23;
 
 /// Longest path of a profile, bytes: Chromium makes a socket in it (`/org.chromium.Chromium.XXXXXX/SingletonSocket`), and
 /// the address of one holds 107 (unix(7)). It aborts where that does not fit.
@@ -225,23 +224,8 @@ impl Browser {
             }
             _ => Some(chromium_arguments(&mut command, folder).map_err(failed)?),
         };
-        let parent = std::process::id();
-        let die_with_parent = move || {
-            // SAFETY: prctl and getppid touch no memory and are async-signal-safe.
-            let (code, now) = unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
-            match (code, now as u32 == parent) {
-                (0, true) => Ok(()),
-                (0, false) => Err(io::ErrorKind::BrokenPipe.into()),
-                _ => Err(io::Error::last_os_error()),
-            }
-        };
-        let keep_back = || {
-            // SAFETY: prctl touches no memory. It is refused to who has no such capability to drop.
-            unsafe { libc::prctl(libc::PR_CAPBSET_DROP, CAP_SYS_NICE) };
-            Ok(())
-        };
-        // SAFETY: between fork and exec only the calls above are made.
-        unsafe { command.pre_exec(die_with_parent).pre_exec(keep_back) };
+        // Root's browser would take a priority back, for the pages in front.
+        command.end_with_parent(Signal::KILL).give_up_priorities();
         let mut child = command.spawn().map_err(failed)?;
         let keeper = match keeper(child.id(), folder) {
             Ok(keeper) => keeper,
@@ -274,12 +258,11 @@ impl Browser {
     /// Puts each of its threads behind those of this process; what they start from then on is there too. Not before its
     /// pages are there: on a busy machine they would take much longer to come.
     pub fn stand_back(&self) {
-        // SAFETY: getpriority touches no memory.
-        let own = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
-        // SAFETY: neither call touches memory; a thread that has ended is an error of theirs.
-        let is_moved = |thread: libc::id_t| unsafe {
-            libc::getpriority(libc::PRIO_PROCESS, thread) < own + NICENESS
-                && libc::setpriority(libc::PRIO_PROCESS, thread, own + NICENESS) == 0
+        let Ok(own) = process::own_niceness() else { return };
+        // A thread that has ended is an error of these.
+        let is_moved = |thread: u32| {
+            process::niceness(thread).is_ok_and(|niceness| niceness < own + NICENESS)
+                && process::set_niceness(thread, own + NICENESS).is_ok()
         };
         // Those that were started during a look are found by the next.
         for _ in 0..LOOKS_MAX {
@@ -290,14 +273,14 @@ impl Browser {
     }
 
     /// All threads of its process group.
-    fn threads(&self) -> Vec<libc::id_t> {
-        let number = |entry: &fs::DirEntry| entry.file_name().to_str()?.parse::<libc::id_t>().ok();
+    fn threads(&self) -> Vec<u32> {
+        let number = |entry: &fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
         let numbers = |folder: &str| {
             let entries = fs::read_dir(folder).into_iter().flatten().flatten();
             entries.filter_map(|entry| number(&entry)).collect::<Vec<_>>()
         };
-        // SAFETY: getpgid touches no memory; a process that has ended has no group.
-        let is_own = |process: &libc::id_t| unsafe { libc::getpgid(*process as libc::pid_t) } == self.child.id() as i32;
+        // A process that has ended has no group.
+        let is_own = |process: &u32| process::group_of(*process).is_ok_and(|group| group == self.child.id());
         let processes = numbers("/proc").into_iter().filter(is_own);
         processes.flat_map(|process| numbers(&format!("/proc/{process}/task"))).collect()
     }
@@ -338,31 +321,12 @@ fn chromium_arguments(command: &mut Command, profile: &Path) -> io::Result<PipeW
     let (reader, writer) = io::pipe()?;
     let nowhere = fs::OpenOptions::new().write(true).open("/dev/null")?;
     command.args(CHROMIUM_OPTIONS).arg(format!("--user-data-dir={}", profile.display()));
-    // SAFETY: geteuid cannot fail and touches no memory.
-    if unsafe { libc::geteuid() } == 0 {
+    if process::is_root() {
         // The sandbox refuses to run as root.
         command.arg("--no-sandbox");
     }
     command.arg("about:blank");
-    let give = move || {
-        // Beyond both first, for either may be the other's number.
-        const BEYOND: libc::c_int = 10;
-        for (descriptor, number) in [(reader.as_raw_fd(), 3), (nowhere.as_raw_fd(), 4)] {
-            // SAFETY: fcntl and dup2 touch no memory and are async-signal-safe; the closure owns both descriptors.
-            let code = unsafe {
-                match libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, BEYOND) {
-                    copy @ 0.. => libc::dup2(copy, number),
-                    failed => failed,
-                }
-            };
-            if code < 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        Ok(())
-    };
-    // SAFETY: between fork and exec only the calls above are made.
-    unsafe { command.pre_exec(give) };
+    command.give(vec![(reader.into(), 3), (nowhere.into(), 4)]);
     Ok(writer)
 }
 
@@ -387,15 +351,15 @@ fn keeper(group: u32, profile: &Path) -> io::Result<Child> {
 }
 
 fn kill_group(child: &Child) {
-    // SAFETY: the child leads its group and is waited for only after this, or was found dead a moment ago.
-    unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
+    // The child leads its group and is waited for only after this, or was found dead a moment ago.
+    let _ = process::send_to_group(child.id(), Signal::KILL);
 }
 
 /// Waits until no process is left of a group that was killed: what they hold goes when the kernel comes to it.
 fn wait_for_group(leader: &Child) {
     let deadline = Instant::now() + GONE_WITHIN;
-    // SAFETY: no signal is sent, so that it does no harm if the number is another group's already.
-    while unsafe { libc::kill(-(leader.id() as libc::pid_t), 0) } == 0 && Instant::now() < deadline {
+    // No signal is sent, so that it does no harm if the number is another group's already.
+    while process::has_group(leader.id()) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -3,11 +3,11 @@
 use super::client::{Side, Up};
 use super::hosts::Lent;
 use super::{ClientLoop, Traffic, token};
-use crate::clock::now_ns;
 use crate::socket::{Connection, TlsBytes, source_address};
 use crate::transport::posts::Posts;
 use crate::transport::{Cut, Receiver, Uplink};
 use mio::Interest;
+use pushlab_os::clock::monotonic_ns;
 use std::cmp::Reverse;
 
 /// First pause before a connection is opened again, ns; doubled with every failure, and jittered down to half.
@@ -98,7 +98,7 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Lets go of a connection, for another client of the host if it can carry another request.
     pub(super) fn give_back(&mut self, index: usize, side: Side, keeps_alive: bool) {
-        self.count_tls(index, side, now_ns());
+        self.count_tls(index, side, monotonic_ns());
         let client = &mut self.clients[index];
         let connection = match side {
             Side::Down => client.down.take(),
@@ -164,7 +164,7 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Counts what TLS has added to all connections, at the end of the run.
     pub(super) fn count_all_tls(&mut self) {
-        let now = now_ns();
+        let now = monotonic_ns();
         for index in 0..self.clients.len() {
             [Side::Down, Side::Up].into_iter().for_each(|side| self.count_tls(index, side, now));
         }
@@ -205,7 +205,7 @@ impl<R: Receiver> ClientLoop<R> {
         self.clients[index].attempts = self.clients[index].attempts.saturating_add(1);
         let pause = self.backoff(index);
         self.drop_down(index);
-        self.retries.push(Retry { due_ns: now_ns() + pause, client: index, side: Side::Down });
+        self.retries.push(Retry { due_ns: monotonic_ns() + pause, client: index, side: Side::Down });
     }
 
     /// Opens a connection again at once, which the server has closed after a whole answer.
@@ -248,7 +248,7 @@ impl<R: Receiver> ClientLoop<R> {
     /// Opens the posting connection; what waits is sent when it stands. Where clients share connections, it is one
     /// of those, for one POST.
     pub(super) fn connect_up(&mut self, index: usize) {
-        let now = now_ns();
+        let now = monotonic_ns();
         let obtained = self.obtain(index, Side::Up, now);
         if matches!(obtained, Ok(None)) {
             return;
@@ -283,7 +283,7 @@ impl<R: Receiver> ClientLoop<R> {
         client.attempts = client.attempts.saturating_add(1);
         client.is_up_resting = true;
         let pause = self.backoff(index);
-        self.retries.push(Retry { due_ns: now_ns() + pause, client: index, side: Side::Up });
+        self.retries.push(Retry { due_ns: monotonic_ns() + pause, client: index, side: Side::Up });
     }
 
     pub(super) fn retry_due(&mut self, now: u64) {

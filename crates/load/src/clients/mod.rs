@@ -14,25 +14,27 @@ mod windows;
 
 use crate::broadcasts::Broadcasts;
 use crate::check::Schedule;
-use crate::clock::{ThreadCpu, now_ns, set_precise_wakeups};
 use crate::dial::Dialler;
 use crate::pacing::{Pacing, Turns};
 use crate::payload::Payload;
 use crate::record::{Audience, Record, Recorder};
 use crate::run_state::RunState;
 use crate::shape::Warp;
-use crate::socket::leave_descriptor_table_keeping;
-use crate::timer::Timer;
 use crate::transport::{Asking, Receiver, Requests, Sending};
 use client::{BELL, Client, TIMER, token};
 use connecting::Retry;
 use feeding::Feeding;
 pub use hosts::HostLimit;
 use hosts::Hosts;
-use mio::{Events, Poll, Token};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups};
+use pushlab_os::descriptors::empty_table;
+use pushlab_os::timer::Timer;
 use sending::RoomTurns;
 use std::collections::BinaryHeap;
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -217,15 +219,14 @@ struct ClientLoop<R> {
 
 /// Runs clients of one transport on the calling thread until the run ends.
 ///
-/// The thread leaves the process's descriptor table but for the bell of a feeder: see
-/// [`leave_descriptor_table`](crate::socket::leave_descriptor_table).
+/// The thread leaves the process's descriptor table but for the bell of a feeder: see [`empty_table`].
 ///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor; failing connections are counted instead.
 pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Record> {
-    leave_descriptor_table_keeping(state.broadcasts().map(Broadcasts::bell))?;
+    empty_table(state.broadcasts().map(Broadcasts::bell))?;
     set_precise_wakeups();
-    state.count_thread(ThreadCpu::of_this_thread());
+    state.count_thread(CpuClock::of_this_thread());
     let mut this = ClientLoop::<R>::new(config, state)?;
     let mut events = Events::with_capacity(MAX_EVENTS);
     loop {
@@ -236,7 +237,7 @@ pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             result => result?,
         }
-        let begun_ns = now_ns();
+        let begun_ns = monotonic_ns();
         if this.turn(&events, begun_ns) {
             this.count_all_tls();
             return Ok(this.finish());
@@ -247,7 +248,8 @@ pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<
 impl<R: Receiver> ClientLoop<R> {
     fn new(config: LoopConfig, state: Arc<RunState>) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let timer = Timer::new(poll.registry(), TIMER)?;
+        let timer = Timer::new()?;
+        poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
         let feeding = Self::feeding(&config, &state, poll.registry())?;
         let own = config.own_clients();
         let connect_span = u64::from(config.clients) * 1_000_000_000 / u64::from(config.connect_rate.max(1));
@@ -288,7 +290,7 @@ impl<R: Receiver> ClientLoop<R> {
     fn turn(&mut self, events: &Events, begun_ns: u64) -> bool {
         self.look_at_run();
         if self.config.handicap_ns > 0 {
-            while now_ns() < begun_ns + self.config.handicap_ns {
+            while monotonic_ns() < begun_ns + self.config.handicap_ns {
                 std::hint::spin_loop();
             }
         }
@@ -311,10 +313,10 @@ impl<R: Receiver> ClientLoop<R> {
             // Whether the peer has closed is unknown by now: read until nothing is left.
             self.readable(token, true, begun_ns);
         }
-        let now = now_ns();
+        let now = monotonic_ns();
         self.do_what_is_due(now);
         self.report(now);
-        let done_ns = now_ns();
+        let done_ns = monotonic_ns();
         if self.marks.is_load(begun_ns) {
             self.recorder.record.result.loop_lag.record(done_ns - begun_ns);
         }
@@ -411,7 +413,7 @@ impl<R: Receiver> ClientLoop<R> {
     }
 
     fn next_wake(&self) -> u64 {
-        let now = now_ns();
+        let now = monotonic_ns();
         let is_waiting = self.marks.load_ns == u64::MAX || now >= self.marks.load_end_ns || self.share.is_some();
         // On a grid, so that a busy loop arms its timer once a tick and not once a turn.
         let tick = (now + 1).next_multiple_of(if is_waiting { TICK_NS } else { SLOW_TICK_NS });

@@ -2,11 +2,11 @@
 
 use super::client::{Side, client_of};
 use super::{ClientLoop, Traffic};
-use crate::clock::now_ns;
 use crate::record::Delivery;
 use crate::socket::Read;
 use crate::transport::{Asking, Cut, Event, Receiver, Uplink};
 use mio::Token;
+use pushlab_os::clock::monotonic_ns;
 
 /// Reads of one socket in one turn; the others are not to wait for a sender that never pauses.
 const MAX_READS: usize = 16;
@@ -29,7 +29,7 @@ impl<R: Receiver> ClientLoop<R> {
             Side::Down => client.down.as_mut(),
             Side::Up => client.up.as_mut().map(|up| {
                 if !up.is_connected && !up.connection.is_handshaking() {
-                    (up.is_connected, up.free_ns) = (true, now_ns());
+                    (up.is_connected, up.free_ns) = (true, monotonic_ns());
                 }
                 &mut up.connection
             }),
@@ -38,7 +38,7 @@ impl<R: Receiver> ClientLoop<R> {
         match connection.flush() {
             Ok(0) => {}
             Ok(taken) => {
-                let now = now_ns();
+                let now = monotonic_ns();
                 self.clients[index].free_ns = now;
                 self.count_sent(taken, now);
             }
@@ -71,7 +71,7 @@ impl<R: Receiver> ClientLoop<R> {
                 Ok(Read::Closed) => return self.cut_side(index, side, &Cut::Closed),
                 Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
                 Ok(Read::Bytes { held, new, is_drained }) => {
-                    let now = now_ns();
+                    let now = monotonic_ns();
                     self.count_received(new, now);
                     self.count_tls(index, side, now);
                     if let Err(cut) = self.decode(index, side, held, now) {
@@ -215,7 +215,7 @@ impl<R: Receiver> ClientLoop<R> {
             self.give_back(index, Side::Up, keeps_alive);
         }
         if heard.has_echo {
-            self.answer(index, now_ns());
+            self.answer(index, monotonic_ns());
         } else {
             self.send_due(index);
         }

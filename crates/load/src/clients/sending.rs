@@ -2,12 +2,12 @@
 
 use super::client::{Client, Side};
 use super::{ClientLoop, LoopConfig, Traffic};
-use crate::clock::now_ns;
 use crate::pacing::Pacing;
 use crate::rooms::Rooms;
 use crate::transport::frames::encode_text;
 use crate::transport::tally::WayTally;
 use crate::transport::{Cut, Receiver, Sending, Uplink};
+use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::stamp::{MAX_SEQUENCE, RESOLUTION_NS, Stamp};
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ impl<R: Receiver> ClientLoop<R> {
         encode_text(out, text, rng);
         let (all, texts, payload) = (out.len() as u64, text.len() as u64, data.len() as u64);
         let handed = WayTally { all, heads: 0, texts, payload };
-        let now = now_ns();
+        let now = monotonic_ns();
         match connection.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
@@ -173,7 +173,7 @@ impl<R: Receiver> ClientLoop<R> {
         let texts = receiver.encode_post(&config.requests, sending, data, out) as u64;
         let all = out.len() as u64;
         let handed = WayTally { all, heads: all - texts, texts, payload: data.len() as u64 };
-        let now = now_ns();
+        let now = monotonic_ns();
         match up.connection.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
@@ -214,7 +214,7 @@ impl<R: Receiver> ClientLoop<R> {
         let Client { receiver, up: Some(up), .. } = &mut clients[index] else { return false };
         out.clear();
         let handed = receiver.encode_owed_post(&config.requests, out);
-        let now = now_ns();
+        let now = monotonic_ns();
         match up.connection.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
@@ -247,7 +247,7 @@ impl<R: Receiver> ClientLoop<R> {
                 Some((sending, Stamp { source, sequence: client.sent, instant_ns }))
             }
             Traffic::ClosedLoop => {
-                let now = now_ns() / RESOLUTION_NS * RESOLUTION_NS;
+                let now = monotonic_ns() / RESOLUTION_NS * RESOLUTION_NS;
                 if now >= self.marks.load_end_ns || index >= self.active {
                     client.due = client.sent;
                     return None;
@@ -258,7 +258,7 @@ impl<R: Receiver> ClientLoop<R> {
                 Some((Sending::Echo, Stamp { source, sequence: client.sent, instant_ns: now }))
             }
             Traffic::Broadcasts => {
-                let now = now_ns() / RESOLUTION_NS * RESOLUTION_NS;
+                let now = monotonic_ns() / RESOLUTION_NS * RESOLUTION_NS;
                 if now >= self.marks.load_end_ns
                     || !self.feeding.as_ref()?.is_free(index)
                     || client.sent >= MAX_SEQUENCE

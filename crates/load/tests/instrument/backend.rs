@@ -82,7 +82,7 @@ fn a_subject_that_does_not_read_leaves_publications_unsent() {
         start(Announcement { interval_us: 1, count: 1, payload_bytes: 100_000, has_receipt: false }).unwrap();
     let _silent = connect(back_end.address(), "/");
     wait_for_subjects(&back_end, 1);
-    let now = pushlab_load::clock::now_ns();
+    let now = pushlab_os::clock::monotonic_ns();
     let pacing = Pacing { count: 500, ..Pacing::endless(now, 1_000, 1) };
     back_end.begin(pushlab_load::backend::Feed { pacing, count_from: 0, origin_ns: now });
     assert!(back_end.wait_for_report(Duration::from_millis(300)).is_none());

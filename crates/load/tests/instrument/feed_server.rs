@@ -1,6 +1,6 @@
 //! A subject that relays its back end's publications to WebSocket clients, with known faults.
 
-use pushlab_load::clock::{now_ns, sleep_until};
+use pushlab_os::clock::{monotonic_ns, sleep_until};
 use pushlab_wire::http::{Headers, parse_request};
 use pushlab_wire::native::ClientFrame;
 use pushlab_wire::receipt::Receipt;
@@ -75,7 +75,7 @@ impl FeedServer {
 
 /// Sends each publication at its intended instant and the delay, waiting the last 200 µs awake.
 fn release(queue: &Receiver<String>, faults: Faults, clients: &Mutex<Vec<Client>>, done: &Mutex<Vec<(u64, Fault)>>) {
-    pushlab_load::clock::set_precise_wakeups();
+    pushlab_os::clock::set_precise_wakeups();
     let mut rng = fastrand::Rng::with_seed(11);
     for (offset, data) in queue.iter().enumerate() {
         if data.starts_with("[\"done\"") {
@@ -91,7 +91,7 @@ fn release(queue: &Receiver<String>, faults: Faults, clients: &Mutex<Vec<Client>
         let due = stamp.instant_ns + faults.delay_ns;
         if faults.delay_ns > 0 {
             sleep_until(due - 200_000);
-            while now_ns() < due {
+            while monotonic_ns() < due {
                 std::hint::spin_loop();
             }
         }

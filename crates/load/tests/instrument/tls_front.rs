@@ -1,12 +1,12 @@
 //! TLS in front of a fake server: ends it, and writes records cut into random pieces.
 
+use pushlab_os::poll::{PollFd, PollFlags, wait};
 use rcgen::generate_simple_self_signed;
 use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -133,10 +133,7 @@ fn send(session: &mut ServerConnection, front: &mut TcpStream, rng: &mut fastran
 
 /// Until one of them has something to read, or has ended.
 fn wait_for_either(front: &TcpStream, back: &TcpStream) {
-    let mut waits =
-        [front, back].map(|stream| libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    // SAFETY: the array lives through the call and has the length given.
-    unsafe { libc::poll(waits.as_mut_ptr(), waits.len() as libc::nfds_t, -1) };
+    wait(&mut [PollFd::new(front, PollFlags::IN), PollFd::new(back, PollFlags::IN)], None).unwrap();
 }
 
 /// On a socket that does not block.

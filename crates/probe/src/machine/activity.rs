@@ -1,7 +1,7 @@
 //! What else the machine was doing, from two snapshots.
 
-use crate::clock::{ProcessClock, monotonic_ns};
 use crate::procfs::numbered_entries;
+use pushlab_os::clock::{CpuClock, monotonic_ns};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ impl Snapshot {
     pub(super) fn take() -> Self {
         let mut processes = HashMap::new();
         let listed = numbered_entries("/proc", |pid| {
-            if let Some(ns) = ProcessClock::of(pid).and_then(ProcessClock::ns) {
+            if let Some(ns) = CpuClock::of_process(pid).ok().and_then(CpuClock::read_ns) {
                 processes.insert(pid, ns);
             }
         });

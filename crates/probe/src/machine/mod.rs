@@ -153,9 +153,8 @@ impl MachineFacts {
     }
 
     fn read_limits(&mut self) {
-        if let Some((soft, hard)) = descriptor_limits() {
-            (self.nofile_soft, self.nofile_hard) = (Some(soft), Some(hard));
-        }
+        let limit = pushlab_os::limits::descriptors();
+        (self.nofile_soft, self.nofile_hard) = (Some(limit.soft), Some(limit.hard));
     }
 
     fn read_network(&mut self) {
@@ -213,19 +212,6 @@ fn chosen(choices: &str) -> Option<String> {
 fn distribution(os_release: &str) -> Option<String> {
     let name = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(name.trim_matches('"').to_owned())
-}
-
-/// Soft and hard limit of open descriptors of this process.
-fn descriptor_limits() -> Option<(u64, u64)> {
-    let mut limits = std::mem::MaybeUninit::<libc::rlimit>::uninit();
-    // SAFETY: `limits` is valid for writes; on success (0) the call has initialized it.
-    let limits = unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, limits.as_mut_ptr()) != 0 {
-            return None;
-        }
-        limits.assume_init()
-    };
-    Some((limits.rlim_cur, limits.rlim_max))
 }
 
 #[cfg(test)]

@@ -126,8 +126,8 @@ fn cpu_time_never_goes_back_when_threads_end() {
     let mut last = sample(&mut probe).cpu_ns;
     for _ in 0..20 {
         let spin = std::thread::spawn(|| {
-            let begun = crate::clock::thread_cpu_ns();
-            while crate::clock::thread_cpu_ns() < begun + 5_000_000 {}
+            let begun = pushlab_os::clock::thread_cpu_ns();
+            while pushlab_os::clock::thread_cpu_ns() < begun + 5_000_000 {}
         });
         spin.join().unwrap();
         let now = sample(&mut probe).cpu_ns;

@@ -1,26 +1,24 @@
-//! The bytes of sock_diag(7) and netlink(7), in the machine's own byte order; ports alone are in network order.
+//! The bytes of sock_diag(7), in the machine's own byte order; ports alone are in network order.
 //!
 //! Pure functions: the kernel is trusted to mean well, not to be the version this was written for, so every length
 //! is checked and nothing here panics.
 
-use super::SockDiagError;
 use crate::sample::TcpStates;
-use std::io;
+use pushlab_os::netlink::{NetlinkError, Request, attribute, u32_at, u64_at};
 
-/// netlink header and `inet_diag_req_v2`.
-pub(super) const REQUEST_BYTES: usize = HEADER_BYTES + 56;
-
-/// `nlmsghdr`: length u32, type u16, flags u16, sequence u32, port u32.
-const HEADER_BYTES: usize = 16;
+/// `inet_diag_req_v2`: four bytes, the states u32, a socket id of 48.
+const REQUEST_BYTES: usize = 56;
 /// `inet_diag_msg`: four bytes, a socket id of 48, five u32.
 const SOCKET_BYTES: usize = 72;
-const ATTRIBUTE_HEADER_BYTES: usize = 4;
 
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-const NLM_F_REQUEST_DUMP: u16 = 0x001 | 0x300;
 const INET_DIAG_INFO: u16 = 2;
+/// Of `IPPROTO_TCP`.
+const TCP: u8 = 6;
+
+/// `AF_INET` and `AF_INET6`.
+pub(super) const FAMILIES: [u8; 2] = [2, IPV6];
+pub(super) const IPV6: u8 = 10;
 
 const TCP_ESTABLISHED: u8 = 1;
 const TCP_LISTEN: u8 = 10;
@@ -32,56 +30,29 @@ const INFO_TOTAL_RETRANS: usize = 100;
 const INFO_BYTES_ACKED: usize = 120;
 const INFO_BYTES_RECEIVED: usize = 128;
 
-/// Whether a dump goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
-    More,
-    Done,
+/// A request for all TCP sockets of a family with a local port.
+pub(super) fn request(family: u8, port: u16, totals: bool) -> Request {
+    Request::new(SOCK_DIAG_BY_FAMILY, &fixed_part(family, port, totals))
 }
 
-/// A request for all TCP sockets of a family with a local port.
-pub(super) fn request(sequence: u32, family: u8, port: u16, totals: bool) -> [u8; REQUEST_BYTES] {
+fn fixed_part(family: u8, port: u16, totals: bool) -> [u8; REQUEST_BYTES] {
     let mut bytes = [0; REQUEST_BYTES];
-    bytes[0..4].copy_from_slice(&(REQUEST_BYTES as u32).to_ne_bytes());
-    bytes[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    bytes[6..8].copy_from_slice(&NLM_F_REQUEST_DUMP.to_ne_bytes());
-    bytes[8..12].copy_from_slice(&sequence.to_ne_bytes());
-    bytes[16] = family;
-    bytes[17] = libc::IPPROTO_TCP as u8;
-    bytes[18] = if totals { 1 << (INET_DIAG_INFO - 1) } else { 0 };
-    bytes[20..24].copy_from_slice(&ALL_STATES.to_ne_bytes());
+    bytes[0] = family;
+    bytes[1] = TCP;
+    bytes[2] = if totals { 1 << (INET_DIAG_INFO - 1) } else { 0 };
+    bytes[4..8].copy_from_slice(&ALL_STATES.to_ne_bytes());
     // The id's first field; the kernel filters a dump by it.
-    bytes[24..26].copy_from_slice(&port.to_be_bytes());
+    bytes[8..10].copy_from_slice(&port.to_be_bytes());
     bytes
 }
 
-/// Adds one datagram of an answer to `states`. Messages with another sequence number belong to a dump that was
-/// given up, and are passed over.
-pub(super) fn parse(mut rest: &[u8], sequence: u32, states: &mut TcpStates) -> Result<Progress, SockDiagError> {
-    while !rest.is_empty() {
-        let length = u32_at(rest, 0).ok_or(SockDiagError::Malformed("half a netlink header"))? as usize;
-        let message = rest.get(..length).filter(|message| message.len() >= HEADER_BYTES);
-        let message = message.ok_or(SockDiagError::Malformed("a netlink length beyond its datagram"))?;
-        rest = rest.get(align(length)..).unwrap_or_default();
-        if u32_at(message, 8) != Some(sequence) {
-            continue;
-        }
-        let body = &message[HEADER_BYTES..];
-        match u16_at(message, 4) {
-            Some(NLMSG_DONE) => return Ok(Progress::Done),
-            Some(NLMSG_ERROR) => {
-                let code = u32_at(body, 0).ok_or(SockDiagError::Malformed("an error without a code"))?;
-                return Err(SockDiagError::Refused(io::Error::from_raw_os_error((code as i32).saturating_neg())));
-            }
-            Some(SOCK_DIAG_BY_FAMILY) => socket(body, states)?,
-            _ => {}
-        }
-    }
-    Ok(Progress::More)
+/// Adds one message of an answer to `states`.
+pub(super) fn add(kind: u16, body: &[u8], states: &mut TcpStates) -> Result<(), NetlinkError> {
+    if kind == SOCK_DIAG_BY_FAMILY { socket(body, states) } else { Ok(()) }
 }
 
-fn socket(body: &[u8], states: &mut TcpStates) -> Result<(), SockDiagError> {
-    let short = SockDiagError::Malformed("half a socket");
+fn socket(body: &[u8], states: &mut TcpStates) -> Result<(), NetlinkError> {
+    let short = NetlinkError::Malformed("half a socket");
     let (Some(state), Some(attributes)) = (body.get(1), body.get(SOCKET_BYTES..)) else { return Err(short) };
     let (Some(receive_queue), Some(send_queue)) = (u32_at(body, 56), u32_at(body, 60)) else { return Err(short) };
     let count = match *state {
@@ -116,50 +87,10 @@ fn socket(body: &[u8], states: &mut TcpStates) -> Result<(), SockDiagError> {
     Ok(())
 }
 
-/// The payload of the first attribute of a kind (rtnetlink(7)): length u16, kind u16, payload, padding to 4.
-fn attribute(mut rest: &[u8], kind: u16) -> Option<&[u8]> {
-    loop {
-        let length = usize::from(u16_at(rest, 0)?);
-        let payload = rest.get(ATTRIBUTE_HEADER_BYTES..length)?;
-        if u16_at(rest, 2)? == kind {
-            return Some(payload);
-        }
-        rest = rest.get(align(length)..)?;
-    }
-}
-
-/// Netlink pads messages and attributes to 4 bytes.
-fn align(length: usize) -> usize {
-    length.saturating_add(3) & !3
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample::TcpTotals;
-
-    fn message(kind: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
-        let mut bytes = ((HEADER_BYTES + body.len()) as u32).to_ne_bytes().to_vec();
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend([0; 2]);
-        bytes.extend(sequence.to_ne_bytes());
-        bytes.extend([0; 4]);
-        bytes.extend(body);
-        bytes.resize(align(bytes.len()), 0);
-        bytes
-    }
 
     fn socket_body(state: u8, queues: (u32, u32), info: Option<(u32, u64, u64)>) -> Vec<u8> {
         let mut body = vec![0; SOCKET_BYTES];
@@ -180,19 +111,16 @@ mod tests {
         body
     }
 
-    fn answer() -> Vec<u8> {
-        let mut bytes = message(SOCK_DIAG_BY_FAMILY, 7, &socket_body(1, (10, 20), Some((3, 400, 500))));
-        bytes.extend(message(SOCK_DIAG_BY_FAMILY, 6, &socket_body(1, (1, 1), None)));
-        bytes.extend(message(SOCK_DIAG_BY_FAMILY, 7, &socket_body(TCP_LISTEN, (4, 128), Some((0, 9, 9)))));
-        bytes.extend(message(SOCK_DIAG_BY_FAMILY, 7, &socket_body(6, (0, 0), None)));
-        bytes.extend(message(NLMSG_DONE, 7, &[0; 4]));
-        bytes
+    fn summed(bodies: &[Vec<u8>]) -> TcpStates {
+        let mut states = TcpStates { totals: Some(TcpTotals::default()), ..TcpStates::default() };
+        bodies.iter().for_each(|body| add(SOCK_DIAG_BY_FAMILY, body, &mut states).unwrap());
+        states
     }
 
     #[test]
     fn an_answer_is_summed() {
-        let mut states = TcpStates { totals: Some(TcpTotals::default()), ..TcpStates::default() };
-        assert_eq!(parse(&answer(), 7, &mut states).unwrap(), Progress::Done);
+        let established = socket_body(1, (10, 20), Some((3, 400, 500)));
+        let listening = socket_body(TCP_LISTEN, (4, 128), Some((0, 9, 9)));
         let expected = TcpStates {
             established: 1,
             listen: 1,
@@ -203,22 +131,17 @@ mod tests {
             totals: Some(TcpTotals { sent_bytes: 400, received_bytes: 500, retransmits: 3 }),
             ..TcpStates::default()
         };
-        assert_eq!(states, expected);
-    }
-
-    #[test]
-    fn a_refusal_keeps_its_cause() {
-        let refusal = message(NLMSG_ERROR, 1, &(-libc::ENOENT).to_ne_bytes());
-        let error = parse(&refusal, 1, &mut TcpStates::default()).unwrap_err();
-        assert!(matches!(&error, SockDiagError::Refused(cause) if cause.kind() == io::ErrorKind::NotFound), "{error}");
+        assert_eq!(summed(&[established, listening, socket_body(6, (0, 0), None)]), expected);
     }
 
     #[test]
     fn cut_off_or_damaged_answers_never_panic() {
-        let whole = answer();
-        for length in 0..whole.len() {
-            let _ = parse(&whole[..length], 7, &mut TcpStates::default());
-        }
+        let whole = socket_body(1, (10, 20), Some((3, 400, 500)));
+        let read = |body: &[u8]| {
+            let mut states = TcpStates { totals: Some(TcpTotals::default()), ..TcpStates::default() };
+            let _ = add(SOCK_DIAG_BY_FAMILY, body, &mut states);
+        };
+        (0..whole.len()).for_each(|length| read(&whole[..length]));
         // xorshift64, seed 1: the damage is the same in every run.
         let mut random = 1u64;
         for _ in 0..50_000 {
@@ -230,22 +153,15 @@ mod tests {
                 let at = random as usize % damaged.len();
                 damaged[at] = (random >> 32) as u8;
             }
-            let mut states = TcpStates { totals: Some(TcpTotals::default()), ..TcpStates::default() };
-            let _ = parse(&damaged, 7, &mut states);
+            read(&damaged);
         }
     }
 
     #[test]
-    fn a_length_of_nothing_is_an_error_not_an_endless_loop() {
-        assert!(parse(&[0; 32], 0, &mut TcpStates::default()).is_err());
-        assert_eq!(attribute(&[0; 16], 2), None);
-    }
-
-    #[test]
     fn requests_have_the_kernels_layout() {
-        let bytes = request(9, 2, 0x1f90, true);
-        assert_eq!(bytes.len(), 72);
-        assert_eq!((bytes[16], bytes[17], bytes[18]), (2, 6, 2));
-        assert_eq!(bytes[24..26], [0x1f, 0x90]);
+        let bytes = fixed_part(2, 0x1f90, true);
+        assert_eq!(bytes.len(), 56);
+        assert_eq!((bytes[0], bytes[1], bytes[2]), (2, 6, 2));
+        assert_eq!(bytes[8..10], [0x1f, 0x90]);
     }
 }

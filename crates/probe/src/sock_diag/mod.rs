@@ -6,28 +6,15 @@
 mod message;
 
 use crate::sample::{TcpStates, TcpTotals};
-use message::{Progress, REQUEST_BYTES};
+use pushlab_os::namespace::enter_network;
+use pushlab_os::netlink::{Family, NetlinkError, Socket};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use thiserror::Error;
-
-/// Longer than any datagram of a dump: the kernel fills at most 32 KiB (net/netlink/af_netlink.c).
-const BUFFER_BYTES: usize = 64 * 1024;
-/// Patience with the kernel, which answers at once or never.
-const RECEIVE_TIMEOUT_S: libc::time_t = 2;
 
 /// Why TCP sockets could not be counted.
 #[derive(Debug, Error)]
 pub enum SockDiagError {
-    /// A system call failed.
-    #[error("{call}: {source}")]
-    Call {
-        /// Which.
-        call: &'static str,
-        /// What the kernel said.
-        source: io::Error,
-    },
     /// The subject's network namespace cannot be told or entered; that takes CAP_SYS_ADMIN.
     #[error("cannot enter the network namespace of process {pid}: {source}; run as root")]
     Namespace {
@@ -36,21 +23,14 @@ pub enum SockDiagError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The kernel refused the request.
-    #[error("the kernel refused: {0}")]
-    Refused(io::Error),
-    /// An answer was cut off or not in the format of sock_diag(7).
-    #[error("the kernel's answer is malformed: {0}")]
-    Malformed(&'static str),
+    /// The kernel could not be asked, refused, or answered in another format than that of sock_diag(7).
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
 }
 
 /// A netlink socket in the network namespace of a process.
 #[derive(Debug)]
-pub(crate) struct SockDiag {
-    socket: OwnedFd,
-    buffer: Vec<u8>,
-    sequence: u32,
-}
+pub(crate) struct SockDiag(Socket);
 
 impl SockDiag {
     /// Opens a socket where the process has its sockets.
@@ -62,23 +42,18 @@ impl SockDiag {
         let path = format!("/proc/{pid}/ns/net");
         let theirs = std::fs::metadata(&path).map_err(namespace)?;
         let ours = std::fs::metadata("/proc/thread-self/ns/net").map_err(namespace)?;
-        let socket = if (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino()) {
-            open_socket()?
-        } else {
-            let file = std::fs::File::open(&path).map_err(namespace)?;
-            // A thread of its own enters the namespace and ends there: there is no way back to fail on. The socket
-            // stays in the namespace where it was made.
-            let entered = std::thread::Builder::new().name("pushlab-netns".into()).spawn(move || {
-                // SAFETY: setns takes a descriptor that `file` keeps open, and moves only this thread.
-                if unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-                    return Err(SockDiagError::Namespace { pid, source: io::Error::last_os_error() });
-                }
-                open_socket()
-            });
-            let thread = entered.map_err(|source| SockDiagError::Call { call: "pthread_create", source })?;
-            thread.join().expect("the thread makes three system calls and none of them panics")?
-        };
-        Ok(Self { socket, buffer: vec![0; BUFFER_BYTES], sequence: 0 })
+        if (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino()) {
+            return Ok(Self(Socket::open(Family::SockDiag)?));
+        }
+        let file = std::fs::File::open(&path).map_err(namespace)?;
+        // A thread of its own enters the namespace and ends there: there is no way back to fail on. The socket
+        // stays in the namespace where it was made.
+        let entered = std::thread::Builder::new().name("pushlab-netns".into()).spawn(move || {
+            enter_network(&file).map_err(|source| SockDiagError::Namespace { pid, source })?;
+            Ok(Self(Socket::open(Family::SockDiag)?))
+        });
+        let thread = entered.map_err(|source| NetlinkError::Call { call: "pthread_create", source })?;
+        thread.join().expect("the thread makes three system calls and none of them panics")
     }
 
     /// Counts the sockets whose local port is one of `ports`. With `totals`, also sums their `tcp_info`, for which
@@ -89,80 +64,18 @@ impl SockDiag {
     pub(crate) fn read(&mut self, ports: &[u16], totals: bool) -> Result<TcpStates, SockDiagError> {
         let mut states = TcpStates { totals: totals.then(TcpTotals::default), ..TcpStates::default() };
         for port in ports {
-            for family in [libc::AF_INET, libc::AF_INET6] {
-                match self.dump(family as u8, *port, totals, &mut states) {
+            for family in message::FAMILIES {
+                let request = message::request(family, *port, totals);
+                match self.0.list(request, |kind, body| message::add(kind, body, &mut states)) {
                     // A kernel without IPv6 has no such sockets.
-                    Err(SockDiagError::Refused(error))
-                        if family == libc::AF_INET6 && error.kind() == io::ErrorKind::NotFound => {}
+                    Err(NetlinkError::Refused(error))
+                        if family == message::IPV6 && error.kind() == io::ErrorKind::NotFound => {}
                     done => done?,
                 }
             }
         }
         Ok(states)
     }
-
-    fn dump(&mut self, family: u8, port: u16, totals: bool, states: &mut TcpStates) -> Result<(), SockDiagError> {
-        self.sequence = self.sequence.wrapping_add(1);
-        self.send(&message::request(self.sequence, family, port, totals))?;
-        loop {
-            let length = self.receive()?;
-            if message::parse(&self.buffer[..length], self.sequence, states)? == Progress::Done {
-                return Ok(());
-            }
-        }
-    }
-
-    fn send(&self, request: &[u8; REQUEST_BYTES]) -> Result<(), SockDiagError> {
-        // SAFETY: the pointer and length are those of `request`, which outlives the call.
-        let sent = unsafe { libc::send(self.socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
-        if sent < 0 { Err(last("send")) } else { Ok(()) }
-    }
-
-    fn receive(&mut self) -> Result<usize, SockDiagError> {
-        loop {
-            // SAFETY: the pointer and length are those of `self.buffer`, which nothing else uses meanwhile.
-            let received = unsafe {
-                let (start, length) = (self.buffer.as_mut_ptr().cast(), self.buffer.len());
-                libc::recv(self.socket.as_raw_fd(), start, length, libc::MSG_TRUNC)
-            };
-            match usize::try_from(received) {
-                Ok(length) if length <= self.buffer.len() => return Ok(length),
-                // MSG_TRUNC tells the true length.
-                Ok(_) => return Err(SockDiagError::Malformed("a datagram longer than the buffer")),
-                Err(_) => {
-                    let error = last("recv");
-                    if !matches!(&error, SockDiagError::Call { source, .. } if source.kind() == io::ErrorKind::Interrupted)
-                    {
-                        return Err(error);
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn open_socket() -> Result<OwnedFd, SockDiagError> {
-    // SAFETY: socket takes three integers; a result that is not negative is a descriptor nobody else owns.
-    let socket = unsafe {
-        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-        let descriptor = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG);
-        if descriptor < 0 {
-            return Err(last("socket"));
-        }
-        OwnedFd::from_raw_fd(descriptor)
-    };
-    let patience = libc::timeval { tv_sec: RECEIVE_TIMEOUT_S, tv_usec: 0 };
-    // SAFETY: the pointer and size are those of `patience`, which outlives the call.
-    let set = unsafe {
-        let value = std::ptr::from_ref(&patience).cast();
-        let size = size_of::<libc::timeval>() as libc::socklen_t;
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, size)
-    };
-    if set == 0 { Ok(socket) } else { Err(last("setsockopt")) }
-}
-
-fn last(call: &'static str) -> SockDiagError {
-    SockDiagError::Call { call, source: io::Error::last_os_error() }
 }
 
 #[cfg(test)]
@@ -241,16 +154,9 @@ mod tests {
 
     #[test]
     fn another_namespace_has_other_sockets() {
-        use std::os::unix::process::CommandExt;
+        use pushlab_os::child::Prepare as _;
         let mut command = std::process::Command::new("cat");
-        command.stdin(std::process::Stdio::piped());
-        // SAFETY: unshare is one system call, which is allowed between fork and exec.
-        unsafe {
-            command.pre_exec(|| match libc::unshare(libc::CLONE_NEWNET) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            });
-        }
+        command.stdin(std::process::Stdio::piped()).make_network();
         // Without CAP_SYS_ADMIN there is no other namespace to look into.
         let Ok(mut child) = command.spawn() else { return };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -25,7 +25,7 @@ impl Core {
         };
         self.fanned_out_to = last.offset;
         #[cfg(feature = "slow-fanout")]
-        let begun_ns = crate::clock::monotonic_ns();
+        let begun_ns = pushlab_os::clock::monotonic_ns();
         let mut dirty = std::mem::take(&mut self.dirty);
         for publication in &incoming {
             self.groups.distribute(publication, &mut dirty);
@@ -158,9 +158,9 @@ impl Core {
 /// Busy for a fifth of the time since an instant.
 #[cfg(feature = "slow-fanout")]
 fn waste_a_fifth_of(begun_ns: u64) {
-    let now_ns = crate::clock::monotonic_ns();
+    let now_ns = pushlab_os::clock::monotonic_ns();
     let until_ns = now_ns + (now_ns - begun_ns) / 5;
-    while crate::clock::monotonic_ns() < until_ns {
+    while pushlab_os::clock::monotonic_ns() < until_ns {
         std::hint::spin_loop();
     }
 }

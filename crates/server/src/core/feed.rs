@@ -1,20 +1,19 @@
 //! Publications that the server brings in by itself: from a back end, or on a timer.
 
 use super::Core;
-use crate::clock::monotonic_ns;
 use crate::config::{Feed, Tick};
 use crate::connection::{Connection, FeedPhase, Kind};
 use crate::distributor::PublishError;
 use crate::stats::add;
 use crate::stream::Stream;
 use mio::net::TcpStream;
+use pushlab_os::clock::monotonic_ns;
+use pushlab_os::random;
 use pushlab_wire::http::{Headers, parse_response};
 use pushlab_wire::native::{is_json, json_string, single_line};
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::websocket::{self as ws, Decoded, Decoder, Event, Opcode, Role, handshake};
 use std::borrow::Cow;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, Instant};
 
 /// First and longest pause before connecting again.
@@ -126,7 +125,7 @@ impl Core {
         }
         // A refused TCP_NODELAY only delays the one request of this connection.
         let _ = socket.set_nodelay(true);
-        let key = (u128::from(random()) << 64 | u128::from(random())).to_ne_bytes();
+        let Ok(key) = random::bytes() else { return self.close(id) };
         let mut request = Vec::new();
         handshake::encode_request(&mut request, &feed.feed.host, &feed.feed.target, key);
         self.connections[id].kind = Kind::Feed(FeedPhase::Handshake(key));
@@ -160,8 +159,9 @@ impl Core {
 
     /// Asks a back end whether it lives.
     pub(super) fn ping_feed(&mut self, id: usize) {
+        let Ok(mask) = random::bytes() else { return self.close(id) };
         let mut ping = Vec::new();
-        ws::encode(&mut ping, Opcode::Ping, b"", Some(mask()));
+        ws::encode(&mut ping, Opcode::Ping, b"", Some(mask));
         self.send(id, &ping);
         self.set_deadline(id, self.limits().heartbeat);
     }
@@ -219,8 +219,12 @@ impl Core {
                         });
                     }
                     Some(Event::Ping(payload)) => {
+                        let Ok(mask) = random::bytes() else {
+                            self.close(id);
+                            return bytes.len();
+                        };
                         let mut pong = Vec::new();
-                        ws::encode(&mut pong, Opcode::Pong, payload, Some(mask()));
+                        ws::encode(&mut pong, Opcode::Pong, payload, Some(mask));
                         self.send(id, &pong);
                     }
                     _ => {}
@@ -233,14 +237,4 @@ impl Core {
         }
         used
     }
-}
-
-fn mask() -> [u8; 4] {
-    (random() as u32).to_ne_bytes()
-}
-
-/// Random bits of the standard library's hasher, which the operating system seeds: enough for keys and masks, whose
-/// purpose is to differ (RFC 6455, section 10.3), not to be secret.
-pub fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }

@@ -3,7 +3,7 @@
 use crate::harness::client::{Client, Frame, Kind};
 use crate::harness::http::Http;
 use crate::harness::{Subject, until, until_idle};
-use pushlab_server::clock::monotonic_ns;
+use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::receipt::Receipt;
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;

@@ -1,4 +1,4 @@
-//! Dependencies point downwards only.
+//! Dependencies point downwards only, and to the system by one way.
 
 use toml::{Table, Value};
 
@@ -10,6 +10,7 @@ use crate::tree::Tree;
 const LAYERS: &[(&str, u8)] = &[
     ("wire", 0),
     ("stats", 0),
+    ("os", 0),
     ("log", 1),
     ("session", 2),
     ("server", 3),
@@ -22,10 +23,13 @@ const LAYERS: &[(&str, u8)] = &[
     ("console", 5),
     ("cli", 6),
     ("bench", 6),
-    // These two judge the others and therefore use none of them.
+    // These two judge the others and therefore use none of them, but for the system's calls.
     ("tidy", 0),
-    ("suites", 0),
+    ("suites", 1),
 ];
+
+/// Libraries of the system's calls, and the crates that may use them: docs/decisions/0023-os.md.
+const SYSTEM: &[(&str, &[&str])] = &[("libc", &["os", "link"]), ("nix", &[]), ("rustix", &["os"])];
 
 const THIS: &str = "crates/tidy/src/rules/layers.rs";
 
@@ -53,9 +57,13 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             }
         };
         for used in dependencies(&manifest) {
+            let line = text.lines().position(|line| line.contains(&used)).map_or(1, |at| at + 1);
+            if SYSTEM.iter().any(|(library, users)| *library == used && !users.contains(&name)) {
+                let what = format!("`{name}` depends on `{used}`");
+                findings.push(Finding::new(path, line, what, "use, or add to, the crate os"));
+            }
             let Some(other) = used.strip_prefix("pushlab-") else { continue };
             if layer_of(other).is_none_or(|lower| lower >= layer) {
-                let line = text.lines().position(|line| line.contains(&used)).map_or(1, |at| at + 1);
                 let what = format!("`{name}` depends on `{other}`, which is not below it");
                 findings.push(Finding::new(
                     path,
@@ -111,6 +119,14 @@ mod tests {
         assert_eq!(lines("load", "[dev-dependencies]\npushlab-server.workspace = true"), [2]);
         assert_eq!(lines("stats", "[target.'cfg(unix)'.dependencies]\nx = { package = \"pushlab-wire\" }"), [2]);
         assert_eq!(lines("tidy", "[dependencies]\npushlab-wire.workspace = true"), [2]);
+    }
+
+    #[test]
+    fn the_system_is_reached_through_os() {
+        assert!(lines("os", "[dependencies]\nlibc = \"0.2\"\nrustix = \"1\"").is_empty());
+        assert_eq!(lines("link", "[dependencies]\nlibc = \"0.2\"\nrustix = \"1\""), [3]);
+        assert_eq!(lines("lab", "[dev-dependencies]\nlibc.workspace = true"), [2]);
+        assert_eq!(lines("wire", "[dependencies]\npushlab-os.workspace = true"), [2]);
     }
 
     #[test]
