@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushlab_wire::dialect::{Conversation, Dialect, Heard, Incoming, Over, Refused, Reply, Sending, Step, Topic, Turn};
+use pushlab_dialects::{Conversation, Dialect, Heard, Incoming, Over, Refused, Reply, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 
 /// Every way that some dialect tells from its usual one.

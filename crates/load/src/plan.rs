@@ -1,7 +1,7 @@
 //! What a worker is told to do, and what it answers: the messages between the lab and its fleet.
 
+use pushlab_dialects::Dialect;
 use pushlab_stats::histogram::Histogram;
-use pushlab_wire::dialect::Dialect;
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 use super::catalogue::{Entry, catalogue};
 use super::install::{Cache, InstallError};
 use super::manifest::{Platform, Way};
+use pushlab_dialects::{Dialect, Topic, Turn};
 use pushlab_load::plan::{FeedBy, Scenario, Speaks};
-use pushlab_wire::dialect::{Dialect, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;

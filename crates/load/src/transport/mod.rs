@@ -26,7 +26,7 @@ pub use tally::Tally;
 use crate::plan::Speaks;
 use fastrand::Rng;
 use posts::Posts;
-pub use pushlab_wire::dialect::Sending;
+pub use pushlab_dialects::Sending;
 use pushlab_wire::native::ServerFrame;
 use tally::WayTally;
 

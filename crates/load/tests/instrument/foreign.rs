@@ -2,8 +2,8 @@
 
 use crate::foreign_server::{ForeignServer, Trouble};
 use crate::plans::{plan, run};
+use pushlab_dialects::Dialect;
 use pushlab_load::plan::{Phases, Plan, Scenario, Speaks, WorkerResult};
-use pushlab_wire::dialect::Dialect;
 use pushlab_wire::transport::Transport;
 
 const CLIENTS: u32 = 5;

@@ -10,16 +10,17 @@ use crate::tree::Tree;
 const LAYERS: &[(&str, u8)] = &[
     ("wire", 0),
     ("stats", 0),
-    ("server", 1),
-    ("load", 1),
+    ("dialects", 1),
     ("probe", 1),
     ("link", 1),
     ("store", 1),
-    ("demos", 2),
-    ("lab", 2),
-    ("console", 3),
-    ("cli", 4),
-    ("bench", 4),
+    ("server", 2),
+    ("load", 2),
+    ("demos", 3),
+    ("lab", 3),
+    ("console", 4),
+    ("cli", 5),
+    ("bench", 5),
     // These two judge the others and therefore use none of them.
     ("tidy", 0),
     ("suites", 0),
@@ -101,12 +102,14 @@ mod tests {
     fn downwards_is_allowed() {
         assert!(lines("lab", "[dependencies]\npushlab-load.workspace = true\nserde = \"1\"").is_empty());
         assert!(lines("load", "[dev-dependencies]\npushlab-wire.workspace = true").is_empty());
+        assert!(lines("load", "[dependencies]\npushlab-dialects.workspace = true").is_empty());
     }
 
     #[test]
     fn upwards_and_sideways_are_not() {
         assert_eq!(lines("wire", "[dependencies]\npushlab-load.workspace = true"), [2]);
         assert_eq!(lines("load", "[dev-dependencies]\npushlab-server.workspace = true"), [2]);
+        assert_eq!(lines("dialects", "[dependencies]\npushlab-link.workspace = true"), [2]);
         assert_eq!(lines("stats", "[target.'cfg(unix)'.dependencies]\nx = { package = \"pushlab-wire\" }"), [2]);
         assert_eq!(lines("tidy", "[dependencies]\npushlab-wire.workspace = true"), [2]);
     }

@@ -5,6 +5,19 @@
 //! carries requests and frames over two connections, one that receives and one that posts.
 //!
 //! A new dialect is one file here and one row in [`Dialect`].
+//!
+//! ```
+//! use pushlab_dialects::{Dialect, Over, Request, Step, Topic, Turn};
+//! use pushlab_wire::transport::Transport;
+//!
+//! let topic = Topic { transport: Some(Transport::Sse), channels: vec!["news".to_owned()], ..Topic::default() };
+//! let mut steps = Vec::new();
+//! let mut conversation = Dialect::Bare.conversation();
+//! conversation.open(&mut Turn::new(&topic, &mut steps, &mut |heard| println!("{heard:?}")))?;
+//! let [Step::Ask(Over::Down, Request { method, target, .. })] = &*steps else { panic!() };
+//! assert_eq!((method.as_str(), target.as_str()), ("GET", "/sse?channel=news"));
+//! # Ok::<_, pushlab_dialects::Refused>(())
+//! ```
 
 pub mod atmosphere;
 pub mod bare;
@@ -23,7 +36,7 @@ pub mod socketio;
 pub mod sockjs;
 pub mod verbs;
 
-use crate::transport::Transport;
+use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

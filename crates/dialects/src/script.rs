@@ -1,7 +1,7 @@
 //! Conversations played by a test.
 
-use super::{Conversation, Dialect, Heard, Incoming, Over, Refused, Reply, Sending, Step, Topic, Turn};
-use crate::transport::Transport;
+use crate::{Conversation, Dialect, Heard, Incoming, Over, Refused, Reply, Sending, Step, Topic, Turn};
+use pushlab_wire::transport::Transport;
 
 /// A client that is told what happens; what it answers is written down as text.
 pub struct Player {

@@ -2,11 +2,11 @@
 //! and sockjs-client for what browsers send.
 //!
 //! Frames are `o` (the session stands), `h` (it lives), `a["message",…]` and `c[code,"why"]`. A message is one of
-//! [`verbs`](super::verbs).
+//! [`verbs`](crate::verbs).
 
-use super::verbs::Verbs;
-use super::{Answer, Conversation, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
-use crate::transport::Transport;
+use crate::verbs::Verbs;
+use crate::{Answer, Conversation, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::transport::Transport;
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
@@ -275,9 +275,9 @@ impl Conversation for SockJs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::Player;
-    use super::super::{Dialect, Sending};
     use super::*;
+    use crate::script::Player;
+    use crate::{Dialect, Sending};
     use proptest::prelude::*;
 
     fn player(transport: Transport, how: &str) -> Player {

@@ -1,11 +1,11 @@
 //! `primus`: Primus 8, whose messages are JSON values in the frames of whichever transformer carries them. Source:
 //! what `primus.js` sends, and the transformers' own protocols.
 //!
-//! A message is one of [`verbs`](super::verbs), or a string that begins with `primus::`.
+//! A message is one of [`verbs`](crate::verbs), or a string that begins with `primus::`.
 
-use super::verbs::Verbs;
-use super::{Answer, Conversation, Incoming, Refused, Request, Sending, Step, Topic, Turn, sockjs};
-use crate::transport::Transport;
+use crate::verbs::Verbs;
+use crate::{Answer, Conversation, Incoming, Over, Refused, Request, Sending, Step, Topic, Turn, sockjs};
+use pushlab_wire::transport::Transport;
 
 /// What carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,7 +94,7 @@ impl Conversation for Primus {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         *self = Self { transformer: Transformer::of(turn.topic)?, ..Self::default() };
         let request = Request::get(self.transformer.target(turn.topic)).read_as(Answer::WebSocket);
-        turn.ask(super::Over::Down, request);
+        turn.ask(Over::Down, request);
         Ok(())
     }
 
@@ -132,9 +132,9 @@ impl Conversation for Primus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::Player;
-    use super::super::{Dialect, Sending};
     use super::*;
+    use crate::script::Player;
+    use crate::{Dialect, Sending};
 
     fn player(how: &str) -> Player {
         Player::new(Dialect::Primus, Transport::WebSocket, how)

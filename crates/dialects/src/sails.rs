@@ -2,8 +2,8 @@
 //! A request is an event with a method's name and a number, its answer an acknowledgement with the same number. `/join`
 //! and `/send` are answered with success, `/echo` with the data; publications come as events, `msg` DATA.
 
-use super::socketio::Wrapping;
-use super::{Heard, Refused, Turn};
+use crate::socketio::Wrapping;
+use crate::{Heard, Refused, Turn};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -73,9 +73,9 @@ impl Wrapping for Requests {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::Player;
-    use super::super::{Dialect, Sending};
-    use crate::transport::Transport;
+    use crate::script::Player;
+    use crate::{Dialect, Sending};
+    use pushlab_wire::transport::Transport;
 
     #[test]
     fn requests_are_told_apart_by_their_numbers() {

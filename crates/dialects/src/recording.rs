@@ -1,7 +1,7 @@
 //! Conversations written down: what happened to one client and what it answered, a JSON text a line. Recorded from
 //! real servers, they are the test vectors of the dialects.
 
-use super::{Conversation, Dialect, Heard, Incoming, Over, Refused, Reply, Sending, Step, Topic, Turn};
+use crate::{Conversation, Dialect, Heard, Incoming, Over, Refused, Reply, Sending, Step, Topic, Turn};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 

@@ -1,13 +1,13 @@
 //! `socketio`: the protocols of Engine.IO 4 and Socket.IO 5 (<https://socket.io/docs/v4/engine-io-protocol/>,
 //! <https://socket.io/docs/v4/socket-io-protocol/>), over a WebSocket or by long polling, without an upgrade from one to
 //! the other. Clients emit `join` CHANNEL, answered by `joined` CHANNEL, `pub` CHANNEL DATA, which everybody in that
-//! room hears as `msg` DATA, and `echo` DATA, which comes back. Sails has requests in place of those: [`super::sails`].
+//! room hears as `msg` DATA, and `echo` DATA, which comes back. Sails has requests in place of those: [`crate::sails`].
 //!
 //! Servers differ in what they send before they confirm the connection: a ping (socketioxide), events
 //! (netty-socketio). So a packet is taken for what it is, whenever it comes.
 
-use super::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
-use crate::transport::Transport;
+use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -300,9 +300,9 @@ impl<W: Wrapping> Conversation for SocketIo<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Dialect;
-    use super::super::script::Player;
     use super::*;
+    use crate::Dialect;
+    use crate::script::Player;
 
     const POLLS: &str = "/base?EIO=4&transport=polling&sid=s-1";
 

@@ -4,9 +4,9 @@
 //! The hub's methods are `Join(channel)`, `Publish(channel, data)` and `Echo(data)`; it calls `msg(data)` and
 //! `echo(data)` of its clients.
 
-use super::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
-use crate::http::percent_encode;
-use crate::transport::Transport;
+use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::http::percent_encode;
+use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -176,9 +176,9 @@ impl Conversation for Signalr {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Dialect;
-    use super::super::script::Player;
     use super::*;
+    use crate::Dialect;
+    use crate::script::Player;
 
     #[test]
     fn a_client_is_subscribed_when_it_has_joined_every_channel() {

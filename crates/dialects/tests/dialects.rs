@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test fails by panicking, and reads files")]
 
 use proptest::prelude::*;
-use pushlab_wire::dialect::recording::{Exchange, Happening, replay};
-use pushlab_wire::dialect::{Dialect, Incoming, Over, Reply, Sending, Step, Topic, Turn};
+use pushlab_dialects::recording::{Exchange, Happening, replay};
+use pushlab_dialects::{Dialect, Incoming, Over, Reply, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use std::path::PathBuf;
 
@@ -72,7 +72,7 @@ proptest! {
                 sending: Some(Sending::Publish),
                 ..Topic::default()
             };
-            let (mut steps, mut sink) = (Vec::new(), |_: pushlab_wire::dialect::Heard<'_>| ());
+            let (mut steps, mut sink) = (Vec::new(), |_: pushlab_dialects::Heard<'_>| ());
             let mut turn = Turn::new(&topic, &mut steps, &mut sink);
             let _ = conversation.open(&mut turn);
             for text in &texts {

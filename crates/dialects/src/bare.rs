@@ -1,8 +1,8 @@
 //! `bare`: raw frames and plain HTTP, as the servers of the studies spoke them. A frame, an event or a line is a
 //! message's data and nothing else.
 
-use super::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
-use crate::transport::Transport;
+use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::transport::Transport;
 use serde_json::value::RawValue;
 
 /// One client's end.

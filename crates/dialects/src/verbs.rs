@@ -2,8 +2,8 @@
 //! `["sub",CHANNEL]`, answered by the same; `["pub",CHANNEL,DATA]`, which brings its data alone to every subscriber;
 //! `["echo",DATA]`, answered by the same.
 
-use super::{Heard, Sending, Topic, Turn};
-use crate::native::json_string;
+use crate::{Heard, Sending, Topic, Turn};
+use pushlab_wire::native::json_string;
 
 /// Which answers a client still waits for.
 #[derive(Debug, Default)]

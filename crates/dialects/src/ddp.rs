@@ -3,9 +3,9 @@
 //! A channel is a collection with one document, whose field `data` each publication sets, so a delivery is an `added`
 //! or a `changed`. Publications and echoes are calls of the methods `publish` and `echo`.
 
-use super::{Answer, Conversation, Heard, Incoming, Over, Refused, Request, Sending, Step, Topic, Turn};
-use crate::native::json_string;
-use crate::transport::Transport;
+use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::native::json_string;
+use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -125,9 +125,9 @@ impl Conversation for Ddp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Dialect;
-    use super::super::script::Player;
     use super::*;
+    use crate::Dialect;
+    use crate::script::Player;
 
     #[test]
     fn documents_of_the_beginning_are_no_deliveries() {

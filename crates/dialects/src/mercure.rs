@@ -1,9 +1,9 @@
 //! `mercure`: topics over one event stream; a publication is a form that is posted with a token. See
 //! <https://mercure.rocks/spec>.
 
-use super::{Answer, Conversation, Heard, Incoming, Over, Refused, Request, Sending, Step, Topic, Turn};
-use crate::http::percent_encode;
-use crate::transport::Transport;
+use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::http::percent_encode;
+use pushlab_wire::transport::Transport;
 
 /// What lets its holder publish to every topic: `{"mercure":{"publish":["*"]}}`, signed (HS256) with the key of our
 /// subject, `!ChangeThisMercureHubJWTSecretKey!`. A hub that takes no token takes no publications either.
@@ -69,9 +69,9 @@ impl Conversation for Mercure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Dialect;
-    use super::super::script::Player;
     use super::*;
+    use crate::Dialect;
+    use crate::script::Player;
 
     #[test]
     fn a_publication_is_a_form_and_an_event_a_delivery() {

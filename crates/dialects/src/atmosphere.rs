@@ -4,8 +4,8 @@
 //! Streams have no frames of their own, so our server ends each message with a newline, and greets new clients with
 //! the line `subscribed`, as Atmosphere confirms nothing.
 
-use super::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
-use crate::transport::Transport;
+use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::transport::Transport;
 
 /// The header by which the server names a client.
 pub const TRACKING_ID: &str = "x-atmosphere-tracking-id";

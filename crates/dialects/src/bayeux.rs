@@ -5,8 +5,8 @@
 //! The transport says the connection type. `how` says where echoes go: `service` to a service channel, which answers
 //! its sender; otherwise to a channel that the client alone knows and subscribes to, as there are no services in Faye.
 
-use super::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
-use crate::transport::Transport;
+use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -5,9 +5,9 @@
 //! session. With how = `unidirectional` it names its channels when it connects and says nothing more; what it
 //! publishes goes by the server's HTTP API.
 
-use super::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
-use crate::http::percent_encode;
-use crate::transport::Transport;
+use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::http::percent_encode;
+use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -218,9 +218,9 @@ impl Conversation for Centrifugo {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Dialect;
-    use super::super::script::Player;
     use super::*;
+    use crate::Dialect;
+    use crate::script::Player;
 
     #[test]
     fn commands_go_by_emulation_where_the_stream_is_one_way() {

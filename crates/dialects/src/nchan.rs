@@ -5,8 +5,8 @@
 //! where its channels stand, and asks for what comes after that. A channel that does not exist has no place yet: it
 //! gets an empty message.
 
-use super::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
-use crate::transport::Transport;
+use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::transport::Transport;
 
 const PUBLISH: &str = "/pub";
 /// What stands before the place in what `/pub` says of a channel.
@@ -209,9 +209,9 @@ impl Conversation for Nchan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Dialect;
-    use super::super::script::Player;
     use super::*;
+    use crate::Dialect;
+    use crate::script::Player;
 
     #[test]
     fn places_of_several_channels_make_one_id() {
