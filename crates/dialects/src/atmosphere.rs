@@ -4,7 +4,7 @@
 //! Streams have no frames of their own, so our server ends each message with a newline, and greets new clients with
 //! the line `subscribed`, as Atmosphere confirms nothing.
 
-use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 
 /// The header by which the server names a client.
@@ -62,7 +62,7 @@ impl Atmosphere {
     }
 }
 
-impl Conversation for Atmosphere {
+impl ProtocolClient for Atmosphere {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         // A poll of a client that is known is not greeted, so one that was cut off begins anew.
         (self.tracking_id, self.is_subscribed) = (None, false);
@@ -75,7 +75,7 @@ impl Conversation for Atmosphere {
             Some(transport) => {
                 return Err(Refused::NoSuchWay { dialect: "atmosphere", how: topic.how.clone(), transport });
             }
-            None => return Err(Refused::unexpected("a conversation without a transport", "")),
+            None => return Err(Refused::unexpected("a client without a transport", "")),
         };
         turn.ask(Over::Down, self.ask_for_messages(transport, topic).read_as(answer));
         Ok(())

@@ -1,7 +1,7 @@
 //! `bare`: raw frames and plain HTTP, as the servers of the studies spoke them. A frame, an event or a line is a
 //! message's data and nothing else.
 
-use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use serde_json::value::RawValue;
 
@@ -37,7 +37,7 @@ fn query(topic: &Topic) -> String {
     topic.channels.iter().map(|channel| format!("channel={channel}")).collect::<Vec<_>>().join("&")
 }
 
-impl Conversation for Bare {
+impl ProtocolClient for Bare {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let topic = turn.topic;
         self.is_subscribed = false;
@@ -59,7 +59,7 @@ impl Conversation for Bare {
             Some(transport @ Transport::WebSocketPolling) => {
                 return Err(Refused::NoSuchWay { dialect: "bare", how: topic.how.clone(), transport });
             }
-            None => return Err(Refused::unexpected("a conversation without a transport", "")),
+            None => return Err(Refused::unexpected("a client without a transport", "")),
         };
         turn.ask(Over::Down, request);
         Ok(())

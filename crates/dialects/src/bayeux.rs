@@ -5,7 +5,7 @@
 //! The transport says the connection type. `how` says where echoes go: `service` to a service channel, which answers
 //! its sender; otherwise to a channel that the client alone knows and subscribes to, as there are no services in Faye.
 
-use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -65,7 +65,7 @@ fn connection_type(topic: &Topic) -> Result<&'static str, Refused> {
         Some(Transport::LongPolling) => Ok("long-polling"),
         Some(Transport::Sse) => Ok("eventsource"),
         Some(transport) => Err(Refused::NoSuchWay { dialect: "bayeux", how: topic.how.clone(), transport }),
-        None => Err(Refused::unexpected("a conversation without a transport", "")),
+        None => Err(Refused::unexpected("a client without a transport", "")),
     }
 }
 
@@ -75,7 +75,7 @@ impl Bayeux {
         self.client_id.as_ref().map(|id| format!(r#","clientId":"{id}""#)).unwrap_or_default()
     }
 
-    /// A message of the conversation itself to a channel, with members of its own.
+    /// A message of the protocol itself to a channel, with members of its own.
     fn message(&mut self, channel: &str, members: &str) -> String {
         self.messages_sent += 1;
         format!(r#"{{"id":"{}","channel":"{channel}"{}{members}}}"#, self.messages_sent, self.name())
@@ -89,7 +89,7 @@ impl Bayeux {
         }
     }
 
-    /// Sends what the conversation itself has to say.
+    /// Sends what the protocol itself demands.
     fn say(&self, messages: &[String], turn: &mut Turn<'_>) {
         let text = format!("[{}]", messages.join(","));
         match turn.topic.transport {
@@ -201,7 +201,7 @@ impl Bayeux {
     }
 }
 
-impl Conversation for Bayeux {
+impl ProtocolClient for Bayeux {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         connection_type(turn.topic)?;
         (self.is_connected, self.is_announced) = (false, false);
@@ -237,7 +237,7 @@ impl Conversation for Bayeux {
 
     fn poll(&mut self, turn: &mut Turn<'_>) {
         let wait_ms = turn.topic.wait_s * 1000;
-        // A way that does not exist was refused when the conversation was opened.
+        // A way that does not exist was refused by `open`.
         if let Ok(connect) = self.connect(Some(wait_ms), turn.topic) {
             self.say(&[connect], turn);
         }

@@ -5,7 +5,7 @@
 //! session. With how = `unidirectional` it names its channels when it connects and says nothing more; what it
 //! publishes goes by the server's HTTP API.
 
-use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::http::percent_encode;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
@@ -153,7 +153,7 @@ fn named(topic: &Topic) -> String {
     format!("{{\"subs\":{{{}}}}}", subs.join(","))
 }
 
-impl Conversation for Centrifugo {
+impl ProtocolClient for Centrifugo {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         *self = Self { last_command: 1, ..Self::default() };
         let Topic { transport, path, how, .. } = turn.topic;
@@ -172,7 +172,7 @@ impl Conversation for Centrifugo {
                 Request::post(path.as_str(), "application/json", connect).read_as(Answer::Lines)
             }
             Some(transport) => return Err(refused(*transport)),
-            None => return Err(Refused::unexpected("a conversation without a transport", "")),
+            None => return Err(Refused::unexpected("a client without a transport", "")),
         };
         turn.ask(Over::Down, request);
         Ok(())

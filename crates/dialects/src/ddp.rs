@@ -3,7 +3,7 @@
 //! A channel is a collection with one document, whose field `data` each publication sets, so a delivery is an `added`
 //! or a `changed`. Publications and echoes are calls of the methods `publish` and `echo`.
 
-use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::native::json_string;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
@@ -65,7 +65,7 @@ impl Ddp {
     }
 }
 
-impl Conversation for Ddp {
+impl ProtocolClient for Ddp {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let Topic { transport, how, path, .. } = turn.topic;
         match transport {
@@ -73,7 +73,7 @@ impl Conversation for Ddp {
             Some(transport) => {
                 return Err(Refused::NoSuchWay { dialect: "ddp", how: how.clone(), transport: *transport });
             }
-            None => return Err(Refused::unexpected("a conversation without a transport", "")),
+            None => return Err(Refused::unexpected("a client without a transport", "")),
         }
         *self = Self::default();
         turn.ask(Over::Down, Request::get(path.as_str()).read_as(Answer::WebSocket));

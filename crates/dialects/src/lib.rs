@@ -1,6 +1,6 @@
 //! What foreign servers speak: one file for each dialect, none of which knows a socket, a clock or HTTP's framing.
 //!
-//! A [`Conversation`] is one client's end. It is told what happened ([`Conversation::open`], `opened`, `reply`, `text`,
+//! A [`ProtocolClient`] is one client's end of a dialect. It is told what happened ([`ProtocolClient::open`], `opened`, `reply`, `text`,
 //! `ended`, `poll`) and answers through a [`Turn`]: requests and frames to send, and what it has [`Heard`]. The load
 //! carries requests and frames over two connections, one that receives and one that posts.
 //!
@@ -12,8 +12,8 @@
 //!
 //! let topic = Topic { transport: Some(Transport::Sse), channels: vec!["news".to_owned()], ..Topic::default() };
 //! let mut steps = Vec::new();
-//! let mut conversation = Dialect::Bare.conversation();
-//! conversation.open(&mut Turn::new(&topic, &mut steps, &mut |heard| println!("{heard:?}")))?;
+//! let mut client = Dialect::Bare.protocol_client();
+//! client.open(&mut Turn::new(&topic, &mut steps, &mut |heard| println!("{heard:?}")))?;
 //! let [Step::Ask(Over::Down, Request { method, target, .. })] = &*steps else { panic!() };
 //! assert_eq!((method.as_str(), target.as_str()), ("GET", "/sse?channel=news"));
 //! # Ok::<_, pushlab_dialects::Refused>(())
@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 macro_rules! dialects {
-    ($($(#[$doc:meta])* $name:ident: $conversation:ty, $headers:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $client:ty, $headers:expr;)*) => {
         /// What a client speaks.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "lowercase")]
@@ -54,17 +54,17 @@ macro_rules! dialects {
             /// Every dialect.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Header fields of answers that its conversations want to see, in lower case.
+            /// Header fields of answers that its protocol clients want to see, in lower case.
             pub const fn wanted_headers(self) -> &'static [&'static str] {
                 match self {
                     $(Self::$name => $headers),*
                 }
             }
 
-            /// A client's end that has said nothing yet.
-            pub fn conversation(self) -> Box<dyn Conversation> {
+            /// A protocol client that has said nothing yet.
+            pub fn protocol_client(self) -> Box<dyn ProtocolClient> {
                 match self {
-                    $(Self::$name => Box::new(<$conversation>::default())),*
+                    $(Self::$name => Box::new(<$client>::default())),*
                 }
             }
         }
@@ -129,7 +129,7 @@ pub enum Sending {
     Echo,
 }
 
-/// Who a client is and what it wants: the same for a whole conversation, but for `publish_to`.
+/// Who a client is and what it wants: the same for as long as a protocol client lives, but for `publish_to`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topic {
     /// How bytes travel.
@@ -164,9 +164,9 @@ pub enum Over {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// As a whole: [`Conversation::reply`].
+    /// As a whole: [`ProtocolClient::reply`].
     Whole,
-    /// As the handshake of a WebSocket: [`Conversation::opened`], then a [`Conversation::text`] for each message.
+    /// As the handshake of a WebSocket: [`ProtocolClient::opened`], then a [`ProtocolClient::text`] for each message.
     WebSocket,
     /// As an event stream: `opened`, then a `text` for each event.
     Events,
@@ -267,7 +267,7 @@ pub struct Incoming<'a> {
     pub id: &'a str,
 }
 
-/// What a conversation has heard.
+/// What a protocol client has heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard<'a> {
     /// Whatever is published from now on will come.
@@ -278,7 +278,7 @@ pub enum Heard<'a> {
     Echo(&'a str),
     /// The server says that messages are gone.
     Gap,
-    /// The server complains; the conversation goes on.
+    /// The server complains; the protocol client goes on.
     Complaint(&'a str),
 }
 
@@ -292,7 +292,7 @@ pub enum Step {
     Frame(String),
 }
 
-/// Why a conversation cannot go on.
+/// Why a protocol client cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// An answer that is no success.
@@ -337,7 +337,7 @@ fn excerpt(text: &str) -> String {
     text.trim().chars().take(MAX_CHARS).collect()
 }
 
-/// One turn of a conversation: who it is about, and where its answers go.
+/// One turn of a protocol client: who it is about, and where its answers go.
 pub struct Turn<'a> {
     /// Who the client is.
     pub topic: &'a Topic,
@@ -374,11 +374,11 @@ impl fmt::Debug for Turn<'_> {
     }
 }
 
-/// One client's end of a conversation in a dialect.
+/// One client's end of a dialect, without sockets.
 ///
 /// On every new receiving connection it is opened; then it asks over [`Over::Down`] until it is subscribed: the next
 /// request follows from the reply to the last. What it asks over [`Over::Up`] waits for what is under way there.
-pub trait Conversation: fmt::Debug + Send {
+pub trait ProtocolClient: fmt::Debug + Send {
     /// A receiving connection is about to be opened, for the first time or after a cut: the first request on it. What
     /// is known of an earlier connection (a session, a position) may be used to resume.
     ///
@@ -389,7 +389,7 @@ pub trait Conversation: fmt::Debug + Send {
     /// A WebSocket stands, or the head of a stream has come.
     ///
     /// # Errors
-    /// When the conversation cannot go on.
+    /// When the client cannot go on.
     fn opened(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let _ = turn;
         Ok(())
@@ -399,7 +399,7 @@ pub trait Conversation: fmt::Debug + Send {
     /// asked there is what [`Self::poll`] says.
     ///
     /// # Errors
-    /// When the conversation cannot go on.
+    /// When the client cannot go on.
     fn reply(&mut self, over: Over, reply: &Reply<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let (_, _) = (over, turn);
         reply.expect_success("a request")
@@ -408,7 +408,7 @@ pub trait Conversation: fmt::Debug + Send {
     /// A WebSocket message, an event or a line came.
     ///
     /// # Errors
-    /// When the conversation cannot go on.
+    /// When the client cannot go on.
     fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let _ = turn;
         Err(Refused::unexpected("a message where none is to come", incoming.text))

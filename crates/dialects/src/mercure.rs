@@ -1,7 +1,7 @@
 //! `mercure`: topics over one event stream; a publication is a form that is posted with a token. See
 //! <https://mercure.rocks/spec>.
 
-use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::http::percent_encode;
 use pushlab_wire::transport::Transport;
 
@@ -20,7 +20,7 @@ pub struct Mercure {
     last_id: String,
 }
 
-impl Conversation for Mercure {
+impl ProtocolClient for Mercure {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let Topic { transport, path, how, channels, .. } = turn.topic;
         match transport {
@@ -28,7 +28,7 @@ impl Conversation for Mercure {
             Some(transport) => {
                 return Err(Refused::NoSuchWay { dialect: "mercure", how: how.clone(), transport: *transport });
             }
-            None => return Err(Refused::unexpected("a conversation without a transport", "")),
+            None => return Err(Refused::unexpected("a client without a transport", "")),
         }
         let mut topics: Vec<String> = channels.iter().map(|channel| format!("topic={channel}")).collect();
         if topics.is_empty() {

@@ -5,7 +5,7 @@
 //! where its channels stand, and asks for what comes after that. A channel that does not exist has no place yet: it
 //! gets an empty message.
 
-use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 
 const PUBLISH: &str = "/pub";
@@ -135,7 +135,7 @@ fn hear(text: &str, turn: &mut Turn<'_>) {
     }
 }
 
-impl Conversation for Nchan {
+impl ProtocolClient for Nchan {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         match turn.topic.transport {
             Some(Transport::WebSocket | Transport::Sse) => turn.ask(Over::Down, self.ask_on(turn.topic)),
@@ -151,7 +151,7 @@ impl Conversation for Nchan {
             Some(transport @ Transport::WebSocketPolling) => {
                 return Err(Refused::NoSuchWay { dialect: "nchan", how: turn.topic.how.clone(), transport });
             }
-            None => return Err(Refused::unexpected("a conversation without a transport", "")),
+            None => return Err(Refused::unexpected("a client without a transport", "")),
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! A message is one of [`verbs`](crate::verbs), or a string that begins with `primus::`.
 
 use crate::verbs::Verbs;
-use crate::{Answer, Conversation, Incoming, Over, Refused, Request, Sending, Step, Topic, Turn, sockjs};
+use crate::{Answer, Incoming, Over, ProtocolClient, Refused, Request, Sending, Step, Topic, Turn, sockjs};
 use pushlab_wire::transport::Transport;
 
 /// What carries messages.
@@ -26,7 +26,7 @@ impl Transformer {
             (Some(Transport::WebSocket), "sockjs") => Ok(Self::SockJs),
             (Some(Transport::WebSocket), "engine.io") => Ok(Self::EngineIo),
             (Some(transport), _) => Err(Refused::NoSuchWay { dialect: "primus", how: how.to_owned(), transport }),
-            (None, _) => Err(Refused::unexpected("a conversation without a transport", "")),
+            (None, _) => Err(Refused::unexpected("a client without a transport", "")),
         }
     }
 
@@ -90,7 +90,7 @@ fn hear(verbs: &mut Verbs, transformer: Transformer, message: &str, turn: &mut T
     Ok(())
 }
 
-impl Conversation for Primus {
+impl ProtocolClient for Primus {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         *self = Self { transformer: Transformer::of(turn.topic)?, ..Self::default() };
         let request = Request::get(self.transformer.target(turn.topic)).read_as(Answer::WebSocket);

@@ -1,7 +1,7 @@
-//! Conversations written down: what happened to one client and what it answered, a JSON text a line. Recorded from
+//! Recorded conversations: what happened to one client and what it answered, a JSON text a line. Recorded from
 //! real servers, they are the test vectors of the dialects.
 
-use crate::{Conversation, Dialect, Heard, Incoming, Over, Refused, Reply, Sending, Step, Topic, Turn};
+use crate::{Dialect, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Sending, Step, Topic, Turn};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 
@@ -14,11 +14,11 @@ const MAX_ROUTINE: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Happening {
-    /// [`Conversation::open`].
+    /// [`ProtocolClient::open`].
     Open(Topic),
-    /// [`Conversation::opened`].
+    /// [`ProtocolClient::opened`].
     Opened,
-    /// [`Conversation::reply`].
+    /// [`ProtocolClient::reply`].
     Reply {
         /// Over which connection.
         over: Over,
@@ -29,7 +29,7 @@ pub enum Happening {
         /// The body.
         body: String,
     },
-    /// [`Conversation::text`].
+    /// [`ProtocolClient::text`].
     Text {
         /// The message.
         text: String,
@@ -38,11 +38,11 @@ pub enum Happening {
         /// The event's id.
         id: String,
     },
-    /// [`Conversation::ended`].
+    /// [`ProtocolClient::ended`].
     Ended,
-    /// [`Conversation::poll`].
+    /// [`ProtocolClient::poll`].
     Poll,
-    /// [`Conversation::publish`].
+    /// [`ProtocolClient::publish`].
     Publish {
         /// What.
         sending: Sending,
@@ -75,25 +75,25 @@ pub struct Exchange {
 /// A recording that a client writes and somebody else keeps.
 pub type Tape = Arc<Mutex<Vec<Exchange>>>;
 
-/// A conversation that is written down.
+/// A protocol client whose conversation with the server is recorded.
 #[derive(Debug)]
 pub struct Recorded {
     dialect: Dialect,
-    inner: Box<dyn Conversation>,
+    inner: Box<dyn ProtocolClient>,
     tape: Tape,
 }
 
 impl Recorded {
-    /// A conversation in a dialect that is written to a tape.
+    /// A new protocol client of a dialect; what happens to it is written to `tape`.
     pub fn new(dialect: Dialect, tape: Tape) -> Self {
-        Self { dialect, inner: dialect.conversation(), tape }
+        Self { dialect, inner: dialect.protocol_client(), tape }
     }
 
     fn note<T>(
         &mut self,
         happened: Happening,
         turn: &mut Turn<'_>,
-        act: impl FnOnce(&mut dyn Conversation, &mut Turn<'_>) -> T,
+        act: impl FnOnce(&mut dyn ProtocolClient, &mut Turn<'_>) -> T,
         refusal: impl FnOnce(&T) -> Option<String>,
     ) -> T {
         let (mut steps, mut heard) = (Vec::new(), Vec::new());
@@ -134,7 +134,7 @@ fn short(heard: &Heard<'_>) -> String {
     }
 }
 
-impl Conversation for Recorded {
+impl ProtocolClient for Recorded {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         self.note(Happening::Open(turn.topic.clone()), turn, |inner, turn| inner.open(turn), refusal)
     }
@@ -170,7 +170,7 @@ impl Conversation for Recorded {
     }
 }
 
-/// Plays a recording to a new conversation and returns what is different now: the happening's number, from 1, and the
+/// Plays a recording to a new protocol client and returns what is different now: the happening's number, from 1, and the
 /// exchange as it is.
 pub fn replay(recording: &[Exchange]) -> Option<(usize, Exchange)> {
     let tape = Tape::default();

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_join_and_nonsense_end_the_conversation() {
+    fn a_refused_join_and_nonsense_are_refused() {
         let mut player = Player::new(Dialect::Sails, Transport::WebSocket, "");
         for text in
             [r#"430[{"body":"no","statusCode":404}]"#, "43", "43x[]", "430[]", "430[1]", "4399999999999999999999[]"]

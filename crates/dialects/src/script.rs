@@ -1,11 +1,11 @@
-//! Conversations played by a test.
+//! A server played by a test.
 
-use crate::{Conversation, Dialect, Heard, Incoming, Over, Refused, Reply, Sending, Step, Topic, Turn};
+use crate::{Dialect, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 
 /// A client that is told what happens; what it answers is written down as text.
 pub struct Player {
-    client: Box<dyn Conversation>,
+    client: Box<dyn ProtocolClient>,
     topic: Topic,
 }
 
@@ -21,13 +21,13 @@ impl Player {
             random: 7,
             ..Topic::default()
         };
-        Self { client: dialect.conversation(), topic }
+        Self { client: dialect.protocol_client(), topic }
     }
 
     /// Lets something happen.
     pub fn play(
         &mut self,
-        act: impl FnOnce(&mut dyn Conversation, &mut Turn<'_>) -> Result<(), Refused>,
+        act: impl FnOnce(&mut dyn ProtocolClient, &mut Turn<'_>) -> Result<(), Refused>,
     ) -> Vec<String> {
         let (mut steps, mut log) = (Vec::new(), Vec::new());
         let mut sink = |heard: Heard<'_>| {

@@ -4,7 +4,7 @@
 //! The hub's methods are `Join(channel)`, `Publish(channel, data)` and `Echo(data)`; it calls `msg(data)` and
 //! `echo(data)` of its clients.
 
-use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::http::percent_encode;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
@@ -117,7 +117,7 @@ impl Signalr {
     }
 }
 
-impl Conversation for Signalr {
+impl ProtocolClient for Signalr {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         *self = Self::default();
         let Topic { transport, path, how, .. } = turn.topic;
@@ -126,7 +126,7 @@ impl Conversation for Signalr {
             Some(transport) => {
                 return Err(Refused::NoSuchWay { dialect: "signalr", how: how.clone(), transport: *transport });
             }
-            None => return Err(Refused::unexpected("a conversation without a transport", "")),
+            None => return Err(Refused::unexpected("a client without a transport", "")),
         }
         turn.ask(Over::Down, Request::post(format!("{path}/negotiate?negotiateVersion=1"), CONTENT_TYPE, ""));
         Ok(())

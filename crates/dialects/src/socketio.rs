@@ -6,7 +6,7 @@
 //! Servers differ in what they send before they confirm the connection: a ping (socketioxide), events
 //! (netty-socketio). So a packet is taken for what it is, whenever it comes.
 
-use crate::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::Value;
@@ -243,7 +243,7 @@ impl<W: Wrapping> SocketIo<W> {
     }
 }
 
-impl<W: Wrapping> Conversation for SocketIo<W> {
+impl<W: Wrapping> ProtocolClient for SocketIo<W> {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let Topic { transport, path, how, .. } = turn.topic;
         let is_closing = how == CLOSING;
@@ -251,7 +251,7 @@ impl<W: Wrapping> Conversation for SocketIo<W> {
             Some(Transport::WebSocket) if how.is_empty() => ("websocket", false),
             Some(Transport::LongPolling) if how.is_empty() || is_closing => ("polling", true),
             Some(transport) => return Err(Refused::NoSuchWay { dialect: W::NAME, how: how.clone(), transport }),
-            None => return Err(Refused::unexpected("a conversation without a transport", "")),
+            None => return Err(Refused::unexpected("a client without a transport", "")),
         };
         let target = format!("{path}?EIO=4&transport={name}{}", W::QUERY);
         // A session ends with its connection: every one begins anew.

@@ -5,7 +5,7 @@
 //! [`verbs`](crate::verbs).
 
 use crate::verbs::Verbs;
-use crate::{Answer, Conversation, Incoming, Over, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -42,7 +42,7 @@ impl Way {
             (Some(Transport::LongPolling), "" | "xhr") => Ok(Self::Xhr),
             (Some(Transport::LongPolling), "jsonp") => Ok(Self::Jsonp),
             (Some(transport), _) => Err(Refused::NoSuchWay { dialect: "sockjs", how: how.to_owned(), transport }),
-            (None, _) => Err(Refused::unexpected("a conversation without a transport", "")),
+            (None, _) => Err(Refused::unexpected("a client without a transport", "")),
         }
     }
 
@@ -229,7 +229,7 @@ impl SockJs {
     }
 }
 
-impl Conversation for SockJs {
+impl ProtocolClient for SockJs {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         // A session does not outlive a connection that broke.
         *self = Self { way: Way::of(turn.topic)?, session: session(turn.topic), ..Self::default() };

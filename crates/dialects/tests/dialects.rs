@@ -65,7 +65,7 @@ proptest! {
     #[test]
     fn no_dialect_panics_on_nonsense(texts in prop::collection::vec("\\PC{0,40}", 1..6), transport in 0usize..6, over: bool) {
         for dialect in Dialect::ALL.iter().copied() {
-            let mut conversation = dialect.conversation();
+            let mut client = dialect.protocol_client();
             let topic = Topic {
                 transport: Some(Transport::ALL[transport]),
                 channels: vec!["a".to_owned()],
@@ -74,16 +74,16 @@ proptest! {
             };
             let (mut steps, mut sink) = (Vec::new(), |_: pushlab_dialects::Heard<'_>| ());
             let mut turn = Turn::new(&topic, &mut steps, &mut sink);
-            let _ = conversation.open(&mut turn);
+            let _ = client.open(&mut turn);
             for text in &texts {
                 let over = if over { Over::Up } else { Over::Down };
-                let _ = conversation.reply(over, &Reply { status: 200, headers: &[], body: text }, &mut turn);
-                let _ = conversation.opened(&mut turn);
-                let _ = conversation.text(&Incoming { text, event: "message", id: "" }, &mut turn);
+                let _ = client.reply(over, &Reply { status: 200, headers: &[], body: text }, &mut turn);
+                let _ = client.opened(&mut turn);
+                let _ = client.text(&Incoming { text, event: "message", id: "" }, &mut turn);
             }
-            conversation.poll(&mut turn);
-            conversation.ended(&mut turn);
-            let (Step::Frame(_) | Step::Ask(..)) = conversation.publish(Sending::Echo, "1", &topic);
+            client.poll(&mut turn);
+            client.ended(&mut turn);
+            let (Step::Frame(_) | Step::Ask(..)) = client.publish(Sending::Echo, "1", &topic);
         }
     }
 }

@@ -124,7 +124,7 @@ pub struct Speaks {
     /// Which of several ways over the transport; empty for the usual one.
     #[serde(default)]
     pub how: String,
-    /// Where the first client's conversation is written down: one JSON text a line.
+    /// Where the first client's conversation with the server is recorded: one JSON text a line.
     #[serde(default)]
     pub recording: Option<PathBuf>,
 }

@@ -281,7 +281,7 @@ fn chat_form(plan: &Plan, least: Form, bytes_max: Option<u32>, publishers: u32) 
 pub fn spoken(requests: Requests, plan: &Plan, sending: Option<Sending>) -> Requests {
     match &plan.speaks {
         None => requests,
-        // The conversation that is written down is the first client's.
+        // The conversation that is recorded is the first client's.
         Some(speaks) => requests.in_dialect(plan.transport, &Speaks { recording: None, ..speaks.clone() }, sending),
     }
 }

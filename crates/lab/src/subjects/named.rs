@@ -169,8 +169,8 @@ impl Named {
                     how: elsewhere.speaks.how.clone(),
                     ..Topic::default()
                 };
-                let mut conversation = elsewhere.speaks.dialect.conversation();
-                can && conversation.open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ())).is_ok()
+                let mut client = elsewhere.speaks.dialect.protocol_client();
+                can && client.open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ())).is_ok()
             }
             Server::Catalogued(entry, _) => {
                 let manifest = &entry.manifest;

@@ -204,7 +204,7 @@ impl<R: Receiver> ClientLoop<R> {
         up.is_some_and(|up| up.is_connected && !up.posts.is_waiting() && !up.connection.is_blocked())
     }
 
-    /// Sends what the conversation itself has to post.
+    /// Sends what the protocol client itself has to post.
     #[cold]
     fn send_owed_post(&mut self, index: usize) -> bool {
         if !self.can_post(index) {

@@ -1,5 +1,5 @@
 //! Clients of other people's servers: one driver for all dialects, which carries the requests and frames of a
-//! [`Conversation`] over the loop's connections.
+//! [`ProtocolClient`] over the loop's connections.
 
 use super::frames::{Frames, encode_text};
 use super::headers::HeaderLines;
@@ -11,7 +11,7 @@ use super::{Asking, Cut, Event, MAX_MESSAGE_BYTES, Receiver, ReceiverVisitor, Re
 use crate::plan::Speaks;
 use fastrand::Rng;
 use pushlab_dialects::recording::{Recorded, Tape};
-use pushlab_dialects::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Step, Topic, Turn};
+use pushlab_dialects::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Step, Topic, Turn};
 use pushlab_wire::event_stream::EventStreamDecoder;
 use pushlab_wire::http::ResponseHead;
 use pushlab_wire::lines::LineDecoder;
@@ -102,14 +102,14 @@ pub struct Foreign<K> {
 
 #[derive(Debug)]
 struct State {
-    conversation: Box<dyn Conversation>,
+    protocol_client: Box<dyn ProtocolClient>,
     recording: Option<(Tape, PathBuf)>,
     foreignness: Arc<Foreignness>,
     topic: Topic,
     mode: Mode,
-    /// What is asked on the next connection, where the server has closed the last one in the middle of a conversation.
+    /// What is asked on the next connection, where the server has closed the last one between two requests.
     pending: Option<Request>,
-    /// What the conversation itself has to post, until it is answered.
+    /// What the protocol client itself has to post, until it is answered.
     owed: VecDeque<Request>,
     /// Whether the POST under way is the first of those.
     is_owed_out: bool,
@@ -117,9 +117,9 @@ struct State {
     is_last: bool,
     is_last_post: bool,
     is_subscribed: bool,
-    /// Whether what the conversation itself had to post was refused.
+    /// Whether what the protocol client itself had to post was refused.
     is_broken: bool,
-    /// Whether a connection was opened in the middle of a conversation, which is subscribed though it does not say so.
+    /// Whether a connection was opened for a protocol client that goes on: it is subscribed though it does not say so.
     has_resumed: bool,
     headers: Vec<(&'static str, String)>,
     up_headers: Vec<(&'static str, String)>,
@@ -137,7 +137,7 @@ enum Mode {
     Events(StreamReader, Box<EventStreamDecoder>, bool),
     /// An endless answer.
     Lines(StreamReader, LineDecoder, bool),
-    /// A WebSocket, and whether the conversation knows that it stands.
+    /// A WebSocket, and whether the protocol client knows that it stands.
     Socket(Frames, bool),
 }
 
@@ -150,7 +150,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, Cut> {
     std::str::from_utf8(bytes).map_err(|_| Cut::NotUtf8)
 }
 
-/// Passes on what a conversation has heard.
+/// Passes on what a protocol client has heard.
 fn hearing<'s>(is_subscribed: &'s mut bool, sink: &'s mut impl FnMut(Event<'_>)) -> impl FnMut(Heard<'_>) {
     move |heard| match heard {
         Heard::Subscribed => {
@@ -168,12 +168,12 @@ impl State {
     fn new(foreignness: &Arc<Foreignness>, client: u32) -> Self {
         let speaks = &foreignness.speaks;
         let recording = speaks.recording.clone().filter(|_| client == 0).map(|path| (Tape::default(), path));
-        let conversation: Box<dyn Conversation> = match &recording {
+        let protocol_client: Box<dyn ProtocolClient> = match &recording {
             Some((tape, _)) => Box::new(Recorded::new(speaks.dialect, Arc::clone(tape))),
-            None => speaks.dialect.conversation(),
+            None => speaks.dialect.protocol_client(),
         };
         Self {
-            conversation,
+            protocol_client,
             recording,
             foreignness: Arc::clone(foreignness),
             topic: Topic::default(),
@@ -211,17 +211,17 @@ impl State {
         if self.topic.publish_to != requests.publish_to {
             self.topic.publish_to.clone_from(&requests.publish_to);
         }
-        self.conversation.publish(sending, data, &self.topic)
+        self.protocol_client.publish(sending, data, &self.topic)
     }
 
-    /// Calls the conversation; what it wants to send waits in `steps`.
+    /// Calls the protocol client; what it wants to send waits in `steps`.
     fn turn<T>(
         &mut self,
         sink: &mut impl FnMut(Event<'_>),
-        act: impl FnOnce(&mut dyn Conversation, &mut Turn<'_>) -> T,
+        act: impl FnOnce(&mut dyn ProtocolClient, &mut Turn<'_>) -> T,
     ) -> T {
-        let Self { conversation, topic, steps, is_subscribed, .. } = self;
-        act(&mut **conversation, &mut Turn::new(topic, steps, &mut hearing(is_subscribed, sink)))
+        let Self { protocol_client, topic, steps, is_subscribed, .. } = self;
+        act(&mut **protocol_client, &mut Turn::new(topic, steps, &mut hearing(is_subscribed, sink)))
     }
 
     /// Sends a request on the receiving connection.
@@ -249,7 +249,7 @@ impl State {
         tally.up.heads += (out.len() - before - request.body.len()) as u64;
     }
 
-    /// Sends what the conversation wants to; a request on the receiving connection is returned, as that one may have
+    /// Sends what the protocol client wants to; a request on the receiving connection is returned, as that one may have
     /// to be opened first.
     fn perform(&mut self, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> Result<Option<Request>, Cut> {
         let mut down = None;
@@ -293,7 +293,7 @@ impl State {
             return Ok(());
         }
         if !keeps_alive && next.is_none() {
-            self.turn(sink, |conversation, turn| conversation.poll(turn));
+            self.turn(sink, |client, turn| client.poll(turn));
             next = self.perform(rng, out, tally)?;
         }
         self.pending = next;
@@ -322,7 +322,7 @@ impl State {
         let body = text_of(&reply.body)?;
         let headers = std::mem::take(&mut self.headers);
         let reply_of = Reply { status: reply.status, headers: &headers, body };
-        self.turn(sink, |conversation, turn| conversation.reply(Over::Down, &reply_of, turn))?;
+        self.turn(sink, |client, turn| client.reply(Over::Down, &reply_of, turn))?;
         self.go_on(reply.keeps_alive && !self.is_last, rng, out, tally, sink)?;
         Ok(consumed)
     }
@@ -337,18 +337,18 @@ impl State {
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, Cut> {
         let consumed = {
-            let Self { conversation, topic, steps, is_subscribed, mode, .. } = self;
+            let Self { protocol_client, topic, steps, is_subscribed, mode, .. } = self;
             let Mode::Socket(frames, is_known) = mode else { return Err(Cut::Unasked) };
             let mut heard = hearing(is_subscribed, sink);
             let mut turn = Turn::new(topic, steps, &mut heard);
             let consumed = frames.receive(rng, input, out, tally, |text| {
                 if !std::mem::replace(is_known, true) {
-                    conversation.opened(&mut turn)?;
+                    protocol_client.opened(&mut turn)?;
                 }
-                Ok(conversation.text(&Incoming { text, event: "", id: "" }, &mut turn)?)
+                Ok(protocol_client.text(&Incoming { text, event: "", id: "" }, &mut turn)?)
             })?;
             if frames.is_open() && !std::mem::replace(is_known, true) {
-                conversation.opened(&mut turn)?;
+                protocol_client.opened(&mut turn)?;
             }
             consumed
         };
@@ -366,15 +366,15 @@ impl State {
         sink: &mut impl FnMut(Event<'_>),
     ) -> (Result<usize, Cut>, bool) {
         let target = &self.foreignness.speaks.path;
-        let Self { conversation, topic, steps, is_subscribed, mode, .. } = self;
+        let Self { protocol_client, topic, steps, is_subscribed, mode, .. } = self;
         let mut heard = hearing(is_subscribed, sink);
         let mut turn = Turn::new(topic, steps, &mut heard);
         let mut broken = None;
         let mut hear = |incoming: &Incoming<'_>, is_known: &mut bool| {
             if !std::mem::replace(is_known, true) {
-                conversation.opened(&mut turn)?;
+                protocol_client.opened(&mut turn)?;
             }
-            conversation.text(incoming, &mut turn)
+            protocol_client.text(incoming, &mut turn)
         };
         match mode {
             Mode::Events(reader, events, is_known) => {
@@ -413,9 +413,9 @@ impl State {
     ) -> Result<usize, Cut> {
         let (received, is_new) = self.read_stream(input, tally, sink);
         if is_new && !matches!(received, Err(Cut::Status { .. })) {
-            self.turn(sink, |conversation, turn| conversation.opened(turn))?;
+            self.turn(sink, |client, turn| client.opened(turn))?;
         }
-        if matches!(received, Err(Cut::StreamEnded)) && self.turn(sink, |conversation, turn| conversation.ended(turn)) {
+        if matches!(received, Err(Cut::StreamEnded)) && self.turn(sink, |client, turn| client.ended(turn)) {
             // Whether the connection could carry another request is not worth knowing: streams end rarely.
             self.go_on(false, rng, out, tally, sink)?;
             return Ok(input.len());
@@ -469,7 +469,7 @@ impl<K: Kind> Receiver for Foreign<K> {
         state.owed.clear();
         (state.is_subscribed, state.is_broken, state.has_resumed, state.is_owed_out) = (false, false, false, false);
         // A way that the dialect does not have is refused before a run begins: see `roles`.
-        let _ = state.turn(&mut |_| (), |conversation, turn| conversation.open(turn));
+        let _ = state.turn(&mut |_| (), |client, turn| client.open(turn));
         if let Ok(Some(request)) = state.perform(rng, out, tally) {
             state.ask(&request, rng, out, tally);
         }
@@ -480,7 +480,7 @@ impl<K: Kind> Receiver for Foreign<K> {
         if !state.is_subscribed || state.pending.is_some() || !matches!(state.mode, Mode::Free) {
             return false;
         }
-        state.turn(&mut |_| (), |conversation, turn| conversation.poll(turn));
+        state.turn(&mut |_| (), |client, turn| client.poll(turn));
         match state.perform(rng, out, tally) {
             Ok(Some(request)) => {
                 state.ask(&request, rng, out, tally);
@@ -565,7 +565,7 @@ impl<K: Kind> Receiver for Foreign<K> {
         let body = text_of(&reply.body)?;
         let headers = std::mem::take(&mut state.up_headers);
         let reply_of = Reply { status: reply.status, headers: &headers, body };
-        let heard = state.turn(sink, |conversation, turn| conversation.reply(Over::Up, &reply_of, turn));
+        let heard = state.turn(sink, |client, turn| client.reply(Over::Up, &reply_of, turn));
         state.is_broken |= was_owed && heard.is_err();
         heard?;
         let mut frames = Vec::new();

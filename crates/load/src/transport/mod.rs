@@ -128,8 +128,8 @@ pub trait Receiver: Sized + Send + 'static {
         data.len()
     }
 
-    /// Whether a new receiving connection begins the conversation anew, so that nothing that was posted before belongs
-    /// to it.
+    /// Whether the protocol client begins anew on a new receiving connection, so that nothing that was posted before
+    /// belongs to it.
     fn begins_anew(&self) -> bool {
         false
     }
@@ -139,7 +139,7 @@ pub trait Receiver: Sized + Send + 'static {
         false
     }
 
-    /// Whether the conversation itself has something to post, which comes before anything else.
+    /// Whether the protocol client itself has something to post, which comes before anything else.
     fn owes_post(&self) -> bool {
         false
     }
