@@ -5,8 +5,10 @@
 //! session. With how = `unidirectional` it names its channels when it connects and says nothing more; what it
 //! publishes goes by the server's HTTP API.
 
-use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
-use pushlab_wire::http::percent_encode;
+use crate::{
+    Answer, Heard, Incoming, Over, ProtocolClient, RESERVED, Refused, Reply, Request, Sending, Step, Topic, Turn,
+};
+use percent_encoding::utf8_percent_encode;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -165,9 +167,11 @@ impl ProtocolClient for Centrifugo {
         };
         let request = match transport {
             Some(Transport::WebSocket) => Request::get(path.as_str()).read_as(Answer::WebSocket),
-            Some(Transport::Sse) => Request::get(format!("{path}?cf_connect={}", percent_encode(&connect)))
-                .with_header("Accept", "text/event-stream")
-                .read_as(Answer::Events),
+            Some(Transport::Sse) => {
+                Request::get(format!("{path}?cf_connect={}", utf8_percent_encode(&connect, RESERVED)))
+                    .with_header("Accept", "text/event-stream")
+                    .read_as(Answer::Events)
+            }
             Some(Transport::HttpStreaming) => {
                 Request::post(path.as_str(), "application/json", connect).read_as(Answer::Lines)
             }

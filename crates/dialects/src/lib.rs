@@ -36,10 +36,14 @@ pub mod socketio;
 pub mod sockjs;
 pub mod verbs;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// What is escaped in a query or a form: all but letters, digits and `-._~` (RFC 3986, section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 macro_rules! dialects {
     ($($(#[$doc:meta])* $name:ident: $client:ty, $headers:expr;)*) => {

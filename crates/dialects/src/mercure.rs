@@ -1,8 +1,8 @@
 //! `mercure`: topics over one event stream; a publication is a form that is posted with a token. See
 //! <https://mercure.rocks/spec>.
 
-use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Request, Sending, Step, Topic, Turn};
-use pushlab_wire::http::percent_encode;
+use crate::{Answer, Heard, Incoming, Over, ProtocolClient, RESERVED, Refused, Request, Sending, Step, Topic, Turn};
+use percent_encoding::utf8_percent_encode;
 use pushlab_wire::transport::Transport;
 
 /// What lets its holder publish to every topic: `{"mercure":{"publish":["*"]}}`, signed (HS256) with the key of our
@@ -61,7 +61,8 @@ impl ProtocolClient for Mercure {
     }
 
     fn publish(&mut self, _: Sending, data: &str, topic: &Topic) -> Step {
-        let body = format!("topic={}&data={}", percent_encode(&topic.publish_to), percent_encode(data));
+        let escaped = |text| utf8_percent_encode(text, RESERVED);
+        let body = format!("topic={}&data={}", escaped(&topic.publish_to), escaped(data));
         let request = Request::post(topic.path.as_str(), "application/x-www-form-urlencoded", body);
         Step::Ask(Over::Up, request.with_header("Authorization", TOKEN))
     }

@@ -4,8 +4,10 @@
 //! The hub's methods are `Join(channel)`, `Publish(channel, data)` and `Echo(data)`; it calls `msg(data)` and
 //! `echo(data)` of its clients.
 
-use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
-use pushlab_wire::http::percent_encode;
+use crate::{
+    Answer, Heard, Incoming, Over, ProtocolClient, RESERVED, Refused, Reply, Request, Sending, Step, Topic, Turn,
+};
+use percent_encoding::utf8_percent_encode;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -139,7 +141,8 @@ impl ProtocolClient for Signalr {
         reply.expect_success("POST negotiate")?;
         let bad = || Refused::unexpected("POST negotiate was not answered with a connectionToken", reply.body);
         let negotiated: Negotiated<'_> = serde_json::from_str(reply.body).map_err(|_| bad())?;
-        self.token = percent_encode(&negotiated.token.filter(|token| !token.is_empty()).ok_or_else(bad)?);
+        let token = negotiated.token.filter(|token| !token.is_empty()).ok_or_else(bad)?;
+        self.token = utf8_percent_encode(&token, RESERVED).to_string();
         let request = Request::get(format!("{}?id={}", turn.topic.path, self.token));
         let request = match turn.topic.transport {
             Some(Transport::WebSocket) => request.read_as(Answer::WebSocket),

@@ -5,7 +5,8 @@
 //! [`verbs`](crate::verbs).
 
 use crate::verbs::Verbs;
-use crate::{Answer, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Incoming, Over, ProtocolClient, RESERVED, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use percent_encoding::{AsciiSet, utf8_percent_encode};
 use pushlab_wire::transport::Transport;
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -13,6 +14,8 @@ use std::fmt;
 
 /// The function that frames for scripts are handed to.
 const CALLBACK: &str = "_jp.a";
+/// What `encodeURIComponent` escapes.
+const COMPONENT_RESERVED: &AsciiSet = &RESERVED.remove(b'!').remove(b'*').remove(b'\'').remove(b'(').remove(b')');
 /// What a reply begins with that calls it.
 const CALL: &str = "/**/_jp.a(";
 
@@ -66,7 +69,7 @@ impl Way {
             Self::RawWebSocket => Step::Frame(messages.concat()),
             Self::WebSocket => Step::Frame(packed(messages)),
             Self::Jsonp => {
-                let body = form_field("d", &packed(messages));
+                let body = format!("d={}", utf8_percent_encode(&packed(messages), COMPONENT_RESERVED));
                 let target = format!("{session}/jsonp_send");
                 Step::Ask(Over::Up, Request::post(target, "application/x-www-form-urlencoded", body))
             }
@@ -134,19 +137,6 @@ pub(super) fn packed(messages: &[String]) -> String {
 /// A session's address: any name that is not taken, behind three digits for a balancer's use.
 pub(super) fn session(topic: &Topic) -> String {
     format!("{}/{:03}/{:016x}", topic.path, topic.random % 1000, topic.random)
-}
-
-/// A field of a form, escaped as `encodeURIComponent` does.
-fn form_field(name: &str, value: &str) -> String {
-    let mut field = format!("{name}=");
-    for &byte in value.as_bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => field.push(char::from(byte)),
-            _ if b"-_.!~*'()".contains(&byte) => field.push(char::from(byte)),
-            _ => field.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    field
 }
 
 /// Passes on each string of an array, which stands in the parser's scratch space if it had to be unescaped.
