@@ -13,6 +13,7 @@ use crate::plan::Plan;
 use crate::record::{Audience, Delivery, Record, Recorder};
 use crate::run_state::RunState;
 use crate::transport::Sending;
+use pushlab_wire::http::split_target;
 use pushlab_wire::stamp::Stamp;
 use std::io;
 use std::sync::Arc;
@@ -173,14 +174,13 @@ type Hear<'a> = dyn FnMut(&mut Page, Report, usize) -> Option<Answer> + 'a;
 fn respond(request: &Request<'_>, pages: &mut [Page], hear: &mut Hear<'_>) -> Response {
     let read_ns = now_ns();
     let file = |content_type, text: &str| Response { status: "200 OK", content_type, body: text.as_bytes().to_vec() };
-    let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
-    match (request.method, path) {
+    match (request.method, split_target(request.target).0) {
         ("GET", "/") => return file("text/html; charset=utf-8", PAGE),
         ("GET", "/page.js") => return file("text/javascript; charset=utf-8", SCRIPT),
         ("POST", "/report") => {}
         _ => return Response::of("404 Not Found"),
     }
-    let sender = Sender::parse(query).filter(|sender| sender.page < pages.len());
+    let sender = Sender::parse(request.target).filter(|sender| sender.page < pages.len());
     let (Some(sender), Ok(report)) = (sender, serde_json::from_slice::<Report>(request.body)) else {
         return Response::of("400 Bad Request");
     };
