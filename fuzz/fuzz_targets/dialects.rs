@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushlab_dialects::{Dialect, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Sending, Step, Topic, Turn};
+use pushlab_dialects::{Dialect, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 
 /// Every way that some dialect tells from its usual one.
@@ -65,7 +65,7 @@ impl Script {
     }
 
     fn turn(&mut self, act: impl FnOnce(&mut dyn ProtocolClient, &mut Turn<'_>) -> Result<(), Refused>) -> bool {
-        let mut sink = |_: Heard<'_>| ();
+        let mut sink = |_: Notice<'_>| ();
         let is_fine = act(&mut *self.client, &mut Turn::new(&self.topic, &mut self.steps, &mut sink)).is_ok();
         self.steps.drain(..).for_each(|step| assert_head_is_whole(&step));
         is_fine

@@ -4,7 +4,7 @@
 //! Streams have no frames of their own, so our server ends each message with a newline, and greets new clients with
 //! the line `subscribed`, as Atmosphere confirms nothing.
 
-use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 
 /// The header by which the server names a client.
@@ -45,18 +45,18 @@ impl Atmosphere {
         Request::get(self.target(&channels_path(topic, &channels), transport))
     }
 
-    fn hear(&mut self, text: &str, is_echo: bool, turn: &mut Turn<'_>) {
+    fn handle(&mut self, text: &str, is_echo: bool, turn: &mut Turn<'_>) {
         // A heartbeat is an X with no line's end, so in a stream it stands before the next message, a JSON text.
         for line in text.lines().map(|line| line.trim_start_matches('X')).filter(|line| !line.is_empty()) {
             match line {
                 GREETING => {
                     // It may come twice, as anything may.
                     if !std::mem::replace(&mut self.is_subscribed, true) {
-                        turn.hear(Heard::Subscribed);
+                        turn.report(Notice::Subscribed);
                     }
                 }
-                line if is_echo => turn.hear(Heard::Echo(line)),
-                line => turn.hear(Heard::Message(line)),
+                line if is_echo => turn.report(Notice::Echo(line)),
+                line => turn.report(Notice::Message(line)),
             }
         }
     }
@@ -89,7 +89,7 @@ impl ProtocolClient for Atmosphere {
             let is_plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
             self.tracking_id = is_plain.then(|| id.to_owned());
         }
-        self.hear(reply.body, over == Over::Up, turn);
+        self.handle(reply.body, over == Over::Up, turn);
         Ok(())
     }
 
@@ -97,7 +97,7 @@ impl ProtocolClient for Atmosphere {
     fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
         // On a WebSocket nothing but the sender's own intention tells echoes from messages.
         let is_two_way = turn.topic.transport == Some(Transport::WebSocket);
-        self.hear(incoming.text, is_two_way && turn.topic.sending == Some(Sending::Echo), turn);
+        self.handle(incoming.text, is_two_way && turn.topic.sending == Some(Sending::Echo), turn);
         Ok(())
     }
 

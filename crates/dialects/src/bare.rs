@@ -1,7 +1,7 @@
 //! `bare`: raw frames and plain HTTP, as the servers of the studies spoke them. A frame, an event or a line is a
 //! message's data and nothing else.
 
-use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use serde_json::value::RawValue;
 
@@ -26,9 +26,9 @@ impl Bare {
         Request::get(target)
     }
 
-    fn hear_subscribed(&mut self, turn: &mut Turn<'_>) {
+    fn report_subscribed(&mut self, turn: &mut Turn<'_>) {
         if !std::mem::replace(&mut self.is_subscribed, true) {
-            turn.hear(Heard::Subscribed);
+            turn.report(Notice::Subscribed);
         }
     }
 }
@@ -66,7 +66,7 @@ impl ProtocolClient for Bare {
     }
 
     fn opened(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
-        self.hear_subscribed(turn);
+        self.report_subscribed(turn);
         Ok(())
     }
 
@@ -74,7 +74,7 @@ impl ProtocolClient for Bare {
         if over == Over::Up {
             reply.expect_success("a POST")?;
             if turn.topic.sending == Some(Sending::Echo) {
-                turn.hear(Heard::Echo(reply.body));
+                turn.report(Notice::Echo(reply.body));
             }
             return Ok(());
         }
@@ -85,11 +85,11 @@ impl ProtocolClient for Bare {
         let after = after.get().parse().map_err(|_| bad())?;
         if self.after.is_some_and(|known| known > after) {
             // Started again, it counts anew; it says nothing of gaps itself.
-            turn.hear(Heard::Gap);
+            turn.report(Notice::Gap);
         }
         self.after = Some(after);
-        messages.iter().for_each(|message| turn.hear(Heard::Message(message.get())));
-        self.hear_subscribed(turn);
+        messages.iter().for_each(|message| turn.report(Notice::Message(message.get())));
+        self.report_subscribed(turn);
         Ok(())
     }
 
@@ -98,9 +98,9 @@ impl ProtocolClient for Bare {
         match turn.topic.sending {
             _ if incoming.text.is_empty() => {}
             Some(Sending::Echo) if turn.topic.transport == Some(Transport::WebSocket) => {
-                turn.hear(Heard::Echo(incoming.text));
+                turn.report(Notice::Echo(incoming.text));
             }
-            _ => turn.hear(Heard::Message(incoming.text)),
+            _ => turn.report(Notice::Message(incoming.text)),
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! The transport says the connection type. `how` says where echoes go: `service` to a service channel, which answers
 //! its sender; otherwise to a channel that the client alone knows and subscribes to, as there are no services in Faye.
 
-use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -25,7 +25,7 @@ pub struct Bayeux {
     is_subscribed: bool,
     /// Whether the server has answered a connect since the connection was opened.
     is_connected: bool,
-    /// Whether both have been said to the load.
+    /// Whether both have been reported.
     is_announced: bool,
 }
 
@@ -49,7 +49,7 @@ struct Advice<'a> {
 }
 
 impl Message<'_> {
-    fn why(&self) -> &str {
+    fn reason(&self) -> &str {
         self.error.as_deref().unwrap_or("for no reason given")
     }
 }
@@ -90,7 +90,7 @@ impl Bayeux {
     }
 
     /// Sends what the protocol itself demands.
-    fn say(&self, messages: &[String], turn: &mut Turn<'_>) {
+    fn send(&self, messages: &[String], turn: &mut Turn<'_>) {
         let text = format!("[{}]", messages.join(","));
         match turn.topic.transport {
             Some(Transport::WebSocket) => turn.send(text),
@@ -105,8 +105,8 @@ impl Bayeux {
         Ok(self.message("/meta/connect", &format!(r#","connectionType":"{connection_type}"{held}"#)))
     }
 
-    /// Shakes hands, or goes on with the session of an earlier connection.
-    fn greet(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    /// Asks for a session, or goes on with the session of an earlier connection.
+    fn begin_session(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let message = match &self.client_id {
             Some(_) => self.connect(Some(0), turn.topic)?,
             None => {
@@ -115,12 +115,12 @@ impl Bayeux {
                 self.message("/meta/handshake", &members)
             }
         };
-        self.say(&[message], turn);
+        self.send(&[message], turn);
         Ok(())
     }
 
     /// The server has given the client its name.
-    fn enter(&mut self, client_id: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle_client_id(&mut self, client_id: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_!~()$@".contains(c);
         if client_id.is_empty() || !client_id.chars().all(is_plain) {
             return Err(Refused::unexpected("a handshake without a client id", client_id));
@@ -138,15 +138,15 @@ impl Bayeux {
             messages.push(self.message("/meta/subscribe", &members));
         }
         messages.push(self.connect(Some(0), topic)?);
-        self.say(&messages, turn);
+        self.send(&messages, turn);
         Ok(())
     }
 
-    fn hear(&mut self, text: &str, over: Over, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle(&mut self, text: &str, over: Over, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let messages: Vec<Message<'_>> =
             serde_json::from_str(text).map_err(|_| Refused::unexpected("no array of Bayeux messages", text))?;
         for message in &messages {
-            self.hear_one(message, over, turn)?;
+            self.handle_message(message, over, turn)?;
         }
         if self.is_subscribed && self.is_connected && !std::mem::replace(&mut self.is_announced, true) {
             match turn.topic.transport {
@@ -156,34 +156,34 @@ impl Bayeux {
                     let stream = Request::get(target).with_header("Accept", "text/event-stream");
                     turn.ask(Over::Down, stream.read_as(Answer::Events));
                 }
-                _ => turn.hear(Heard::Subscribed),
+                _ => turn.report(Notice::Subscribed),
             }
         }
         Ok(())
     }
 
     #[inline]
-    fn hear_one(&mut self, message: &Message<'_>, over: Over, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle_message(&mut self, message: &Message<'_>, over: Over, turn: &mut Turn<'_>) -> Result<(), Refused> {
         match (message.successful, &*message.channel, message.data) {
-            (None, SERVICE, Some(data)) => turn.hear(Heard::Echo(data.get())),
-            (None, own, Some(data)) if own.starts_with(OWN) => turn.hear(Heard::Echo(data.get())),
-            (None, _, Some(data)) => turn.hear(Heard::Message(data.get())),
+            (None, SERVICE, Some(data)) => turn.report(Notice::Echo(data.get())),
+            (None, own, Some(data)) if own.starts_with(OWN) => turn.report(Notice::Echo(data.get())),
+            (None, _, Some(data)) => turn.report(Notice::Message(data.get())),
             (Some(true), "/meta/handshake", _) if over == Over::Down => {
-                self.enter(message.client_id.as_deref().unwrap_or_default(), turn)?;
+                self.handle_client_id(message.client_id.as_deref().unwrap_or_default(), turn)?;
             }
             (Some(true), "/meta/subscribe", _) => self.is_subscribed = true,
             (Some(true), "/meta/connect", _) if over == Over::Down => {
                 self.is_connected = true;
                 if turn.topic.transport == Some(Transport::WebSocket) {
                     let connect = self.connect(None, turn.topic)?;
-                    self.say(&[connect], turn);
+                    self.send(&[connect], turn);
                 }
             }
             (Some(false), "/meta/connect", _) if over == Over::Down => self.lose_session(message, turn)?,
             (Some(false), "/meta/handshake" | "/meta/subscribe", _) => {
-                return Err(Refused::unexpected("the server refused a handshake or a subscription", message.why()));
+                return Err(Refused::unexpected("the server refused a handshake or a subscription", message.reason()));
             }
-            (Some(false), ..) => turn.hear(Heard::Complaint(message.why())),
+            (Some(false), ..) => turn.report(Notice::Complaint(message.reason())),
             _ => {}
         }
         Ok(())
@@ -193,11 +193,11 @@ impl Bayeux {
     fn lose_session(&mut self, message: &Message<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let advised = message.advice.as_ref().and_then(|advice| advice.reconnect.as_deref());
         if advised != Some("handshake") || self.client_id.take().is_none() {
-            return Err(Refused::unexpected("the server refused a connect", message.why()));
+            return Err(Refused::unexpected("the server refused a connect", message.reason()));
         }
         (self.is_subscribed, self.is_connected, self.is_announced) = (false, false, false);
-        turn.hear(Heard::Gap);
-        self.greet(turn)
+        turn.report(Notice::Gap);
+        self.begin_session(turn)
     }
 }
 
@@ -208,7 +208,7 @@ impl ProtocolClient for Bayeux {
         // Who was cut off before it was subscribed begins anew.
         self.client_id = self.client_id.take().filter(|_| self.is_subscribed);
         if turn.topic.transport != Some(Transport::WebSocket) {
-            return self.greet(turn);
+            return self.begin_session(turn);
         }
         turn.ask(Over::Down, Request::get(turn.topic.path.clone()).read_as(Answer::WebSocket));
         Ok(())
@@ -216,8 +216,8 @@ impl ProtocolClient for Bayeux {
 
     fn opened(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         match turn.topic.transport {
-            Some(Transport::WebSocket) => return self.greet(turn),
-            _ => turn.hear(Heard::Subscribed),
+            Some(Transport::WebSocket) => return self.begin_session(turn),
+            _ => turn.report(Notice::Subscribed),
         }
         Ok(())
     }
@@ -227,19 +227,19 @@ impl ProtocolClient for Bayeux {
         if let Some((pair, _)) = reply.header("set-cookie").and_then(|cookie| cookie.split_once(';')) {
             self.cookie = Some(pair.to_owned());
         }
-        self.hear(reply.body, over, turn)
+        self.handle(reply.body, over, turn)
     }
 
     #[inline]
     fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
-        self.hear(incoming.text, Over::Down, turn)
+        self.handle(incoming.text, Over::Down, turn)
     }
 
     fn poll(&mut self, turn: &mut Turn<'_>) {
         let wait_ms = turn.topic.wait_s * 1000;
         // A way that does not exist was refused by `open`.
         if let Ok(connect) = self.connect(Some(wait_ms), turn.topic) {
-            self.say(&[connect], turn);
+            self.send(&[connect], turn);
         }
     }
 

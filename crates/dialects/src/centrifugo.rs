@@ -6,7 +6,7 @@
 //! publishes goes by the server's HTTP API.
 
 use crate::{
-    Answer, Heard, Incoming, Over, ProtocolClient, RESERVED, Refused, Reply, Request, Sending, Step, Topic, Turn,
+    Answer, Incoming, Notice, Over, ProtocolClient, RESERVED, Refused, Reply, Request, Sending, Step, Topic, Turn,
 };
 use percent_encoding::utf8_percent_encode;
 use pushlab_wire::transport::Transport;
@@ -95,7 +95,7 @@ impl Centrifugo {
             if let Some(missing) = channels.iter().find(|channel| !connected.subs.contains_key(*channel)) {
                 return Err(Refused::unexpected("connected without a subscription to", missing));
             }
-            turn.hear(Heard::Subscribed);
+            turn.report(Notice::Subscribed);
             return Ok(());
         }
         (self.session, self.node) = (connected.session, connected.node);
@@ -107,14 +107,14 @@ impl Centrifugo {
             commands.push(format!("{{\"id\":{id},\"subscribe\":{{\"channel\":\"{channel}\"}}}}"));
         }
         if commands.is_empty() {
-            turn.hear(Heard::Subscribed);
+            turn.report(Notice::Subscribed);
         } else {
             self.send(&commands.join("\n"), turn);
         }
         Ok(())
     }
 
-    fn hear(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
         if text == PING {
             if !is_unidirectional(turn.topic) {
                 self.send(PING, turn);
@@ -128,7 +128,7 @@ impl Centrifugo {
             line = *push;
         }
         if let Some(publication) = line.publication {
-            turn.hear(Heard::Message(publication.data.get()));
+            turn.report(Notice::Message(publication.data.get()));
         } else if let Some(error) = line.error {
             return Err(Refused::unexpected("a command was refused", error.get()));
         } else if let Some(why) = line.disconnect.or(line.unsubscribe) {
@@ -138,7 +138,7 @@ impl Centrifugo {
         } else if line.subscribe.is_some() && !is_push {
             self.subscribing = self.subscribing.saturating_sub(1);
             if self.subscribing == 0 {
-                turn.hear(Heard::Subscribed);
+                turn.report(Notice::Subscribed);
             }
         }
         Ok(())
@@ -203,7 +203,7 @@ impl ProtocolClient for Centrifugo {
 
     #[inline]
     fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
-        incoming.text.lines().filter(|line| !line.is_empty()).try_for_each(|line| self.hear(line, turn))
+        incoming.text.lines().filter(|line| !line.is_empty()).try_for_each(|line| self.handle(line, turn))
     }
 
     fn publish(&mut self, _: Sending, data: &str, topic: &Topic) -> Step {
@@ -247,10 +247,10 @@ mod tests {
         player.open();
         assert_eq!(player.opened(), ["frame {\"id\":1,\"connect\":{}}"]);
         player.text(r#"{"id":1,"connect":{"client":"c"}}"#);
-        let heard = player.text(
+        let notices = player.text(
             "{\"id\":2,\"subscribe\":{}}\n{\"push\":{\"channel\":\"a\",\"pub\":{\"data\":{\"x\":1}}}}\n{\"id\":3,\"subscribe\":{}}",
         );
-        assert_eq!(heard, ["message {\"x\":1}", "subscribed"]);
+        assert_eq!(notices, ["message {\"x\":1}", "subscribed"]);
         let sent = player.publish(Sending::Publish, "1");
         assert_eq!(sent, "frame {\"id\":4,\"publish\":{\"channel\":\"a\",\"data\":1}}");
         assert!(player.text(r#"{"id":4,"publish":{}}"#).is_empty());

@@ -3,7 +3,7 @@
 //! A channel is a collection with one document, whose field `data` each publication sets, so a delivery is an `added`
 //! or a `changed`. Publications and echoes are calls of the methods `publish` and `echo`.
 
-use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::native::json_string;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 /// What a server says, as far as it concerns us.
 #[derive(Debug, Deserialize)]
-struct Said<'a> {
+struct ServerMessage<'a> {
     /// Missing in the errors of some servers, and in the greeting of old ones.
     #[serde(default)]
     msg: &'a str,
@@ -47,7 +47,7 @@ impl Ddp {
         let channels = &turn.topic.channels;
         self.awaited = channels.len();
         if channels.is_empty() {
-            turn.hear(Heard::Subscribed);
+            turn.report(Notice::Subscribed);
         }
         for (number, channel) in channels.iter().enumerate() {
             let name = json_string(channel);
@@ -55,11 +55,11 @@ impl Ddp {
         }
     }
 
-    fn hear_ready(&mut self, count: usize, turn: &mut Turn<'_>) {
+    fn handle_ready(&mut self, count: usize, turn: &mut Turn<'_>) {
         if self.awaited > 0 {
             self.awaited = self.awaited.saturating_sub(count);
             if self.awaited == 0 {
-                turn.hear(Heard::Subscribed);
+                turn.report(Notice::Subscribed);
             }
         }
     }
@@ -87,22 +87,22 @@ impl ProtocolClient for Ddp {
 
     #[inline]
     fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
-        let said: Said<'_> =
+        let message: ServerMessage<'_> =
             serde_json::from_str(incoming.text).map_err(|_| Refused::unexpected("no message of DDP", incoming.text))?;
-        let data = said.fields.and_then(|fields| fields.data);
-        match (said.msg, data, said.error) {
+        let data = message.fields.and_then(|fields| fields.data);
+        match (message.msg, data, message.error) {
             // What a collection already holds comes before `ready`, and is no delivery.
-            ("added" | "changed", Some(data), _) if self.awaited == 0 => turn.hear(Heard::Message(data.get())),
+            ("added" | "changed", Some(data), _) if self.awaited == 0 => turn.report(Notice::Message(data.get())),
             ("connected", ..) => self.subscribe(turn),
-            ("ready", ..) => self.hear_ready(said.subs.len(), turn),
+            ("ready", ..) => self.handle_ready(message.subs.len(), turn),
             ("ping", ..) => {
-                let id = said.id.map_or(String::new(), |id| format!(",\"id\":{}", id.get()));
+                let id = message.id.map_or(String::new(), |id| format!(",\"id\":{}", id.get()));
                 turn.send(format!("{{\"msg\":\"pong\"{id}}}"));
             }
             ("failed" | "nosub", ..) => return Err(Refused::unexpected("the server refuses", incoming.text)),
-            (_, _, Some(error)) => turn.hear(Heard::Complaint(error.get())),
-            ("result", ..) if said.id.is_some_and(|id| id.get().starts_with("\"echo")) => {
-                turn.hear(Heard::Echo(said.result.map_or("null", RawValue::get)));
+            (_, _, Some(error)) => turn.report(Notice::Complaint(error.get())),
+            ("result", ..) if message.id.is_some_and(|id| id.get().starts_with("\"echo")) => {
+                turn.report(Notice::Echo(message.result.map_or("null", RawValue::get)));
             }
             // What the rest says (`updated`, `pong`, a field of another document) asks for nothing.
             _ => {}

@@ -1,8 +1,8 @@
 //! What foreign servers speak: one file for each dialect, none of which knows a socket, a clock or HTTP's framing.
 //!
-//! A [`ProtocolClient`] is one client's end of a dialect. It is told what happened ([`ProtocolClient::open`], `opened`, `reply`, `text`,
-//! `ended`, `poll`) and answers through a [`Turn`]: requests and frames to send, and what it has [`Heard`]. The load
-//! carries requests and frames over two connections, one that receives and one that posts.
+//! A [`ProtocolClient`] is one client's end of a dialect. It is told what happened ([`ProtocolClient::open`], `opened`,
+//! `reply`, `text`, `ended`, `poll`) and answers through a [`Turn`]: requests and frames to send, and [`Notice`]s. The
+//! load carries requests and frames over two connections, one that receives and one that posts.
 //!
 //! A new dialect is one file here and one row in [`Dialect`].
 //!
@@ -13,7 +13,7 @@
 //! let topic = Topic { transport: Some(Transport::Sse), channels: vec!["news".to_owned()], ..Topic::default() };
 //! let mut steps = Vec::new();
 //! let mut client = Dialect::Bare.protocol_client();
-//! client.open(&mut Turn::new(&topic, &mut steps, &mut |heard| println!("{heard:?}")))?;
+//! client.open(&mut Turn::new(&topic, &mut steps, &mut |notice| println!("{notice:?}")))?;
 //! let [Step::Ask(Over::Down, Request { method, target, .. })] = &*steps else { panic!() };
 //! assert_eq!((method.as_str(), target.as_str()), ("GET", "/sse?channel=news"));
 //! # Ok::<_, pushlab_dialects::Refused>(())
@@ -271,9 +271,9 @@ pub struct Incoming<'a> {
     pub id: &'a str,
 }
 
-/// What a protocol client has heard.
+/// What a protocol client reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard<'a> {
+pub enum Notice<'a> {
     /// Whatever is published from now on will come.
     Subscribed,
     /// A delivery's data, or text around it in which its stamp stands.
@@ -346,12 +346,12 @@ pub struct Turn<'a> {
     /// Who the client is.
     pub topic: &'a Topic,
     steps: &'a mut Vec<Step>,
-    sink: &'a mut dyn FnMut(Heard<'_>),
+    sink: &'a mut dyn FnMut(Notice<'_>),
 }
 
 impl<'a> Turn<'a> {
     /// A turn whose steps are appended to `steps`.
-    pub fn new(topic: &'a Topic, steps: &'a mut Vec<Step>, sink: &'a mut dyn FnMut(Heard<'_>)) -> Self {
+    pub fn new(topic: &'a Topic, steps: &'a mut Vec<Step>, sink: &'a mut dyn FnMut(Notice<'_>)) -> Self {
         Self { topic, steps, sink }
     }
 
@@ -365,10 +365,10 @@ impl<'a> Turn<'a> {
         self.steps.push(Step::Frame(text.into()));
     }
 
-    /// Says what was heard.
+    /// Reports what the client has learned or received.
     #[inline]
-    pub fn hear(&mut self, heard: Heard<'_>) {
-        (self.sink)(heard);
+    pub fn report(&mut self, notice: Notice<'_>) {
+        (self.sink)(notice);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `mercure`: topics over one event stream; a publication is a form that is posted with a token. See
 //! <https://mercure.rocks/spec>.
 
-use crate::{Answer, Heard, Incoming, Over, ProtocolClient, RESERVED, Refused, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, RESERVED, Refused, Request, Sending, Step, Topic, Turn};
 use percent_encoding::utf8_percent_encode;
 use pushlab_wire::transport::Transport;
 
@@ -48,7 +48,7 @@ impl ProtocolClient for Mercure {
 
     fn opened(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         // The hub adds the subscriber before it writes the head.
-        turn.hear(Heard::Subscribed);
+        turn.report(Notice::Subscribed);
         Ok(())
     }
 
@@ -56,7 +56,7 @@ impl ProtocolClient for Mercure {
     fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
         self.last_id.clear();
         self.last_id.push_str(incoming.id);
-        turn.hear(Heard::Message(incoming.text));
+        turn.report(Notice::Message(incoming.text));
         Ok(())
     }
 
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_cut_stream_goes_on_after_the_last_event() {
         let topic = Topic { transport: Some(Transport::Sse), ..Topic::default() };
-        let (mut steps, mut sink) = (Vec::new(), |_: Heard<'_>| ());
+        let (mut steps, mut sink) = (Vec::new(), |_: Notice<'_>| ());
         let mut turn = Turn::new(&topic, &mut steps, &mut sink);
         let mut client = Mercure::default();
         client.open(&mut turn).unwrap();

@@ -5,7 +5,7 @@
 //! where its channels stand, and asks for what comes after that. A channel that does not exist has no place yet: it
 //! gets an empty message.
 
-use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 
 const PUBLISH: &str = "/pub";
@@ -103,7 +103,7 @@ impl Nchan {
     /// From here on nothing is missed.
     fn receive(&mut self, turn: &mut Turn<'_>) {
         self.is_placed = true;
-        turn.hear(Heard::Subscribed);
+        turn.report(Notice::Subscribed);
         turn.ask(Over::Down, self.ask_on(turn.topic));
     }
 }
@@ -128,10 +128,10 @@ fn id_of(places: &[Option<(u64, u32)>]) -> Option<String> {
     Some(format!("{second}:{}", numbers.join(",")))
 }
 
-fn hear(text: &str, turn: &mut Turn<'_>) {
+fn handle(text: &str, turn: &mut Turn<'_>) {
     // The message that makes a channel is empty.
     if !text.trim_end().is_empty() {
-        turn.hear(Heard::Message(text));
+        turn.report(Notice::Message(text));
     }
 }
 
@@ -159,7 +159,7 @@ impl ProtocolClient for Nchan {
     fn opened(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         if matches!(turn.topic.transport, Some(Transport::WebSocket | Transport::Sse)) {
             // The head is written when the subscriber is in the channel.
-            turn.hear(Heard::Subscribed);
+            turn.report(Notice::Subscribed);
         }
         Ok(())
     }
@@ -177,7 +177,7 @@ impl ProtocolClient for Nchan {
             if let (Some(modified), Some(etag)) = (reply.header("last-modified"), reply.header("etag")) {
                 self.position = Position::Validators(modified.to_owned(), etag.to_owned());
             }
-            hear(reply.body, turn);
+            handle(reply.body, turn);
             if turn.topic.transport == Some(Transport::Polling) {
                 // An answer has one message. There may be another.
                 turn.ask(Over::Down, self.ask_on(turn.topic));
@@ -191,7 +191,7 @@ impl ProtocolClient for Nchan {
         if turn.topic.transport == Some(Transport::Sse) {
             self.position = Position::Id(incoming.id.to_owned());
         }
-        hear(incoming.text, turn);
+        handle(incoming.text, turn);
         Ok(())
     }
 

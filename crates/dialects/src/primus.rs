@@ -62,9 +62,9 @@ impl Primus {
         }
     }
 
-    fn hear_packet(&mut self, packet: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle_packet(&mut self, packet: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
         match packet.as_bytes().first() {
-            Some(b'4') => return hear(&mut self.verbs, self.transformer, &packet[1..], turn),
+            Some(b'4') => return handle(&mut self.verbs, self.transformer, &packet[1..], turn),
             Some(b'0') => self.begin(turn),
             Some(b'1') => return Err(Refused::unexpected("the server has closed the session", packet)),
             Some(b'2') => turn.send(format!("3{}", &packet[1..])),
@@ -77,9 +77,9 @@ impl Primus {
 }
 
 #[inline]
-fn hear(verbs: &mut Verbs, transformer: Transformer, message: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
+fn handle(verbs: &mut Verbs, transformer: Transformer, message: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
     let Some(control) = message.strip_prefix("\"primus::") else {
-        verbs.hear(message, turn);
+        verbs.handle(message, turn);
         return Ok(());
     };
     if let Some(instant) = control.strip_prefix("ping::") {
@@ -109,18 +109,18 @@ impl ProtocolClient for Primus {
     fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let Self { transformer, verbs } = self;
         match transformer {
-            Transformer::WebSockets => hear(verbs, *transformer, incoming.text, turn),
-            Transformer::EngineIo => self.hear_packet(incoming.text, turn),
+            Transformer::WebSockets => handle(verbs, *transformer, incoming.text, turn),
+            Transformer::EngineIo => self.handle_packet(incoming.text, turn),
             Transformer::SockJs => {
-                let mut heard = Ok(());
+                let mut handled = Ok(());
                 let frame = sockjs::Frame::read(incoming.text, |message| {
-                    let now = hear(verbs, *transformer, message, turn);
-                    heard = std::mem::replace(&mut heard, Ok(())).and(now);
+                    let now = handle(verbs, *transformer, message, turn);
+                    handled = std::mem::replace(&mut handled, Ok(())).and(now);
                 })?;
                 if frame == sockjs::Frame::Open {
                     self.begin(turn);
                 }
-                heard
+                handled
             }
         }
     }

@@ -3,7 +3,7 @@
 //! and `/send` are answered with success, `/echo` with the data; publications come as events, `msg` DATA.
 
 use crate::socketio::Wrapping;
-use crate::{Heard, Refused, Turn};
+use crate::{Notice, Refused, Turn};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -54,7 +54,7 @@ impl Wrapping for Requests {
         self.post(ECHO, "/echo", format_args!(r#"{{"data":{data}}}"#))
     }
 
-    fn hear_answer(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<bool, Refused> {
+    fn handle_answer(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<bool, Refused> {
         let bad = || Refused::unexpected("an acknowledgement that is not NUMBER[{\"body\":…,\"statusCode\":…}]", text);
         let array = text.find('[').ok_or_else(bad)?;
         let number: u64 = text[..array].parse().map_err(|_| bad())?;
@@ -63,9 +63,9 @@ impl Wrapping for Requests {
         match (number % PURPOSES, status) {
             (JOIN, 200..=299) => return Ok(true),
             (JOIN, _) => return Err(Refused::unexpected("a request to join was refused", text)),
-            (ECHO, 200..=299) => turn.hear(Heard::Echo(body)),
+            (ECHO, 200..=299) => turn.report(Notice::Echo(body)),
             (_, 200..=299) => {}
-            _ => turn.hear(Heard::Complaint(text)),
+            _ => turn.report(Notice::Complaint(text)),
         }
         Ok(false)
     }

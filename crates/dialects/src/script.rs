@@ -1,6 +1,6 @@
 //! A server played by a test.
 
-use crate::{Dialect, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Sending, Step, Topic, Turn};
+use crate::{Dialect, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 
 /// A client that is told what happens; what it answers is written down as text.
@@ -30,13 +30,13 @@ impl Player {
         act: impl FnOnce(&mut dyn ProtocolClient, &mut Turn<'_>) -> Result<(), Refused>,
     ) -> Vec<String> {
         let (mut steps, mut log) = (Vec::new(), Vec::new());
-        let mut sink = |heard: Heard<'_>| {
-            log.push(match heard {
-                Heard::Subscribed => "subscribed".to_owned(),
-                Heard::Message(data) => format!("message {data}"),
-                Heard::Echo(data) => format!("echo {data}"),
-                Heard::Gap => "gap".to_owned(),
-                Heard::Complaint(text) => format!("complaint {text}"),
+        let mut sink = |notice: Notice<'_>| {
+            log.push(match notice {
+                Notice::Subscribed => "subscribed".to_owned(),
+                Notice::Message(data) => format!("message {data}"),
+                Notice::Echo(data) => format!("echo {data}"),
+                Notice::Gap => "gap".to_owned(),
+                Notice::Complaint(text) => format!("complaint {text}"),
             });
         };
         let result = act(&mut *self.client, &mut Turn::new(&self.topic, &mut steps, &mut sink));

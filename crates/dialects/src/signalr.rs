@@ -5,7 +5,7 @@
 //! `echo(data)` of its clients.
 
 use crate::{
-    Answer, Heard, Incoming, Over, ProtocolClient, RESERVED, Refused, Reply, Request, Sending, Step, Topic, Turn,
+    Answer, Incoming, Notice, Over, ProtocolClient, RESERVED, Refused, Reply, Request, Sending, Step, Topic, Turn,
 };
 use percent_encoding::utf8_percent_encode;
 use pushlab_wire::transport::Transport;
@@ -26,7 +26,7 @@ const SERVER_PINGS_A_PING: u32 = 3;
 pub struct Signalr {
     /// What the negotiation gave, escaped for a query.
     token: String,
-    has_shaken_hands: bool,
+    is_handshaken: bool,
     /// Channels whose joining is not confirmed.
     joining: usize,
     pings: u32,
@@ -66,36 +66,36 @@ impl Signalr {
         Request::post(format!("{}?id={}", topic.path, self.token), CONTENT_TYPE, records)
     }
 
-    fn shake_hands(&mut self, record: &Record<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle_handshake(&mut self, record: &Record<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
         if let Some(error) = &record.error {
             return Err(Refused::unexpected("the handshake was refused", error));
         }
-        self.has_shaken_hands = true;
+        self.is_handshaken = true;
         self.joining = turn.topic.channels.len();
         let join = |(id, channel): (usize, &String)| {
             format!("{{\"type\":1,\"invocationId\":\"{id}\",\"target\":\"Join\",\"arguments\":[\"{channel}\"]}}{END}")
         };
         let joins: String = turn.topic.channels.iter().enumerate().map(join).collect();
         if joins.is_empty() {
-            turn.hear(Heard::Subscribed);
+            turn.report(Notice::Subscribed);
         } else {
             self.send(joins, turn);
         }
         Ok(())
     }
 
-    fn hear(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let record: Record<'_> =
             serde_json::from_str(text).map_err(|_| Refused::unexpected("not a record of SignalR", text))?;
-        if !self.has_shaken_hands {
-            return self.shake_hands(&record, turn);
+        if !self.is_handshaken {
+            return self.handle_handshake(&record, turn);
         }
         match (record.kind, &record.error) {
             (Some(1), _) => {
                 let data = record.arguments.as_deref().and_then(<[_]>::first).map(|data| data.get());
                 match (record.target.as_deref(), data) {
-                    (Some("msg"), Some(data)) => turn.hear(Heard::Message(data)),
-                    (Some("echo"), Some(data)) => turn.hear(Heard::Echo(data)),
+                    (Some("msg"), Some(data)) => turn.report(Notice::Message(data)),
+                    (Some("echo"), Some(data)) => turn.report(Notice::Echo(data)),
                     _ => return Err(Refused::unexpected("not a call of msg(data) or echo(data)", text)),
                 }
             }
@@ -103,7 +103,7 @@ impl Signalr {
             (Some(3), None) => {
                 self.joining = self.joining.saturating_sub(1);
                 if self.joining == 0 {
-                    turn.hear(Heard::Subscribed);
+                    turn.report(Notice::Subscribed);
                 }
             }
             (Some(6), _) => {
@@ -113,7 +113,7 @@ impl Signalr {
                 }
             }
             (Some(7), _) => return Err(Refused::unexpected("the server closed the connection", text)),
-            _ => turn.hear(Heard::Complaint(text)),
+            _ => turn.report(Notice::Complaint(text)),
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl ProtocolClient for Signalr {
 
     #[inline]
     fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
-        incoming.text.split_terminator(END).try_for_each(|record| self.hear(record, turn))
+        incoming.text.split_terminator(END).try_for_each(|record| self.handle(record, turn))
     }
 
     fn publish(&mut self, sending: Sending, data: &str, topic: &Topic) -> Step {

@@ -6,7 +6,7 @@
 //! Servers differ in what they send before they confirm the connection: a ping (socketioxide), events
 //! (netty-socketio). So a packet is taken for what it is, whenever it comes.
 
-use crate::{Answer, Heard, Incoming, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub trait Wrapping: fmt::Debug + Default + Send {
     ///
     /// # Errors
     /// When it is none that can come.
-    fn hear_answer(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<bool, Refused>;
+    fn handle_answer(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<bool, Refused>;
 }
 
 /// Events of three names.
@@ -64,7 +64,7 @@ impl Wrapping for Events {
         format!("42[\"echo\",{data}]")
     }
 
-    fn hear_answer(&mut self, text: &str, _: &mut Turn<'_>) -> Result<bool, Refused> {
+    fn handle_answer(&mut self, text: &str, _: &mut Turn<'_>) -> Result<bool, Refused> {
         Err(Refused::unexpected("an acknowledgement of what wants none", text))
     }
 }
@@ -95,11 +95,11 @@ struct Opened<'a> {
 }
 
 impl<W: Wrapping> SocketIo<W> {
-    fn hear_packet(&mut self, packet: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle_packet(&mut self, packet: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let unknown = || Refused::unexpected("a packet that Engine.IO does not have", packet);
         let (kind, rest) = packet.split_at_checked(1).ok_or_else(unknown)?;
         match kind {
-            "4" => self.hear_message(rest, turn),
+            "4" => self.handle_message(rest, turn),
             "0" => self.open_session(rest),
             "1" => Err(Refused::unexpected("the server closed the session", rest)),
             "2" => {
@@ -128,21 +128,21 @@ impl<W: Wrapping> SocketIo<W> {
     }
 
     #[inline]
-    fn hear_message(&mut self, message: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle_message(&mut self, message: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
         // Nearly everything that comes, as every server writes it: found without reading the data.
         let event = |name| message.strip_prefix(name).and_then(|rest: &str| rest.strip_suffix(']'));
         if let Some(data) = event("2[\"msg\",") {
-            turn.hear(Heard::Message(data));
+            turn.report(Notice::Message(data));
             return Ok(());
         }
         if let Some(data) = event("2[\"echo\",") {
-            turn.hear(Heard::Echo(data));
+            turn.report(Notice::Echo(data));
             return Ok(());
         }
-        self.hear_other(message, turn)
+        self.handle_other(message, turn)
     }
 
-    fn hear_other(&mut self, message: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle_other(&mut self, message: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let unknown = || Refused::unexpected("a packet that Socket.IO does not have here", message);
         let (kind, rest) = message.split_at_checked(1).ok_or_else(unknown)?;
         match kind {
@@ -151,9 +151,9 @@ impl<W: Wrapping> SocketIo<W> {
                 Ok(())
             }
             "1" => Err(Refused::unexpected("the server ended the connection to its namespace", rest)),
-            "2" => self.hear_event(rest, turn),
+            "2" => self.handle_event(rest, turn),
             "3" => {
-                if self.wrapping.hear_answer(rest, turn)? {
+                if self.wrapping.handle_answer(rest, turn)? {
                     self.joined(turn);
                 }
                 Ok(())
@@ -170,24 +170,24 @@ impl<W: Wrapping> SocketIo<W> {
             self.packets.push(self.wrapping.join(&Value::from(channel.as_str())));
         }
         if channels.is_empty() {
-            self.hear_subscribed(turn);
+            self.report_subscribed(turn);
         }
     }
 
     fn joined(&mut self, turn: &mut Turn<'_>) {
         self.unconfirmed = self.unconfirmed.saturating_sub(1);
         if self.unconfirmed == 0 {
-            self.hear_subscribed(turn);
+            self.report_subscribed(turn);
         }
     }
 
-    fn hear_subscribed(&mut self, turn: &mut Turn<'_>) {
+    fn report_subscribed(&mut self, turn: &mut Turn<'_>) {
         if !std::mem::replace(&mut self.is_subscribed, true) {
-            turn.hear(Heard::Subscribed);
+            turn.report(Notice::Subscribed);
         }
     }
 
-    fn hear_event(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle_event(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let bad = || Refused::unexpected("an event that is not [NAME,DATA…]", text);
         // Where a server wants to know that it has come, a number stands before it.
         let array = text.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -195,8 +195,8 @@ impl<W: Wrapping> SocketIo<W> {
         let name: Cow<'_, str> =
             parts.first().and_then(|name| serde_json::from_str(name.get()).ok()).ok_or_else(bad)?;
         match (&*name, parts.get(1)) {
-            ("msg", Some(data)) => turn.hear(Heard::Message(data.get())),
-            ("echo", Some(data)) => turn.hear(Heard::Echo(data.get())),
+            ("msg", Some(data)) => turn.report(Notice::Message(data.get())),
+            ("echo", Some(data)) => turn.report(Notice::Echo(data.get())),
             ("joined", _) => self.joined(turn),
             // Applications may have events of their own.
             _ => {}
@@ -270,7 +270,7 @@ impl<W: Wrapping> ProtocolClient for SocketIo<W> {
         }
         if !self.has_posted {
             reply.expect_success("a poll")?;
-            reply.body.split(SEPARATOR).try_for_each(|packet| self.hear_packet(packet, turn))?;
+            reply.body.split(SEPARATOR).try_for_each(|packet| self.handle_packet(packet, turn))?;
         }
         self.post_packets(turn);
         Ok(())
@@ -278,7 +278,7 @@ impl<W: Wrapping> ProtocolClient for SocketIo<W> {
 
     #[inline]
     fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
-        self.hear_packet(incoming.text, turn)?;
+        self.handle_packet(incoming.text, turn)?;
         if !self.packets.is_empty() {
             self.send_packets(turn);
         }
@@ -368,7 +368,7 @@ mod tests {
     fn requests_are_the_last_of_their_connections_where_a_server_closes_them() {
         for (how, is_last) in [("", false), (CLOSING, true)] {
             let topic = Topic { transport: Some(Transport::LongPolling), how: how.to_owned(), ..Topic::default() };
-            let (mut steps, mut sink) = (Vec::new(), |_: Heard<'_>| ());
+            let (mut steps, mut sink) = (Vec::new(), |_: Notice<'_>| ());
             let mut client = SocketIo::<Events>::default();
             client.open(&mut Turn::new(&topic, &mut steps, &mut sink)).unwrap();
             steps.push(client.publish(Sending::Echo, "1", &topic));

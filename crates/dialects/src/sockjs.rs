@@ -204,14 +204,14 @@ impl SockJs {
     }
 
     #[inline]
-    fn hear(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn handle(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
         if self.way == Way::RawWebSocket {
-            self.verbs.hear(text, turn);
+            self.verbs.handle(text, turn);
             return Ok(());
         }
         let Some(frame) = self.way.frame(text)? else { return Ok(()) };
         let verbs = &mut self.verbs;
-        match Frame::read(&frame, |message| verbs.hear(message, turn))? {
+        match Frame::read(&frame, |message| verbs.handle(message, turn))? {
             Frame::Open => self.begin(turn),
             Frame::Messages if !self.has_begun => Err(Refused::unexpected("the session is taken already", text)),
             Frame::Messages | Frame::Heartbeat => Ok(()),
@@ -236,7 +236,7 @@ impl ProtocolClient for SockJs {
             return reply.expect_success("a message by POST");
         }
         reply.expect_success("a poll")?;
-        self.hear(reply.body.trim_end(), turn)?;
+        self.handle(reply.body.trim_end(), turn)?;
         if !(self.has_begun && self.verbs.is_confirmed()) {
             self.ask_for_frames(turn);
         }
@@ -245,7 +245,7 @@ impl ProtocolClient for SockJs {
 
     #[inline]
     fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
-        self.hear(incoming.text, turn)
+        self.handle(incoming.text, turn)
     }
 
     /// A server ends a stream after so many bytes, lest a browser's memory fill; the session goes on in the next.

@@ -2,7 +2,7 @@
 //! `["sub",CHANNEL]`, answered by the same; `["pub",CHANNEL,DATA]`, which brings its data alone to every subscriber;
 //! `["echo",DATA]`, answered by the same.
 
-use crate::{Heard, Sending, Topic, Turn};
+use crate::{Notice, Sending, Topic, Turn};
 use pushlab_wire::native::json_string;
 
 /// Which answers a client still waits for.
@@ -17,25 +17,25 @@ impl Verbs {
         let channels = &turn.topic.channels;
         self.unconfirmed = channels.len();
         if channels.is_empty() {
-            turn.hear(Heard::Subscribed);
+            turn.report(Notice::Subscribed);
         }
         channels.iter().map(|channel| format!("[\"sub\",{}]", json_string(channel))).collect()
     }
 
     /// A message came.
     #[inline]
-    pub fn hear(&mut self, message: &str, turn: &mut Turn<'_>) {
+    pub fn handle(&mut self, message: &str, turn: &mut Turn<'_>) {
         if !message.starts_with('[') {
-            return turn.hear(Heard::Message(message));
+            return turn.report(Notice::Message(message));
         }
         if let Some(data) = message.strip_prefix("[\"echo\",").and_then(|rest| rest.strip_suffix(']')) {
-            turn.hear(Heard::Echo(data));
+            turn.report(Notice::Echo(data));
         } else if !message.starts_with("[\"sub\",") {
-            turn.hear(Heard::Message(message));
+            turn.report(Notice::Message(message));
         } else if self.unconfirmed > 0 {
             self.unconfirmed -= 1;
             if self.unconfirmed == 0 {
-                turn.hear(Heard::Subscribed);
+                turn.report(Notice::Subscribed);
             }
         }
     }

@@ -24,7 +24,7 @@ fn recordings() -> Vec<(PathBuf, Vec<Exchange>)> {
 fn recorded_conversations_come_out_as_recorded() {
     for (file, recording) in recordings() {
         assert!(recording.len() > 2, "{}: {} exchanges", file.display(), recording.len());
-        let messages = recording.iter().flat_map(|exchange| &exchange.heard).filter(|heard| heard.contains('~'));
+        let messages = recording.iter().flat_map(|exchange| &exchange.notices).filter(|notice| notice.contains('~'));
         assert!(messages.count() > 0, "{}: nothing was delivered", file.display());
         if let Some((number, now)) = replay(&recording) {
             panic!("{}:{number}: recorded {:#?}\nnow {now:#?}", file.display(), recording[number - 1]);
@@ -72,7 +72,7 @@ proptest! {
                 sending: Some(Sending::Publish),
                 ..Topic::default()
             };
-            let (mut steps, mut sink) = (Vec::new(), |_: pushlab_dialects::Heard<'_>| ());
+            let (mut steps, mut sink) = (Vec::new(), |_: pushlab_dialects::Notice<'_>| ());
             let mut turn = Turn::new(&topic, &mut steps, &mut sink);
             let _ = client.open(&mut turn);
             for text in &texts {

@@ -24,7 +24,7 @@ use crate::shape::Warp;
 use crate::socket::leave_descriptor_table_keeping;
 use crate::timer::Timer;
 use crate::transport::{Asking, Receiver, Requests, Sending};
-use client::{BELL, Client, TIMER, token};
+use client::{Client, TIMER, WAKEUP, token};
 use connecting::Retry;
 use feeding::Feeding;
 pub use hosts::HostLimit;
@@ -217,13 +217,13 @@ struct ClientLoop<R> {
 
 /// Runs clients of one transport on the calling thread until the run ends.
 ///
-/// The thread leaves the process's descriptor table but for the bell of a feeder: see
+/// The thread leaves the process's descriptor table but for what wakes a feeder: see
 /// [`leave_descriptor_table`](crate::socket::leave_descriptor_table).
 ///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor; failing connections are counted instead.
 pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Record> {
-    leave_descriptor_table_keeping(state.broadcasts().map(Broadcasts::bell))?;
+    leave_descriptor_table_keeping(state.broadcasts().map(Broadcasts::wakeup))?;
     set_precise_wakeups();
     state.count_thread(ThreadCpu::of_this_thread());
     let mut this = ClientLoop::<R>::new(config, state)?;
@@ -286,7 +286,7 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Handles what came and what is due; `true` when the run is over.
     fn turn(&mut self, events: &Events, begun_ns: u64) -> bool {
-        self.look_at_run();
+        self.read_phases();
         if self.config.handicap_ns > 0 {
             while now_ns() < begun_ns + self.config.handicap_ns {
                 std::hint::spin_loop();
@@ -297,7 +297,7 @@ impl<R: Receiver> ClientLoop<R> {
                 self.timer.has_expired();
                 continue;
             }
-            if event.token() == BELL {
+            if event.token() == WAKEUP {
                 continue;
             }
             if event.is_writable() {
@@ -332,7 +332,7 @@ impl<R: Receiver> ClientLoop<R> {
     }
 
     /// Learns the phases once they are fixed.
-    fn look_at_run(&mut self) {
+    fn read_phases(&mut self) {
         if self.marks.load_ns == u64::MAX
             && let Some(timeline) = self.state.timeline()
         {

@@ -102,7 +102,7 @@ pub trait Receiver: Sized + Send + 'static {
     fn poll(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool;
 
     /// Whether an answer leaves another question to be asked at once, though the client asks at an interval.
-    fn owes_question(&self, _: &Requests) -> bool {
+    fn has_further_question(&self, _: &Requests) -> bool {
         false
     }
 
@@ -140,12 +140,12 @@ pub trait Receiver: Sized + Send + 'static {
     }
 
     /// Whether the protocol client itself has something to post, which comes before anything else.
-    fn owes_post(&self) -> bool {
+    fn has_own_post(&self) -> bool {
         false
     }
 
     /// Appends what it has to post; what its bytes are for is returned.
-    fn encode_owed_post(&mut self, _: &Requests, _: &mut Vec<u8>) -> WayTally {
+    fn encode_own_post(&mut self, _: &Requests, _: &mut Vec<u8>) -> WayTally {
         WayTally::default()
     }
 
