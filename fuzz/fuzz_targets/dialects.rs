@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushlab_wire::dialect::{Conversation, Dialect, Heard, Incoming, Over, Refused, Reply, Sending, Step, Topic, Turn};
+use pushlab_dialects::{Dialect, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 
 /// Every way that some dialect tells from its usual one.
@@ -38,7 +38,7 @@ fn pick<T: Copy>(all: &[T], byte: u8) -> T {
 struct Script {
     dialect: Dialect,
     topic: Topic,
-    conversation: Box<dyn Conversation>,
+    client: Box<dyn ProtocolClient>,
     steps: Vec<Step>,
     /// Of the next texts.
     event: String,
@@ -61,18 +61,18 @@ impl Script {
             random: 7,
         };
         let (steps, event, id, headers) = (Vec::new(), String::new(), String::new(), Vec::new());
-        Self { dialect, topic, conversation: dialect.conversation(), steps, event, id, headers }
+        Self { dialect, topic, client: dialect.protocol_client(), steps, event, id, headers }
     }
 
-    fn turn(&mut self, act: impl FnOnce(&mut dyn Conversation, &mut Turn<'_>) -> Result<(), Refused>) -> bool {
-        let mut sink = |_: Heard<'_>| ();
-        let is_fine = act(&mut *self.conversation, &mut Turn::new(&self.topic, &mut self.steps, &mut sink)).is_ok();
+    fn turn(&mut self, act: impl FnOnce(&mut dyn ProtocolClient, &mut Turn<'_>) -> Result<(), Refused>) -> bool {
+        let mut sink = |_: Notice<'_>| ();
+        let is_fine = act(&mut *self.client, &mut Turn::new(&self.topic, &mut self.steps, &mut sink)).is_ok();
         self.steps.drain(..).for_each(|step| assert_head_is_whole(&step));
         is_fine
     }
 
     fn open(&mut self) -> bool {
-        self.turn(|conversation, turn| conversation.open(turn))
+        self.turn(|client, turn| client.open(turn))
     }
 
     fn play(&mut self, kind: u8, text: &str) {
@@ -81,11 +81,11 @@ impl Script {
         match kind {
             // A cut, and a new connection.
             b'c' => drop(self.open()),
-            b'o' => drop(self.turn(|conversation, turn| conversation.opened(turn))),
+            b'o' => drop(self.turn(|client, turn| client.opened(turn))),
             b't' => {
                 let (event, id) = (self.event.clone(), self.id.clone());
                 let incoming = Incoming { text, event: &event, id: &id };
-                self.turn(|conversation, turn| conversation.text(&incoming, turn));
+                self.turn(|client, turn| client.text(&incoming, turn));
             }
             b'n' => self.event = field(),
             b'i' => self.id = field(),
@@ -100,14 +100,14 @@ impl Script {
                 let mut rest = text.chars();
                 let status = pick(STATUSES, rest.next().map_or(0, |c| c as u8));
                 let reply = Reply { status, headers: &headers, body: rest.as_str() };
-                self.turn(|conversation, turn| conversation.reply(over, &reply, turn));
+                self.turn(|client, turn| client.reply(over, &reply, turn));
             }
-            b'e' => drop(self.turn(|conversation, turn| {
-                conversation.ended(turn);
+            b'e' => drop(self.turn(|client, turn| {
+                client.ended(turn);
                 Ok(())
             })),
-            b'l' => drop(self.turn(|conversation, turn| {
-                conversation.poll(turn);
+            b'l' => drop(self.turn(|client, turn| {
+                client.poll(turn);
                 Ok(())
             })),
             b'p' => self.publish(Sending::Publish),
@@ -117,7 +117,7 @@ impl Script {
     }
 
     fn publish(&mut self, sending: Sending) {
-        let step = self.conversation.publish(sending, DATA, &self.topic);
+        let step = self.client.publish(sending, DATA, &self.topic);
         assert_head_is_whole(&step);
         let Some(transport) = self.topic.transport else { return };
         match self.dialect.publishes_in_frames(transport, &self.topic.how) {
@@ -146,7 +146,7 @@ fuzz_target!(|data: &[u8]| {
     }
     for record in records {
         let Some((&kind, text)) = record.split_first() else { continue };
-        // What is not UTF-8 is refused before a conversation sees it.
+        // What is not UTF-8 is refused before a protocol client sees it.
         if let Ok(text) = std::str::from_utf8(text) {
             script.play(kind, text);
         }

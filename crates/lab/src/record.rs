@@ -204,10 +204,10 @@ impl RunRecord {
 /// anything compiles.
 #[cfg(test)]
 pub(crate) fn full_plan() -> Plan {
+    use pushlab_dialects::Dialect;
     use pushlab_load::plan::{
         ClientKind, ClientsIn, Phases, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets, Speaks,
     };
-    use pushlab_wire::dialect::Dialect;
     use pushlab_wire::transport::Transport;
     Plan {
         target: "[::1]:8000".parse().unwrap(),

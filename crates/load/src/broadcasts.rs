@@ -1,4 +1,4 @@
-//! The publications under way of a closed loop of broadcasts: whom each has reached, and a bell for the feeder.
+//! The publications under way of a closed loop of broadcasts: whom each has reached, and what wakes the feeder.
 
 use pushlab_os::bell::Bell;
 use std::io;
@@ -17,24 +17,25 @@ pub struct Broadcasts {
     slots: Box<[AtomicU64]>,
     /// Whether the feeder sleeps until a publication has reached everybody.
     is_awaited: AtomicBool,
-    bell: Bell,
+    wakeup: Bell,
 }
 
 impl Broadcasts {
-    /// For so many publishers, and receivers of each publication. To be made before the threads that keep its bell.
+    /// For so many publishers, and receivers of each publication. To be made before the threads that keep its
+    /// descriptor.
     ///
     /// # Errors
     /// When there is no descriptor left.
     pub fn new(publishers: u32, receivers: u32) -> io::Result<Self> {
-        let bell = Bell::new()?;
+        let wakeup = Bell::new()?;
         // No stamp has the number of an empty place.
         let slots = (0..publishers.max(1)).map(|_| AtomicU64::new(u64::MAX)).collect();
-        Ok(Self { receivers, slots, is_awaited: AtomicBool::new(false), bell })
+        Ok(Self { receivers, slots, is_awaited: AtomicBool::new(false), wakeup })
     }
 
     /// What becomes readable when the feeder is to go on. Registered edge-triggered it need not be read.
-    pub fn bell(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+    pub fn wakeup(&self) -> BorrowedFd<'_> {
+        self.wakeup.as_fd()
     }
 
     /// Before a publication is sent; again if it could not be.
@@ -45,15 +46,15 @@ impl Broadcasts {
         self.slots[publisher as usize].store(u64::from(sequence) << 32, SeqCst);
     }
 
-    /// Counts a delivery; 1 for the first. `None` for a publication that was given up. The last one rings the bell, if
-    /// the feeder waits for it.
+    /// Counts a delivery; 1 for the first. `None` for a publication that was given up. The last one wakes the
+    /// feeder, if that waits for it.
     #[inline]
     pub fn reached(&self, publisher: u32, sequence: u32) -> Option<u32> {
         let counted = |held: u64| (held >> 32 == u64::from(sequence)).then(|| held + 1);
         let slot = self.slots.get(publisher as usize)?;
         let place = slot.fetch_update(SeqCst, SeqCst, counted).ok()? as u32 + 1;
         if place == self.receivers && self.is_awaited.swap(false, SeqCst) {
-            self.bell.ring();
+            self.wakeup.ring();
         }
         Some(place)
     }
@@ -74,11 +75,12 @@ impl Broadcasts {
         self.deliveries(publisher) >= self.receivers
     }
 
-    /// Rings as soon as any has reached everybody from now on; at once if one of these publishers' has by now.
-    pub fn ring_after(&self, mut waiting: impl Iterator<Item = u32>) {
+    /// Wakes the feeder as soon as any has reached everybody from now on; at once if one of these publishers' has by
+    /// now.
+    pub fn wake_after(&self, mut waiting: impl Iterator<Item = u32>) {
         self.is_awaited.store(true, SeqCst);
         if waiting.any(|publisher| self.has_reached_all(publisher)) && self.is_awaited.swap(false, SeqCst) {
-            self.bell.ring();
+            self.wakeup.ring();
         }
     }
 }
@@ -104,46 +106,46 @@ mod tests {
         assert_eq!((broadcasts.deliveries(0), broadcasts.deliveries(1)), (2, 1));
     }
 
-    fn has_rung(poll: &mut Poll) -> bool {
+    fn has_woken(poll: &mut Poll) -> bool {
         let mut events = Events::with_capacity(4);
         poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
         !events.is_empty()
     }
 
     #[test]
-    fn the_bell_rings_once_for_whoever_waits() {
+    fn whoever_waits_is_woken_once() {
         let broadcasts = Broadcasts::new(4, 2).unwrap();
         let mut poll = Poll::new().unwrap();
-        let bell = broadcasts.bell().as_raw_fd();
-        poll.registry().register(&mut SourceFd(&bell), Token(1), Interest::READABLE).unwrap();
+        let wakeup = broadcasts.wakeup().as_raw_fd();
+        poll.registry().register(&mut SourceFd(&wakeup), Token(1), Interest::READABLE).unwrap();
         (0..4).for_each(|publisher| broadcasts.begin(publisher, 7));
         let reach = |publisher| assert_eq!([(); 2].map(|()| broadcasts.reached(publisher, 7)), [Some(1), Some(2)]);
         reach(0);
-        assert!(!has_rung(&mut poll), "nobody waits");
-        broadcasts.ring_after(1..4);
+        assert!(!has_woken(&mut poll), "nobody waits");
+        broadcasts.wake_after(1..4);
         broadcasts.reached(1, 7);
-        assert!(!has_rung(&mut poll), "one is missing");
+        assert!(!has_woken(&mut poll), "one is missing");
         broadcasts.reached(1, 7);
         reach(2);
-        assert!(has_rung(&mut poll) && !has_rung(&mut poll));
-        broadcasts.ring_after(2..4);
-        assert!(has_rung(&mut poll), "it had already reached everybody");
+        assert!(has_woken(&mut poll) && !has_woken(&mut poll));
+        broadcasts.wake_after(2..4);
+        assert!(has_woken(&mut poll), "it had already reached everybody");
         reach(3);
-        assert!(!has_rung(&mut poll), "nobody waits any more");
+        assert!(!has_woken(&mut poll), "nobody waits any more");
     }
 
     #[test]
     fn the_last_delivery_is_never_unheard() {
         let broadcasts = Broadcasts::new(1, 2).unwrap();
         let mut poll = Poll::new().unwrap();
-        let bell = broadcasts.bell().as_raw_fd();
-        poll.registry().register(&mut SourceFd(&bell), Token(1), Interest::READABLE).unwrap();
+        let wakeup = broadcasts.wakeup().as_raw_fd();
+        poll.registry().register(&mut SourceFd(&wakeup), Token(1), Interest::READABLE).unwrap();
         let mut events = Events::with_capacity(4);
         for sequence in 0..2_000 {
             broadcasts.begin(0, sequence);
             std::thread::scope(|scope| {
                 (0..2).for_each(|_| _ = scope.spawn(|| broadcasts.reached(0, sequence)));
-                broadcasts.ring_after(0..1);
+                broadcasts.wake_after(0..1);
                 poll.poll(&mut events, Some(Duration::from_secs(20))).unwrap();
                 assert!(!events.is_empty(), "{sequence}");
             });

@@ -1,7 +1,7 @@
 //! What a worker is told to do, and what it answers: the messages between the lab and its fleet.
 
+use pushlab_dialects::Dialect;
 use pushlab_stats::histogram::Histogram;
-use pushlab_wire::dialect::Dialect;
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ pub struct Speaks {
     /// Which of several ways over the transport; empty for the usual one.
     #[serde(default)]
     pub how: String,
-    /// Where the first client's conversation is written down: one JSON text a line.
+    /// Where the first client's conversation with the server is recorded: one JSON text a line.
     #[serde(default)]
     pub recording: Option<PathBuf>,
 }

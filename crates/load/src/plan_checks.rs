@@ -4,8 +4,8 @@ use crate::check::PAIR_BYTES;
 use crate::payload::BadPayloadSize;
 use crate::plan::{Plan, Scenario, Sockets};
 use crate::shape::BadShape;
+use pushlab_dialects::{Dialect, Refused, Topic, Turn};
 use pushlab_wire::channel::{BadChannel, Channel};
-use pushlab_wire::dialect::{Dialect, Refused, Topic, Turn};
 use pushlab_wire::stamp::MAX_SOURCE;
 use pushlab_wire::transport::Transport;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -150,7 +150,7 @@ fn check_dialect(plan: &Plan) -> Result<(), BadPlan> {
         how: speaks.how.clone(),
         ..Topic::default()
     };
-    speaks.dialect.conversation().open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ()))?;
+    speaks.dialect.protocol_client().open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ()))?;
     let has_pings = speaks.dialect == Dialect::Bare || plan.pings_in_frames();
     match &plan.prober {
         Some(_) if !has_pings => Err(BadPlan::Prober { transport: plan.transport, dialect: speaks.dialect.name() }),

@@ -262,7 +262,7 @@ pub fn run<P: EchoPath>(
             }
         }
         let now = monotonic_ns();
-        this.look_at_run(state);
+        this.read_phases(state);
         if this.connection.is_none() && now >= this.reconnect_ns && now < state.after_ns() {
             this.report.reconnects += 1;
             this.connect();
@@ -349,7 +349,7 @@ impl<P: EchoPath> ProberLoop<P> {
         Ok(())
     }
 
-    fn look_at_run(&mut self, state: &RunState) {
+    fn read_phases(&mut self, state: &RunState) {
         if self.pings.is_none()
             && let Some(timeline) = state.timeline()
         {

@@ -40,7 +40,7 @@ impl Feeder {
     /// What it asks: nobody publishes to the channel that it subscribes to.
     pub fn requests(plan: &Plan) -> Requests {
         let requests = Requests::new(plan.target, &plan.feeder_channel(), &plan.channel, plan.poll_wait_s);
-        spoken(requests.with_headers(plan.headers, plan.sockets.tls), plan, Some(Sending::Publish))
+        in_plans_dialect(requests.with_headers(plan.headers, plan.sockets.tls), plan, Some(Sending::Publish))
     }
 }
 
@@ -278,10 +278,10 @@ fn chat_form(plan: &Plan, least: Form, bytes_max: Option<u32>, publishers: u32) 
 }
 
 /// The same requests in the plan's dialect, from an instrument that is going to send this.
-pub fn spoken(requests: Requests, plan: &Plan, sending: Option<Sending>) -> Requests {
+pub fn in_plans_dialect(requests: Requests, plan: &Plan, sending: Option<Sending>) -> Requests {
     match &plan.speaks {
         None => requests,
-        // The conversation that is written down is the first client's.
+        // The conversation that is recorded is the first client's.
         Some(speaks) => requests.in_dialect(plan.transport, &Speaks { recording: None, ..speaks.clone() }, sending),
     }
 }

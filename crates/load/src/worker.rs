@@ -15,7 +15,7 @@ use crate::plan::{ClientBytes, ErrorCount, Phase, PhaseMark, Plan, Progress, Wor
 use crate::plan_checks::BadPlan;
 use crate::prober::{self, EchoPath, OverFrames, OverPosts, ProberConfig, ProberProgress, ProberReport};
 use crate::record::{Audience, ErrorTally, Record};
-use crate::roles::{Feeder, Roles, spoken};
+use crate::roles::{Feeder, Roles, in_plans_dialect};
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::SecondTable;
 use crate::tls::BadCertificate;
@@ -27,7 +27,7 @@ use pushlab_os::descriptors;
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::RESOLUTION_NS;
 use serde::Deserialize as _;
-use silence::{Signs, Silence};
+use silence::{Activity, Silence};
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -366,7 +366,7 @@ impl Run {
         };
         if let Some(audience) = roles.collector.clone() {
             let channel = plan.upstream_channel();
-            let requests = spoken(Requests::new(plan.target, &channel, &channel, 0), plan, None);
+            let requests = in_plans_dialect(Requests::new(plan.target, &channel, &channel, 0), plan, None);
             let spawn = SpawnLoop(LoopConfig { audience, ..instrument(requests) }, Arc::clone(&self.state));
             self.collector = Some(match &plan.speaks {
                 None => spawn.visit::<WebSocket>()?,
@@ -387,7 +387,11 @@ impl Run {
             let channel = plan.prober_channel();
             let config = ProberConfig {
                 dialler: instruments,
-                requests: spoken(Requests::new(plan.target, &channel, &channel, 0), plan, Some(Sending::Echo)),
+                requests: in_plans_dialect(
+                    Requests::new(plan.target, &channel, &channel, 0),
+                    plan,
+                    Some(Sending::Echo),
+                ),
                 interval_ns: prober.interval_ms * MS,
                 seed: plan.seed ^ 0x70_72_6f_62_65_72,
             };
@@ -628,12 +632,12 @@ impl Watch<'_> {
     fn silent_ns(&mut self, outstanding: u64) -> u64 {
         let run = self.run;
         let prober = run.prober.as_ref().filter(|_| self.hears_pings);
-        let signs = Signs {
+        let activity = Activity {
             delivered: run.state.sum(|p| &p.delivered),
             subscribed: run.subscribed().0,
             unanswered: prober.map(|(_, progress)| progress.unanswered.load(Ordering::Relaxed)),
         };
-        self.silence.look(monotonic_ns(), signs, outstanding, |from_ns| run.state.timeline()?.due_from(from_ns))
+        self.silence.observe(monotonic_ns(), activity, outstanding, |from_ns| run.state.timeline()?.due_from(from_ns))
     }
 
     fn is_silent(&mut self) -> bool {

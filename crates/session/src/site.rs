@@ -1,8 +1,8 @@
 //! Which pages are a server's own, by what browsers say of the page that sent a request.
 
+use core::net::IpAddr;
 use std::borrow::Cow;
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
 /// Where browsers reach the pages of a server, and so which pages are its own.

@@ -1,5 +1,6 @@
 //! HTTP/1.1 heads (through `httparse`) and bodies.
 
+use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
@@ -360,94 +361,49 @@ pub const CHUNK_END: &[u8] = b"\r\n";
 /// Splits a request target into its path and an iterator over decoded query parameters.
 ///
 /// Percent escapes and `+` are decoded; a broken escape stays as it is, since names and values are checked
-/// by their own types afterwards.
+/// by their own types afterwards. What has neither is borrowed.
 pub fn split_target(target: &str) -> (&str, impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)>) {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let parameters = query.split('&').filter(|part| !part.is_empty()).map(|part| {
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        (percent_decode(name), percent_decode(value))
-    });
-    (path, parameters)
-}
-
-/// A text as it may stand in a query or a form: all but letters, digits and `-._~` is escaped.
-pub fn percent_encode(text: &str) -> String {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = String::with_capacity(text.len() + text.len() / 2);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let digits = [byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)]));
-            out.push('%');
-            out.extend(digits);
-        }
-    }
-    out
+    (path, form_urlencoded::parse(query.as_bytes()))
 }
 
 /// A path without its escapes; `None` where one is broken or the bytes are no UTF-8. A `+` stands for itself, and a `/`
-/// that was escaped looks like any other.
+/// that was escaped looks like any other. What has no escapes is borrowed.
 pub fn decode_path(path: &str) -> Option<Cow<'_, str>> {
-    if !path.contains('%') {
-        return Some(Cow::Borrowed(path));
+    let is_escape =
+        |rest: &str| matches!(rest.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
+    // The decoder would leave a broken one as it is.
+    if !path.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    let mut out = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
-        if byte == b'%' {
-            out.push(hex_byte(behind)?);
-            rest = &behind[2..];
-        } else {
-            out.push(byte);
-            rest = behind;
-        }
-    }
-    String::from_utf8(out).ok().map(Cow::Owned)
-}
-
-/// What the first two of these stand for as hexadecimal digits.
-fn hex_byte(bytes: &[u8]) -> Option<u8> {
-    let [high, low, ..] = *bytes else { return None };
-    Some((char::from(high).to_digit(16)? << 4 | char::from(low).to_digit(16)?) as u8)
-}
-
-fn percent_decode(text: &str) -> Cow<'_, str> {
-    if !text.bytes().any(|b| b == b'%' || b == b'+') {
-        return Cow::Borrowed(text);
-    }
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let escaped = if bytes[at] == b'%' { hex_byte(&bytes[at + 1..]) } else { None };
-        match (bytes[at], escaped) {
-            (_, Some(value)) => {
-                out.push(value);
-                at += 2;
-            }
-            (b'+', None) => out.push(b' '),
-            (byte, None) => out.push(byte),
-        }
-        at += 1;
-    }
-    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
+    percent_decode_str(path).decode_utf8().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn decoding_undoes_percent_encoding(text: String) {
-            let encoded = percent_encode(&text);
-            prop_assert!(encoded.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~%".contains(&b)));
-            prop_assert_eq!(percent_decode(&encoded), &*text);
+            let encoded = utf8_percent_encode(&text, NON_ALPHANUMERIC).to_string();
+            let target = format!("/?{encoded}={encoded}");
+            let parameter = (Cow::Borrowed(&*text), Cow::Borrowed(&*text));
+            prop_assert_eq!(split_target(&target).1.collect::<Vec<_>>(), [parameter]);
             let path = decode_path(&encoded);
             prop_assert_eq!(path.as_deref(), Some(&*text));
         }
+    }
+
+    /// The server decodes every target, and most have nothing to decode.
+    #[test]
+    fn what_is_not_escaped_is_not_copied() {
+        let is_borrowed = |text: &Cow<'_, str>| matches!(text, Cow::Borrowed(_));
+        assert!(decode_path("/a/b+c").is_some_and(|path| is_borrowed(&path)));
+        let (_, mut parameters) = split_target("/ws?channel=a:b&cursor=1.5&x");
+        assert!(parameters.all(|(name, value)| is_borrowed(&name) && is_borrowed(&value)));
     }
 
     #[test]

@@ -17,7 +17,6 @@
 pub mod channel;
 pub mod codes;
 pub mod cursor;
-pub mod dialect;
 pub mod event_stream;
 pub mod exposition;
 pub mod http;

@@ -9,10 +9,11 @@ use pushlab_lab::subjects::running::NO_PAGES;
 use pushlab_server::{Config, Feed, Limits, Policy, Server, Tick};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use url::{Position, Url};
 
 /// How often the main thread looks after the event loops.
 const WATCH: Duration = Duration::from_millis(250);
@@ -200,16 +201,18 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
 }
 
 fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
-    let rest = url.strip_prefix("ws://").ok_or_else(|| anyhow!("--feed {url}: only ws:// is supported"))?;
-    let (host, path) = rest.split_once('/').map_or((rest, ""), |(host, path)| (host, path));
-    let with_port =
-        if host.rsplit(']').next().is_some_and(|h| h.contains(':')) { host.to_owned() } else { format!("{host}:80") };
-    let address = with_port
-        .to_socket_addrs()
-        .with_context(|| format!("--feed {url}: cannot resolve {host}"))?
-        .next()
-        .ok_or_else(|| anyhow!("--feed {url}: {host} has no address"))?;
-    Ok(Feed { address, host: host.to_owned(), target: format!("/{path}"), channel: channel(channel_name)? })
+    let parsed = Url::parse(url).with_context(|| format!("--feed {url}: no address, write ws://HOST:PORT/PATH"))?;
+    if parsed.scheme() != "ws" {
+        bail!("--feed {url}: only ws:// is supported");
+    }
+    if !parsed[Position::BeforeUsername..Position::BeforeHost].is_empty() {
+        bail!("--feed {url}: no user can be given");
+    }
+    let (host, target) =
+        (&parsed[Position::BeforeHost..Position::AfterPort], &parsed[Position::BeforePath..Position::AfterQuery]);
+    let addresses = parsed.socket_addrs(|| None).with_context(|| format!("--feed {url}: cannot resolve {host}"))?;
+    let address = *addresses.first().ok_or_else(|| anyhow!("--feed {url}: {host} has no address"))?;
+    Ok(Feed { address, host: host.to_owned(), target: target.to_owned(), channel: channel(channel_name)? })
 }
 
 fn channel(name: &str) -> anyhow::Result<Channel> {
@@ -219,4 +222,30 @@ fn channel(name: &str) -> anyhow::Result<Channel> {
 /// Descriptors a process (or an event loop with a table of its own) may hold.
 fn descriptor_limit() -> usize {
     usize::try_from(pushlab_os::limits::descriptors().soft).unwrap_or(usize::MAX / 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_is_an_address_of_a_websocket() {
+        for (url, address, host, target) in [
+            ("ws://127.0.0.1:9000/", "127.0.0.1:9000", "127.0.0.1:9000", "/"),
+            ("ws://127.0.0.1/prices?a=b", "127.0.0.1:80", "127.0.0.1", "/prices?a=b"),
+            ("ws://[::1]", "[::1]:80", "[::1]", "/"),
+        ] {
+            let feed = feed(url, "feed").unwrap();
+            assert_eq!((feed.address.to_string().as_str(), &*feed.host, &*feed.target), (address, host, target));
+        }
+        for (url, why) in [
+            ("wss://127.0.0.1/", "only ws://"),
+            ("127.0.0.1:9000", "write ws://"),
+            ("ws://ada@127.0.0.1/", "no user"),
+            ("ws://127.0.0.1:port/", "write ws://"),
+        ] {
+            let error = feed(url, "feed").unwrap_err().to_string();
+            assert!(error.contains(why), "{url}: {error}");
+        }
+    }
 }

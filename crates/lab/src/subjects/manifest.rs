@@ -1,7 +1,7 @@
 //! What is known of a foreign server: `subjects/NAME/subject.toml`.
 
+use pushlab_dialects::Dialect;
 use pushlab_load::plan::Speaks;
-use pushlab_wire::dialect::Dialect;
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,11 +3,12 @@
 use super::catalogue::{Entry, catalogue};
 use super::install::{Cache, InstallError};
 use super::manifest::{Platform, Way};
+use pushlab_dialects::{Dialect, Topic, Turn};
 use pushlab_load::plan::{FeedBy, Scenario, Speaks};
-use pushlab_wire::dialect::{Dialect, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
+use url::{Position, Url};
 
 /// The name of our own server.
 pub const OURS: &str = "pushlab";
@@ -57,13 +58,27 @@ impl Elsewhere {
             let known: Vec<String> = Dialect::ALL.iter().copied().map(Dialect::name).collect();
             bad(&format!("dialect {dialect:?} is not known; known are {}", known.join(", ")))
         })?;
-        let rest = url.strip_prefix("http://").ok_or_else(|| bad("only http:// can be measured"))?;
-        let (rest, how) = rest.split_once('#').unwrap_or((rest, ""));
-        let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
-        if authority.is_empty() || url.bytes().any(|byte| byte <= b' ') {
-            return Err(bad("no host"));
+        // The parser would leave them out, or escape them.
+        if url.bytes().any(|byte| byte <= b' ') {
+            return Err(bad("an address has no spaces"));
         }
-        let authority = if authority.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
+        let parsed = Url::parse(url).map_err(|error| bad(&error.to_string()))?;
+        if parsed.scheme() != "http" {
+            return Err(bad("only http:// can be measured"));
+        }
+        if !parsed[Position::BeforeUsername..Position::BeforeHost].is_empty() {
+            return Err(bad("no user can be given"));
+        }
+        let (Some(host), Some(port)) = (parsed.host_str(), parsed.port_or_known_default()) else {
+            return Err(bad("no host"));
+        };
+        let path = match &parsed[Position::BeforePath..Position::AfterQuery] {
+            // To the parser every address has a path; some dialects append theirs to none.
+            "/" if !url.split('#').next().is_some_and(|place| place.ends_with('/')) => "",
+            path => path,
+        };
+        let how = parsed.fragment().unwrap_or_default();
+        let authority = format!("{host}:{port}");
         let speaks = Speaks { dialect, path: path.to_owned(), how: how.to_owned(), recording: None };
         Ok(Self { url: text.to_owned(), authority, speaks })
     }
@@ -169,8 +184,8 @@ impl Named {
                     how: elsewhere.speaks.how.clone(),
                     ..Topic::default()
                 };
-                let mut conversation = elsewhere.speaks.dialect.conversation();
-                can && conversation.open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ())).is_ok()
+                let mut client = elsewhere.speaks.dialect.protocol_client();
+                can && client.open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ())).is_ok()
             }
             Server::Catalogued(entry, _) => {
                 let manifest = &entry.manifest;
@@ -226,6 +241,17 @@ mod tests {
         assert_eq!(elsewhere.speaks.how, "gws");
         assert!(chat.offers(Transport::Sse, &Scenario::Idle));
         assert!(!chat.offers(Transport::WebSocketPolling, &Scenario::Idle));
+        for (place, authority, path) in [
+            ("http://h", "h:80", ""),
+            ("http://h#gws", "h:80", ""),
+            ("http://h/#gws", "h:80", "/"),
+            ("http://h:3000/", "h:3000", "/"),
+            ("http://[::1]/a?b=%63", "[::1]:80", "/a?b=%63"),
+        ] {
+            let elsewhere = Elsewhere::parse(&format!("bare+{place}")).unwrap();
+            let found = (elsewhere.authority.as_str(), elsewhere.speaks.path.as_str());
+            assert_eq!(found, (authority, path), "{place}");
+        }
         let node = Named::parse("node-bare:sse").unwrap();
         assert!(node.offers(Transport::Sse, &Scenario::Idle) && !node.offers(Transport::WebSocket, &Scenario::Idle));
         for (bad, why) in [
@@ -236,6 +262,10 @@ mod tests {
             ("chat=morse+http://h/", "is not known; known are"),
             ("chat=bare+https://h/", "only http://"),
             ("chat=http://h/", "no dialect"),
+            ("chat=bare+http://", "empty host"),
+            ("chat=bare+http://h:port/", "invalid port"),
+            ("chat=bare+http://h/a b", "no spaces"),
+            ("chat=bare+http://ada:secret@h/", "no user"),
         ] {
             let error = Named::parse(bad).unwrap_err();
             assert!(error.contains(why), "{bad}: {error}");

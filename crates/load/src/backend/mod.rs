@@ -82,13 +82,13 @@ pub enum BackEndError {
 
 #[derive(Debug, Default)]
 struct Shared {
-    board: Mutex<Board>,
+    status: Mutex<Status>,
     changed: Condvar,
 }
 
 /// What other threads may look at.
 #[derive(Debug, Default)]
-struct Board {
+struct Status {
     subjects: usize,
     published: u64,
     reports: Vec<FeedReport>,
@@ -136,17 +136,17 @@ impl BackEnd {
 
     /// Subjects connected now.
     pub fn subjects(&self) -> usize {
-        self.board().subjects
+        self.status().subjects
     }
 
     /// Publications of the current or last feed that were sent, counted or not.
     pub fn published(&self) -> u64 {
-        self.board().published
+        self.status().published
     }
 
     /// Its thread's CPU time, once it runs.
     pub fn cpu(&self) -> Option<CpuClock> {
-        self.board().cpu
+        self.status().cpu
     }
 
     /// Begins a feed to all subjects that are connected. One that runs already is broken off.
@@ -156,10 +156,10 @@ impl BackEnd {
 
     /// Waits for the end of a feed; `None` when the time is up.
     pub fn wait_for_report(&self, timeout: Duration) -> Option<FeedReport> {
-        let board = self.board();
-        let wait = self.shared.changed.wait_timeout_while(board, timeout, |board| board.reports.is_empty());
-        let (mut board, _) = wait.unwrap_or_else(PoisonError::into_inner);
-        board.reports.pop()
+        let status = self.status();
+        let wait = self.shared.changed.wait_timeout_while(status, timeout, |status| status.reports.is_empty());
+        let (mut status, _) = wait.unwrap_or_else(PoisonError::into_inner);
+        status.reports.pop()
     }
 
     /// Closes all connections. Returns the report of the feed that was running or, if none was, an empty one.
@@ -171,8 +171,8 @@ impl BackEnd {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    fn board(&self) -> std::sync::MutexGuard<'_, Board> {
-        self.shared.board.lock().unwrap_or_else(PoisonError::into_inner)
+    fn status(&self) -> std::sync::MutexGuard<'_, Status> {
+        self.shared.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn command(&self, command: Command) {

@@ -1,6 +1,6 @@
 //! The back end's thread: its sockets and its schedule.
 
-use super::{Announcement, Board, Command, Feed, FeedReport, MAX_PEERS, Shared};
+use super::{Announcement, Command, Feed, FeedReport, MAX_PEERS, Shared, Status};
 use crate::pacing::Pacing;
 use crate::payload::Payload;
 use crate::seconds::MAX_SECONDS;
@@ -97,7 +97,7 @@ impl Server {
 
     pub fn run(&mut self) -> io::Result<FeedReport> {
         set_precise_wakeups();
-        self.board().cpu = Some(CpuClock::of_this_thread());
+        self.status().cpu = Some(CpuClock::of_this_thread());
         let mut events = Events::with_capacity(MAX_PEERS);
         loop {
             match self.poll.poll(&mut events, None) {
@@ -122,8 +122,8 @@ impl Server {
         }
     }
 
-    fn board(&self) -> MutexGuard<'_, Board> {
-        self.shared.board.lock().unwrap_or_else(PoisonError::into_inner)
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.shared.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn accept(&mut self) -> io::Result<()> {
@@ -210,17 +210,17 @@ impl Server {
         }
         peer.connection.keep(&self.buffer[at..held]);
         if is_new_subject {
-            self.welcome(index);
+            self.send_info(index);
         }
         if has_go && role == PeerRole::Controller {
-            self.go();
+            self.begin_announced();
         }
         let Some(peer) = self.peers[index].as_mut() else { return true };
         self.out.is_empty() || peer.connection.send(&self.out).is_ok()
     }
 
     /// Appends what a new subject is told. In the middle of a feed it joins with the next publication.
-    fn welcome(&mut self, index: usize) {
+    fn send_info(&mut self, index: usize) {
         let Announcement { interval_us, count, payload_bytes, .. } = self.announcement;
         let info =
             format!("[\"info\",{{\"interval_us\":{interval_us},\"count\":{count},\"payload_bytes\":{payload_bytes}}}]");
@@ -237,20 +237,20 @@ impl Server {
         if let Some(peer) = &mut self.peers[index] {
             peer.next = next;
         }
-        self.board().subjects = others + 1;
+        self.status().subjects = others + 1;
     }
 
     fn drop_peer(&mut self, index: usize) {
         let was_subject = self.peers[index].take().is_some_and(|peer| peer.role == PeerRole::Subject);
         if was_subject {
-            self.board().subjects -= 1;
+            self.status().subjects -= 1;
             if let Some(running) = &mut self.feed {
                 running.report.cuts += 1;
             }
         }
     }
 
-    fn go(&mut self) {
+    fn begin_announced(&mut self) {
         if self.feed.is_some() {
             return;
         }
@@ -262,7 +262,7 @@ impl Server {
 
     fn begin(&mut self, feed: Feed) {
         self.finish();
-        self.board().published = 0;
+        self.status().published = 0;
         let out = std::mem::take(&mut self.out);
         let mut ready = Vec::new();
         encode(&mut ready, Opcode::Text, GET_READY, None);
@@ -295,7 +295,7 @@ impl Server {
         if is_done && subjects.count() > 0 {
             self.feed = Some(running);
             if let Some(report) = self.finish() {
-                self.board().reports.push(report);
+                self.status().reports.push(report);
                 self.shared.changed.notify_all();
             }
             return Ok(());
@@ -355,7 +355,7 @@ impl Server {
             }
             running.report.seconds[second] += new;
         }
-        self.board().published += new;
+        self.status().published += new;
     }
 
     fn finish(&mut self) -> Option<FeedReport> {

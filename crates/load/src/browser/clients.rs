@@ -13,6 +13,7 @@ use crate::record::{Audience, Delivery, Record, Recorder};
 use crate::run_state::RunState;
 use crate::transport::Sending;
 use pushlab_os::clock::{CpuClock, monotonic_ns};
+use pushlab_wire::http::split_target;
 use pushlab_wire::stamp::Stamp;
 use std::io;
 use std::sync::Arc;
@@ -94,12 +95,12 @@ impl Pages {
         let deadline = monotonic_ns() + START_NS;
         let is_ready = |page: &Page| page.clock.round_trips >= ROUND_TRIPS_MIN;
         while !this.pages.iter().all(is_ready) {
-            if let Some(death) = this.browser.death() {
-                return Err(BrowserError::Ended(death));
+            if let Some(exit_message) = this.browser.exit_message() {
+                return Err(BrowserError::Ended(exit_message));
             }
             if monotonic_ns() > deadline {
                 let ready = this.pages.iter().filter(|page| is_ready(page)).count();
-                let (name, words) = (this.browser.name(), this.browser.last_words());
+                let (name, words) = (this.browser.name(), this.browser.last_output());
                 return Err(BrowserError::NotReady {
                     name,
                     ready,
@@ -118,7 +119,7 @@ impl Pages {
         }
         match this.pages.iter().position(|page| page.is_hidden != plan.clients_in.hidden) {
             None => {
-                this.browser.stand_back();
+                this.browser.lower_priority();
                 Ok(this)
             }
             Some(page) => {
@@ -150,11 +151,11 @@ impl Pages {
             if clients.is_over(&self.pages, now) {
                 return Ok(clients.finish(&self.pages));
             }
-            if let Some(death) = self.browser.death() {
-                return Err(io::Error::other(BrowserError::Ended(death)));
+            if let Some(exit_message) = self.browser.exit_message() {
+                return Err(io::Error::other(BrowserError::Ended(exit_message)));
             }
             if let Some(page) = self.pages.iter().position(|page| now.saturating_sub(page.heard_ns) > silent_ns) {
-                let (name, words) = (self.browser.name(), self.browser.last_words());
+                let (name, words) = (self.browser.name(), self.browser.last_output());
                 return Err(io::Error::other(BrowserError::Silent {
                     name,
                     page,
@@ -173,14 +174,13 @@ type Hear<'a> = dyn FnMut(&mut Page, Report, usize) -> Option<Answer> + 'a;
 fn respond(request: &Request<'_>, pages: &mut [Page], hear: &mut Hear<'_>) -> Response {
     let read_ns = monotonic_ns();
     let file = |content_type, text: &str| Response { status: "200 OK", content_type, body: text.as_bytes().to_vec() };
-    let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
-    match (request.method, path) {
+    match (request.method, split_target(request.target).0) {
         ("GET", "/") => return file("text/html; charset=utf-8", PAGE),
         ("GET", "/page.js") => return file("text/javascript; charset=utf-8", SCRIPT),
         ("POST", "/report") => {}
         _ => return Response::of("404 Not Found"),
     }
-    let sender = Sender::parse(query).filter(|sender| sender.page < pages.len());
+    let sender = Sender::parse(request.target).filter(|sender| sender.page < pages.len());
     let (Some(sender), Ok(report)) = (sender, serde_json::from_slice::<Report>(request.body)) else {
         return Response::of("400 Bad Request");
     };
@@ -252,7 +252,7 @@ impl Clients {
 
     /// Takes a report; `None` where it speaks of clients that do not exist.
     fn hear(&mut self, page: &mut Page, report: Report, number: usize) -> Option<Answer> {
-        self.look_at_run();
+        self.read_phases();
         let at = |ms: f64| page.clock.to_worker(ms);
         let is_known = |client: &u32| *client < self.config.clients;
         let mut named = report.deliveries.iter().map(|delivery| &delivery.0);
@@ -322,7 +322,7 @@ impl Clients {
     }
 
     /// Learns the phases once they are fixed.
-    fn look_at_run(&mut self) {
+    fn read_phases(&mut self) {
         let Some(timeline) = self.state.timeline().filter(|_| !self.has_timeline) else { return };
         self.has_timeline = true;
         self.recorder.set_timeline(timeline);
@@ -335,7 +335,7 @@ impl Clients {
 
     /// Accounts for everything up to the instant to which all pages have reported, in the order of time.
     fn account_for(&mut self, pages: &[Page]) {
-        self.look_at_run();
+        self.read_phases();
         let told_ns = pages.iter().map(|page| page.told_ns).min().unwrap_or(0);
         self.account_until(told_ns);
         self.recorder.pass_time(told_ns);

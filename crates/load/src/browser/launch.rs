@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Time for a killed browser's processes to go, and for its files to stand still.
 const GONE_WITHIN: Duration = Duration::from_secs(3);
 /// Bytes of a browser's last words that are passed on.
-const LAST_WORDS_MAX: usize = 300;
+const LAST_OUTPUT_MAX: usize = 300;
 /// How far a browser stands back for the worker's own threads, on whose cores it runs: setpriority(2). Back end, prober
 /// and the reading of reports keep their schedules however busy pages are; where both want a core, the worker gets three
 /// quarters of it (sched(7)). More would
@@ -209,7 +209,7 @@ impl Browser {
     ) -> Result<Self, LaunchError> {
         let profile = |source| LaunchError::Profile { folder: folder.to_owned(), source };
         let failed = |source| LaunchError::Start { program: program.to_owned(), source };
-        let words = fs::File::create(folder.join("words.log")).map_err(profile)?;
+        let words = fs::File::create(folder.join("output.log")).map_err(profile)?;
         let mut command = Command::new(program);
         // Its home is the profile: nothing of the user's is read or written.
         for variable in ["HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
@@ -257,7 +257,7 @@ impl Browser {
 
     /// Puts each of its threads behind those of this process; what they start from then on is there too. Not before its
     /// pages are there: on a busy machine they would take much longer to come.
-    pub fn stand_back(&self) {
+    pub fn lower_priority(&self) {
         let Ok(own) = process::own_niceness() else { return };
         // A thread that has ended is an error of these.
         let is_moved = |thread: u32| {
@@ -285,21 +285,21 @@ impl Browser {
         processes.flat_map(|process| numbers(&format!("/proc/{process}/task"))).collect()
     }
 
-    /// How it ended, if it has, and its last words.
-    pub fn death(&mut self) -> Option<String> {
+    /// How it ended, if it has, and its last output.
+    pub fn exit_message(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
-        Some(format!("{} ended with {status}{}", self.name, self.last_words()))
+        Some(format!("{} ended with {status}{}", self.name, self.last_output()))
     }
 
     /// What it has said last, if anything, as the end of a sentence.
-    pub fn last_words(&self) -> String {
-        let text = fs::read(self.profile.join("words.log")).unwrap_or_default();
+    pub fn last_output(&self) -> String {
+        let text = fs::read(self.profile.join("output.log")).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let text = text.trim();
         if text.is_empty() {
             return String::new();
         }
-        let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_WORDS_MAX));
+        let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_OUTPUT_MAX));
         format!("; it said {}", text[start..].replace('\n', " / "))
     }
 }

@@ -3,7 +3,9 @@
 //! A page reports what has happened since its last report; the answer says what it is to do. Instants are ms of the
 //! page's own clock, so that one side alone, the worker, has to know how clocks differ.
 
+use pushlab_wire::http::split_target;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What a page says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -43,15 +45,12 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Reads the query of a report's URL: `page=0&sent=12.3&answered=11.9`.
-    pub fn parse(query: &str) -> Option<Self> {
-        let value = |name: &str| {
-            let fields = query.split('&').filter_map(|field| field.split_once('='));
-            fields.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value)
-        };
-        let instant = |text: &str| text.parse().ok().filter(|ms: &f64| ms.is_finite());
+    /// Reads the target of a report: `/report?page=0&sent=12.3&answered=11.9`.
+    pub fn parse(target: &str) -> Option<Self> {
+        let value = |name: &str| split_target(target).1.find(|(key, _)| key == name).map(|(_, value)| value);
+        let instant = |text: Cow<'_, str>| text.parse().ok().filter(|ms: &f64| ms.is_finite());
         let answered_ms = match value("answered")? {
-            "" => None,
+            text if text.is_empty() => None,
             text => Some(instant(text)?),
         };
         Some(Self { page: value("page")?.parse().ok()?, sent_ms: instant(value("sent")?)?, answered_ms })
@@ -115,11 +114,11 @@ mod tests {
 
     #[test]
     fn a_sender_is_read_or_refused() {
-        let sender = Sender::parse("page=3&sent=12.5&answered=").unwrap();
+        let sender = Sender::parse("/report?page=3&sent=12.5&answered=").unwrap();
         assert_eq!(sender, Sender { page: 3, sent_ms: 12.5, answered_ms: None });
-        assert_eq!(Sender::parse("sent=1&answered=0.5&page=0").unwrap().answered_ms, Some(0.5));
+        assert_eq!(Sender::parse("/report?sent=1&answered=0.5&page=0").unwrap().answered_ms, Some(0.5));
         for bad in ["", "page=3", "page=-1&sent=1&answered=", "page=1&sent=inf&answered=", "page=1&sent=1&answered=x"] {
-            assert_eq!(Sender::parse(bad), None, "{bad}");
+            assert_eq!(Sender::parse(&format!("/report?{bad}")), None, "{bad}");
         }
     }
 }

@@ -7,7 +7,7 @@ use mio::Token;
 /// The loop's timer.
 pub(super) const TIMER: Token = Token(usize::MAX);
 /// What wakes a feeder that waits for deliveries.
-pub(super) const BELL: Token = Token(usize::MAX - 1);
+pub(super) const WAKEUP: Token = Token(usize::MAX - 1);
 
 /// Which of a client's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Opening connections, and opening them again after a cut; sharing them, where the clients of a host do.
 
 use super::client::{Side, Up};
-use super::hosts::Lent;
+use super::hosts::Obtained;
 use super::{ClientLoop, Traffic, token};
 use crate::socket::{Connection, TlsBytes, source_address};
 use crate::transport::posts::Posts;
@@ -53,7 +53,7 @@ impl<R: Receiver> ClientLoop<R> {
             return;
         }
         if self.clients[index].receiver.begins_anew() {
-            self.give_back(index, Side::Up, false);
+            self.release(index, Side::Up, false);
             self.forget_answer(index);
         }
         let number = self.client_number(index);
@@ -78,11 +78,11 @@ impl<R: Receiver> ClientLoop<R> {
     /// A new connection, or of those of the client's host one that is free, and whether it stands already; `None`
     /// when the client has to wait for one.
     fn obtain(&mut self, index: usize, side: Side, now: u64) -> std::io::Result<Option<(Connection, bool)>> {
-        let lent = self.hosts.as_mut().map_or(Lent::Fresh, |hosts| hosts.lend(index, side));
-        let obtained = match lent {
-            Lent::Later => return Ok(None),
-            Lent::Fresh => self.open_socket(index, side, now).map(|connection| (connection, false)),
-            Lent::Kept(mut connection) => {
+        let offered = self.hosts.as_mut().map_or(Obtained::Fresh, |hosts| hosts.obtain(index, side));
+        let obtained = match offered {
+            Obtained::Later => return Ok(None),
+            Obtained::Fresh => self.open_socket(index, side, now).map(|connection| (connection, false)),
+            Obtained::Kept(mut connection) => {
                 let interest = Interest::READABLE | Interest::WRITABLE;
                 let registered = self.poll.registry().reregister(connection.stream_mut(), token(index, side), interest);
                 registered.map(|()| (connection, true))
@@ -96,8 +96,8 @@ impl<R: Receiver> ClientLoop<R> {
         obtained.map(Some)
     }
 
-    /// Lets go of a connection, for another client of the host if it can carry another request.
-    pub(super) fn give_back(&mut self, index: usize, side: Side, keeps_alive: bool) {
+    /// Releases a connection, for another client of the host if it can carry another request.
+    pub(super) fn release(&mut self, index: usize, side: Side, keeps_alive: bool) {
         self.count_tls(index, side, monotonic_ns());
         let client = &mut self.clients[index];
         let connection = match side {
@@ -105,7 +105,7 @@ impl<R: Receiver> ClientLoop<R> {
             Side::Up => client.up.take().map(|up| up.connection),
         };
         match (&mut self.hosts, connection) {
-            (Some(hosts), Some(connection)) if keeps_alive => hosts.give_back(index, connection),
+            (Some(hosts), Some(connection)) if keeps_alive => hosts.release(index, connection),
             (Some(hosts), Some(_)) => hosts.has_closed(index),
             _ => {}
         }
@@ -130,15 +130,15 @@ impl<R: Receiver> ClientLoop<R> {
             return;
         }
         if !self.ask_now(index, now) {
-            self.give_back(index, Side::Down, true);
+            self.release(index, Side::Down, true);
         }
     }
 
-    /// Lets go of a shared posting connection that there is nothing to send on.
-    pub(super) fn rest_up(&mut self, index: usize) {
+    /// Releases a shared posting connection that there is nothing to send on.
+    pub(super) fn release_unused_up(&mut self, index: usize) {
         let is_unused = |up: &Up| up.is_connected && !up.posts.is_waiting() && !up.connection.is_blocked();
         if self.hosts.is_some() && self.clients[index].up.as_deref().is_some_and(is_unused) {
-            self.give_back(index, Side::Up, true);
+            self.release(index, Side::Up, true);
         }
     }
 
@@ -221,7 +221,7 @@ impl<R: Receiver> ClientLoop<R> {
     }
 
     fn drop_down(&mut self, index: usize) {
-        self.give_back(index, Side::Down, false);
+        self.release(index, Side::Down, false);
         let client = &mut self.clients[index];
         if std::mem::take(&mut client.is_subscribed) {
             self.subscribed -= 1;
@@ -272,7 +272,7 @@ impl<R: Receiver> ClientLoop<R> {
     pub(super) fn cut_up(&mut self, index: usize, why: &Cut) {
         let up = self.clients[index].up.as_deref();
         let was_free = up.is_some_and(|up| up.is_connected && !up.posts.is_waiting());
-        self.give_back(index, Side::Up, false);
+        self.release(index, Side::Up, false);
         if was_free && matches!(why, Cut::Closed) {
             return self.send_due(index);
         }

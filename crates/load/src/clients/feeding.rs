@@ -1,6 +1,6 @@
 //! A closed loop of broadcasts: each of the feeder's publishers keeps one publication under way.
 
-use super::client::BELL;
+use super::client::WAKEUP;
 use super::{ClientLoop, LoopConfig, Traffic};
 use crate::broadcasts::Broadcasts;
 use crate::run_state::RunState;
@@ -77,13 +77,13 @@ impl<R: Receiver> ClientLoop<R> {
         let Some(broadcasts) = state.broadcasts().filter(|_| config.traffic == Traffic::Broadcasts) else {
             return Ok(None);
         };
-        registry.register(&mut SourceFd(&broadcasts.bell().as_raw_fd()), BELL, Interest::READABLE)?;
+        registry.register(&mut SourceFd(&broadcasts.wakeup().as_raw_fd()), WAKEUP, Interest::READABLE)?;
         let asked_after_ns = if R::ASKING == Asking::AtInterval { config.poll_interval_ns } else { 0 };
         Ok(Some(Feeding::new(config.clients, PATIENCE_NS + asked_after_ns)))
     }
 
     /// Has every publisher that is free send its next one, from the warm-up to the end of the load. What the feeder
-    /// waits for wakes its loop: the bell, its own sockets or, for what is to be given up, the next tick.
+    /// waits for wakes its loop: the broadcasts, its own sockets or, for what is to be given up, the next tick.
     pub(super) fn keep_publishing(&mut self, now: u64) {
         let (Some(broadcasts), Some(feeding)) = (self.state.broadcasts(), &mut self.feeding) else { return };
         if !(self.marks.warm_up_ns..self.marks.load_end_ns).contains(&now) {
@@ -101,7 +101,7 @@ impl<R: Receiver> ClientLoop<R> {
             }
         }
         if let (Some(broadcasts), Some(feeding)) = (self.state.broadcasts(), &self.feeding) {
-            broadcasts.ring_after(feeding.waiting());
+            broadcasts.wake_after(feeding.waiting());
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct HostLimit {
 
 /// What a request is given.
 #[derive(Debug)]
-pub(super) enum Lent {
+pub(super) enum Obtained {
     /// A connection that has answered somebody before.
     Kept(Connection),
     /// The right to open one.
@@ -74,31 +74,31 @@ impl Hosts {
     }
 
     /// Asks for a connection: one that is free, else a new one, else a place in the queue.
-    pub fn lend(&mut self, client: usize, side: Side) -> Lent {
+    pub fn obtain(&mut self, client: usize, side: Side) -> Obtained {
         let is_next = self.next.take_if(|next| *next == (client, side)).is_some();
         let host = &mut self.hosts[client / self.limit.clients as usize];
         if is_next || host.queue.is_empty() {
             // The one used last is the least likely to have been closed meanwhile.
             while let Some(mut connection) = host.free.pop() {
                 if connection.is_reusable() {
-                    return Lent::Kept(connection);
+                    return Obtained::Kept(connection);
                 }
                 host.open -= 1;
             }
             if host.open < self.limit.connections_max {
                 host.open += 1;
-                return Lent::Fresh;
+                return Obtained::Fresh;
             }
         }
         if !std::mem::replace(&mut self.is_queued[client][side as usize], true) {
             host.queue.push_back((client, side));
             self.queued_down += u32::from(side == Side::Down);
         }
-        Lent::Later
+        Obtained::Later
     }
 
-    /// Takes back a connection whose answer is whole.
-    pub fn give_back(&mut self, client: usize, connection: Connection) {
+    /// Takes back a connection whose answer is whole, for others.
+    pub fn release(&mut self, client: usize, connection: Connection) {
         let host = client / self.limit.clients as usize;
         self.hosts[host].free.push(connection);
         self.freed.push(host);
@@ -111,7 +111,7 @@ impl Hosts {
         self.freed.push(host);
     }
 
-    /// Whose turn it is, now that something has been freed: the next [`Self::lend`] to that side is not refused.
+    /// Whose turn it is, now that something has been freed: the next [`Self::obtain`] to that side is not refused.
     pub fn next_waiting(&mut self) -> Option<(usize, Side)> {
         self.next = None;
         loop {
@@ -135,11 +135,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn short(lent: &Lent) -> &'static str {
-        match lent {
-            Lent::Kept(_) => "kept",
-            Lent::Fresh => "fresh",
-            Lent::Later => "later",
+    fn short(obtained: &Obtained) -> &'static str {
+        match obtained {
+            Obtained::Kept(_) => "kept",
+            Obtained::Fresh => "fresh",
+            Obtained::Later => "later",
         }
     }
 
@@ -154,24 +154,24 @@ mod tests {
     #[test]
     fn the_first_to_wait_is_the_first_to_be_served() {
         let mut hosts = Hosts::new(HostLimit { connections_max: 2, clients: 3 }, 5);
-        assert_eq!(short(&hosts.lend(0, Side::Down)), "fresh");
-        assert_eq!(short(&hosts.lend(1, Side::Down)), "fresh");
-        assert_eq!(short(&hosts.lend(2, Side::Down)), "later");
-        assert_eq!(short(&hosts.lend(0, Side::Up)), "later");
-        assert_eq!(short(&hosts.lend(0, Side::Up)), "later", "and is not in the queue twice");
-        assert_eq!(short(&hosts.lend(3, Side::Down)), "fresh", "another host");
+        assert_eq!(short(&hosts.obtain(0, Side::Down)), "fresh");
+        assert_eq!(short(&hosts.obtain(1, Side::Down)), "fresh");
+        assert_eq!(short(&hosts.obtain(2, Side::Down)), "later");
+        assert_eq!(short(&hosts.obtain(0, Side::Up)), "later");
+        assert_eq!(short(&hosts.obtain(0, Side::Up)), "later", "and is not in the queue twice");
+        assert_eq!(short(&hosts.obtain(3, Side::Down)), "fresh", "another host");
         assert_eq!((hosts.next_waiting(), hosts.queued_down()), (None, 1));
         let (kept, peer) = connection();
-        hosts.give_back(1, kept);
-        assert_eq!(short(&hosts.lend(1, Side::Down)), "later", "nobody overtakes the queue");
+        hosts.release(1, kept);
+        assert_eq!(short(&hosts.obtain(1, Side::Down)), "later", "nobody overtakes the queue");
         assert_eq!(hosts.next_waiting(), Some((2, Side::Down)));
-        let lent = hosts.lend(2, Side::Down);
-        assert_eq!((short(&lent), hosts.next_waiting()), ("kept", None));
-        let Lent::Kept(kept) = lent else { unreachable!() };
+        let obtained = hosts.obtain(2, Side::Down);
+        assert_eq!((short(&obtained), hosts.next_waiting()), ("kept", None));
+        let Obtained::Kept(kept) = obtained else { unreachable!() };
         drop(peer);
-        hosts.give_back(2, kept);
+        hosts.release(2, kept);
         assert_eq!(hosts.next_waiting(), Some((0, Side::Up)));
-        assert_eq!(short(&hosts.lend(0, Side::Up)), "fresh", "the other has been closed");
+        assert_eq!(short(&hosts.obtain(0, Side::Up)), "fresh", "the other has been closed");
         assert_eq!((hosts.next_waiting(), hosts.queued_down()), (None, 1));
         hosts.has_closed(0);
         assert_eq!(hosts.next_waiting(), Some((1, Side::Down)));
@@ -188,9 +188,9 @@ mod tests {
             let mut waiting = VecDeque::new();
             for (client, asks_up) in asks {
                 let side = if asks_up { Side::Up } else { Side::Down };
-                match hosts.lend(client, side) {
-                    Lent::Fresh => open += 1,
-                    Lent::Later if !waiting.contains(&(client, side)) => waiting.push_back((client, side)),
+                match hosts.obtain(client, side) {
+                    Obtained::Fresh => open += 1,
+                    Obtained::Later if !waiting.contains(&(client, side)) => waiting.push_back((client, side)),
                     _ => {}
                 }
                 prop_assert!(open <= connections_max);
@@ -201,7 +201,7 @@ mod tests {
                 open -= 1;
                 while let Some((client, side)) = hosts.next_waiting() {
                     prop_assert_eq!(Some((client, side)), waiting.pop_front());
-                    prop_assert_eq!(short(&hosts.lend(client, side)), "fresh");
+                    prop_assert_eq!(short(&hosts.obtain(client, side)), "fresh");
                     open += 1;
                 }
                 prop_assert!(open <= connections_max);

@@ -21,7 +21,7 @@ use crate::record::{Audience, Record, Recorder};
 use crate::run_state::RunState;
 use crate::shape::Warp;
 use crate::transport::{Asking, Receiver, Requests, Sending};
-use client::{BELL, Client, TIMER, token};
+use client::{Client, TIMER, WAKEUP, token};
 use connecting::Retry;
 use feeding::Feeding;
 pub use hosts::HostLimit;
@@ -219,12 +219,12 @@ struct ClientLoop<R> {
 
 /// Runs clients of one transport on the calling thread until the run ends.
 ///
-/// The thread leaves the process's descriptor table but for the bell of a feeder: see [`empty_table`].
+/// The thread leaves the process's descriptor table but for what wakes a feeder: see [`empty_table`].
 ///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor; failing connections are counted instead.
 pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Record> {
-    empty_table(state.broadcasts().map(Broadcasts::bell))?;
+    empty_table(state.broadcasts().map(Broadcasts::wakeup))?;
     set_precise_wakeups();
     state.count_thread(CpuClock::of_this_thread());
     let mut this = ClientLoop::<R>::new(config, state)?;
@@ -288,7 +288,7 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Handles what came and what is due; `true` when the run is over.
     fn turn(&mut self, events: &Events, begun_ns: u64) -> bool {
-        self.look_at_run();
+        self.read_phases();
         if self.config.handicap_ns > 0 {
             while monotonic_ns() < begun_ns + self.config.handicap_ns {
                 std::hint::spin_loop();
@@ -299,7 +299,7 @@ impl<R: Receiver> ClientLoop<R> {
                 self.timer.has_expired();
                 continue;
             }
-            if event.token() == BELL {
+            if event.token() == WAKEUP {
                 continue;
             }
             if event.is_writable() {
@@ -334,7 +334,7 @@ impl<R: Receiver> ClientLoop<R> {
     }
 
     /// Learns the phases once they are fixed.
-    fn look_at_run(&mut self) {
+    fn read_phases(&mut self) {
         if self.marks.load_ns == u64::MAX
             && let Some(timeline) = self.state.timeline()
         {

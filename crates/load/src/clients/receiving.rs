@@ -13,7 +13,7 @@ const MAX_READS: usize = 16;
 
 /// What a read brought besides deliveries.
 #[derive(Debug, Default)]
-struct Heard {
+struct ReadOutcome {
     is_subscribed: bool,
     answered: Option<bool>,
     has_echo: bool,
@@ -45,10 +45,10 @@ impl<R: Receiver> ClientLoop<R> {
             Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
         }
         let client = &self.clients[index];
-        if client.sent < client.due || client.receiver.owes_post() {
+        if client.sent < client.due || client.receiver.has_own_post() {
             self.send_due(index);
         } else if side == Side::Up {
-            self.rest_up(index);
+            self.release_unused_up(index);
         }
     }
 
@@ -109,7 +109,7 @@ impl<R: Receiver> ClientLoop<R> {
         let own_source = self.client_number(index);
         let Self { clients, recorder, windows, rng, buffer, out, .. } = self;
         let client = &mut clients[index];
-        let mut heard = Heard::default();
+        let mut outcome = ReadOutcome::default();
         let mut payload = 0;
         let mut sink = |event: Event<'_>| match event {
             Event::Message(data) => {
@@ -117,15 +117,15 @@ impl<R: Receiver> ClientLoop<R> {
                 recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
             }
             Event::Echo(data) => {
-                heard.has_echo = true;
+                outcome.has_echo = true;
                 payload += data.len() as u64;
                 recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
             }
-            Event::Subscribed => heard.is_subscribed = true,
+            Event::Subscribed => outcome.is_subscribed = true,
             Event::Gap => recorder.record.result.gaps += 1,
             Event::Error { code, text } => recorder.record.errors.add(&format_args!("error frame: {code} {text}")),
-            Event::Asked => heard.asked += 1,
-            Event::Answered { keeps_alive } => heard.answered = Some(keeps_alive),
+            Event::Asked => outcome.asked += 1,
+            Event::Answered { keeps_alive } => outcome.answered = Some(keeps_alive),
         };
         out.clear();
         let input = &mut buffer[..held];
@@ -145,7 +145,7 @@ impl<R: Receiver> ClientLoop<R> {
         if let Some(connection) = connection {
             connection.keep(&buffer[consumed..held]);
         }
-        for _ in 0..heard.asked {
+        for _ in 0..outcome.asked {
             self.count_request(index, now);
         }
         if !self.out.is_empty() {
@@ -154,36 +154,37 @@ impl<R: Receiver> ClientLoop<R> {
                 return Ok(());
             }
         }
-        if self.clients[index].receiver.owes_post() {
+        if self.clients[index].receiver.has_own_post() {
             self.send_due(index);
         }
         match side {
-            Side::Down => self.act_on(index, &heard, now),
-            Side::Up => self.act_on_post(index, &heard, now),
+            Side::Down => self.act_on(index, &outcome, now),
+            Side::Up => self.act_on_post(index, &outcome, now),
         }
         Ok(())
     }
 
     #[inline]
-    fn act_on(&mut self, index: usize, heard: &Heard, now: u64) {
-        if heard.is_subscribed {
+    fn act_on(&mut self, index: usize, outcome: &ReadOutcome, now: u64) {
+        if outcome.is_subscribed {
             self.subscribe(index, now);
         }
-        if heard.has_echo {
+        if outcome.has_echo {
             self.answer(index, now);
         }
-        if let (Some(keeps_alive), true) = (heard.answered, self.hosts.is_some()) {
+        if let (Some(keeps_alive), true) = (outcome.answered, self.hosts.is_some()) {
             // Whoever has waited for the connection comes before this client's next question.
-            self.give_back(index, Side::Down, keeps_alive);
-            if R::ASKING == Asking::AtOnce || self.clients[index].receiver.owes_question(&self.config.requests) {
+            self.release(index, Side::Down, keeps_alive);
+            if R::ASKING == Asking::AtOnce || self.clients[index].receiver.has_further_question(&self.config.requests) {
                 self.ask(index, now);
             }
             return;
         }
-        match heard.answered {
+        match outcome.answered {
             Some(false) => self.reopen(index, now),
             Some(true)
-                if R::ASKING == Asking::AtOnce || self.clients[index].receiver.owes_question(&self.config.requests) =>
+                if R::ASKING == Asking::AtOnce
+                    || self.clients[index].receiver.has_further_question(&self.config.requests) =>
             {
                 self.ask(index, now);
             }
@@ -204,17 +205,17 @@ impl<R: Receiver> ClientLoop<R> {
         self.send_due(index);
     }
 
-    fn act_on_post(&mut self, index: usize, heard: &Heard, now: u64) {
-        let Some(keeps_alive) = heard.answered else { return };
+    fn act_on_post(&mut self, index: usize, outcome: &ReadOutcome, now: u64) {
+        let Some(keeps_alive) = outcome.answered else { return };
         let client = &mut self.clients[index];
         client.attempts = 0;
         if let Some(up) = &mut client.up {
             up.free_ns = now;
         }
         if !keeps_alive || self.hosts.is_some() {
-            self.give_back(index, Side::Up, keeps_alive);
+            self.release(index, Side::Up, keeps_alive);
         }
-        if heard.has_echo {
+        if outcome.has_echo {
             self.answer(index, monotonic_ns());
         } else {
             self.send_due(index);

@@ -106,8 +106,8 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Sends what waits at one client: all of it in frames, one at a time by POST.
     pub(super) fn send_due(&mut self, index: usize) {
-        while R::UPLINK == Uplink::Posts && self.clients[index].receiver.owes_post() {
-            if !self.send_owed_post(index) {
+        while R::UPLINK == Uplink::Posts && self.clients[index].receiver.has_own_post() {
+            if !self.send_own_post(index) {
                 return;
             }
         }
@@ -161,7 +161,7 @@ impl<R: Receiver> ClientLoop<R> {
             return false;
         }
         let Some((sending, stamp)) = self.next_stamp(index) else {
-            self.rest_up(index);
+            self.release_unused_up(index);
             return false;
         };
         self.config.requests.turn_to_source(stamp.source);
@@ -204,16 +204,16 @@ impl<R: Receiver> ClientLoop<R> {
         up.is_some_and(|up| up.is_connected && !up.posts.is_waiting() && !up.connection.is_blocked())
     }
 
-    /// Sends what the conversation itself has to post.
+    /// Sends what the protocol client itself has to post.
     #[cold]
-    fn send_owed_post(&mut self, index: usize) -> bool {
+    fn send_own_post(&mut self, index: usize) -> bool {
         if !self.can_post(index) {
             return false;
         }
         let Self { config, clients, out, .. } = self;
         let Client { receiver, up: Some(up), .. } = &mut clients[index] else { return false };
         out.clear();
-        let handed = receiver.encode_owed_post(&config.requests, out);
+        let handed = receiver.encode_own_post(&config.requests, out);
         let now = monotonic_ns();
         match up.connection.offer(out) {
             Ok(0) => false,

@@ -53,7 +53,7 @@ impl Windows {
     pub fn pass_time(&mut self, now: u64, marks: &Marks, deliveries: u64) {
         let borders = [marks.load_ns, marks.load_end_ns, marks.after_ns];
         while self.passed < borders.len() && now >= borders[self.passed] {
-            self.pass_border(deliveries);
+            self.close_window(deliveries);
         }
     }
 
@@ -63,7 +63,7 @@ impl Windows {
     }
 
     #[cold]
-    fn pass_border(&mut self, deliveries: u64) {
+    fn close_window(&mut self, deliveries: u64) {
         self.at_marks[self.passed] = self.count(deliveries);
         self.passed += 1;
     }
@@ -75,7 +75,7 @@ impl Windows {
     /// Adds what was counted. Windows that have not begun are empty.
     pub fn finish(mut self, deliveries: u64, result: &mut WorkerResult) {
         while self.passed < self.at_marks.len() {
-            self.pass_border(deliveries);
+            self.close_window(deliveries);
         }
         let whole = self.count(deliveries);
         let [load, load_end, after] = self.at_marks;

@@ -66,7 +66,7 @@ pub enum Cut {
     Frame(#[from] FrameError),
     /// Not the subject's dialect, or the subject refuses.
     #[error(transparent)]
-    Refused(#[from] pushlab_wire::dialect::Refused),
+    Refused(#[from] pushlab_dialects::Refused),
     /// Not the native protocol.
     #[error(transparent)]
     Native(#[from] BadFrame),

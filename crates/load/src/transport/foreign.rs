@@ -1,5 +1,5 @@
 //! Clients of other people's servers: one driver for all dialects, which carries the requests and frames of a
-//! [`Conversation`] over the loop's connections.
+//! [`ProtocolClient`] over the loop's connections.
 
 use super::frames::{Frames, encode_text};
 use super::headers::HeaderLines;
@@ -10,8 +10,8 @@ use super::tally::WayTally;
 use super::{Asking, Cut, Event, MAX_MESSAGE_BYTES, Receiver, ReceiverVisitor, Requests, Sending, Tally, Uplink};
 use crate::plan::Speaks;
 use fastrand::Rng;
-use pushlab_wire::dialect::recording::{Recorded, Tape};
-use pushlab_wire::dialect::{Answer, Conversation, Heard, Incoming, Over, Refused, Reply, Request, Step, Topic, Turn};
+use pushlab_dialects::recording::{RecordingClient, SharedRecording};
+use pushlab_dialects::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Step, Topic, Turn};
 use pushlab_wire::event_stream::EventStreamDecoder;
 use pushlab_wire::http::ResponseHead;
 use pushlab_wire::lines::LineDecoder;
@@ -25,7 +25,7 @@ use std::sync::{Arc, PoisonError};
 
 /// What makes requests those of another dialect: the same for all clients of a loop.
 #[derive(Debug)]
-pub(super) struct Foreignness {
+pub(super) struct ForeignSetup {
     pub host: String,
     pub lines: HeaderLines,
     pub transport: Transport,
@@ -33,7 +33,7 @@ pub(super) struct Foreignness {
     pub sending: Option<Sending>,
 }
 
-impl Foreignness {
+impl ForeignSetup {
     fn encode(&self, out: &mut Vec<u8>, request: &Request) {
         let lines = match (request.method.as_str(), request.answer) {
             ("GET", Answer::Events) => &self.lines.event_source,
@@ -102,24 +102,24 @@ pub struct Foreign<K> {
 
 #[derive(Debug)]
 struct State {
-    conversation: Box<dyn Conversation>,
-    recording: Option<(Tape, PathBuf)>,
-    foreignness: Arc<Foreignness>,
+    protocol_client: Box<dyn ProtocolClient>,
+    recording: Option<(SharedRecording, PathBuf)>,
+    setup: Arc<ForeignSetup>,
     topic: Topic,
     mode: Mode,
-    /// What is asked on the next connection, where the server has closed the last one in the middle of a conversation.
+    /// What is asked on the next connection, where the server has closed the last one between two requests.
     pending: Option<Request>,
-    /// What the conversation itself has to post, until it is answered.
-    owed: VecDeque<Request>,
+    /// What the protocol client itself has to post, until it is answered.
+    own_posts: VecDeque<Request>,
     /// Whether the POST under way is the first of those.
-    is_owed_out: bool,
+    is_own_post_out: bool,
     /// Whether the request under way on the receiving connection, and the POST under way, are the last of theirs.
     is_last: bool,
     is_last_post: bool,
     is_subscribed: bool,
-    /// Whether what the conversation itself had to post was refused.
+    /// Whether what the protocol client itself had to post was refused.
     is_broken: bool,
-    /// Whether a connection was opened in the middle of a conversation, which is subscribed though it does not say so.
+    /// Whether a connection was opened for a protocol client that goes on: it is subscribed though it does not say so.
     has_resumed: bool,
     headers: Vec<(&'static str, String)>,
     up_headers: Vec<(&'static str, String)>,
@@ -137,7 +137,7 @@ enum Mode {
     Events(StreamReader, Box<EventStreamDecoder>, bool),
     /// An endless answer.
     Lines(StreamReader, LineDecoder, bool),
-    /// A WebSocket, and whether the conversation knows that it stands.
+    /// A WebSocket, and whether the protocol client knows that it stands.
     Socket(Frames, bool),
 }
 
@@ -150,37 +150,37 @@ fn text_of(bytes: &[u8]) -> Result<&str, Cut> {
     std::str::from_utf8(bytes).map_err(|_| Cut::NotUtf8)
 }
 
-/// Passes on what a conversation has heard.
-fn hearing<'s>(is_subscribed: &'s mut bool, sink: &'s mut impl FnMut(Event<'_>)) -> impl FnMut(Heard<'_>) {
-    move |heard| match heard {
-        Heard::Subscribed => {
+/// Passes on what a protocol client reports.
+fn notice_sink<'s>(is_subscribed: &'s mut bool, sink: &'s mut impl FnMut(Event<'_>)) -> impl FnMut(Notice<'_>) {
+    move |notice| match notice {
+        Notice::Subscribed => {
             *is_subscribed = true;
             sink(Event::Subscribed);
         }
-        Heard::Message(text) => sink(Event::Message(text.as_bytes())),
-        Heard::Echo(text) => sink(Event::Echo(text.as_bytes())),
-        Heard::Gap => sink(Event::Gap),
-        Heard::Complaint(text) => sink(Event::Error { code: "complaint", text }),
+        Notice::Message(text) => sink(Event::Message(text.as_bytes())),
+        Notice::Echo(text) => sink(Event::Echo(text.as_bytes())),
+        Notice::Gap => sink(Event::Gap),
+        Notice::Complaint(text) => sink(Event::Error { code: "complaint", text }),
     }
 }
 
 impl State {
-    fn new(foreignness: &Arc<Foreignness>, client: u32) -> Self {
-        let speaks = &foreignness.speaks;
-        let recording = speaks.recording.clone().filter(|_| client == 0).map(|path| (Tape::default(), path));
-        let conversation: Box<dyn Conversation> = match &recording {
-            Some((tape, _)) => Box::new(Recorded::new(speaks.dialect, Arc::clone(tape))),
-            None => speaks.dialect.conversation(),
+    fn new(setup: &Arc<ForeignSetup>, client: u32) -> Self {
+        let speaks = &setup.speaks;
+        let recording = speaks.recording.clone().filter(|_| client == 0).map(|path| (SharedRecording::default(), path));
+        let protocol_client: Box<dyn ProtocolClient> = match &recording {
+            Some((recording, _)) => Box::new(RecordingClient::new(speaks.dialect, Arc::clone(recording))),
+            None => speaks.dialect.protocol_client(),
         };
         Self {
-            conversation,
+            protocol_client,
             recording,
-            foreignness: Arc::clone(foreignness),
+            setup: Arc::clone(setup),
             topic: Topic::default(),
             mode: Mode::Free,
             pending: None,
-            owed: VecDeque::new(),
-            is_owed_out: false,
+            own_posts: VecDeque::new(),
+            is_own_post_out: false,
             is_last: false,
             is_last_post: false,
             is_subscribed: false,
@@ -192,8 +192,8 @@ impl State {
         }
     }
 
-    fn learn(&mut self, requests: &Requests) {
-        let Foreignness { transport, speaks, sending, .. } = &*self.foreignness;
+    fn set_topic(&mut self, requests: &Requests) {
+        let ForeignSetup { transport, speaks, sending, .. } = &*self.setup;
         self.topic = Topic {
             transport: Some(*transport),
             path: speaks.path.clone(),
@@ -211,31 +211,31 @@ impl State {
         if self.topic.publish_to != requests.publish_to {
             self.topic.publish_to.clone_from(&requests.publish_to);
         }
-        self.conversation.publish(sending, data, &self.topic)
+        self.protocol_client.publish(sending, data, &self.topic)
     }
 
-    /// Calls the conversation; what it wants to send waits in `steps`.
+    /// Calls the protocol client; what it wants to send waits in `steps`.
     fn turn<T>(
         &mut self,
         sink: &mut impl FnMut(Event<'_>),
-        act: impl FnOnce(&mut dyn Conversation, &mut Turn<'_>) -> T,
+        act: impl FnOnce(&mut dyn ProtocolClient, &mut Turn<'_>) -> T,
     ) -> T {
-        let Self { conversation, topic, steps, is_subscribed, .. } = self;
-        act(&mut **conversation, &mut Turn::new(topic, steps, &mut hearing(is_subscribed, sink)))
+        let Self { protocol_client, topic, steps, is_subscribed, .. } = self;
+        act(&mut **protocol_client, &mut Turn::new(topic, steps, &mut notice_sink(is_subscribed, sink)))
     }
 
     /// Sends a request on the receiving connection.
     fn ask(&mut self, request: &Request, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) {
         let before = out.len();
         self.is_last = request.is_last();
-        let Foreignness { host, lines, .. } = &*self.foreignness;
+        let ForeignSetup { host, lines, .. } = &*self.setup;
         if request.answer == Answer::WebSocket {
             let mut frames = Frames::default();
             let lines = [&lines.websocket, request.headers.as_str()].concat();
             frames.open_with(host, &request.target, &lines, rng, out);
             self.mode = Mode::Socket(frames, false);
         } else {
-            self.foreignness.encode(out, request);
+            self.setup.encode(out, request);
             tally.up.texts += request.body.len() as u64;
             self.mode = match request.answer {
                 Answer::Events => {
@@ -249,7 +249,7 @@ impl State {
         tally.up.heads += (out.len() - before - request.body.len()) as u64;
     }
 
-    /// Sends what the conversation wants to; a request on the receiving connection is returned, as that one may have
+    /// Sends what the protocol client wants to; a request on the receiving connection is returned, as that one may have
     /// to be opened first.
     fn perform(&mut self, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> Result<Option<Request>, Cut> {
         let mut down = None;
@@ -262,7 +262,7 @@ impl State {
                     tally.up.texts += text.len() as u64;
                     encode_text(out, text.as_bytes(), rng);
                 }
-                Step::Ask(Over::Up, request) => self.owed.push_back(request),
+                Step::Ask(Over::Up, request) => self.own_posts.push_back(request),
                 Step::Ask(Over::Down, request) => {
                     if let Some(other) = down.replace(request) {
                         return Err(Refused::unexpected("two requests at once", &other.target).into());
@@ -293,7 +293,7 @@ impl State {
             return Ok(());
         }
         if !keeps_alive && next.is_none() {
-            self.turn(sink, |conversation, turn| conversation.poll(turn));
+            self.turn(sink, |client, turn| client.poll(turn));
             next = self.perform(rng, out, tally)?;
         }
         self.pending = next;
@@ -311,7 +311,7 @@ impl State {
     ) -> Result<usize, Cut> {
         let mut mode = std::mem::replace(&mut self.mode, Mode::Free);
         let Mode::Asked(reader) = &mut mode else { return Err(Cut::Unasked) };
-        let names = self.foreignness.speaks.dialect.wanted_headers();
+        let names = self.setup.speaks.dialect.wanted_headers();
         let headers = &mut self.headers;
         let (consumed, reply) = reader.read_noting(input, tally, |head| *headers = wanted(names, head))?;
         let Some(reply) = reply else {
@@ -322,7 +322,7 @@ impl State {
         let body = text_of(&reply.body)?;
         let headers = std::mem::take(&mut self.headers);
         let reply_of = Reply { status: reply.status, headers: &headers, body };
-        self.turn(sink, |conversation, turn| conversation.reply(Over::Down, &reply_of, turn))?;
+        self.turn(sink, |client, turn| client.reply(Over::Down, &reply_of, turn))?;
         self.go_on(reply.keeps_alive && !self.is_last, rng, out, tally, sink)?;
         Ok(consumed)
     }
@@ -337,18 +337,18 @@ impl State {
         sink: &mut impl FnMut(Event<'_>),
     ) -> Result<usize, Cut> {
         let consumed = {
-            let Self { conversation, topic, steps, is_subscribed, mode, .. } = self;
+            let Self { protocol_client, topic, steps, is_subscribed, mode, .. } = self;
             let Mode::Socket(frames, is_known) = mode else { return Err(Cut::Unasked) };
-            let mut heard = hearing(is_subscribed, sink);
-            let mut turn = Turn::new(topic, steps, &mut heard);
+            let mut notices = notice_sink(is_subscribed, sink);
+            let mut turn = Turn::new(topic, steps, &mut notices);
             let consumed = frames.receive(rng, input, out, tally, |text| {
                 if !std::mem::replace(is_known, true) {
-                    conversation.opened(&mut turn)?;
+                    protocol_client.opened(&mut turn)?;
                 }
-                Ok(conversation.text(&Incoming { text, event: "", id: "" }, &mut turn)?)
+                Ok(protocol_client.text(&Incoming { text, event: "", id: "" }, &mut turn)?)
             })?;
             if frames.is_open() && !std::mem::replace(is_known, true) {
-                conversation.opened(&mut turn)?;
+                protocol_client.opened(&mut turn)?;
             }
             consumed
         };
@@ -365,16 +365,16 @@ impl State {
         tally: &mut Tally,
         sink: &mut impl FnMut(Event<'_>),
     ) -> (Result<usize, Cut>, bool) {
-        let target = &self.foreignness.speaks.path;
-        let Self { conversation, topic, steps, is_subscribed, mode, .. } = self;
-        let mut heard = hearing(is_subscribed, sink);
-        let mut turn = Turn::new(topic, steps, &mut heard);
+        let target = &self.setup.speaks.path;
+        let Self { protocol_client, topic, steps, is_subscribed, mode, .. } = self;
+        let mut notices = notice_sink(is_subscribed, sink);
+        let mut turn = Turn::new(topic, steps, &mut notices);
         let mut broken = None;
-        let mut hear = |incoming: &Incoming<'_>, is_known: &mut bool| {
+        let mut handle = |incoming: &Incoming<'_>, is_known: &mut bool| {
             if !std::mem::replace(is_known, true) {
-                conversation.opened(&mut turn)?;
+                protocol_client.opened(&mut turn)?;
             }
-            conversation.text(incoming, &mut turn)
+            protocol_client.text(incoming, &mut turn)
         };
         match mode {
             Mode::Events(reader, events, is_known) => {
@@ -382,7 +382,7 @@ impl State {
                     events.decode(data, |event| {
                         *texts += event.data.len() as u64;
                         let incoming = Incoming { text: event.data, event: event.name, id: event.id };
-                        broken = broken.take().or_else(|| hear(&incoming, is_known).err().map(Cut::from));
+                        broken = broken.take().or_else(|| handle(&incoming, is_known).err().map(Cut::from));
                     })?;
                     broken.take().map_or(Ok(()), Err)
                 });
@@ -392,8 +392,8 @@ impl State {
                 let received = reader.receive(target, input, tally, |data, texts| {
                     lines.decode(data, |line| {
                         *texts += line.len() as u64;
-                        let mut hear = |text| Ok::<_, Cut>(hear(&Incoming { text, event: "", id: "" }, is_known)?);
-                        broken = broken.take().or(text_of(line).and_then(&mut hear).err());
+                        let mut handle = |text| Ok::<_, Cut>(handle(&Incoming { text, event: "", id: "" }, is_known)?);
+                        broken = broken.take().or(text_of(line).and_then(&mut handle).err());
                     })?;
                     broken.take().map_or(Ok(()), Err)
                 });
@@ -413,9 +413,9 @@ impl State {
     ) -> Result<usize, Cut> {
         let (received, is_new) = self.read_stream(input, tally, sink);
         if is_new && !matches!(received, Err(Cut::Status { .. })) {
-            self.turn(sink, |conversation, turn| conversation.opened(turn))?;
+            self.turn(sink, |client, turn| client.opened(turn))?;
         }
-        if matches!(received, Err(Cut::StreamEnded)) && self.turn(sink, |conversation, turn| conversation.ended(turn)) {
+        if matches!(received, Err(Cut::StreamEnded)) && self.turn(sink, |client, turn| client.ended(turn)) {
             // Whether the connection could carry another request is not worth knowing: streams end rarely.
             self.go_on(false, rng, out, tally, sink)?;
             return Ok(input.len());
@@ -433,8 +433,8 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        let Some((tape, path)) = &self.recording else { return };
-        let exchanges = tape.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((recording, path)) = &self.recording else { return };
+        let exchanges = recording.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = Vec::new();
         for exchange in exchanges.iter() {
             let written = serde_json::to_writer(&mut text, exchange).map_err(std::io::Error::from);
@@ -456,8 +456,8 @@ impl<K: Kind> Receiver for Foreign<K> {
     }
 
     fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
-        let Some(foreignness) = &requests.foreign else { return };
-        let state = self.state.get_or_insert_with(|| Box::new(State::new(foreignness, requests.client)));
+        let Some(setup) = &requests.foreign else { return };
+        let state = self.state.get_or_insert_with(|| Box::new(State::new(setup, requests.client)));
         state.mode = Mode::Free;
         // The loop counts the whole of a first request as a head.
         let tally = &mut Tally::default();
@@ -465,11 +465,11 @@ impl<K: Kind> Receiver for Foreign<K> {
             state.has_resumed = true;
             return state.ask(&request, rng, out, tally);
         }
-        state.learn(requests);
-        state.owed.clear();
-        (state.is_subscribed, state.is_broken, state.has_resumed, state.is_owed_out) = (false, false, false, false);
+        state.set_topic(requests);
+        state.own_posts.clear();
+        (state.is_subscribed, state.is_broken, state.has_resumed, state.is_own_post_out) = (false, false, false, false);
         // A way that the dialect does not have is refused before a run begins: see `roles`.
-        let _ = state.turn(&mut |_| (), |conversation, turn| conversation.open(turn));
+        let _ = state.turn(&mut |_| (), |client, turn| client.open(turn));
         if let Ok(Some(request)) = state.perform(rng, out, tally) {
             state.ask(&request, rng, out, tally);
         }
@@ -480,7 +480,7 @@ impl<K: Kind> Receiver for Foreign<K> {
         if !state.is_subscribed || state.pending.is_some() || !matches!(state.mode, Mode::Free) {
             return false;
         }
-        state.turn(&mut |_| (), |conversation, turn| conversation.poll(turn));
+        state.turn(&mut |_| (), |client, turn| client.poll(turn));
         match state.perform(rng, out, tally) {
             Ok(Some(request)) => {
                 state.ask(&request, rng, out, tally);
@@ -510,8 +510,8 @@ impl<K: Kind> Receiver for Foreign<K> {
     fn encode_post(&mut self, requests: &Requests, sending: Sending, data: &[u8], out: &mut Vec<u8>) -> usize {
         let (Some(state), Ok(data)) = (&mut self.state, std::str::from_utf8(data)) else { return 0 };
         let Step::Ask(_, request) = state.publication(requests, sending, data) else { return 0 };
-        state.foreignness.encode(out, &request);
-        (state.is_owed_out, state.is_last_post) = (false, request.is_last());
+        state.setup.encode(out, &request);
+        (state.is_own_post_out, state.is_last_post) = (false, request.is_last());
         request.body.len()
     }
 
@@ -523,17 +523,17 @@ impl<K: Kind> Receiver for Foreign<K> {
         self.state.as_deref().is_some_and(|state| state.is_broken)
     }
 
-    fn owes_post(&self) -> bool {
-        self.state.as_deref().is_some_and(|state| !state.owed.is_empty())
+    fn has_own_post(&self) -> bool {
+        self.state.as_deref().is_some_and(|state| !state.own_posts.is_empty())
     }
 
-    fn encode_owed_post(&mut self, _: &Requests, out: &mut Vec<u8>) -> WayTally {
-        let Some(State { owed, foreignness, is_owed_out, is_last_post, .. }) = self.state.as_deref_mut() else {
+    fn encode_own_post(&mut self, _: &Requests, out: &mut Vec<u8>) -> WayTally {
+        let Some(State { own_posts, setup, is_own_post_out, is_last_post, .. }) = self.state.as_deref_mut() else {
             return WayTally::default();
         };
-        let Some(request) = owed.front() else { return WayTally::default() };
-        (*is_owed_out, *is_last_post) = (true, request.is_last());
-        foreignness.encode(out, request);
+        let Some(request) = own_posts.front() else { return WayTally::default() };
+        (*is_own_post_out, *is_last_post) = (true, request.is_last());
+        setup.encode(out, request);
         let (all, texts) = (out.len() as u64, request.body.len() as u64);
         WayTally { all, heads: all - texts, texts, payload: 0 }
     }
@@ -552,22 +552,22 @@ impl<K: Kind> Receiver for Foreign<K> {
         if !posts.is_waiting() {
             return Err(Cut::Unasked);
         }
-        let names = state.foreignness.speaks.dialect.wanted_headers();
+        let names = state.setup.speaks.dialect.wanted_headers();
         let headers = &mut state.up_headers;
         let (consumed, reply) = posts.reader.read_noting(input, tally, |head| *headers = wanted(names, head))?;
         let Some(reply) = reply else { return Ok(consumed) };
         posts.has_come();
-        let was_owed = std::mem::take(&mut state.is_owed_out);
-        if was_owed {
-            state.owed.pop_front();
+        let was_own = std::mem::take(&mut state.is_own_post_out);
+        if was_own {
+            state.own_posts.pop_front();
         }
         tally.down.texts += reply.body.len() as u64;
         let body = text_of(&reply.body)?;
         let headers = std::mem::take(&mut state.up_headers);
         let reply_of = Reply { status: reply.status, headers: &headers, body };
-        let heard = state.turn(sink, |conversation, turn| conversation.reply(Over::Up, &reply_of, turn));
-        state.is_broken |= was_owed && heard.is_err();
-        heard?;
+        let handled = state.turn(sink, |client, turn| client.reply(Over::Up, &reply_of, turn));
+        state.is_broken |= was_own && handled.is_err();
+        handled?;
         let mut frames = Vec::new();
         let asked = state.perform(&mut Rng::with_seed(0), &mut frames, tally)?;
         if asked.is_some() || !frames.is_empty() {

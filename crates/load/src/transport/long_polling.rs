@@ -47,10 +47,10 @@ mod tests {
         fn only_the_first_question_is_answered_at_once(cuts in prop::collection::vec(1usize..40, 1..9)) {
             let answer = |_: &str| b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\nConnection: close\r\n\r\n[[\"cursor\",\"e.7\"]]".to_vec();
             let (mut client, mut out, mut rng) = (LongPolling::new(), Vec::new(), fastrand::Rng::with_seed(1));
-            let heard = play(&mut client, &cuts, &answer).unwrap();
-            prop_assert!(heard.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", heard.request);
-            prop_assert_eq!(heard.events, ["subscribed", "answered and closed"]);
-            prop_assert_eq!(heard.down, uses([head_bytes(&answer("")), 0, 18, 0]), "an empty poll");
+            let outcome = play(&mut client, &cuts, &answer).unwrap();
+            prop_assert!(outcome.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", outcome.request);
+            prop_assert_eq!(outcome.events, ["subscribed", "answered and closed"]);
+            prop_assert_eq!(outcome.down, uses([head_bytes(&answer("")), 0, 18, 0]), "an empty poll");
             let mut tally = Tally::default();
             prop_assert!(client.poll(&requests(), &mut rng, &mut out, &mut tally));
             prop_assert_eq!(tally.up.heads, out.len() as u64);

@@ -26,7 +26,7 @@ pub use tally::Tally;
 use crate::plan::Speaks;
 use fastrand::Rng;
 use posts::Posts;
-pub use pushlab_wire::dialect::Sending;
+pub use pushlab_dialects::Sending;
 use pushlab_wire::native::ServerFrame;
 use tally::WayTally;
 
@@ -102,7 +102,7 @@ pub trait Receiver: Sized + Send + 'static {
     fn poll(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool;
 
     /// Whether an answer leaves another question to be asked at once, though the client asks at an interval.
-    fn owes_question(&self, _: &Requests) -> bool {
+    fn has_further_question(&self, _: &Requests) -> bool {
         false
     }
 
@@ -128,8 +128,8 @@ pub trait Receiver: Sized + Send + 'static {
         data.len()
     }
 
-    /// Whether a new receiving connection begins the conversation anew, so that nothing that was posted before belongs
-    /// to it.
+    /// Whether the protocol client begins anew on a new receiving connection, so that nothing that was posted before
+    /// belongs to it.
     fn begins_anew(&self) -> bool {
         false
     }
@@ -139,13 +139,13 @@ pub trait Receiver: Sized + Send + 'static {
         false
     }
 
-    /// Whether the conversation itself has something to post, which comes before anything else.
-    fn owes_post(&self) -> bool {
+    /// Whether the protocol client itself has something to post, which comes before anything else.
+    fn has_own_post(&self) -> bool {
         false
     }
 
     /// Appends what it has to post; what its bytes are for is returned.
-    fn encode_owed_post(&mut self, _: &Requests, _: &mut Vec<u8>) -> WayTally {
+    fn encode_own_post(&mut self, _: &Requests, _: &mut Vec<u8>) -> WayTally {
         WayTally::default()
     }
 

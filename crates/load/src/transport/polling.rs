@@ -24,8 +24,8 @@ impl Receiver for Polling {
         self.0.poll(requests, "", out, tally)
     }
 
-    fn owes_question(&self, requests: &Requests) -> bool {
-        self.0.owes_list(requests)
+    fn has_further_question(&self, requests: &Requests) -> bool {
+        self.0.asks_for_list_next(requests)
     }
 
     fn is_waiting(&self) -> bool {
@@ -63,12 +63,12 @@ mod tests {
             let (mut client, mut out, mut rng) = (Polling::new(), Vec::new(), fastrand::Rng::with_seed(1));
             let mut tally = Tally::default();
             prop_assert!(!client.poll(&requests(), &mut rng, &mut out, &mut tally), "not before the first answer");
-            let heard = play(&mut client, &cuts, &answer).unwrap();
-            prop_assert!(heard.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", heard.request);
-            prop_assert_eq!(heard.events, ["gap", "message {\"n\":1}", "message 2", "subscribed", "answered"]);
+            let outcome = play(&mut client, &cuts, &answer).unwrap();
+            prop_assert!(outcome.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", outcome.request);
+            prop_assert_eq!(outcome.events, ["gap", "message {\"n\":1}", "message 2", "subscribed", "answered"]);
             let framing = chunk.map_or(0, |chunk| chunk_bytes(REPLY.len(), chunk) + 5);
-            prop_assert_eq!(heard.down, uses([head_bytes(&answer("")), framing, REPLY.len() - 8, 7 + 1]));
-            prop_assert_eq!(heard.up, uses([heard.request.len(), 0, 0, 0]));
+            prop_assert_eq!(outcome.down, uses([head_bytes(&answer("")), framing, REPLY.len() - 8, 7 + 1]));
+            prop_assert_eq!(outcome.up, uses([outcome.request.len(), 0, 0, 0]));
             prop_assert!(client.poll(&requests(), &mut rng, &mut out, &mut tally));
             prop_assert!(!client.poll(&requests(), &mut rng, &mut out, &mut tally), "one at a time");
             prop_assert_eq!((tally.up.heads, tally.up.texts), (out.len() as u64, 0));
@@ -90,7 +90,7 @@ mod tests {
         };
         play(&mut client, &[999], &|_: &str| answer("[[\"cursor\",\"e.7\"]]").into_bytes()).unwrap();
         let mut events = Vec::new();
-        let mut hear = |client: &mut Polling, rng: &mut fastrand::Rng, body: &str| {
+        let mut handle = |client: &mut Polling, rng: &mut fastrand::Rng, body: &str| {
             let mut input = answer(body).into_bytes();
             let (mut out, mut tally) = (Vec::new(), Tally::default());
             client
@@ -99,12 +99,14 @@ mod tests {
             let WayTally { heads, texts, .. } = tally.down;
             assert_eq!((heads + texts, texts), (input.len() as u64, body.len() as u64));
         };
-        assert!(client.owes_question(&requests) && !client.owes_question(&super::super::script::requests()));
+        assert!(
+            client.has_further_question(&requests) && !client.has_further_question(&super::super::script::requests())
+        );
         assert_eq!(target(&mut client, &mut rng), "/poll?channel=a.users");
-        hear(&mut client, &mut rng, "[[\"msg\",\"a.users\",\"e.8\",1],[\"cursor\",\"e.9\"]]");
-        assert!(!client.owes_question(&requests), "the next poll waits for its turn");
+        handle(&mut client, &mut rng, "[[\"msg\",\"a.users\",\"e.8\",1],[\"cursor\",\"e.9\"]]");
+        assert!(!client.has_further_question(&requests), "the next poll waits for its turn");
         assert_eq!(target(&mut client, &mut rng), "/poll?channel=a&after=e.7");
-        hear(&mut client, &mut rng, "[[\"cursor\",\"e.9\"]]");
+        handle(&mut client, &mut rng, "[[\"cursor\",\"e.9\"]]");
         assert_eq!(target(&mut client, &mut rng), "/poll?channel=a.users");
         assert_eq!(events, ["Answered { keeps_alive: true }", "Answered { keeps_alive: true }"]);
     }

@@ -122,7 +122,7 @@ impl Polls {
             return false;
         }
         let before = out.len();
-        if self.owes_list(requests) {
+        if self.asks_for_list_next(requests) {
             requests.encode_user_list(out, PATH);
             self.waiting_for = Some(Question::Users);
         } else {
@@ -138,7 +138,7 @@ impl Polls {
     }
 
     /// Whether the list of users is to be asked for next.
-    pub fn owes_list(&self, requests: &Requests) -> bool {
+    pub fn asks_for_list_next(&self, requests: &Requests) -> bool {
         self.is_list_next && requests.users.is_some()
     }
 

@@ -1,7 +1,7 @@
 //! What every client of a run asks, prepared once, and the cursor it resumes from.
 
 use super::Sending;
-use super::foreign::Foreignness;
+use super::foreign::ForeignSetup;
 use super::headers::HeaderLines;
 use crate::plan::{RequestHeaders, Speaks};
 use crate::rooms::Rooms;
@@ -60,7 +60,7 @@ pub struct Requests {
     pub(super) lines: HeaderLines,
     pub(super) users: Option<String>,
     pub(super) publish_to: String,
-    pub(super) foreign: Option<Arc<Foreignness>>,
+    pub(super) foreign: Option<Arc<ForeignSetup>>,
     /// The client whose requests these are.
     pub(super) client: u32,
     /// What the rooms' channels begin with, and who is in which.
@@ -94,8 +94,8 @@ impl Requests {
     /// To a subject that speaks another dialect; `sending` is what the client is going to send.
     pub fn in_dialect(self, transport: Transport, speaks: &Speaks, sending: Option<Sending>) -> Self {
         let (host, lines) = (self.host.clone(), self.lines.clone());
-        let foreignness = Foreignness { host, lines, transport, speaks: speaks.clone(), sending };
-        Self { foreign: Some(Arc::new(foreignness)), ..self }
+        let setup = ForeignSetup { host, lines, transport, speaks: speaks.clone(), sending };
+        Self { foreign: Some(Arc::new(setup)), ..self }
     }
 
     /// The client's channels, as a query has them: `a.1&channel=a.7`.

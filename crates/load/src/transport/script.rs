@@ -9,7 +9,7 @@ use pushlab_wire::websocket::handshake;
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Heard {
+pub struct Outcome {
     /// What the receiver asked first.
     pub request: String,
     /// Events in short.
@@ -28,7 +28,7 @@ pub fn requests() -> Requests {
 }
 
 /// Opens a connection and feeds it `answer(request)` in pieces of the given sizes (the last repeats).
-pub fn play(client: &mut impl Receiver, cuts: &[usize], answer: &dyn Fn(&str) -> Vec<u8>) -> Result<Heard, Cut> {
+pub fn play(client: &mut impl Receiver, cuts: &[usize], answer: &dyn Fn(&str) -> Vec<u8>) -> Result<Outcome, Cut> {
     let mut rng = Rng::with_seed(7);
     let mut out = Vec::new();
     client.open(&requests(), &mut rng, &mut out);
@@ -59,7 +59,7 @@ pub fn play(client: &mut impl Receiver, cuts: &[usize], answer: &dyn Fn(&str) ->
     }
     (tally.down.payload, tally.up.all) = (payload, (request.len() + out.len()) as u64);
     let [down, up] = [tally.down, tally.up].map(|way| way.uses_since(&WayTally::default()));
-    Ok(Heard { request, events, written: out, down, up })
+    Ok(Outcome { request, events, written: out, down, up })
 }
 
 fn short(event: &Event<'_>) -> String {

@@ -80,16 +80,16 @@ mod tests {
             let stream = "id:e.4\n\n:\n\nid:e.5\ndata:[\"msg\",\"a\",{\"n\":1}]\n\nid: e.9\ndata: [\"gap\",\"e.5\",\"e.9\"]\n\nid:e.10\ndata:[\"msg\",\"a\",2]\n\n";
             let answer = |_: &str| chunked("text/event-stream", stream.as_bytes(), chunk);
             let mut client = Sse::new();
-            let mut heard = play(&mut client, &cuts, &answer).unwrap();
+            let mut outcome = play(&mut client, &cuts, &answer).unwrap();
             // When the first bytes hold a message as well, being subscribed is noticed after it.
-            heard.events.retain(|event| event != "subscribed");
-            prop_assert_eq!(heard.events, ["message {\"n\":1}", "gap", "message 2"]);
+            outcome.events.retain(|event| event != "subscribed");
+            prop_assert_eq!(outcome.events, ["message {\"n\":1}", "gap", "message 2"]);
             prop_assert!(client.is_subscribed);
             let head = head_bytes(&answer(""));
             let (dialect, payload) = (12 + 19 + 12, 7 + 1);
             let framing = stream.len() - dialect - payload + chunk_bytes(stream.len(), chunk);
-            prop_assert_eq!(heard.down, uses([head, framing, dialect, payload]));
-            prop_assert_eq!(heard.up, uses([heard.request.len(), 0, 0, 0]));
+            prop_assert_eq!(outcome.down, uses([head, framing, dialect, payload]));
+            prop_assert_eq!(outcome.up, uses([outcome.request.len(), 0, 0, 0]));
             let again = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(again.request.starts_with("GET /sse?channel=a&after=e.10 HTTP/1.1\r\n"), "{}", again.request);
         }

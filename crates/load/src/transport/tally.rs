@@ -115,8 +115,8 @@ mod tests {
                 _ => chunked("text/plain", b"", 1),
             };
             let with_head = |request: &str| [&head(request), self.0].concat();
-            let heard = play(&mut R::new(), &[3], &with_head).unwrap();
-            ByteUses { heads: heard.down.heads - head(&heard.request).len() as u64, ..heard.down }
+            let outcome = play(&mut R::new(), &[3], &with_head).unwrap();
+            ByteUses { heads: outcome.down.heads - head(&outcome.request).len() as u64, ..outcome.down }
         }
     }
 

@@ -59,7 +59,7 @@ impl Receiver for WebSocket {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{Heard, head_bytes, play, requests, upgrade, uses};
+    use super::super::script::{Outcome, head_bytes, play, requests, upgrade, uses};
     use super::*;
     use proptest::prelude::*;
     use pushlab_wire::codes::CloseCode;
@@ -80,14 +80,14 @@ mod tests {
         fn any_split_gives_the_same(cuts in prop::collection::vec(1usize..60, 1..9)) {
             let answer = script(&[r#"["cursor","e.0"]"#, r#"["msg","a","e.1",{"n":1}]"#, r#"["gap","e.1","e.5"]"#, r#"["echo","x"]"#, r#"["error","bad","no"]"#, r#"["msg","a","e.6",2]"#]);
             let mut client = WebSocket::new();
-            let heard = play(&mut client, &cuts, &answer).unwrap();
-            prop_assert_eq!(heard.events, ["subscribed", "message {\"n\":1}", "gap", "echo \"x\"", "error bad no", "message 2"]);
-            prop_assert_eq!(heard.written.len(), 2 + 4 + "are you there".len());
-            let head = head_bytes(&upgrade(&heard.request));
+            let outcome = play(&mut client, &cuts, &answer).unwrap();
+            prop_assert_eq!(outcome.events, ["subscribed", "message {\"n\":1}", "gap", "echo \"x\"", "error bad no", "message 2"]);
+            prop_assert_eq!(outcome.written.len(), 2 + 4 + "are you there".len());
+            let head = head_bytes(&upgrade(&outcome.request));
             // Frame heads of 2, and the ping; the texts but {"n":1}, "x" and 2.
-            prop_assert_eq!(heard.down, uses([head, 7 * 2 + 13, 16 + 18 + 19 + 9 + 20 + 18, 7 + 3 + 1]));
-            prop_assert_eq!(heard.up, uses([heard.request.len(), 2 + 4 + 13, 0, 0]), "a pong has a head and a mask");
-            let Heard { request, .. } = play(&mut client, &cuts, &answer).unwrap();
+            prop_assert_eq!(outcome.down, uses([head, 7 * 2 + 13, 16 + 18 + 19 + 9 + 20 + 18, 7 + 3 + 1]));
+            prop_assert_eq!(outcome.up, uses([outcome.request.len(), 2 + 4 + 13, 0, 0]), "a pong has a head and a mask");
+            let Outcome { request, .. } = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(request.starts_with("GET /ws?channel=a&after=e.6 "), "{}", request);
         }
     }
@@ -108,9 +108,9 @@ mod tests {
             encode(&mut out, Opcode::Text, br#"["pong",7]"#, None);
             out
         };
-        let heard = play(&mut WebSocket::new(), &[30_000, 7], &answer).unwrap();
+        let outcome = play(&mut WebSocket::new(), &[30_000, 7], &answer).unwrap();
         let framing = 10 + 4 + 4 + (2 + 10) + 2;
-        assert_eq!(heard.down, uses([head_bytes(&answer(&heard.request)), framing, 2 * 18 + 10, 2 * 70_000]));
+        assert_eq!(outcome.down, uses([head_bytes(&answer(&outcome.request)), framing, 2 * 18 + 10, 2 * 70_000]));
     }
 
     #[test]

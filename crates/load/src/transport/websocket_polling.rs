@@ -109,16 +109,16 @@ mod tests {
             let mut out = Vec::new();
             let mut rng = fastrand::Rng::with_seed(1);
             let requests = Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 0);
-            let heard = play(&mut client, &cuts, &answer).unwrap();
-            prop_assert_eq!(heard.events, ["message 1", "message 2", "subscribed", "answered", "echo 3"]);
-            prop_assert!(!heard.written.is_empty(), "the first poll");
+            let outcome = play(&mut client, &cuts, &answer).unwrap();
+            prop_assert_eq!(outcome.events, ["message 1", "message 2", "subscribed", "answered", "echo 3"]);
+            prop_assert!(!outcome.written.is_empty(), "the first poll");
             // The greeting, the reply with its array, and the echo's array.
-            let head = head_bytes(&upgrade(&heard.request));
-            prop_assert_eq!(heard.down, uses([head, 3 * 2, 16 + (58 - 2) + 9, 2 + 1]));
+            let head = head_bytes(&upgrade(&outcome.request));
+            prop_assert_eq!(outcome.down, uses([head, 3 * 2, 16 + (58 - 2) + 9, 2 + 1]));
             // Whether the greeting has come with the handshake's answer decides what the first poll asks from.
-            let first = heard.written.len() - 6;
+            let first = outcome.written.len() - 6;
             prop_assert!([11, 14].contains(&first), "{}", first);
-            prop_assert_eq!(heard.up, uses([heard.request.len(), 6, first, 0]));
+            prop_assert_eq!(outcome.up, uses([outcome.request.len(), 6, first, 0]));
             let mut tally = Tally::default();
             prop_assert!(client.poll(&requests, &mut rng, &mut out, &mut tally));
             prop_assert!(!client.poll(&requests, &mut rng, &mut out, &mut tally), "one at a time");

@@ -3,8 +3,8 @@
 //! The rule: nothing has come since some instant, the load went on for at least a second after that, and deliveries
 //! are outstanding. Silence counts from the end of that second. So it is none if
 //! - nothing was due: an idle run, a pause of the shape, or the time between two publications of a slow schedule;
-//! - a few of the last deliveries are lost: what others get of the same second is heard;
-//! - clients are cut and come back: that they do is heard.
+//! - a few of the last deliveries are lost: what others get of the same second breaks it;
+//! - clients are cut and come back: that they do breaks it.
 //!
 //! How long is too long depends on the network and on how often clients ask, and is not decided here.
 
@@ -12,12 +12,13 @@ use super::MS;
 
 /// Load that must have been due in the silence, ns: more than one publication that went astray.
 const LOAD_NS: u64 = 1_000 * MS;
-/// Whoever has not looked for longer, ns, was not there to hear: this process had no time, or the machine slept.
+/// An observer that has not looked for longer, ns, has missed what came: this process had no time, or the machine
+/// slept.
 const LOOK_NS: u64 = 3_000 * MS;
 
-/// What has been heard of the subject so far.
+/// What has come of the subject so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Signs {
+pub struct Activity {
     /// Deliveries in any phase, repeated ones too.
     pub delivered: u64,
     /// Clients subscribed now.
@@ -26,35 +27,41 @@ pub struct Signs {
     pub unanswered: Option<usize>,
 }
 
-impl Signs {
-    fn is_heard_since(self, before: Self) -> bool {
+impl Activity {
+    fn has_changed_since(self, before: Self) -> bool {
         let is_answered =
             self.unanswered.is_some_and(|now| now == 0 || before.unanswered.is_some_and(|then| now < then));
         is_answered || self.delivered != before.delivered || self.subscribed != before.subscribed
     }
 }
 
-/// Listens to the subject.
+/// Observes the subject.
 #[derive(Debug)]
 pub struct Silence {
-    heard_ns: u64,
-    looked_ns: u64,
-    signs: Signs,
+    changed_ns: u64,
+    observed_ns: u64,
+    activity: Activity,
 }
 
 impl Silence {
-    /// Begins to listen.
+    /// Begins to observe.
     pub fn new(now: u64) -> Self {
-        Self { heard_ns: now, looked_ns: now, signs: Signs::default() }
+        Self { changed_ns: now, observed_ns: now, activity: Activity::default() }
     }
 
     /// How long it has been silent, ns; 0 if it is not. `due_from` says when load is due from an instant on.
-    pub fn look(&mut self, now: u64, signs: Signs, outstanding: u64, due_from: impl Fn(u64) -> Option<u64>) -> u64 {
-        if signs.is_heard_since(self.signs) || now > self.looked_ns + LOOK_NS {
-            self.heard_ns = now;
+    pub fn observe(
+        &mut self,
+        now: u64,
+        activity: Activity,
+        outstanding: u64,
+        due_from: impl Fn(u64) -> Option<u64>,
+    ) -> u64 {
+        if activity.has_changed_since(self.activity) || now > self.observed_ns + LOOK_NS {
+            self.changed_ns = now;
         }
-        (self.looked_ns, self.signs) = (now, signs);
-        let went_on_ns = due_from(self.heard_ns).and_then(|first_ns| due_from(first_ns + LOAD_NS));
+        (self.observed_ns, self.activity) = (now, activity);
+        let went_on_ns = due_from(self.changed_ns).and_then(|first_ns| due_from(first_ns + LOAD_NS));
         went_on_ns.filter(|_| outstanding > 0).map_or(0, |went_on_ns| now.saturating_sub(went_on_ns))
     }
 }
@@ -74,18 +81,18 @@ mod tests {
         Timeline { idle_ns: 0, warm_up_ns: 0, load_ns: 0, load_end_ns: 60 * S, schedule: Some(schedule) }
     }
 
-    /// The silence at the end of each second; `heard` says what had come by then, and how much was outstanding.
-    fn silences(timeline: &Timeline, seconds: u64, heard: impl Fn(u64) -> (Signs, u64)) -> Vec<u64> {
+    /// The silence at the end of each second; `came` says what had come by then, and how much was outstanding.
+    fn silences(timeline: &Timeline, seconds: u64, came: impl Fn(u64) -> (Activity, u64)) -> Vec<u64> {
         let mut silence = Silence::new(0);
         let look = |second: u64| {
-            let (signs, outstanding) = heard(second);
-            silence.look(second * S, signs, outstanding, |from| timeline.due_from(from)) / S
+            let (activity, outstanding) = came(second);
+            silence.observe(second * S, activity, outstanding, |from| timeline.due_from(from)) / S
         };
         (1..=seconds).map(look).collect()
     }
 
-    fn delivered(delivered: u64) -> Signs {
-        Signs { delivered, subscribed: 5, unanswered: None }
+    fn delivered(delivered: u64) -> Activity {
+        Activity { delivered, subscribed: 5, unanswered: None }
     }
 
     #[test]
@@ -101,11 +108,11 @@ mod tests {
     #[test]
     fn whatever_comes_ends_the_silence() {
         let load = load(S / 100);
-        let back = |second: u64| Signs { subscribed: if second < 30 { 5 } else { 4 }, ..delivered(1) };
+        let back = |second: u64| Activity { subscribed: if second < 30 { 5 } else { 4 }, ..delivered(1) };
         assert_eq!(silences(&load, 31, |second| (back(second), 9))[28..], [27, 0, 0]);
-        let answered = |second: u64| Signs { unanswered: Some([0, 3, 2][second as usize % 3]), ..delivered(1) };
+        let answered = |second: u64| Activity { unanswered: Some([0, 3, 2][second as usize % 3]), ..delivered(1) };
         assert!(silences(&load, 50, |second| (answered(second), 9)).iter().all(|silence| *silence == 0));
-        let unanswered = |second: u64| Signs { unanswered: Some(second as usize), ..delivered(1) };
+        let unanswered = |second: u64| Activity { unanswered: Some(second as usize), ..delivered(1) };
         assert_eq!(silences(&load, 50, |second| (unanswered(second), 9)).last(), Some(&48));
     }
 
@@ -134,7 +141,7 @@ mod tests {
     fn who_did_not_look_has_heard_no_silence() {
         let load = load(S / 100);
         let mut silence = Silence::new(0);
-        let mut look = |now: u64| silence.look(now, delivered(1), 9, |from| load.due_from(from));
+        let mut look = |now: u64| silence.observe(now, delivered(1), 9, |from| load.due_from(from));
         assert_eq!((look(S), look(30 * S), look(32 * S)), (0, 0, S));
     }
 }

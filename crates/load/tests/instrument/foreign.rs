@@ -2,8 +2,8 @@
 
 use crate::foreign_server::{ForeignServer, Trouble};
 use crate::plans::{plan, run};
+use pushlab_dialects::Dialect;
 use pushlab_load::plan::{Phases, Plan, Scenario, Speaks, WorkerResult};
-use pushlab_wire::dialect::Dialect;
 use pushlab_wire::transport::Transport;
 
 const CLIENTS: u32 = 5;
@@ -82,7 +82,7 @@ fn a_cut_dialect_comes_back_and_what_it_missed_is_lost() {
 }
 
 #[test]
-fn an_answer_to_a_conversation_that_was_cut_is_not_the_next_ones() {
+fn an_answer_on_a_connection_that_was_cut_is_not_the_next_ones() {
     let server = ForeignServer::start(Trouble::CutJoining(5));
     let result = run(&chat(&server, HUB));
     assert_whole(&result, &server, "cut while joining");
@@ -102,7 +102,7 @@ fn who_is_refused_what_it_had_to_post_tries_anew() {
 }
 
 #[test]
-fn an_answer_to_a_publication_is_not_that_to_what_the_conversation_posts() {
+fn an_answer_to_a_publication_is_not_that_to_what_the_protocol_client_posts() {
     let server = ForeignServer::start(Trouble::PingFirst);
     let result = run(&chat(&server, HUB));
     assert_whole(&result, &server, "pings");

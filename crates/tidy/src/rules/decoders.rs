@@ -4,15 +4,16 @@ use super::Finding;
 use crate::source::{code_only, line_of, words};
 use crate::tree::Tree;
 
-const SOURCE: &str = "crates/wire/src/";
+const SOURCES: [&str; 2] = ["crates/wire/src/", "crates/dialects/src/"];
 const TARGETS: &str = "fuzz/fuzz_targets/";
 const MANIFEST: &str = "fuzz/Cargo.toml";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (path, text) in tree.below(SOURCE).filter(|(path, _)| path.ends_with(".rs")) {
+    let sources = SOURCES.iter().flat_map(|source| tree.below(source).map(move |file| (source, file)));
+    for (source, (path, text)) in sources.filter(|(_, (path, _))| path.ends_with(".rs")) {
         let code = code_only(text);
-        let module = module_of(path);
+        let module = module_of(&path[source.len()..]);
         for at in words(&code, "pub struct") {
             let name = code[at + "pub struct".len()..].trim_start();
             let name = name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
@@ -47,14 +48,9 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The module that users of a file's items name: the first part, or the second below `dialect`.
+/// The module that users of a file's items name: the first part of its path below the crate's `src`.
 fn module_of(path: &str) -> &str {
-    let mut parts = path[SOURCE.len()..].split('/').map(|part| part.trim_end_matches(".rs"));
-    match parts.next() {
-        Some("dialect") => parts.next().unwrap_or("dialect"),
-        Some(module) => module,
-        None => path,
-    }
+    path.split('/').next().unwrap_or(path).trim_end_matches(".rs")
 }
 
 #[cfg(test)]
@@ -75,8 +71,17 @@ mod tests {
     }
 
     #[test]
-    fn a_dialect_is_its_own_module() {
-        assert_eq!(module_of("crates/wire/src/dialect/socketio.rs"), "socketio");
-        assert_eq!(module_of("crates/wire/src/websocket/frame.rs"), "websocket");
+    fn a_decoder_of_a_dialect_needs_one_too() {
+        let parser = ("crates/dialects/src/socketio.rs", "pub struct PacketParser;");
+        let target = ("fuzz/fuzz_targets/dialects.rs", "use pushlab_dialects::socketio::PacketParser;");
+        let manifest = ("fuzz/Cargo.toml", "path = \"fuzz_targets/dialects.rs\"");
+        assert_eq!(check(&Tree::of(&[parser, manifest])).len(), 1);
+        assert!(check(&Tree::of(&[parser, target, manifest])).is_empty());
+    }
+
+    #[test]
+    fn a_folder_is_one_module() {
+        assert_eq!(module_of("websocket/frame.rs"), "websocket");
+        assert_eq!(module_of("socketio.rs"), "socketio");
     }
 }

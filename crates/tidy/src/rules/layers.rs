@@ -11,13 +11,14 @@ const LAYERS: &[(&str, u8)] = &[
     ("wire", 0),
     ("stats", 0),
     ("os", 0),
+    ("dialects", 1),
     ("log", 1),
-    ("session", 2),
-    ("server", 3),
-    ("load", 1),
     ("probe", 1),
     ("link", 1),
     ("store", 1),
+    ("session", 2),
+    ("server", 3),
+    ("load", 2),
     ("demos", 4),
     ("lab", 4),
     ("console", 5),
@@ -111,12 +112,14 @@ mod tests {
     fn downwards_is_allowed() {
         assert!(lines("lab", "[dependencies]\npushlab-load.workspace = true\nserde = \"1\"").is_empty());
         assert!(lines("load", "[dev-dependencies]\npushlab-wire.workspace = true").is_empty());
+        assert!(lines("load", "[dependencies]\npushlab-dialects.workspace = true").is_empty());
     }
 
     #[test]
     fn upwards_and_sideways_are_not() {
         assert_eq!(lines("wire", "[dependencies]\npushlab-load.workspace = true"), [2]);
         assert_eq!(lines("load", "[dev-dependencies]\npushlab-server.workspace = true"), [2]);
+        assert_eq!(lines("dialects", "[dependencies]\npushlab-link.workspace = true"), [2]);
         assert_eq!(lines("stats", "[target.'cfg(unix)'.dependencies]\nx = { package = \"pushlab-wire\" }"), [2]);
         assert_eq!(lines("tidy", "[dependencies]\npushlab-wire.workspace = true"), [2]);
     }

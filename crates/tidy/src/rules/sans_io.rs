@@ -4,7 +4,7 @@ use super::{Finding, layers};
 use crate::source::{code_only, line_of, without_tests, words};
 use crate::tree::Tree;
 
-const CRATES: [&str; 4] = ["wire", "stats", "log", "session"];
+const CRATES: [&str; 5] = ["wire", "dialects", "log", "session", "stats"];
 const INPUT_OUTPUT_CRATES: [&str; 7] = ["libc", "mio", "polling", "rustix", "socket2", "tokio", "nix"];
 
 const FORBIDDEN: &[(&str, &str)] = &[
@@ -81,6 +81,7 @@ mod tests {
         let files = [
             ("crates/wire/src/a.rs", text),
             ("crates/wire/clippy.toml", "disallowed-methods"),
+            ("crates/dialects/clippy.toml", "disallowed-methods"),
             ("crates/stats/clippy.toml", "disallowed-methods"),
         ];
         check(&Tree::of(&files)).iter().map(|finding| finding.line).collect()

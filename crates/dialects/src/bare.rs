@@ -1,0 +1,122 @@
+//! `bare`: raw frames and plain HTTP, as the servers of the studies spoke them. A frame, an event or a line is a
+//! message's data and nothing else.
+
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
+use pushlab_wire::transport::Transport;
+use serde_json::value::RawValue;
+
+/// One client's end.
+#[derive(Debug, Default)]
+pub struct Bare {
+    /// Where the last poll has ended, as the server counts.
+    after: Option<u64>,
+    is_subscribed: bool,
+}
+
+impl Bare {
+    /// The next question; one that `holds` is answered when there is something, if the transport is long polling.
+    fn ask_for_messages(&self, topic: &Topic, holds: bool) -> Request {
+        let mut target = format!("{}/poll?{}", topic.path, query(topic));
+        if let Some(after) = self.after {
+            target.push_str(&format!("&after={after}"));
+            if holds && topic.transport == Some(Transport::LongPolling) {
+                target.push_str(&format!("&wait={}", topic.wait_s));
+            }
+        }
+        Request::get(target)
+    }
+
+    fn report_subscribed(&mut self, turn: &mut Turn<'_>) {
+        if !std::mem::replace(&mut self.is_subscribed, true) {
+            turn.report(Notice::Subscribed);
+        }
+    }
+}
+
+fn query(topic: &Topic) -> String {
+    topic.channels.iter().map(|channel| format!("channel={channel}")).collect::<Vec<_>>().join("&")
+}
+
+impl ProtocolClient for Bare {
+    fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
+        let topic = turn.topic;
+        self.is_subscribed = false;
+        let path = &topic.path;
+        let request = match topic.transport {
+            Some(Transport::WebSocket) => {
+                // A server echoes on a route of its own, so that frames need no marks.
+                let target = match topic.sending {
+                    Some(Sending::Echo) => format!("{path}/ws{}/echo", topic.how),
+                    _ => format!("{path}/ws{}?{}&publish={}", topic.how, query(topic), topic.publish_to),
+                };
+                Request::get(target).read_as(Answer::WebSocket)
+            }
+            Some(Transport::Sse) => Request::get(format!("{path}/sse?{}", query(topic))).read_as(Answer::Events),
+            Some(Transport::HttpStreaming) => {
+                Request::get(format!("{path}/stream?{}", query(topic))).read_as(Answer::Lines)
+            }
+            Some(Transport::LongPolling | Transport::Polling) => self.ask_for_messages(topic, false),
+            Some(transport @ Transport::WebSocketPolling) => {
+                return Err(Refused::NoSuchWay { dialect: "bare", how: topic.how.clone(), transport });
+            }
+            None => return Err(Refused::unexpected("a client without a transport", "")),
+        };
+        turn.ask(Over::Down, request);
+        Ok(())
+    }
+
+    fn opened(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
+        self.report_subscribed(turn);
+        Ok(())
+    }
+
+    fn reply(&mut self, over: Over, reply: &Reply<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
+        if over == Over::Up {
+            reply.expect_success("a POST")?;
+            if turn.topic.sending == Some(Sending::Echo) {
+                turn.report(Notice::Echo(reply.body));
+            }
+            return Ok(());
+        }
+        reply.expect_success("GET /poll")?;
+        let bad = || Refused::unexpected("GET /poll was not answered with [N,DATA,…]", reply.body);
+        let parts: Vec<&RawValue> = serde_json::from_str(reply.body).map_err(|_| bad())?;
+        let (after, messages) = parts.split_first().ok_or_else(bad)?;
+        let after = after.get().parse().map_err(|_| bad())?;
+        if self.after.is_some_and(|known| known > after) {
+            // Started again, it counts anew; it says nothing of gaps itself.
+            turn.report(Notice::Gap);
+        }
+        self.after = Some(after);
+        messages.iter().for_each(|message| turn.report(Notice::Message(message.get())));
+        self.report_subscribed(turn);
+        Ok(())
+    }
+
+    #[inline]
+    fn text(&mut self, incoming: &Incoming<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
+        match turn.topic.sending {
+            _ if incoming.text.is_empty() => {}
+            Some(Sending::Echo) if turn.topic.transport == Some(Transport::WebSocket) => {
+                turn.report(Notice::Echo(incoming.text));
+            }
+            _ => turn.report(Notice::Message(incoming.text)),
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, turn: &mut Turn<'_>) {
+        turn.ask(Over::Down, self.ask_for_messages(turn.topic, true));
+    }
+
+    fn publish(&mut self, sending: Sending, data: &str, topic: &Topic) -> Step {
+        if topic.transport == Some(Transport::WebSocket) {
+            return Step::Frame(data.to_owned());
+        }
+        let target = match sending {
+            Sending::Publish => format!("{}/publish?channel={}", topic.path, topic.publish_to),
+            Sending::Echo => format!("{}/echo", topic.path),
+        };
+        Step::Ask(Over::Up, Request::post(target, "application/json", data))
+    }
+}
