@@ -40,6 +40,8 @@ pub struct Connection {
     pub last_read: Tick,
     /// When something was written last while a queue existed.
     pub last_progress: Tick,
+    /// It was asked for a sign of life since then.
+    pub is_pinged: bool,
     /// Bytes read and not understood yet.
     pub carry: Vec<u8>,
     /// Bytes that the socket did not take.
@@ -83,7 +85,7 @@ pub enum Kind {
         /// Which answer is its own.
         errand: Arc<Errand>,
     },
-    /// The application's answer is being sent.
+    /// An answer is on its way: the socket did not take all of it, and the next request waits until it has.
     Answering {
         /// When it must have been taken.
         until: Instant,
@@ -92,6 +94,11 @@ pub enum Kind {
     Feed(FeedPhase),
     /// Everything is said: waits for the peer to close, so that our last words are not reset away.
     Lingering,
+    /// It has ended, and goes when the turn does. Nothing is read or written any more.
+    Ended {
+        /// It was our own to a back end, which does not count among those of peers.
+        is_feed: bool,
+    },
 }
 
 /// Where a connection to a back end stands.
@@ -129,6 +136,7 @@ impl Connection {
             scheduled: Tick::MAX,
             last_read: now,
             last_progress: now,
+            is_pinged: false,
             carry: Vec::new(),
             unsent: None,
             counted: None,
@@ -136,6 +144,17 @@ impl Connection {
             is_behind: false,
             has_ended: false,
         }
+    }
+
+    /// Whether it has ended.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.kind, Kind::Ended { .. })
+    }
+
+    /// Whether its next request waits for the answer to the one before, so that nothing on it is read: not even its end,
+    /// since who has asked all may close that way and still read.
+    pub fn is_answering(&self) -> bool {
+        matches!(self.kind, Kind::Awaiting { .. } | Kind::Answering { .. })
     }
 
     /// Whether something waits for the socket to take it.

@@ -113,13 +113,6 @@ impl Core {
         }
     }
 
-    /// Whether a connection's next request waits for the answer to the one before, so that nothing on it is read: not
-    /// even its end, since who has asked all may close that way and still read.
-    pub(super) fn is_answering(&self, id: usize) -> bool {
-        let kind = || self.connections.get(id).map(|connection| &connection.kind);
-        self.caller.is_some() && matches!(kind(), Some(Kind::Awaiting { .. } | Kind::Answering { .. }))
-    }
-
     fn answer_with_error(&mut self, id: usize, code: ErrorCode, text: &str) {
         let mut response = Response::error(code, text);
         let body = std::mem::replace(&mut response.body, Body::Static(b""));

@@ -69,7 +69,8 @@ impl Core {
             self.send(id, &out);
         }
         // Where the socket took it all there is no event to go on at.
-        if self.connections.get(id).is_some_and(|c| c.subscriber.is_catching_up && !c.has_queued()) {
+        let connection = &self.connections[id];
+        if connection.subscriber.is_catching_up && !connection.has_queued() {
             self.unfinished.push(id);
         }
     }

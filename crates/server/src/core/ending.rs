@@ -1,9 +1,9 @@
 //! The ends of connections, and of the server.
 
 use super::Core;
-use crate::connection::Kind;
-use crate::connection::Queued;
+use crate::connection::{Kind, Queued};
 use crate::stats::{add, shift};
+use pushlab_session::subscriber::Subscriber;
 use pushlab_wire::codes::CloseCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,29 +12,42 @@ use std::time::Duration;
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 
 impl Core {
-    /// Ends a connection at once.
+    /// Ends a connection at once. It stays in its place until the end of the turn: whoever has its number may go on, to no
+    /// effect.
     pub(super) fn close(&mut self, id: usize) {
-        if !self.connections.contains(id) {
+        if self.connections[id].is_gone() {
             return;
         }
         self.leave_group(id);
         self.recall(id);
-        let connection = self.connections.remove(id);
+        let connection = &mut self.connections[id];
         if connection.has_queued() {
             self.queued.change(connection.queued(), Queued::default(), &self.counters);
             shift(&self.counters.slow_subscribers, -1);
         }
-        if let Some(transport) = connection.counted {
+        if let Some(transport) = connection.counted.take() {
             shift(&self.counters.connections[transport.index()], -1);
         }
-        if let Kind::Feed(_) = connection.kind {
-            if let Some(feed) = &mut self.feed {
-                feed.lost(self.now);
-            }
-            return;
+        let is_feed = matches!(connection.kind, Kind::Feed(_));
+        connection.kind = Kind::Ended { is_feed };
+        connection.unsent = None;
+        connection.subscriber = Subscriber::default();
+        connection.carry = Vec::new();
+        if let Some(feed) = self.feed.as_mut().filter(|_| is_feed) {
+            feed.lost(self.now);
         }
-        shift(&self.counters.open, -1);
-        self.shared.open.fetch_sub(1, Ordering::Relaxed);
+        self.ended.push(id);
+    }
+
+    /// Lets go of the connections that have ended in this turn.
+    pub(super) fn remove_ended(&mut self) {
+        for id in self.ended.drain(..) {
+            let connection = self.connections.remove(id);
+            if let Kind::Ended { is_feed: false } = connection.kind {
+                shift(&self.counters.open, -1);
+                self.shared.open.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Nobody waits for what the connection asked the application for: it is not begun, if it was not yet.
@@ -46,7 +59,7 @@ impl Core {
 
     /// Ends a connection after what was sent has been read: our side is shut, then the peer has [`LINGER`] to close.
     pub(super) fn close_gently(&mut self, id: usize) {
-        if !self.connections.contains(id) {
+        if self.connections[id].is_gone() {
             return;
         }
         self.leave_group(id);
@@ -108,7 +121,7 @@ impl Core {
                 Kind::Awaiting { .. } | Kind::Answering { .. } => self.connections[id].exchange.keeps_alive = false,
                 Kind::Http(None) if self.connections[id].carry.is_empty() => self.close_gently(id),
                 Kind::Feed(_) => self.close(id),
-                Kind::Http(_) | Kind::Lingering => {}
+                Kind::Http(_) | Kind::Lingering | Kind::Ended { .. } => {}
             }
         }
     }

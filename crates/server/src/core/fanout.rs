@@ -71,7 +71,7 @@ impl Core {
     fn end_doomed(&mut self) {
         while let Some(id) = self.doomed.pop() {
             // A socket that broke has no queue.
-            let is_slow = self.connections.get(id).is_some_and(|c| c.has_queued());
+            let is_slow = self.connections[id].has_queued();
             if is_slow { self.close_slow(id) } else { self.close(id) }
         }
     }

@@ -162,6 +162,7 @@ impl Core {
         let Ok(mask) = random::bytes() else { return self.close(id) };
         let mut ping = Vec::new();
         ws::encode(&mut ping, Opcode::Ping, b"", Some(mask));
+        self.connections[id].is_pinged = true;
         self.send(id, &ping);
         self.set_deadline(id, self.limits().heartbeat);
     }
@@ -232,7 +233,8 @@ impl Core {
                 consumed
             }
         };
-        if let Some(connection) = self.connections.get_mut(id) {
+        let connection = &mut self.connections[id];
+        if !connection.is_gone() {
             connection.kind = Kind::Feed(FeedPhase::Open(taken));
         }
         used

@@ -431,11 +431,18 @@ impl Core {
     }
 
     pub(super) fn after_answer(&mut self, id: usize) {
-        let Some(connection) = self.connections.get(id) else { return };
-        if connection.exchange.keeps_alive && self.drain_until.is_none() {
-            self.set_deadline(id, self.limits().idle_timeout);
-        } else {
+        let Limits { idle_timeout, write_timeout, take_timeout, .. } = *self.limits();
+        let connection = &mut self.connections[id];
+        if connection.is_gone() {
+            return;
+        }
+        if !connection.exchange.keeps_alive || self.drain_until.is_some() {
             self.close_gently(id);
+        } else if connection.has_queued() {
+            connection.kind = Kind::Answering { until: self.now + take_timeout };
+            self.set_deadline(id, write_timeout.min(take_timeout));
+        } else {
+            self.set_deadline(id, idle_timeout);
         }
     }
 }

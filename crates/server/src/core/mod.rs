@@ -93,6 +93,8 @@ pub struct Core {
     queued: QueuedTotal,
     /// Connections that broke while others were being written to.
     doomed: Vec<usize>,
+    /// Connections that have ended in this turn.
+    ended: Vec<usize>,
     turn: Turn,
     /// Work left for the connection whose bytes are being understood: see [`MAX_WORK`].
     work_left: u32,
@@ -158,6 +160,7 @@ impl Core {
             queue_rules: config.queue_rules(),
             queued: QueuedTotal::new(&config.limits, config.cores),
             doomed: Vec::new(),
+            ended: Vec::new(),
             turn: Turn::default(),
             work_left: 0,
             fanned_out_to: 0,
@@ -232,6 +235,7 @@ impl Core {
     }
 
     fn finish_turn(&mut self) {
+        self.remove_ended();
         let turn = std::mem::take(&mut self.turn);
         let counters = &self.counters;
         add(&counters.received, turn.received);

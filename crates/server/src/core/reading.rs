@@ -7,21 +7,19 @@ use std::io;
 
 impl Core {
     pub(super) fn on_event(&mut self, id: usize, event: &Event) {
-        if event.is_writable() && self.connections.contains(id) {
+        if event.is_writable() {
             if self.is_connecting(id) {
                 self.feed_connected(id);
             }
             self.flush(id);
         }
         let is_closed = event.is_read_closed();
-        if let Some(connection) = self.connections.get_mut(id).filter(|_| is_closed) {
-            // There is no second event for it, whenever all that came before has been read.
-            connection.has_ended = true;
-        }
+        // There is no second event for it, whenever all that came before has been read.
+        self.connections[id].has_ended |= is_closed;
         // A feed that is stalled is not read: what it sends stays with its sender.
-        if (event.is_readable() || is_closed) && self.connections.contains(id) && !self.is_stalled(id) {
+        if (event.is_readable() || is_closed) && !self.connections[id].is_gone() && !self.is_stalled(id) {
             // Who has gone in both directions gets no answer; that shows here alone.
-            if self.is_answering(id) && !event.is_write_closed() && !event.is_error() {
+            if self.connections[id].is_answering() && !event.is_write_closed() && !event.is_error() {
                 self.connections[id].has_unread = true;
                 return;
             }
@@ -49,10 +47,13 @@ impl Core {
         match result {
             Ok(0) => self.on_end(id),
             Ok(n) => {
-                self.connections[id].last_read = self.wheel.now();
+                let connection = &mut self.connections[id];
+                connection.last_read = self.wheel.now();
+                connection.is_pinged = false;
                 self.take_in(id, &mut buffer[..n]);
                 // A short read that left nothing has emptied the socket.
-                if self.connections.contains(id) && (n == buffer.len() || has_more || self.is_stalled(id)) {
+                let is_gone = self.connections[id].is_gone();
+                if !is_gone && (n == buffer.len() || has_more || self.is_stalled(id)) {
                     self.unfinished.push(id);
                 }
             }
@@ -93,13 +94,12 @@ impl Core {
             carry.drain(..used);
         }
         if carry.is_empty() {
-            if let Some(connection) = self.connections.get_mut(id) {
-                connection.is_behind = false;
-            }
+            self.connections[id].is_behind = false;
             return;
         }
         let max = self.limits().max_head_bytes.max(self.limits().max_message_bytes);
-        if let Some(connection) = self.connections.get_mut(id) {
+        let connection = &mut self.connections[id];
+        if !connection.is_gone() {
             let max = if let Kind::Feed(_) = connection.kind { feed::MAX_MESSAGE_BYTES } else { max };
             connection.carry = carry;
             connection.is_behind = self.work_left == 0;
@@ -116,13 +116,12 @@ impl Core {
     pub(super) fn understand(&mut self, id: usize, bytes: &mut [u8]) -> usize {
         let mut at = 0;
         while at < bytes.len() && self.work_left > 0 {
-            let Some(connection) = self.connections.get(id) else { return bytes.len() };
             let rest = &mut bytes[at..];
-            let used = match connection.kind {
+            let used = match self.connections[id].kind {
                 Kind::Http(_) => self.on_http(id, rest),
                 Kind::WebSocket { .. } => self.on_websocket(id, rest),
                 Kind::Feed(_) => self.on_feed(id, rest),
-                Kind::Stream(_) | Kind::Lingering => rest.len(),
+                Kind::Stream(_) | Kind::Lingering | Kind::Ended { .. } => rest.len(),
                 // The next request waits until this one is answered.
                 Kind::HeldPoll | Kind::Awaiting { .. } | Kind::Answering { .. } => 0,
             };
@@ -151,6 +150,7 @@ impl Core {
     }
 
     pub(super) fn go_on(&mut self, id: usize) {
+        // It may have ended in an earlier turn.
         let Some(connection) = self.connections.get(id) else { return };
         if connection.subscriber.is_catching_up && !connection.has_queued() {
             self.catch_up(id);
@@ -158,17 +158,18 @@ impl Core {
         if self.is_stalled(id) {
             self.publish_stalled();
         }
-        if self.connections.get(id).is_some_and(|c| !c.carry.is_empty()) {
+        if !self.connections[id].carry.is_empty() {
             self.take_in(id, &mut []);
-            if self.connections.get(id).is_some_and(|c| c.is_behind) {
-                return;
-            }
         }
-        if self.is_stalled(id) {
+        let is_stalled = self.is_stalled(id);
+        let connection = &mut self.connections[id];
+        if connection.is_gone() || connection.is_behind {
+            // What is behind stands among the unfinished again.
+        } else if is_stalled {
             self.unfinished.push(id);
-        } else if self.is_answering(id) {
-            self.connections[id].has_unread = true;
-        } else if self.connections.contains(id) {
+        } else if connection.is_answering() {
+            connection.has_unread = true;
+        } else {
             self.read(id);
         }
     }

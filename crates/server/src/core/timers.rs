@@ -13,7 +13,7 @@ use std::time::Duration;
 impl Core {
     pub(super) fn set_deadline(&mut self, id: usize, delay: Duration) {
         let at = self.wheel.after(delay);
-        let Some(connection) = self.connections.get_mut(id) else { return };
+        let connection = &mut self.connections[id];
         connection.deadline = at;
         if at < connection.scheduled {
             connection.scheduled = at;
@@ -62,7 +62,9 @@ impl Core {
         }
         // A peer that takes what is queued for it lives; no ping asked it to say so.
         let last_sign = connection.last_read.max(connection.last_progress);
-        let is_silent = now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2);
+        // Who was never asked cannot have failed to answer: this process may have been halted meanwhile.
+        let is_silent =
+            connection.is_pinged && now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2);
         match connection.kind {
             Kind::HeldPoll => self.release_poll(id),
             Kind::Awaiting { .. } => self.end_waiting(id),
@@ -90,6 +92,7 @@ impl Core {
             Kind::Lingering if is_taking(LINGER) => self.set_deadline(id, LINGER),
             Kind::Feed(FeedPhase::Open(_)) if !is_silent || self.is_stalled(id) => self.ping_feed(id),
             Kind::Feed(_) | Kind::Lingering => self.close(id),
+            Kind::Ended { .. } => {}
         }
     }
 
@@ -106,6 +109,7 @@ impl Core {
                 connection.subscriber.seen
             };
             framing.heartbeat(&mut out, &self.shared.distributor.cursor(position).to_string());
+            self.connections[id].is_pinged = true;
             self.send(id, &out);
             self.out = out;
         }

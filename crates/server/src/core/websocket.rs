@@ -31,9 +31,7 @@ impl Core {
                 return bytes.len();
             }
         };
-        if let Some(connection) = self.connections.get_mut(id)
-            && let Kind::WebSocket { decoder, .. } = &mut connection.kind
-        {
+        if let Kind::WebSocket { decoder, .. } = &mut self.connections[id].kind {
             *decoder = taken;
         }
         if let Then::Close(code, reason) = then {

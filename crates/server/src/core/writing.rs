@@ -38,7 +38,10 @@ impl QueuedTotal {
 impl Core {
     /// Sends bytes now, or queues them behind what is queued already.
     pub(super) fn send(&mut self, id: usize, bytes: &[u8]) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
+        let connection = &mut self.connections[id];
+        if connection.is_gone() {
+            return;
+        }
         let mut written = 0;
         if !connection.has_queued() {
             match write_some(&mut connection.stream, bytes) {
@@ -102,8 +105,10 @@ impl Core {
     }
 
     pub(super) fn flush(&mut self, id: usize) {
-        // Whatever came before in this event may have closed it.
-        let Some(connection) = self.connections.get_mut(id) else { return };
+        let connection = &mut self.connections[id];
+        if connection.is_gone() {
+            return;
+        }
         let pushed = connection.stream.push();
         if pushed.is_err() || !connection.has_queued() {
             self.turn.bytes_sent += connection.stream.sent(0);
