@@ -14,7 +14,7 @@ use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::exposition::CONTENT_TYPE;
 use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, HttpError, RequestHead, parse_request, split_target};
-use pushlab_wire::native::{is_json, json_string, single_line};
+use pushlab_wire::native::{Announcement, is_json, json_string, single_line};
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::{Decoder, handshake};
 use std::borrow::Cow;
@@ -53,6 +53,11 @@ impl Route {
     fn is_for_watchers(self) -> bool {
         matches!(self, Self::Health | Self::Stats | Self::Metrics)
     }
+
+    /// Whether it opens a connection that lasts.
+    fn is_subscription(self) -> bool {
+        matches!(self, Self::WebSocket | Self::Events | Self::Stream)
+    }
 }
 
 /// Parameters of a request.
@@ -62,6 +67,8 @@ struct Query<'a> {
     after: Option<Cursor>,
     wait: Duration,
     is_script: bool,
+    /// The client wants to be told the server's heartbeat and limits (`v=2`).
+    is_told: bool,
     /// The first heartbeat of a stream is to come early.
     is_early: bool,
     is_polling: bool,
@@ -269,6 +276,11 @@ impl Core {
                 "format" if value == "script" => query.is_script = true,
                 "format" if value == "ndjson" => {}
                 "format" => return Err(bad("format is ndjson or script")),
+                // On the other paths it is unknown, as it was before there was a second version.
+                "v" if !route.is_subscription() => {}
+                "v" if value == "2" => query.is_told = true,
+                "v" if value == "1" => query.is_told = false,
+                "v" => return Err(bad("v is 1 or 2")),
                 "mode" if value == "poll" => query.is_polling = true,
                 "mode" => return Err(bad("mode is poll, or absent")),
                 _ => {}
@@ -308,6 +320,9 @@ impl Core {
         let is_polling = query.is_polling;
         self.connections[id].kind = Kind::WebSocket { decoder: Decoder::default(), is_polling };
         self.count_as(id, if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket });
+        if query.is_told {
+            Framing::WebSocket.announcement(&mut out, self.announcement().as_bytes());
+        }
         if is_polling {
             self.connections[id].seen = self.shared.distributor.head().offset;
             if let Some(group) = group {
@@ -338,10 +353,26 @@ impl Core {
         out.extend_from_slice(if is_chunked { b"Transfer-Encoding: chunked\r\n" } else { b"Connection: close\r\n" });
         encode_origin(&mut out, connection.has_origin);
         out.extend_from_slice(b"\r\n");
+        framing.preamble(&mut out);
+        if query.is_told {
+            framing.announcement(&mut out, self.announcement().as_bytes());
+        }
         self.count_as(id, transport);
         self.begin(id, group, query.after, framing, out);
         let Limits { heartbeat, first_heartbeat, .. } = *self.limits();
         self.set_deadline(id, if query.is_early { heartbeat.min(first_heartbeat) } else { heartbeat });
+    }
+
+    /// What a client is told of the server before all else, if it asks.
+    fn announcement(&self) -> String {
+        let Limits { heartbeat, max_message_bytes, max_channels_per_connection, .. } = *self.limits();
+        Announcement {
+            // Rounded up: whoever waits for two of them must not be early.
+            heartbeat_ms: u64::try_from(heartbeat.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1),
+            max_message_bytes: max_message_bytes as u64,
+            max_channels: max_channels_per_connection as u64,
+        }
+        .encode()
     }
 
     /// The group of the channels named, or an answer that says what is wrong with them.
