@@ -1,5 +1,6 @@
 import { addressOf } from "./address.ts";
-import { type ErrorCode, PushlabError } from "./errors.ts";
+import { FINAL_CODES, WAY_CODES } from "./codes.ts";
+import { PushlabError } from "./errors.ts";
 import { type State, TypedEventTarget, tell } from "./events.ts";
 import { type Frame, readJson } from "./frames.ts";
 import { post } from "./http.ts";
@@ -155,7 +156,7 @@ export class Connection extends TypedEventTarget {
     });
     this.#link = link;
     const { open } = this.#policy;
-    this.#timer = setTimeout(() => this.#lost(`no first bytes within ${open} ms`), open);
+    this.#timer = setTimeout(() => this.#lost(`no bytes within ${open} ms`), open);
     this.#become("connecting", reason);
   }
 
@@ -168,9 +169,7 @@ export class Connection extends TypedEventTarget {
       ...this.#environment,
       ...handlers,
       address: (path, parameters = {}) => {
-        const cursor = after();
-        const resume = cursor === undefined ? parameters : { ...parameters, after: cursor };
-        return addressOf(this.#base, path, this.#channels, resume);
+        return addressOf(this.#base, path, this.#channels, { ...parameters, after: after() });
       },
       ponged: (latency) => {
         this.#latency = latency;
@@ -206,8 +205,15 @@ export class Connection extends TypedEventTarget {
       this.#cursor = to;
       tell(this, "gap", { from, to });
     } else if (name === "error") {
-      this.#fail(frame[1], frame[2]);
+      const error = new PushlabError(frame[1], frame[2]);
+      this.#refuse(error, () => this.#fail(error));
     }
+  }
+
+  /** Ends for good where an error says that asking again is of no use; else does something else. */
+  #refuse(error: PushlabError, otherwise: () => void): void {
+    if (FINAL_CODES.includes(error.code)) this.#ended(endOf(error));
+    else otherwise();
   }
 
   #opened(): void {
@@ -219,10 +225,14 @@ export class Connection extends TypedEventTarget {
   }
 
   #ended(end: LinkEnd): void {
+    const { error } = end;
+    const code = error?.code;
+    const isFinal =
+      FINAL_CODES.includes(code) || (WAY_CODES.includes(code) && !this.#policy.below.length);
     this.#leave();
     const delay = this.#policy.ended(Date.now(), end);
-    if (end.error) this.#fail(end.error.code, end.error.message);
-    if (end.isFinal) {
+    if (error && (isFinal || code === "bad-frame")) this.#fail(error);
+    if (isFinal) {
       this.#finish(end.reason);
       return;
     }
@@ -266,10 +276,11 @@ export class Connection extends TypedEventTarget {
     tell(this, "state", { state, transport: this.transport, reason, retryIn });
   }
 
-  #fail(code: ErrorCode, text: string): void {
+  #fail({ code, message: text }: PushlabError): void {
     tell(this, "error", { code, text });
   }
 
+  /** A server that beats slower than the client pings is waited for, but pinged all the same. */
   #watch(): void {
     const { heartbeat } = this.#environment.timing;
     this.#timer = setTimeout(() => {
@@ -315,7 +326,7 @@ export class Connection extends TypedEventTarget {
   #planClimb(): void {
     const delay = this.#policy.climbDelay(Date.now());
     if (delay === undefined) return;
-    this.#climbTimer = setTimeout(() => this.#climb([...this.#policy.better]), delay);
+    this.#climbTimer = setTimeout(() => this.#climb(this.#policy.better), delay);
   }
 
   /** Tries better transports beside the one in use; the first that lives for the time of its trial takes over. */
@@ -368,7 +379,7 @@ export class Connection extends TypedEventTarget {
     if (link?.request && this.#state === "open") {
       link.request(`["${name}","${channel}"]`).catch((error) => {
         // Another connection names its channels as it opens, or is told why it may not.
-        if (this.#link === link) this.#start(`${error.code}: ${error.message}`);
+        if (this.#link === link) this.#refuse(error, () => this.#start(endOf(error).reason));
       });
     } else if ((this.#link || this.#isIdle) && !this.#isReopening) {
       // Changes that are made together open it once.
@@ -409,26 +420,26 @@ export class Connection extends TypedEventTarget {
 }
 
 function closed(): PushlabError {
-  return new PushlabError("closed", "the connection was closed");
+  return new PushlabError("closed", "closed by the client");
 }
 
 /** @throws PushlabError `bad-channel` */
 function checkChannel(channel: string): void {
-  if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(channel)) {
-    const rule =
-      "a channel starts with a letter or digit and has at most 128 of A-Z a-z 0-9 . _ : -";
-    throw new PushlabError("bad-channel", `${String(channel).slice(0, 140)}: ${rule}`);
+  const rule = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+  if (!rule.test(channel)) {
+    const text = `${`${channel}`.slice(0, 140)}: a channel is ${rule}`;
+    throw new PushlabError("bad-channel", text);
   }
 }
 
 /** @throws PushlabError `bad-json` */
 function writeJson(data: unknown): string {
-  let json: string | undefined;
+  let what: unknown = typeof data;
   try {
-    json = JSON.stringify(data);
+    const json = JSON.stringify(data);
+    if (json !== undefined) return json;
   } catch (error) {
-    throw new PushlabError("bad-json", `${error}`);
+    what = error;
   }
-  if (json === undefined) throw new PushlabError("bad-json", `${typeof data} has no JSON`);
-  return json;
+  throw new PushlabError("bad-json", `no JSON: ${what}`);
 }

@@ -11,7 +11,7 @@ const LONG_REPLY = 2 ** 16;
 const EARLIEST = 500;
 
 /** Runs until it is closed or fails; whatever it throws, or gives to `end`, is the link's end. */
-function run(
+export function run(
   context: LinkContext,
   work: (signal: AbortSignal, end: (end: LinkEnd) => void) => Promise<void>,
 ): Link {

@@ -67,7 +67,6 @@ export function backoff(timing: Timing, attempt: number, random: number, after =
 
 /** Milliseconds that a Retry-After field asks for, in seconds or as a date; 0 where it says nothing. */
 export function readRetryAfter(field: string | null, now: number): number {
-  if (field === null) return 0;
-  const wait = /^\s*\d+\s*$/.test(field) ? Number(field) * 1000 : Date.parse(field) - now;
+  const wait = Number(field) * 1000 || Date.parse(`${field}`) - now;
   return wait > 0 ? Math.min(wait, MAX_RETRY_AFTER) : 0;
 }
