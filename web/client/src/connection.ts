@@ -18,6 +18,8 @@ const MAX_POSTS = 256;
 /** Longer publications are posted, where the server says what is wrong with one that is too long: on a WebSocket it
  * would end the connection. In UTF-16 units, each of which is 3 bytes at most. */
 const MAX_SOCKET_LENGTH = 16_384;
+/** Shortest heartbeat that is gone by, in milliseconds: the server's clock has steps of 100, and the way takes time. */
+const MIN_HEARTBEAT = 500;
 
 /** What a connection is made from, checked. */
 export interface ConnectionConfig {
@@ -46,6 +48,10 @@ export class Connection extends TypedEventTarget {
   #link: Link | undefined;
   #probe: Link | undefined;
   #heardAt = 0;
+  /** Pings since then. */
+  #pings = 0;
+  /** Milliseconds between two heartbeats of the server. */
+  #heartbeat = 0;
   #isPaused = false;
   /** Whether nothing is subscribed to, on a transport that must name something. */
   #isIdle = false;
@@ -147,9 +153,11 @@ export class Connection extends TypedEventTarget {
       return;
     }
     this.#policy.attempt();
+    this.#heartbeat = this.#environment.timing.heartbeat;
     const link: Link = this.#open(transport, () => this.#cursor, {
       heard: () => {
         this.#heardAt = Date.now();
+        this.#pings = 0;
       },
       frame: (frame) => this.#link === link && this.#take(frame),
       ended: (end) => this.#link === link && this.#ended(end),
@@ -189,6 +197,10 @@ export class Connection extends TypedEventTarget {
 
   #take(frame: Frame): void {
     const [name] = frame;
+    if (name === "server") {
+      this.#heartbeat = Math.max(MIN_HEARTBEAT, frame[1].heartbeat_ms);
+      return;
+    }
     // Before all else: whoever hears that it is open may ask for the cursor.
     if (name === "cursor") this.#cursor = frame[1];
     if (this.#state !== "open" && name !== "error") {
@@ -282,18 +294,25 @@ export class Connection extends TypedEventTarget {
 
   /** A server that beats slower than the client pings is waited for, but pinged all the same. */
   #watch(): void {
-    const { heartbeat } = this.#environment.timing;
+    const interval = Math.min(this.#heartbeat, this.#environment.timing.heartbeat);
     this.#timer = setTimeout(() => {
-      const silence = Date.now() - this.#heardAt;
-      if (silence >= 2 * heartbeat) return this.#lost(`silent for ${silence} ms`);
-      if (silence >= heartbeat) this.#ping();
-      this.#watch();
-    }, heartbeat / 2);
+      this.#check(interval);
+      if (this.#state === "open") this.#watch();
+    }, interval / 2);
   }
 
-  #ping(): void {
-    // The link itself notices a pong that does not come.
-    this.#link?.request?.().catch(() => {});
+  /** Pings after so many milliseconds of silence, and gives the link up where there were too many. */
+  #check(interval: number): void {
+    const silence = Date.now() - this.#heardAt;
+    // Heartbeats of a WebSocket do not show: it had time to answer a ping, however late the timer is.
+    const isSure = !interval || this.#pings > 1 || !this.#link?.request;
+    if (isSure && silence >= 2 * this.#heartbeat) {
+      this.#lost(`silent for ${silence} ms`);
+    } else if (silence >= interval) {
+      this.#pings++;
+      // The link itself notices a pong that does not come.
+      this.#link?.request?.().catch(() => {});
+    }
   }
 
   #pause(state: "offline" | "waiting", reason: string): void {
@@ -318,9 +337,7 @@ export class Connection extends TypedEventTarget {
     }
     if (this.#state !== "open") return;
     // Timers of a hidden page are late, and those of a sleeping machine stood still.
-    const silence = Date.now() - this.#heardAt;
-    if (silence >= 2 * this.#environment.timing.heartbeat) this.#lost(`silent for ${silence} ms`);
-    else this.#ping();
+    this.#check(0);
   }
 
   #planClimb(): void {

@@ -1,8 +1,8 @@
 /** How long the client waits, all in milliseconds. */
 export interface Timing {
   /**
-   * Time between two heartbeats, 25,000: that of the server, for its streams. A WebSocket is pinged as often, a long
-   * poll held as long, and a connection that is silent for two is dead.
+   * Time between two heartbeats, 25,000, of a server that does not say its own: a connection that is silent for two is
+   * dead. A WebSocket is pinged as often, or as the server's own if that is shorter, and a long poll held as long.
    */
   heartbeat: number;
   /**

@@ -135,7 +135,7 @@ class WebSocketLink implements Link {
 
 /** Opens a WebSocket. One that cannot even be made, by the page's policy for example, ends at once. */
 export function openWebSocket(context: LinkContext): Link {
-  const address = context.address("ws").replace(/^http/, "ws");
+  const address = context.address("ws", { v: "2" }).replace(/^http/, "ws");
   try {
     // `connect` leaves the transport out where there is no class of them.
     const { WebSocket } = context as { WebSocket: NonNullable<LinkContext["WebSocket"]> };
