@@ -1,5 +1,5 @@
 //! The short way and the full parser agree, a reply is the frames it was made of, and a message is read back from
-//! both of its forms.
+//! both of its forms; so is an announcement.
 #![no_main]
 
 mod tokens;
@@ -7,7 +7,7 @@ mod tokens;
 use libfuzzer_sys::fuzz_target;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::{Cursor, Epoch};
-use pushlab_wire::native::{MessageText, ServerFrame, is_json, parse_reply, single_line};
+use pushlab_wire::native::{Announcement, MessageText, ServerFrame, is_json, parse_reply, single_line};
 
 const WORDS: &[&str] = &[
     "[\"msg\",",
@@ -18,6 +18,8 @@ const WORDS: &[&str] = &[
     "[\"error\",",
     "[\"pong\",",
     "[\"echo\",",
+    "[\"server\",",
+    "{\"heartbeat_ms\":25000,\"max_message_bytes\":65536,\"max_channels\":64}",
     "\\u0061",
     "{\"x\":1}",
     "\"text\"",
@@ -40,6 +42,10 @@ fuzz_target!(|data: &[u8]| {
         let frame = format!("{frame:?}");
         assert_eq!(frames, [frame.clone(), format!("{:?}", ServerFrame::Cursor("a.1".into())), frame]);
     }
+    let numbers = u64::from_le_bytes(*number);
+    let announcement = Announcement { heartbeat_ms: numbers, max_message_bytes: !numbers, max_channels: numbers >> 32 };
+    let encoded = announcement.encode();
+    assert_eq!(ServerFrame::parse(&encoded).ok(), Some(ServerFrame::Server(announcement)));
     let mut count = 0;
     if parse_reply(text, |_| count += 1).is_ok() {
         assert!(text.contains('[') && (count > 0 || text.trim().starts_with('[')));

@@ -13,8 +13,11 @@ export default defineConfig(({ mode }) => {
         ? { entry: "src/pushlab.ts", name: "Pushlab", formats: ["iife"] }
         : { entry: modules, formats: ["es"] },
       rolldownOptions: {
+        preserveEntrySignatures: "allow-extension",
         output: {
           minify: true,
+          comments: false,
+          generatedCode: { symbols: false },
           entryFileNames: isScript ? "pushlab.iife.js" : "[name].js",
           chunkFileNames: "client.js",
         },

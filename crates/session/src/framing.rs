@@ -111,6 +111,14 @@ impl Framing {
         }
     }
 
+    /// Appends what the server says of itself. An event of it has no id: that would be a position to resume from.
+    pub fn announcement(self, out: &mut Vec<u8>, json: &[u8]) {
+        match self {
+            Self::Events { is_chunked } => chunk(out, is_chunked, &[b"data:", json, b"\n\n"]),
+            _ => self.frame(out, json, b""),
+        }
+    }
+
     /// Appends the position at which a stream begins.
     pub fn start(self, out: &mut Vec<u8>, cursor: &str) {
         match self {

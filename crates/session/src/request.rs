@@ -50,6 +50,8 @@ pub enum Request<'a> {
         subscription: Subscription<'a>,
         /// The client asks; nothing is pushed.
         is_polling: bool,
+        /// The client wants to be told the server's heartbeat and limits.
+        is_told: bool,
     },
     /// A stream without end.
     Stream {
@@ -61,6 +63,8 @@ pub enum Request<'a> {
         subscription: Subscription<'a>,
         /// The first heartbeat is to come early.
         is_early: bool,
+        /// The client wants to be told the server's heartbeat and limits.
+        is_told: bool,
     },
     /// What is new.
     Poll {
@@ -129,6 +133,11 @@ impl Path {
         matches!(self, Self::Health | Self::Stats | Self::Metrics)
     }
 
+    /// Whether it opens a connection that lasts.
+    fn is_subscription(self) -> bool {
+        matches!(self, Self::WebSocket | Self::Events | Self::Stream)
+    }
+
     fn needs_channel(self) -> bool {
         matches!(self, Self::Events | Self::Stream | Self::Poll | Self::Publish)
     }
@@ -140,6 +149,7 @@ struct Parameters<'a> {
     subscription: Subscription<'a>,
     wait: Duration,
     is_script: bool,
+    is_told: bool,
     is_early: bool,
     is_polling: bool,
 }
@@ -165,22 +175,22 @@ impl<'a> Request<'a> {
         if rules.is_draining && !path.is_for_watchers() {
             return Err((ErrorCode::Draining, "the server is stopping; connect again".into()).into());
         }
-        let Parameters { subscription, wait, is_script, is_early, is_polling } =
+        let Parameters { subscription, wait, is_script, is_told, is_early, is_polling } =
             read_parameters(parameters, head, path, rules)?;
         let is_chunked = head.minor_version > 0;
         Ok(match path {
             Path::WebSocket => {
                 let accept = handshake::accept(head)
                     .map_err(|error| Refused::from((ErrorCode::UpgradeRequired, error.to_string().into())))?;
-                Self::WebSocket { accept, subscription, is_polling }
+                Self::WebSocket { accept, subscription, is_polling, is_told }
             }
             Path::Events => {
                 let framing = Framing::Events { is_chunked };
-                Self::Stream { framing, transport: Transport::Sse, subscription, is_early }
+                Self::Stream { framing, transport: Transport::Sse, subscription, is_early, is_told }
             }
             Path::Stream => {
                 let framing = if is_script { Framing::Script { is_chunked } } else { Framing::Lines { is_chunked } };
-                Self::Stream { framing, transport: Transport::HttpStreaming, subscription, is_early }
+                Self::Stream { framing, transport: Transport::HttpStreaming, subscription, is_early, is_told }
             }
             Path::Poll => Self::Poll { subscription, wait },
             Path::Publish => Self::Publish { subscription, is_text: is_text(head) },
@@ -215,6 +225,11 @@ fn read_parameters<'a>(
             "format" if value == "script" => read.is_script = true,
             "format" if value == "ndjson" => {}
             "format" => return Err(bad("format is ndjson or script")),
+            // On the other paths it is unknown, as it was before there was a second version.
+            "v" if !path.is_subscription() => {}
+            "v" if value == "2" => read.is_told = true,
+            "v" if value == "1" => read.is_told = false,
+            "v" => return Err(bad("v is 1 or 2")),
             "mode" if value == "poll" => read.is_polling = true,
             "mode" => return Err(bad("mode is poll, or absent")),
             _ => {}
@@ -292,11 +307,11 @@ mod tests {
         for (request, expected) in [
             (
                 "GET /sse?channel=a&channel=b%2Dc&early=1 HTTP/1.1",
-                "Stream { framing: Events { is_chunked: true }, transport: Sse, subscription: Subscription { channels: [\"a\", \"b-c\"], after: None }, is_early: true }",
+                "Stream { framing: Events { is_chunked: true }, transport: Sse, subscription: Subscription { channels: [\"a\", \"b-c\"], after: None }, is_early: true, is_told: false }",
             ),
             (
                 "GET /stream?channel=a&format=script HTTP/1.0",
-                "Stream { framing: Script { is_chunked: false }, transport: HttpStreaming, subscription: Subscription { channels: [\"a\"], after: None }, is_early: false }",
+                "Stream { framing: Script { is_chunked: false }, transport: HttpStreaming, subscription: Subscription { channels: [\"a\"], after: None }, is_early: false, is_told: false }",
             ),
             (
                 "GET /poll?channel=a&wait=90 HTTP/1.1",
@@ -331,6 +346,7 @@ mod tests {
             ("GET /poll?channel=a&wait=-1 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /poll?channel=a&wait=soon HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /stream?channel=a&format=xml HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("GET /sse?channel=a&v=3 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /ws HTTP/1.1", &RULES, ErrorCode::UpgradeRequired, None),
         ] {
             assert_eq!(read(request, rules), Err((code, allow)), "{request}");

@@ -23,8 +23,23 @@ pub struct Code {
     #[serde(alias = "http_status")]
     pub number: u16,
     pub retry: bool,
+    #[serde(default)]
+    pub subscriber: Subscriber,
     pub meaning: String,
     pub action: String,
+}
+
+/// What a subscriber does that is refused with a code of `retry = false`.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subscriber {
+    /// Stops: the same would be refused again.
+    #[default]
+    Stops,
+    /// Tries the next transport, and stops if there is none.
+    OtherTransport,
+    /// Tries again: the code says nothing against the subscription.
+    GoesOn,
 }
 
 impl Table {
@@ -68,6 +83,9 @@ fn check(kind: &str, codes: &[Code], range: std::ops::RangeInclusive<u16>) -> Re
         }
         if !range.contains(&code.number) {
             return wrong(code, &format!("has a number outside {range:?}"));
+        }
+        if code.retry && code.subscriber != Subscriber::Stops {
+            return wrong(code, "may be retried, so a subscriber goes on anyway; remove `subscriber`");
         }
         if code.meaning.trim().is_empty() || code.action.trim().is_empty() {
             return wrong(code, "says not what it means or what to do; fill both");
@@ -114,6 +132,8 @@ action = "Nothing."
             ("= 400", "= 200", "outside"),
             ("\"Done.\"", "\"\"", "says not"),
             ("number", "numbr", "unknown field"),
+            ("retry = false", "retry = true\nsubscriber = \"goes-on\"", "goes on anyway"),
+            ("retry = false", "retry = false\nsubscriber = \"naps\"", "unknown variant"),
         ] {
             let error = Table::parse(&SMALL.replace(from, to)).expect_err(what);
             assert!(error.contains(what), "{error}");

@@ -5,11 +5,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::codes::{Code, TABLE, Table};
+use crate::codes::{Code, Subscriber, TABLE, Table};
 use crate::tree::Tree;
 
 /// Paths of everything that is generated.
-pub const PATHS: [&str; 3] = ["crates/wire/src/codes.rs", "web/console/src/generated/codes.ts", "docs/codes.md"];
+pub const PATHS: [&str; 4] =
+    ["crates/wire/src/codes.rs", "web/console/src/generated/codes.ts", "web/client/src/codes.ts", "docs/codes.md"];
 
 /// A generated file as it must be.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct Output {
 pub fn outputs(root: &Path, tree: &Tree) -> Result<Vec<Output>, String> {
     let text = tree.text(TABLE).ok_or(format!("{TABLE} is missing"))?;
     let table = Table::parse(text)?;
-    let texts = [rustfmt(root, &rust(&table))?, typescript(&table), markdown(&table)];
+    let texts = [rustfmt(root, &rust(&table))?, typescript(&table), client(&table), markdown(&table)];
     let output = |(path, text)| Output { path, text };
     Ok(PATHS.into_iter().zip(texts).map(output).collect())
 }
@@ -107,7 +108,7 @@ fn rust_enum(out: &mut String, kind: &Kind<'_>) {
     let mut table = String::new();
     for code in *codes {
         let variant = code.variant();
-        let Code { name, number, retry, meaning, action } = code;
+        let Code { name, number, retry, meaning, action, .. } = code;
         let _ = writeln!(variants, "/// `{name}`, {number}: {meaning}\n{variant},");
         let _ = writeln!(all, "Self::{variant},");
         let _ = writeln!(
@@ -202,6 +203,40 @@ fn typescript(table: &Table) -> String {
     out
 }
 
+/// What the client library needs of the table: as little as that, because its size counts.
+fn client(table: &Table) -> String {
+    fn of(codes: &[Code], what: Subscriber) -> impl Iterator<Item = &Code> {
+        codes.iter().filter(move |code| !code.retry && code.subscriber == what)
+    }
+    let lines = |codes: &mut dyn Iterator<Item = &Code>| {
+        codes.fold(String::new(), |out, code| format!("{out}  {:?},\n", code.name))
+    };
+    let names = table.error.iter().fold(String::new(), |out, code| format!("{out}\n  | {:?}", code.name));
+    let closes = of(&table.close, Subscriber::Stops)
+        .fold(String::new(), |out, code| format!("{out}  {}: {:?},\n", code.number, code.name));
+    format!(
+        "// Generated from {TABLE}: change that and run `make generate`.
+
+/** An error that the server names. */
+export type ServerCode ={names};
+
+/** Refusals that would come again, close codes among them: what was asked for is wrong, not the moment or the way. */
+export const FINAL_CODES: readonly unknown[] = [
+{}];
+
+/** Refusals that another transport may not meet. */
+export const WAY_CODES: readonly unknown[] = [
+{}];
+
+/** The names of those that are close codes of a WebSocket. */
+export const FINAL_CLOSES: Readonly<Record<number, string>> = {{
+{closes}}};
+",
+        lines(&mut of(&table.error, Subscriber::Stops).chain(of(&table.close, Subscriber::Stops))),
+        lines(&mut of(&table.error, Subscriber::OtherTransport)),
+    )
+}
+
 fn markdown(table: &Table) -> String {
     let mut out = format!(
         "# Codes\n\n<!-- Generated from {TABLE}: change that and run `make generate`. -->\n\n\
@@ -242,6 +277,10 @@ mod tests {
         assert!(rust.contains("BadRequest,") && rust.contains("pub enum ExitCode"));
         assert!(rust.contains(r#"meaning: "No \"HTTP\".""#));
         assert!(typescript(&table).contains("\"bad-request\": {\n    httpStatus: 400,"));
+        let client = client(&table);
+        assert!(client.contains("\n  | \"bad-request\";"));
+        assert!(client.contains("FINAL_CODES: readonly unknown[] = [\n  \"bad-request\",\n  \"normal\",\n];"));
+        assert!(client.contains("= {\n  1000: \"normal\",\n};"));
         assert!(markdown(&table).contains("| 400 | `bad-request` | no | No \"HTTP\". | Correct it \\| now. |"));
     }
 }

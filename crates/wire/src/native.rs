@@ -3,7 +3,7 @@
 use crate::cursor::Cursor;
 use crate::receipt::Receipt;
 use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -30,9 +30,29 @@ pub enum ClientFrame<'a> {
     Echo(&'a str),
 }
 
+/// What a server says of itself to a client that asked with `v=2`. Fields that a newer server adds are passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announcement {
+    /// Milliseconds between two heartbeats: a stream on which nothing comes for two of them is dead.
+    pub heartbeat_ms: u64,
+    /// Bytes of a WebSocket message from the client, at most.
+    pub max_message_bytes: u64,
+    /// Channels of a connection, at most.
+    pub max_channels: u64,
+}
+
+impl Announcement {
+    /// `["server",{"heartbeat_ms":25000,…}]`
+    pub fn encode(&self) -> String {
+        serde_json::to_string(&("server", self)).expect("numbers always serialise")
+    }
+}
+
 /// What a server sends.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ServerFrame<'a> {
+    /// `["server",{…}]`: first of all on a connection, where the client asked for it.
+    Server(Announcement),
     /// `["msg",channel,cursor,data]`; in an event stream `["msg",channel,data]`, and the event's id is the cursor.
     Message {
         /// Channel name.
@@ -309,6 +329,7 @@ deserialize_frame!(ServerFrame, "an array such as [\"msg\",channel,cursor,data]"
     "pong" => ServerFrame::Pong(e.need("the number")?),
     "echo" => ServerFrame::Echo(e.json()?),
     "gap" => ServerFrame::Gap { from: e.text("the first cursor")?, to: e.text("the second cursor")? },
+    "server" => ServerFrame::Server(e.need("what the server announces")?),
     "error" => ServerFrame::Error { code: e.text("the code")?, text: e.text("the text")? },
     other => return Err(A::Error::custom(format_args!("unknown name {other:?}"))),
 });
@@ -411,6 +432,19 @@ mod tests {
         }
 
         #[test]
+        fn an_announcement_is_read_back(heartbeat_ms: u64, max_message_bytes: u64, max_channels: u64, number: u64) {
+            let announcement = Announcement { heartbeat_ms, max_message_bytes, max_channels };
+            let text = announcement.encode();
+            prop_assert_eq!(ServerFrame::parse(&text).unwrap(), ServerFrame::Server(announcement));
+            let newer = text.replace("{", &format!("{{\"newer\":[{number}],"));
+            prop_assert_eq!(ServerFrame::parse(&newer).unwrap(), ServerFrame::Server(announcement));
+            let reply = format!("[{text},[\"cursor\",\"k.1\"]]");
+            let mut frames = Vec::new();
+            parse_reply(&reply, |frame| frames.push(frame)).unwrap();
+            prop_assert_eq!(frames, [ServerFrame::Server(announcement), ServerFrame::Cursor("k.1".into())]);
+        }
+
+        #[test]
         fn any_text_is_refused_or_read(text: String) {
             let _ = ClientFrame::parse(&text);
             let _ = ServerFrame::parse(&text);
@@ -455,6 +489,21 @@ mod tests {
             r#"["echo",nul]"#,
         ] {
             assert!(ClientFrame::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_announcement_is_as_documented() {
+        let announcement = Announcement { heartbeat_ms: 25_000, max_message_bytes: 65_536, max_channels: 64 };
+        let text = r#"["server",{"heartbeat_ms":25000,"max_message_bytes":65536,"max_channels":64}]"#;
+        assert_eq!(announcement.encode(), text);
+        for bad in [
+            r#"["server"]"#,
+            r#"["server",{}]"#,
+            r#"["server",{"heartbeat_ms":-1,"max_message_bytes":1,"max_channels":1}]"#,
+            r#"["server",{"heartbeat_ms":1,"max_message_bytes":1,"max_channels":1},2]"#,
+        ] {
+            assert!(ServerFrame::parse(bad).is_err(), "{bad}");
         }
     }
 

@@ -1,14 +1,15 @@
-/** The address of one of the server's paths, below `base`, whose own parameters are kept. */
+/** The address of one of the server's paths, below `base`, whose own parameters are kept. Those that are undefined are left out. */
 export function addressOf(
   base: URL,
   path: string,
   channels: Iterable<string>,
-  parameters: Record<string, string>,
+  parameters: Record<string, string | undefined>,
 ): string {
   const url = new URL(base);
   url.pathname = `${url.pathname.replace(/\/$/, "")}/${path}`;
   for (const channel of channels) url.searchParams.append("channel", channel);
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== undefined) url.searchParams.set(name, value);
   return url.href;
 }
 

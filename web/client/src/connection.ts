@@ -1,5 +1,6 @@
 import { addressOf } from "./address.ts";
-import { type ErrorCode, PushlabError } from "./errors.ts";
+import { FINAL_CODES, WAY_CODES } from "./codes.ts";
+import { PushlabError } from "./errors.ts";
 import { type State, TypedEventTarget, tell } from "./events.ts";
 import { type Frame, readJson } from "./frames.ts";
 import { post } from "./http.ts";
@@ -17,6 +18,8 @@ const MAX_POSTS = 256;
 /** Longer publications are posted, where the server says what is wrong with one that is too long: on a WebSocket it
  * would end the connection. In UTF-16 units, each of which is 3 bytes at most. */
 const MAX_SOCKET_LENGTH = 16_384;
+/** Shortest heartbeat that is gone by, in milliseconds: the server's clock has steps of 100, and the way takes time. */
+const MIN_HEARTBEAT = 500;
 
 /** What a connection is made from, checked. */
 export interface ConnectionConfig {
@@ -45,6 +48,10 @@ export class Connection extends TypedEventTarget {
   #link: Link | undefined;
   #probe: Link | undefined;
   #heardAt = 0;
+  /** Pings since then. */
+  #pings = 0;
+  /** Milliseconds between two heartbeats of the server. */
+  #heartbeat = 0;
   #isPaused = false;
   /** Whether nothing is subscribed to, on a transport that must name something. */
   #isIdle = false;
@@ -146,16 +153,18 @@ export class Connection extends TypedEventTarget {
       return;
     }
     this.#policy.attempt();
+    this.#heartbeat = this.#environment.timing.heartbeat;
     const link: Link = this.#open(transport, () => this.#cursor, {
       heard: () => {
         this.#heardAt = Date.now();
+        this.#pings = 0;
       },
       frame: (frame) => this.#link === link && this.#take(frame),
       ended: (end) => this.#link === link && this.#ended(end),
     });
     this.#link = link;
     const { open } = this.#policy;
-    this.#timer = setTimeout(() => this.#lost(`no first bytes within ${open} ms`), open);
+    this.#timer = setTimeout(() => this.#lost(`no bytes within ${open} ms`), open);
     this.#become("connecting", reason);
   }
 
@@ -168,9 +177,7 @@ export class Connection extends TypedEventTarget {
       ...this.#environment,
       ...handlers,
       address: (path, parameters = {}) => {
-        const cursor = after();
-        const resume = cursor === undefined ? parameters : { ...parameters, after: cursor };
-        return addressOf(this.#base, path, this.#channels, resume);
+        return addressOf(this.#base, path, this.#channels, { ...parameters, after: after() });
       },
       ponged: (latency) => {
         this.#latency = latency;
@@ -190,6 +197,10 @@ export class Connection extends TypedEventTarget {
 
   #take(frame: Frame): void {
     const [name] = frame;
+    if (name === "server") {
+      this.#heartbeat = Math.max(MIN_HEARTBEAT, frame[1].heartbeat_ms);
+      return;
+    }
     // Before all else: whoever hears that it is open may ask for the cursor.
     if (name === "cursor") this.#cursor = frame[1];
     if (this.#state !== "open" && name !== "error") {
@@ -206,8 +217,15 @@ export class Connection extends TypedEventTarget {
       this.#cursor = to;
       tell(this, "gap", { from, to });
     } else if (name === "error") {
-      this.#fail(frame[1], frame[2]);
+      const error = new PushlabError(frame[1], frame[2]);
+      this.#refuse(error, () => this.#fail(error));
     }
+  }
+
+  /** Ends for good where an error says that asking again is of no use; else does something else. */
+  #refuse(error: PushlabError, otherwise: () => void): void {
+    if (FINAL_CODES.includes(error.code)) this.#ended(endOf(error));
+    else otherwise();
   }
 
   #opened(): void {
@@ -219,10 +237,14 @@ export class Connection extends TypedEventTarget {
   }
 
   #ended(end: LinkEnd): void {
+    const { error } = end;
+    const code = error?.code;
+    const isFinal =
+      FINAL_CODES.includes(code) || (WAY_CODES.includes(code) && !this.#policy.below.length);
     this.#leave();
     const delay = this.#policy.ended(Date.now(), end);
-    if (end.error) this.#fail(end.error.code, end.error.message);
-    if (end.isFinal) {
+    if (error && (isFinal || code === "bad-frame")) this.#fail(error);
+    if (isFinal) {
       this.#finish(end.reason);
       return;
     }
@@ -266,23 +288,31 @@ export class Connection extends TypedEventTarget {
     tell(this, "state", { state, transport: this.transport, reason, retryIn });
   }
 
-  #fail(code: ErrorCode, text: string): void {
+  #fail({ code, message: text }: PushlabError): void {
     tell(this, "error", { code, text });
   }
 
+  /** A server that beats slower than the client pings is waited for, but pinged all the same. */
   #watch(): void {
-    const { heartbeat } = this.#environment.timing;
+    const interval = Math.min(this.#heartbeat, this.#environment.timing.heartbeat);
     this.#timer = setTimeout(() => {
-      const silence = Date.now() - this.#heardAt;
-      if (silence >= 2 * heartbeat) return this.#lost(`silent for ${silence} ms`);
-      if (silence >= heartbeat) this.#ping();
-      this.#watch();
-    }, heartbeat / 2);
+      this.#check(interval);
+      if (this.#state === "open") this.#watch();
+    }, interval / 2);
   }
 
-  #ping(): void {
-    // The link itself notices a pong that does not come.
-    this.#link?.request?.().catch(() => {});
+  /** Pings after so many milliseconds of silence, and gives the link up where there were too many. */
+  #check(interval: number): void {
+    const silence = Date.now() - this.#heardAt;
+    // Heartbeats of a WebSocket do not show: it had time to answer a ping, however late the timer is.
+    const isSure = !interval || this.#pings > 1 || !this.#link?.request;
+    if (isSure && silence >= 2 * this.#heartbeat) {
+      this.#lost(`silent for ${silence} ms`);
+    } else if (silence >= interval) {
+      this.#pings++;
+      // The link itself notices a pong that does not come.
+      this.#link?.request?.().catch(() => {});
+    }
   }
 
   #pause(state: "offline" | "waiting", reason: string): void {
@@ -307,15 +337,13 @@ export class Connection extends TypedEventTarget {
     }
     if (this.#state !== "open") return;
     // Timers of a hidden page are late, and those of a sleeping machine stood still.
-    const silence = Date.now() - this.#heardAt;
-    if (silence >= 2 * this.#environment.timing.heartbeat) this.#lost(`silent for ${silence} ms`);
-    else this.#ping();
+    this.#check(0);
   }
 
   #planClimb(): void {
     const delay = this.#policy.climbDelay(Date.now());
     if (delay === undefined) return;
-    this.#climbTimer = setTimeout(() => this.#climb([...this.#policy.better]), delay);
+    this.#climbTimer = setTimeout(() => this.#climb(this.#policy.better), delay);
   }
 
   /** Tries better transports beside the one in use; the first that lives for the time of its trial takes over. */
@@ -368,7 +396,7 @@ export class Connection extends TypedEventTarget {
     if (link?.request && this.#state === "open") {
       link.request(`["${name}","${channel}"]`).catch((error) => {
         // Another connection names its channels as it opens, or is told why it may not.
-        if (this.#link === link) this.#start(`${error.code}: ${error.message}`);
+        if (this.#link === link) this.#refuse(error, () => this.#start(endOf(error).reason));
       });
     } else if ((this.#link || this.#isIdle) && !this.#isReopening) {
       // Changes that are made together open it once.
@@ -409,26 +437,26 @@ export class Connection extends TypedEventTarget {
 }
 
 function closed(): PushlabError {
-  return new PushlabError("closed", "the connection was closed");
+  return new PushlabError("closed", "closed by the client");
 }
 
 /** @throws PushlabError `bad-channel` */
 function checkChannel(channel: string): void {
-  if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(channel)) {
-    const rule =
-      "a channel starts with a letter or digit and has at most 128 of A-Z a-z 0-9 . _ : -";
-    throw new PushlabError("bad-channel", `${String(channel).slice(0, 140)}: ${rule}`);
+  const rule = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+  if (!rule.test(channel)) {
+    const text = `${`${channel}`.slice(0, 140)}: a channel is ${rule}`;
+    throw new PushlabError("bad-channel", text);
   }
 }
 
 /** @throws PushlabError `bad-json` */
 function writeJson(data: unknown): string {
-  let json: string | undefined;
+  let what: unknown = typeof data;
   try {
-    json = JSON.stringify(data);
+    const json = JSON.stringify(data);
+    if (json !== undefined) return json;
   } catch (error) {
-    throw new PushlabError("bad-json", `${error}`);
+    what = error;
   }
-  if (json === undefined) throw new PushlabError("bad-json", `${typeof data} has no JSON`);
-  return json;
+  throw new PushlabError("bad-json", `no JSON: ${what}`);
 }

@@ -1,36 +1,6 @@
-/** Errors as the server names them: the first table of docs/codes.md. A test holds this list against it. */
-export const SERVER_CODES = [
-  "bad-request",
-  "bad-channel",
-  "too-many-channels",
-  "bad-cursor",
-  "bad-json",
-  "bad-frame",
-  "unknown-path",
-  "method-not-allowed",
-  "request-timeout",
-  "body-too-large",
-  "upgrade-required",
-  "head-too-large",
-  "unsupported",
-  "overloaded",
-  "too-many-connections",
-  "draining",
-  "forbidden",
-  "not-found",
-  "unauthorized",
-  "name-taken",
-  "busy",
-  "outbid",
-  "expired",
-  "database-away",
-  "internal-error",
-  "limit-reached",
-  "outcome-unknown",
-] as const;
+import type { ServerCode } from "./codes.ts";
 
-/** An error that the server names. */
-export type ServerCode = (typeof SERVER_CODES)[number];
+export type { ServerCode };
 
 /**
  * An error that the client finds itself.
@@ -56,9 +26,9 @@ export type ErrorCode = ServerCode | ClientCode | (string & {});
 /** What was refused or failed: `code` says what, `message` where and what to try. */
 export class PushlabError extends Error {
   override readonly name = "PushlabError";
-  readonly code: ErrorCode;
+  declare readonly code: ErrorCode;
   /** Milliseconds after which the server wants to be asked again; 0 where it did not say. */
-  readonly retryAfter: number;
+  declare readonly retryAfter: number;
 
   constructor(code: ErrorCode, text: string, retryAfter = 0) {
     super(text);

@@ -7,6 +7,7 @@ const MAX_CURSOR_LENGTH = 64;
 
 /** A frame of the native protocol, from the server. */
 export type Frame =
+  | ["server", announcement: { heartbeat_ms: number }]
   | ["msg", channel: string, cursor: string, data: unknown]
   | ["cursor", cursor: string]
   | ["gap", from: string, to: string]
@@ -14,8 +15,9 @@ export type Frame =
   | ["echo", data: unknown]
   | ["error", code: string, text: string];
 
-/** What stands behind a frame's name: t text, c cursor, n number, * anything. */
+/** What stands behind a frame's name: t text, c cursor, n number, h what has a heartbeat, * anything. */
 const SHAPES = new Map([
+  ["server", "h"],
   ["msg", "tc*"],
   ["cursor", "c"],
   ["gap", "cc"],
@@ -63,6 +65,8 @@ export function readFrame(value: unknown, text: string): Frame | undefined {
 function fits(kind: string, value: unknown): boolean {
   if (kind === "*") return true;
   if (kind === "n") return Number.isSafeInteger(value);
+  if (kind === "h")
+    return Number.isSafeInteger((value as { heartbeat_ms?: unknown } | null)?.heartbeat_ms);
   return (
     typeof value === "string" &&
     (kind === "t" || (value !== "" && value.length <= MAX_CURSOR_LENGTH))
@@ -76,10 +80,9 @@ function fits(kind: string, value: unknown): boolean {
  */
 export function readReply(text: string): Frame[] {
   const reply = readJson(text);
-  if (!Array.isArray(reply)) throw badFrame("a reply is an array of frames");
-  const frames = reply
-    .map((frame) => readFrame(frame, text))
-    .filter((frame) => frame !== undefined);
-  if (frames.at(-1)?.[0] !== "cursor") throw badFrame("a reply ends with a cursor");
+  const frames = Array.isArray(reply)
+    ? (reply.map((frame) => readFrame(frame, text)).filter(Boolean) as Frame[])
+    : [];
+  if (frames.at(-1)?.[0] !== "cursor") throw badFrame("a reply without a cursor");
   return frames;
 }

@@ -11,7 +11,7 @@ const LONG_REPLY = 2 ** 16;
 const EARLIEST = 500;
 
 /** Runs until it is closed or fails; whatever it throws, or gives to `end`, is the link's end. */
-function run(
+export function run(
   context: LinkContext,
   work: (signal: AbortSignal, end: (end: LinkEnd) => void) => Promise<void>,
 ): Link {
@@ -39,7 +39,9 @@ function openStream(
   decoder: StreamDecoder,
 ): Link {
   return run(context, async (signal, end) => {
-    const response = await ask(context, context.address(path, { early: "1" }), type, { signal });
+    const response = await ask(context, context.address(path, { early: "1", v: "2" }), type, {
+      signal,
+    });
     let startedAt = 0;
     // Greeting and heartbeat are two, however close behind each other they come.
     let cursors = 0;

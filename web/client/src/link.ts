@@ -27,10 +27,8 @@ export interface Environment {
 export interface LinkEnd extends Ending {
   /** For people. */
   readonly reason: string;
-  /** Set where the peer broke the protocol or the server refused for good. */
+  /** What the peer did wrong, or why the server refused. */
   readonly error: PushlabError | undefined;
-  /** Whether asking again is of no use. */
-  readonly isFinal: boolean;
 }
 
 /** What a link needs, and whom it tells. Nothing is told after `close()`, and nothing before the opener returned. */
@@ -57,26 +55,16 @@ export interface Link {
   request?(frame?: string): Promise<unknown>;
 }
 
-/** Refusals that would come again: what was asked for is wrong, not the moment or the way. */
-const FINAL_CODES = [
-  "bad-request",
-  "bad-channel",
-  "too-many-channels",
-  "bad-cursor",
-  "head-too-large",
-];
 /** Refusals that say nothing about the transport. */
-const BUSY_CODES = ["overloaded", "too-many-connections", "draining"];
+const BUSY_CODES: readonly unknown[] = ["overloaded", "too-many-connections", "draining"];
 
 /** The end that an error makes, or what `reason` says where there is none. */
 export function endOf(error: unknown, reason?: string): LinkEnd {
   const known = error instanceof PushlabError ? error : undefined;
-  const code = known?.code ?? "";
-  const isFinal = FINAL_CODES.includes(code);
+  const code = known?.code;
   return {
     reason: reason ?? (known ? `${code}: ${known.message}` : `unreachable: ${error}`),
-    error: isFinal || code === "bad-frame" ? known : undefined,
-    isFinal,
+    error: known,
     blames: !BUSY_CODES.includes(code),
     retryAfter: known?.retryAfter ?? 0,
   };

@@ -84,8 +84,13 @@ export class Policy {
   }
 
   /** The better transports, best first. */
-  get better(): readonly Transport[] {
+  get better(): Transport[] {
     return this.#transports.slice(0, this.#level);
+  }
+
+  /** The transports behind it, best first. */
+  get below(): readonly Transport[] {
+    return this.#transports.slice(this.#level + 1);
   }
 
   /** An attempt begins. */
@@ -155,7 +160,7 @@ export class Policy {
 
   /** No better transport did. */
   climbFailed(): void {
-    for (const level of [...this.#proven]) if (level < this.#level) this.#proven.delete(level);
+    for (const level of this.#proven) if (level < this.#level) this.#proven.delete(level);
     this.#climb = Math.min(this.#climb * 2, Math.max(MAX_CLIMB, this.#timing.climb));
     this.#climbAt = undefined;
   }
@@ -164,7 +169,7 @@ export class Policy {
   #wasCut(life: number): void {
     this.#cutAfter = Math.min(this.#cutAfter, life);
     this.#left = this.#level;
-    const below = this.#transports.slice(this.#level + 1);
+    const { below } = this;
     if (below.length > 0) {
       this.#level +=
         1 +

@@ -54,7 +54,7 @@ export function connect(url: string | URL, options: ConnectOptions = {}): Connec
   const wanted = typeof transport === "string" ? [transport] : transport;
   const unknown = wanted.find((name) => !TRANSPORTS.includes(name));
   if (unknown !== undefined || wanted.length === 0) {
-    throw new TypeError(`${unknown ?? "none"} is no transport; known are ${TRANSPORTS.join(", ")}`);
+    throw new TypeError(`${unknown ?? "none"} is no transport; known are ${TRANSPORTS}`);
   }
   const environment = {
     fetch: options.fetch ?? globalThis.fetch,

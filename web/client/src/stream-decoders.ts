@@ -34,9 +34,9 @@ export class LineDecoder implements StreamDecoder {
   push(text: string): Frame[] {
     return this.#lines
       .push(text)
-      .filter((line) => line !== "")
+      .filter(Boolean)
       .map((line) => readFrame(readJson(line), line))
-      .filter((frame) => frame !== undefined);
+      .filter(Boolean) as Frame[];
   }
 }
 

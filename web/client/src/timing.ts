@@ -1,8 +1,8 @@
 /** How long the client waits, all in milliseconds. */
 export interface Timing {
   /**
-   * Time between two heartbeats, 25,000: that of the server, for its streams. A WebSocket is pinged as often, a long
-   * poll held as long, and a connection that is silent for two is dead.
+   * Time between two heartbeats, 25,000, of a server that does not say its own: a connection that is silent for two is
+   * dead. A WebSocket is pinged as often, or as the server's own if that is shorter, and a long poll held as long.
    */
   heartbeat: number;
   /**
@@ -67,7 +67,6 @@ export function backoff(timing: Timing, attempt: number, random: number, after =
 
 /** Milliseconds that a Retry-After field asks for, in seconds or as a date; 0 where it says nothing. */
 export function readRetryAfter(field: string | null, now: number): number {
-  if (field === null) return 0;
-  const wait = /^\s*\d+\s*$/.test(field) ? Number(field) * 1000 : Date.parse(field) - now;
+  const wait = Number(field) * 1000 || Date.parse(`${field}`) - now;
   return wait > 0 ? Math.min(wait, MAX_RETRY_AFTER) : 0;
 }

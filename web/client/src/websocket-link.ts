@@ -1,16 +1,23 @@
+import { FINAL_CLOSES } from "./codes.ts";
 import { PushlabError } from "./errors.ts";
 import { badFrame, type Frame, MAX_TEXT_LENGTH, readFrame, readJson } from "./frames.ts";
+import { run } from "./http-links.ts";
 import { endOf, type Link, type LinkContext, type LinkEnd, type Socket } from "./link.ts";
 
 /** Requests without an answer; with the bytes below, 1 MiB waits at worst beside what the socket took. */
 const MAX_PENDING = 1024;
 const MAX_BUFFERED_BYTES = 2 ** 20;
 
-/** Close codes of docs/codes.md that say nothing about the transport: the server's doing. */
-const SERVER_CLOSES = [1001, 1011, 1012, 1013, 4001, 4003];
-/** Those of them that ask for a wait, and how long it is in milliseconds. */
-const CLOSES_TO_WAIT = [1012, 1013, 4003];
-const CLOSE_WAIT = 5_000;
+/** Close codes of docs/codes.md that say nothing about the transport, the server's doing, and the milliseconds that they
+ * ask to wait. */
+const SERVER_CLOSES: Readonly<Record<number, number>> = {
+  1001: 0,
+  1011: 0,
+  1012: 5_000,
+  1013: 5_000,
+  4001: 0,
+  4003: 5_000,
+};
 
 interface Pending {
   readonly sentAt: number;
@@ -39,11 +46,12 @@ class WebSocketLink implements Link {
     socket.addEventListener("message", (event) => this.#take(event.data));
     socket.addEventListener("error", () => {});
     socket.addEventListener("close", ({ code, reason }) => {
-      const wasServer = SERVER_CLOSES.includes(code);
+      const wait = SERVER_CLOSES[code];
+      const name = FINAL_CLOSES[code];
       this.#end({
-        ...endOf(undefined, `closed with ${code} ${reason}`.trim()),
-        blames: !wasServer,
-        retryAfter: CLOSES_TO_WAIT.includes(code) ? CLOSE_WAIT : 0,
+        ...endOf(name && new PushlabError(name, reason), `closed with ${code} ${reason}`.trim()),
+        blames: wait === undefined,
+        retryAfter: wait ?? 0,
       });
     });
   }
@@ -52,7 +60,7 @@ class WebSocketLink implements Link {
     return new Promise((resolve, reject) => {
       const socket = this.#socket;
       if (this.#pending.length >= MAX_PENDING || socket.bufferedAmount > MAX_BUFFERED_BYTES) {
-        return reject(new PushlabError("busy", "the connection is behind; nothing was sent"));
+        return reject(new PushlabError("busy", "too many wait for an answer"));
       }
       if (frame !== undefined) socket.send(frame);
       socket.send(`["ping",${this.#first + this.#pending.length}]`);
@@ -127,17 +135,12 @@ class WebSocketLink implements Link {
 
 /** Opens a WebSocket. One that cannot even be made, by the page's policy for example, ends at once. */
 export function openWebSocket(context: LinkContext): Link {
-  const address = context.address("ws").replace(/^http/, "ws");
+  const address = context.address("ws", { v: "2" }).replace(/^http/, "ws");
   try {
-    if (!context.WebSocket) throw new Error("there are no WebSockets here");
-    return new WebSocketLink(context, new context.WebSocket(address));
+    // `connect` leaves the transport out where there is no class of them.
+    const { WebSocket } = context as { WebSocket: NonNullable<LinkContext["WebSocket"]> };
+    return new WebSocketLink(context, new WebSocket(address));
   } catch (error) {
-    let isOver = false;
-    queueMicrotask(() => isOver || context.ended(endOf(error)));
-    return {
-      close: () => {
-        isOver = true;
-      },
-    };
+    return run(context, () => Promise.reject(error));
   }
 }

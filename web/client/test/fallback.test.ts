@@ -174,6 +174,24 @@ test("a stream whose server falls silent is dead after two heartbeats", async ()
   }
 });
 
+test("a server says how long it may be silent", async () => {
+  const server = await Server.start(["--heartbeat", "1s"]);
+  const proxy = await TcpProxy.start(server.port);
+  for (const transport of ["websocket", "sse", "http-streaming"] as const) {
+    const subscriber = new Subscriber(proxy.base, { transport });
+    await subscriber.open();
+    // Longer than it may be silent: its heartbeats, or its pongs, come through.
+    await new Promise((resolve) => setTimeout(resolve, 3_500));
+    expect(subscriber.lives, transport).toBe(1);
+    proxy.stall();
+    await until(() => subscriber.connection.state !== "open", "silence is noticed");
+    expect(subscriber.states.at(-1)?.reason, transport).toContain("silent for 2");
+    proxy.restore();
+    await subscriber.open();
+    subscriber.connection.close();
+  }
+});
+
 test("a WebSocket is pinged, and dead when no pong comes", async () => {
   const server = await Server.start();
   const proxy = await TcpProxy.start(server.port);

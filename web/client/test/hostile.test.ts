@@ -6,39 +6,8 @@ import { WebSocketServer } from "ws";
 import type { Transport } from "../src/pushlab.ts";
 import { pick, randomFrom } from "./random.ts";
 import { until } from "./server.ts";
+import { speaker } from "./speaker.ts";
 import { Subscriber } from "./subscriber.ts";
-
-const TYPES: Record<string, string> = {
-  "/sse": "text/event-stream",
-  "/stream": "application/x-ndjson",
-};
-
-/** A server that says to each connection what `speech` gives, and then nothing more. */
-async function speaker(
-  speech: () => { status?: number; type?: string; bytes: string | Buffer; stays?: boolean },
-) {
-  const server = http.createServer((request, response) => {
-    const { status = 200, type, bytes, stays = false } = speech();
-    const path = (request.url ?? "").split("?")[0] ?? "";
-    response.writeHead(status, { "content-type": type ?? TYPES[path] ?? "application/json" });
-    if (stays && path in TYPES) response.write(bytes);
-    else response.end(bytes);
-  });
-  const sockets = new WebSocketServer({ server });
-  sockets.on("connection", (socket) => {
-    const { bytes, stays } = speech();
-    socket.send(bytes);
-    if (!stays) socket.close();
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    for (const socket of sockets.clients) socket.terminate();
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 /** The greeting of a server and one message, as a transport carries them. */
 function wellFormed(transport: Transport): string {

@@ -234,7 +234,7 @@ test("addresses keep their folder and query, and may be those of a WebSocket", a
   const url = `${proxy.base.replace("http", "ws")}/folder/?token=1`;
   new Subscriber(url, { transport: "sse" });
   await until(() => proxy.seen[0], "a request");
-  expect(proxy.seen[0]).toBe("GET /folder/sse?token=1&channel=a&early=1 HTTP/1.1");
+  expect(proxy.seen[0]).toBe("GET /folder/sse?token=1&channel=a&early=1&v=2 HTTP/1.1");
 });
 
 test("requests are made with the fetch that is given", async () => {

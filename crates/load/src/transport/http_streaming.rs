@@ -80,13 +80,13 @@ mod tests {
     proptest! {
         #[test]
         fn any_split_gives_the_same(cuts in prop::collection::vec(1usize..40, 1..9), chunk in 1usize..50) {
-            let stream = "[\"cursor\",\"e.4\"]\n\n[\"msg\",\"a\",\"e.5\",{\"n\":1}]\n[\"gap\",\"e.5\",\"e.9\"]\n\n[\"msg\",\"a\",\"e.10\",2]\n";
+            let stream = "[\"server\",{\"heartbeat_ms\":25000,\"max_message_bytes\":65536,\"max_channels\":64}]\n[\"cursor\",\"e.4\"]\n\n[\"msg\",\"a\",\"e.5\",{\"n\":1}]\n[\"gap\",\"e.5\",\"e.9\"]\n\n[\"msg\",\"a\",\"e.10\",2]\n";
             let answer = |_: &str| chunked("application/x-ndjson", stream.as_bytes(), chunk);
             let mut client = HttpStreaming::new();
             let outcome = play(&mut client, &cuts, &answer).unwrap();
             prop_assert_eq!(outcome.events, ["subscribed", "message {\"n\":1}", "gap", "message 2"]);
-            let framing = 6 + chunk_bytes(stream.len(), chunk);
-            prop_assert_eq!(outcome.down, uses([head_bytes(&answer("")), framing, 16 + 18 + 19 + 19, 7 + 1]));
+            let framing = 7 + chunk_bytes(stream.len(), chunk);
+            prop_assert_eq!(outcome.down, uses([head_bytes(&answer("")), framing, 77 + 16 + 18 + 19 + 19, 7 + 1]));
             prop_assert_eq!(outcome.up, uses([outcome.request.len(), 0, 0, 0]));
             let again = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(again.request.starts_with("GET /stream?channel=a&after=e.10 HTTP/1.1\r\n"), "{}", again.request);

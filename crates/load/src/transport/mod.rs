@@ -225,7 +225,7 @@ fn forward(frame: &ServerFrame<'_>, last: &mut CursorText, sink: &mut impl FnMut
             sink(Event::Gap);
         }
         ServerFrame::Error { code, text } => sink(Event::Error { code, text }),
-        ServerFrame::Pong(_) => {}
+        ServerFrame::Pong(_) | ServerFrame::Server(_) => {}
     }
 }
 

@@ -77,7 +77,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_split_gives_the_same(cuts in prop::collection::vec(1usize..40, 1..9), chunk in 1usize..50) {
-            let stream = "id:e.4\n\n:\n\nid:e.5\ndata:[\"msg\",\"a\",{\"n\":1}]\n\nid: e.9\ndata: [\"gap\",\"e.5\",\"e.9\"]\n\nid:e.10\ndata:[\"msg\",\"a\",2]\n\n";
+            let stream = "data:[\"server\",{\"heartbeat_ms\":25000,\"max_message_bytes\":65536,\"max_channels\":64}]\n\nid:e.4\n\n:\n\nid:e.5\ndata:[\"msg\",\"a\",{\"n\":1}]\n\nid: e.9\ndata: [\"gap\",\"e.5\",\"e.9\"]\n\nid:e.10\ndata:[\"msg\",\"a\",2]\n\n";
             let answer = |_: &str| chunked("text/event-stream", stream.as_bytes(), chunk);
             let mut client = Sse::new();
             let mut outcome = play(&mut client, &cuts, &answer).unwrap();
@@ -86,7 +86,7 @@ mod tests {
             prop_assert_eq!(outcome.events, ["message {\"n\":1}", "gap", "message 2"]);
             prop_assert!(client.is_subscribed);
             let head = head_bytes(&answer(""));
-            let (dialect, payload) = (12 + 19 + 12, 7 + 1);
+            let (dialect, payload) = (77 + 12 + 19 + 12, 7 + 1);
             let framing = stream.len() - dialect - payload + chunk_bytes(stream.len(), chunk);
             prop_assert_eq!(outcome.down, uses([head, framing, dialect, payload]));
             prop_assert_eq!(outcome.up, uses([outcome.request.len(), 0, 0, 0]));

@@ -78,14 +78,14 @@ mod tests {
     proptest! {
         #[test]
         fn any_split_gives_the_same(cuts in prop::collection::vec(1usize..60, 1..9)) {
-            let answer = script(&[r#"["cursor","e.0"]"#, r#"["msg","a","e.1",{"n":1}]"#, r#"["gap","e.1","e.5"]"#, r#"["echo","x"]"#, r#"["error","bad","no"]"#, r#"["msg","a","e.6",2]"#]);
+            let answer = script(&[r#"["server",{"heartbeat_ms":25000,"max_message_bytes":65536,"max_channels":64}]"#, r#"["cursor","e.0"]"#, r#"["msg","a","e.1",{"n":1}]"#, r#"["gap","e.1","e.5"]"#, r#"["echo","x"]"#, r#"["error","bad","no"]"#, r#"["msg","a","e.6",2]"#]);
             let mut client = WebSocket::new();
             let outcome = play(&mut client, &cuts, &answer).unwrap();
             prop_assert_eq!(outcome.events, ["subscribed", "message {\"n\":1}", "gap", "echo \"x\"", "error bad no", "message 2"]);
             prop_assert_eq!(outcome.written.len(), 2 + 4 + "are you there".len());
             let head = head_bytes(&upgrade(&outcome.request));
             // Frame heads of 2, and the ping; the texts but {"n":1}, "x" and 2.
-            prop_assert_eq!(outcome.down, uses([head, 7 * 2 + 13, 16 + 18 + 19 + 9 + 20 + 18, 7 + 3 + 1]));
+            prop_assert_eq!(outcome.down, uses([head, 8 * 2 + 13, 77 + 16 + 18 + 19 + 9 + 20 + 18, 7 + 3 + 1]));
             prop_assert_eq!(outcome.up, uses([outcome.request.len(), 2 + 4 + 13, 0, 0]), "a pong has a head and a mask");
             let Outcome { request, .. } = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(request.starts_with("GET /ws?channel=a&after=e.6 "), "{}", request);

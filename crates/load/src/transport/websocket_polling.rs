@@ -100,6 +100,7 @@ mod tests {
         fn any_split_gives_the_same(cuts in prop::collection::vec(1usize..60, 1..9)) {
             let answer = |request: &str| {
                 let mut out = upgrade(request);
+                encode(&mut out, Opcode::Text, br#"["server",{"heartbeat_ms":25000,"max_message_bytes":65536,"max_channels":64}]"#, None);
                 encode(&mut out, Opcode::Text, br#"["cursor","e.4"]"#, None);
                 encode(&mut out, Opcode::Text, br#"[["msg","a","e.5",1],["msg","a","e.6",2],["cursor","e.6"]]"#, None);
                 encode(&mut out, Opcode::Text, br#"["echo",3]"#, None);
@@ -112,9 +113,9 @@ mod tests {
             let outcome = play(&mut client, &cuts, &answer).unwrap();
             prop_assert_eq!(outcome.events, ["message 1", "message 2", "subscribed", "answered", "echo 3"]);
             prop_assert!(!outcome.written.is_empty(), "the first poll");
-            // The greeting, the reply with its array, and the echo's array.
+            // The announcement, the greeting, the reply with its array, and the echo's array.
             let head = head_bytes(&upgrade(&outcome.request));
-            prop_assert_eq!(outcome.down, uses([head, 3 * 2, 16 + (58 - 2) + 9, 2 + 1]));
+            prop_assert_eq!(outcome.down, uses([head, 4 * 2, 77 + 16 + (58 - 2) + 9, 2 + 1]));
             // Whether the greeting has come with the handshake's answer decides what the first poll asks from.
             let first = outcome.written.len() - 6;
             prop_assert!([11, 14].contains(&first), "{}", first);

@@ -23,7 +23,6 @@ impl Core {
     ) {
         let channels = group.map_or(&[][..], |g| &self.groups[g].channels);
         let replay = self.shared.distributor.read(channels, after, MAX_PART_BYTES);
-        framing.preamble(&mut head);
         self.encode_gap(&replay, framing, &mut head);
         let start = match (replay.gap, after) {
             (Some((_, to)), _) => to,

@@ -15,6 +15,7 @@ use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::exposition::CONTENT_TYPE;
 use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, HttpError, RequestHead, parse_request};
+use pushlab_wire::native::Announcement;
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::{Decoder, handshake};
 use std::borrow::Cow;
@@ -174,11 +175,24 @@ impl Core {
         };
         match request {
             Request::Preflight => self.answer_preflight(id),
-            Request::WebSocket { accept, subscription, is_polling } => {
-                self.open_websocket(id, &accept, subscription, is_polling);
+            Request::WebSocket { accept, mut subscription, is_polling, is_told } => {
+                let Ok(group) = self.group_of(id, &mut subscription.channels) else { return };
+                let mut out = Vec::new();
+                handshake::encode_response(&mut out, &accept);
+                self.announce(&mut out, Framing::WebSocket, is_told);
+                self.open_websocket(id, out, group, subscription.after, is_polling);
             }
-            Request::Stream { framing, transport, subscription, is_early } => {
-                self.open_stream(id, framing, transport, subscription, is_early);
+            Request::Stream { framing, transport, mut subscription, is_early, is_told } => {
+                let Ok(group) = self.group_of(id, &mut subscription.channels) else { return };
+                let mut out = Vec::new();
+                encode_stream(&mut out, framing, self.connections[id].exchange.has_origin);
+                framing.preamble(&mut out);
+                self.announce(&mut out, framing, is_told);
+                self.connections[id].kind = Kind::Stream(framing);
+                self.count_as(id, transport);
+                self.begin(id, group, subscription.after, framing, out);
+                let Limits { heartbeat, first_heartbeat, .. } = *self.limits();
+                self.set_deadline(id, if is_early { heartbeat.min(first_heartbeat) } else { heartbeat });
             }
             Request::Poll { subscription, wait } => self.poll_over_http(id, subscription, wait),
             Request::Publish { subscription, is_text } => self.publish(id, subscription, is_text, body),
@@ -191,10 +205,29 @@ impl Core {
 
     // --- Subscribing ---
 
-    fn open_websocket(&mut self, id: usize, accept: &str, mut subscription: Subscription<'_>, is_polling: bool) {
-        let Ok(group) = self.group_of(id, &mut subscription.channels) else { return };
-        let mut out = Vec::new();
-        handshake::encode_response(&mut out, accept);
+    /// Appends what a client is told of the server before all else, if it asks.
+    fn announce(&self, out: &mut Vec<u8>, framing: Framing, is_told: bool) {
+        if !is_told {
+            return;
+        }
+        let Limits { heartbeat, max_message_bytes, max_channels_per_connection, .. } = *self.limits();
+        let announcement = Announcement {
+            // Rounded up: whoever waits for two of them must not be early.
+            heartbeat_ms: u64::try_from(heartbeat.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1),
+            max_message_bytes: max_message_bytes as u64,
+            max_channels: max_channels_per_connection as u64,
+        };
+        framing.announcement(out, announcement.encode().as_bytes());
+    }
+
+    fn open_websocket(
+        &mut self,
+        id: usize,
+        out: Vec<u8>,
+        group: Option<usize>,
+        after: Option<Cursor>,
+        is_polling: bool,
+    ) {
         self.connections[id].kind = Kind::WebSocket { decoder: Decoder::default(), is_polling };
         self.count_as(id, if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket });
         if is_polling {
@@ -204,28 +237,9 @@ impl Core {
             }
             self.send(id, &out);
         } else {
-            self.begin(id, group, subscription.after, Framing::WebSocket, out);
+            self.begin(id, group, after, Framing::WebSocket, out);
         }
         self.set_deadline(id, self.limits().heartbeat);
-    }
-
-    fn open_stream(
-        &mut self,
-        id: usize,
-        framing: Framing,
-        transport: Transport,
-        mut subscription: Subscription<'_>,
-        is_early: bool,
-    ) {
-        let Ok(group) = self.group_of(id, &mut subscription.channels) else { return };
-        let connection = &mut self.connections[id];
-        connection.kind = Kind::Stream(framing);
-        let mut out = Vec::new();
-        encode_stream(&mut out, framing, connection.exchange.has_origin);
-        self.count_as(id, transport);
-        self.begin(id, group, subscription.after, framing, out);
-        let Limits { heartbeat, first_heartbeat, .. } = *self.limits();
-        self.set_deadline(id, if is_early { heartbeat.min(first_heartbeat) } else { heartbeat });
     }
 
     /// The group of the channels named, or an answer that says what is wrong with them.

@@ -1,8 +1,10 @@
 //! Whoever was away gets what it missed, or is told that it is gone.
 
-use crate::harness::client::{Client, Frame, Kind, all_kinds};
+use crate::harness::client::{Client, Frame, Kind, PUSHED, all_kinds};
 use crate::harness::http::Http;
 use crate::harness::{Subject, offset, until};
+use pushlab_wire::native::Announcement;
+use std::time::Duration;
 
 fn epoch(cursor: &str) -> &str {
     cursor.split('.').next().unwrap()
@@ -122,4 +124,69 @@ fn a_quiet_poll_moves_on() {
     until("the poll is held", || server.stats().held_polls == 1);
     let last = http.publish("other", "1");
     assert_eq!(poller.response().body, format!("[[\"cursor\",\"{}.{last}\"]]", epoch(&start)));
+}
+
+/// Who asks is told before all else; where a gap comes before the position, that is behind it too.
+#[test]
+fn a_client_that_asks_is_told_heartbeat_and_limits_first() {
+    let server = Subject::start(1, |config| {
+        config.limits.heartbeat = Duration::from_micros(60_000_500);
+        config.limits.max_message_bytes = 5000;
+        config.limits.max_channels_per_connection = 7;
+    });
+    let told = Frame::Server(Announcement { heartbeat_ms: 60_001, max_message_bytes: 5000, max_channels: 7 });
+    let mut http = Http::connect(server.address());
+    for kind in PUSHED {
+        let mut client = Client::resume(server.address(), kind, "v=2&channel=a", "");
+        assert_eq!(client.next(), Some(told.clone()), "{kind:?}");
+        assert_eq!(client.next(), Some(Frame::Cursor(server.stats().cursor)), "{kind:?}");
+        let next = http.publish("a", "1");
+        assert_eq!(client.message().1, next, "{kind:?}");
+        let mut client = Client::resume(server.address(), kind, "v=2&channel=a", "elsewhere.1");
+        assert_eq!(client.next(), Some(told.clone()), "{kind:?}");
+        assert!(matches!(client.next(), Some(Frame::Gap(..))), "{kind:?}");
+    }
+    let mut client = Client::resume(server.address(), Kind::WebSocketPolling, "v=2&channel=a", "");
+    let start = server.stats().cursor;
+    assert_eq!(client.next(), Some(told), "before a poll is answered");
+    assert_eq!(client.next(), Some(Frame::Cursor(start)));
+    let next = http.publish("a", "2");
+    assert_eq!(client.message().1, next, "in replies it never is");
+}
+
+/// The body of a stream, to its first position.
+fn beginning(server: &Subject, target: &str) -> String {
+    let mut http = Http::connect(server.address());
+    http.send(&format!("GET {target} HTTP/1.0\r\n\r\n"));
+    let cursor = server.stats().cursor;
+    while !String::from_utf8_lossy(&http.buffer).contains(&cursor) {
+        assert!(http.fill());
+    }
+    let all = String::from_utf8_lossy(&http.buffer).into_owned();
+    all.split_once("\r\n\r\n").unwrap().1.replace(&cursor, "CURSOR")
+}
+
+#[test]
+fn nothing_is_said_to_a_client_that_does_not_ask() {
+    const TOLD: &str = r#"["server",{"heartbeat_ms":25000,"max_message_bytes":65536,"max_channels":64}]"#;
+    let server = Subject::start(1, |_| {});
+    for (target, told, position) in [
+        ("/sse?channel=a", format!("data:{TOLD}\n\n"), "id:CURSOR\n\n"),
+        ("/stream?channel=a", format!("{TOLD}\n"), "[\"cursor\",\"CURSOR\"]\n"),
+    ] {
+        for old in ["", "&v=1", "&v=2&v=1"] {
+            assert_eq!(beginning(&server, &format!("{target}{old}")), position, "{old}");
+        }
+        assert_eq!(beginning(&server, &format!("{target}&v=2")), told + position);
+    }
+    let mut http = Http::connect(server.address());
+    let reply = http.get("/poll?channel=a").body;
+    assert_eq!(http.get("/poll?channel=a&v=2").body, reply, "never in replies to polls");
+    assert_eq!(http.get("/poll?channel=a&v=x").body, reply, "it is no parameter there");
+    for path in ["/ws", "/sse", "/stream"] {
+        for version in ["", "0", "3", "02", "2.0", "x"] {
+            let refused = http.get(&format!("{path}?channel=a&v={version}"));
+            assert_eq!((refused.status, refused.body.contains("v is 1 or 2")), (400, true), "{path} {version}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use super::http::Http;
 use pushlab_wire::event_stream::EventStreamDecoder;
 use pushlab_wire::http::{BodyDecoder, Headers, parse_response};
 use pushlab_wire::lines::{LineDecoder, unwrap_script};
-use pushlab_wire::native::{ServerFrame, parse_reply};
+use pushlab_wire::native::{Announcement, ServerFrame, parse_reply};
 use pushlab_wire::websocket::{self, Decoded, Decoder, Event, Opcode, Role, handshake};
 use std::collections::VecDeque;
 
@@ -40,6 +40,7 @@ pub enum Frame {
     /// Offset and data.
     Message(String, u64, String),
     Cursor(String),
+    Server(Announcement),
     Gap(String, String),
     Pong(u64),
     Echo(String),
@@ -250,9 +251,10 @@ impl Client {
                         })
                         .unwrap();
                 }
-                // The first event has an id and no data.
+                // The first event has an id and no data; only what was asked for stands before it.
                 if !self.cursor.contains('.') && !events.last_id().is_empty() {
-                    ready.push_front(Frame::Cursor(events.last_id().to_owned()));
+                    let at = usize::from(matches!(ready.front(), Some(Frame::Server(_))));
+                    ready.insert(at, Frame::Cursor(events.last_id().to_owned()));
                 }
             }
             Codec::Lines(body, lines) => {
@@ -302,6 +304,7 @@ impl From<ServerFrame<'_>> for Frame {
                 data.to_owned(),
             ),
             ServerFrame::Cursor(cursor) => Self::Cursor(cursor.into()),
+            ServerFrame::Server(announcement) => Self::Server(announcement),
             ServerFrame::Gap { from, to } => Self::Gap(from.into(), to.into()),
             ServerFrame::Pong(n) => Self::Pong(n),
             ServerFrame::Echo(data) => Self::Echo(data.to_owned()),
