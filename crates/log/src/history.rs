@@ -1,4 +1,4 @@
-//! The latest publications of every channel, within limits that those pay for who reach them.
+//! The latest publications of every channel, within limits.
 //!
 //! Beyond the number of channels a new one is delivered but keeps no history until others have expired. Beyond the bytes
 //! of all channels together, one of those that hold most gives its oldest messages. So nobody can push out the history

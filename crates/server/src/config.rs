@@ -116,7 +116,8 @@ pub struct Limits {
     pub max_message_bytes: usize,
     /// Channels of one connection.
     pub max_channels_per_connection: usize,
-    /// Channels of the server that have history; beyond, a new one has none until one of these has expired.
+    /// Channels of the server that have history; messages on a further channel are delivered but not kept, until
+    /// a channel's history has expired.
     pub max_channels: usize,
     /// History of a channel, messages.
     pub max_history_messages: usize,
@@ -131,8 +132,8 @@ pub struct Limits {
     pub max_queue_messages: usize,
     /// Bytes queued for a slow subscriber: a connection never holds more than this of its own.
     pub max_queue_bytes: usize,
-    /// Bytes queued in all, for slow subscribers and for peers that do not read their answers; each event loop has its
-    /// part of it. Beyond, whoever has more queued is closed.
+    /// Bytes queued in all, for slow subscribers and for peers that do not read their answers; each event loop gets an
+    /// equal share. Once that is used up, a connection that would queue more is closed.
     pub max_queued_total_bytes: usize,
     /// A reply to a poll, bytes; the rest comes with the next.
     pub max_reply_bytes: usize,

@@ -83,7 +83,7 @@ pub enum ServerError {
     #[error("cannot start an event loop or a thread beside it: {0}")]
     Loop(#[source] io::Error),
     /// There are no random bytes for the epoch.
-    #[error("the operating system gives no random bytes: {0}; does a sandbox forbid getrandom(2)?")]
+    #[error("cannot get random bytes from the operating system: {0}; a sandbox may be blocking getrandom(2)")]
     Random(#[source] io::Error),
     /// An event loop ended on an error or a panic.
     #[error("an event loop failed: {0}")]

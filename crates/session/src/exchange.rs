@@ -2,7 +2,7 @@
 
 use crate::gate::Identity;
 
-/// What of a request counts until it is answered.
+/// What is kept of a request until it is answered.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
     /// Who sent it.

@@ -32,7 +32,7 @@ impl Identity {
 }
 
 impl Gate {
-    /// Who sent a request with these fields, for the application or for a transport. Where no rule will ask, nobody looks.
+    /// Who sent a request with these fields, for the application or for a transport. The fields are read only if a rule needs them.
     pub fn identify<'h>(
         &self,
         fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,

@@ -44,7 +44,7 @@ pub enum Request<'a> {
     Preflight,
     /// To go on as a WebSocket.
     WebSocket {
-        /// What the answer proves that the request was read with.
+        /// The value of the answer's `Sec-WebSocket-Accept`.
         accept: String,
         /// What it wants to receive.
         subscription: Subscription<'a>,
@@ -106,7 +106,7 @@ pub struct RequestRules {
     pub max_channels: usize,
     /// Longest time a poll is held.
     pub max_wait: Duration,
-    /// The server is stopping: only those who watch it are served.
+    /// The server is stopping: only health checks and metrics are answered.
     pub is_draining: bool,
 }
 
@@ -128,7 +128,7 @@ impl From<Refusal> for Refused {
 }
 
 impl Path {
-    /// Whether it serves those who watch: with HEAD too, as load balancers ask, and while the server stops.
+    /// Whether it is a health check or metrics: answered to HEAD too, as load balancers ask, and while the server stops.
     fn is_for_watchers(self) -> bool {
         matches!(self, Self::Health | Self::Stats | Self::Metrics)
     }

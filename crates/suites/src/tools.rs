@@ -94,7 +94,7 @@ pub fn tell(left_out: &[LeftOut], missing: &Missing) -> String {
     if !packages.is_empty() {
         text.push_str(&match Path::new("/usr/bin/apt-get").exists() {
             true => format!("To run them too: sudo {SCRIPT} install {}\n", tools.join(" ")),
-            false => format!("To run them too, install (by Debian's names): {}\n", packages.join(" ")),
+            false => format!("To run them too, install these packages (Debian names): {}\n", packages.join(" ")),
         });
     }
     if lacks(NAMESPACES) {

@@ -1,5 +1,6 @@
 //! HTTP/1.1 heads (through `httparse`) and bodies.
 
+use memchr::memchr2;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -364,7 +365,15 @@ pub const CHUNK_END: &[u8] = b"\r\n";
 /// by their own types afterwards. What has neither is borrowed.
 pub fn split_target(target: &str) -> (&str, impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)>) {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    (path, form_urlencoded::parse(query.as_bytes()))
+    // Most have nothing to decode.
+    let is_plain = memchr2(b'%', b'+', query.as_bytes()).is_none();
+    let (plain, escaped) = if is_plain { (query, "") } else { ("", query) };
+    let parts = plain.split('&').filter(|part| !part.is_empty());
+    let parameters = parts.map(|part| {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        (Cow::Borrowed(name), Cow::Borrowed(value))
+    });
+    (path, parameters.chain(form_urlencoded::parse(escaped.as_bytes())))
 }
 
 /// A path without its escapes; `None` where one is broken or the bytes are no UTF-8. A `+` stands for itself, and a `/`
@@ -394,6 +403,15 @@ mod tests {
             prop_assert_eq!(split_target(&target).1.collect::<Vec<_>>(), [parameter]);
             let path = decode_path(&encoded);
             prop_assert_eq!(path.as_deref(), Some(&*text));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_has_no_escapes_is_read_as_the_standard_says(query in "[a-z&=?/.:é-]{0,40}") {
+            let expected: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
+            let target = format!("/p?{query}");
+            prop_assert_eq!(split_target(&target).1.collect::<Vec<_>>(), expected);
         }
     }
 

@@ -201,7 +201,8 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
 }
 
 fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
-    let parsed = Url::parse(url).with_context(|| format!("--feed {url}: no address, write ws://HOST:PORT/PATH"))?;
+    let parsed =
+        Url::parse(url).with_context(|| format!("--feed {url}: not a valid address; write ws://HOST:PORT/PATH"))?;
     if parsed.scheme() != "ws" {
         bail!("--feed {url}: only ws:// is supported");
     }

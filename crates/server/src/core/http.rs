@@ -56,7 +56,7 @@ impl Core {
         // RFC 9112, section 3.2.
         let hosts = head.headers("host").take(2).count();
         if hosts > 1 || hosts == 0 && head.minor_version > 0 {
-            self.refuse_request(id, ErrorCode::BadRequest, "a request names its Host once");
+            self.refuse_request(id, ErrorCode::BadRequest, "a request must have exactly one Host header");
             return bytes.len();
         }
         self.turn.requests += 1;
