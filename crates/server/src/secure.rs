@@ -320,3 +320,107 @@ fn encode(mut data: EncodeTlsData<'_, ServerConnectionData>, unsent: &mut Vec<u8
         unsent.resize(begin + error.required_size, 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
+    use std::net::{Ipv4Addr, TcpListener};
+
+    /// Both sides of a connection, in one thread.
+    struct Pair {
+        server: Secure,
+        client: ClientConnection,
+        socket: std::net::TcpStream,
+    }
+
+    impl Pair {
+        fn new() -> Self {
+            let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            let mut roots = RootCertStore::empty();
+            roots.add(made.cert.der().clone()).unwrap();
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let builder = ClientConfig::builder_with_provider(provider.clone());
+            let trusting = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+            let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+            let key = made.signing_key.serialize_der().try_into().unwrap();
+            let config = builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let accepted = listener.accept().unwrap().0;
+            accepted.set_nonblocking(true).unwrap();
+            let server = Secure::accept(TcpStream::from_std(accepted), Arc::new(config)).unwrap();
+            let trusting = Arc::new(trusting.with_no_client_auth());
+            let client = ClientConnection::new(trusting, "localhost".try_into().unwrap()).unwrap();
+            let mut pair = Self { server, client, socket };
+            while pair.client.is_handshaking() {
+                pair.push();
+                pair.read();
+                if pair.client.wants_read() && !pair.client.wants_write() {
+                    pair.client.read_tls(&mut pair.socket).unwrap();
+                    pair.client.process_new_packets().unwrap();
+                }
+            }
+            pair.push();
+            pair
+        }
+
+        /// What the client has to send.
+        fn sealed(&mut self) -> Vec<u8> {
+            let mut sealed = Vec::new();
+            while self.client.wants_write() {
+                self.client.write_tls(&mut sealed).unwrap();
+            }
+            sealed
+        }
+
+        fn push(&mut self) {
+            let sealed = self.sealed();
+            self.socket.write_all(&sealed).unwrap();
+        }
+
+        fn read(&mut self) -> Vec<u8> {
+            let mut buffer = vec![0; 64 * 1024];
+            match self.server.read(&mut buffer) {
+                Ok(n) => buffer[..n].to_vec(),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Vec::new(),
+                Err(e) => panic!("{e}"),
+            }
+        }
+
+        fn kept(&self) -> (usize, usize) {
+            (self.server.partial.capacity(), self.server.unsent.capacity())
+        }
+    }
+
+    #[test]
+    fn who_is_idle_keeps_no_bytes() {
+        let mut pair = Pair::new();
+        let text = b"request".repeat(1_000);
+        pair.client.writer().write_all(&text).unwrap();
+        let sealed = pair.sealed();
+        let (begin, end) = sealed.split_at(sealed.len() - 1);
+        assert_eq!(pair.read(), b"");
+        pair.socket.write_all(begin).unwrap();
+        assert_eq!(pair.read(), b"");
+        assert_eq!(pair.kept(), (begin.len(), 0));
+        // It may answer meanwhile.
+        assert_eq!(pair.server.write(&text).unwrap(), text.len());
+        pair.socket.write_all(end).unwrap();
+        assert_eq!(pair.read(), text);
+        assert_eq!(pair.kept(), (0, 0));
+        // The socket takes what it can, and all that was sealed beyond it waits.
+        while !pair.server.is_blocked() {
+            pair.server.write(&vec![0; 1 << 20]).unwrap();
+        }
+        let unsent = pair.server.unsent.len();
+        assert!(unsent <= MAX_SEALED_BYTES + SEALING_BYTES, "{unsent}");
+        assert_eq!(pair.server.write(b"more").unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        pair.socket.set_nonblocking(true).unwrap();
+        while pair.server.is_blocked() {
+            let _ = pair.socket.read(&mut [0; 4096]);
+            pair.server.push().unwrap();
+        }
+        assert_eq!(pair.kept(), (0, 0));
+    }
+}
