@@ -37,8 +37,9 @@ pub struct Secure {
     error: Option<io::Error>,
     /// The peer has said farewell; what it may have sent behind that is nothing.
     has_ended: bool,
-    /// The peer broke TLS and was told so: what it still sends is nothing.
-    has_failed: bool,
+    /// An alert was the last word: our farewell, or what the peer did wrong. Behind it nothing may follow, and what the
+    /// peer still sends is nothing.
+    is_over: bool,
     /// There is more to read, and no event will tell.
     has_more: bool,
     /// The socket is to be shut when all is sent.
@@ -58,7 +59,7 @@ impl Secure {
             unsent: Vec::new(),
             error: None,
             has_ended: false,
-            has_failed: false,
+            is_over: false,
             has_more: false,
             is_ending: false,
             sent: 0,
@@ -108,7 +109,7 @@ impl Secure {
         if self.has_ended {
             return Ok(0);
         }
-        if self.has_failed {
+        if self.is_over {
             let n = self.socket.read(buffer)?;
             self.received += n as u64;
             return Ok(n);
@@ -192,7 +193,7 @@ impl Secure {
 
     /// The peer broke TLS. An alert that tells it so is all that is asked of rustls from now on.
     fn fail(&mut self, error: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
-        self.has_failed = true;
+        self.is_over = true;
         self.partial = Vec::new();
         while self.tls.wants_write()
             && let Ok(ConnectionState::EncodeTlsData(data)) = self.tls.process_tls_records(&mut []).state
@@ -205,8 +206,7 @@ impl Secure {
     /// Seals as much as the socket takes, and a little more.
     #[inline(never)]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.has_failed {
-            // Behind an alert nothing may follow.
+        if self.is_over {
             return Ok(bytes.len());
         }
         self.push()?;
@@ -304,11 +304,12 @@ impl Secure {
     }
 
     fn say_farewell(&mut self) -> io::Result<()> {
-        if self.has_failed {
-            return Ok(());
+        if !self.is_over {
+            SPACE.with_borrow_mut(|space| self.seal(space, |traffic, space| traffic.queue_close_notify(space)))?;
+            self.is_over = true;
+            self.partial = Vec::new();
         }
-        let seal = |space: &mut Vec<u8>| self.seal(space, |traffic, space| traffic.queue_close_notify(space));
-        SPACE.with_borrow_mut(seal).map(|_| ())
+        Ok(())
     }
 }
 
@@ -362,6 +363,7 @@ mod tests {
                 }
             }
             pair.push();
+            assert_eq!(pair.read(), b"");
             pair
         }
 
@@ -400,7 +402,6 @@ mod tests {
         pair.client.writer().write_all(&text).unwrap();
         let sealed = pair.sealed();
         let (begin, end) = sealed.split_at(sealed.len() - 1);
-        assert_eq!(pair.read(), b"");
         pair.socket.write_all(begin).unwrap();
         assert_eq!(pair.read(), b"");
         assert_eq!(pair.kept(), (begin.len(), 0));
@@ -422,5 +423,20 @@ mod tests {
             pair.server.push().unwrap();
         }
         assert_eq!(pair.kept(), (0, 0));
+    }
+
+    /// rustls takes it for a fault of ours to tell a peer twice that it is over.
+    #[test]
+    fn what_comes_behind_our_farewell_is_nothing() {
+        let mut pair = Pair::new();
+        pair.server.shut_down().unwrap();
+        let broken = [23, 3, 3, 0, 4, 1, 2, 3, 4];
+        pair.socket.write_all(&broken).unwrap();
+        assert_eq!(pair.read(), broken);
+        assert_eq!(pair.server.write(b"more").unwrap(), 4);
+        let mut told = Vec::new();
+        pair.socket.read_to_end(&mut told).unwrap();
+        pair.client.read_tls(&mut &*told).unwrap();
+        assert!(pair.client.process_new_packets().unwrap().peer_has_closed());
     }
 }
