@@ -76,9 +76,9 @@ export class Server {
   }
 
   /** Starts one that speaks TLS with an identity of `makeIdentity`. */
-  static async startSecure(t, { certificate, key }, options = []) {
+  static async startSecure(t, { certificate, key }, options = [], command = "serve") {
     const files = ["--tls-certificate", certificate, "--tls-key", key];
-    const server = await Server.start(t, [...options, ...files]);
+    const server = await Server.start(t, [...options, ...files], 0, command);
     server.ca = readFileSync(certificate);
     server.#agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
     return server;
@@ -100,6 +100,11 @@ export class Server {
 
   signal(name) {
     this.#process.kill(name);
+  }
+
+  /** The end of what it wrote to standard error. */
+  get log() {
+    return this.#log;
   }
 
   /** Ends the process without a goodbye and waits until it is gone. */

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { describe, test } from "node:test";
 import tls from "node:tls";
@@ -99,6 +100,46 @@ test("a session is resumed", async (t) => {
   const first = await connect();
   const second = await connect(first.next);
   assert.deepEqual([first.isReused, second.isReused], [false, true]);
+});
+
+for (const command of ["serve", "console"]) {
+  test(`SIGHUP has ${command} read the certificate again`, async (t) => {
+    const [now, next] = [makeIdentity(t), makeIdentity(t)];
+    const store = ["--store", `${now.key}.sqlite`];
+    const server = await Server.startSecure(t, now, store, command);
+    const held = await Socket.open(t, server, "channel=a", { ca: server.ca });
+    await held.frame("cursor");
+    const status = async () => (await server.request("GET", "/healthz", { agent: false })).status;
+    assert.equal(await status(), 200);
+    copyFileSync(next.certificate, now.certificate);
+    copyFileSync(next.key, now.key);
+    server.signal("SIGHUP");
+    await until(
+      () => server.log.includes("certificate.pem was read again"),
+      () => `it says so: ${server.log}`,
+    );
+    await assert.rejects(status(), "those who trust the old one alone are not served");
+    server.ca = readFileSync(next.certificate);
+    assert.equal(await status(), 200);
+    writeFileSync(now.certificate, "no certificate");
+    server.signal("SIGHUP");
+    await until(
+      () => /the old certificate stays: .*certificate\.pem .*; then send SIGHUP again/.test(server.log),
+      () => `it says what is wrong: ${server.log}`,
+    );
+    assert.equal(await status(), 200);
+    assert.equal(held.closed, null, "who is connected stays");
+    server.signal("SIGTERM");
+    await until(() => server.exit, "the server has ended");
+    assert.equal(server.exit.code, 0);
+  });
+}
+
+test("without TLS SIGHUP ends the server", async (t) => {
+  const server = await Server.start(t);
+  server.signal("SIGHUP");
+  await until(() => server.exit, "the server has ended");
+  assert.equal(server.exit.signal, "SIGHUP");
 });
 
 test("plain HTTP is told by an alert", async (t) => {

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM, as something to wait for instead of something that strikes.
+//! SIGINT and SIGTERM, and for some SIGHUP, as something to wait for instead of something that strikes.
 
 use pushlab_os::process::{self, Signal};
 use pushlab_os::signals;
@@ -15,6 +15,28 @@ pub fn block() {
 /// Waits for either; says whether one came in time.
 pub fn wait(timeout: Duration) -> bool {
     signals::wait(&ENDING, timeout).is_some()
+}
+
+/// Holds SIGHUP back too, for [`wait_as_server`]. Call before any thread exists.
+pub fn block_hangup() {
+    // Refused, it ends the process as it does everywhere else.
+    let _ = signals::hold_back(&[Signal::HUP]);
+}
+
+/// What a signal asks of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// To stop.
+    Stop,
+    /// To read its files again.
+    Reload,
+}
+
+/// Waits for a signal; says what one that came in time asks for. SIGHUP is waited for if it `reloads`, where
+/// [`block_hangup`] holds it back; elsewhere this wait must not swallow it.
+pub fn wait_as_server(reloads: bool, timeout: Duration) -> Option<Wish> {
+    let awaited: &[Signal] = if reloads { &[Signal::INT, Signal::TERM, Signal::HUP] } else { &ENDING };
+    signals::wait(awaited, timeout).map(|signal| if signal == Signal::HUP { Wish::Reload } else { Wish::Stop })
 }
 
 /// Sends this process SIGINT once its standard input has ended: for one that another process started, which may be

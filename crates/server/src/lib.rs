@@ -19,6 +19,7 @@ mod groups;
 mod metrics;
 mod pool;
 pub mod requests;
+mod secure;
 mod stats;
 mod stream;
 mod tls;

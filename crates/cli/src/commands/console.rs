@@ -2,7 +2,6 @@
 
 use super::pages::{self, DemoArgs, SiteArgs, TlsArgs};
 use super::results::StoreArgs;
-use crate::signals;
 use anyhow::Context as _;
 use clap::Args;
 use pushlab_console::{Console, Starting};
@@ -11,10 +10,6 @@ use pushlab_server::{Config, Server};
 use pushlab_wire::codes::ExitCode;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How often the main thread looks after the event loops.
-const WATCH: Duration = Duration::from_millis(250);
 
 /// Serve the console: results and reports, experiments from a form, live figures, demos.
 #[derive(Debug, Args)]
@@ -46,7 +41,7 @@ pub struct ConsoleArgs {
 }
 
 pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
-    signals::block();
+    args.tls.block_signals();
     let is_loopback = args.listen.ip().is_loopback();
     let is_own = is_loopback && args.site.is_loopback();
     let can_run = !args.no_run && (is_own || args.run_for_anybody);
@@ -77,7 +72,7 @@ pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     } else {
         println!("console at {}://{address}/ (Ctrl-C stops)", args.tls.scheme());
     }
-    while server.is_running() && !signals::wait(WATCH) {}
+    args.tls.attend(&server);
     console.interrupt();
     server.stop();
     server.join()?;

@@ -1,6 +1,7 @@
 //! What a server of ours serves beside the transports: console and demos.
 
 use super::results::StoreArgs;
+use crate::signals::{self, Wish};
 use clap::Args;
 use pushlab_console::Console;
 use pushlab_demos::Demos;
@@ -8,11 +9,14 @@ use pushlab_demos::auction::Auction;
 use pushlab_lab::{Live, on_load_cores};
 use pushlab_server::application::Application;
 use pushlab_server::{Config, Origin, Server, Site, TlsFiles};
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How often the main thread looks after the event loops.
+const WATCH: Duration = Duration::from_millis(250);
 /// Time for browsers to say goodbye to the console of a campaign that has ended.
 const GOODBYE: Duration = Duration::from_secs(1);
 
@@ -58,7 +62,8 @@ impl SiteArgs {
 /// The certificate of a server that speaks TLS.
 #[derive(Debug, Args)]
 pub struct TlsArgs {
-    /// Speak TLS, on every transport: the server's certificate, then those of its issuers, in PEM format.
+    /// Speak TLS, on every transport: the server's certificate, then those of its issuers, in PEM format. At SIGHUP both
+    /// files are read again.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
     /// The certificate's private key, in PEM format, without a passphrase.
@@ -71,6 +76,36 @@ impl TlsArgs {
     pub fn files(&self) -> Option<TlsFiles> {
         let (certificate, key) = self.tls_certificate.clone().zip(self.tls_key.clone())?;
         Some(TlsFiles { certificate, key })
+    }
+
+    /// Holds the signals back for which [`Self::attend`] waits. Call before any thread exists.
+    pub fn block_signals(&self) {
+        signals::block();
+        if self.tls_certificate.is_some() {
+            signals::block_hangup();
+        }
+    }
+
+    /// Waits until the server is to stop, or has failed. At SIGHUP one that speaks TLS reads its certificate again;
+    /// without TLS there is nothing to read, and SIGHUP ends the process, as it does any whose terminal has gone.
+    pub fn attend(&self, server: &Server) {
+        while server.is_running() {
+            match signals::wait_as_server(self.tls_certificate.is_some(), WATCH) {
+                None => {}
+                Some(Wish::Stop) => return,
+                Some(Wish::Reload) => self.reload(server),
+            }
+        }
+    }
+
+    fn reload(&self, server: &Server) {
+        let Some(certificate) = &self.tls_certificate else { return };
+        let told = match server.reload_tls() {
+            Ok(()) => format!("{} was read again; new connections get this certificate", certificate.display()),
+            Err(error) => format!("the old certificate stays: {error}; then send SIGHUP again"),
+        };
+        // The terminal may be what has gone, and eprintln! would panic.
+        let _ = writeln!(io::stderr(), "{told}");
     }
 
     /// With what its addresses begin.

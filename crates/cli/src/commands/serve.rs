@@ -1,7 +1,7 @@
 //! `pushlab serve`: the server.
 
 use super::pages::{self, DemoArgs, SiteArgs, TlsArgs};
-use crate::{signals, units};
+use crate::units;
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
 use pushlab_console::Console;
@@ -14,9 +14,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use url::{Position, Url};
-
-/// How often the main thread looks after the event loops.
-const WATCH: Duration = Duration::from_millis(250);
 
 /// Serve every transport on one port.
 #[derive(Debug, Args)]
@@ -144,7 +141,7 @@ limit_args! {
 }
 
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    signals::block();
+    args.tls.block_signals();
     let mut config = config(args)?;
     if !args.no_pages {
         config.site = args.site.site(false);
@@ -164,7 +161,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     } else {
         println!("listening on {}://{address} (Ctrl-C stops)", args.tls.scheme());
     }
-    while server.is_running() && !signals::wait(WATCH) {}
+    args.tls.attend(&server);
     server.stop();
     server.join()?;
     Ok(ExitCode::Ok)

@@ -75,7 +75,12 @@ impl Core {
         match connection.kind {
             Kind::Http(_) if connection.has_queued() => self.close_gently(id),
             Kind::Lingering if connection.has_queued() => {}
-            _ => self.close(id),
+            _ => {
+                let stream = &mut self.connections[id].stream;
+                stream.answer_farewell();
+                self.turn.bytes_sent += stream.sent(0);
+                self.close(id);
+            }
         }
     }
 

@@ -182,6 +182,107 @@ fn an_end_right_behind_a_request_is_seen() {
     assert_eq!((server.stats().requests, server.stats().tls_failures), (20, 0));
 }
 
+/// What was asked for before the farewell is answered before ours, also where the socket does not take it at once.
+#[test]
+fn answers_come_before_the_farewell() {
+    let server = start(1, |c| c.limits.max_send_buffer_bytes = Some(4096));
+    let body = "z".repeat(60_000);
+    let request = format!("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let mut client = raw(&server, usize::MAX);
+    client.conn.complete_io(&mut client.sock).unwrap();
+    // More than the client's kernel takes, less than the server queues.
+    for _ in 0..10 {
+        client.write_all(request.as_bytes()).unwrap();
+    }
+    client.conn.send_close_notify();
+    client.flush().unwrap();
+    until("answers wait", || server.stats().slow_subscribers == 1);
+    let mut answers = String::new();
+    client.read_to_string(&mut answers).unwrap();
+    assert_eq!(answers.matches(&body).count(), 10);
+    until_idle(&server);
+    assert_eq!(server.stats().tls_failures, 0);
+}
+
+/// A peer may ask for new keys whenever it likes; the answer goes before what is sealed next.
+#[test]
+fn keys_are_changed_on_the_way() {
+    let server = start(1, |_| {});
+    let mut client = raw(&server, usize::MAX);
+    for n in 0..10 {
+        let body = "k".repeat(1 + n * 7_000);
+        if n > 0 {
+            client.conn.refresh_traffic_keys().unwrap();
+        }
+        write!(client, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(body.as_bytes()) {
+            let mut part = [0; 4096];
+            let n = client.read(&mut part).unwrap();
+            assert!(n > 0);
+            answer.extend_from_slice(&part[..n]);
+        }
+    }
+    assert_eq!(server.stats().tls_failures, 0);
+}
+
+/// A handshake's message in records of `size` bytes, where its own is of one.
+fn in_records(hello: &[u8], size: usize) -> Vec<u8> {
+    let mut records = Vec::new();
+    for part in hello[5..].chunks(size) {
+        records.extend_from_slice(&hello[..3]);
+        records.extend_from_slice(&u16::try_from(part.len()).unwrap().to_be_bytes());
+        records.extend_from_slice(part);
+    }
+    records
+}
+
+/// RFC 8446, section 5.1: a message of the handshake may go over several records, and TCP cuts them anywhere.
+#[test]
+fn a_greeting_in_many_records_is_understood() {
+    let server = start(1, |_| {});
+    let seed = fastrand::u64(..);
+    let mut rng = Rng::with_seed(seed);
+    for size in [1, 2, 3, 4, 5, 50, 100] {
+        let mut client = raw(&server, usize::MAX);
+        let mut hello = Vec::new();
+        client.conn.write_tls(&mut hello).unwrap();
+        let records = in_records(&hello, size);
+        let mut at = 0;
+        while at < records.len() {
+            let n = rng.usize(1..=(records.len() - at).min(2 * size + 10));
+            client.sock.socket.write_all(&records[at..at + n]).unwrap();
+            at += n;
+            std::thread::yield_now();
+        }
+        client.write_all(b"GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap_or_else(|e| panic!("{e}, size {size}, seed {seed}"));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}, size {size}, seed {seed}");
+    }
+    assert_eq!(server.stats().tls_failures, 0);
+}
+
+/// What is kept of a message whose rest has not come has a limit, which no record can reach.
+#[test]
+fn a_greeting_without_end_is_refused() {
+    let server = start(1, |_| {});
+    let mut socket = connect(server.address());
+    // A greeting (1) of 65,535 bytes, the most that rustls takes.
+    let mut hello = vec![22, 3, 1, 0, 0, 1, 0, 255, 255];
+    hello.resize(5 + 4 + 65_535, 0);
+    let records = in_records(&hello, 1_000);
+    socket.write_all(&records[..65_000]).unwrap();
+    until("it was read", || server.stats().bytes_received == 65_000);
+    assert_eq!((server.stats().tls_failures, server.stats().open), (0, 1));
+    // It may have ended before all is sent.
+    let _ = socket.write_all(&records[65_000..]);
+    until("it is counted", || server.stats().tls_failures == 1);
+    rest(&mut socket);
+    drop(socket);
+    until_idle(&server);
+}
+
 /// Reads to the end of a connection without TLS.
 fn rest(socket: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
