@@ -1,10 +1,13 @@
 //! Subscribers on one event loop that read and count, and nothing else.
 
 use crate::connect::{self, PATIENCE};
-use crate::frames::deliveries_in;
+use crate::frames::{self, deliveries_in};
 use anyhow::{Context as _, bail};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
+use pushlab_os::clock::monotonic_ns;
+use pushlab_os::socket::data_segments_received;
+use pushlab_stats::Histogram;
 use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -26,6 +29,8 @@ pub struct Audience {
     pub bytes: u64,
     /// Reads that found something: about the subject's writes, as long as the load keeps up.
     pub reads: u64,
+    /// Latency of the deliveries, whose payloads then have the stamps of [`frames::stamped`].
+    pub latency: Option<Histogram>,
 }
 
 impl Audience {
@@ -41,24 +46,25 @@ impl Audience {
             deliveries: 0,
             bytes: 0,
             reads: 0,
+            latency: None,
         })
     }
 
-    /// Adds subscribers until there are `count`; when it returns, the subject has greeted each of them, or
+    /// Adds subscribers, each with the request of its index, until there are `count`; when it returns, the subject has greeted each of them, or
     /// `is_admitted` says that it has taken in as many.
-    pub fn grow(
+    pub fn grow<'r>(
         &mut self,
         count: usize,
         address: SocketAddr,
         family: u8,
-        request: &[u8],
+        request: impl Fn(usize) -> &'r [u8],
         is_admitted: Option<&dyn Fn(usize) -> anyhow::Result<bool>>,
     ) -> anyhow::Result<()> {
         while self.sockets.len() < count {
             let up_to = count.min(self.sockets.len() + OPENED_AT_ONCE);
             while self.sockets.len() < up_to {
                 let index = self.sockets.len();
-                let mut socket = connect::open(address, family, index, request)?;
+                let mut socket = connect::open(address, family, index, request(index))?;
                 self.poll.registry().register(&mut socket, Token(index), Interest::READABLE)?;
                 self.sockets.push(socket);
                 self.is_greeted.push(false);
@@ -96,6 +102,12 @@ impl Audience {
                         self.bytes += n as u64;
                         self.reads += 1;
                         self.deliveries += deliveries_in(&self.buffer[..n]);
+                        if let Some(latency) = &mut self.latency {
+                            let now_ns = monotonic_ns();
+                            for sent_ns in frames::stamps_in(&self.buffer[..n]) {
+                                latency.record(now_ns.saturating_sub(sent_ns));
+                            }
+                        }
                         if !std::mem::replace(&mut self.is_greeted[index], true) {
                             self.greeted += 1;
                         }
@@ -109,6 +121,13 @@ impl Audience {
             }
         }
         Ok(())
+    }
+
+    /// Segments with data that all subscribers together have received. Each write of a subject to an idle socket on
+    /// loopback is one, because nothing merges or splits it there.
+    pub fn segments(&self) -> anyhow::Result<u64> {
+        let segments = |socket| data_segments_received(socket).map(u64::from);
+        self.sockets.iter().map(segments).sum::<io::Result<u64>>().context("cannot count segments")
     }
 
     /// Number of subscribers.

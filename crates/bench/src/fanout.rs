@@ -104,7 +104,7 @@ fn sides(
 impl Side {
     fn new(subject: Subject, publisher: Publisher, scale: &Scale, family: u8, request: &[u8]) -> anyhow::Result<Self> {
         let mut audience = Audience::new()?;
-        audience.grow(scale.subscribers, subject.address(), family, request, None)?;
+        audience.grow(scale.subscribers, subject.address(), family, |_| request, None)?;
         Ok(Self { subject, publisher, audience })
     }
 
@@ -156,14 +156,17 @@ impl Side {
 }
 
 /// What is to be published now.
-struct Due {
-    count: u64,
-    late: u64,
+pub struct Due {
+    /// Publications.
+    pub count: u64,
+    /// Those that leave later than a whole interval after their instant.
+    pub late: u64,
     /// Time until something more may be due.
-    next: Duration,
+    pub next: Duration,
 }
 
-fn due(load: Load, elapsed: Duration, published: u64, under_way: u64) -> Due {
+/// What a load asks for.
+pub fn due(load: Load, elapsed: Duration, published: u64, under_way: u64) -> Due {
     match load {
         Load::Saturation { window_max } => {
             let count = u64::from(window_max).saturating_sub(under_way);

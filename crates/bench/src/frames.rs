@@ -18,12 +18,30 @@ pub const CHANNEL: &str = "a";
 /// A payload of 45 bytes, as in the published studies: a JSON string.
 pub const PAYLOAD: &str = "\"|abcdefghijklmnopqrstuvwxyz0123456789ABCDEF\"";
 
+/// Digits of a stamp.
+const STAMP_DIGITS: usize = 19;
+
 /// Publications before any measurement: offsets then have four digits on both sides of a comparison.
 pub const FIRST_PUBLICATIONS: u64 = 1000;
 
 /// How many deliveries some bytes hold.
 pub fn deliveries_in(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(MARKER, bytes).count() as u64
+}
+
+/// A payload of the same size that says when it should have left.
+pub fn stamped(instant_ns: u64) -> String {
+    let payload = format!("\"|{instant_ns:0width$}abcdefghijklmnopqrstuvw\"", width = STAMP_DIGITS);
+    debug_assert_eq!(payload.len(), PAYLOAD.len());
+    payload
+}
+
+/// The stamps that are whole in some bytes. One that two reads have cut is left out: at most one of either.
+pub fn stamps_in(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    memchr::memchr_iter(MARKER, bytes).filter_map(|at| {
+        let digits = bytes.get(at + 1..at + 1 + STAMP_DIGITS)?;
+        Some(digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit.wrapping_sub(b'0'))))
+    })
 }
 
 /// The request that subscribes, or that is held as a poll.
@@ -91,5 +109,10 @@ mod tests {
         assert_eq!(PAYLOAD.len(), 45);
         assert_eq!(deliveries_in(PAYLOAD.as_bytes()), 1);
         assert!(pushlab_wire::native::is_json(PAYLOAD));
+        let stamped = stamped(1_234_567_890_123);
+        assert_eq!((stamped.len(), deliveries_in(stamped.as_bytes())), (PAYLOAD.len(), 1));
+        assert!(pushlab_wire::native::is_json(&stamped));
+        assert_eq!(stamps_in(stamped.as_bytes()).collect::<Vec<_>>(), [1_234_567_890_123]);
+        assert_eq!(stamps_in(&stamped.as_bytes()[..20]).count(), 0);
     }
 }

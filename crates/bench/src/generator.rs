@@ -171,7 +171,8 @@ fn run_limit(frames: u64, scale: &Scale, cores: Cores) -> anyhow::Result<Work> {
     let (sender, ready) = mpsc::channel();
     let thread = std::thread::Builder::new().name("limit".into()).spawn(move || -> anyhow::Result<()> {
         let mut audience = audience::Audience::new()?;
-        audience.grow(count, target, 2, &subscription(Transport::WebSocket), None)?;
+        let request = subscription(Transport::WebSocket);
+        audience.grow(count, target, 2, |_| &request, None)?;
         let greetings = audience.bytes;
         sender.send(CpuClock::of_this_thread())?;
         while !is_over_there.load(Ordering::Relaxed) {

@@ -20,6 +20,7 @@ mod pollers;
 mod polls;
 mod processor;
 mod publisher;
+mod rooms;
 mod scale;
 mod subject;
 
@@ -76,11 +77,19 @@ fn main() -> anyhow::Result<()> {
     let cores = Cores::of_this_process().context("cannot choose two cores")?;
     cores.pin_to_load().context("cannot pin the subscribers to their core")?;
     let mut figures = Vec::new();
-    for name in names {
+    for &name in &names {
+        if figures.iter().any(|figure: &Figure| figure.name() == name) {
+            continue;
+        }
         eprintln!("measuring {name} …");
-        let figure = measure(name, &scale, cores).with_context(|| format!("{name} could not be measured"))?;
-        println!("{}", figure.to_json());
-        figures.push(figure);
+        let measured = match name.starts_with("rooms/") {
+            true => rooms::measure(&names, &scale, cores),
+            false => measure(name, &scale, cores).map(|figure| vec![figure]),
+        };
+        for figure in measured.with_context(|| format!("{name} could not be measured"))? {
+            println!("{}", figure.to_json());
+            figures.push(figure);
+        }
     }
     eprint!("\n{}", figure::table(&figures));
     Ok(())

@@ -36,7 +36,7 @@ pub fn measure(name: &'static str, transport: Transport, scale: &Scale, cores: C
     let family = 10 + u8::try_from(transport.index())?;
     let mut points = Vec::new();
     for &count in &scale.connections {
-        audience.grow(count, address, family, &request, is_admitted)?;
+        audience.grow(count, address, family, |_| &request, is_admitted)?;
         std::thread::sleep(SETTLE);
         points.push((count as f64, server.anonymous_bytes()? as f64 / 1024.0));
     }

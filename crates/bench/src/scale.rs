@@ -1,10 +1,10 @@
 //! How much is measured.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The publications of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
     /// So many a second, at scheduled instants: an open loop.
@@ -30,6 +30,8 @@ pub struct Scale {
     pub segment: Duration,
     /// How long each side runs before it is measured.
     pub warm_up: Duration,
+    /// Rooms: subscribers, of the two figures that bear their numbers.
+    pub rooms: [u32; 2],
     /// Polls: connections.
     pub pollers: usize,
     /// Memory: numbers of open connections at which the server is looked at.
@@ -43,7 +45,7 @@ pub struct Scale {
 pub const ORDER: [bool; 8] = [true, false, false, true, false, true, true, false];
 
 impl Scale {
-    /// What `make bench` runs: about eight minutes.
+    /// What `make bench` runs: about fourteen minutes.
     pub fn full() -> Self {
         Self {
             repeats: 5,
@@ -56,6 +58,7 @@ impl Scale {
             ],
             segment: Duration::from_millis(500),
             warm_up: Duration::from_millis(300),
+            rooms: [1000, 19_000],
             pollers: 200,
             // Even steps, so that no count sits just behind a doubling of some table more often than before one.
             connections: (1..=9).map(|step| step * 2000).collect(),
@@ -82,6 +85,7 @@ impl Scale {
             loads: vec![Load::PerSecond(150), Load::Saturation { window_max: 4 }],
             segment: Duration::from_millis(40),
             warm_up: Duration::from_millis(20),
+            rooms: [5, 10],
             pollers: 3,
             connections: vec![20, 40, 80],
             is_null_test: false,

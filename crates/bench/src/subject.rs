@@ -1,6 +1,6 @@
 //! The programs that are measured: child processes of this binary.
 
-use crate::limit;
+use crate::{limit, rooms};
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use pushlab_os::affinity::pin_to;
@@ -30,6 +30,9 @@ pub enum Role {
         #[arg(long)]
         core: usize,
     },
+    /// Subscribers and publishers of rooms, by the orders on its standard input.
+    #[command(hide = true)]
+    RoomsLoad(rooms::load::Plan),
     /// The limit of replies.
     #[command(hide = true)]
     LimitOfReplies {
@@ -55,6 +58,10 @@ impl Role {
                 pin_to(&[core])?;
                 limit::fanout::run()
             }
+            Self::RoomsLoad(plan) => {
+                pin_to(&[plan.core])?;
+                rooms::load::run(plan)
+            }
             Self::LimitOfReplies { core, immediate } => {
                 pin_to(&[core])?;
                 limit::replies::run(immediate)
@@ -62,10 +69,12 @@ impl Role {
         }
     }
 
-    fn arguments(self) -> Vec<String> {
+    /// Its command line.
+    pub fn arguments(self) -> Vec<String> {
         let (name, core, is_immediate) = match self {
             Self::Server { core } => ("server", core, false),
             Self::LimitOfFanout { core } => ("limit-of-fanout", core, false),
+            Self::RoomsLoad(plan) => return plan.arguments(),
             Self::LimitOfReplies { core, immediate } => ("limit-of-replies", core, immediate),
         };
         let mut arguments = vec![name.to_owned(), "--core".to_owned(), core.to_string()];
@@ -111,6 +120,11 @@ impl Subject {
         let mut subject = Self { child, address: limit::ANY_PORT, clock };
         subject.address = address.with_context(|| format!("{role:?} did not tell its address but {line:?}"))?;
         Ok(subject)
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Where it listens.

@@ -30,7 +30,19 @@ pub fn shut_down(socket: impl AsFd) -> io::Result<()> {
 /// # Errors
 /// For what is no TCP socket, and before Linux 4.2.
 pub fn segments_sent(socket: impl AsFd) -> io::Result<u32> {
-    const PLACE: usize = 136;
+    tcp_info(socket, 136)
+}
+
+/// Segments with data that have come to a TCP socket: `tcpi_data_segs_in` of `struct tcp_info`.
+///
+/// # Errors
+/// For what is no TCP socket, and before Linux 4.6.
+pub fn data_segments_received(socket: impl AsFd) -> io::Result<u32> {
+    tcp_info(socket, 152)
+}
+
+/// The four bytes at a place of `struct tcp_info` (linux/tcp.h), which only ever grows at its end.
+fn tcp_info(socket: impl AsFd, place: usize) -> io::Result<u32> {
     let mut info = [0u8; 256];
     let mut size = info.len() as libc::socklen_t;
     let socket = socket.as_fd();
@@ -42,13 +54,14 @@ pub fn segments_sent(socket: impl AsFd) -> io::Result<u32> {
     if code < 0 {
         return Err(io::Error::last_os_error());
     }
-    let told = info[..size as usize].get(PLACE..PLACE + 4).and_then(|bytes| bytes.try_into().ok());
+    let told = info[..size as usize].get(place..place + 4).and_then(|bytes| bytes.try_into().ok());
     told.map(u32::from_ne_bytes).ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream, UdpSocket};
 
     #[test]
@@ -64,7 +77,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert!(segments_sent(&client).unwrap() >= 2, "a handshake");
-        listener.accept().unwrap();
+        let (mut accepted, _) = listener.accept().unwrap();
+        assert_eq!(data_segments_received(&client).unwrap(), 0);
+        accepted.write_all(b"data").unwrap();
+        (&client).read_exact(&mut [0; 4]).unwrap();
+        assert_eq!(data_segments_received(&client).unwrap(), 1);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| listener.accept().is_err());
             shut_down(&listener).unwrap();

@@ -11,6 +11,8 @@ pub struct Batch {
     /// All of them.
     pub bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// The one publication that it holds, by offset, and its framing.
+    single: Option<(u64, Framing)>,
 }
 
 /// One who receives publications. *Invariant*: `seen` never decreases, and a publication up to it is never offered again.
@@ -36,14 +38,29 @@ pub struct Progress<'b> {
 }
 
 impl Batch {
-    /// Encodes publications in place of what it held.
+    /// Encodes publications in place of what it held. Where members are many and groups small, most of a turn's batches
+    /// are the same single publication: that one stays as it is.
     pub fn fill(&mut self, publications: &[Arc<Publication>], framing: Framing) {
-        self.bytes.clear();
-        self.ends.clear();
+        let single = match publications {
+            [publication] => Some((publication.offset, framing)),
+            _ => None,
+        };
+        if single.is_some() && single == self.single {
+            return;
+        }
+        self.clear();
+        self.single = single;
         for publication in publications {
             framing.message(&mut self.bytes, &publication.text);
             self.ends.push(self.bytes.len());
         }
+    }
+
+    /// Lets go of what it held.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.single = None;
     }
 
     /// Where a publication begins.
@@ -139,6 +156,24 @@ mod tests {
         assert_eq!(subscriber.offer(&all[1..4]), Some(1));
         assert_eq!((subscriber.seen, subscriber.offer(&all[..4])), (4, None));
         assert_eq!(subscriber.offer(&all[4..]), Some(0));
+    }
+
+    #[test]
+    fn a_batch_holds_what_it_was_filled_with_last() {
+        let all = publications(3);
+        let (lines, frames) = (Framing::Lines { is_chunked: false }, Framing::WebSocket);
+        let mut batch = Batch::default();
+        let spans = [(0..1, lines), (0..1, lines), (0..1, frames), (0..2, frames), (0..1, frames), (1..2, frames)];
+        for (span, framing) in spans {
+            batch.fill(&all[span.clone()], framing);
+            let mut fresh = Batch::default();
+            fresh.fill(&all[span.clone()], framing);
+            assert_eq!((&batch.bytes, &batch.ends), (&fresh.bytes, &fresh.ends), "{span:?} {framing:?}");
+        }
+        batch.clear();
+        batch.bytes.push(b'x');
+        batch.fill(&all[1..2], frames);
+        assert_ne!(batch.bytes[0], b'x');
     }
 
     /// However many bytes of a batch are written: what is begun is finished, what is not is queued, nothing twice.

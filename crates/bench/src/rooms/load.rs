@@ -1,0 +1,229 @@
+//! The load of the rooms of one subject: a process of its own, since a process may hold 20,000 descriptors.
+//!
+//! It says when all are subscribed, then takes orders on its standard input, a line of JSON each, and answers each with
+//! a line of what came of it.
+
+use crate::audience::Audience;
+use crate::connect::{PATIENCE, open_blocking, read_until};
+use crate::fanout::due;
+use crate::frames::stamped;
+use crate::scale::Load;
+use anyhow::{Context as _, ensure};
+use clap::{Args, ValueEnum};
+use pushlab_load::rooms::Rooms;
+use pushlab_os::clock::monotonic_ns;
+use pushlab_stats::Histogram;
+use pushlab_wire::websocket::{Opcode, encode, handshake};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::io::{BufRead as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Rooms there are.
+pub const ROOMS: u32 = 100;
+/// Rooms of each subscriber.
+pub const PER_CLIENT: u32 = 10;
+/// What the memberships are drawn from.
+const SEED: u64 = 1;
+
+/// How a subject is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Dialect {
+    /// Our server's: `["pub",CHANNEL,DATA]`.
+    Native,
+    /// Frames are the data; the path names the channel.
+    Bare,
+}
+
+/// Whom to load, and with how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub struct Plan {
+    /// Where it runs.
+    #[arg(long)]
+    pub core: usize,
+    /// Where the subject listens.
+    #[arg(long)]
+    pub address: SocketAddr,
+    /// How it is spoken to.
+    #[arg(long)]
+    pub dialect: Dialect,
+    /// Subscribers.
+    #[arg(long)]
+    pub clients: u32,
+    /// Family of source addresses: see [`crate::connect`].
+    #[arg(long)]
+    pub family: u8,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// The publications of all rooms together.
+    pub load: Load,
+    /// How long.
+    pub duration: Duration,
+}
+
+/// What came of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub deliveries: u64,
+    pub elapsed: Duration,
+    /// Latency from the intended instant.
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    /// See [`Audience::segments`].
+    pub segments: u64,
+    /// Publications that left later than a whole interval after their instant.
+    pub late: u64,
+}
+
+impl Plan {
+    /// Its command line.
+    pub fn arguments(self) -> Vec<String> {
+        let dialect = self.dialect.to_possible_value().expect("no dialect is hidden");
+        let options = [
+            ("core", self.core.to_string()),
+            ("address", self.address.to_string()),
+            ("dialect", dialect.get_name().to_owned()),
+            ("clients", self.clients.to_string()),
+            ("family", self.family.to_string()),
+        ];
+        let options = options.map(|(name, value)| format!("--{name}={value}"));
+        std::iter::once("rooms-load".to_owned()).chain(options).collect()
+    }
+
+    /// The rooms of this load; the same for every subject.
+    pub fn rooms(clients: u32) -> Rooms {
+        Rooms::draw(clients, ROOMS, PER_CLIENT, SEED)
+    }
+}
+
+/// Runs until its standard input ends.
+pub fn run(plan: Plan) -> anyhow::Result<()> {
+    let rooms = Plan::rooms(plan.clients);
+    let mut crowd = Crowd::gather(plan, rooms)?;
+    println!("{}", plan.address);
+    for line in std::io::stdin().lock().lines() {
+        let order: Order = serde_json::from_str(&line?).context("an order is not understood")?;
+        println!("{}", serde_json::to_string(&crowd.run(order)?)?);
+    }
+    Ok(())
+}
+
+/// Everybody in the rooms, and a publisher for each.
+struct Crowd {
+    rooms: Rooms,
+    dialect: Dialect,
+    audience: Audience,
+    publishers: Vec<TcpStream>,
+    rng: fastrand::Rng,
+    frame: Vec<u8>,
+    text: String,
+}
+
+impl Crowd {
+    fn gather(plan: Plan, rooms: Rooms) -> anyhow::Result<Self> {
+        let requests: Vec<Vec<u8>> = (0..plan.clients).map(|client| subscription(rooms.of_client(client))).collect();
+        let mut audience = Audience::new()?;
+        audience.grow(requests.len(), plan.address, plan.family, |index| &requests[index], None)?;
+        let publisher = |room| publisher(plan.address, plan.dialect, room);
+        let publishers = (0..rooms.count()).map(publisher).collect::<anyhow::Result<_>>()?;
+        let rng = fastrand::Rng::with_seed(SEED);
+        Ok(Self { rooms, dialect: plan.dialect, audience, publishers, rng, frame: Vec::new(), text: String::new() })
+    }
+
+    /// Publishes for some time and waits until all of it has been delivered.
+    fn run(&mut self, order: Order) -> anyhow::Result<Report> {
+        let mean_members = f64::from(PER_CLIENT) * self.audience.len() as f64 / f64::from(self.rooms.count());
+        let deliveries = self.audience.deliveries;
+        let segments = self.audience.segments()?;
+        self.audience.latency = Some(Histogram::new());
+        let (start, start_ns) = (Instant::now(), monotonic_ns());
+        let (mut published, mut expected, mut late) = (0, 0, 0);
+        let mut until = start + order.duration + PATIENCE;
+        loop {
+            let received = self.audience.deliveries - deliveries;
+            let elapsed = start.elapsed();
+            let is_over = elapsed >= order.duration && published > 0;
+            if is_over && received >= expected {
+                break;
+            }
+            let mut timeout = Duration::from_millis(10);
+            if !is_over {
+                let under_way = (expected.saturating_sub(received) as f64 / mean_members).ceil() as u64;
+                let due = due(order.load, elapsed, published, under_way);
+                for _ in 0..due.count {
+                    let intended_ns = match order.load {
+                        Load::PerSecond(rate) => start_ns + published * 1_000_000_000 / u64::from(rate),
+                        Load::Saturation { .. } => monotonic_ns(),
+                    };
+                    expected += self.publish(intended_ns)?;
+                    published += 1;
+                }
+                late += due.late;
+                if due.count > 0 {
+                    until = Instant::now() + PATIENCE;
+                }
+                timeout = due.next;
+            }
+            self.audience.read(timeout)?;
+            ensure!(Instant::now() < until, "deliveries are missing: {received} of {expected}");
+        }
+        let elapsed = start.elapsed();
+        // What the subject does behind its last write belongs to it.
+        std::thread::sleep(Duration::from_millis(2));
+        let received = self.audience.deliveries - deliveries;
+        ensure!(received == expected, "{received} deliveries instead of {expected}");
+        let latency = self.audience.latency.take().context("nothing was recorded")?;
+        let quantile = |q| latency.quantile(q).context("nothing was delivered");
+        Ok(Report {
+            deliveries: received,
+            elapsed,
+            p50_ns: quantile(0.5)?,
+            p99_ns: quantile(0.99)?,
+            segments: self.audience.segments()? - segments,
+            late,
+        })
+    }
+
+    /// Publishes to a room; gives the number of its members.
+    fn publish(&mut self, intended_ns: u64) -> anyhow::Result<u64> {
+        let room = self.rng.u32(0..self.rooms.count());
+        let payload = stamped(intended_ns);
+        self.text.clear();
+        match self.dialect {
+            Dialect::Native => write!(self.text, "[\"pub\",\"r{room}\",{payload}]")?,
+            Dialect::Bare => self.text.push_str(&payload),
+        }
+        self.frame.clear();
+        encode(&mut self.frame, Opcode::Text, self.text.as_bytes(), Some([1, 2, 3, 4]));
+        self.publishers[room as usize].write_all(&self.frame).context("cannot publish")?;
+        Ok(self.rooms.members(room).len() as u64)
+    }
+}
+
+fn subscription(rooms: &[u32]) -> Vec<u8> {
+    let mut path = "/ws".to_owned();
+    for (index, room) in rooms.iter().enumerate() {
+        let before = if index == 0 { '?' } else { '&' };
+        write!(path, "{before}channel=r{room}").expect("writing to a String cannot fail");
+    }
+    let mut request = Vec::new();
+    handshake::encode_request(&mut request, "bench", &path, *b"0123456789abcdef");
+    request
+}
+
+fn publisher(address: SocketAddr, dialect: Dialect, room: u32) -> anyhow::Result<TcpStream> {
+    let mut socket = open_blocking(address)?;
+    let (path, greeting): (_, &[u8]) = match dialect {
+        Dialect::Native => ("/ws".to_owned(), b"\"]"),
+        Dialect::Bare => (format!("/ws?publish=r{room}"), b"\r\n\r\n"),
+    };
+    let mut request = Vec::new();
+    handshake::encode_request(&mut request, "bench", &path, *b"0123456789abcdef");
+    socket.write_all(&request)?;
+    read_until(&mut socket, |found| found.ends_with(greeting))?;
+    Ok(socket)
+}
