@@ -106,7 +106,7 @@ pub struct Tick {
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Connections of the whole server; a further one is answered 503 and closed, with TLS closed unheard. Each takes
-    /// 0.5 KiB when idle, with TLS 8 KiB, and then 64 KiB more while its socket takes nothing.
+    /// 0.5 KiB when idle, with TLS 4 KiB, and then 64 KiB more while its socket takes nothing.
     pub max_connections: usize,
     /// A request's head, bytes; 431 beyond.
     pub max_head_bytes: usize,

@@ -203,7 +203,7 @@ impl Secure {
         io::Error::new(io::ErrorKind::InvalidData, error)
     }
 
-    /// Seals as much as the socket takes, and a little more.
+    /// Seals as much as the socket takes, and at most [`MAX_SEALED_BYTES`] more.
     #[inline(never)]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.is_over {
