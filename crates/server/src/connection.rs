@@ -90,25 +90,10 @@ pub enum Kind {
         /// When it must have been taken.
         until: Instant,
     },
-    /// Our own connection to a back end.
-    Feed(FeedPhase),
     /// Everything is said: waits for the peer to close, so that our last words are not reset away.
     Lingering,
     /// It has ended, and goes when the turn does. Nothing is read or written any more.
-    Ended {
-        /// It was our own to a back end, which does not count among those of peers.
-        is_feed: bool,
-    },
-}
-
-/// Where a connection to a back end stands.
-pub enum FeedPhase {
-    /// TCP is being connected.
-    Connecting,
-    /// The handshake was sent with this key.
-    Handshake([u8; 16]),
-    /// Messages come.
-    Open(Decoder),
+    Ended,
 }
 
 /// A request whose body is still coming.
@@ -148,7 +133,7 @@ impl Connection {
 
     /// Whether it has ended.
     pub fn is_gone(&self) -> bool {
-        matches!(self.kind, Kind::Ended { .. })
+        matches!(self.kind, Kind::Ended)
     }
 
     /// Whether its next request waits for the answer to the one before, so that nothing on it is read: not even its end,
@@ -183,7 +168,7 @@ impl Connection {
     /// The framing of what is written on it.
     pub fn framing_out(&self) -> Framing {
         match self.kind {
-            Kind::WebSocket { .. } | Kind::Feed(_) => Framing::WebSocket,
+            Kind::WebSocket { .. } => Framing::WebSocket,
             Kind::Stream(framing) => framing,
             _ => Framing::Reply,
         }

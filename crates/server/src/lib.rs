@@ -20,6 +20,7 @@ mod metrics;
 mod pool;
 pub mod requests;
 mod secure;
+mod sources;
 mod stats;
 mod stream;
 mod tls;
@@ -42,6 +43,7 @@ use pool::{Caller, Pool, Workers};
 use pushlab_os::{clock, descriptors, random};
 use pushlab_wire::cursor::Epoch;
 use socket2::{Domain, Protocol, Socket, Type};
+use sources::Sources;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -64,6 +66,7 @@ pub struct Server {
     inboxes: Vec<Arc<Inbox>>,
     threads: Vec<JoinHandle<io::Result<()>>>,
     workers: Option<Workers>,
+    sources: Sources,
 }
 
 /// What keeps a server from running.
@@ -123,14 +126,16 @@ impl Server {
                 inboxes.clone(),
             )),
             gate: config.gate(),
-            counters: parts.iter().map(|_| Arc::default()).collect(),
+            counters: (0..parts.len() + Sources::count(&config)).map(|_| Arc::default()).collect(),
             open: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
             tls,
             config,
         });
+        let loops = parts.len();
         let threads = spawn(&shared, parts)?;
-        let mut server = Self { address, shared, inboxes, threads, workers: None };
+        let sources = Sources::default();
+        let mut server = Self { address, shared, inboxes, threads, workers: None, sources };
         if let Some(pool) = pool {
             match pool.start(server.publisher()) {
                 Ok(workers) => server.workers = Some(workers),
@@ -139,6 +144,11 @@ impl Server {
                     return Err(ServerError::Loop(error));
                 }
             }
+        }
+        let Shared { config, distributor, counters, .. } = &*server.shared;
+        if let Err(error) = server.sources.start(config, distributor, &counters[loops..]) {
+            server.stop();
+            return Err(ServerError::Loop(error));
         }
         Ok(server)
     }
@@ -174,6 +184,7 @@ impl Server {
 
     /// Asks it to stop: no new connections, open ones are ended properly within the drain timeout.
     pub fn stop(&self) {
+        self.sources.stop();
         self.shared.is_draining.store(true, Ordering::Relaxed);
         self.inboxes.iter().for_each(|i| i.wake());
     }
@@ -187,6 +198,7 @@ impl Server {
                 Err(_) => return Err(ServerError::Failed("panic; the message stands above".to_owned())),
             }
         }
+        self.sources.join();
         if let Some(workers) = self.workers {
             workers.join();
         }

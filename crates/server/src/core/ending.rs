@@ -28,25 +28,19 @@ impl Core {
         if let Some(transport) = connection.counted.take() {
             shift(&self.counters.connections[transport.index()], -1);
         }
-        let is_feed = matches!(connection.kind, Kind::Feed(_));
-        connection.kind = Kind::Ended { is_feed };
+        connection.kind = Kind::Ended;
         connection.unsent = None;
         connection.subscriber = Subscriber::default();
         connection.carry = Vec::new();
-        if let Some(feed) = self.feed.as_mut().filter(|_| is_feed) {
-            feed.lost(self.now);
-        }
         self.ended.push(id);
     }
 
     /// Lets go of the connections that have ended in this turn.
     pub(super) fn remove_ended(&mut self) {
         for id in self.ended.drain(..) {
-            let connection = self.connections.remove(id);
-            if let Kind::Ended { is_feed: false } = connection.kind {
-                shift(&self.counters.open, -1);
-                self.shared.open.fetch_sub(1, Ordering::Relaxed);
-            }
+            self.connections.remove(id);
+            shift(&self.counters.open, -1);
+            self.shared.open.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -107,8 +101,6 @@ impl Core {
     pub(super) fn begin_drain(&mut self) {
         self.drain_until = Some(self.now + self.limits().drain_timeout);
         self.listener = None;
-        self.feed = None;
-        self.tick = None;
         let ids: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
         for id in ids {
             match self.connections[id].kind {
@@ -120,8 +112,7 @@ impl Core {
                 }
                 Kind::Awaiting { .. } | Kind::Answering { .. } => self.connections[id].exchange.keeps_alive = false,
                 Kind::Http(None) if self.connections[id].carry.is_empty() => self.close_gently(id),
-                Kind::Feed(_) => self.close(id),
-                Kind::Http(_) | Kind::Lingering | Kind::Ended { .. } => {}
+                Kind::Http(_) | Kind::Lingering | Kind::Ended => {}
             }
         }
     }

@@ -391,7 +391,7 @@ impl Core {
 
     fn answer_metrics(&mut self, id: usize) {
         self.work_left = self.work_left.saturating_sub(PAGE_WORK);
-        let page = metrics::page(&self.shared.stats(), self.shared.counters.len());
+        let page = metrics::page(&self.shared.stats(), self.shared.config.cores.max(1));
         self.answer(id, CONTENT_TYPE, page.as_bytes());
     }
 

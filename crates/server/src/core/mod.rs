@@ -8,7 +8,6 @@ mod application;
 mod catch_up;
 mod ending;
 mod fanout;
-pub mod feed;
 pub mod http;
 mod membership;
 mod reading;
@@ -24,7 +23,6 @@ use crate::pool::Caller;
 use crate::stats::{Counters, add};
 use crate::tls::Tls;
 use crate::wheel::{TICK, Tick, Wheel};
-use feed::{FEED_PAUSE, FeedState, TickState};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_log::Publication;
@@ -100,8 +98,6 @@ pub struct Core {
     work_left: u32,
     /// Publications up to here have left the inbox.
     fanned_out_to: u64,
-    feed: Option<FeedState>,
-    tick: Option<TickState>,
     next_expiry: Instant,
     drain_until: Option<Instant>,
 }
@@ -132,7 +128,6 @@ impl Core {
     ) -> Self {
         let now = Instant::now();
         let config = &shared.config;
-        let is_first = index == 0;
         Self {
             counters: shared.counters[index].clone(),
             inbox,
@@ -164,8 +159,6 @@ impl Core {
             turn: Turn::default(),
             work_left: 0,
             fanned_out_to: 0,
-            feed: config.feed.clone().filter(|_| is_first).map(|f| FeedState::new(f, now)),
-            tick: config.tick.clone().filter(|_| is_first).map(TickState::new),
             next_expiry: now,
             drain_until: None,
             shared,
@@ -220,18 +213,11 @@ impl Core {
     }
 
     fn timeout(&self) -> Duration {
-        match self.unfinished[..] {
-            [] => {}
-            // Waits for another event loop, which takes longer than a turn.
-            [id] if self.is_stalled(id) => return FEED_PAUSE,
-            _ => return Duration::ZERO,
+        if !self.unfinished.is_empty() {
+            return Duration::ZERO;
         }
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
-        let mut timeout = TICK;
-        for at in [self.tick.as_ref().map(TickState::due), self.accept_again].into_iter().flatten() {
-            timeout = timeout.min(until(at));
-        }
-        timeout
+        self.accept_again.map_or(TICK, |at| until(at).min(TICK))
     }
 
     fn finish_turn(&mut self) {

@@ -1,6 +1,6 @@
 //! From a socket to whatever is spoken on it.
 
-use super::{Core, MAX_WORK, READ_BUFFER_BYTES, feed};
+use super::{Core, MAX_WORK, READ_BUFFER_BYTES};
 use crate::connection::Kind;
 use mio::event::Event;
 use std::io;
@@ -8,16 +8,12 @@ use std::io;
 impl Core {
     pub(super) fn on_event(&mut self, id: usize, event: &Event) {
         if event.is_writable() {
-            if self.is_connecting(id) {
-                self.feed_connected(id);
-            }
             self.flush(id);
         }
         let is_closed = event.is_read_closed();
         // There is no second event for it, whenever all that came before has been read.
         self.connections[id].has_ended |= is_closed;
-        // A feed that is stalled is not read: what it sends stays with its sender.
-        if (event.is_readable() || is_closed) && !self.connections[id].is_gone() && !self.is_stalled(id) {
+        if (event.is_readable() || is_closed) && !self.connections[id].is_gone() {
             // Who has gone in both directions gets no answer; that shows here alone.
             if self.connections[id].is_answering() && !event.is_write_closed() && !event.is_error() {
                 self.connections[id].has_unread = true;
@@ -53,7 +49,7 @@ impl Core {
                 self.take_in(id, &mut buffer[..n]);
                 // A short read that left nothing has emptied the socket.
                 let is_gone = self.connections[id].is_gone();
-                if !is_gone && (n == buffer.len() || has_more || self.is_stalled(id)) {
+                if !is_gone && (n == buffer.len() || has_more) {
                     self.unfinished.push(id);
                 }
             }
@@ -105,7 +101,6 @@ impl Core {
         let max = self.limits().max_head_bytes.max(self.limits().max_message_bytes);
         let connection = &mut self.connections[id];
         if !connection.is_gone() {
-            let max = if let Kind::Feed(_) = connection.kind { feed::MAX_MESSAGE_BYTES } else { max };
             connection.carry = carry;
             connection.is_behind = self.work_left == 0;
             if connection.is_behind {
@@ -125,8 +120,7 @@ impl Core {
             let used = match self.connections[id].kind {
                 Kind::Http(_) => self.on_http(id, rest),
                 Kind::WebSocket { .. } => self.on_websocket(id, rest),
-                Kind::Feed(_) => self.on_feed(id, rest),
-                Kind::Stream(_) | Kind::Lingering | Kind::Ended { .. } => rest.len(),
+                Kind::Stream(_) | Kind::Lingering | Kind::Ended => rest.len(),
                 // The next request waits until this one is answered.
                 Kind::HeldPoll | Kind::Awaiting { .. } | Kind::Answering { .. } => 0,
             };
@@ -160,18 +154,12 @@ impl Core {
         if connection.subscriber.is_catching_up && !connection.has_queued() {
             self.catch_up(id);
         }
-        if self.is_stalled(id) {
-            self.publish_stalled();
-        }
         if !self.connections[id].carry.is_empty() {
             self.take_in(id, &mut []);
         }
-        let is_stalled = self.is_stalled(id);
         let connection = &mut self.connections[id];
         if connection.is_gone() || connection.is_behind {
             // What is behind stands among the unfinished again.
-        } else if is_stalled {
-            self.unfinished.push(id);
         } else if connection.is_answering() {
             connection.has_unread = true;
         } else {

@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::ending::LINGER;
-use crate::connection::{FeedPhase, Kind};
+use crate::connection::Kind;
 use crate::distributor::EXPIRY_INTERVAL;
 use crate::stats::add;
 use crate::wheel::{TICK, Tick};
@@ -25,8 +25,6 @@ impl Core {
         if self.accept_again.is_some_and(|at| at <= self.now) {
             self.accept();
         }
-        self.tick();
-        self.keep_feed_connected();
         let mut due = std::mem::take(&mut self.due);
         self.wheel.advance(self.now, &mut due);
         for (at, id) in due.drain(..) {
@@ -90,9 +88,8 @@ impl Core {
                 self.refuse(id, ErrorCode::RequestTimeout, "the request did not arrive in time");
             }
             Kind::Lingering if is_taking(LINGER) => self.set_deadline(id, LINGER),
-            Kind::Feed(FeedPhase::Open(_)) if !is_silent || self.is_stalled(id) => self.ping_feed(id),
-            Kind::Feed(_) | Kind::Lingering => self.close(id),
-            Kind::Ended { .. } => {}
+            Kind::Lingering => self.close(id),
+            Kind::Ended => {}
         }
     }
 
