@@ -70,10 +70,11 @@ fn stopping_ends_all_properly_on_three_cores() {
 fn a_request_during_the_stop_is_told() {
     let server = Subject::start(1, |_| {});
     let mut half = Http::connect(server.address());
-    half.send("POST /publish?channel=a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n");
+    let (request, part) = ("POST /publish?channel=a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n", "GET /heal");
+    half.send(request);
     let mut health = Http::connect(server.address());
-    health.send("GET /heal");
-    until("both are there", || server.stats().bytes_received > 60);
+    health.send(part);
+    until("both are there", || server.stats().bytes_received == (request.len() + part.len()) as u64);
     server.stop();
     until("idle ones have gone", || std::net::TcpStream::connect(server.address()).is_err());
     half.send("1");
