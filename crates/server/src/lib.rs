@@ -15,6 +15,7 @@ mod config;
 mod connection;
 mod core;
 mod distributor;
+pub mod engine;
 mod groups;
 mod metrics;
 mod pool;
@@ -27,6 +28,7 @@ mod wheel;
 
 pub use config::{Config, Feed, Limits, Tick, TlsFiles};
 pub use distributor::PublishError;
+pub use engine::Io;
 pub use pushlab_session::queue::Policy;
 pub use pushlab_session::site::{BadOrigin, Origin, Site};
 pub use stats::Stats;
@@ -35,6 +37,7 @@ pub use tls::TlsError;
 use application::Publisher;
 use core::{Core, Shared, WAKER};
 use distributor::{Distributor, Inbox};
+use engine::NoUring;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
@@ -79,6 +82,9 @@ pub enum ServerError {
     /// The certificate or its key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// io_uring was asked for, and is not to be had.
+    #[error(transparent)]
+    Uring(#[from] NoUring),
     /// The operating system refused something else.
     #[error("cannot start an event loop or a thread beside it: {0}")]
     Loop(#[source] io::Error),
@@ -94,6 +100,9 @@ impl Server {
     /// Listens and serves in threads of its own.
     pub fn start(config: Config) -> Result<Self, ServerError> {
         let tls = config.tls.as_ref().map(Tls::load).transpose()?;
+        if config.io == Some(Io::Uring) {
+            engine::check_uring()?;
+        }
         let listen_error = |source| ServerError::Listen { address: config.listen, source };
         check_is_free(config.listen).map_err(listen_error)?;
         let first = listener(config.listen, &config).map_err(listen_error)?;
@@ -207,6 +216,8 @@ impl Config {
             mark_receipts: false,
             nagle: false,
             splits_events: false,
+            io: None,
+            min_uring_members: engine::MIN_MEMBERS,
             tls: None,
             application: None,
             reserved_channels: Vec::new(),
@@ -222,6 +233,11 @@ impl Shared {
         for counters in &self.counters {
             stats.add(counters);
         }
+        stats.io = match stats.loops_with_uring {
+            0 => Io::Write.name(),
+            all if all == self.counters.len() => Io::Uring.name(),
+            _ => "uring and write",
+        };
         (stats.history_channels, stats.history_bytes) = self.distributor.history_size();
         stats.cursor = self.distributor.head().to_string();
         stats
@@ -274,7 +290,7 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
     for (index, (poll, listener, inbox, caller)) in parts.into_iter().enumerate() {
         let own = [poll.as_raw_fd(), listener.as_raw_fd()];
         let ending = Ending(inbox.clone());
-        let core = Core::new(shared.clone(), index, poll, listener, inbox, caller);
+        let mut core = Core::new(shared.clone(), index, poll, listener, inbox, caller);
         let (sender, receiver) = mpsc::channel();
         let run = move || {
             let _ending = ending;
@@ -285,8 +301,11 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
                 // a socket or pipe would never see its end.
                 descriptors::close_copies_with_peers(own[1]);
             }
+            // A ring belongs to the table of descriptors that its thread has.
+            let opened = core.open_engine();
             // The receiver waits for this right below.
             let _ = sender.send(has_left);
+            opened?;
             core.run()
         };
         let name = format!("pushlab-core-{index}");
