@@ -43,7 +43,7 @@ pub struct Scale {
 pub const ORDER: [bool; 8] = [true, false, false, true, false, true, true, false];
 
 impl Scale {
-    /// What `make bench` runs: about eight minutes.
+    /// What `make bench` runs: about thirteen minutes.
     pub fn full() -> Self {
         Self {
             repeats: 5,
