@@ -43,6 +43,9 @@ pub struct Config {
     pub io: Option<Io>,
     /// Members of a group from which on io_uring serves it.
     pub min_uring_members: usize,
+    /// The first call of a ring hands so many sends to the kernel and then fails.
+    #[cfg(test)]
+    pub uring_breaks_after: Option<u32>,
     /// Speaks TLS on the port, on every transport.
     pub tls: Option<TlsFiles>,
     /// What answers on the paths that are no transport's.

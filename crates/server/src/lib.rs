@@ -218,6 +218,8 @@ impl Config {
             splits_events: false,
             io: None,
             min_uring_members: engine::MIN_MEMBERS,
+            #[cfg(test)]
+            uring_breaks_after: None,
             tls: None,
             application: None,
             reserved_channels: Vec::new(),
@@ -322,6 +324,45 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
 mod tests {
     use super::*;
     use socket2::SockRef;
+    use std::io::{Read as _, Write as _};
+
+    /// A ring that breaks amid a fan-out costs nobody a message, nor gives it twice.
+    #[test]
+    fn a_fan_out_whose_ring_breaks_reaches_everybody_once() {
+        if engine::check_uring().is_err() {
+            return;
+        }
+        let mut config = Config::new("127.0.0.1:0".parse().unwrap());
+        config.io = Some(Io::Uring);
+        config.min_uring_members = 1;
+        config.uring_breaks_after = Some(5);
+        let server = Server::start(config).unwrap();
+        let subscribe = |_| {
+            let mut socket = std::net::TcpStream::connect(server.address()).unwrap();
+            socket.write_all(b"GET /sse?channel=a HTTP/1.0\r\nHost: h\r\n\r\n").unwrap();
+            socket
+        };
+        let clients: Vec<_> = (0..12).map(subscribe).collect();
+        while server.stats().connections["sse"] < 12 {
+            std::thread::yield_now();
+        }
+        for n in 0..3 {
+            server.publisher().publish("a", &format!("\"text {n}\"")).unwrap();
+        }
+        while server.stats().sent < 36 {
+            std::thread::yield_now();
+        }
+        assert_eq!(server.stats().io, "uring", "there is a new ring");
+        server.stop();
+        for mut client in clients {
+            let mut text = String::new();
+            client.read_to_string(&mut text).unwrap();
+            let told: Vec<&str> = text.lines().filter(|line| line.contains("\"text ")).collect();
+            assert_eq!(told.len(), 3, "{text}");
+            assert!((0..3).all(|n| told[n].contains(&format!("\"text {n}\""))), "{text}");
+        }
+        server.join().unwrap();
+    }
 
     /// What is set on the listener must reach the sockets that it accepts: nobody sets it there.
     #[test]

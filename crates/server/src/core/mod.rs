@@ -189,7 +189,11 @@ impl Core {
             return Ok(());
         }
         match Engine::open(config.limits.max_connections) {
-            Ok(engine) => self.set_engine(Some(engine)),
+            Ok(engine) => {
+                #[cfg(test)]
+                let engine = engine.breaking_after(config.uring_breaks_after);
+                self.set_engine(Some(engine));
+            }
             Err(error) if config.io == Some(Io::Uring) => return Err(io::Error::other(error)),
             Err(_) => {}
         }

@@ -161,6 +161,13 @@ impl Engine {
         true
     }
 
+    /// One whose next call hands so many sends to the kernel and then fails.
+    #[cfg(test)]
+    pub(crate) fn breaking_after(mut self, sends: Option<u32>) -> Self {
+        self.ring.breaks_after = sends;
+        self
+    }
+
     /// Notes that a connection has ended. `true`: its socket stays open until [`Self::end_turn`], and on older kernels
     /// up to a second longer, so it must be shut down for its peer to hear of the end.
     #[must_use]
