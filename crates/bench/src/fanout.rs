@@ -1,5 +1,7 @@
 //! Fan-out: processor time per delivery of the limit, divided by ours. 1 is as good as raw sockets can be.
 //!
+//! `fanout` has a `write` for each subscriber on both sides, `fanout-uring` many sends in one call of io_uring.
+//!
 //! The headline is the geometric mean over *all* loads: low rates, where a publication costs a wake-up and a write
 //! each, count as much as saturation, where corking hides what a server does besides. The detail has each load.
 //!
@@ -17,6 +19,7 @@ use crate::publisher::Publisher;
 use crate::scale::{Load, ORDER, Scale};
 use crate::subject::{Role, Subject};
 use anyhow::{Context as _, ensure};
+use pushlab_server::Io;
 use pushlab_stats::median;
 use pushlab_wire::transport::Transport;
 use serde_json::{Value, json};
@@ -46,12 +49,18 @@ struct Side {
 }
 
 /// Measures one transport.
-pub fn measure(name: &'static str, transport: Transport, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
+pub fn measure(
+    name: &'static str,
+    transport: Transport,
+    io: Io,
+    scale: &Scale,
+    cores: Cores,
+) -> anyhow::Result<Figure> {
     let mut headlines = Vec::new();
     let mut pairs: Vec<Vec<(Work, Work)>> = vec![Vec::new(); scale.loads.len()];
     let mut delivery_bytes = 0;
     for _ in 0..scale.repeats {
-        let (mut limit, mut ours) = sides(transport, scale, cores, &mut delivery_bytes)?;
+        let (mut limit, mut ours) = sides(transport, io, scale, cores, &mut delivery_bytes)?;
         let mut ratios = Vec::new();
         for (load, pairs) in scale.loads.iter().zip(&mut pairs) {
             limit.run(*load, scale.warm_up)?;
@@ -83,17 +92,18 @@ pub fn measure(name: &'static str, transport: Transport, scale: &Scale, cores: C
 /// A fresh pair. The limit delivers the very bytes that our server was seen to deliver.
 fn sides(
     transport: Transport,
+    io: Io,
     scale: &Scale,
     cores: Cores,
     delivery_bytes: &mut usize,
 ) -> anyhow::Result<(Side, Side)> {
-    let server = Subject::start(Role::Server { core: cores.subject })?;
+    let server = Subject::start(Role::Server { core: cores.subject, uring: io == Io::Uring })?;
     let mut publisher = Publisher::to_server(server.address())?;
     let delivery = learn_delivery(transport, &server, &mut publisher)?;
     *delivery_bytes = delivery.len();
     let request = subscription(transport);
     let start_limit = |family| {
-        let limit = Subject::start(Role::LimitOfFanout { core: cores.subject })?;
+        let limit = Subject::start(Role::LimitOfFanout { core: cores.subject, uring: io == Io::Uring })?;
         let publisher = Publisher::to_limit(limit.address(), &delivery)?;
         Side::new(limit, publisher, scale, family, &request)
     };

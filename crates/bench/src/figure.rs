@@ -39,10 +39,13 @@ const fn rooms(name: &'static str, aim: f64) -> Goal {
 }
 
 /// Every figure, in the order in which they are measured.
-pub const GOALS: [Goal; 18] = [
+pub const GOALS: [Goal; 21] = [
     ratio("fanout/websocket", 0.80, 0.90),
     ratio("fanout/sse", 0.80, 0.85),
     ratio("fanout/http-streaming", 0.80, 0.85),
+    ratio("fanout-uring/websocket", 0.80, 0.90),
+    ratio("fanout-uring/sse", 0.80, 0.85),
+    ratio("fanout-uring/http-streaming", 0.80, 0.85),
     rooms("rooms/1000", 1.05),
     rooms("rooms/1000-p99", 1.15),
     rooms("rooms/19000", 1.05),

@@ -28,6 +28,7 @@ use anyhow::{Context as _, bail};
 use clap::Parser;
 use figure::{Figure, GOALS};
 use processor::Cores;
+use pushlab_server::engine::{Io, check_uring};
 use pushlab_wire::transport::Transport;
 use scale::Scale;
 use subject::Role;
@@ -101,13 +102,20 @@ fn chosen(only: &[String]) -> anyhow::Result<Vec<&'static str>> {
     if let Some(strange) = only.iter().find(|asked| !known().any(|name| name.starts_with(asked.as_str()))) {
         bail!("--only {strange}: known are {}", known().collect::<Vec<_>>().join(", "));
     }
+    if only.is_empty()
+        && let Err(error) = check_uring()
+    {
+        eprintln!("leaving out fanout-uring: {error}");
+        return Ok(known().filter(|name| !name.starts_with("fanout-uring/")).collect());
+    }
     Ok(known().filter(|name| only.is_empty() || only.iter().any(|asked| name.starts_with(asked.as_str()))).collect())
 }
 
 fn measure(name: &'static str, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
     let (what, of) = name.split_once('/').context("a ratio's name has two parts")?;
     match (what, Transport::from_name(of)) {
-        ("fanout", Some(transport)) => fanout::measure(name, transport, scale, cores),
+        ("fanout", Some(transport)) => fanout::measure(name, transport, Io::Write, scale, cores),
+        ("fanout-uring", Some(transport)) => fanout::measure(name, transport, Io::Uring, scale, cores),
         ("memory", Some(transport)) => memory::measure(name, transport, scale, cores),
         ("generator", _) => generator::measure(name, if of == "websocket" { 1 } else { 16 }, scale, cores),
         ("link", _) => link::measure(name, scale, cores),

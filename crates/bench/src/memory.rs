@@ -22,7 +22,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// Measures one transport, with a server of its own.
 pub fn measure(name: &'static str, transport: Transport, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
-    let server = Subject::start(Role::Server { core: cores.subject })?;
+    let server = Subject::start(Role::Server { core: cores.subject, uring: false })?;
     let address = server.address();
     // A held poll says nothing, so the server is asked how many it holds.
     let is_admitted = |count: usize| Ok(server_counter(address, "/held_polls")? >= count as u64);

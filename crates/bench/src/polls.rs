@@ -80,7 +80,7 @@ pub fn measure(name: &'static str, is_immediate: bool, scale: &Scale, cores: Cor
 
 /// A fresh pair, and the size of a reply, which is the same on both sides.
 fn sides(is_immediate: bool, scale: &Scale, cores: Cores) -> anyhow::Result<(Side, Side, usize)> {
-    let server = Subject::start(Role::Server { core: cores.subject })?;
+    let server = Subject::start(Role::Server { core: cores.subject, uring: false })?;
     let mut publisher = Publisher::to_server(server.address())?;
     publisher.publish(FIRST_PUBLICATIONS)?;
     let before = wait_for_cursor(server.address(), FIRST_PUBLICATIONS)?;

@@ -45,7 +45,7 @@ pub struct Scale {
 pub const ORDER: [bool; 8] = [true, false, false, true, false, true, true, false];
 
 impl Scale {
-    /// What `make bench` runs: about fourteen minutes.
+    /// What `make bench` runs: about nineteen minutes.
     pub fn full() -> Self {
         Self {
             repeats: 5,

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
 use pushlab_os::process::{Signal, end_with_parent};
-use pushlab_server::{Config, Server};
+use pushlab_server::{Config, Io, Server};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -22,6 +22,9 @@ pub enum Role {
         /// Where it runs.
         #[arg(long)]
         core: usize,
+        /// Fans out by io_uring, to however few.
+        #[arg(long)]
+        uring: bool,
     },
     /// The limit of fan-out.
     #[command(hide = true)]
@@ -29,6 +32,9 @@ pub enum Role {
         /// Where it runs.
         #[arg(long)]
         core: usize,
+        /// Sends by io_uring.
+        #[arg(long)]
+        uring: bool,
     },
     /// Subscribers and publishers of rooms, by the orders on its standard input.
     #[command(hide = true)]
@@ -50,13 +56,13 @@ impl Role {
     pub fn run(self) -> anyhow::Result<()> {
         end_with_parent(Signal::KILL)?;
         match self {
-            Self::Server { core } => {
+            Self::Server { core, uring } => {
                 pin_to(&[core])?;
-                serve()
+                serve(io(uring))
             }
-            Self::LimitOfFanout { core } => {
+            Self::LimitOfFanout { core, uring } => {
                 pin_to(&[core])?;
-                limit::fanout::run()
+                limit::fanout::run(io(uring))
             }
             Self::RoomsLoad(plan) => {
                 pin_to(&[plan.core])?;
@@ -71,23 +77,27 @@ impl Role {
 
     /// Its command line.
     pub fn arguments(self) -> Vec<String> {
-        let (name, core, is_immediate) = match self {
-            Self::Server { core } => ("server", core, false),
-            Self::LimitOfFanout { core } => ("limit-of-fanout", core, false),
+        let (name, core, switch) = match self {
+            Self::Server { core, uring } => ("server", core, uring.then_some("--uring")),
+            Self::LimitOfFanout { core, uring } => ("limit-of-fanout", core, uring.then_some("--uring")),
             Self::RoomsLoad(plan) => return plan.arguments(),
-            Self::LimitOfReplies { core, immediate } => ("limit-of-replies", core, immediate),
+            Self::LimitOfReplies { core, immediate } => ("limit-of-replies", core, immediate.then_some("--immediate")),
         };
         let mut arguments = vec![name.to_owned(), "--core".to_owned(), core.to_string()];
-        if is_immediate {
-            arguments.push("--immediate".to_owned());
-        }
+        arguments.extend(switch.map(str::to_owned));
         arguments
     }
 }
 
+fn io(uring: bool) -> Io {
+    if uring { Io::Uring } else { Io::Write }
+}
+
 /// Our server with its defaults, but without heartbeats, which would answer to nobody's publication.
-fn serve() -> anyhow::Result<()> {
+fn serve(io: Io) -> anyhow::Result<()> {
     let mut config = Config::new(limit::ANY_PORT);
+    config.io = Some(io);
+    config.min_uring_members = 1;
     config.limits.heartbeat = Duration::from_secs(3600);
     let server = Server::start(config)?;
     println!("{}", server.address());

@@ -1,5 +1,6 @@
 //! The measuring parts work, on a scale on which their figures mean nothing.
 
+use pushlab_server::engine::check_uring;
 use serde_json::Value;
 use std::process::Command;
 
@@ -17,7 +18,13 @@ fn every_ratio_is_measured() {
     let names: Vec<&str> = lines.iter().filter_map(|line| line["name"].as_str()).collect();
     assert_eq!(lines.len(), names.len());
     let fanout = ["fanout/websocket", "fanout/sse", "fanout/http-streaming"];
-    for name in fanout.into_iter().chain(["poll/replies", "poll/immediate", "link/packets", "link/round-trip"]) {
+    let uring = if check_uring().is_ok() { &["fanout-uring/websocket", "fanout-uring/sse"][..] } else { &[] };
+    for name in fanout.into_iter().chain(uring.iter().copied()).chain([
+        "poll/replies",
+        "poll/immediate",
+        "link/packets",
+        "link/round-trip",
+    ]) {
         assert!(names.contains(&name), "{name} is missing from {names:?}");
     }
     // Who has no peer installed has nothing to compare with.

@@ -1,7 +1,11 @@
 //! Settings of sockets that [`std::net`] has not.
 
+use rustix::net::SendFlags;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
+
+/// Flags of a send that takes what fits at once, and tells of a broken socket without a signal.
+pub const SEND_AT_ONCE: i32 = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL).bits() as i32;
 
 /// Has the kernel choose the port at `connect`, not at `bind`, so that one port serves many targets
 /// (`IP_BIND_ADDRESS_NO_PORT`, ip(7)).

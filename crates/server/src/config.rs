@@ -1,6 +1,7 @@
 //! What a server is told: where to listen, its limits, what to do with slow subscribers.
 
 use crate::application::Application;
+use crate::engine::Io;
 use pushlab_session::gate::Gate;
 use pushlab_session::queue::{Policy, QueueRules};
 use pushlab_session::site::Site;
@@ -37,6 +38,14 @@ pub struct Config {
     /// Whether each event, and each reply to a poll, leaves in two writes: its transport's head, then the rest. To
     /// measure what that does together with `nagle`; in everyday use it only costs.
     pub splits_events: bool,
+    /// By what fan-out reaches sockets; `None` is io_uring where the kernel and its sandbox allow it. What goes through TLS
+    /// or in two writes is written as ever.
+    pub io: Option<Io>,
+    /// Members of a group from which on io_uring serves it.
+    pub min_uring_members: usize,
+    /// The first call of a ring hands so many sends to the kernel and then fails.
+    #[cfg(test)]
+    pub uring_breaks_after: Option<u32>,
     /// Speaks TLS on the port, on every transport.
     pub tls: Option<TlsFiles>,
     /// What answers on the paths that are no transport's.

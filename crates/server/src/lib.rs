@@ -15,6 +15,7 @@ mod config;
 mod connection;
 mod core;
 mod distributor;
+pub mod engine;
 mod groups;
 mod metrics;
 mod pool;
@@ -29,6 +30,7 @@ mod wheel;
 
 pub use config::{Config, Feed, Limits, Tick, TlsFiles};
 pub use distributor::PublishError;
+pub use engine::Io;
 pub use pushlab_session::queue::Policy;
 pub use pushlab_session::site::{BadOrigin, Origin, Site};
 pub use stats::Stats;
@@ -37,6 +39,7 @@ pub use tls::TlsError;
 use application::Publisher;
 use core::{Core, Shared, WAKER};
 use distributor::{Distributor, Inbox};
+use engine::NoUring;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
@@ -83,6 +86,9 @@ pub enum ServerError {
     /// The certificate or its key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// io_uring was asked for, and is not to be had.
+    #[error(transparent)]
+    Uring(#[from] NoUring),
     /// The operating system refused something else.
     #[error("cannot start an event loop or a thread beside it: {0}")]
     Loop(#[source] io::Error),
@@ -98,6 +104,9 @@ impl Server {
     /// Listens and serves in threads of its own.
     pub fn start(config: Config) -> Result<Self, ServerError> {
         let tls = config.tls.as_ref().map(Tls::load).transpose()?;
+        if config.io == Some(Io::Uring) {
+            engine::check_uring()?;
+        }
         let listen_error = |source| ServerError::Listen { address: config.listen, source };
         check_is_free(config.listen).map_err(listen_error)?;
         let first = listener(config.listen, &config).map_err(listen_error)?;
@@ -220,6 +229,10 @@ impl Config {
             mark_receipts: false,
             nagle: false,
             splits_events: false,
+            io: None,
+            min_uring_members: engine::MIN_MEMBERS,
+            #[cfg(test)]
+            uring_breaks_after: None,
             tls: None,
             application: None,
             reserved_channels: Vec::new(),
@@ -235,6 +248,11 @@ impl Shared {
         for counters in &self.counters {
             stats.add(counters);
         }
+        stats.io = match stats.loops_with_uring {
+            0 => Io::Write.name(),
+            all if all == self.counters.len() => Io::Uring.name(),
+            _ => "uring and write",
+        };
         (stats.history_channels, stats.history_bytes) = self.distributor.history_size();
         stats.cursor = self.distributor.head().to_string();
         stats
@@ -287,7 +305,7 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
     for (index, (poll, listener, inbox, caller)) in parts.into_iter().enumerate() {
         let own = [poll.as_raw_fd(), listener.as_raw_fd()];
         let ending = Ending(inbox.clone());
-        let core = Core::new(shared.clone(), index, poll, listener, inbox, caller);
+        let mut core = Core::new(shared.clone(), index, poll, listener, inbox, caller);
         let (sender, receiver) = mpsc::channel();
         let run = move || {
             let _ending = ending;
@@ -298,8 +316,11 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
                 // a socket or pipe would never see its end.
                 descriptors::close_copies_with_peers(own[1]);
             }
+            // A ring belongs to the table of descriptors that its thread has.
+            let opened = core.open_engine();
             // The receiver waits for this right below.
             let _ = sender.send(has_left);
+            opened?;
             core.run()
         };
         let name = format!("pushlab-core-{index}");
@@ -316,6 +337,45 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
 mod tests {
     use super::*;
     use socket2::SockRef;
+    use std::io::{Read as _, Write as _};
+
+    /// A ring that breaks amid a fan-out costs nobody a message, nor gives it twice.
+    #[test]
+    fn a_fan_out_whose_ring_breaks_reaches_everybody_once() {
+        if engine::check_uring().is_err() {
+            return;
+        }
+        let mut config = Config::new("127.0.0.1:0".parse().unwrap());
+        config.io = Some(Io::Uring);
+        config.min_uring_members = 1;
+        config.uring_breaks_after = Some(5);
+        let server = Server::start(config).unwrap();
+        let subscribe = |_| {
+            let mut socket = std::net::TcpStream::connect(server.address()).unwrap();
+            socket.write_all(b"GET /sse?channel=a HTTP/1.0\r\nHost: h\r\n\r\n").unwrap();
+            socket
+        };
+        let clients: Vec<_> = (0..12).map(subscribe).collect();
+        while server.stats().connections["sse"] < 12 {
+            std::thread::yield_now();
+        }
+        for n in 0..3 {
+            server.publisher().publish("a", &format!("\"text {n}\"")).unwrap();
+        }
+        while server.stats().sent < 36 {
+            std::thread::yield_now();
+        }
+        assert_eq!(server.stats().io, "uring", "there is a new ring");
+        server.stop();
+        for mut client in clients {
+            let mut text = String::new();
+            client.read_to_string(&mut text).unwrap();
+            let told: Vec<&str> = text.lines().filter(|line| line.contains("\"text ")).collect();
+            assert_eq!(told.len(), 3, "{text}");
+            assert!((0..3).all(|n| told[n].contains(&format!("\"text {n}\""))), "{text}");
+        }
+        server.join().unwrap();
+    }
 
     /// What is set on the listener must reach the sockets that it accepts: nobody sets it there.
     #[test]

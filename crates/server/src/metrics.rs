@@ -2,6 +2,7 @@
 //!
 //! All of it is made when asked for; between two readings nothing is kept or counted for it.
 
+use crate::engine::Io;
 use crate::stats::Stats;
 use pushlab_os::{clock, system};
 use pushlab_wire::exposition::{Exposition, Kind};
@@ -16,6 +17,12 @@ pub fn page(stats: &Stats, loops: usize) -> String {
     page.family("pushlab_build_info", Kind::Gauge, "Always 1; the labels tell the version.")
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     stats.write(&mut page);
+    let mut by_engine = page.family("pushlab_event_loops", Kind::Gauge, "Event loops by what they fan out with.");
+    for io in Io::ALL {
+        let with_uring = stats.loops_with_uring;
+        let count = if io == Io::Uring { with_uring } else { loops - with_uring };
+        by_engine.sample(&[("io", io.name())], count as f64);
+    }
     write_process(&mut page, loops);
     page.into_text()
 }

@@ -4,7 +4,7 @@ use pushlab_wire::exposition::{Exposition, Kind};
 use pushlab_wire::transport::{TRANSPORTS, Transport};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// What is said of the connections by transport.
 macro_rules! connections_doc {
@@ -23,6 +23,8 @@ macro_rules! counters {
         pub struct Counters {
             $($(#[doc = $doc])+ pub $name: AtomicU64,)*
             $($(#[doc = $gauge_doc])+ pub $gauge: AtomicI64,)*
+            /// Whether it fans out by io_uring.
+            pub uses_uring: AtomicBool,
             /// Open connections by transport: gauges.
             pub connections: [AtomicI64; TRANSPORTS],
         }
@@ -34,6 +36,11 @@ macro_rules! counters {
             $($(#[doc = $gauge_doc])+ pub $gauge: i64,)*
             #[doc = connections_doc!()]
             pub connections: BTreeMap<&'static str, i64>,
+            /// By what the event loops fan out: `uring`, `write`, or `uring and write` where some have lost their ring.
+            pub io: &'static str,
+            /// How many of them use io_uring.
+            #[serde(skip)]
+            pub(crate) loops_with_uring: usize,
             /// Channels with history.
             pub history_channels: usize,
             /// Bytes of history.
@@ -49,6 +56,7 @@ macro_rules! counters {
             pub fn add(&mut self, counters: &Counters) {
                 $(self.$name += counters.$name.load(Relaxed);)*
                 $(self.$gauge += counters.$gauge.load(Relaxed);)*
+                self.loops_with_uring += usize::from(counters.uses_uring.load(Relaxed));
                 for transport in Transport::ALL {
                     *self.connections.entry(transport.name()).or_default() +=
                         counters.connections[transport.index()].load(Relaxed);

@@ -22,7 +22,7 @@ pub enum Length {
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     pub name: String,
-    /// Tools that it cannot run without, as named in `tests/tools`; [`NAMESPACES`] counts as one.
+    /// Tools that it cannot run without, as named in `tests/tools`; [`NAMESPACES`] and [`URING`] count as such.
     #[serde(default)]
     pub needs: Vec<String>,
     /// Belongs to `make test-long`.
@@ -66,6 +66,8 @@ impl Selection {
 
 /// Stands for what network namespaces need, which no package provides.
 pub const NAMESPACES: &str = "namespaces";
+/// Stands for io_uring, which the kernel or a sandbox may refuse.
+pub const URING: &str = "io-uring";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

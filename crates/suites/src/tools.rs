@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::suite::{NAMESPACES, Suite};
+use crate::suite::{NAMESPACES, Suite, URING};
 
 /// The script with the list of tools.
 const SCRIPT: &str = "tests/tools";
@@ -28,6 +28,9 @@ pub fn set_up(root: &Path, suites: &[Suite]) -> Result<Missing, String> {
     let mut missing = Missing::new();
     if tools.remove(NAMESPACES) && !has_namespaces() {
         missing.insert(NAMESPACES.to_owned(), None);
+    }
+    if tools.remove(URING) && !has_uring() {
+        missing.insert(URING.to_owned(), None);
     }
     if tools.is_empty() {
         return Ok(missing);
@@ -60,6 +63,14 @@ fn has_namespaces() -> bool {
     command.args(["--user", "--map-root-user", "--net", "true"]).stdin(Stdio::null()).stderr(Stdio::null());
     let may = pushlab_os::process::is_root() || command.status().is_ok_and(|status| status.success());
     may && std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun").is_ok()
+}
+
+/// Whether the kernel has io_uring and no sandbox may forbid it: containers do, by a seccomp filter.
+fn has_uring() -> bool {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let is_unconfined = read("/proc/self/status").lines().any(|line| line == "Seccomp:\t0");
+    // Before Linux 6.6 there is no such switch.
+    is_unconfined && matches!(read("/proc/sys/kernel/io_uring_disabled").trim(), "" | "0")
 }
 
 /// Divides suites into those that can run here and those that cannot.
@@ -99,6 +110,9 @@ pub fn tell(left_out: &[LeftOut], missing: &Missing) -> String {
     }
     if lacks(NAMESPACES) {
         text.push_str("Network namespaces: docs/networks.md says what they need.\n");
+    }
+    if lacks(URING) {
+        text.push_str("io_uring: docs/server.md says what it needs.\n");
     }
     text
 }

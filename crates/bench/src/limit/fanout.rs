@@ -1,19 +1,27 @@
-//! The limit of fan-out: what arrived in one turn, concatenated, in one write for each subscriber.
+//! The limit of fan-out: what arrived in one turn, concatenated, in one write for each subscriber, or in one send of many
+//! through io_uring. The ring and its table of files are our server's, which are as thin as they can be.
 
 use super::intake::Intake;
 use anyhow::{Context as _, bail};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
+use pushlab_server::Io;
+use pushlab_server::engine::{Engine, MAX_SENDS, Outcome, Send};
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
+/// Room in the ring's table of files.
+const MAX_SUBSCRIBERS: usize = 10_000;
 const LISTENER: Token = Token(usize::MAX - 1);
 const FEEDER: Token = Token(usize::MAX - 2);
 
 /// Runs until the feeder leaves. The first connection is the feeder, every other one a subscriber, whose request is
 /// read and greeted with one byte, so that the kernel sees the same conversation as with a server. From then on
 /// subscribers are only written to: this is the limit.
-pub fn run() -> anyhow::Result<()> {
+pub fn run(io: Io) -> anyhow::Result<()> {
+    let mut engine = if io == Io::Uring { Some(Engine::open(MAX_SUBSCRIBERS)?) } else { None };
+    let mut sends = Vec::with_capacity(MAX_SENDS);
     let mut listener = super::listen()?;
     let mut poll = Poll::new()?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
@@ -43,12 +51,31 @@ pub fn run() -> anyhow::Result<()> {
         if out.is_empty() {
             continue;
         }
+        if let Some(engine) = &mut engine {
+            send(engine, &out, &subscribers, &mut sends)?;
+            continue;
+        }
         for subscriber in &mut subscribers {
             if subscriber.write(&out).context("cannot write to a subscriber")? < out.len() {
                 bail!("a subscriber did not take everything: the limit has no queues");
             }
         }
     }
+}
+
+fn send(engine: &mut Engine, bytes: &[u8], subscribers: &[TcpStream], sends: &mut Vec<Send>) -> anyhow::Result<()> {
+    for first in (0..subscribers.len()).step_by(MAX_SENDS) {
+        let ids = first..subscribers.len().min(first + MAX_SENDS);
+        sends.clear();
+        sends.extend(ids.map(|id| Send::new(id as u32, 1, 0, 0)));
+        if !engine.send(bytes, sends, |send| subscribers[send.id as usize].as_fd()) {
+            bail!("the ring broke");
+        }
+        if sends.iter().any(|send| !matches!(send.outcome, Outcome::Taken(n) if n == bytes.len())) {
+            bail!("a subscriber did not take everything: the limit has no queues");
+        }
+    }
+    Ok(())
 }
 
 fn accept(

@@ -70,7 +70,7 @@ pub fn find(name: &str) -> anyhow::Result<(&'static Entry, Installed)> {
 impl Side {
     /// Our server.
     pub fn ours(name: &'static str, clients: u32, cores: Cores) -> anyhow::Result<Self> {
-        let subject = Subject::start(Role::Server { core: cores.subject })?;
+        let subject = Subject::start(Role::Server { core: cores.subject, uring: false })?;
         let (id, address) = (subject.id(), subject.address());
         let plan = Plan { core: cores.load, address, dialect: Dialect::Native, clients, family: OUR_FAMILY };
         Self::new(name, Server::Ours { _subject: subject }, id, plan)

@@ -6,7 +6,7 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
 use pushlab_console::Console;
 use pushlab_lab::subjects::running::NO_PAGES;
-use pushlab_server::{Config, Feed, Limits, Policy, Server, Tick};
+use pushlab_server::{Config, Feed, Io, Limits, Policy, Server, Tick};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
 use std::net::SocketAddr;
@@ -46,6 +46,9 @@ pub struct ServeArgs {
     /// splits latency into the way up and the way down.
     #[arg(long)]
     mark_receipts: bool,
+    /// How publications reach large groups of subscribers [default: uring where the kernel and its sandbox allow it].
+    #[arg(long, value_enum, value_name = "ENGINE")]
+    io: Option<IoArg>,
     #[command(flatten)]
     tls: TlsArgs,
     /// For measuring: Nagle's algorithm on connections, which holds a small segment back while another is
@@ -80,6 +83,14 @@ enum PolicyArg {
     DropOldest,
     /// Keep only the latest message of each channel.
     Conflate,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum IoArg {
+    /// One write for each subscriber.
+    Write,
+    /// Up to 1,024 subscribers in one system call (io_uring).
+    Uring,
 }
 
 macro_rules! limit_args {
@@ -179,6 +190,10 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
         PolicyArg::DropOldest => Policy::DropOldest,
         PolicyArg::Conflate => Policy::Conflate,
     };
+    config.io = args.io.map(|io| match io {
+        IoArg::Write => Io::Write,
+        IoArg::Uring => Io::Uring,
+    });
     config.mark_receipts = args.mark_receipts;
     config.nagle = args.nagle;
     config.splits_events = args.writes_per_event == 2;

@@ -5,6 +5,7 @@ use crate::connection::{Kind, Queued};
 use crate::stats::{add, shift};
 use pushlab_session::subscriber::Subscriber;
 use pushlab_wire::codes::CloseCode;
+use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -21,6 +22,12 @@ impl Core {
         self.leave_group(id);
         self.recall(id);
         let connection = &mut self.connections[id];
+        if let Some(engine) = &mut self.engine
+            && engine.forget(id as u32, connection.generation)
+        {
+            // It fails where the peer was faster.
+            let _ = connection.stream.socket().shutdown(Shutdown::Both);
+        }
         if connection.has_queued() {
             self.queued.change(connection.queued(), Queued::default(), &self.counters);
             shift(&self.counters.slow_subscribers, -1);

@@ -2,8 +2,10 @@
 
 use super::Core;
 use crate::connection::{Kind, NO_GROUP};
+use crate::engine::{MAX_SENDS, Outcome, Send};
 use crate::groups::Group;
 use crate::stats::{add, shift};
+use crate::stream::Stream;
 use crate::unsent::{write_in_two, write_some};
 use pushlab_log::{Publication, fitting};
 use pushlab_session::answer;
@@ -11,6 +13,8 @@ use pushlab_session::framing::Framing;
 use pushlab_session::queue::Verdict;
 use pushlab_session::subscriber::{Batch, Progress};
 use std::hint::black_box;
+use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 /// Publications for which an idle group keeps room.
@@ -67,7 +71,7 @@ impl Core {
         self.fetch_connections(&ids);
     }
 
-    /// Reads what [`Self::deliver`] begins with.
+    /// Reads what a delivery begins with.
     fn fetch_connections(&self, ids: &[u32]) {
         for &id in ids {
             let Some(connection) = self.connections.get(id as usize) else { continue };
@@ -88,14 +92,10 @@ impl Core {
                 continue;
             }
             batch.fill(&pending, framing);
-            for ids in members.chunks(AHEAD) {
-                // A single one was fetched with its group.
-                if members.len() > 1 {
-                    self.fetch_connections(ids);
-                }
-                for &id in ids {
-                    self.deliver(id as usize, &pending, batch);
-                }
+            if self.engine.is_some() && members.len() >= self.shared.config.min_uring_members {
+                members.chunks(MAX_SENDS).for_each(|some| self.deliver_together(some, &pending, batch));
+            } else {
+                members.chunks(AHEAD).for_each(|some| self.deliver_each(some, &pending, batch));
             }
             self.groups[group].members[index] = members;
             // Those beyond the policy go now, while the members are whole again.
@@ -115,26 +115,96 @@ impl Core {
         }
     }
 
-    fn deliver(&mut self, id: usize, pending: &[Arc<Publication>], batch: &Batch) {
+    /// Delivers to up to [`AHEAD`] members with a write for each.
+    fn deliver_each(&mut self, members: &[u32], pending: &[Arc<Publication>], batch: &Batch) {
+        // A single one gains nothing; a group's only member was fetched with it.
+        if members.len() > 1 {
+            self.fetch_connections(members);
+        }
+        for &id in members {
+            let id = id as usize;
+            let Some(first) = self.offer(id, pending) else { continue };
+            let written = self.write_batch(id, first, batch);
+            self.account(id, first, written, pending, batch);
+        }
+    }
+
+    /// Delivers to some members with one call to the kernel. None of them is closed here, so that each is still the same
+    /// when its result comes.
+    fn deliver_together(&mut self, members: &[u32], pending: &[Arc<Publication>], batch: &Batch) {
+        let mut sends = std::mem::take(&mut self.sends);
+        for ids in members.chunks(AHEAD) {
+            self.fetch_connections(ids);
+            for &id in ids {
+                let Some(first) = self.offer(id as usize, pending) else { continue };
+                let connection = &self.connections[id as usize];
+                if matches!(connection.stream, Stream::Plain(_)) {
+                    sends.push(Send::new(id, connection.generation, first as u32, batch.start_of(first)));
+                } else {
+                    let written = self.write_batch(id as usize, first, batch);
+                    self.account(id as usize, first, written, pending, batch);
+                }
+            }
+        }
+        if let Some(engine) = &mut self.engine {
+            let connections = &self.connections;
+            let socket = |send: &Send| connections[send.id as usize].stream.socket().as_fd();
+            if !engine.send(&batch.bytes, &mut sends, socket) {
+                self.set_engine(None);
+            }
+        }
+        for send in sends.drain(..) {
+            let (id, first) = (send.id as usize, send.first as usize);
+            let written = match send.outcome {
+                Outcome::Taken(n) => Ok(n),
+                Outcome::Failed(error) => Err(error),
+                Outcome::Left => self.write_batch(id, first, batch),
+            };
+            self.account(id, first, written, pending, batch);
+        }
+        self.sends = sends;
+    }
+
+    /// The first publication that a connection has not seen, if it is to be written now; behind a queue it is queued.
+    fn offer(&mut self, id: usize, pending: &[Arc<Publication>]) -> Option<usize> {
         let connection = &mut self.connections[id];
         debug_assert!(!matches!(connection.kind, Kind::Lingering), "a lingering connection is in no group");
-        let Some(first) = connection.subscriber.offer(pending) else { return };
+        let first = connection.subscriber.offer(pending)?;
         if connection.has_queued() {
-            return self.queue(id, &[], &pending[first..]);
+            self.queue(id, &[], &pending[first..]);
+            return None;
         }
+        Some(first)
+    }
+
+    /// Writes a batch from a publication on; gives how much of that the socket took.
+    fn write_batch(&mut self, id: usize, first: usize, batch: &Batch) -> io::Result<usize> {
+        let connection = &mut self.connections[id];
         let from = batch.start_of(first);
-        let written = if self.shared.config.splits_events {
+        if self.shared.config.splits_events {
             let framing = connection.framing_out();
             write_in_two(&mut connection.stream, framing, &batch.bytes, from, batch.ends_from(first))
         } else {
             write_some(&mut connection.stream, &batch.bytes[from..])
-        };
+        }
+    }
+
+    /// Counts what a socket took of a batch, and queues the rest.
+    fn account(
+        &mut self,
+        id: usize,
+        first: usize,
+        written: io::Result<usize>,
+        pending: &[Arc<Publication>],
+        batch: &Batch,
+    ) {
         let Ok(n) = written else {
             self.doomed.push(id);
             return;
         };
+        let connection = &mut self.connections[id];
         self.turn.bytes_sent += connection.stream.sent(n);
-        if from + n == batch.bytes.len() && !connection.stream.is_blocked() {
+        if batch.start_of(first) + n == batch.bytes.len() && !connection.stream.is_blocked() {
             self.turn.sent += (pending.len() - first) as u64;
             return;
         }

@@ -18,6 +18,7 @@ mod writing;
 use crate::config::{Config, Limits};
 use crate::connection::Connection;
 use crate::distributor::{Distributor, Inbox};
+use crate::engine::{Engine, Io, Send};
 use crate::groups::Groups;
 use crate::pool::Caller;
 use crate::stats::{Counters, add};
@@ -75,6 +76,8 @@ pub struct Core {
     generation: u32,
     epoch: Epoch,
     groups: Groups,
+    /// Fans out to large groups, if there is one.
+    engine: Option<Engine>,
     wheel: Wheel,
     ws_config: ws::Config,
     now: Instant,
@@ -87,6 +90,7 @@ pub struct Core {
     /// Connections with more to read, or whose bytes were not all understood in the last turn.
     unfinished: Vec<usize>,
     batch: Batch,
+    sends: Vec<Send>,
     queue_rules: QueueRules,
     queued: QueuedTotal,
     /// Connections that broke while others were being written to.
@@ -139,6 +143,7 @@ impl Core {
             generation: 0,
             epoch: shared.distributor.head().epoch,
             groups: Groups::default(),
+            engine: None,
             wheel: Wheel::new(now),
             ws_config: ws::Config {
                 max_message_bytes: config.limits.max_message_bytes,
@@ -152,6 +157,7 @@ impl Core {
             due: Vec::new(),
             unfinished: Vec::new(),
             batch: Batch::default(),
+            sends: Vec::new(),
             queue_rules: config.queue_rules(),
             queued: QueuedTotal::new(&config.limits, config.cores),
             doomed: Vec::new(),
@@ -167,6 +173,32 @@ impl Core {
 
     fn limits(&self) -> &Limits {
         &self.shared.config.limits
+    }
+
+    /// Chooses by what it fans out; called in its thread, before it runs.
+    ///
+    /// # Errors
+    /// Where io_uring was asked for and is not to be had.
+    pub fn open_engine(&mut self) -> io::Result<()> {
+        let config = &self.shared.config;
+        if config.io == Some(Io::Write) || config.splits_events || config.tls.is_some() {
+            return Ok(());
+        }
+        match Engine::open(config.limits.max_connections) {
+            Ok(engine) => {
+                #[cfg(test)]
+                let engine = engine.breaking_after(config.uring_breaks_after);
+                self.set_engine(Some(engine));
+            }
+            Err(error) if config.io == Some(Io::Uring) => return Err(io::Error::other(error)),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    fn set_engine(&mut self, engine: Option<Engine>) {
+        self.counters.uses_uring.store(engine.is_some(), Ordering::Relaxed);
+        self.engine = engine;
     }
 
     /// Runs until a stop has been asked for and every connection has ended.
@@ -230,6 +262,9 @@ impl Core {
         add(&counters.bytes_received, turn.bytes_received);
         add(&counters.bytes_sent, turn.bytes_sent);
         add(&counters.turns, 1);
+        if let Some(engine) = &mut self.engine {
+            engine.end_turn();
+        }
         if self.out.capacity() > MAX_SPACE_BYTES {
             self.out = Vec::new();
         }

@@ -29,8 +29,10 @@ const LAYERS: &[(&str, u8)] = &[
     ("suites", 1),
 ];
 
-/// Libraries of the system's calls, and the crates that may use them: docs/decisions/0023-os.md.
-const SYSTEM: &[(&str, &[&str])] = &[("libc", &["os", "link"]), ("nix", &[]), ("rustix", &["os"])];
+/// Libraries of the system's calls, and the crates that may use them: docs/decisions/0023-os.md and
+/// 0026-io-uring.md.
+const SYSTEM: &[(&str, &[&str])] =
+    &[("io-uring", &["server"]), ("libc", &["os", "link"]), ("nix", &[]), ("rustix", &["os"])];
 
 const THIS: &str = "crates/tidy/src/rules/layers.rs";
 
@@ -129,6 +131,7 @@ mod tests {
         assert!(lines("os", "[dependencies]\nlibc = \"0.2\"\nrustix = \"1\"").is_empty());
         assert_eq!(lines("link", "[dependencies]\nlibc = \"0.2\"\nrustix = \"1\""), [3]);
         assert_eq!(lines("lab", "[dev-dependencies]\nlibc.workspace = true"), [2]);
+        assert_eq!(lines("bench", "[dependencies]\nio-uring = \"0.7\""), [2]);
         assert_eq!(lines("wire", "[dependencies]\npushlab-os.workspace = true"), [2]);
     }
 

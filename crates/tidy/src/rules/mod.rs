@@ -8,6 +8,7 @@ mod named_paths;
 mod readme;
 mod sans_io;
 mod shape;
+mod unsafety;
 
 use std::fmt;
 
@@ -56,6 +57,7 @@ pub fn check(tree: &Tree, outputs: &[Output]) -> Vec<Finding> {
         named_paths::check,
         readme::check,
         shape::check,
+        unsafety::check,
         leftovers::check,
         decoders::check,
         changelog::check,

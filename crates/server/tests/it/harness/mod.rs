@@ -4,7 +4,7 @@ pub mod client;
 pub mod http;
 pub mod secure;
 
-use pushlab_server::{Config, Server};
+use pushlab_server::{Config, Io, Server};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ impl Subject {
     pub fn start_at(address: SocketAddr, cores: usize, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config { cores, ..Config::new(address) };
         config.limits.drain_timeout = Duration::from_secs(3);
+        config.io = Some(io());
+        config.min_uring_members = 1;
         change(&mut config);
         Self(Some(Server::start(config).unwrap()))
     }
@@ -78,6 +80,15 @@ impl Drop for Subject {
             // A test that fails already says more than this could.
             assert!(server.join().is_ok() || std::thread::panicking());
         }
+    }
+}
+
+/// By what the servers fan out: the suites `server` and `server-uring` run the same tests.
+pub fn io() -> Io {
+    match std::env::var("PUSHLAB_TEST_IO").as_deref() {
+        Ok("uring") => Io::Uring,
+        Ok(other) => panic!("PUSHLAB_TEST_IO={other}: only uring is known"),
+        Err(_) => Io::Write,
     }
 }
 
