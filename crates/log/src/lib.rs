@@ -1,8 +1,8 @@
 //! The order of publications, and history.
 //!
 //! A log gives each publication its offset and keeps the latest ones of each channel, so that a client that was away
-//! gets what it missed. [`MemoryLog`] keeps them in memory, within [`Limits`]. It owns no clock: whoever appends says
-//! when, in nanoseconds of its own clock.
+//! gets what it missed. [`Log`] is what any log can do; [`MemoryLog`] keeps everything in memory, within [`Limits`]. It owns
+//! no clock: whoever appends says when, in nanoseconds of its own clock.
 //!
 //! ```
 //! use pushlab_log::{Limits, MemoryLog};
@@ -17,10 +17,12 @@
 //! # Ok::<(), pushlab_wire::channel::BadChannel>(())
 //! ```
 
+mod engine;
 mod history;
 mod memory;
 mod publication;
 
+pub use engine::{Entry, Log, Notify, Replay, Settled, Ticket, Turn};
 pub use history::Limits;
-pub use memory::{MemoryLog, Replay};
+pub use memory::MemoryLog;
 pub use publication::{Publication, fitting};

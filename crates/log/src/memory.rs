@@ -1,5 +1,6 @@
 //! The log of one process: it ends with the process, and the next one has another epoch.
 
+use crate::engine::{Entry, Log, Replay, Turn};
 use crate::history::{History, Limits};
 use crate::publication::{Publication, fitting};
 use pushlab_wire::channel::{BadChannel, Channel};
@@ -13,19 +14,6 @@ pub struct MemoryLog {
     epoch: Epoch,
     head: u64,
     history: History,
-}
-
-/// What a reader has missed.
-#[derive(Debug, Default)]
-pub struct Replay {
-    /// Where the reader was and where the messages go on, if something between is gone.
-    pub gap: Option<(Cursor, Cursor)>,
-    /// Messages after that, in order.
-    pub messages: Vec<Arc<Publication>>,
-    /// Everything up to here is in `messages`, or is not for this reader.
-    pub up_to: u64,
-    /// Whether nothing more has been published.
-    pub is_whole: bool,
 }
 
 impl MemoryLog {
@@ -100,6 +88,28 @@ impl MemoryLog {
     /// Channels with history, and the bytes of all history.
     pub fn history_size(&self) -> (usize, usize) {
         self.history.size()
+    }
+}
+
+impl Log for MemoryLog {
+    fn append(&mut self, entry: Entry<'_>, now_ns: u64) -> Result<Turn<Arc<Publication>>, BadChannel> {
+        self.append(entry.channel, entry.data, entry.receipt, now_ns).map(Turn::Done)
+    }
+
+    fn read(&mut self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize) -> Turn<Replay> {
+        Turn::Done(MemoryLog::read(self, channels, after, max_bytes))
+    }
+
+    fn head(&self) -> Cursor {
+        self.head()
+    }
+
+    fn expire(&mut self, now_ns: u64) {
+        self.expire(now_ns);
+    }
+
+    fn history_size(&self) -> (usize, usize) {
+        self.history_size()
     }
 }
 

@@ -2,10 +2,14 @@
 
 use crate::application::Application;
 use crate::engine::Io;
+use pushlab_log::{Log, MemoryLog};
 use pushlab_session::gate::Gate;
 use pushlab_session::queue::{Policy, QueueRules};
+use pushlab_session::rules::Rules;
 use pushlab_session::site::Site;
 use pushlab_wire::channel::Channel;
+use pushlab_wire::cursor::Epoch;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,6 +52,8 @@ pub struct Config {
     pub uring_breaks_after: Option<u32>,
     /// Speaks TLS on the port, on every transport.
     pub tls: Option<TlsFiles>,
+    /// What gives publications their order and keeps history; `None` is the memory of this process.
+    pub log: Option<Arc<dyn MakeLog>>,
     /// What answers on the paths that are no transport's.
     pub application: Option<Arc<dyn Application>>,
     /// Channels whose names begin with one of these are published to from within the server's process alone, as are those
@@ -60,9 +66,52 @@ pub struct Config {
     pub site: Site,
 }
 
+/// Makes the log of a server, for this epoch and within these limits.
+pub trait MakeLog: Send + Sync {
+    /// Makes it.
+    fn make(&self, epoch: Epoch, limits: pushlab_log::Limits) -> Box<dyn Log>;
+}
+
+impl fmt::Debug for dyn MakeLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a log")
+    }
+}
+
 impl Config {
+    /// The log.
+    pub(crate) fn new_log(&self, epoch: Epoch) -> Box<dyn Log> {
+        let limits = self.limits.history();
+        match &self.log {
+            Some(maker) => maker.make(epoch, limits),
+            None => Box::new(MemoryLog::new(epoch, limits)),
+        }
+    }
+
+    /// What the protocol is to keep to.
+    pub(crate) fn rules(&self) -> Rules {
+        let limits = &self.limits;
+        Rules {
+            gate: self.gate(),
+            has_application: self.application.is_some(),
+            is_tls: self.tls.is_some(),
+            max_head_bytes: limits.max_head_bytes,
+            max_body_bytes: limits.max_body_bytes,
+            max_message_bytes: limits.max_message_bytes,
+            max_channels: limits.max_channels_per_connection,
+            max_reply_bytes: limits.max_reply_bytes,
+            max_wait: limits.max_poll_wait,
+            head_timeout: limits.head_timeout,
+            answer_timeout: limits.answer_timeout,
+            write_timeout: limits.write_timeout,
+            idle_timeout: limits.idle_timeout,
+            heartbeat: limits.heartbeat,
+            first_heartbeat: limits.first_heartbeat,
+        }
+    }
+
     /// Who may do what.
-    pub(crate) fn gate(&self) -> Gate {
+    fn gate(&self) -> Gate {
         let feed = self.feed.as_ref().map(|feed| feed.channel.to_string());
         let tick = self.tick.as_ref().map(|tick| tick.channel.to_string());
         Gate {

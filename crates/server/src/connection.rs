@@ -1,33 +1,23 @@
-//! One connection: a small state machine on shared buffers.
+//! One connection: its bytes, in both directions, and the exchange that they are.
 
-use crate::pool::Errand;
+use crate::groups::NO_GROUP;
 use crate::stream::Stream;
-use crate::unsent::Unsent;
 use crate::wheel::Tick;
+use pushlab_log::Ticket;
 use pushlab_session::exchange::Exchange;
-use pushlab_session::framing::Framing;
-use pushlab_session::subscriber::Subscriber;
-use pushlab_wire::http::BodyDecoder;
+use pushlab_session::unsent::Unsent;
 use pushlab_wire::transport::Transport;
-use pushlab_wire::websocket::Decoder;
-use std::sync::Arc;
-use std::time::Instant;
 
-/// No group.
-pub const NO_GROUP: u32 = u32::MAX;
-
-/// State of one connection: about 150 bytes, and nothing on the heap while it is idle and without TLS.
+/// State of one connection: about 200 bytes, and nothing on the heap while it is idle and without TLS.
 pub struct Connection {
     /// Tells it from earlier and later connections in its place.
     pub generation: u32,
     /// The socket, with TLS or without.
     pub stream: Stream,
-    /// What is spoken on it now.
-    pub kind: Kind,
-    /// Its latest request.
+    /// Whether anything is still to be said on it.
+    pub stage: Stage,
+    /// What its bytes are.
     pub exchange: Exchange,
-    /// What receives on it, if something does.
-    pub subscriber: Subscriber,
     /// Group it subscribes to, or [`NO_GROUP`].
     pub group: u32,
     /// Its place among the group's members, if it is one.
@@ -40,20 +30,33 @@ pub struct Connection {
     pub last_read: Tick,
     /// When something was written last while a queue existed.
     pub last_progress: Tick,
-    /// It was asked for a sign of life since then.
-    pub is_pinged: bool,
-    /// Bytes read and not understood yet.
+    /// When an answer that is on its way must have been taken.
+    pub taken_by: Tick,
+    /// Bytes read and not used yet.
     pub carry: Vec<u8>,
     /// Bytes that the socket did not take.
     pub unsent: Option<Box<Unsent>>,
+    /// What the log is to answer for it.
+    pub ticket: Option<Ticket>,
     /// Transport it counts as.
     pub counted: Option<Transport>,
     /// Something came, or its end, while nothing was read.
     pub has_unread: bool,
-    /// `carry` holds more than one turn may take; nothing is read until it has been understood.
+    /// `carry` holds more than one turn may take; nothing is read until it has been used.
     pub is_behind: bool,
     /// The peer says nothing more: behind what it has sent comes its end.
     pub has_ended: bool,
+}
+
+/// Where a connection stands between its beginning and its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Its exchange goes on.
+    Open,
+    /// Everything is said: waits for the peer to close, so that our last words are not reset away.
+    Lingering,
+    /// It has ended, and goes when the turn does. Nothing is read or written any more.
+    Ended,
 }
 
 /// Bytes that wait.
@@ -65,65 +68,24 @@ pub struct Queued {
     pub own: usize,
 }
 
-/// What is spoken on a connection.
-pub enum Kind {
-    /// Requests and answers; a request whose body is still coming, if any.
-    Http(Option<Box<PartialRequest>>),
-    /// Frames both ways.
-    WebSocket {
-        /// Reads frames.
-        decoder: Decoder,
-        /// The client asks; nothing is pushed.
-        is_polling: bool,
-    },
-    /// An endless response.
-    Stream(Framing),
-    /// A poll that waits for a publication.
-    HeldPoll,
-    /// A request that waits for the application.
-    Awaiting {
-        /// Which answer is its own.
-        errand: Arc<Errand>,
-    },
-    /// An answer is on its way: the socket did not take all of it, and the next request waits until it has.
-    Answering {
-        /// When it must have been taken.
-        until: Instant,
-    },
-    /// Everything is said: waits for the peer to close, so that our last words are not reset away.
-    Lingering,
-    /// It has ended, and goes when the turn does. Nothing is read or written any more.
-    Ended,
-}
-
-/// A request whose body is still coming.
-pub struct PartialRequest {
-    /// The head as it was sent, which is read again when the body is there.
-    pub head: Vec<u8>,
-    /// Reads the body.
-    pub decoder: BodyDecoder,
-    /// The body so far.
-    pub body: Vec<u8>,
-}
-
 impl Connection {
-    /// A connection that was just accepted or begun.
-    pub fn new(stream: Stream, kind: Kind, now: Tick) -> Self {
+    /// A connection that was just accepted.
+    pub fn new(stream: Stream, now: Tick) -> Self {
         Self {
             generation: 0,
             stream,
-            kind,
+            stage: Stage::Open,
+            exchange: Exchange::default(),
             group: NO_GROUP,
             slot: 0,
-            exchange: Exchange::NEW,
-            subscriber: Subscriber::default(),
             deadline: Tick::MAX,
             scheduled: Tick::MAX,
             last_read: now,
             last_progress: now,
-            is_pinged: false,
+            taken_by: 0,
             carry: Vec::new(),
             unsent: None,
+            ticket: None,
             counted: None,
             has_unread: false,
             is_behind: false,
@@ -131,47 +93,26 @@ impl Connection {
         }
     }
 
-    /// Whether it has ended.
-    pub fn is_gone(&self) -> bool {
-        matches!(self.kind, Kind::Ended)
+    /// Whether its exchange goes on.
+    pub fn is_open(&self) -> bool {
+        self.stage == Stage::Open
     }
 
-    /// Whether its next request waits for the answer to the one before, so that nothing on it is read: not even its end,
-    /// since who has asked all may close that way and still read.
-    pub fn is_answering(&self) -> bool {
-        matches!(self.kind, Kind::Awaiting { .. } | Kind::Answering { .. })
+    /// Whether it has ended.
+    pub fn is_gone(&self) -> bool {
+        self.stage == Stage::Ended
     }
 
     /// Whether something waits for the socket to take it.
     #[inline]
     pub fn has_queued(&self) -> bool {
-        self.unsent.is_some() || self.subscriber.has_queued()
+        self.unsent.is_some() || self.exchange.subscriber.has_queued()
     }
 
     /// What waits for that.
     pub fn queued(&self) -> Queued {
         let own = self.unsent.as_ref().map_or(0, |unsent| unsent.len());
-        Queued { bytes: own + self.subscriber.queued_bytes(), own }
-    }
-
-    /// The framing in which publications reach it, if they do.
-    pub fn framing(&self) -> Option<Framing> {
-        match &self.kind {
-            _ if self.subscriber.is_catching_up => None,
-            Kind::WebSocket { is_polling: false, .. } => Some(Framing::WebSocket),
-            Kind::Stream(framing) => Some(*framing),
-            Kind::HeldPoll => Some(Framing::Reply),
-            _ => None,
-        }
-    }
-
-    /// The framing of what is written on it.
-    pub fn framing_out(&self) -> Framing {
-        match self.kind {
-            Kind::WebSocket { .. } => Framing::WebSocket,
-            Kind::Stream(framing) => framing,
-            _ => Framing::Reply,
-        }
+        Queued { bytes: own + self.exchange.subscriber.queued_bytes(), own }
     }
 }
 
@@ -182,6 +123,6 @@ mod tests {
     #[test]
     fn an_idle_connection_is_small() {
         // The goal is 512 bytes with the slab's slack of a doubling.
-        assert!(size_of::<Connection>() <= 160, "{} bytes", size_of::<Connection>());
+        assert!(size_of::<Connection>() <= 200, "{} bytes", size_of::<Connection>());
     }
 }

@@ -2,26 +2,50 @@
 
 use crate::config::Limits;
 use mio::Waker;
-use pushlab_log::{MemoryLog, Publication, Replay};
+use pushlab_log::{Entry, Log, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::receipt::Receipt;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often [`Distributor::expire`] is worth calling.
 pub const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Publications on their way to one event loop.
+/// What is on its way to one event loop.
 pub struct Inbox {
-    messages: Mutex<Vec<Arc<Publication>>>,
-    len: AtomicUsize,
+    arrivals: Mutex<Arrivals>,
+    /// Whether something is in it.
+    is_filled: AtomicBool,
+    messages: AtomicUsize,
     bytes: AtomicUsize,
     /// Its event loop takes nothing more.
     has_ended: AtomicBool,
     waker: Waker,
+}
+
+/// What has come to an event loop.
+#[derive(Default)]
+pub struct Arrivals {
+    /// Publications, in the order of their offsets.
+    pub publications: Vec<Arc<Publication>>,
+    /// What the log has answered. *Invariant*: a replay tells of everything that came to this inbox before it, so whoever
+    /// takes these first, and only then these publications, misses none.
+    pub settlements: Vec<(Ticket, Settlement)>,
+}
+
+/// What became of something that was asked of the log.
+pub enum Settlement {
+    /// It is published here.
+    Published(Cursor),
+    /// What was missed.
+    Read(Replay),
+    /// Nobody knows.
+    Failed,
 }
 
 /// The log and the inboxes. *Invariant*: a publication is appended to the log and put into every inbox under one lock,
@@ -31,8 +55,22 @@ pub struct Distributor {
     limits: Limits,
     marks_receipts: bool,
     inboxes: Vec<Arc<Inbox>>,
-    log: Mutex<MemoryLog>,
+    order: Mutex<Order>,
     start: Instant,
+}
+
+/// What gives publications their order, and who waits for it.
+struct Order {
+    log: Box<dyn Log>,
+    asked: HashMap<Ticket, Asker>,
+}
+
+/// Who has asked the log for something that comes later.
+enum Asker {
+    /// An event loop.
+    Loop(usize),
+    /// A thread beside them.
+    Thread(SyncSender<Option<Cursor>>),
 }
 
 /// Why a publication was not taken.
@@ -44,28 +82,33 @@ pub enum PublishError {
     /// The channel's name is invalid.
     #[error(transparent)]
     BadChannel(#[from] BadChannel),
+    /// The log did not say whether it was published.
+    #[error("the log did not say whether this was published: it may be, or may yet be; look before you publish again")]
+    OutcomeUnknown,
 }
 
 impl Inbox {
     /// An inbox that wakes its event loop through `waker`.
     pub fn new(waker: Waker) -> Self {
         Self {
-            messages: Mutex::default(),
-            len: AtomicUsize::new(0),
+            arrivals: Mutex::default(),
+            is_filled: AtomicBool::new(false),
+            messages: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             has_ended: AtomicBool::new(false),
             waker,
         }
     }
 
-    /// Takes all messages into `into`, which must be empty.
-    pub fn drain(&self, into: &mut Vec<Arc<Publication>>) {
-        if self.len.load(Ordering::Acquire) == 0 {
+    /// Takes everything into `into`, which must be empty.
+    pub fn take(&self, into: &mut Arrivals) {
+        if !self.is_filled.load(Ordering::Acquire) {
             return;
         }
-        let mut messages = lock(&self.messages);
-        std::mem::swap(&mut *messages, into);
-        self.len.store(0, Ordering::Release);
+        let mut arrivals = lock(&self.arrivals);
+        std::mem::swap(&mut *arrivals, into);
+        self.is_filled.store(false, Ordering::Release);
+        self.messages.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
     }
 
@@ -78,35 +121,46 @@ impl Inbox {
     /// Takes no more messages and lets go of those it has: the event loop has ended, and must hold up nobody else.
     pub fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
-        self.drain(&mut Vec::new());
+        self.take(&mut Arrivals::default());
     }
 
     /// Whether it is too full for another message. Those that publish at the same time may each add one beyond.
     fn is_full(&self, limits: &Limits) -> bool {
-        let is_over = self.len.load(Ordering::Relaxed) >= limits.max_inbox_messages
+        let is_over = self.messages.load(Ordering::Relaxed) >= limits.max_inbox_messages
             || self.bytes.load(Ordering::Relaxed) >= limits.max_inbox_bytes;
         is_over && !self.has_ended.load(Ordering::Relaxed)
     }
 
     fn push(&self, publication: Arc<Publication>) {
+        self.change(|arrivals| {
+            self.bytes.fetch_add(publication.text.as_bytes().len(), Ordering::Relaxed);
+            arrivals.publications.push(publication);
+            self.messages.store(arrivals.publications.len(), Ordering::Relaxed);
+        });
+    }
+
+    fn change(&self, with: impl FnOnce(&mut Arrivals)) {
         if self.has_ended.load(Ordering::Relaxed) {
             return;
         }
-        let mut messages = lock(&self.messages);
-        self.bytes.fetch_add(publication.text.as_bytes().len(), Ordering::Relaxed);
-        messages.push(publication);
-        self.len.store(messages.len(), Ordering::Release);
-        if messages.len() == 1 {
+        let mut arrivals = lock(&self.arrivals);
+        with(&mut arrivals);
+        if !self.is_filled.swap(true, Ordering::AcqRel) {
             self.wake();
         }
     }
 }
 
 impl Distributor {
-    /// A distributor with an empty log that feeds these event loops.
-    pub fn new(epoch: Epoch, limits: Limits, marks_receipts: bool, inboxes: Vec<Arc<Inbox>>) -> Self {
-        let log = Mutex::new(MemoryLog::new(epoch, limits.history()));
-        Self { epoch, limits, marks_receipts, inboxes, log, start: Instant::now() }
+    /// A distributor of what this log orders to these event loops.
+    pub fn new(log: Box<dyn Log>, limits: Limits, marks_receipts: bool, inboxes: Vec<Arc<Inbox>>) -> Arc<Self> {
+        let epoch = log.head().epoch;
+        let order = Mutex::new(Order { log, asked: HashMap::new() });
+        let distributor = Arc::new(Self { epoch, limits, marks_receipts, inboxes, order, start: Instant::now() });
+        let weak = Arc::downgrade(&distributor);
+        let notify = move || weak.upgrade().into_iter().for_each(|distributor| distributor.settle());
+        lock(&distributor.order).log.attach(Box::new(notify));
+        distributor
     }
 
     /// The mark of what is received now, where the server is to leave one.
@@ -114,24 +168,108 @@ impl Distributor {
         self.marks_receipts.then(|| Receipt { instant_ns: monotonic_ns() })
     }
 
-    /// Publishes; `data` is one line of valid JSON.
+    /// Publishes for a thread beside the event loops, which waits if the log does not answer at once; `data` is one line
+    /// of valid JSON.
     pub fn publish(&self, channel: &str, data: &str, now: Instant) -> Result<Cursor, PublishError> {
+        let mut later = None;
+        let turn = self.append(channel, data, now, || {
+            let (sender, receiver) = sync_channel(1);
+            later = Some(receiver);
+            Asker::Thread(sender)
+        })?;
+        match (turn, later) {
+            (Turn::Pending(_), Some(later)) => {
+                let answer = later.recv_timeout(self.limits.answer_timeout);
+                answer.ok().flatten().ok_or(PublishError::OutcomeUnknown)
+            }
+            (Turn::Done(cursor), _) => Ok(cursor),
+            (Turn::Pending(_), None) => Err(PublishError::OutcomeUnknown),
+        }
+    }
+
+    /// Publishes for an event loop, which gets the answer in its inbox if it does not come at once.
+    pub fn ask_to_publish(
+        &self,
+        channel: &str,
+        data: &str,
+        now: Instant,
+        index: usize,
+    ) -> Result<Turn<Cursor>, PublishError> {
+        self.append(channel, data, now, || Asker::Loop(index))
+    }
+
+    fn append(
+        &self,
+        channel: &str,
+        data: &str,
+        now: Instant,
+        asker: impl FnOnce() -> Asker,
+    ) -> Result<Turn<Cursor>, PublishError> {
         if self.inboxes.iter().any(|inbox| inbox.is_full(&self.limits)) {
             return Err(PublishError::Overloaded);
         }
         // Before the lock: waiting for it belongs to the way down.
         let receipt = self.receipt();
-        let mut log = lock(&self.log);
-        let publication = log.append(channel, data, receipt, self.since_start_ns(now))?;
+        let mut order = lock(&self.order);
+        Ok(match order.log.append(Entry { channel, data, receipt }, self.since_start_ns(now))? {
+            Turn::Done(publication) => Turn::Done(self.distribute(publication)),
+            Turn::Pending(ticket) => {
+                order.asked.insert(ticket, asker());
+                Turn::Pending(ticket)
+            }
+        })
+    }
+
+    /// Puts a publication into every inbox; the order is locked.
+    fn distribute(&self, publication: Arc<Publication>) -> Cursor {
+        let cursor = self.cursor(publication.offset);
         for inbox in &self.inboxes {
             inbox.push(publication.clone());
         }
-        Ok(self.cursor(publication.offset))
+        cursor
+    }
+
+    /// What was published to these channels after a cursor: see [`Log::read`]. An event loop asks, and gets the answer in
+    /// its inbox if it does not come at once.
+    pub fn read(&self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize, index: usize) -> Turn<Replay> {
+        let mut order = lock(&self.order);
+        let turn = order.log.read(channels, after, max_bytes);
+        if let Turn::Pending(ticket) = turn {
+            order.asked.insert(ticket, Asker::Loop(index));
+        }
+        turn
+    }
+
+    /// Passes on what the log has settled, in its order.
+    fn settle(&self) {
+        let mut order = lock(&self.order);
+        while let Some(settled) = order.log.settled() {
+            let (ticket, settlement) = match settled {
+                Settled::Published(publication, ticket) => {
+                    let cursor = self.distribute(publication);
+                    let Some(ticket) = ticket else { continue };
+                    (ticket, Settlement::Published(cursor))
+                }
+                Settled::Read(replay, ticket) => (ticket, Settlement::Read(replay)),
+                Settled::Failed(ticket) => (ticket, Settlement::Failed),
+            };
+            match order.asked.remove(&ticket) {
+                Some(Asker::Loop(index)) => {
+                    self.inboxes[index].change(|arrivals| arrivals.settlements.push((ticket, settlement)));
+                }
+                Some(Asker::Thread(sender)) => {
+                    let cursor = if let Settlement::Published(cursor) = settlement { Some(cursor) } else { None };
+                    // It may have waited too long.
+                    let _ = sender.try_send(cursor);
+                }
+                None => {}
+            }
+        }
     }
 
     /// The position after the latest publication.
     pub fn head(&self) -> Cursor {
-        lock(&self.log).head()
+        lock(&self.order).log.head()
     }
 
     /// A position of this server's life.
@@ -139,19 +277,15 @@ impl Distributor {
         Cursor { epoch: self.epoch, offset }
     }
 
-    /// What was published to these channels after a cursor: see [`MemoryLog::read`].
-    pub fn read(&self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize) -> Replay {
-        lock(&self.log).read(channels, after, max_bytes)
-    }
-
     /// Lets go of history that is too old.
     pub fn expire(&self, now: Instant) {
-        lock(&self.log).expire(self.since_start_ns(now));
+        let now_ns = self.since_start_ns(now);
+        lock(&self.order).log.expire(now_ns);
     }
 
     /// Channels with history, and the bytes of all history.
     pub fn history_size(&self) -> (usize, usize) {
-        lock(&self.log).history_size()
+        lock(&self.order).log.history_size()
     }
 
     fn since_start_ns(&self, now: Instant) -> u64 {
@@ -169,18 +303,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use mio::{Poll, Token};
+    use pushlab_log::MemoryLog;
 
-    fn distributor(limits: Limits, loops: usize) -> (Distributor, Vec<Arc<Inbox>>) {
+    fn distributor(limits: Limits, loops: usize) -> (Arc<Distributor>, Vec<Arc<Inbox>>) {
         // A waker outlives its poll; nobody waits here.
         let waker = || Waker::new(Poll::new().unwrap().registry(), Token(0)).unwrap();
         let inboxes: Vec<_> = (0..loops).map(|_| Arc::new(Inbox::new(waker()))).collect();
-        (Distributor::new(Epoch::from_number(1), limits, false, inboxes.clone()), inboxes)
+        let log = MemoryLog::new(Epoch::from_number(1), limits.history());
+        (Distributor::new(Box::new(log), limits, false, inboxes.clone()), inboxes)
     }
 
     fn drained(inbox: &Inbox) -> usize {
-        let mut messages = Vec::new();
-        inbox.drain(&mut messages);
-        messages.len()
+        let mut arrivals = Arrivals::default();
+        inbox.take(&mut arrivals);
+        arrivals.publications.len()
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! written to every member with one system call. Because order is kept across channels, one cursor resumes them all.
 
 use pushlab_log::Publication;
+use pushlab_session::channels::ChannelSet;
 use pushlab_session::framing::{FRAMINGS, Framing};
-use pushlab_wire::channel::{BadChannel, Channel};
+use pushlab_wire::channel::Channel;
 use slab::Slab;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,13 +15,16 @@ use std::sync::Arc;
 /// One of 64 long names takes about 25 KiB, so 25 MiB at worst.
 const MAX_UNUSED_GROUPS: usize = 1024;
 
+/// No group: that of no channels.
+pub const NO_GROUP: u32 = u32::MAX;
+
 /// Connections that subscribe to the same channels.
 pub struct Group {
     /// Sorted, each once.
     pub channels: Vec<Channel>,
     /// Where the group stands in the list of each of its channels, while connections refer to it.
     places: Vec<u32>,
-    key: String,
+    set: ChannelSet,
     /// Connections that refer to this group, members or not.
     references: usize,
     /// Whether it stands in [`Groups::unused`].
@@ -42,41 +46,41 @@ struct Entry {
 #[derive(Default)]
 pub struct Groups {
     groups: Slab<Group>,
-    by_key: HashMap<String, usize>,
+    by_set: HashMap<ChannelSet, usize>,
     /// Groups that connections refer to.
     by_channel: HashMap<Channel, Vec<Entry>>,
     /// Groups to which nobody refers, and some to which somebody does again.
     unused: VecDeque<usize>,
-    key: String,
 }
 
 impl Groups {
-    /// The group of a set of channels, made if need be. Names may come in any order and repeat. It may go again with the
-    /// next call unless a connection [refers](Self::refer) to it.
-    pub fn intern<S: AsRef<str>>(&mut self, names: &mut Vec<S>) -> Result<usize, BadChannel> {
-        names.sort_unstable_by(|a, b| a.as_ref().cmp(b.as_ref()));
-        names.dedup_by(|a, b| a.as_ref() == b.as_ref());
-        self.key.clear();
-        for name in names.iter() {
-            self.key.push_str(name.as_ref());
-            self.key.push('\n');
+    /// The group of a set of channels, made if need be. It may go again with the next call unless a connection
+    /// [refers](Self::refer) to it.
+    pub fn intern(&mut self, set: &ChannelSet) -> u32 {
+        if set.as_str().is_empty() {
+            return NO_GROUP;
         }
-        if let Some(&id) = self.by_key.get(&self.key) {
-            return Ok(id);
+        if let Some(&id) = self.by_set.get(set) {
+            return id as u32;
         }
-        let channels = names.iter().map(|n| Channel::parse(n.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        let channels = set.channels();
         let id = self.groups.insert(Group {
             places: vec![0; channels.len()],
             channels,
-            key: self.key.clone(),
+            set: set.clone(),
             references: 0,
             is_queued: false,
             members: Default::default(),
             pending: Vec::new(),
         });
-        self.by_key.insert(self.key.clone(), id);
+        self.by_set.insert(set.clone(), id);
         self.queue(id);
-        Ok(id)
+        id as u32
+    }
+
+    /// The channels of a group.
+    pub fn channels(&self, group: u32) -> &[Channel] {
+        if group == NO_GROUP { &[] } else { &self.groups[group as usize].channels }
     }
 
     /// A connection refers to a group: from now on the group gets publications.
@@ -130,7 +134,7 @@ impl Groups {
             self.groups[earliest].is_queued = false;
             if self.groups[earliest].references == 0 {
                 let group = self.groups.remove(earliest);
-                self.by_key.remove(&group.key);
+                self.by_set.remove(&group.set);
             }
         }
     }
@@ -182,30 +186,37 @@ impl std::ops::IndexMut<usize> for Groups {
 mod tests {
     use super::*;
 
+    fn intern<N: AsRef<str> + Ord>(groups: &mut Groups, names: &mut [N]) -> usize {
+        let mut set = ChannelSet::default();
+        set.fill(names).unwrap();
+        groups.intern(&set) as usize
+    }
+
     #[test]
     fn the_same_set_is_the_same_group() {
         let mut groups = Groups::default();
-        let a = groups.intern(&mut vec!["b", "a", "b"]).unwrap();
-        assert_eq!(groups.intern(&mut vec!["a", "b"]), Ok(a));
-        assert_ne!(groups.intern(&mut vec!["a"]), Ok(a));
-        assert_eq!(groups.intern(&mut vec!["a b"]), Err(BadChannel));
+        let a = intern(&mut groups, &mut ["b", "a", "b"]);
+        assert_eq!(intern(&mut groups, &mut ["a", "b"]), a);
+        assert_ne!(intern(&mut groups, &mut ["a"]), a);
+        assert_eq!(groups.intern(&ChannelSet::default()), NO_GROUP);
+        assert!(groups.channels(NO_GROUP).is_empty());
     }
 
     #[test]
     fn groups_that_nobody_refers_to_are_bounded_and_the_others_stay() {
         let mut groups = Groups::default();
-        let kept = groups.intern(&mut vec!["kept"]).unwrap();
+        let kept = intern(&mut groups, &mut ["kept"]);
         groups.refer(kept);
         for i in 0..3 * MAX_UNUSED_GROUPS {
-            let id = groups.intern(&mut vec![format!("c{i}"), "kept".to_owned()]).unwrap();
+            let id = intern(&mut groups, &mut [format!("c{i}"), "kept".to_owned()]);
             if i % 2 == 0 {
                 groups.refer(id);
                 groups.release(id);
             }
             assert!(groups.groups.len() <= MAX_UNUSED_GROUPS + 1);
         }
-        assert_eq!(groups.intern(&mut vec!["kept"]), Ok(kept));
-        assert_eq!((groups.by_channel.len(), groups.by_key.len()), (1, groups.groups.len()));
+        assert_eq!(intern(&mut groups, &mut ["kept"]), kept);
+        assert_eq!((groups.by_channel.len(), groups.by_set.len()), (1, groups.groups.len()));
     }
 
     /// Random groups come and go: each is in the lists of its channels while somebody refers to it, where it says it is,
@@ -218,7 +229,7 @@ mod tests {
         for _ in 0..20_000 {
             if random.bool() || references.is_empty() {
                 let mut names: Vec<String> = (0..random.usize(1..6)).map(|_| format!("c{}", random.u8(..12))).collect();
-                let id = groups.intern(&mut names).unwrap();
+                let id = intern(&mut groups, &mut names);
                 groups.refer(id);
                 references.push(id);
             } else {
@@ -246,7 +257,7 @@ mod tests {
     #[test]
     fn leaving_moves_the_last_member() {
         let mut groups = Groups::default();
-        let id = groups.intern(&mut vec!["a"]).unwrap();
+        let id = intern(&mut groups, &mut ["a"]);
         let slots: Vec<u32> = (10..13).map(|c| groups.join(id, Framing::WebSocket, c)).collect();
         assert_eq!(slots, [0, 1, 2]);
         assert_eq!(groups.leave(id, Framing::WebSocket, 0), Some(12));

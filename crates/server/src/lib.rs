@@ -13,9 +13,9 @@
 pub mod application;
 mod config;
 mod connection;
-mod core;
 mod distributor;
 pub mod engine;
+mod event_loop;
 mod groups;
 mod metrics;
 mod pool;
@@ -25,10 +25,9 @@ mod sources;
 mod stats;
 mod stream;
 mod tls;
-mod unsent;
 mod wheel;
 
-pub use config::{Config, Feed, Limits, Tick, TlsFiles};
+pub use config::{Config, Feed, Limits, MakeLog, Tick, TlsFiles};
 pub use distributor::PublishError;
 pub use engine::Io;
 pub use pushlab_session::queue::Policy;
@@ -37,9 +36,10 @@ pub use stats::Stats;
 pub use tls::TlsError;
 
 use application::Publisher;
-use core::{Core, Shared, WAKER};
+
 use distributor::{Distributor, Inbox};
 use engine::NoUring;
+use event_loop::{EventLoop, Shared, WAKER};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
@@ -128,13 +128,13 @@ impl Server {
         }
         let epoch = Epoch::from_number(u64::from_ne_bytes(random::bytes().map_err(ServerError::Random)?));
         let shared = Arc::new(Shared {
-            distributor: Arc::new(Distributor::new(
-                epoch,
+            distributor: Distributor::new(
+                config.new_log(epoch),
                 config.limits.clone(),
                 config.mark_receipts,
                 inboxes.clone(),
-            )),
-            gate: config.gate(),
+            ),
+            rules: config.rules(),
             counters: (0..parts.len() + Sources::count(&config)).map(|_| Arc::default()).collect(),
             open: AtomicUsize::new(0),
             is_draining: AtomicBool::new(false),
@@ -234,6 +234,7 @@ impl Config {
             #[cfg(test)]
             uring_breaks_after: None,
             tls: None,
+            log: None,
             application: None,
             reserved_channels: Vec::new(),
             same_origin_channels: Vec::new(),
@@ -250,7 +251,7 @@ impl Shared {
         }
         stats.io = match stats.loops_with_uring {
             0 => Io::Write.name(),
-            all if all == self.counters.len() => Io::Uring.name(),
+            all if all == self.config.cores.max(1) => Io::Uring.name(),
             _ => "uring and write",
         };
         (stats.history_channels, stats.history_bytes) = self.distributor.history_size();
@@ -305,7 +306,7 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
     for (index, (poll, listener, inbox, caller)) in parts.into_iter().enumerate() {
         let own = [poll.as_raw_fd(), listener.as_raw_fd()];
         let ending = Ending(inbox.clone());
-        let mut core = Core::new(shared.clone(), index, poll, listener, inbox, caller);
+        let mut event_loop = EventLoop::new(shared.clone(), index, poll, listener, inbox, caller);
         let (sender, receiver) = mpsc::channel();
         let run = move || {
             let _ending = ending;
@@ -317,13 +318,13 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
                 descriptors::close_copies_with_peers(own[1]);
             }
             // A ring belongs to the table of descriptors that its thread has.
-            let opened = core.open_engine();
+            let opened = event_loop.open_engine();
             // The receiver waits for this right below.
             let _ = sender.send(has_left);
             opened?;
-            core.run()
+            event_loop.run()
         };
-        let name = format!("pushlab-core-{index}");
+        let name = format!("pushlab-loop-{index}");
         threads.push(std::thread::Builder::new().name(name).spawn(run).map_err(ServerError::Loop)?);
         if receiver.recv().unwrap_or(false) {
             moved.extend(own);

@@ -80,8 +80,11 @@ mod tests {
         let filled = vec![1u8; 64 << 20];
         let more = resident_bytes().unwrap() - before;
         assert!(more > f64::from(32 << 20), "{more} for {} bytes", filled.len());
-        let listed = std::fs::read_dir("/proc/self/fd").unwrap().count() as f64;
-        // Other tests open and close beside this one.
-        assert!(open_descriptors().is_none_or(|told| (told - listed).abs() < 500.0), "{listed}");
+        // Other tests open and close thousands beside this one.
+        let agree = || {
+            let listed = std::fs::read_dir("/proc/self/fd").unwrap().count() as f64;
+            open_descriptors().is_none_or(|told| (told - listed).abs() < 50.0)
+        };
+        assert!((0..1000).any(|_| agree()));
     }
 }

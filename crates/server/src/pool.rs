@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 /// A request's way through the pool. Its connection and the thread that takes it share it, and agree on which came first:
 /// that it was begun, or that nobody waited for it any more.
 #[derive(Debug)]
-pub struct Errand {
+pub struct Call {
     stage: AtomicU8,
     /// Whether it may change something.
     is_change: bool,
@@ -27,12 +27,12 @@ pub struct Errand {
 
 const WAITING: u8 = 0;
 const BEGUN: u8 = 1;
-const RECALLED: u8 = 2;
+const CANCELLED: u8 = 2;
 
 /// A request on its way to the application.
 struct Job {
     id: usize,
-    errand: Arc<Errand>,
+    call: Arc<Call>,
     request: Request,
     /// Gone when its event loop has ended.
     caller: Weak<()>,
@@ -45,7 +45,7 @@ pub struct Answer {
     /// The connection that asked, if it is still there.
     pub id: usize,
     /// Tells that connection from a later one in its place, and this request from a later one on it.
-    pub errand: Arc<Errand>,
+    pub call: Arc<Call>,
     /// Everything but the body, which is empty here.
     pub response: Response,
     /// The body.
@@ -80,11 +80,11 @@ pub struct Caller {
 /// A pool that has not started: callers are made first.
 pub struct Pool {
     ways: Ways,
-    desk: Desk,
+    shared: Shared,
 }
 
 /// What the threads share.
-struct Desk {
+struct Shared {
     application: Arc<dyn Application>,
     /// In the order of [`Ways`].
     jobs: [Mutex<Receiver<Box<Job>>>; 2],
@@ -97,18 +97,18 @@ struct Desk {
 /// The threads.
 pub struct Workers(Vec<JoinHandle<()>>);
 
-impl Errand {
+impl Call {
     /// Whether it may change something.
     pub fn is_change(&self) -> bool {
         self.is_change
     }
 
     /// Nobody waits for it any more; `true` if it had not been begun, and so never is.
-    pub fn recall(&self) -> bool {
-        self.stage.compare_exchange(WAITING, RECALLED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    pub fn cancel(&self) -> bool {
+        self.stage.compare_exchange(WAITING, CANCELLED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Begins it; `false` if it was recalled.
+    /// Begins it; `false` if it was cancelled.
     fn begin(&self) -> bool {
         self.stage.compare_exchange(WAITING, BEGUN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -116,13 +116,13 @@ impl Errand {
 
 impl Caller {
     /// Hands in a request of a connection; `None` if too many wait already.
-    pub fn ask(&self, id: usize, request: Request) -> Option<Arc<Errand>> {
-        let errand = Arc::new(Errand { stage: AtomicU8::new(WAITING), is_change: request.is_change() });
+    pub fn ask(&self, id: usize, request: Request) -> Option<Arc<Call>> {
+        let call = Arc::new(Call { stage: AtomicU8::new(WAITING), is_change: request.is_change() });
         let (answers, inbox) = (self.sender.clone(), self.inbox.clone());
         let caller = Arc::downgrade(&self.life);
         let way = &self.ways[usize::from(self.application.may_wait(&request))];
-        way.try_send(Box::new(Job { id, errand: Arc::clone(&errand), request, caller, answers, inbox })).ok()?;
-        Some(errand)
+        way.try_send(Box::new(Job { id, call: Arc::clone(&call), request, caller, answers, inbox })).ok()?;
+        Some(call)
     }
 
     /// The next answer that has come.
@@ -135,32 +135,32 @@ impl Pool {
     /// A pool for an application.
     pub fn new(application: Arc<dyn Application>, limits: &Limits) -> Self {
         let [(quick, quick_jobs), (slow, slow_jobs)] = [(); 2].map(|()| sync_channel(limits.max_waiting_requests));
-        let desk = Desk {
+        let shared = Shared {
             application,
             jobs: [Mutex::new(quick_jobs), Mutex::new(slow_jobs)],
             held: Arc::default(),
             max_answer_bytes: limits.max_answer_bytes,
             max_held_bytes: limits.max_held_answers_bytes,
         };
-        Self { ways: [quick, slow], desk }
+        Self { ways: [quick, slow], shared }
     }
 
     /// The way to it for the event loop of this inbox.
     pub fn caller(&self, inbox: Arc<Inbox>) -> Caller {
         let (sender, answers) = channel();
-        let (application, ways) = (self.desk.application.clone(), self.ways.clone());
+        let (application, ways) = (self.shared.application.clone(), self.ways.clone());
         Caller { application, ways, sender, answers, inbox, life: Arc::default() }
     }
 
     /// Begins the application, then answers what has been asked and will be, until every caller is gone.
     pub fn start(self, publisher: Publisher) -> io::Result<Workers> {
-        self.desk.application.begin(publisher);
-        let desk = Arc::new(self.desk);
+        self.shared.application.begin(publisher);
+        let shared = Arc::new(self.shared);
         let mut threads = Vec::new();
         for index in 0..2 * THREADS {
-            let desk = desk.clone();
+            let shared = shared.clone();
             let name = format!("pushlab-app-{index}");
-            threads.push(std::thread::Builder::new().name(name).spawn(move || desk.work(index / THREADS))?);
+            threads.push(std::thread::Builder::new().name(name).spawn(move || shared.answer_all(index / THREADS))?);
         }
         Ok(Workers(threads))
     }
@@ -176,15 +176,15 @@ impl Workers {
     }
 }
 
-impl Desk {
+impl Shared {
     /// Answers what comes on one of the ways.
-    fn work(&self, way: usize) {
+    fn answer_all(&self, way: usize) {
         while let Some(job) = self.next(way) {
-            if job.caller.strong_count() == 0 || !job.errand.begin() {
+            if job.caller.strong_count() == 0 || !job.call.begin() {
                 continue;
             }
             let (response, body) = self.answer(&job.request);
-            let answer = Answer { id: job.id, errand: job.errand, response, body };
+            let answer = Answer { id: job.id, call: job.call, response, body };
             // An event loop that has ended needs no answer.
             if job.answers.send(answer).is_ok() {
                 job.inbox.wake();
@@ -248,17 +248,9 @@ impl Desk {
     }
 }
 
-impl LargeBody {
-    /// Its bytes.
-    pub fn as_bytes(&self) -> &[u8] {
+impl AsRef<[u8]> for LargeBody {
+    fn as_ref(&self) -> &[u8] {
         self.body.as_bytes()
-    }
-}
-
-impl From<Body> for LargeBody {
-    /// A body that does not count.
-    fn from(body: Body) -> Self {
-        Self { body, _held: None }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::secure::Secure;
 use mio::net::TcpStream;
 use rustls::ServerConfig;
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 
 /// A connected socket.
@@ -30,6 +30,11 @@ impl Stream {
             Self::Plain(socket) => socket,
             Self::Secure(secure) => secure.socket(),
         }
+    }
+
+    /// Who is at the other end.
+    pub fn peer_address(&self) -> io::Result<SocketAddr> {
+        self.socket().peer_addr()
     }
 
     /// The socket, to register it.

@@ -4,6 +4,12 @@ use crate::framing::Framing;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::native::json_string;
 
+/// Fields of an application's answer that say what is said here.
+const OWN_FIELDS: [&str; 5] =
+    ["connection", "content-length", "content-type", "transfer-encoding", "x-content-type-options"];
+/// Fields that its answer has if it gives no others.
+const USUAL_FIELDS: [(&str, &str); 2] = [("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")];
+
 /// The head of an answer while it is written.
 pub struct Head<'o> {
     out: &'o mut Vec<u8>,
@@ -108,6 +114,34 @@ pub fn error_body(code: ErrorCode, text: &str) -> Vec<u8> {
     format!("{{\"error\":\"{}\",\"message\":{}}}\n", code.name(), json_string(text)).into_bytes()
 }
 
+/// Appends everything of an application's answer before its body, of which `size` is the length if there may be one.
+/// Fields that say what is said here, or could not be sent as they are, are left out.
+pub fn application_head<'a>(
+    out: &mut Vec<u8>,
+    status: u16,
+    content_type: &'a str,
+    fields: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    size: Option<usize>,
+    keeps_alive: bool,
+) {
+    let mut head = Head::new(out, status);
+    let is = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
+    let kind = Some(("Content-Type", content_type)).filter(|(_, kind)| !kind.is_empty());
+    let usual = USUAL_FIELDS.into_iter().filter(|(usual, _)| !fields.clone().any(|(name, _)| is(name, usual)));
+    let own = fields.clone().filter(|(name, _)| !OWN_FIELDS.iter().any(|own| is(name, own)));
+    for (name, value) in kind.into_iter().chain([("X-Content-Type-Options", "nosniff")]).chain(usual).chain(own) {
+        if is_token(name) && !value.contains(['\r', '\n', '\0']) {
+            head = head.field(name, value);
+        }
+    }
+    head.end_before(size, keeps_alive);
+}
+
+/// Whether a text may be the name of a field (RFC 9110, section 5.6.2).
+fn is_token(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
 /// What a status means (RFC 9110, section 15); nothing for one that is rare.
 fn reason(status: u16) -> &'static str {
     match status {
@@ -164,5 +198,33 @@ mod tests {
         let mut out = Vec::new();
         Head::new(&mut out, 204).field("A", "b").end_before(None, true);
         assert_eq!(out, b"HTTP/1.1 204 No Content\r\nA: b\r\n\r\n");
+    }
+
+    #[test]
+    fn the_head_of_an_application_is_ours_where_it_must_be() {
+        let fields = [
+            ("Set-Cookie", "a=1"),
+            ("set-cookie", "b=2"),
+            ("X-Broken", "a\r\nSet-Cookie: c=3"),
+            ("X Broken", "a"),
+            ("", "a"),
+            ("content-LENGTH", "7"),
+            ("Transfer-Encoding", "chunked"),
+            ("Connection", "upgrade"),
+            ("cache-control", "max-age=60"),
+        ];
+        let mut out = Vec::new();
+        application_head(&mut out, 200, "text/html", fields.into_iter(), Some(3), false);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Content-Type-Options: nosniff\r\n\
+             Referrer-Policy: no-referrer\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\ncache-control: max-age=60\r\n\
+             Connection: close\r\nContent-Length: 3\r\n\r\n"
+        );
+        let mut bare = Vec::new();
+        application_head(&mut bare, 299, "", [("Referrer-Policy", "origin")].into_iter(), None, true);
+        let expected = "HTTP/1.1 299 \r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n\
+                        Referrer-Policy: origin\r\n\r\n";
+        assert_eq!(String::from_utf8(bare).unwrap(), expected);
     }
 }

@@ -1,11 +1,14 @@
 //! The server's side of the protocol, without sockets or clock.
 //!
-//! A connection carries bytes; what they mean is here. An [`Exchange`](exchange::Exchange) is one request and its answer,
-//! a [`Subscriber`](subscriber::Subscriber) who receives publications, the [`Gate`](gate::Gate) who may do what.
+//! A connection carries bytes; what they mean is here. An [`Exchange`](exchange::Exchange) is one request and its answer: bytes,
+//! time and answers go in, an [`Effect`](effect::Effect) comes out. A [`Subscriber`](subscriber::Subscriber) receives
+//! publications; what it is offered is written by whoever holds its connection. The [`Gate`](gate::Gate) says who may do
+//! what.
 //!
 //! ```
 //! use pushlab_session::framing::Framing;
-//! use pushlab_session::subscriber::{Batch, Subscriber};
+//! use pushlab_session::batch::Batch;
+//! use pushlab_session::subscriber::Subscriber;
 //! # use pushlab_log::{Limits, MemoryLog};
 //! # use pushlab_wire::cursor::Epoch;
 //!
@@ -21,10 +24,17 @@
 //! ```
 
 pub mod answer;
+pub mod batch;
+pub mod channels;
+pub mod effect;
 pub mod exchange;
 pub mod framing;
 pub mod gate;
+mod incoming;
 pub mod queue;
+pub mod reply;
 pub mod request;
+pub mod rules;
 pub mod site;
 pub mod subscriber;
+pub mod unsent;

@@ -44,7 +44,7 @@ pub enum Verdict {
 }
 
 /// Whole publications, in order. Exists only while a connection takes nothing.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Queue {
     /// Publications from after the first offset up to the second were dropped, before those in `publications`.
     dropped: Option<(u64, u64)>,

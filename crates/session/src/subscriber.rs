@@ -1,22 +1,16 @@
 //! Who receives: what it has seen, and what waits for it.
 
+use crate::batch::{Batch, Progress};
 use crate::framing::Framing;
 use crate::queue::{Queue, QueueRules, Verdict};
+use crate::unsent::{Unsent, write_in_two, write_some};
 use pushlab_log::Publication;
+use pushlab_wire::cursor::Epoch;
+use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Publications of one turn in one framing: their bytes, and where each ends.
-#[derive(Default)]
-pub struct Batch {
-    /// All of them.
-    pub bytes: Vec<u8>,
-    ends: Vec<usize>,
-    /// The one publication that it holds, by offset, and its framing.
-    single: Option<(u64, Framing)>,
-}
-
 /// One who receives publications. *Invariant*: `seen` never decreases, and a publication up to it is never offered again.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Subscriber {
     /// Publications up to here have been delivered or are queued, or are not for it.
     pub seen: u64,
@@ -26,64 +20,17 @@ pub struct Subscriber {
     queue: Option<Box<Queue>>,
 }
 
-/// What of a batch was written to a subscriber.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Progress<'b> {
-    /// Deliveries of which something was written.
+/// What a flush did.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Flushed {
+    /// Bytes that were taken.
+    pub bytes: usize,
+    /// Deliveries of which something was.
     pub deliveries: u64,
-    /// The rest of the last of these, which must follow before anything else.
-    pub begun: &'b [u8],
-    /// The first publication of which nothing was written.
-    pub next: usize,
-}
-
-impl Batch {
-    /// Encodes publications in place of what it held. Where members are many and groups small, most of a turn's batches
-    /// are the same single publication: that one stays as it is.
-    pub fn fill(&mut self, publications: &[Arc<Publication>], framing: Framing) {
-        let single = match publications {
-            [publication] => Some((publication.offset, framing)),
-            _ => None,
-        };
-        if single.is_some() && single == self.single {
-            return;
-        }
-        self.clear();
-        self.single = single;
-        for publication in publications {
-            framing.message(&mut self.bytes, &publication.text);
-            self.ends.push(self.bytes.len());
-        }
-    }
-
-    /// Lets go of what it held.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-        self.single = None;
-    }
-
-    /// Where a publication begins.
-    pub fn start_of(&self, index: usize) -> usize {
-        if index == 0 { 0 } else { self.ends[index - 1] }
-    }
-
-    /// Where each from this one on ends.
-    pub fn ends_from(&self, index: usize) -> &[usize] {
-        &self.ends[index..]
-    }
-
-    /// What was written, if `n` bytes from the beginning of publication `first` on were.
-    pub fn progress(&self, first: usize, n: usize) -> Progress<'_> {
-        let to = self.start_of(first) + n;
-        let mut next = self.ends.partition_point(|&end| end <= to).max(first);
-        let mut begun: &[u8] = &[];
-        if n > 0 && to > self.start_of(next) {
-            begun = &self.bytes[to..self.ends[next]];
-            next += 1;
-        }
-        Progress { deliveries: (next - first) as u64, begun, next }
-    }
+    /// Gaps told.
+    pub gaps: u64,
+    /// Whether nothing is left.
+    pub is_empty: bool,
 }
 
 impl Subscriber {
@@ -99,6 +46,23 @@ impl Subscriber {
         let first = if is_new { 0 } else { publications.partition_point(|p| p.offset <= self.seen) };
         self.seen = last;
         Some(first)
+    }
+
+    /// Of a batch of publications, `n` bytes were written from the first that it was offered on. The rest of the one that
+    /// was begun goes behind what its connection has unsent, the others are queued. Gives the deliveries made, too.
+    pub fn wrote(
+        &mut self,
+        n: usize,
+        first: usize,
+        batch: &Batch,
+        publications: &[Arc<Publication>],
+        unsent: &mut Unsent,
+        rules: &QueueRules,
+    ) -> (u64, Verdict) {
+        let Progress { deliveries, begun, next } = batch.progress(first, n);
+        // A frame that was begun cannot break a limit that a whole one was within.
+        unsent.push(begun);
+        (deliveries, self.queue(&publications[next..], unsent.len(), rules))
     }
 
     /// Queues publications behind `unsent` bytes of its connection.
@@ -134,6 +98,54 @@ impl Subscriber {
     pub fn abandon_queue(&mut self) {
         self.queue = None;
     }
+
+    /// Writes as much as the socket takes of what waits, each publication in two writes if `splits`; `scratch` is
+    /// working space.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn flush(
+        &mut self,
+        stream: &mut impl Write,
+        unsent: &mut Option<Box<Unsent>>,
+        framing: Framing,
+        epoch: Epoch,
+        splits: bool,
+        scratch: &mut Vec<u8>,
+    ) -> io::Result<Flushed> {
+        let mut flushed = Flushed::default();
+        loop {
+            if let Some(unsent) = unsent {
+                flushed.bytes += unsent.write_to(stream)?;
+                if !unsent.is_empty() {
+                    return Ok(flushed);
+                }
+            }
+            let Some(queue) = self.queued().filter(|queue| !queue.is_empty()) else {
+                flushed.is_empty = true;
+                return Ok(flushed);
+            };
+            if queue.tell_gap(epoch, framing, unsent.get_or_insert_default().bytes_mut()) {
+                flushed.gaps += 1;
+                continue;
+            }
+            scratch.clear();
+            queue.encode(framing, splits, scratch);
+            let n = if splits {
+                write_in_two(stream, framing, scratch, 0, &[scratch.len()])?
+            } else {
+                write_some(stream, scratch)?
+            };
+            let is_blocked = n < scratch.len();
+            let written = queue.wrote(n, framing, scratch);
+            flushed.bytes += n;
+            flushed.deliveries += written.deliveries;
+            unsent.get_or_insert_default().push(&scratch[n..written.end.max(n)]);
+            if is_blocked {
+                return Ok(flushed);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -156,39 +168,5 @@ mod tests {
         assert_eq!(subscriber.offer(&all[1..4]), Some(1));
         assert_eq!((subscriber.seen, subscriber.offer(&all[..4])), (4, None));
         assert_eq!(subscriber.offer(&all[4..]), Some(0));
-    }
-
-    #[test]
-    fn a_batch_holds_what_it_was_filled_with_last() {
-        let all = publications(3);
-        let (lines, frames) = (Framing::Lines { is_chunked: false }, Framing::WebSocket);
-        let mut batch = Batch::default();
-        let spans = [(0..1, lines), (0..1, lines), (0..1, frames), (0..2, frames), (0..1, frames), (1..2, frames)];
-        for (span, framing) in spans {
-            batch.fill(&all[span.clone()], framing);
-            let mut fresh = Batch::default();
-            fresh.fill(&all[span.clone()], framing);
-            assert_eq!((&batch.bytes, &batch.ends), (&fresh.bytes, &fresh.ends), "{span:?} {framing:?}");
-        }
-        batch.clear();
-        batch.bytes.push(b'x');
-        batch.fill(&all[1..2], frames);
-        assert_ne!(batch.bytes[0], b'x');
-    }
-
-    /// However many bytes of a batch are written: what is begun is finished, what is not is queued, nothing twice.
-    #[test]
-    fn a_batch_goes_on_where_it_was_left() {
-        let all = publications(4);
-        let mut batch = Batch::default();
-        batch.fill(&all, Framing::Lines { is_chunked: false });
-        for first in 0..all.len() {
-            for n in 0..=batch.bytes.len() - batch.start_of(first) {
-                let Progress { deliveries, begun, next } = batch.progress(first, n);
-                let to = batch.start_of(first) + n;
-                assert_eq!(to + begun.len(), if n == 0 { to } else { batch.start_of(next) }, "{first} {n}");
-                assert_eq!((deliveries, n == 0), ((next - first) as u64, next == first));
-            }
-        }
     }
 }

@@ -17,12 +17,21 @@ pub struct BadChannel;
 impl Channel {
     /// Checks a name.
     pub fn parse(name: &str) -> Result<Self, BadChannel> {
-        if is_valid(name) { Ok(Self(name.into())) } else { Err(BadChannel) }
+        if Self::is_valid(name) { Ok(Self(name.into())) } else { Err(BadChannel) }
     }
 
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether a name can be a channel's.
+    pub fn is_valid(name: &str) -> bool {
+        let bytes = name.as_bytes();
+        let Some(first) = bytes.first() else { return false };
+        bytes.len() <= MAX_CHANNEL_BYTES
+            && first.is_ascii_alphanumeric()
+            && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
     }
 }
 
@@ -36,14 +45,6 @@ impl std::fmt::Display for Channel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-fn is_valid(name: &str) -> bool {
-    let bytes = name.as_bytes();
-    let Some(first) = bytes.first() else { return false };
-    bytes.len() <= MAX_CHANNEL_BYTES
-        && first.is_ascii_alphanumeric()
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
 }
 
 #[cfg(test)]

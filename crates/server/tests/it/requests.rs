@@ -300,7 +300,7 @@ fn event_loops_share_the_descriptors_of_their_process() {
         let server = Subject::start(2, |c| c.has_own_descriptor_tables = has_own);
         let is_loop = |task: &Path| {
             let name = std::fs::read_to_string(task.join("comm")).unwrap_or_default();
-            name.starts_with("pushlab-core")
+            name.starts_with("pushlab-loop")
         };
         let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
         let loops: Vec<PathBuf> = tasks.filter(|task| is_loop(task)).collect();

@@ -4,35 +4,35 @@
 //! publications meet in one turn and share one write per socket: corking adapts by itself and delays nothing.
 
 mod accepting;
-mod application;
-mod catch_up;
+mod acting;
 mod ending;
 mod fanout;
-pub mod http;
 mod membership;
 mod reading;
 mod timers;
-mod websocket;
 mod writing;
 
 use crate::config::{Config, Limits};
 use crate::connection::Connection;
-use crate::distributor::{Distributor, Inbox};
+use crate::distributor::{Arrivals, Distributor, Inbox};
 use crate::engine::{Engine, Io, Send};
 use crate::groups::Groups;
-use crate::pool::Caller;
+use crate::pool::{Call, Caller};
 use crate::stats::{Counters, add};
 use crate::tls::Tls;
 use crate::wheel::{TICK, Tick, Wheel};
+use acting::Asked;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
-use pushlab_log::Publication;
-use pushlab_session::gate::Gate;
+use pushlab_log::{Publication, Ticket};
+use pushlab_session::batch::Batch;
+use pushlab_session::effect::Output;
 use pushlab_session::queue::QueueRules;
-use pushlab_session::subscriber::Batch;
+use pushlab_session::rules::Rules;
 use pushlab_wire::cursor::Epoch;
-use pushlab_wire::websocket::{self as ws, Role};
+use pushlab_wire::receipt::Receipt;
 use slab::Slab;
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -57,18 +57,23 @@ const MAX_SPACE_BYTES: usize = 1 << 20;
 pub struct Shared {
     pub config: Config,
     pub distributor: Arc<Distributor>,
-    pub gate: Gate,
+    pub rules: Rules,
     pub tls: Option<Tls>,
     pub counters: Vec<Arc<Counters>>,
     pub open: AtomicUsize,
     pub is_draining: AtomicBool,
 }
 
-pub struct Core {
+pub struct EventLoop {
     shared: Arc<Shared>,
     counters: Arc<Counters>,
     inbox: Arc<Inbox>,
+    index: usize,
     caller: Option<Caller>,
+    /// What connections wait for of the application.
+    calls: HashMap<usize, Arc<Call>>,
+    /// What connections wait for of the log.
+    asked: HashMap<Ticket, Asked>,
     poll: Poll,
     listener: Option<TcpListener>,
     accept_again: Option<Instant>,
@@ -79,15 +84,15 @@ pub struct Core {
     /// Fans out to large groups, if there is one.
     engine: Option<Engine>,
     wheel: Wheel,
-    ws_config: ws::Config,
     now: Instant,
     /// Working space, reused every turn.
     read_buffer: Vec<u8>,
     out: Vec<u8>,
-    incoming: Vec<Arc<Publication>>,
+    arrivals: Arrivals,
+    output: Output,
     dirty: Vec<usize>,
     due: Vec<(Tick, usize)>,
-    /// Connections with more to read, or whose bytes were not all understood in the last turn.
+    /// Connections with more to read, or whose bytes were not all used in the last turn.
     unfinished: Vec<usize>,
     batch: Batch,
     sends: Vec<Send>,
@@ -98,8 +103,10 @@ pub struct Core {
     /// Connections that have ended in this turn.
     ended: Vec<usize>,
     turn: Turn,
-    /// Work left for the connection whose bytes are being understood: see [`MAX_WORK`].
+    /// Work left for the connection whose bytes are being used: see [`MAX_WORK`].
     work_left: u32,
+    /// When what is being read was received, where that is to be marked.
+    receipt: Option<Receipt>,
     /// Publications up to here have left the inbox.
     fanned_out_to: u64,
     next_expiry: Instant,
@@ -109,9 +116,7 @@ pub struct Core {
 /// Counts of one turn, added to the shared counters at its end.
 #[derive(Default)]
 struct Turn {
-    received: u64,
     sent: u64,
-    requests: u64,
     bytes_received: u64,
     bytes_sent: u64,
 }
@@ -121,7 +126,7 @@ fn token(id: usize, generation: u32) -> Token {
     Token((generation as usize) << 32 | id)
 }
 
-impl Core {
+impl EventLoop {
     pub fn new(
         shared: Arc<Shared>,
         index: usize,
@@ -135,7 +140,10 @@ impl Core {
         Self {
             counters: shared.counters[index].clone(),
             inbox,
+            index,
             caller,
+            calls: HashMap::new(),
+            asked: HashMap::new(),
             poll,
             listener: Some(listener),
             accept_again: None,
@@ -145,14 +153,11 @@ impl Core {
             groups: Groups::default(),
             engine: None,
             wheel: Wheel::new(now),
-            ws_config: ws::Config {
-                max_message_bytes: config.limits.max_message_bytes,
-                ..ws::Config::new(Role::Server)
-            },
             now,
             read_buffer: vec![0; READ_BUFFER_BYTES],
             out: Vec::new(),
-            incoming: Vec::new(),
+            arrivals: Arrivals::default(),
+            output: Output::default(),
             dirty: Vec::new(),
             due: Vec::new(),
             unfinished: Vec::new(),
@@ -164,6 +169,7 @@ impl Core {
             ended: Vec::new(),
             turn: Turn::default(),
             work_left: 0,
+            receipt: None,
             fanned_out_to: 0,
             next_expiry: now,
             drain_until: None,
@@ -255,10 +261,14 @@ impl Core {
     fn finish_turn(&mut self) {
         self.remove_ended();
         let turn = std::mem::take(&mut self.turn);
+        let counts = std::mem::take(&mut self.output.counts);
         let counters = &self.counters;
-        add(&counters.received, turn.received);
-        add(&counters.sent, turn.sent);
-        add(&counters.requests, turn.requests);
+        add(&counters.received, counts.received);
+        add(&counters.sent, turn.sent + counts.sent);
+        add(&counters.requests, counts.requests);
+        add(&counters.gaps, counts.gaps);
+        add(&counters.errors, counts.errors);
+        add(&counters.closed_timeout, counts.timeouts);
         add(&counters.bytes_received, turn.bytes_received);
         add(&counters.bytes_sent, turn.bytes_sent);
         add(&counters.turns, 1);
@@ -271,8 +281,11 @@ impl Core {
         if self.batch.bytes.capacity() > MAX_SPACE_BYTES {
             self.batch = Batch::default();
         }
-        if self.incoming.capacity() > MAX_SPACE_BYTES / size_of::<Arc<Publication>>() {
-            self.incoming = Vec::new();
+        if self.arrivals.publications.capacity() > MAX_SPACE_BYTES / size_of::<Arc<Publication>>() {
+            self.arrivals = Arrivals::default();
+        }
+        if self.output.bytes.capacity() > MAX_SPACE_BYTES {
+            self.output.bytes = Vec::new();
         }
     }
 }

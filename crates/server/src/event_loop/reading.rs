@@ -1,29 +1,30 @@
-//! From a socket to whatever is spoken on it.
+//! From a socket to the exchange whose bytes come on it.
 
-use super::{Core, MAX_WORK, READ_BUFFER_BYTES};
-use crate::connection::Kind;
+use super::{EventLoop, MAX_WORK, READ_BUFFER_BYTES};
+use crate::connection::Stage;
 use mio::event::Event;
 use std::io;
 
-impl Core {
+impl EventLoop {
     pub(super) fn on_event(&mut self, id: usize, event: &Event) {
         if event.is_writable() {
             self.flush(id);
         }
         let is_closed = event.is_read_closed();
+        let connection = &mut self.connections[id];
         // There is no second event for it, whenever all that came before has been read.
-        self.connections[id].has_ended |= is_closed;
-        if (event.is_readable() || is_closed) && !self.connections[id].is_gone() {
+        connection.has_ended |= is_closed;
+        if (event.is_readable() || is_closed) && !connection.is_gone() {
             // Who has gone in both directions gets no answer; that shows here alone.
-            if self.connections[id].is_answering() && !event.is_write_closed() && !event.is_error() {
-                self.connections[id].has_unread = true;
+            if connection.exchange.is_busy() && !event.is_write_closed() && !event.is_error() {
+                connection.has_unread = true;
                 return;
             }
-            if self.connections[id].is_behind {
+            if connection.is_behind {
                 return;
             }
             // Requests that waited for an answer come before what is read now, which may be the end.
-            if matches!(self.connections[id].kind, Kind::Http(_)) && !self.connections[id].carry.is_empty() {
+            if connection.exchange.is_http() && !connection.carry.is_empty() {
                 return self.unfinished.push(id);
             }
             self.read(id);
@@ -45,7 +46,7 @@ impl Core {
             Ok(n) => {
                 let connection = &mut self.connections[id];
                 connection.last_read = self.wheel.now();
-                connection.is_pinged = false;
+                connection.exchange.heard();
                 self.take_in(id, &mut buffer[..n]);
                 // A short read that left nothing has emptied the socket.
                 let is_gone = self.connections[id].is_gone();
@@ -67,12 +68,12 @@ impl Core {
 
     /// The peer says nothing more. What it has asked for leaves first: it may still read.
     fn on_end(&mut self, id: usize) {
-        let connection = &self.connections[id];
-        match connection.kind {
-            Kind::Http(_) if connection.has_queued() => self.close_gently(id),
-            Kind::Lingering if connection.has_queued() => {}
+        let connection = &mut self.connections[id];
+        match connection.stage {
+            Stage::Open if connection.exchange.is_http() && connection.has_queued() => self.close_gently(id),
+            Stage::Lingering if connection.has_queued() => {}
             _ => {
-                let stream = &mut self.connections[id].stream;
+                let stream = &mut connection.stream;
                 stream.answer_farewell();
                 self.turn.bytes_sent += stream.sent(0);
                 self.close(id);
@@ -80,18 +81,19 @@ impl Core {
         }
     }
 
-    /// Understands bytes, together with what was left before.
-    pub(super) fn take_in(&mut self, id: usize, fresh: &mut [u8]) {
+    /// Gives bytes to the exchange, behind those that it has not used yet.
+    fn take_in(&mut self, id: usize, fresh: &mut [u8]) {
         self.work_left = MAX_WORK;
+        self.receipt = self.shared.distributor.receipt();
         let mut carry = std::mem::take(&mut self.connections[id].carry);
         if carry.is_empty() {
-            let used = self.understand(id, fresh);
+            let used = self.process(id, fresh);
             if used < fresh.len() {
                 carry.extend_from_slice(&fresh[used..]);
             }
         } else {
             carry.extend_from_slice(fresh);
-            let used = self.understand(id, &mut carry);
+            let used = self.process(id, &mut carry);
             carry.drain(..used);
         }
         if carry.is_empty() {
@@ -112,18 +114,15 @@ impl Core {
         }
     }
 
-    /// Gives bytes to whatever is spoken on the connection until it wants no more; says how many were used.
-    pub(super) fn understand(&mut self, id: usize, bytes: &mut [u8]) -> usize {
+    /// Gives bytes to the exchange until it wants no more; says how many were used.
+    fn process(&mut self, id: usize, bytes: &mut [u8]) -> usize {
         let mut at = 0;
         while at < bytes.len() && self.work_left > 0 {
-            let rest = &mut bytes[at..];
-            let used = match self.connections[id].kind {
-                Kind::Http(_) => self.on_http(id, rest),
-                Kind::WebSocket { .. } => self.on_websocket(id, rest),
-                Kind::Stream(_) | Kind::Lingering | Kind::Ended => rest.len(),
-                // The next request waits until this one is answered.
-                Kind::HeldPoll | Kind::Awaiting { .. } | Kind::Answering { .. } => 0,
-            };
+            if !self.connections[id].is_open() {
+                return bytes.len();
+            }
+            let (used, effect) = self.step(id, |exchange, cx| exchange.receive(&mut bytes[at..], cx));
+            self.act(id, effect);
             if used == 0 {
                 break;
             }
@@ -148,11 +147,12 @@ impl Core {
         }
     }
 
-    pub(super) fn go_on(&mut self, id: usize) {
+    fn go_on(&mut self, id: usize) {
         // It may have ended in an earlier turn.
         let Some(connection) = self.connections.get(id) else { return };
-        if connection.subscriber.is_catching_up && !connection.has_queued() {
-            self.catch_up(id);
+        if !connection.has_queued() {
+            let effect = self.step(id, |exchange, cx| exchange.catch_up(cx));
+            self.act(id, effect);
         }
         if !self.connections[id].carry.is_empty() {
             self.take_in(id, &mut []);
@@ -160,7 +160,7 @@ impl Core {
         let connection = &mut self.connections[id];
         if connection.is_gone() || connection.is_behind {
             // What is behind stands among the unfinished again.
-        } else if connection.is_answering() {
+        } else if connection.exchange.is_busy() {
             connection.has_unread = true;
         } else {
             self.read(id);

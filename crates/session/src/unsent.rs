@@ -1,23 +1,31 @@
-//! Bytes that a socket did not take, and how bytes are given to sockets.
+//! Bytes that a connection did not take, and how bytes are given to it.
 
-use crate::pool::LargeBody;
-use pushlab_session::framing::Framing;
-use pushlab_session::queue::MAX_WRITE_BYTES;
+use crate::framing::Framing;
+use crate::queue::MAX_WRITE_BYTES;
+use std::fmt;
 use std::io::{self, Write};
 
-/// What must go out as it is before anything else. Exists only while a socket would block.
+/// Bytes that are made elsewhere and sent from there.
+pub type Body = Box<dyn AsRef<[u8]> + Send>;
+
+/// What must go out as it is before anything else. Exists only while a connection takes nothing.
 #[derive(Default)]
 pub struct Unsent {
     /// Rest of a frame that was begun, and control frames behind it.
     bytes: Vec<u8>,
-    /// An application's answer behind that, of which so many bytes were written. Nothing is pushed behind it.
-    answer: Option<(LargeBody, usize)>,
+    /// A large body behind that, of which so many bytes were written. Nothing is pushed behind it.
+    body: Option<(Body, usize)>,
 }
 
 impl Unsent {
     /// How many bytes.
     pub fn len(&self) -> usize {
-        self.bytes.len() + self.answer.as_ref().map_or(0, |(body, at)| body.as_bytes().len() - at)
+        self.bytes.len() + self.body.as_ref().map_or(0, |(body, at)| (**body).as_ref().len() - at)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Adds bytes.
@@ -30,14 +38,14 @@ impl Unsent {
         &mut self.bytes
     }
 
-    /// Adds an application's answer, which is bounded where it is made: see [`crate::pool`].
-    pub fn push_answer(&mut self, head: &[u8], body: LargeBody) {
-        self.bytes.extend_from_slice(head);
+    /// Adds a body, which is bounded where it is made.
+    pub fn push_body(&mut self, body: Body) {
+        let bytes = (*body).as_ref();
         // One write, and one record of TLS, for most.
-        if body.as_bytes().len() <= MAX_WRITE_BYTES {
-            self.bytes.extend_from_slice(body.as_bytes());
+        if bytes.len() <= MAX_WRITE_BYTES {
+            self.bytes.extend_from_slice(bytes);
         } else {
-            self.answer = Some((body, 0));
+            self.body = Some((body, 0));
         }
     }
 
@@ -51,15 +59,22 @@ impl Unsent {
                 return Ok(written);
             }
         }
-        if let Some((body, at)) = &mut self.answer {
-            let n = write_some(socket, &body.as_bytes()[*at..])?;
+        if let Some((body, at)) = &mut self.body {
+            let bytes = (**body).as_ref();
+            let n = write_some(socket, &bytes[*at..])?;
             written += n;
             *at += n;
-            if *at == body.as_bytes().len() {
-                self.answer = None;
+            if *at == bytes.len() {
+                self.body = None;
             }
         }
         Ok(written)
+    }
+}
+
+impl fmt::Debug for Unsent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} unsent bytes", self.len())
     }
 }
 
@@ -100,9 +115,8 @@ pub fn write_in_two(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::application::Body;
+    use crate::batch::Batch;
     use pushlab_log::{Limits, MemoryLog};
-    use pushlab_session::subscriber::Batch;
     use pushlab_wire::cursor::Epoch;
 
     /// Keeps what each call wrote; takes at most `most` bytes a call, and after `room` calls it blocks.
@@ -131,10 +145,11 @@ mod tests {
         for size in [0, 1, MAX_WRITE_BYTES, MAX_WRITE_BYTES + 1, 5 << 20] {
             let body = vec![b'x'; size];
             let mut unsent = Unsent::default();
-            unsent.push_answer(b"head\n", Body::Own(body.clone()).into());
+            unsent.push(b"head\n");
+            unsent.push_body(Box::new(body.clone()));
             assert_eq!(unsent.len(), 5 + size);
             let mut socket = Calls { taken: Vec::new(), room: 0, most: 3 };
-            while unsent.len() > 0 {
+            while !unsent.is_empty() {
                 socket.room += 1;
                 let before = unsent.len();
                 assert_eq!(unsent.write_to(&mut socket).unwrap(), before - unsent.len());

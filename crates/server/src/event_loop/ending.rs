@@ -1,10 +1,9 @@
 //! The ends of connections, and of the server.
 
-use super::Core;
-use crate::connection::{Kind, Queued};
+use super::EventLoop;
+use crate::connection::{Queued, Stage};
 use crate::stats::{add, shift};
 use pushlab_session::subscriber::Subscriber;
-use pushlab_wire::codes::CloseCode;
 use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use std::time::Duration;
 /// How long our last words may take to be read.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 
-impl Core {
+impl EventLoop {
     /// Ends a connection at once. It stays in its place until the end of the turn: whoever has its number may go on, to no
     /// effect.
     pub(super) fn close(&mut self, id: usize) {
@@ -20,7 +19,7 @@ impl Core {
             return;
         }
         self.leave_group(id);
-        self.recall(id);
+        self.cancel(id);
         let connection = &mut self.connections[id];
         if let Some(engine) = &mut self.engine
             && engine.forget(id as u32, connection.generation)
@@ -35,9 +34,10 @@ impl Core {
         if let Some(transport) = connection.counted.take() {
             shift(&self.counters.connections[transport.index()], -1);
         }
-        connection.kind = Kind::Ended;
+        connection.stage = Stage::Ended;
+        connection.exchange.end();
+        connection.exchange.subscriber = Subscriber::default();
         connection.unsent = None;
-        connection.subscriber = Subscriber::default();
         connection.carry = Vec::new();
         self.ended.push(id);
     }
@@ -51,10 +51,11 @@ impl Core {
         }
     }
 
-    /// Nobody waits for what the connection asked the application for: it is not begun, if it was not yet.
-    fn recall(&mut self, id: usize) {
-        if let Some(errand) = self.stop_awaiting(id) {
-            errand.recall();
+    /// Nobody waits for what the connection asked for: the application does not begin with it, if it has not yet.
+    fn cancel(&mut self, id: usize) {
+        self.connections[id].ticket = None;
+        if let Some(call) = self.stop_awaiting(id) {
+            call.cancel();
         }
     }
 
@@ -64,15 +65,15 @@ impl Core {
             return;
         }
         self.leave_group(id);
-        self.recall(id);
+        self.cancel(id);
         let connection = &mut self.connections[id];
-        connection.kind = Kind::Lingering;
+        connection.stage = Stage::Lingering;
+        connection.exchange.end();
         connection.carry = Vec::new();
-        connection.subscriber.is_catching_up = false;
         if connection.has_queued() {
             // Behind our last words nothing may follow; who resumes gets it then.
             let before = connection.queued();
-            connection.subscriber.abandon_queue();
+            connection.exchange.subscriber.abandon_queue();
             let after = connection.queued();
             self.queued.change(before, after, &self.counters);
             if after.bytes == 0 && !connection.stream.is_blocked() {
@@ -110,16 +111,11 @@ impl Core {
         self.listener = None;
         let ids: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
         for id in ids {
-            match self.connections[id].kind {
-                Kind::WebSocket { .. } => self.close_websocket(id, CloseCode::GoingAway, "the server is stopping"),
-                Kind::Stream(framing) => self.end_stream(id, framing),
-                Kind::HeldPoll => {
-                    self.connections[id].exchange.keeps_alive = false;
-                    self.release_poll(id);
-                }
-                Kind::Awaiting { .. } | Kind::Answering { .. } => self.connections[id].exchange.keeps_alive = false,
-                Kind::Http(None) if self.connections[id].carry.is_empty() => self.close_gently(id),
-                Kind::Http(_) | Kind::Lingering | Kind::Ended => {}
+            let connection = &self.connections[id];
+            if connection.is_open() {
+                let has_partial = !connection.carry.is_empty();
+                let effect = self.step(id, |exchange, cx| exchange.drain(has_partial, cx));
+                self.act(id, effect);
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Which group a connection belongs to, and what it counts as.
 
-use super::Core;
-use crate::connection::NO_GROUP;
+use super::EventLoop;
+use crate::groups::NO_GROUP;
 use crate::stats::shift;
 use pushlab_session::framing::Framing;
 use pushlab_wire::transport::Transport;
 
-impl Core {
+impl EventLoop {
     pub(super) fn leave_group(&mut self, id: usize) {
         let connection = &mut self.connections[id];
         if connection.group == NO_GROUP {
@@ -14,7 +14,7 @@ impl Core {
         }
         let (group, slot) = (connection.group as usize, connection.slot);
         connection.group = NO_GROUP;
-        if let Some(framing) = connection.framing() {
+        if let Some(framing) = connection.exchange.framing() {
             if framing == Framing::Reply {
                 shift(&self.counters.held_polls, -1);
             }
@@ -26,18 +26,20 @@ impl Core {
     }
 
     /// Puts a connection into a group, out of the one it was in.
-    pub(super) fn join_group(&mut self, id: usize, group: usize) {
+    pub(super) fn join_group(&mut self, id: usize, group: u32) {
         // The new one first: what nobody refers to may go.
-        self.groups.refer(group);
+        if group != NO_GROUP {
+            self.groups.refer(group as usize);
+        }
         self.leave_group(id);
-        self.connections[id].group = group as u32;
+        self.connections[id].group = group;
         self.enter_group(id);
     }
 
     /// Makes a connection a member of its group, if it is one that publications reach.
     pub(super) fn enter_group(&mut self, id: usize) {
         let connection = &mut self.connections[id];
-        if let Some(framing) = connection.framing().filter(|_| connection.group != NO_GROUP) {
+        if let Some(framing) = connection.exchange.framing().filter(|_| connection.group != NO_GROUP) {
             connection.slot = self.groups.join(connection.group as usize, framing, id);
             if framing == Framing::Reply {
                 shift(&self.counters.held_polls, 1);

@@ -1,17 +1,19 @@
 //! From one turn's publications to every subscriber's socket.
 
-use super::Core;
-use crate::connection::{Kind, NO_GROUP};
+use super::EventLoop;
+use crate::connection::Connection;
 use crate::engine::{MAX_SENDS, Outcome, Send};
-use crate::groups::Group;
+use crate::groups::{Group, NO_GROUP};
 use crate::stats::{add, shift};
 use crate::stream::Stream;
-use crate::unsent::{write_in_two, write_some};
 use pushlab_log::{Publication, fitting};
 use pushlab_session::answer;
+use pushlab_session::batch::Batch;
+use pushlab_session::effect::Effect;
 use pushlab_session::framing::Framing;
-use pushlab_session::queue::Verdict;
-use pushlab_session::subscriber::{Batch, Progress};
+use pushlab_session::queue::{QueueRules, Verdict};
+use pushlab_session::reply;
+use pushlab_session::unsent::{write_in_two, write_some};
 use std::hint::black_box;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -23,24 +25,28 @@ const MAX_IDLE_PENDING: usize = 64;
 /// the kernel, some 6 KiB, must not push them out again: 100 KiB fit every second-level cache.
 const AHEAD: usize = 16;
 
-impl Core {
+impl EventLoop {
     /// Delivers what was published since the last turn.
     pub(super) fn fan_out(&mut self) {
-        let mut incoming = std::mem::take(&mut self.incoming);
-        self.inbox.drain(&mut incoming);
-        let Some(last) = incoming.last() else {
-            self.incoming = incoming;
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        self.inbox.take(&mut arrivals);
+        // Those who have read what they missed receive what was published behind that.
+        for (ticket, settlement) in arrivals.settlements.drain(..) {
+            self.take_settlement(ticket, settlement);
+        }
+        let Some(last) = arrivals.publications.last() else {
+            self.arrivals = arrivals;
             return;
         };
         self.fanned_out_to = last.offset;
         #[cfg(feature = "slow-fanout")]
         let begun_ns = pushlab_os::clock::monotonic_ns();
         let mut dirty = std::mem::take(&mut self.dirty);
-        for publication in &incoming {
+        for publication in &arrivals.publications {
             self.groups.distribute(publication, &mut dirty);
         }
-        incoming.clear();
-        self.incoming = incoming;
+        arrivals.publications.clear();
+        self.arrivals = arrivals;
         let mut batch = std::mem::take(&mut self.batch);
         for groups in dirty.chunks(AHEAD) {
             self.fetch_groups(groups);
@@ -75,7 +81,8 @@ impl Core {
     fn fetch_connections(&self, ids: &[u32]) {
         for &id in ids {
             let Some(connection) = self.connections.get(id as usize) else { continue };
-            black_box((connection.subscriber.seen, connection.has_queued(), connection.stream.is_blocked()));
+            let Connection { exchange, stream, .. } = connection;
+            black_box((exchange.subscriber.seen, connection.has_queued(), stream.is_blocked()));
         }
     }
 
@@ -168,10 +175,13 @@ impl Core {
     /// The first publication that a connection has not seen, if it is to be written now; behind a queue it is queued.
     fn offer(&mut self, id: usize, pending: &[Arc<Publication>]) -> Option<usize> {
         let connection = &mut self.connections[id];
-        debug_assert!(!matches!(connection.kind, Kind::Lingering), "a lingering connection is in no group");
-        let first = connection.subscriber.offer(pending)?;
+        debug_assert!(connection.is_open(), "a connection at its end is in no group");
+        let first = connection.exchange.subscriber.offer(pending)?;
         if connection.has_queued() {
-            self.queue(id, &[], &pending[first..]);
+            self.queue(id, |connection, rules| {
+                let unsent = connection.unsent.as_ref().map_or(0, |unsent| unsent.len());
+                connection.exchange.subscriber.queue(&pending[first..], unsent, rules)
+            });
             return None;
         }
         Some(first)
@@ -182,7 +192,7 @@ impl Core {
         let connection = &mut self.connections[id];
         let from = batch.start_of(first);
         if self.shared.config.splits_events {
-            let framing = connection.framing_out();
+            let framing = connection.exchange.framing_out();
             write_in_two(&mut connection.stream, framing, &batch.bytes, from, batch.ends_from(first))
         } else {
             write_some(&mut connection.stream, &batch.bytes[from..])
@@ -208,20 +218,23 @@ impl Core {
             self.turn.sent += (pending.len() - first) as u64;
             return;
         }
-        let Progress { deliveries, begun, next } = batch.progress(first, n);
+        let mut deliveries = 0;
+        self.queue(id, |connection, rules| {
+            let Connection { exchange, unsent, .. } = connection;
+            let unsent = unsent.get_or_insert_default();
+            let (begun, verdict) = exchange.subscriber.wrote(n, first, batch, pending, unsent, rules);
+            deliveries = begun;
+            verdict
+        });
         self.turn.sent += deliveries;
-        self.queue(id, begun, &pending[next..]);
     }
 
     /// Queues what a socket did not take, and applies the policy to a subscriber that is too slow.
-    fn queue(&mut self, id: usize, begun: &[u8], rest: &[Arc<Publication>]) {
+    fn queue(&mut self, id: usize, with: impl FnOnce(&mut Connection, &QueueRules) -> Verdict) {
         let connection = &mut self.connections[id];
         let is_new = !connection.has_queued();
         let before = connection.queued();
-        let unsent = connection.unsent.get_or_insert_default();
-        // A frame that was begun cannot break a limit that a whole one was within.
-        unsent.push(begun);
-        let verdict = connection.subscriber.queue(rest, unsent.len(), &self.queue_rules);
+        let verdict = with(connection, &self.queue_rules);
         self.queued.change(before, connection.queued(), &self.counters);
         let verdict = self.queued.within(verdict);
         if verdict == Verdict::TooSlow {
@@ -237,7 +250,7 @@ impl Core {
     /// Answers every held poll of a group with one reply that is encoded once.
     fn answer_held(&mut self, group: usize, members: Vec<u32>, pending: &[Arc<Publication>], batch: &mut Batch) {
         let taken = within(pending, self.limits().max_reply_bytes);
-        let body = self.reply_body(taken, None);
+        let body = reply::body(taken, None);
         batch.clear();
         answer::encode_ok(&mut batch.bytes, "application/json", &body, false, true);
         for id in members {
@@ -247,17 +260,19 @@ impl Core {
             connection.group = NO_GROUP;
             self.groups.release(group);
             shift(&self.counters.held_polls, -1);
-            match connection.subscriber.offer(pending) {
-                None => self.join_group(id, group),
-                Some(0) if connection.exchange.keeps_alive && !connection.exchange.has_origin => {
+            match connection.exchange.subscriber.offer(pending) {
+                None => self.join_group(id, group as u32),
+                Some(0) if connection.exchange.takes_common_reply() => {
                     self.turn.sent += taken.len() as u64;
-                    self.end_poll(id, &batch.bytes);
+                    self.send_event(id, Framing::Reply, &batch.bytes);
+                    self.act(id, Effect::Answered);
                 }
                 Some(skip) => {
                     let rest = within(&pending[skip..], self.limits().max_reply_bytes);
-                    let body = self.reply_body(rest, None);
+                    let body = reply::body(rest, None);
                     self.turn.sent += rest.len() as u64;
-                    self.send_reply(id, &body);
+                    let effect = self.step(id, |exchange, cx| exchange.answer_poll(&body, cx));
+                    self.act(id, effect);
                 }
             }
         }

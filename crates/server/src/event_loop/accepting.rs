@@ -1,14 +1,14 @@
 //! New connections.
 
-use super::{Core, token};
-use crate::connection::{Connection, Kind};
+use super::{EventLoop, token};
+use crate::connection::Connection;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
 use crate::tls::Tls;
-use crate::unsent::write_some;
 use mio::Interest;
 use mio::net::TcpStream;
 use pushlab_session::answer;
+use pushlab_session::unsent::write_some;
 use pushlab_wire::codes::ErrorCode;
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -20,7 +20,7 @@ const MAX_ACCEPTS: usize = 256;
 /// How long an accept that failed for want of descriptors waits.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-impl Core {
+impl EventLoop {
     pub(super) fn accept(&mut self) {
         self.accept_again = None;
         for _ in 0..MAX_ACCEPTS {
@@ -62,7 +62,7 @@ impl Core {
             return add(&self.counters.tls_failures, 1);
         };
         shift(&self.counters.open, 1);
-        let connection = Connection::new(stream, Kind::Http(None), self.wheel.now());
+        let connection = Connection::new(stream, self.wheel.now());
         if let Some(id) = self.adopt(connection) {
             self.set_deadline(id, self.limits().head_timeout);
         }

@@ -1,15 +1,12 @@
 //! What is written at once, and what has to wait.
 
-use super::Core;
+use super::EventLoop;
 use crate::config::Limits;
-use crate::connection::{Connection, Kind, Queued};
+use crate::connection::{Connection, Queued, Stage};
 use crate::stats::{Counters, add, shift};
-use crate::unsent::{write_in_two, write_some};
 use pushlab_session::framing::Framing;
 use pushlab_session::queue::Verdict;
-use pushlab_wire::codes::CloseCode;
-use pushlab_wire::cursor::Epoch;
-use std::io;
+use pushlab_session::unsent::write_some;
 
 /// What all connections of an event loop have queued, of their own, and its limit.
 pub struct QueuedTotal {
@@ -35,7 +32,7 @@ impl QueuedTotal {
     }
 }
 
-impl Core {
+impl EventLoop {
     /// Sends bytes now, or queues them behind what is queued already.
     pub(super) fn send(&mut self, id: usize, bytes: &[u8]) {
         let connection = &mut self.connections[id];
@@ -88,105 +85,70 @@ impl Core {
         }
     }
 
-    /// Ends a subscriber that is too slow: a farewell takes the place of its queue, behind the frame that was begun.
+    /// Ends a subscriber that is too slow.
     pub(super) fn close_slow(&mut self, id: usize) {
-        match self.connections[id].kind {
-            Kind::WebSocket { .. } => self.close_websocket(id, CloseCode::SlowSubscriber, "its queue was full"),
-            Kind::Stream(framing) => self.end_stream(id, framing),
-            _ => self.close(id),
-        }
+        let effect = self.step(id, |exchange, cx| exchange.overrun(cx));
+        self.act(id, effect);
     }
 
-    pub(super) fn end_stream(&mut self, id: usize, framing: Framing) {
-        let mut end = Vec::new();
-        framing.end(&mut end);
-        self.send(id, &end);
-        self.close_gently(id);
+    /// An answer is on its way that the peer has not taken: it has some time for that.
+    pub(super) fn begin_taking(&mut self, id: usize) {
+        let Limits { write_timeout, take_timeout, .. } = *self.limits();
+        self.connections[id].taken_by = self.wheel.after(take_timeout);
+        self.set_deadline(id, write_timeout.min(take_timeout));
     }
 
     pub(super) fn flush(&mut self, id: usize) {
+        if !self.write_queued(id) {
+            return;
+        }
+        match self.connections[id].stage {
+            Stage::Lingering => self.shut_down(id),
+            Stage::Open => {
+                let effect = self.step(id, |exchange, cx| exchange.flushed(cx));
+                self.act(id, effect);
+            }
+            Stage::Ended => {}
+        }
+    }
+
+    /// Writes what waits; says whether something did, and nothing does any more.
+    pub(super) fn write_queued(&mut self, id: usize) -> bool {
         let connection = &mut self.connections[id];
         if connection.is_gone() {
-            return;
+            return false;
         }
         let pushed = connection.stream.push();
         if pushed.is_err() || !connection.has_queued() {
             self.turn.bytes_sent += connection.stream.sent(0);
-            return if pushed.is_err() {
-                self.close(id)
-            };
+            if pushed.is_err() {
+                self.close(id);
+            }
+            return false;
         }
         let before = connection.queued();
-        let result = write_queued(connection, &mut self.out, self.epoch, self.shared.config.splits_events);
+        let framing = connection.exchange.framing_out();
+        let splits = self.shared.config.splits_events;
+        let Connection { stream, unsent, exchange, .. } = &mut *connection;
+        let result = exchange.subscriber.flush(stream, unsent, framing, self.epoch, splits, &mut self.out);
         self.queued.change(before, connection.queued(), &self.counters);
-        let Ok(flushed) = result else { return self.close(id) };
+        let Ok(flushed) = result else {
+            self.close(id);
+            return false;
+        };
         let sent = connection.stream.sent(flushed.bytes);
         self.turn.bytes_sent += sent;
         self.turn.sent += flushed.deliveries;
-        add(&self.counters.gaps, flushed.gaps);
+        self.output.counts.gaps += flushed.gaps;
         if sent > 0 {
             connection.last_progress = self.wheel.now();
         }
-        if flushed.is_empty && !connection.stream.is_blocked() {
+        let is_empty = flushed.is_empty && !connection.stream.is_blocked();
+        if is_empty {
             connection.unsent = None;
-            connection.subscriber.abandon_queue();
+            connection.exchange.subscriber.abandon_queue();
             shift(&self.counters.slow_subscribers, -1);
-            match connection.kind {
-                Kind::Lingering => self.shut_down(id),
-                Kind::Answering { .. } => self.answered(id),
-                Kind::Http(None) => self.set_deadline(id, self.limits().idle_timeout),
-                _ if connection.subscriber.is_catching_up => self.catch_up(id),
-                _ => {}
-            }
         }
-    }
-}
-
-/// What a flush did.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Flushed {
-    bytes: usize,
-    deliveries: u64,
-    gaps: u64,
-    /// Whether nothing is left.
-    is_empty: bool,
-}
-
-/// Writes as much as the socket takes of what waits for it, each publication in two writes if `splits`; `scratch` is
-/// working space.
-fn write_queued(connection: &mut Connection, scratch: &mut Vec<u8>, epoch: Epoch, splits: bool) -> io::Result<Flushed> {
-    let framing = connection.framing_out();
-    let Connection { stream, unsent, subscriber, .. } = connection;
-    let mut flushed = Flushed::default();
-    loop {
-        if let Some(unsent) = unsent {
-            flushed.bytes += unsent.write_to(stream)?;
-            if unsent.len() > 0 {
-                return Ok(flushed);
-            }
-        }
-        let Some(queue) = subscriber.queued().filter(|queue| !queue.is_empty()) else {
-            flushed.is_empty = true;
-            return Ok(flushed);
-        };
-        if queue.tell_gap(epoch, framing, unsent.get_or_insert_default().bytes_mut()) {
-            flushed.gaps += 1;
-            continue;
-        }
-        scratch.clear();
-        queue.encode(framing, splits, scratch);
-        let n = if splits {
-            write_in_two(stream, framing, scratch, 0, &[scratch.len()])?
-        } else {
-            write_some(stream, scratch)?
-        };
-        let is_blocked = n < scratch.len();
-        let written = queue.wrote(n, framing, scratch);
-        flushed.bytes += n;
-        flushed.deliveries += written.deliveries;
-        unsent.get_or_insert_default().push(&scratch[n..written.end.max(n)]);
-        if is_blocked {
-            return Ok(flushed);
-        }
+        is_empty
     }
 }

@@ -1,0 +1,93 @@
+//! What any log can do, wherever it keeps what it is given.
+
+use crate::publication::Publication;
+use pushlab_wire::channel::{BadChannel, Channel};
+use pushlab_wire::cursor::Cursor;
+use pushlab_wire::receipt::Receipt;
+use std::sync::Arc;
+
+/// Gives publications their order and keeps history. One that can answer at once does ([`Turn::Done`]); one that must ask
+/// elsewhere gives a ticket, and tells the answer in [`Log::settled`].
+///
+/// *Invariant*: publications come out in the order of their offsets, whether as an answer or from [`Log::settled`], and a
+/// replay tells of everything that came out before it.
+pub trait Log: Send {
+    /// Appends a publication.
+    ///
+    /// # Errors
+    /// If the name cannot be a channel's.
+    fn append(&mut self, entry: Entry<'_>, now_ns: u64) -> Result<Turn<Arc<Publication>>, BadChannel>;
+
+    /// What was published to these channels after a cursor, in order, at most about `max_bytes` (but one message).
+    fn read(&mut self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize) -> Turn<Replay>;
+
+    /// The next answer to what was pending, or the next publication of somebody else.
+    fn settled(&mut self) -> Option<Settled> {
+        None
+    }
+
+    /// Whom to call, from any thread, when [`Log::settled`] has something. Called once, before all else.
+    fn attach(&mut self, notify: Notify) {
+        drop(notify);
+    }
+
+    /// The position after the latest publication that came out.
+    fn head(&self) -> Cursor;
+
+    /// Lets go of history that is too old.
+    fn expire(&mut self, now_ns: u64);
+
+    /// Channels with history, and the bytes of all history.
+    fn history_size(&self) -> (usize, usize);
+}
+
+/// Tells that a log has settled something.
+pub type Notify = Box<dyn Fn() + Send + Sync>;
+
+/// What is to be published.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// The channel's name, unchecked.
+    pub channel: &'a str,
+    /// One line of valid JSON.
+    pub data: &'a str,
+    /// Written into the data where it has a place for one.
+    pub receipt: Option<Receipt>,
+}
+
+/// An answer, or the ticket for it.
+#[derive(Debug)]
+pub enum Turn<T> {
+    /// The answer.
+    Done(T),
+    /// It comes in a later turn.
+    Pending(Ticket),
+}
+
+/// Tells what was asked of a log from everything else that was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ticket(pub u64);
+
+/// What comes from a log in a later turn.
+#[derive(Debug)]
+pub enum Settled {
+    /// A publication, and the ticket of the one who asked for it here.
+    Published(Arc<Publication>, Option<Ticket>),
+    /// What a reader has missed.
+    Read(Replay, Ticket),
+    /// What was asked for failed. Of a publication it is not known whether it was made.
+    Failed(Ticket),
+}
+
+/// What a reader has missed.
+#[derive(Debug, Default)]
+pub struct Replay {
+    /// Where the reader was and where the messages go on, if something between is gone.
+    pub gap: Option<(Cursor, Cursor)>,
+    /// Messages after that, in order.
+    pub messages: Vec<Arc<Publication>>,
+    /// Everything up to here is in `messages`, or is not for this reader.
+    pub up_to: u64,
+    /// Whether nothing more has been published.
+    pub is_whole: bool,
+}

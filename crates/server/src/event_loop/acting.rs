@@ -1,0 +1,312 @@
+//! What exchanges ask for, carried out: by the log, the groups, the application, the connection.
+
+use super::{EventLoop, PAGE_WORK};
+use crate::application::{Request, Response};
+use crate::distributor::{PublishError, Settlement};
+use crate::groups::NO_GROUP;
+use crate::metrics;
+use crate::pool::{Answer, Call, Caller, LargeBody};
+use crate::stats::shift;
+use pushlab_log::{Ticket, Turn};
+use pushlab_session::effect::{Context, Effect, Page, Query, Question};
+use pushlab_session::exchange::Exchange;
+use pushlab_session::gate::Refusal;
+use pushlab_session::queue::{MAX_WRITE_BYTES, Verdict};
+use pushlab_wire::codes::ErrorCode;
+use pushlab_wire::cursor::Cursor;
+use pushlab_wire::exposition::CONTENT_TYPE;
+use std::sync::Arc;
+
+/// Something that was asked of the log by an exchange, and has not come.
+pub struct Asked {
+    id: usize,
+    generation: u32,
+    /// Where the messages that were asked for begin.
+    after: Option<Cursor>,
+}
+
+impl EventLoop {
+    /// One step of an exchange.
+    pub(super) fn step<R>(&mut self, id: usize, with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> R) -> R {
+        let mut cx = Context {
+            rules: &self.shared.rules,
+            is_draining: self.drain_until.is_some(),
+            epoch: self.epoch,
+            offered_to: self.fanned_out_to,
+            receipt: self.receipt,
+            output: &mut self.output,
+        };
+        with(&mut self.connections[id].exchange, &mut cx)
+    }
+
+    /// Carries out what an exchange asks for, and what it asks for then, until it is content or has to wait.
+    pub(super) fn act(&mut self, id: usize, mut effect: Effect) {
+        // The group of the channels that it reads, in which it need not be.
+        let mut group = self.connections[id].group;
+        loop {
+            effect = match effect {
+                Effect::Nothing => {
+                    self.say(id);
+                    return self.go_on_catching_up(id);
+                }
+                Effect::Answered => match self.on_answered(id) {
+                    Some(next) => next,
+                    None => return,
+                },
+                Effect::Publish => {
+                    if self.connections[id].exchange.reads_after_publishing() {
+                        group = self.groups.intern(&self.output.channels);
+                    }
+                    let (channel, data) = &self.output.publication;
+                    match self.shared.distributor.ask_to_publish(channel, data, self.now, self.index) {
+                        Ok(Turn::Done(cursor)) => self.step(id, |exchange, cx| exchange.published(Ok(cursor), cx)),
+                        Ok(Turn::Pending(ticket)) => return self.park(id, group, ticket, None),
+                        Err(error) => {
+                            let refusal = refusal(&error);
+                            self.step(id, |exchange, cx| exchange.published(Err(refusal), cx))
+                        }
+                    }
+                }
+                Effect::Read(query) => {
+                    if query.is_new_set {
+                        group = self.groups.intern(&self.output.channels);
+                    }
+                    match self.read_log(id, group, query) {
+                        Some(next) => next,
+                        None => return,
+                    }
+                }
+                Effect::Receive => {
+                    if self.connections[id].group == group {
+                        self.enter_group(id);
+                    } else {
+                        self.join_group(id, group);
+                    }
+                    Effect::Nothing
+                }
+                Effect::Resubscribe { channel, is_more } => self.resubscribe(id, &channel, is_more),
+                Effect::Page(page) => {
+                    self.work_left = self.work_left.saturating_sub(PAGE_WORK);
+                    self.answer_with_page(id, page)
+                }
+                Effect::Ask(question) => match self.ask_application(id, *question) {
+                    Some(next) => next,
+                    None => return,
+                },
+                Effect::Cancel => {
+                    let (was_begun, is_change) = match self.stop_awaiting(id) {
+                        Some(call) => (!call.cancel(), call.is_change()),
+                        None => (true, false),
+                    };
+                    self.step(id, |exchange, cx| exchange.not_responded(was_begun, is_change, cx))
+                }
+                Effect::End => {
+                    self.say(id);
+                    return self.close_gently(id);
+                }
+                Effect::Cut => return self.close(id),
+            };
+        }
+    }
+
+    /// An answer stands in the output, or has been given to the connection: what follows, unless that has ended.
+    fn on_answered(&mut self, id: usize) -> Option<Effect> {
+        self.leave_group(id);
+        self.say(id);
+        let connection = &mut self.connections[id];
+        if !connection.is_open() {
+            return None;
+        }
+        let is_taken = !connection.has_queued();
+        let next = self.step(id, |exchange, cx| exchange.answered(is_taken, cx));
+        let connection = &mut self.connections[id];
+        if !is_taken {
+            self.begin_taking(id);
+        } else if std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty() {
+            self.unfinished.push(id);
+        }
+        Some(next)
+    }
+
+    /// Says what an exchange has left in the output.
+    pub(super) fn say(&mut self, id: usize) {
+        let event = self.output.event.take();
+        if !self.output.bytes.is_empty() {
+            let mut bytes = std::mem::take(&mut self.output.bytes);
+            match event {
+                Some(framing) => self.send_event(id, framing, &bytes),
+                None => self.send(id, &bytes),
+            }
+            bytes.clear();
+            self.output.bytes = bytes;
+        }
+        let (patience, transport) = (self.output.patience.take(), self.output.transport.take());
+        if !self.connections[id].is_open() {
+            return;
+        }
+        if let Some(transport) = transport {
+            self.count_as(id, transport);
+        }
+        if let Some(patience) = patience {
+            self.set_deadline(id, patience);
+        }
+    }
+
+    /// Where the socket took all of what a subscriber missed so far there is no event to go on at.
+    fn go_on_catching_up(&mut self, id: usize) {
+        let connection = &self.connections[id];
+        if connection.exchange.subscriber.is_catching_up && !connection.exchange.is_busy() && !connection.has_queued() {
+            self.unfinished.push(id);
+        }
+    }
+
+    // --- The log ---
+
+    fn read_log(&mut self, id: usize, group: u32, query: Query) -> Option<Effect> {
+        if query.is_subscription && self.connections[id].group != group {
+            self.join_group(id, group);
+        }
+        let channels = self.groups.channels(group);
+        match self.shared.distributor.read(channels, query.after, query.max_bytes, self.index) {
+            Turn::Done(replay) => Some(self.step(id, |exchange, cx| exchange.replayed(&replay, query.after, cx))),
+            Turn::Pending(ticket) => {
+                self.park(id, group, ticket, query.after);
+                None
+            }
+        }
+    }
+
+    /// The log answers in a later turn.
+    fn park(&mut self, id: usize, group: u32, ticket: Ticket, after: Option<Cursor>) {
+        // Nobody else refers to the group until then.
+        if self.connections[id].group != group {
+            self.join_group(id, group);
+        }
+        self.step(id, Exchange::park);
+        self.say(id);
+        let connection = &mut self.connections[id];
+        if connection.is_open() {
+            connection.ticket = Some(ticket);
+            self.asked.insert(ticket, Asked { id, generation: connection.generation, after });
+        }
+    }
+
+    /// The log has answered.
+    pub(super) fn take_settlement(&mut self, ticket: Ticket, settlement: Settlement) {
+        let Some(Asked { id, generation, after }) = self.asked.remove(&ticket) else { return };
+        // It may have ended, or waited too long and asked for something else.
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.generation != generation || connection.ticket != Some(ticket) || !connection.is_open() {
+            return;
+        }
+        connection.ticket = None;
+        let effect = self.step(id, |exchange, cx| match settlement {
+            Settlement::Published(cursor) => exchange.published(Ok(cursor), cx),
+            Settlement::Read(replay) => exchange.replayed(&replay, after, cx),
+            Settlement::Failed => exchange.not_settled(cx),
+        });
+        self.act(id, effect);
+        // What came meanwhile goes on now.
+        let connection = &mut self.connections[id];
+        let is_free = connection.is_open() && !connection.exchange.is_busy();
+        if is_free && (std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty()) {
+            self.unfinished.push(id);
+        }
+    }
+
+    fn resubscribe(&mut self, id: usize, channel: &str, is_more: bool) -> Effect {
+        let before = self.connections[id].group;
+        // A copy of pointers, so that both the groups and the exchange can be used.
+        let channels = self.groups.channels(before).to_vec();
+        let chosen = self.step(id, |exchange, cx| exchange.choose_again(&channels, channel, is_more, cx));
+        let mut first_at = None;
+        if chosen.is_ok() {
+            let group = self.groups.intern(&self.output.channels);
+            self.join_group(id, group);
+            if before == NO_GROUP && group != NO_GROUP {
+                first_at = Some(self.shared.distributor.head().offset);
+            }
+        }
+        self.step(id, |exchange, cx| exchange.resubscribed(chosen, first_at, cx))
+    }
+
+    // --- Pages ---
+
+    fn answer_with_page(&mut self, id: usize, page: Page) -> Effect {
+        let stats = self.shared.stats();
+        let (kind, body) = match page {
+            Page::Stats => ("application/json", serde_json::to_vec(&stats).expect("counters always serialise")),
+            Page::Metrics => (CONTENT_TYPE, metrics::page(&stats, self.shared.config.cores.max(1)).into_bytes()),
+        };
+        self.step(id, |exchange, cx| exchange.answer(kind, &body, cx))
+    }
+
+    // --- The application ---
+
+    /// Asks the application. `None`: its connection has ended.
+    fn ask_application(&mut self, id: usize, question: Question) -> Option<Effect> {
+        let Ok(peer) = self.connections[id].stream.peer_address() else {
+            self.close(id);
+            return None;
+        };
+        let Question { method, path, query, fields, body, is_tls } = question;
+        let request = Request { method, path, query, fields, body, peer: peer.ip().to_canonical(), is_tls };
+        let Some(call) = self.caller.as_ref().and_then(|caller| caller.ask(id, request)) else {
+            let max = self.limits().max_waiting_requests;
+            let text = format!("{max} requests wait for the application already; ask again in a moment");
+            return Some(self.step(id, |exchange, cx| exchange.respond_with_error(ErrorCode::Overloaded, &text, cx)));
+        };
+        self.calls.insert(id, call);
+        shift(&self.counters.awaiting, 1);
+        Some(Effect::Nothing)
+    }
+
+    /// The connection waits for the application no more; gives what it waited for.
+    pub(super) fn stop_awaiting(&mut self, id: usize) -> Option<Arc<Call>> {
+        let call = self.calls.remove(&id)?;
+        shift(&self.counters.awaiting, -1);
+        Some(call)
+    }
+
+    /// Sends the answers that have come, to those who still wait for them.
+    pub(super) fn take_answers(&mut self) {
+        while let Some(Answer { id, call, response, body }) = self.caller.as_ref().and_then(Caller::answer) {
+            if self.calls.get(&id).is_some_and(|awaited| Arc::ptr_eq(awaited, &call)) {
+                self.stop_awaiting(id);
+                self.respond(id, &response, body);
+            }
+        }
+    }
+
+    fn respond(&mut self, id: usize, response: &Response, body: LargeBody) {
+        let Response { status, content_type, fields, .. } = response;
+        let size = body.as_ref().len();
+        let has_body = self.step(id, |exchange, cx| exchange.respond(*status, content_type, fields, size, cx));
+        if has_body && size <= MAX_WRITE_BYTES {
+            // One write for head and body.
+            self.output.bytes.extend_from_slice(body.as_ref());
+        } else if has_body {
+            let connection = &mut self.connections[id];
+            let is_new = !connection.has_queued();
+            let before = connection.queued();
+            let unsent = connection.unsent.get_or_insert_default();
+            unsent.push(&self.output.bytes);
+            unsent.push_body(Box::new(body));
+            self.output.bytes.clear();
+            self.queued.change(before, connection.queued(), &self.counters);
+            self.after_queueing(id, is_new, self.queued.within(Verdict::Stays { dropped: 0 }));
+            self.write_queued(id);
+        }
+        self.act(id, Effect::Answered);
+    }
+}
+
+/// What is told of a publication that was not taken.
+fn refusal(error: &PublishError) -> Refusal {
+    let code = match error {
+        PublishError::Overloaded => ErrorCode::Overloaded,
+        PublishError::BadChannel(_) => ErrorCode::BadChannel,
+        PublishError::OutcomeUnknown => ErrorCode::OutcomeUnknown,
+    };
+    (code, error.to_string().into())
+}

@@ -1,0 +1,85 @@
+//! Deadlines.
+
+use super::EventLoop;
+use super::ending::LINGER;
+use crate::connection::Stage;
+use crate::distributor::EXPIRY_INTERVAL;
+use crate::stats::add;
+use crate::wheel::{TICK, Tick};
+use pushlab_session::exchange::Silence;
+use std::time::Duration;
+
+impl EventLoop {
+    pub(super) fn set_deadline(&mut self, id: usize, delay: Duration) {
+        let at = self.wheel.after(delay);
+        let connection = &mut self.connections[id];
+        connection.deadline = at;
+        if at < connection.scheduled {
+            connection.scheduled = at;
+            self.wheel.insert(at, id);
+        }
+    }
+
+    pub(super) fn on_timers(&mut self) {
+        if self.accept_again.is_some_and(|at| at <= self.now) {
+            self.accept();
+        }
+        let mut due = std::mem::take(&mut self.due);
+        self.wheel.advance(self.now, &mut due);
+        for (at, id) in due.drain(..) {
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            if connection.scheduled != at {
+                continue;
+            }
+            connection.scheduled = Tick::MAX;
+            if connection.deadline <= self.wheel.now() {
+                self.on_deadline(id);
+            } else {
+                connection.scheduled = connection.deadline;
+                self.wheel.insert(connection.deadline, id);
+            }
+        }
+        self.due = due;
+        if self.now >= self.next_expiry {
+            self.next_expiry = self.now + EXPIRY_INTERVAL;
+            self.shared.distributor.expire(self.now);
+        }
+    }
+
+    pub(super) fn on_deadline(&mut self, id: usize) {
+        let now = self.wheel.now();
+        let limits = &self.shared.config.limits;
+        let ticks = |d: Duration| Tick::try_from(d.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(Tick::MAX);
+        let connection = &self.connections[id];
+        let is_taking =
+            |d: Duration| connection.has_queued() && now.saturating_sub(connection.last_progress) < ticks(d);
+        if connection.has_queued() && !is_taking(limits.write_timeout) {
+            add(&self.counters.closed_timeout, 1);
+            return self.close(id);
+        }
+        match connection.stage {
+            Stage::Open if connection.exchange.is_answering() && connection.taken_by <= now => {
+                add(&self.counters.closed_timeout, 1);
+                self.close(id);
+            }
+            Stage::Open if connection.exchange.is_answering() => {
+                let left = TICK * (connection.taken_by - now);
+                self.set_deadline(id, limits.write_timeout.min(left));
+            }
+            Stage::Open => {
+                // A peer that takes what is queued for it lives; no ping asked it to say so.
+                let last_sign = connection.last_read.max(connection.last_progress);
+                let silence = Silence {
+                    has_queued: connection.has_queued(),
+                    has_partial: !connection.carry.is_empty(),
+                    is_long: now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2),
+                };
+                let effect = self.step(id, |exchange, cx| exchange.expire(silence, cx));
+                self.act(id, effect);
+            }
+            Stage::Lingering if is_taking(LINGER) => self.set_deadline(id, LINGER),
+            Stage::Lingering => self.close(id),
+            Stage::Ended => {}
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Answers over HTTP.
+
+use super::{Exchange, State, Waiting};
+use crate::answer::{Head, application_head, encode_body, encode_ok, encode_preflight, error_body};
+use crate::effect::{Context, Effect};
+use pushlab_wire::codes::ErrorCode;
+use std::borrow::Cow;
+
+impl Exchange {
+    /// Answers with status 200.
+    pub fn answer(&mut self, content_type: &str, body: &[u8], cx: &mut Context<'_>) -> Effect {
+        let out = &mut cx.output.bytes;
+        encode_ok(out, content_type, body, self.has_origin, self.keeps_alive);
+        if self.is_head {
+            out.truncate(out.len() - body.len());
+        }
+        Effect::Answered
+    }
+
+    pub(super) fn answer_preflight(cx: &mut Context<'_>) -> Effect {
+        encode_preflight(&mut cx.output.bytes);
+        Effect::Answered
+    }
+
+    /// Answers with an error.
+    pub fn refuse(&mut self, code: ErrorCode, text: &str, cx: &mut Context<'_>) -> Effect {
+        self.refuse_with(code, text, None, cx)
+    }
+
+    /// Answers with an error, and with the method that the path takes.
+    pub(super) fn refuse_with(
+        &mut self,
+        code: ErrorCode,
+        text: &str,
+        allow: Option<&str>,
+        cx: &mut Context<'_>,
+    ) -> Effect {
+        cx.output.counts.errors += 1;
+        let out = &mut cx.output.bytes;
+        let mut head = Head::of_error(out, code);
+        if let Some(allow) = allow {
+            head = head.field("Allow", allow);
+        }
+        let body = error_body(code, text);
+        encode_body(head, "application/json", &body, self.has_origin, self.keeps_alive);
+        if self.is_head {
+            out.truncate(out.len() - body.len());
+        }
+        Effect::Answered
+    }
+
+    /// Answers with an error after which nothing more can be understood.
+    pub(super) fn abort(&mut self, code: ErrorCode, text: &str, cx: &mut Context<'_>) -> Effect {
+        self.keeps_alive = false;
+        self.refuse(code, text, cx)
+    }
+
+    /// The answer has been given to the connection, which has taken all of it or not.
+    pub fn answered(&mut self, is_taken: bool, cx: &mut Context<'_>) -> Effect {
+        self.state = if is_taken { State::Http(None) } else { State::Answering };
+        if !self.keeps_alive || cx.is_draining {
+            return Effect::End;
+        }
+        if is_taken {
+            cx.output.patience = Some(cx.rules.idle_timeout);
+        }
+        Effect::Nothing
+    }
+
+    // --- The application's ---
+
+    /// Writes the head of the application's answer; says whether its body of `size` bytes is to follow. It then counts as
+    /// [answered](Effect::Answered).
+    pub fn respond(
+        &mut self,
+        status: u16,
+        content_type: &str,
+        fields: &[(Cow<'static, str>, Cow<'static, str>)],
+        size: usize,
+        cx: &mut Context<'_>,
+    ) -> bool {
+        self.waiting = None;
+        cx.output.counts.errors += u64::from(status >= 400);
+        // RFC 9110, section 6.4.1.
+        let is_bodiless = matches!(status, 204 | 304);
+        let fields = fields.iter().map(|(name, value)| (&**name, &**value));
+        let size = (!is_bodiless).then_some(size);
+        application_head(&mut cx.output.bytes, status, content_type, fields, size, self.keeps_alive);
+        !is_bodiless && !self.is_head
+    }
+
+    /// Answers with an error where the application would have answered.
+    pub fn respond_with_error(&mut self, code: ErrorCode, text: &str, cx: &mut Context<'_>) -> Effect {
+        let body = error_body(code, text);
+        let is_later = code.http_status() == 503;
+        let fields: &[(Cow<'static, str>, Cow<'static, str>)] =
+            if is_later { &[(Cow::Borrowed("Retry-After"), Cow::Borrowed("1"))] } else { &[] };
+        if self.respond(code.http_status(), "application/json", fields, body.len(), cx) {
+            cx.output.bytes.extend_from_slice(&body);
+        }
+        Effect::Answered
+    }
+
+    /// The application has not answered in time: it had begun with the request or not, which may change something or not.
+    pub fn not_responded(&mut self, was_begun: bool, is_change: bool, cx: &mut Context<'_>) -> Effect {
+        let timeout = cx.rules.answer_timeout;
+        let (code, text) = if !was_begun {
+            let text =
+                format!("the application had not begun with this after {timeout:?}; nothing was done, ask again");
+            (ErrorCode::Overloaded, text)
+        } else if is_change {
+            let text = format!(
+                "the application did not answer within {timeout:?}; what it was asked for may be done, or may yet be: \
+                 look before you ask again"
+            );
+            (ErrorCode::OutcomeUnknown, text)
+        } else {
+            (ErrorCode::Overloaded, format!("the application did not answer within {timeout:?}"))
+        };
+        self.respond_with_error(code, &text, cx)
+    }
+
+    // --- The log's ---
+
+    /// What was asked of the log failed, or has not come in time.
+    pub fn not_settled(&mut self, cx: &mut Context<'_>) -> Effect {
+        let (code, text) = match self.waiting.take() {
+            None => return Effect::Nothing,
+            Some(Waiting::Publication(_) | Waiting::Frame) => (
+                ErrorCode::OutcomeUnknown,
+                "the log did not say whether this was published: it may be, or may yet be; look before you publish again",
+            ),
+            Some(_) => (ErrorCode::Overloaded, "the log did not answer; try again in a moment"),
+        };
+        match self.state {
+            State::WebSocket { .. } if !self.subscriber.is_catching_up => self.say_error(code, text, cx),
+            // It would miss what it subscribed to: it comes again with its cursor.
+            State::WebSocket { .. } | State::Stream(_) => self.overrun(cx),
+            _ => self.refuse(code, text, cx),
+        }
+    }
+}

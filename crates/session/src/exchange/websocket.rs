@@ -1,0 +1,170 @@
+//! Frames from clients over a WebSocket.
+
+use super::{Exchange, State, Waiting};
+use crate::effect::{Context, Effect, Query};
+use crate::framing::{Framing, cursor_frame};
+use crate::gate::Refusal;
+use pushlab_wire::channel::Channel;
+use pushlab_wire::codes::{CloseCode, ErrorCode};
+use pushlab_wire::cursor::Cursor;
+use pushlab_wire::native::{ClientFrame, json_string, single_line};
+use pushlab_wire::websocket::{Decoded, Event, Opcode, encode, encode_close};
+use std::borrow::Cow;
+
+impl Exchange {
+    /// Reads one frame; says how many bytes it took, 0 if it is not all there.
+    pub(super) fn receive_frame(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> (usize, Effect) {
+        let all = bytes.len();
+        let State::WebSocket { decoder, .. } = &mut self.state else { return (0, Effect::Nothing) };
+        // The decoder leaves its place for the time of one frame, which may borrow from it.
+        let mut taken = std::mem::take(decoder);
+        let (used, effect) = match taken.decode(bytes, &cx.rules.of_frames()) {
+            Ok(Decoded::Incomplete { .. }) => (0, Effect::Nothing),
+            Ok(Decoded::Frame { consumed, event }) => {
+                (consumed, event.map_or(Effect::Nothing, |event| self.on_frame(event, cx)))
+            }
+            Err(error) => {
+                cx.output.counts.errors += 1;
+                return (all, Self::close(error.close_code(), &error.to_string(), cx));
+            }
+        };
+        if let State::WebSocket { decoder, .. } = &mut self.state {
+            *decoder = taken;
+        }
+        // Behind a close frame there is nothing.
+        let used = if matches!(effect, Effect::End) { all } else { used };
+        (used, effect)
+    }
+
+    fn on_frame(&mut self, event: Event<'_>, cx: &mut Context<'_>) -> Effect {
+        match event {
+            Event::Text(text) => self.on_text(text, cx),
+            Event::Binary(_) => Self::close(CloseCode::UnsupportedData, "frames are JSON text, not binary", cx),
+            Event::Ping(payload) => {
+                encode(&mut cx.output.bytes, Opcode::Pong, payload, None);
+                Effect::Nothing
+            }
+            Event::Pong(_) => Effect::Nothing,
+            Event::Close(None) => Self::close(CloseCode::Normal, "", cx),
+            Event::Close(Some((code, _))) => {
+                Self::close(CloseCode::from_number(code).unwrap_or(CloseCode::Normal), "", cx)
+            }
+        }
+    }
+
+    fn on_text(&mut self, text: &str, cx: &mut Context<'_>) -> Effect {
+        match ClientFrame::parse(text) {
+            Ok(ClientFrame::Publish { channel, data }) => self.publish_frame(&channel, data, cx),
+            Ok(ClientFrame::Echo(data)) => {
+                let mut json = ["[\"echo\",", data, "]"].concat().into_bytes();
+                if let Some(receipt) = cx.receipt {
+                    receipt.fill(&mut json);
+                }
+                say(&json, cx)
+            }
+            Ok(ClientFrame::Ping(n)) => say(format!("[\"pong\",{n}]").as_bytes(), cx),
+            Ok(ClientFrame::Poll(cursor)) => self.poll_frame(&cursor, cx),
+            Ok(ClientFrame::Subscribe(channel)) => {
+                match cx.rules.gate.may_subscribe(self.identity, std::iter::once(&*channel)) {
+                    Ok(()) => Effect::Resubscribe { channel: channel.into_owned(), is_more: true },
+                    Err((code, text)) => self.say_error(code, &text, cx),
+                }
+            }
+            Ok(ClientFrame::Unsubscribe(channel)) => {
+                Effect::Resubscribe { channel: channel.into_owned(), is_more: false }
+            }
+            Err(error) => self.say_error(ErrorCode::BadFrame, &error.to_string(), cx),
+        }
+    }
+
+    fn publish_frame(&mut self, channel: &str, data: &str, cx: &mut Context<'_>) -> Effect {
+        if let Err((code, text)) = cx.rules.gate.may_publish(channel) {
+            return self.say_error(code, &text, cx);
+        }
+        let (name, line) = &mut cx.output.publication;
+        name.clear();
+        name.push_str(channel);
+        line.clear();
+        line.push_str(&single_line(data));
+        self.waiting = Some(Waiting::Frame);
+        Effect::Publish
+    }
+
+    fn poll_frame(&mut self, cursor: &str, cx: &mut Context<'_>) -> Effect {
+        if !matches!(self.state, State::WebSocket { is_polling: true, .. }) {
+            return self.say_error(ErrorCode::BadFrame, "poll needs a connection opened with mode=poll", cx);
+        }
+        let after = if cursor.is_empty() { Ok(None) } else { Cursor::parse(cursor).map(Some) };
+        let after = match after {
+            Ok(after) => after,
+            Err(error) => return self.say_error(ErrorCode::BadCursor, &error.to_string(), cx),
+        };
+        self.waiting = Some(Waiting::FramePoll);
+        let max_bytes = cx.rules.max_reply_bytes;
+        Effect::Read(Query { is_new_set: false, is_subscription: false, after, max_bytes })
+    }
+
+    /// Leaves in the output the channels to which it subscribes after one more, or one less.
+    ///
+    /// # Errors
+    /// What to tell where it may not, or the name cannot be a channel's.
+    pub fn choose_again(
+        &self,
+        channels: &[Channel],
+        channel: &str,
+        is_more: bool,
+        cx: &mut Context<'_>,
+    ) -> Result<(), Refusal> {
+        let mut names: Vec<Cow<'_, str>> = channels.iter().map(|c| c.as_str().into()).collect();
+        names.retain(|name| name != channel);
+        if is_more {
+            names.push(channel.into());
+        }
+        let max = cx.rules.max_channels;
+        if names.len() > max {
+            return Err((ErrorCode::TooManyChannels, format!("a connection has at most {max} channels").into()));
+        }
+        cx.output.channels.fill(&mut names).map_err(|error| (ErrorCode::BadChannel, error.to_string().into()))
+    }
+
+    /// Its channels have changed, or could not. `first_at` is where the log stands if it had none before.
+    pub fn resubscribed(&mut self, result: Result<(), Refusal>, first_at: Option<u64>, cx: &mut Context<'_>) -> Effect {
+        if let Err((code, text)) = result {
+            return self.say_error(code, &text, cx);
+        }
+        if let Some(offset) = first_at {
+            self.subscriber.seen = offset;
+        }
+        let cursor = cx.cursor(self.delivered_to(cx)).to_string();
+        say(cursor_frame(&cursor).as_bytes(), cx)
+    }
+
+    /// The position up to which everything stands before what is said now.
+    fn delivered_to(&self, cx: &Context<'_>) -> u64 {
+        // What is queued comes behind an answer.
+        if let Some(position) = self.subscriber.queued_after() {
+            return position;
+        }
+        // A client that polls or catches up has seen just that; all others everything that was offered.
+        let is_live = self.framing().is_some();
+        if is_live { self.subscriber.seen.max(cx.offered_to) } else { self.subscriber.seen }
+    }
+
+    /// Says an error in a frame.
+    pub(super) fn say_error(&mut self, code: ErrorCode, text: &str, cx: &mut Context<'_>) -> Effect {
+        cx.output.counts.errors += 1;
+        say(["[\"error\",\"", code.name(), "\",", &json_string(text), "]"].concat().as_bytes(), cx)
+    }
+
+    /// Says the last frame; the connection ends behind it.
+    pub(super) fn close(code: CloseCode, reason: &str, cx: &mut Context<'_>) -> Effect {
+        encode_close(&mut cx.output.bytes, code, reason, None);
+        Effect::End
+    }
+}
+
+/// Says a frame.
+fn say(json: &[u8], cx: &mut Context<'_>) -> Effect {
+    Framing::WebSocket.frame(&mut cx.output.bytes, json, b"");
+    Effect::Nothing
+}

@@ -1,0 +1,51 @@
+//! Requests whose bodies come in parts.
+
+use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, HttpError, RequestHead, parse_request};
+
+/// A request whose body is still coming.
+#[derive(Debug)]
+pub struct PartialRequest {
+    /// The head as it was sent, which is read again when the body is there.
+    head: Vec<u8>,
+    decoder: BodyDecoder,
+    body: Vec<u8>,
+}
+
+/// What became of some bytes of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part {
+    /// So many of them belong to it, and more must come.
+    Incomplete(usize),
+    /// So many of them belong to it, and it is whole.
+    Whole(usize),
+    /// It is larger than it may be.
+    TooLarge,
+}
+
+impl PartialRequest {
+    /// One with this head, of which nothing more has come.
+    pub fn new(head: &[u8], kind: BodyKind) -> Self {
+        Self { head: head.to_vec(), decoder: BodyDecoder::new(kind), body: Vec::new() }
+    }
+
+    /// Takes a part of the body, which may have so many bytes in all.
+    ///
+    /// # Errors
+    /// If these bytes are not of a body.
+    pub fn take(&mut self, bytes: &[u8], max_bytes: usize) -> Result<Part, HttpError> {
+        let step = self.decoder.decode(bytes)?;
+        if self.body.len() + step.data.len() > max_bytes {
+            return Ok(Part::TooLarge);
+        }
+        self.body.extend_from_slice(step.data);
+        Ok(if step.is_done { Part::Whole(step.consumed) } else { Part::Incomplete(step.consumed) })
+    }
+
+    /// Gives head and body of a request that is whole.
+    pub fn read<T>(&self, with: impl FnOnce(&RequestHead<'_, '_>, &[u8]) -> T) -> T {
+        let mut headers = Headers::default();
+        let head = parse_request(&self.head, &mut headers).ok().flatten();
+        let (head, _) = head.expect("the head was read once already");
+        with(&head, &self.body)
+    }
+}

@@ -1,0 +1,34 @@
+//! Replies to polls.
+
+use crate::framing::{cursor_frame, gap_frame};
+use pushlab_log::Publication;
+use pushlab_wire::cursor::Cursor;
+use std::sync::Arc;
+
+/// A gap, if any, and the position: what surrounds the messages of a reply.
+pub type ReplyFrame = (Option<(Cursor, Cursor)>, Cursor);
+
+/// The body of a reply. Without a frame it ends at its last message.
+pub fn body(messages: &[Arc<Publication>], frame: Option<ReplyFrame>) -> Vec<u8> {
+    let mut body = Vec::with_capacity(64 + messages.iter().map(|m| m.text.as_bytes().len() + 1).sum::<usize>());
+    body.push(b'[');
+    if let Some((Some((from, to)), _)) = frame {
+        body.extend_from_slice(gap_frame(from, to).as_bytes());
+        body.push(b',');
+    }
+    for message in messages {
+        body.extend_from_slice(message.text.as_bytes());
+        body.push(b',');
+    }
+    match (frame, messages.last()) {
+        (None, Some(last)) => {
+            body.extend_from_slice(b"[\"cursor\",\"");
+            body.extend_from_slice(last.text.cursor());
+            body.extend_from_slice(b"\"]");
+        }
+        (Some((_, cursor)), _) => body.extend_from_slice(cursor_frame(&cursor.to_string()).as_bytes()),
+        (None, None) => unreachable!("a reply has messages or a frame"),
+    }
+    body.push(b']');
+    body
+}
