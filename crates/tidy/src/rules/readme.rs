@@ -1,6 +1,6 @@
-//! Every command in the README is run by a test.
+//! Every command in the README is run by a test, and those of docs that are listed beside them.
 //!
-//! `tests/readme-commands.toml` says which: `[[command]]` with `run`, the command as the README has it, and `test`,
+//! `tests/readme-commands.toml` says which: `[[command]]` with `run`, the command as the document has it, and `test`,
 //! a file that runs it, which must therefore contain it on a line that is not a comment.
 
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     let Some(readme) = tree.text(README) else {
         return vec![Finding::new(README, 1, "is missing", "write it")];
     };
-    let commands = commands(readme);
+    let required = commands(readme);
     let text = tree.text(LIST).unwrap_or_default();
     let list: List = match toml::from_str(text) {
         Ok(list) => list,
@@ -39,17 +39,22 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         }
     };
     let mut findings = Vec::new();
-    for (line, command) in &commands {
+    for (line, command) in &required {
         if !list.command.iter().any(|entry| entry.run == *command) {
             let what = format!("no test runs `{command}`");
             findings.push(Finding::new(README, *line, what, format!("write one and name it in {LIST}")));
         }
     }
+    let pages = tree.below("docs/").filter(|(path, _)| path.ends_with(".md"));
+    let documented: Vec<_> = pages.flat_map(|(_, text)| commands(text)).chain(required).collect();
     for Entry { run, test } in &list.command {
         let line = text.lines().position(|line| line.contains(run.as_str())).map_or(1, |at| at + 1);
         let mut report = |what: String, fix: &str| findings.push(Finding::new(LIST, line, what, fix));
-        if !commands.iter().any(|(_, command)| command == run) {
-            report(format!("`{run}` is not in the README"), "remove the entry, or put the command there");
+        if !documented.iter().any(|(_, command)| command == run) {
+            report(
+                format!("`{run}` is neither in the README nor in docs"),
+                "remove the entry, or put the command there",
+            );
         }
         match tree.text(test) {
             None => report(format!("test `{test}` does not exist"), "correct the path or write the test"),
@@ -101,6 +106,7 @@ mod tests {
 
     const README_TEXT: &str =
         "# P\n```sh\n$ make compare   # ten minutes\n# note\npushlab run \\\n  a.toml\n```\n```toml\nx = 1\n```\n";
+    const TEST: &str = "make compare\npushlab run \\\n  a.toml\n";
     const LIST_TEXT: &str = "[[command]]\nrun = \"make compare\"\ntest = \"tests/a.sh\"\n[[command]]\nrun = \"pushlab run a.toml\"\ntest = \"tests/a.sh\"\n";
 
     fn found(readme: &str, list: &str, test: &str) -> Vec<String> {
@@ -116,11 +122,18 @@ mod tests {
 
     #[test]
     fn each_command_is_listed_and_run() {
-        assert!(found(README_TEXT, LIST_TEXT, "make compare\npushlab run \\\n  a.toml\n").is_empty());
+        assert!(found(README_TEXT, LIST_TEXT, TEST).is_empty());
         assert_eq!(found(README_TEXT, "", "").len(), 2);
         assert_eq!(found(README_TEXT, LIST_TEXT, "# make compare\npushlab run a.toml").len(), 1);
         assert_eq!(found("", LIST_TEXT, "make compare; pushlab run a.toml").len(), 2);
         assert_eq!(found(README_TEXT, &LIST_TEXT.replace("a.sh", "b.sh"), "").len(), 2);
+    }
+
+    #[test]
+    fn a_listed_command_may_stand_in_docs() {
+        let tree = |page| Tree::of(&[("README.md", ""), (page, README_TEXT), (LIST, LIST_TEXT), ("tests/a.sh", TEST)]);
+        assert_eq!(check(&tree("docs/a.md")).len(), 0);
+        assert_eq!(check(&tree("crates/a.md")).len(), 2);
     }
 
     #[test]
