@@ -7,6 +7,7 @@
 
 mod codes;
 mod generate;
+mod modules;
 mod rules;
 mod source;
 mod tree;

@@ -1,6 +1,7 @@
 //! The house rules, one file each: a [`Tree`] in, findings out.
 
 mod changelog;
+mod circles;
 mod decoders;
 mod layers;
 mod leftovers;
@@ -53,6 +54,7 @@ impl fmt::Display for Finding {
 pub fn check(tree: &Tree, outputs: &[Output]) -> Vec<Finding> {
     let rules = [
         layers::check,
+        circles::check,
         sans_io::check,
         named_paths::check,
         readme::check,

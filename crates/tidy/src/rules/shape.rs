@@ -7,6 +7,10 @@ use crate::tree::Tree;
 
 /// Longest file, in lines.
 const MAX_FILE_LINES: usize = 800;
+/// Crates whose files are shorter, tests not counted.
+const SHORT: [&str; 3] = ["crates/log/", "crates/server/", "crates/session/"];
+/// Longest file of theirs, in lines.
+const MAX_CODE_LINES: usize = 500;
 /// Longest function without a warning, in lines.
 const MAX_FUNCTION_LINES: usize = 70;
 
@@ -27,7 +31,12 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             findings.push(Finding::new(path, lines, what, "split it by what its parts do"));
         }
         if path.ends_with(".rs") {
-            long_functions(path, &code_only(text), &mut findings);
+            let code = code_only(text);
+            let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
+            if SHORT.iter().any(|folder| path.starts_with(folder)) && !is_test && !is_generated {
+                long_code(path, text, &code, &mut findings);
+            }
+            long_functions(path, &code, &mut findings);
         }
     }
     findings
@@ -42,6 +51,24 @@ fn empty_name(path: &str) -> Option<&str> {
     parts.find(|part| match part.split_once('.') {
         Some((stem, _)) => stem != "lib" && EMPTY_NAMES.contains(&stem),
         None => EMPTY_NAMES.contains(part),
+    })
+}
+
+fn long_code(path: &str, text: &str, code: &str, findings: &mut Vec<Finding>) {
+    let end = tests_at_end(code).unwrap_or(code.len());
+    let lines = text[..end].trim_end().lines().count();
+    if lines > MAX_CODE_LINES {
+        let what = format!("{lines} lines without its tests, more than {MAX_CODE_LINES}");
+        findings.push(Finding::new(path, lines, what, "move a part that has a name of its own to a module of its own"));
+    }
+}
+
+/// Where `#[cfg(test)] mod tests { … }` starts, if nothing follows it.
+fn tests_at_end(code: &str) -> Option<usize> {
+    code.match_indices("#[cfg(test)]").map(|(start, _)| start).find(|&start| {
+        body_after(code, start).is_some_and(|body| {
+            code[start..body.start].trim_end().ends_with("mod tests") && code[body.end..].trim().is_empty()
+        })
     })
 }
 
@@ -83,6 +110,35 @@ mod tests {
         assert_eq!(found("crates/wire/src/a.rs", &long), [(801, Severity::Violation)]);
         assert!(found("web/console/src/generated/codes.ts", &long).is_empty());
         assert!(found("experiments/published/a.csv", &long).is_empty());
+    }
+
+    #[test]
+    fn files_of_some_crates_are_shorter_but_for_their_tests() {
+        let code = "//\n".repeat(MAX_CODE_LINES);
+        let tests = "\n#[cfg(test)]\n#[allow(a)]\nmod tests {\n    #[cfg(test)]\n    fn a() {}\n}\n";
+        for path in ["crates/server/src/core/a.rs", "crates/session/src/a.rs", "crates/log/src/lib.rs"] {
+            assert!(found(path, &code).is_empty());
+            assert_eq!(found(path, &format!("{code}//\n")), [(501, Severity::Violation)]);
+            assert_eq!(found(path, &format!("{code}// no line feed"))[0].0, 501);
+            assert!(found(path, &format!("{code}{tests}")).is_empty());
+            assert_eq!(found(path, &format!("{code}//\n#[cfg(test)] mod tests {{}}")).len(), 1);
+            // Not tests, or not at the end.
+            assert_eq!(found(path, &format!("{code}#[cfg(test)]\nmod tests;\n")).len(), 1);
+            assert_eq!(found(path, &format!("{code}mod tests {{}}\n")).len(), 1);
+            assert_eq!(found(path, &format!("{code}{tests}fn b() {{}}\n")).len(), 1);
+        }
+        let more = "//\n".repeat(MAX_CODE_LINES + 1);
+        for path in ["crates/server/tests/it/a.rs", "crates/server/src/engine/tests.rs", "crates/lab/src/a.rs"] {
+            assert!(found(path, &more).is_empty(), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_message_has_the_file_its_lines_and_what_to_do() {
+        let more = "//\n".repeat(MAX_CODE_LINES + 1);
+        let findings = check(&Tree::of(&[("crates/server/src/a.rs", &more)]));
+        let expected = "crates/server/src/a.rs:501: 501 lines without its tests, more than 500; move ";
+        assert!(findings[0].to_string().starts_with(expected), "{}", findings[0]);
     }
 
     #[test]
