@@ -1,6 +1,7 @@
 //! What a server is told: where to listen, its limits, what to do with slow subscribers.
 
 use crate::application::Application;
+use crate::distributor::PublishLimits;
 use crate::engine::Io;
 use pushlab_log::{Log, MemoryLog};
 use pushlab_session::gate::Gate;
@@ -236,6 +237,12 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Those of publishing.
+    pub(crate) fn publishing(&self) -> PublishLimits {
+        let Self { max_inbox_messages, max_inbox_bytes, answer_timeout, .. } = *self;
+        PublishLimits { max_inbox_messages, max_inbox_bytes, answer_timeout }
+    }
+
     /// Those of history.
     pub(crate) fn history(&self) -> pushlab_log::Limits {
         pushlab_log::Limits {

@@ -1,6 +1,7 @@
 //! One connection: its bytes, in both directions, and the exchange that they are.
 
 use crate::groups::NO_GROUP;
+use crate::queued::Queued;
 use crate::stream::Stream;
 use crate::wheel::Tick;
 use pushlab_log::Ticket;
@@ -57,15 +58,6 @@ pub enum Stage {
     Lingering,
     /// It has ended, and goes when the turn does. Nothing is read or written any more.
     Ended,
-}
-
-/// Bytes that wait.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Queued {
-    /// All.
-    pub bytes: usize,
-    /// What of that nobody else holds in memory, as history and other queues hold publications.
-    pub own: usize,
 }
 
 impl Connection {

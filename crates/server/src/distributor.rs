@@ -1,6 +1,5 @@
 //! From whoever publishes to every event loop.
 
-use crate::config::Limits;
 use mio::Waker;
 use pushlab_log::{Entry, Log, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_os::clock::monotonic_ns;
@@ -48,11 +47,22 @@ pub enum Settlement {
     Failed,
 }
 
+/// What limits publishing.
+#[derive(Debug, Clone)]
+pub struct PublishLimits {
+    /// Publications in an inbox.
+    pub max_inbox_messages: usize,
+    /// Their bytes.
+    pub max_inbox_bytes: usize,
+    /// How long a thread waits for the log.
+    pub answer_timeout: Duration,
+}
+
 /// The log and the inboxes. *Invariant*: a publication is appended to the log and put into every inbox under one lock,
 /// so every event loop sees publications in the order of their offsets.
 pub struct Distributor {
     epoch: Epoch,
-    limits: Limits,
+    limits: PublishLimits,
     marks_receipts: bool,
     inboxes: Vec<Arc<Inbox>>,
     order: Mutex<Order>,
@@ -125,7 +135,7 @@ impl Inbox {
     }
 
     /// Whether it is too full for another message. Those that publish at the same time may each add one beyond.
-    fn is_full(&self, limits: &Limits) -> bool {
+    fn is_full(&self, limits: &PublishLimits) -> bool {
         let is_over = self.messages.load(Ordering::Relaxed) >= limits.max_inbox_messages
             || self.bytes.load(Ordering::Relaxed) >= limits.max_inbox_bytes;
         is_over && !self.has_ended.load(Ordering::Relaxed)
@@ -153,7 +163,7 @@ impl Inbox {
 
 impl Distributor {
     /// A distributor of what this log orders to these event loops.
-    pub fn new(log: Box<dyn Log>, limits: Limits, marks_receipts: bool, inboxes: Vec<Arc<Inbox>>) -> Arc<Self> {
+    pub fn new(log: Box<dyn Log>, limits: PublishLimits, marks_receipts: bool, inboxes: Vec<Arc<Inbox>>) -> Arc<Self> {
         let epoch = log.head().epoch;
         let order = Mutex::new(Order { log, asked: HashMap::new() });
         let distributor = Arc::new(Self { epoch, limits, marks_receipts, inboxes, order, start: Instant::now() });
@@ -305,11 +315,11 @@ mod tests {
     use mio::{Poll, Token};
     use pushlab_log::MemoryLog;
 
-    fn distributor(limits: Limits, loops: usize) -> (Arc<Distributor>, Vec<Arc<Inbox>>) {
+    fn distributor(limits: PublishLimits, loops: usize) -> (Arc<Distributor>, Vec<Arc<Inbox>>) {
         // A waker outlives its poll; nobody waits here.
         let waker = || Waker::new(Poll::new().unwrap().registry(), Token(0)).unwrap();
         let inboxes: Vec<_> = (0..loops).map(|_| Arc::new(Inbox::new(waker()))).collect();
-        let log = MemoryLog::new(Epoch::from_number(1), limits.history());
+        let log = MemoryLog::new(Epoch::from_number(1), pushlab_log::Limits::default());
         (Distributor::new(Box::new(log), limits, false, inboxes.clone()), inboxes)
     }
 
@@ -323,7 +333,7 @@ mod tests {
     fn an_inbox_is_bounded_in_messages_and_bytes() {
         let data = format!("\"{}\"", "x".repeat(1000));
         for (max_inbox_messages, max_inbox_bytes, taken) in [(3, usize::MAX, 3), (1000, 5_000, 5)] {
-            let limits = Limits { max_inbox_messages, max_inbox_bytes, ..Limits::default() };
+            let limits = PublishLimits { max_inbox_messages, max_inbox_bytes, answer_timeout: Duration::ZERO };
             let (distributor, inboxes) = distributor(limits, 1);
             for _ in 0..2 {
                 for _ in 0..taken {
@@ -337,7 +347,9 @@ mod tests {
 
     #[test]
     fn an_event_loop_that_has_ended_holds_up_nobody() {
-        let (distributor, inboxes) = distributor(Limits { max_inbox_messages: 2, ..Limits::default() }, 2);
+        let limits =
+            PublishLimits { max_inbox_messages: 2, max_inbox_bytes: usize::MAX, answer_timeout: Duration::ZERO };
+        let (distributor, inboxes) = distributor(limits, 2);
         distributor.publish("a", "1", Instant::now()).unwrap();
         inboxes[0].end();
         for _ in 0..10 {

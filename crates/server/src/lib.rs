@@ -19,6 +19,7 @@ mod event_loop;
 mod groups;
 mod metrics;
 mod pool;
+mod queued;
 pub mod requests;
 mod secure;
 mod sources;
@@ -130,7 +131,7 @@ impl Server {
         let shared = Arc::new(Shared {
             distributor: Distributor::new(
                 config.new_log(epoch),
-                config.limits.clone(),
+                config.limits.publishing(),
                 config.mark_receipts,
                 inboxes.clone(),
             ),

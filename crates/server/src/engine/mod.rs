@@ -1,7 +1,10 @@
 //! How fan-out's bytes reach sockets: by one `write` each, or by many sends in one call of io_uring.
 
 mod files;
+mod send;
 mod uring;
+
+pub use send::{MAX_SENDS, Outcome, Send};
 
 use files::Files;
 use pushlab_os::limits;
@@ -11,8 +14,6 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use uring::{Ring, Target};
 
-/// Sends of one call, at most.
-pub const MAX_SENDS: usize = 1024;
 /// Members of a group below which a `write` for each is as fast.
 pub const MIN_MEMBERS: usize = 300;
 /// Rings of one event loop that may break before it writes for good.
@@ -77,39 +78,6 @@ impl fmt::Display for NoUring {
 pub fn check_uring() -> Result<(), NoUring> {
     let tried = std::thread::scope(|scope| scope.spawn(|| Engine::open(1).map(drop)).join());
     tried.unwrap_or_else(|_| Err(NoUring(io::Error::other("trying it out failed"))))
-}
-
-/// One send of many.
-#[derive(Debug)]
-pub struct Send {
-    /// The connection.
-    pub id: u32,
-    /// Which of those that have had this number.
-    pub generation: u32,
-    /// The first publication of the batch that it gets.
-    pub first: u32,
-    /// Where that begins in the batch's bytes.
-    pub from: usize,
-    /// What became of it.
-    pub outcome: Outcome,
-}
-
-/// What became of a send.
-#[derive(Debug)]
-pub enum Outcome {
-    /// It was not tried: the socket has taken nothing.
-    Left,
-    /// The socket took so many bytes, none where it would block.
-    Taken(usize),
-    /// The socket is broken.
-    Failed(io::Error),
-}
-
-impl Send {
-    /// One that was not tried yet.
-    pub fn new(id: u32, generation: u32, first: u32, from: usize) -> Self {
-        Self { id, generation, first, from, outcome: Outcome::Left }
-    }
 }
 
 /// An event loop's ring and its table of files. Belongs to the thread that made it, because the table of descriptors

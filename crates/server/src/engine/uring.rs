@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use super::{MAX_SENDS, Outcome, Send};
+use super::send::{MAX_SENDS, Outcome, Send};
 use io_uring::{EnterFlags, IoUring, opcode, types};
 use pushlab_os::Errno;
 use pushlab_os::socket::SEND_AT_ONCE;

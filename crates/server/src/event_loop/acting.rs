@@ -1,6 +1,6 @@
 //! What exchanges ask for, carried out: by the log, the groups, the application, the connection.
 
-use super::{EventLoop, PAGE_WORK};
+use super::{Asked, EventLoop, PAGE_WORK};
 use crate::application::{Request, Response};
 use crate::distributor::{PublishError, Settlement};
 use crate::groups::NO_GROUP;
@@ -16,14 +16,6 @@ use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::exposition::CONTENT_TYPE;
 use std::sync::Arc;
-
-/// Something that was asked of the log by an exchange, and has not come.
-pub struct Asked {
-    id: usize,
-    generation: u32,
-    /// Where the messages that were asked for begin.
-    after: Option<Cursor>,
-}
 
 impl EventLoop {
     /// One step of an exchange.

@@ -1,7 +1,8 @@
 //! The ends of connections, and of the server.
 
 use super::EventLoop;
-use crate::connection::{Queued, Stage};
+use crate::connection::Stage;
+use crate::queued::Queued;
 use crate::stats::{add, shift};
 use pushlab_session::subscriber::Subscriber;
 use std::net::Shutdown;

@@ -18,10 +18,10 @@ use crate::distributor::{Arrivals, Distributor, Inbox};
 use crate::engine::{Engine, Io, Send};
 use crate::groups::Groups;
 use crate::pool::{Call, Caller};
+use crate::queued::QueuedTotal;
 use crate::stats::{Counters, add};
 use crate::tls::Tls;
 use crate::wheel::{TICK, Tick, Wheel};
-use acting::Asked;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_log::{Publication, Ticket};
@@ -29,7 +29,7 @@ use pushlab_session::batch::Batch;
 use pushlab_session::effect::Output;
 use pushlab_session::queue::QueueRules;
 use pushlab_session::rules::Rules;
-use pushlab_wire::cursor::Epoch;
+use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::receipt::Receipt;
 use slab::Slab;
 use std::collections::HashMap;
@@ -37,7 +37,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use writing::QueuedTotal;
 
 pub const LISTENER: Token = Token(usize::MAX - 1);
 pub const WAKER: Token = Token(usize::MAX - 2);
@@ -111,6 +110,14 @@ pub struct EventLoop {
     fanned_out_to: u64,
     next_expiry: Instant,
     drain_until: Option<Instant>,
+}
+
+/// Something that was asked of the log by an exchange, and has not come.
+struct Asked {
+    id: usize,
+    generation: u32,
+    /// Where the messages that were asked for begin.
+    after: Option<Cursor>,
 }
 
 /// Counts of one turn, added to the shared counters at its end.

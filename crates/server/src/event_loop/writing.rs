@@ -2,35 +2,11 @@
 
 use super::EventLoop;
 use crate::config::Limits;
-use crate::connection::{Connection, Queued, Stage};
-use crate::stats::{Counters, add, shift};
+use crate::connection::{Connection, Stage};
+use crate::stats::{add, shift};
 use pushlab_session::framing::Framing;
 use pushlab_session::queue::Verdict;
 use pushlab_session::unsent::write_some;
-
-/// What all connections of an event loop have queued, of their own, and its limit.
-pub struct QueuedTotal {
-    own: usize,
-    max: usize,
-}
-
-impl QueuedTotal {
-    /// The part of a server's limit that one of `loops` has.
-    pub fn new(limits: &Limits, loops: usize) -> Self {
-        Self { own: 0, max: limits.max_queued_total_bytes / loops.max(1) }
-    }
-
-    /// Accounts for a queue that was of one size and is of another.
-    pub fn change(&mut self, before: Queued, after: Queued, counters: &Counters) {
-        self.own = self.own + after.own - before.own;
-        shift(&counters.queued_bytes, after.bytes as i64 - before.bytes as i64);
-    }
-
-    /// The verdict on a connection that has just had something queued: beyond the limit it is too slow.
-    pub fn within(&self, verdict: Verdict) -> Verdict {
-        if self.own > self.max { Verdict::TooSlow } else { verdict }
-    }
-}
 
 impl EventLoop {
     /// Sends bytes now, or queues them behind what is queued already.

@@ -1,6 +1,6 @@
 //! A back end to publish from: every text message on our WebSocket to it.
 
-use super::{OVERLOAD_PAUSE, Source};
+use super::source::{OVERLOAD_PAUSE, Source};
 use crate::config::{Feed, Limits};
 use crate::distributor::PublishError;
 use crate::stats::add;

@@ -1,6 +1,6 @@
 //! The built-in publisher.
 
-use super::Source;
+use super::source::Source;
 use crate::config::Tick;
 use crate::stats::add;
 use pushlab_os::clock::monotonic_ns;
