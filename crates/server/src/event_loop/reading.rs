@@ -76,7 +76,8 @@ impl EventLoop {
                 let stream = &mut connection.stream;
                 stream.answer_farewell();
                 self.turn.bytes_sent += stream.sent(0);
-                self.close(id);
+                // The farewell may not fit where an answer has just left.
+                if stream.is_blocked() { self.close_gently(id) } else { self.close(id) }
             }
         }
     }
