@@ -6,7 +6,7 @@ use crate::distributor::{PublishError, Settlement};
 use crate::groups::NO_GROUP;
 use crate::metrics;
 use crate::pool::{Answer, Call, Caller, LargeBody};
-use crate::stats::shift;
+use crate::stats::{add, shift};
 use pushlab_log::{Ticket, Turn};
 use pushlab_session::effect::{Context, Effect, Page, Query, Question};
 use pushlab_session::exchange::Exchange;
@@ -122,6 +122,7 @@ impl EventLoop {
 
     /// Says what an exchange has left in the output.
     pub(super) fn say(&mut self, id: usize) {
+        self.count_troubles();
         let event = self.output.event.take();
         if !self.output.bytes.is_empty() {
             let mut bytes = std::mem::take(&mut self.output.bytes);
@@ -141,6 +142,20 @@ impl EventLoop {
         }
         if let Some(patience) = patience {
             self.set_deadline(id, patience);
+        }
+    }
+
+    /// Counts what somebody may look for as soon as it is told; the rest is counted at the end of the turn.
+    fn count_troubles(&mut self) {
+        let counts = &mut self.output.counts;
+        for (counter, count) in [
+            (&self.counters.gaps, &mut counts.gaps),
+            (&self.counters.errors, &mut counts.errors),
+            (&self.counters.closed_timeout, &mut counts.timeouts),
+        ] {
+            if *count > 0 {
+                add(counter, std::mem::take(count));
+            }
         }
     }
 

@@ -273,9 +273,6 @@ impl EventLoop {
         add(&counters.received, counts.received);
         add(&counters.sent, turn.sent + counts.sent);
         add(&counters.requests, counts.requests);
-        add(&counters.gaps, counts.gaps);
-        add(&counters.errors, counts.errors);
-        add(&counters.closed_timeout, counts.timeouts);
         add(&counters.bytes_received, turn.bytes_received);
         add(&counters.bytes_sent, turn.bytes_sent);
         add(&counters.turns, 1);

@@ -115,7 +115,7 @@ impl EventLoop {
         let sent = connection.stream.sent(flushed.bytes);
         self.turn.bytes_sent += sent;
         self.turn.sent += flushed.deliveries;
-        self.output.counts.gaps += flushed.gaps;
+        add(&self.counters.gaps, flushed.gaps);
         if sent > 0 {
             connection.last_progress = self.wheel.now();
         }

@@ -2,7 +2,7 @@
 
 use crate::harness::client::{Client, Frame, Kind};
 use crate::harness::http::Http;
-use crate::harness::{Subject, until, until_idle};
+use crate::harness::{Seam, Subject, seam, until, until_idle};
 use pushlab_server::{Limits, Policy};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -147,7 +147,8 @@ fn a_reply() {
 fn publications_on_their_way() {
     let server = start(|l| l.max_inbox_messages = 1);
     let mut client = Client::open(server.address(), Kind::WebSocket, "channel=a");
-    // All three are read in one turn, in which one fits.
+    // All three are read in one turn, in which one fits. With a log that answers later, each has a turn of its own.
+    let is_one_turn = seam() != Seam::LateLog;
     let mut bytes = Vec::new();
     for n in 0..3 {
         let text = format!("[\"pub\",\"a\",{n}]");
@@ -159,9 +160,12 @@ fn publications_on_their_way() {
         );
     }
     client.socket().write_all(&bytes).unwrap();
-    let overloaded = Frame::Error("overloaded".into());
-    assert_eq!([client.next(), client.next()], [Some(overloaded.clone()), Some(overloaded)]);
-    assert_eq!(client.message().2, "0");
+    if is_one_turn {
+        let overloaded = Frame::Error("overloaded".into());
+        assert_eq!([client.next(), client.next()], [Some(overloaded.clone()), Some(overloaded)]);
+    }
+    let taken: Vec<String> = (0..if is_one_turn { 1 } else { 3 }).map(|_| client.message().2).collect();
+    assert_eq!(taken, ["0", "1", "2"][..taken.len()]);
     let mut http = Http::connect(server.address());
     http.publish("a", "3");
     assert_eq!(client.message().2, "3");

@@ -2,9 +2,10 @@
 
 pub mod client;
 pub mod http;
+pub mod late;
 pub mod secure;
 
-use pushlab_server::{Config, Io, Server};
+use pushlab_server::{Config, Io, MakeLog, Server};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ impl Subject {
         config.limits.drain_timeout = Duration::from_secs(3);
         config.io = Some(io());
         config.min_uring_members = 1;
+        config.log = (seam() == Seam::LateLog).then(|| Arc::new(late::Late) as Arc<dyn MakeLog>);
         change(&mut config);
         Self(Some(Server::start(config).unwrap()))
     }
@@ -83,13 +85,30 @@ impl Drop for Subject {
     }
 }
 
-/// By what the servers fan out: the suites `server` and `server-uring` run the same tests.
-pub fn io() -> Io {
-    match std::env::var("PUSHLAB_TEST_IO").as_deref() {
-        Ok("uring") => Io::Uring,
-        Ok(other) => panic!("PUSHLAB_TEST_IO={other}: only uring is known"),
-        Err(_) => Io::Write,
+/// What is behind the servers' seams: the suites `server` and `server-*` run the same tests with each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seam {
+    /// What a user gets.
+    Plain,
+    /// io_uring.
+    Uring,
+    /// A log that answers in later turns.
+    LateLog,
+}
+
+/// The one of this run.
+pub fn seam() -> Seam {
+    match std::env::var("PUSHLAB_TEST_SEAM").as_deref() {
+        Err(_) => Seam::Plain,
+        Ok("uring") => Seam::Uring,
+        Ok("late-log") => Seam::LateLog,
+        Ok(other) => panic!("PUSHLAB_TEST_SEAM={other}: only uring and late-log are known"),
     }
+}
+
+/// By what the servers fan out.
+pub fn io() -> Io {
+    if seam() == Seam::Uring { Io::Uring } else { Io::Write }
 }
 
 /// Waits until a condition holds.
