@@ -1,5 +1,6 @@
 //! From whoever publishes to every event loop.
 
+use crate::carrier::Carrier;
 use mio::Waker;
 use pushlab_log::{Entry, Log, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_os::clock::monotonic_ns;
@@ -32,6 +33,10 @@ pub struct Inbox {
 pub struct Arrivals {
     /// Publications, in the order of their offsets.
     pub publications: Vec<Arc<Publication>>,
+    /// Connections that somebody else carries.
+    pub carriers: Vec<Box<dyn Carrier>>,
+    /// Carried connections that can go on, by number and generation.
+    pub ready: Vec<(usize, u32)>,
     /// What the log has answered. *Invariant*: a replay tells of everything that came to this inbox before it, so whoever
     /// takes these first, and only then these publications, misses none.
     pub settlements: Vec<(Ticket, Settlement)>,
@@ -147,6 +152,16 @@ impl Inbox {
             arrivals.publications.push(publication);
             self.messages.store(arrivals.publications.len(), Ordering::Relaxed);
         });
+    }
+
+    /// Brings a connection that somebody else carries.
+    pub fn bring(&self, carrier: Box<dyn Carrier>) {
+        self.change(|arrivals| arrivals.carriers.push(carrier));
+    }
+
+    /// Tells that a carried connection can go on.
+    pub fn tell_ready(&self, id: usize, generation: u32) {
+        self.change(|arrivals| arrivals.ready.push((id, generation)));
     }
 
     fn change(&self, with: impl FnOnce(&mut Arrivals)) {

@@ -11,6 +11,7 @@
 //! ```
 
 pub mod application;
+mod carrier;
 mod config;
 mod connection;
 mod distributor;
@@ -28,6 +29,7 @@ mod stream;
 mod tls;
 mod wheel;
 
+pub use carrier::{Carrier, Notify};
 pub use config::{Config, Feed, Limits, MakeLog, Tick, TlsFiles};
 pub use distributor::PublishError;
 pub use engine::Io;
@@ -68,6 +70,7 @@ pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
     inboxes: Vec<Arc<Inbox>>,
+    adopted: AtomicUsize,
     threads: Vec<JoinHandle<io::Result<()>>>,
     workers: Option<Workers>,
     sources: Sources,
@@ -145,7 +148,8 @@ impl Server {
         let loops = parts.len();
         let threads = spawn(&shared, parts)?;
         let sources = Sources::default();
-        let mut server = Self { address, shared, inboxes, threads, workers: None, sources };
+        let mut server =
+            Self { address, shared, inboxes, adopted: AtomicUsize::new(0), threads, workers: None, sources };
         if let Some(pool) = pool {
             match pool.start(server.publisher()) {
                 Ok(workers) => server.workers = Some(workers),
@@ -166,6 +170,12 @@ impl Server {
     /// Publishes from within this process.
     pub fn publisher(&self) -> Publisher {
         Publisher { distributor: self.shared.distributor.clone() }
+    }
+
+    /// Serves a connection that the caller carries, as one that was accepted, but never with TLS.
+    pub fn adopt(&self, carrier: Box<dyn Carrier>) {
+        let turn = self.adopted.fetch_add(1, Ordering::Relaxed);
+        self.inboxes[turn % self.inboxes.len()].bring(carrier);
     }
 
     /// Where it listens.

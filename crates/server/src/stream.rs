@@ -1,5 +1,6 @@
-//! The bytes of a connection: as they are on its socket, or through TLS.
+//! The bytes of a connection: as they are on its socket, through TLS, or as somebody else carries them.
 
+use crate::carrier::Carrier;
 use crate::secure::Secure;
 use mio::net::TcpStream;
 use rustls::ServerConfig;
@@ -7,12 +8,14 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 
-/// A connected socket.
+/// A connected socket, or what stands for one.
 pub enum Stream {
     /// Without TLS.
     Plain(TcpStream),
     /// With TLS; boxed, so that a connection without it does not pay for it.
     Secure(Box<Secure>),
+    /// Somebody else's.
+    Carried(Box<dyn Carrier>),
 }
 
 impl Stream {
@@ -24,25 +27,36 @@ impl Stream {
         }
     }
 
-    /// The socket.
-    pub fn socket(&self) -> &TcpStream {
+    /// The socket, if it has one.
+    pub fn socket(&self) -> Option<&TcpStream> {
         match self {
-            Self::Plain(socket) => socket,
-            Self::Secure(secure) => secure.socket(),
+            Self::Plain(socket) => Some(socket),
+            Self::Secure(secure) => Some(secure.socket()),
+            Self::Carried(_) => None,
+        }
+    }
+
+    /// The socket, to register it.
+    pub fn socket_mut(&mut self) -> Option<&mut TcpStream> {
+        match self {
+            Self::Plain(socket) => Some(socket),
+            Self::Secure(secure) => Some(secure.socket_mut()),
+            Self::Carried(_) => None,
         }
     }
 
     /// Who is at the other end.
     pub fn peer_address(&self) -> io::Result<SocketAddr> {
-        self.socket().peer_addr()
+        match self {
+            Self::Plain(socket) => socket.peer_addr(),
+            Self::Secure(secure) => secure.socket().peer_addr(),
+            Self::Carried(carrier) => carrier.peer_address(),
+        }
     }
 
-    /// The socket, to register it.
-    pub fn socket_mut(&mut self) -> &mut TcpStream {
-        match self {
-            Self::Plain(socket) => socket,
-            Self::Secure(secure) => secure.socket_mut(),
-        }
+    /// Whether the peer neither sends nor reads any more, where no event tells.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Carried(carrier) if carrier.is_gone())
     }
 
     /// Reads what has come. Less than fits has emptied the socket, unless [`Self::has_more`]. 0 is the end. A peer that
@@ -53,12 +67,17 @@ impl Stream {
             // epoll(7) allows to rely on it for streams.
             Self::Plain(socket) => socket.read(buffer),
             Self::Secure(secure) => secure.read(buffer),
+            Self::Carried(carrier) => carrier.read(buffer),
         }
     }
 
     /// Whether a read that did not fill its buffer left something behind that no event will tell of.
     pub fn has_more(&self) -> bool {
-        matches!(self, Self::Secure(secure) if secure.has_more())
+        match self {
+            Self::Plain(_) => false,
+            Self::Secure(secure) => secure.has_more(),
+            Self::Carried(carrier) => carrier.has_more(),
+        }
     }
 
     /// Whether the socket has not taken all of what was written.
@@ -70,7 +89,7 @@ impl Stream {
     /// Gives the socket what it has not taken.
     pub fn push(&mut self) -> io::Result<()> {
         match self {
-            Self::Plain(_) => Ok(()),
+            Self::Plain(_) | Self::Carried(_) => Ok(()),
             Self::Secure(secure) => secure.push(),
         }
     }
@@ -80,6 +99,7 @@ impl Stream {
         match self {
             Self::Plain(socket) => socket.shutdown(Shutdown::Write),
             Self::Secure(secure) => secure.shut_down(),
+            Self::Carried(carrier) => carrier.shut_down(),
         }
     }
 
@@ -94,7 +114,7 @@ impl Stream {
     #[inline]
     pub fn sent(&mut self, written: usize) -> u64 {
         match self {
-            Self::Plain(_) => written as u64,
+            Self::Plain(_) | Self::Carried(_) => written as u64,
             Self::Secure(secure) => secure.take_sent(),
         }
     }
@@ -103,7 +123,7 @@ impl Stream {
     #[inline]
     pub fn received(&mut self, read: usize) -> u64 {
         match self {
-            Self::Plain(_) => read as u64,
+            Self::Plain(_) | Self::Carried(_) => read as u64,
             Self::Secure(secure) => secure.take_received(),
         }
     }
@@ -116,6 +136,7 @@ impl Write for Stream {
         match self {
             Self::Plain(socket) => socket.write(bytes),
             Self::Secure(secure) => secure.write(bytes),
+            Self::Carried(carrier) => carrier.write(bytes),
         }
     }
 

@@ -1,6 +1,7 @@
 //! New connections.
 
 use super::{EventLoop, token};
+use crate::carrier::Carrier;
 use crate::connection::Connection;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
@@ -10,8 +11,7 @@ use mio::net::TcpStream;
 use pushlab_session::answer;
 use pushlab_session::unsent::write_some;
 use pushlab_wire::codes::ErrorCode;
-use std::io::{self, Read};
-use std::net::Shutdown;
+use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -39,49 +39,80 @@ impl EventLoop {
         self.accept_again = Some(self.now);
     }
 
-    pub(super) fn admit(&mut self, mut socket: TcpStream) {
-        add(&self.counters.accepted, 1);
-        let max = self.limits().max_connections;
-        if self.shared.open.fetch_add(1, Ordering::Relaxed) >= max {
-            self.shared.open.fetch_sub(1, Ordering::Relaxed);
-            add(&self.counters.refused, 1);
-            if self.shared.tls.is_some() {
-                // An answer would need a handshake, which costs more than most that a connection asks for.
-                return;
-            }
-            // The answer goes out before the request is read, so that refusing costs next to nothing.
-            let text = format!("the server holds {max} connections, as many as it may");
-            let answer = answer::refusal(ErrorCode::TooManyConnections, &text);
-            let _ = write_some(&mut socket, &answer);
-            let _ = socket.shutdown(Shutdown::Write);
-            let _ = socket.read(&mut self.read_buffer);
-            return;
+    fn admit(&mut self, socket: TcpStream) {
+        let is_secure = self.shared.tls.is_some();
+        if !self.has_room() {
+            // An answer through TLS would need a handshake, which costs more than most that a connection asks for.
+            return if !is_secure {
+                self.turn_away(Stream::Plain(socket))
+            };
         }
-        let Ok(stream) = Stream::accept(socket, self.shared.tls.as_ref().map(Tls::config)) else {
-            self.shared.open.fetch_sub(1, Ordering::Relaxed);
-            return add(&self.counters.tls_failures, 1);
-        };
-        shift(&self.counters.open, 1);
-        let connection = Connection::new(stream, self.wheel.now());
-        if let Some(id) = self.adopt(connection) {
-            self.set_deadline(id, self.limits().head_timeout);
+        match Stream::accept(socket, self.shared.tls.as_ref().map(Tls::config)) {
+            Ok(stream) => self.adopt(stream),
+            Err(_) => {
+                self.shared.open.fetch_sub(1, Ordering::Relaxed);
+                add(&self.counters.tls_failures, 1);
+            }
         }
     }
 
-    /// Registers a connection that is already counted as open.
-    pub(super) fn adopt(&mut self, connection: Connection) -> Option<usize> {
-        let id = self.connections.insert(connection);
+    /// Takes a connection that somebody else carries.
+    pub(super) fn admit_carried(&mut self, carrier: Box<dyn Carrier>) {
+        if self.drain_until.is_some() {
+            // Dropping it tells its end.
+            return;
+        }
+        if self.has_room() {
+            self.adopt(Stream::Carried(carrier));
+        } else {
+            self.turn_away(Stream::Carried(carrier));
+        }
+    }
+
+    /// Counts a new connection; says whether there is room for it.
+    fn has_room(&mut self) -> bool {
+        add(&self.counters.accepted, 1);
+        let has_room = self.shared.open.fetch_add(1, Ordering::Relaxed) < self.limits().max_connections;
+        if !has_room {
+            self.shared.open.fetch_sub(1, Ordering::Relaxed);
+            add(&self.counters.refused, 1);
+        }
+        has_room
+    }
+
+    /// The answer goes out before the request is read, so that refusing costs next to nothing.
+    fn turn_away(&mut self, mut stream: Stream) {
+        let text = format!("the server holds {} connections, as many as it may", self.limits().max_connections);
+        let _ = write_some(&mut stream, &answer::refusal(ErrorCode::TooManyConnections, &text));
+        let _ = stream.shut_down();
+        let _ = stream.read(&mut self.read_buffer);
+    }
+
+    /// Takes a connection that is already counted as open.
+    fn adopt(&mut self, stream: Stream) {
+        shift(&self.counters.open, 1);
+        let id = self.connections.insert(Connection::new(stream, self.wheel.now()));
         self.generation = self.generation.wrapping_add(1);
-        let token = token(id, self.generation);
+        let generation = self.generation;
         let connection = &mut self.connections[id];
-        connection.generation = self.generation;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        match self.poll.registry().register(connection.stream.socket_mut(), token, interest) {
-            Ok(()) => Some(id),
-            Err(_) => {
-                self.close(id);
-                None
+        connection.generation = generation;
+        match &mut connection.stream {
+            Stream::Carried(carrier) => {
+                let inbox = self.inbox.clone();
+                carrier.attach(Box::new(move || inbox.tell_ready(id, generation)));
+                // What came before is told by nobody.
+                self.unfinished.push(id);
+            }
+            stream => {
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                let registered = stream
+                    .socket_mut()
+                    .map_or(Ok(()), |socket| self.poll.registry().register(socket, token(id, generation), interest));
+                if registered.is_err() {
+                    return self.close(id);
+                }
             }
         }
+        self.set_deadline(id, self.limits().head_timeout);
     }
 }

@@ -26,7 +26,7 @@ impl EventLoop {
             && engine.forget(id as u32, connection.generation)
         {
             // It fails where the peer was faster.
-            let _ = connection.stream.socket().shutdown(Shutdown::Both);
+            let _ = connection.stream.socket().map(|socket| socket.shutdown(Shutdown::Both));
         }
         if connection.has_queued() {
             self.queued.change(connection.queued(), Queued::default(), &self.counters);

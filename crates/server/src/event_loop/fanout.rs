@@ -30,6 +30,12 @@ impl EventLoop {
     pub(super) fn fan_out(&mut self) {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         self.inbox.take(&mut arrivals);
+        for carrier in arrivals.carriers.drain(..) {
+            self.admit_carried(carrier);
+        }
+        for (id, generation) in arrivals.ready.drain(..) {
+            self.on_ready(id, generation);
+        }
         // Those who have read what they missed receive what was published behind that.
         for (ticket, settlement) in arrivals.settlements.drain(..) {
             self.take_settlement(ticket, settlement);
@@ -155,7 +161,10 @@ impl EventLoop {
         }
         if let Some(engine) = &mut self.engine {
             let connections = &self.connections;
-            let socket = |send: &Send| connections[send.id as usize].stream.socket().as_fd();
+            let socket = |send: &Send| match &connections[send.id as usize].stream {
+                Stream::Plain(socket) => socket.as_fd(),
+                _ => unreachable!("only plain sockets are sent to by the ring"),
+            };
             if !engine.send(&batch.bytes, &mut sends, socket) {
                 self.set_engine(None);
             }

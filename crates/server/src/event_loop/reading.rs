@@ -11,12 +11,27 @@ impl EventLoop {
             self.flush(id);
         }
         let is_closed = event.is_read_closed();
-        let connection = &mut self.connections[id];
         // There is no second event for it, whenever all that came before has been read.
-        connection.has_ended |= is_closed;
-        if (event.is_readable() || is_closed) && !connection.is_gone() {
+        self.connections[id].has_ended |= is_closed;
+        if event.is_readable() || is_closed {
+            self.on_readable(id, event.is_write_closed() || event.is_error());
+        }
+    }
+
+    /// A connection that somebody else carries can go on.
+    pub(super) fn on_ready(&mut self, id: usize, generation: u32) {
+        if self.connections.get(id).is_some_and(|c| c.generation == generation) {
+            self.flush(id);
+            let is_peer_gone = self.connections[id].stream.is_gone();
+            self.on_readable(id, is_peer_gone);
+        }
+    }
+
+    fn on_readable(&mut self, id: usize, is_peer_gone: bool) {
+        let connection = &mut self.connections[id];
+        if !connection.is_gone() {
             // Who has gone in both directions gets no answer; that shows here alone.
-            if connection.exchange.is_busy() && !event.is_write_closed() && !event.is_error() {
+            if connection.exchange.is_busy() && !is_peer_gone {
                 connection.has_unread = true;
                 return;
             }

@@ -45,7 +45,7 @@ fn stopping_ends_all_properly(cores: usize, is_secure: bool) {
         server.stop();
         until("all loops have ended", || !server.is_running());
     });
-    let address = server.address();
+    let address = server.listens_at();
     server.end();
     assert!(std::net::TcpStream::connect(address).is_err());
 }
@@ -76,7 +76,7 @@ fn a_request_during_the_stop_is_told() {
     health.send(part);
     until("both are there", || server.stats().bytes_received == (request.len() + part.len()) as u64);
     server.stop();
-    until("idle ones have gone", || std::net::TcpStream::connect(server.address()).is_err());
+    until("idle ones have gone", || std::net::TcpStream::connect(server.listens_at()).is_err());
     half.send("1");
     health.send("thz HTTP/1.1\r\nHost: h\r\n\r\n");
     for mut http in [half, health] {

@@ -2,10 +2,11 @@
 
 pub mod client;
 pub mod http;
+pub mod lanes;
 pub mod late;
 pub mod secure;
 
-use pushlab_server::{Config, Io, MakeLog, Server};
+use pushlab_server::{Config, Io, MakeLog, Server, ServerError};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -29,7 +30,10 @@ impl From<SocketAddr> for Dial {
 }
 
 /// A server that is stopped at the end of its test.
-pub struct Subject(Option<Server>);
+pub struct Subject {
+    server: Option<Arc<Server>>,
+    lanes: Option<lanes::Lanes>,
+}
 
 impl Subject {
     /// A server with so many event loops, its configuration changed by `change`.
@@ -44,7 +48,21 @@ impl Subject {
         config.min_uring_members = 1;
         config.log = (seam() == Seam::LateLog).then(|| Arc::new(late::Late) as Arc<dyn MakeLog>);
         change(&mut config);
-        Self(Some(Server::start(config).unwrap()))
+        // What the lanes carry is not encrypted.
+        let has_lanes = seam() == Seam::Lanes && config.tls.is_none();
+        let server = Arc::new(Server::start(config).unwrap());
+        let lanes = has_lanes.then(|| lanes::Lanes::new(&server));
+        Self { server: Some(server), lanes }
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.lanes.as_ref().map_or_else(|| Server::address(self), |lanes| lanes.address)
+    }
+
+    /// Where the server itself listens, until it stops.
+    pub fn listens_at(&self) -> SocketAddr {
+        Server::address(self)
     }
 
     /// A server that speaks TLS if `is_secure`, else as [`Self::start`] makes it.
@@ -62,26 +80,38 @@ impl Subject {
 
     /// Stops it and waits for its end.
     pub fn end(mut self) {
-        let server = self.0.take().unwrap();
+        let server = self.server.take().unwrap();
         server.stop();
-        server.join().unwrap();
+        join(server).unwrap();
     }
 }
 
 impl Deref for Subject {
     type Target = Server;
     fn deref(&self) -> &Server {
-        self.0.as_ref().unwrap()
+        self.server.as_ref().unwrap()
     }
 }
 
 impl Drop for Subject {
     fn drop(&mut self) {
-        if let Some(server) = self.0.take() {
+        if let Some(server) = self.server.take() {
             server.stop();
             // A test that fails already says more than this could.
-            assert!(server.join().is_ok() || std::thread::panicking());
+            assert!(join(server).is_ok() || std::thread::panicking());
         }
+    }
+}
+
+/// Waits for the end of a server.
+fn join(mut server: Arc<Server>) -> Result<(), ServerError> {
+    loop {
+        // A lane that begins holds it for a moment.
+        match Arc::try_unwrap(server) {
+            Ok(server) => return server.join(),
+            Err(shared) => server = shared,
+        }
+        std::thread::yield_now();
     }
 }
 
@@ -94,6 +124,8 @@ pub enum Seam {
     Uring,
     /// A log that answers in later turns.
     LateLog,
+    /// Connections that share one byte stream.
+    Lanes,
 }
 
 /// The one of this run.
@@ -102,7 +134,8 @@ pub fn seam() -> Seam {
         Err(_) => Seam::Plain,
         Ok("uring") => Seam::Uring,
         Ok("late-log") => Seam::LateLog,
-        Ok(other) => panic!("PUSHLAB_TEST_SEAM={other}: only uring and late-log are known"),
+        Ok("lanes") => Seam::Lanes,
+        Ok(other) => panic!("PUSHLAB_TEST_SEAM={other}: it is uring, late-log or lanes"),
     }
 }
 
