@@ -219,7 +219,7 @@ fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
         bail!("--feed {url}: only ws:// is supported");
     }
     if !parsed[Position::BeforeUsername..Position::BeforeHost].is_empty() {
-        bail!("--feed {url}: no user can be given");
+        bail!("--feed {url}: a user name in the address is not supported: leave out what stands before @");
     }
     let (host, target) =
         (&parsed[Position::BeforeHost..Position::AfterPort], &parsed[Position::BeforePath..Position::AfterQuery]);
@@ -254,7 +254,7 @@ mod tests {
         for (url, why) in [
             ("wss://127.0.0.1/", "only ws://"),
             ("127.0.0.1:9000", "write ws://"),
-            ("ws://ada@127.0.0.1/", "no user"),
+            ("ws://ada@127.0.0.1/", "user name"),
             ("ws://127.0.0.1:port/", "write ws://"),
         ] {
             let error = feed(url, "feed").unwrap_err().to_string();

@@ -67,7 +67,7 @@ impl Elsewhere {
             return Err(bad("only http:// can be measured"));
         }
         if !parsed[Position::BeforeUsername..Position::BeforeHost].is_empty() {
-            return Err(bad("no user can be given"));
+            return Err(bad("a user name in the address is not supported: leave out what stands before @"));
         }
         let (Some(host), Some(port)) = (parsed.host_str(), parsed.port_or_known_default()) else {
             return Err(bad("no host"));
@@ -265,7 +265,7 @@ mod tests {
             ("chat=bare+http://", "empty host"),
             ("chat=bare+http://h:port/", "invalid port"),
             ("chat=bare+http://h/a b", "no spaces"),
-            ("chat=bare+http://ada:secret@h/", "no user"),
+            ("chat=bare+http://ada:secret@h/", "user name"),
         ] {
             let error = Named::parse(bad).unwrap_err();
             assert!(error.contains(why), "{bad}: {error}");
