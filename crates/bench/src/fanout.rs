@@ -97,7 +97,7 @@ fn sides(
     cores: Cores,
     delivery_bytes: &mut usize,
 ) -> anyhow::Result<(Side, Side)> {
-    let server = Subject::start(Role::Server { core: cores.subject, uring: io == Io::Uring })?;
+    let server = Subject::start(Role::Server { core: cores.subject, io: io.into() })?;
     let mut publisher = Publisher::to_server(server.address())?;
     let delivery = learn_delivery(transport, &server, &mut publisher)?;
     *delivery_bytes = delivery.len();

@@ -9,7 +9,7 @@ use crate::figure::{Figure, rounded};
 use crate::frames::{server_counter, subscription};
 use crate::processor::Cores;
 use crate::scale::Scale;
-use crate::subject::{Role, Subject};
+use crate::subject::{FanOut, Role, Subject};
 use anyhow::{Context as _, ensure};
 use pushlab_stats::distribution::student_t_quantile;
 use pushlab_stats::mean;
@@ -22,7 +22,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// Measures one transport, with a server of its own.
 pub fn measure(name: &'static str, transport: Transport, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
-    let server = Subject::start(Role::Server { core: cores.subject, uring: false })?;
+    let server = Subject::start(Role::Server { core: cores.subject, io: FanOut::Write })?;
     let address = server.address();
     // A held poll says nothing, so the server is asked how many it holds.
     let is_admitted = |count: usize| Ok(server_counter(address, "/held_polls")? >= count as u64);

@@ -12,7 +12,7 @@ use crate::pollers::{Pollers, encode_request, parse_reply};
 use crate::processor::Cores;
 use crate::publisher::Publisher;
 use crate::scale::{ORDER, Scale};
-use crate::subject::{Role, Subject};
+use crate::subject::{FanOut, Role, Subject};
 use anyhow::{Context as _, ensure};
 use pushlab_stats::median;
 use serde_json::json;
@@ -80,7 +80,7 @@ pub fn measure(name: &'static str, is_immediate: bool, scale: &Scale, cores: Cor
 
 /// A fresh pair, and the size of a reply, which is the same on both sides.
 fn sides(is_immediate: bool, scale: &Scale, cores: Cores) -> anyhow::Result<(Side, Side, usize)> {
-    let server = Subject::start(Role::Server { core: cores.subject, uring: false })?;
+    let server = Subject::start(Role::Server { core: cores.subject, io: FanOut::Write })?;
     let mut publisher = Publisher::to_server(server.address())?;
     publisher.publish(FIRST_PUBLICATIONS)?;
     let before = wait_for_cursor(server.address(), FIRST_PUBLICATIONS)?;

@@ -36,8 +36,12 @@ fn every_ratio_is_measured() {
         assert!(table.contains(line["name"].as_str().unwrap()));
     }
     for line in lines.iter().filter(|line| line["name"].as_str().unwrap().starts_with("rooms")) {
-        let ours = &line["detail"]["sides"]["pushlab"];
-        assert!(line["name"] == "rooms/growth" || ours["writes_per_delivery"].as_f64().unwrap() <= 1.0, "{line}");
+        if line["name"] != "rooms/growth" {
+            let ours = &line["detail"]["sides"]["pushlab"];
+            assert!(ours["writes_per_delivery"].as_f64().unwrap() <= 1.0, "{line}");
+            // As for its users.
+            assert_eq!(line["detail"]["ours_has_ring"], check_uring().is_ok(), "{line}");
+        }
     }
     for line in lines.iter().filter(|line| line["name"].as_str().unwrap().starts_with("fanout")) {
         assert!(line["value"].as_f64().unwrap() > 0.0);
