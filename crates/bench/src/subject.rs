@@ -1,7 +1,7 @@
 //! The programs that are measured: child processes of this binary.
 
 use crate::{limit, rooms};
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::{Subcommand, ValueEnum};
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
@@ -9,6 +9,7 @@ use pushlab_os::process::{Signal, end_with_parent};
 use pushlab_server::{Config, Io, Server};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub enum Role {
 }
 
 /// How our server fans out.
+///
+/// Without the option it is by plain writes, in every build: `--against` starts other builds that way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum FanOut {
     /// By a write for each subscriber.
@@ -148,8 +151,19 @@ pub struct Subject {
 impl Subject {
     /// Starts one and waits until it listens.
     pub fn start(role: Role) -> anyhow::Result<Self> {
-        let binary = std::env::current_exe().context("cannot find this binary")?;
-        let mut child = Command::new(binary)
+        Self::start_program(&std::env::current_exe().context("cannot find this binary")?, role)
+    }
+
+    /// Starts our server, or that of another build, with plain writes.
+    pub fn start_server(other: Option<&Path>, core: usize) -> anyhow::Result<Self> {
+        let role = Role::Server { core, io: FanOut::Write };
+        let Some(program) = other else { return Self::start(role) };
+        let explain = || format!("{} starts no server: is it the pushlab-bench of another build?", program.display());
+        Self::start_program(program, role).with_context(explain)
+    }
+
+    fn start_program(program: &Path, role: Role) -> anyhow::Result<Self> {
+        let mut child = Command::new(program)
             .args(role.arguments())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -188,6 +202,13 @@ impl Subject {
         Ok(targets.into_iter().any(|target| target.as_os_str() == "anon_inode:[io_uring]"))
     }
 
+    /// Refuses a server that fans out otherwise: that of another build might. It must have answered before.
+    pub fn ensure_io(&self, io: Io) -> anyhow::Result<()> {
+        let found = if self.has_ring()? { Io::Uring } else { Io::Write };
+        ensure!(found == io, "a server fans out by {found:?} instead of {io:?}");
+        Ok(())
+    }
+
     /// Memory of its own: pages that no file backs, in bytes. Exact, because the kernel walks the page tables for it.
     pub fn anonymous_bytes(&self) -> anyhow::Result<u64> {
         let path = format!("/proc/{}/smaps_rollup", self.child.id());
@@ -224,5 +245,10 @@ mod tests {
             let line = Line::try_parse_from([String::new()].into_iter().chain(role.arguments())).unwrap();
             assert_eq!(line.role, role);
         }
+    }
+
+    #[test]
+    fn a_server_of_plain_writes_is_asked_for_as_every_build_knows_it() {
+        assert_eq!(Role::Server { core: 3, io: FanOut::Write }.arguments(), ["server", "--core", "3"]);
     }
 }

@@ -51,6 +51,22 @@ fn every_ratio_is_measured() {
 }
 
 #[test]
+fn builds_are_compared_side_by_side() {
+    let this = env!("CARGO_BIN_EXE_pushlab-bench");
+    let (is_ok, lines, table) = run(&["--tiny", "--against", this, "--only", "fanout/sse", "poll", "memory/websocket"]);
+    assert!(is_ok, "{table}");
+    let names: Vec<&str> = lines.iter().filter_map(|line| line["name"].as_str()).collect();
+    let ratios = ["fanout/sse-against", "poll/replies-against", "poll/immediate-against"];
+    assert_eq!(names, [&ratios[..], &["memory/websocket", "memory/websocket-other"]].concat());
+    assert_eq!(lines[0]["detail"]["loads"][0]["other_bytes"], lines[0]["detail"]["loads"][0]["ours_bytes"]);
+    for line in &lines[..ratios.len()] {
+        assert!(line["value"].as_f64().unwrap() > 0.0 && line["goal"] == 1.03, "{line}");
+    }
+    let (is_ok, _, message) = run(&["--tiny", "--against", "/bin/true", "--only", "fanout/sse"]);
+    assert!(!is_ok && message.contains("is it the pushlab-bench of another build?"), "{message}");
+}
+
+#[test]
 fn names_choose_and_strange_ones_are_refused() {
     let (is_ok, lines, _) = run(&["--tiny", "--repeats", "2", "--only", "fanout/sse"]);
     assert!(is_ok && lines.len() == 1 && lines[0]["repeats"] == 2);
