@@ -11,6 +11,8 @@ FUZZ_SECONDS ?= 20
 SUITES ?=
 # For example: make compare COMPARE_OPTIONS="--repeats 5"
 COMPARE_OPTIONS ?=
+# The pushlab-bench of another build, for `make bench` to compare with.
+AGAINST ?=
 CONSOLE := web/console
 CLIENT := web/client
 BUNDLE := $(CONSOLE)/dist/report.html $(CONSOLE)/dist/console/index.html $(CONSOLE)/dist/console/console.js $(CONSOLE)/dist/console/console.css
@@ -48,8 +50,8 @@ subjects: build ## Install every foreign server that this machine can run, and c
 	$(PUSHLAB) subjects install --all
 	$(PUSHLAB) subjects check --all
 
-bench: need-cargo $(BUNDLE) ## Print the performance ratios, measured in one run
-	cargo run --release --locked -p pushlab-bench
+bench: need-cargo $(BUNDLE) ## Print the performance ratios, measured in one run; AGAINST=PATH compares with another build
+	cargo run --release --locked -p pushlab-bench -- $(if $(AGAINST),--against '$(AGAINST)')
 
 check: need-cargo $(BUNDLE) $(CLIENT_PACKAGES) ## Format, lint with warnings denied, house rules
 	cargo fmt --all --check

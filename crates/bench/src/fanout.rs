@@ -9,8 +9,11 @@
 //! order limit, ours, ours, limit, ours, limit, limit, ours: a drift of the machine hits both alike, and each side
 //! follows itself as often as the other. Segments that follow each other make pairs, and a repeat's ratio is the median
 //! of its pairs', because one disturbed segment must not move it.
+//!
+//! With `--against`, the server of another build takes the limit's place, and its processor time divides ours.
 
 use crate::audience::Audience;
+use crate::baseline::Baseline;
 use crate::connect::PATIENCE;
 use crate::figure::{Figure, geometric_mean, rounded};
 use crate::frames::{PAYLOAD, learn_delivery, subscription};
@@ -41,7 +44,7 @@ struct Work {
     late: u64,
 }
 
-/// The limit or our server, its publisher and its subscribers.
+/// The baseline or our server, its publisher and its subscribers.
 struct Side {
     subject: Subject,
     publisher: Publisher,
@@ -60,26 +63,29 @@ pub fn measure(
     let mut pairs: Vec<Vec<(Work, Work)>> = vec![Vec::new(); scale.loads.len()];
     let mut delivery_bytes = 0;
     for _ in 0..scale.repeats {
-        let (mut limit, mut ours) = sides(transport, io, scale, cores, &mut delivery_bytes)?;
+        let (mut base, mut ours) = sides(transport, io, scale, cores, &mut delivery_bytes)?;
         let mut ratios = Vec::new();
         for (load, pairs) in scale.loads.iter().zip(&mut pairs) {
-            limit.run(*load, scale.warm_up)?;
+            base.run(*load, scale.warm_up)?;
             ours.run(*load, scale.warm_up)?;
-            let (mut of_limit, mut of_ours) = (Vec::new(), Vec::new());
-            for is_limit in ORDER {
-                let (side, works) = if is_limit { (&mut limit, &mut of_limit) } else { (&mut ours, &mut of_ours) };
+            let (mut of_base, mut of_ours) = (Vec::new(), Vec::new());
+            for is_base in ORDER {
+                let (side, works) = if is_base { (&mut base, &mut of_base) } else { (&mut ours, &mut of_ours) };
                 works.push(side.run(*load, scale.segment)?);
             }
-            let segments: Vec<(Work, Work)> = of_limit.into_iter().zip(of_ours).collect();
-            let of_segments: Vec<f64> = segments.iter().map(|(limit, ours)| limit.cpu_us() / ours.cpu_us()).collect();
+            let segments: Vec<(Work, Work)> = of_base.into_iter().zip(of_ours).collect();
+            let of_segments: Vec<f64> =
+                segments.iter().map(|(base, ours)| scale.baseline.ratio(base.cpu_us(), ours.cpu_us())).collect();
             ratios.push(median(&of_segments).context("there are no segments")?);
             pairs.extend(segments);
         }
         headlines.push(geometric_mean(&ratios));
     }
-    let loads = scale.loads.iter().zip(&pairs).map(|(load, pairs)| detail(*load, pairs)).collect::<Vec<_>>();
+    let loads =
+        scale.loads.iter().zip(&pairs).map(|(load, pairs)| detail(&scale.baseline, *load, pairs)).collect::<Vec<_>>();
+    let ratio = scale.baseline.ratio_in_words();
     let detail = json!({
-        "headline": "geometric mean over the loads of (CPU per delivery of the limit / ours); median of the repeats",
+        "headline": format!("geometric mean over the loads of (CPU per delivery, {ratio}); median of the repeats"),
         "repeats": headlines.iter().copied().map(rounded).collect::<Vec<_>>(),
         "subscribers": scale.subscribers,
         "payload_bytes": PAYLOAD.len(),
@@ -89,7 +95,7 @@ pub fn measure(
     Figure::of_repeats(name, &headlines, detail)
 }
 
-/// A fresh pair. The limit delivers the very bytes that our server was seen to deliver.
+/// A fresh pair: the baseline and ours. The limit delivers the very bytes that our server was seen to deliver.
 fn sides(
     transport: Transport,
     io: Io,
@@ -97,18 +103,26 @@ fn sides(
     cores: Cores,
     delivery_bytes: &mut usize,
 ) -> anyhow::Result<(Side, Side)> {
-    let server = Subject::start(Role::Server { core: cores.subject, uring: io == Io::Uring })?;
-    let mut publisher = Publisher::to_server(server.address())?;
-    let delivery = learn_delivery(transport, &server, &mut publisher)?;
-    *delivery_bytes = delivery.len();
     let request = subscription(transport);
+    let publisher_of = |server: &Subject| {
+        let mut publisher = Publisher::to_server(server.address())?;
+        let delivery = learn_delivery(transport, server, &mut publisher)?;
+        server.ensure_io(io)?;
+        anyhow::Ok((publisher, delivery))
+    };
+    let server = Subject::start(Role::Server { core: cores.subject, io: io.into() })?;
+    let (publisher, delivery) = publisher_of(&server)?;
+    *delivery_bytes = delivery.len();
     let start_limit = |family| {
         let limit = Subject::start(Role::LimitOfFanout { core: cores.subject, uring: io == Io::Uring })?;
         let publisher = Publisher::to_limit(limit.address(), &delivery)?;
         Side::new(limit, publisher, scale, family, &request)
     };
     let ours = if scale.is_null_test { start_limit(0)? } else { Side::new(server, publisher, scale, 0, &request)? };
-    Ok((start_limit(1)?, ours))
+    let Some(program) = scale.baseline.program() else { return Ok((start_limit(1)?, ours)) };
+    let other = Subject::start_server(Some(program), cores.subject)?;
+    let (publisher, _) = publisher_of(&other)?;
+    Ok((Side::new(other, publisher, scale, 1, &request)?, ours))
 }
 
 impl Side {
@@ -202,7 +216,8 @@ impl Work {
 }
 
 /// One load for the reader: medians over the pairs of segments of all repeats.
-fn detail(load: Load, pairs: &[(Work, Work)]) -> Value {
+fn detail(baseline: &Baseline, load: Load, pairs: &[(Work, Work)]) -> Value {
+    let name = baseline.name();
     let middle =
         |figure: &dyn Fn(&(Work, Work)) -> f64| median(&pairs.iter().map(figure).collect::<Vec<_>>()).map(rounded);
     let bytes = |work: &Work| work.bytes as f64 / work.deliveries as f64;
@@ -210,17 +225,17 @@ fn detail(load: Load, pairs: &[(Work, Work)]) -> Value {
     let corked = |work: &Work| work.deliveries as f64 / work.reads as f64;
     json!({
         "load": load,
-        "cpu_ratio": middle(&|(limit, ours)| limit.cpu_us() / ours.cpu_us()),
-        "throughput_ratio": middle(&|(limit, ours)| ours.per_second() / limit.per_second()),
-        "limit_cpu_us": middle(&|(limit, _)| limit.cpu_us()),
+        "cpu_ratio": middle(&|(base, ours)| baseline.ratio(base.cpu_us(), ours.cpu_us())),
+        "throughput_ratio": middle(&|(base, ours)| ours.per_second() / base.per_second()),
+        (format!("{name}_cpu_us")): middle(&|(base, _)| base.cpu_us()),
         "ours_cpu_us": middle(&|(_, ours)| ours.cpu_us()),
-        "limit_deliveries_per_s": middle(&|(limit, _)| limit.per_second()),
+        (format!("{name}_deliveries_per_s")): middle(&|(base, _)| base.per_second()),
         "ours_deliveries_per_s": middle(&|(_, ours)| ours.per_second()),
-        "limit_bytes": middle(&|(limit, _)| bytes(limit)),
+        (format!("{name}_bytes")): middle(&|(base, _)| bytes(base)),
         "ours_bytes": middle(&|(_, ours)| bytes(ours)),
-        "limit_deliveries_per_read": middle(&|(limit, _)| corked(limit)),
+        (format!("{name}_deliveries_per_read")): middle(&|(base, _)| corked(base)),
         "ours_deliveries_per_read": middle(&|(_, ours)| corked(ours)),
-        "limit_late": middle(&|(limit, _)| limit.late as f64),
+        (format!("{name}_late")): middle(&|(base, _)| base.late as f64),
         "ours_late": middle(&|(_, ours)| ours.late as f64),
     })
 }

@@ -4,10 +4,13 @@
 //! with the same corking. Both are processes of their own on the first core; subscribers and publisher share the
 //! second. What counts is CPU time per delivery, which neighbours disturb least; throughput stands beside it.
 //!
+//! `--against` compares with the server of another build instead, which stands where the limit does.
+//!
 //! Standard output has one JSON line for each ratio, standard error the same as a table. A missed goal is a result,
 //! not a failure.
 
 mod audience;
+mod baseline;
 mod connect;
 mod fanout;
 mod figure;
@@ -25,12 +28,14 @@ mod scale;
 mod subject;
 
 use anyhow::{Context as _, bail};
+use baseline::{AGAINST, Baseline, OTHER};
 use clap::Parser;
 use figure::{Figure, GOALS};
 use processor::Cores;
 use pushlab_server::engine::{Io, check_uring};
 use pushlab_wire::transport::Transport;
 use scale::Scale;
+use std::path::PathBuf;
 use subject::Role;
 
 /// Measure the performance ratios of the server on this machine.
@@ -46,6 +51,10 @@ struct Args {
     /// Compare the limit of fan-out with itself: a test of the instrument, which must give 1.
     #[arg(long, hide = true)]
     null_test: bool,
+    /// Compare with the server of another build, whose `pushlab-bench` is at PATH: our CPU time divided by its, side by
+    /// side, and the memory of both.
+    #[arg(long, value_name = "PATH", conflicts_with = "null_test")]
+    against: Option<PathBuf>,
     /// Measure only these, by name or beginning of a name: `fanout`, `fanout/sse`, `memory`, …
     #[arg(long, num_args = 1.., value_name = "NAME")]
     only: Vec<String>,
@@ -70,7 +79,11 @@ fn main() -> anyhow::Result<()> {
         scale.repeats = repeats;
     }
     scale.is_null_test = args.null_test;
-    let names = chosen(&args.only)?;
+    if let Some(path) = &args.against {
+        let program = path.canonicalize().with_context(|| format!("--against {}", path.display()))?;
+        scale.baseline = Baseline::Other(program);
+    }
+    let names = chosen(&args.only, &scale.baseline)?;
     if names.iter().any(|name| name.starts_with("link/")) {
         // Before any thread: an ordinary user gets a user namespace.
         pushlab_link::rights::become_able().context("the link needs network namespaces; --only can leave it out")?;
@@ -97,12 +110,13 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// The names of the ratios that were asked for, all if none was.
-fn chosen(only: &[String]) -> anyhow::Result<Vec<&'static str>> {
-    let known = || GOALS.iter().map(|goal| goal.name);
+fn chosen(only: &[String], baseline: &Baseline) -> anyhow::Result<Vec<&'static str>> {
+    let known = || GOALS.iter().map(|goal| goal.name).filter(|name| baseline.has(name));
     if let Some(strange) = only.iter().find(|asked| !known().any(|name| name.starts_with(asked.as_str()))) {
         bail!("--only {strange}: known are {}", known().collect::<Vec<_>>().join(", "));
     }
     if only.is_empty()
+        && matches!(baseline, Baseline::Limit)
         && let Err(error) = check_uring()
     {
         eprintln!("leaving out fanout-uring: {error}");
@@ -113,13 +127,37 @@ fn chosen(only: &[String]) -> anyhow::Result<Vec<&'static str>> {
 
 fn measure(name: &'static str, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
     let (what, of) = name.split_once('/').context("a ratio's name has two parts")?;
+    let of = of.strip_suffix(AGAINST).unwrap_or(of);
+    let (of, other) = match of.strip_suffix(OTHER) {
+        Some(of) => (of, scale.baseline.program()),
+        None => (of, None),
+    };
     match (what, Transport::from_name(of)) {
         ("fanout", Some(transport)) => fanout::measure(name, transport, Io::Write, scale, cores),
         ("fanout-uring", Some(transport)) => fanout::measure(name, transport, Io::Uring, scale, cores),
-        ("memory", Some(transport)) => memory::measure(name, transport, scale, cores),
+        ("memory", Some(transport)) => memory::measure(name, transport, other, scale, cores),
         ("generator", _) => generator::measure(name, if of == "websocket" { 1 } else { 16 }, scale, cores),
         ("link", _) => link::measure(name, scale, cores),
         ("poll", None) => polls::measure(name, of == "immediate", scale, cores),
         _ => bail!("nothing measures {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_build_is_measured_in_what_can_be_compared_with_it() {
+        let only = |name: &str, baseline| chosen(&[name.to_owned()], baseline);
+        let other = Baseline::Other(PathBuf::new());
+        assert_eq!(only("fanout/sse", &Baseline::Limit).unwrap(), ["fanout/sse"]);
+        assert_eq!(only("fanout/sse", &other).unwrap(), ["fanout/sse-against"]);
+        assert_eq!(only("poll", &other).unwrap(), ["poll/replies-against", "poll/immediate-against"]);
+        assert_eq!(only("memory/sse", &other).unwrap(), ["memory/sse", "memory/sse-other"]);
+        assert_eq!(chosen(&[], &other).unwrap().len(), 3 + 2 + 2 * 4);
+        let error = only("rooms", &other).unwrap_err().to_string();
+        assert!(error.contains("fanout/sse-against") && !error.contains("link"), "{error}");
+        assert!(only("fanout/sse-against", &Baseline::Limit).is_err());
     }
 }

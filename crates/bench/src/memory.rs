@@ -9,20 +9,28 @@ use crate::figure::{Figure, rounded};
 use crate::frames::{server_counter, subscription};
 use crate::processor::Cores;
 use crate::scale::Scale;
-use crate::subject::{Role, Subject};
+use crate::subject::Subject;
 use anyhow::{Context as _, ensure};
+use pushlab_server::Io;
 use pushlab_stats::distribution::student_t_quantile;
 use pushlab_stats::mean;
 use pushlab_wire::transport::Transport;
 use serde_json::json;
+use std::path::Path;
 use std::time::Duration;
 
 /// Time for the server to finish its turn.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// Measures one transport, with a server of its own.
-pub fn measure(name: &'static str, transport: Transport, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
-    let server = Subject::start(Role::Server { core: cores.subject, uring: false })?;
+/// Measures one transport, with a fresh server of ours or of another build.
+pub fn measure(
+    name: &'static str,
+    transport: Transport,
+    other: Option<&Path>,
+    scale: &Scale,
+    cores: Cores,
+) -> anyhow::Result<Figure> {
+    let server = Subject::start_server(other, cores.subject)?;
     let address = server.address();
     // A held poll says nothing, so the server is asked how many it holds.
     let is_admitted = |count: usize| Ok(server_counter(address, "/held_polls")? >= count as u64);
@@ -30,6 +38,7 @@ pub fn measure(name: &'static str, transport: Transport, scale: &Scale, cores: C
         if transport == Transport::LongPolling { Some(&is_admitted) } else { None };
     // What the first connection brings to life is not what a connection costs.
     server_counter(address, "/open")?;
+    server.ensure_io(Io::Write)?;
     let base = server.anonymous_bytes()?;
     let mut audience = Audience::new()?;
     let request = subscription(transport);

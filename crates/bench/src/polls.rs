@@ -4,6 +4,8 @@
 //! with its new cursor, and the next publication leaves when all have been answered. The raw loop holds and answers
 //! the same, without cursors or history. `poll/immediate` is short polling with a message pending: each request is
 //! answered at once.
+//!
+//! With `--against`, the server of another build takes the loop's place, and its processor time for a reply divides ours.
 
 use crate::connect::{PATIENCE, open_blocking, read_until};
 use crate::figure::{Figure, rounded};
@@ -14,10 +16,12 @@ use crate::publisher::Publisher;
 use crate::scale::{ORDER, Scale};
 use crate::subject::{Role, Subject};
 use anyhow::{Context as _, ensure};
+use pushlab_server::Io;
 use pushlab_stats::median;
 use serde_json::json;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a poll is held, s: longer than a segment, so that none expires.
@@ -46,56 +50,74 @@ pub fn measure(name: &'static str, is_immediate: bool, scale: &Scale, cores: Cor
     let mut pairs: Vec<(Work, Work)> = Vec::new();
     let mut reply_bytes = 0;
     for _ in 0..scale.repeats {
-        let (mut limit, mut ours, size) = sides(is_immediate, scale, cores)?;
+        let (mut base, mut ours, size) = sides(is_immediate, scale, cores)?;
         reply_bytes = size;
-        limit.run(scale.warm_up)?;
+        base.run(scale.warm_up)?;
         ours.run(scale.warm_up)?;
-        let (mut of_limit, mut of_ours) = (Vec::new(), Vec::new());
-        for is_limit in ORDER {
-            let (side, works) = if is_limit { (&mut limit, &mut of_limit) } else { (&mut ours, &mut of_ours) };
+        let (mut of_base, mut of_ours) = (Vec::new(), Vec::new());
+        for is_base in ORDER {
+            let (side, works) = if is_base { (&mut base, &mut of_base) } else { (&mut ours, &mut of_ours) };
             works.push(side.run(scale.segment)?);
         }
-        let segments: Vec<(Work, Work)> = of_limit.into_iter().zip(of_ours).collect();
-        let of_segments: Vec<f64> = segments.iter().map(|(limit, ours)| ours.per_cpu_s() / limit.per_cpu_s()).collect();
+        let segments: Vec<(Work, Work)> = of_base.into_iter().zip(of_ours).collect();
+        let of_segments: Vec<f64> =
+            segments.iter().map(|(base, ours)| scale.baseline.ratio(base.cpu_us(), ours.cpu_us())).collect();
         ratios.push(median(&of_segments).context("there are no segments")?);
         pairs.extend(segments);
     }
     let middle =
         |figure: &dyn Fn(&(Work, Work)) -> f64| median(&pairs.iter().map(figure).collect::<Vec<_>>()).map(rounded);
+    let base_name = scale.baseline.name();
     let detail = json!({
-        "headline": "replies per CPU-second, ours / limit; median of the repeats",
+        "headline": format!("CPU per reply, {}; median of the repeats", scale.baseline.ratio_in_words()),
         "repeats": ratios.iter().copied().map(rounded).collect::<Vec<_>>(),
         "connections": scale.pollers,
         "payload_bytes": PAYLOAD.len(),
         "reply_bytes": reply_bytes,
-        "limit_cpu_us": middle(&|(limit, _)| 1e6 / limit.per_cpu_s()),
-        "ours_cpu_us": middle(&|(_, ours)| 1e6 / ours.per_cpu_s()),
-        "limit_replies_per_s": middle(&|(limit, _)| limit.per_second()),
+        (format!("{base_name}_cpu_us")): middle(&|(base, _)| base.cpu_us()),
+        "ours_cpu_us": middle(&|(_, ours)| ours.cpu_us()),
+        (format!("{base_name}_replies_per_s")): middle(&|(base, _)| base.per_second()),
         "ours_replies_per_s": middle(&|(_, ours)| ours.per_second()),
-        "throughput_ratio": middle(&|(limit, ours)| ours.per_second() / limit.per_second()),
+        "throughput_ratio": middle(&|(base, ours)| ours.per_second() / base.per_second()),
         "ours_messages_per_reply": middle(&|(_, ours)| ours.messages as f64 / ours.replies as f64),
     });
     Figure::of_repeats(name, &ratios, detail)
 }
 
-/// A fresh pair, and the size of a reply, which is the same on both sides.
+/// A fresh pair, the baseline and ours, and the size of our replies. The limit's are the same.
 fn sides(is_immediate: bool, scale: &Scale, cores: Cores) -> anyhow::Result<(Side, Side, usize)> {
-    let server = Subject::start(Role::Server { core: cores.subject, uring: false })?;
+    let (ours, reply) = server_side(None, is_immediate, scale, 0, cores)?;
+    if let Some(program) = scale.baseline.program() {
+        let (other, _) = server_side(Some(program), is_immediate, scale, 1, cores)?;
+        return Ok((other, ours, reply.len()));
+    }
+    let limit = Subject::start(Role::LimitOfReplies { core: cores.subject, immediate: is_immediate })?;
+    let mut publisher = Publisher::to_limit(limit.address(), &reply)?;
+    if is_immediate {
+        publisher.publish(1)?;
+    }
+    let limit = Side::new(limit, publisher, scale, 1, ours.cursor.clone(), is_immediate)?;
+    Ok((limit, ours, reply.len()))
+}
+
+/// Our server, or that of another build, and one whole reply of it.
+fn server_side(
+    other: Option<&Path>,
+    is_immediate: bool,
+    scale: &Scale,
+    family: u8,
+    cores: Cores,
+) -> anyhow::Result<(Side, Vec<u8>)> {
+    let server = Subject::start_server(other, cores.subject)?;
     let mut publisher = Publisher::to_server(server.address())?;
     publisher.publish(FIRST_PUBLICATIONS)?;
     let before = wait_for_cursor(server.address(), FIRST_PUBLICATIONS)?;
     publisher.publish(1)?;
     let after = wait_for_cursor(server.address(), FIRST_PUBLICATIONS + 1)?;
     let reply = ask(server.address(), before.as_bytes())?;
+    server.ensure_io(Io::Write)?;
     let cursor = if is_immediate { before } else { after };
-    let ours = Side::new(server, publisher, scale, 0, cursor.clone(), is_immediate)?;
-    let limit = Subject::start(Role::LimitOfReplies { core: cores.subject, immediate: is_immediate })?;
-    let mut publisher = Publisher::to_limit(limit.address(), &reply)?;
-    if is_immediate {
-        publisher.publish(1)?;
-    }
-    let limit = Side::new(limit, publisher, scale, 1, cursor, is_immediate)?;
-    Ok((limit, ours, reply.len()))
+    Ok((Side::new(server, publisher, scale, family, cursor, is_immediate)?, reply))
 }
 
 /// One whole reply to a short poll.
@@ -196,8 +218,8 @@ impl Side {
 }
 
 impl Work {
-    fn per_cpu_s(self) -> f64 {
-        self.replies as f64 / (self.cpu_ns as f64 / 1e9)
+    fn cpu_us(self) -> f64 {
+        self.cpu_ns as f64 / 1000.0 / self.replies as f64
     }
 
     fn per_second(self) -> f64 {

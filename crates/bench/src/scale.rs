@@ -1,5 +1,6 @@
 //! How much is measured.
 
+use crate::baseline::Baseline;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -36,11 +37,13 @@ pub struct Scale {
     pub pollers: usize,
     /// Memory: numbers of open connections at which the server is looked at.
     pub connections: Vec<usize>,
+    /// Fan-out and polls: what our server is compared with.
+    pub baseline: Baseline,
     /// Fan-out: whether the limit stands in for our server too, which must give 1.
     pub is_null_test: bool,
 }
 
-/// The sequence of segments, `true` for the limit's: each side meets the same drift, and follows itself as often as
+/// The sequence of segments, `true` for the baseline's: each side meets the same drift, and follows itself as often as
 /// the other does. The first of one side and the first of the other follow each other, and so on: pairs.
 pub const ORDER: [bool; 8] = [true, false, false, true, false, true, true, false];
 
@@ -62,6 +65,7 @@ impl Scale {
             pollers: 200,
             // Even steps, so that no count sits just behind a doubling of some table more often than before one.
             connections: (1..=9).map(|step| step * 2000).collect(),
+            baseline: Baseline::Limit,
             is_null_test: false,
         }
     }
@@ -88,6 +92,7 @@ impl Scale {
             rooms: [5, 10],
             pollers: 3,
             connections: vec![20, 40, 80],
+            baseline: Baseline::Limit,
             is_null_test: false,
         }
     }

@@ -1,14 +1,15 @@
 //! The programs that are measured: child processes of this binary.
 
 use crate::{limit, rooms};
-use anyhow::{Context as _, bail};
-use clap::Subcommand;
+use anyhow::{Context as _, bail, ensure};
+use clap::{Subcommand, ValueEnum};
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
 use pushlab_os::process::{Signal, end_with_parent};
 use pushlab_server::{Config, Io, Server};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -22,9 +23,9 @@ pub enum Role {
         /// Where it runs.
         #[arg(long)]
         core: usize,
-        /// Fans out by io_uring, to however few.
-        #[arg(long)]
-        uring: bool,
+        /// How it fans out.
+        #[arg(long, value_enum, default_value_t)]
+        io: FanOut,
     },
     /// The limit of fan-out.
     #[command(hide = true)]
@@ -51,18 +52,32 @@ pub enum Role {
     },
 }
 
+/// How our server fans out.
+///
+/// Without the option it is by plain writes, in every build: `--against` starts other builds that way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum FanOut {
+    /// By a write for each subscriber.
+    #[default]
+    Write,
+    /// By io_uring, to however few.
+    Uring,
+    /// As for its users: by io_uring to large groups, where the kernel allows it.
+    Auto,
+}
+
 impl Role {
     /// Does it; returns only on failure.
     pub fn run(self) -> anyhow::Result<()> {
         end_with_parent(Signal::KILL)?;
         match self {
-            Self::Server { core, uring } => {
+            Self::Server { core, io } => {
                 pin_to(&[core])?;
-                serve(io(uring))
+                serve(io)
             }
             Self::LimitOfFanout { core, uring } => {
                 pin_to(&[core])?;
-                limit::fanout::run(io(uring))
+                limit::fanout::run(if uring { Io::Uring } else { Io::Write })
             }
             Self::RoomsLoad(plan) => {
                 pin_to(&[plan.core])?;
@@ -78,7 +93,7 @@ impl Role {
     /// Its command line.
     pub fn arguments(self) -> Vec<String> {
         let (name, core, switch) = match self {
-            Self::Server { core, uring } => ("server", core, uring.then_some("--uring")),
+            Self::Server { core, io } => ("server", core, io.option()),
             Self::LimitOfFanout { core, uring } => ("limit-of-fanout", core, uring.then_some("--uring")),
             Self::RoomsLoad(plan) => return plan.arguments(),
             Self::LimitOfReplies { core, immediate } => ("limit-of-replies", core, immediate.then_some("--immediate")),
@@ -89,15 +104,36 @@ impl Role {
     }
 }
 
-fn io(uring: bool) -> Io {
-    if uring { Io::Uring } else { Io::Write }
+impl From<Io> for FanOut {
+    fn from(io: Io) -> Self {
+        match io {
+            Io::Write => Self::Write,
+            Io::Uring => Self::Uring,
+        }
+    }
+}
+
+impl FanOut {
+    fn option(self) -> Option<&'static str> {
+        match self {
+            Self::Write => None,
+            Self::Uring => Some("--io=uring"),
+            Self::Auto => Some("--io=auto"),
+        }
+    }
 }
 
 /// Our server with its defaults, but without heartbeats, which would answer to nobody's publication.
-fn serve(io: Io) -> anyhow::Result<()> {
+fn serve(io: FanOut) -> anyhow::Result<()> {
     let mut config = Config::new(limit::ANY_PORT);
-    config.io = Some(io);
-    config.min_uring_members = 1;
+    match io {
+        FanOut::Write => config.io = Some(Io::Write),
+        FanOut::Uring => {
+            config.io = Some(Io::Uring);
+            config.min_uring_members = 1;
+        }
+        FanOut::Auto => {}
+    }
     config.limits.heartbeat = Duration::from_secs(3600);
     let server = Server::start(config)?;
     println!("{}", server.address());
@@ -115,8 +151,19 @@ pub struct Subject {
 impl Subject {
     /// Starts one and waits until it listens.
     pub fn start(role: Role) -> anyhow::Result<Self> {
-        let binary = std::env::current_exe().context("cannot find this binary")?;
-        let mut child = Command::new(binary)
+        Self::start_program(&std::env::current_exe().context("cannot find this binary")?, role)
+    }
+
+    /// Starts our server, or that of another build, with plain writes.
+    pub fn start_server(other: Option<&Path>, core: usize) -> anyhow::Result<Self> {
+        let role = Role::Server { core, io: FanOut::Write };
+        let Some(program) = other else { return Self::start(role) };
+        let explain = || format!("{} starts no server: is it the pushlab-bench of another build?", program.display());
+        Self::start_program(program, role).with_context(explain)
+    }
+
+    fn start_program(program: &Path, role: Role) -> anyhow::Result<Self> {
+        let mut child = Command::new(program)
             .args(role.arguments())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -147,6 +194,21 @@ impl Subject {
         self.clock.read_ns().context("a subject ended")
     }
 
+    /// Whether it has a ring of io_uring. A server that will have one has it before it answers.
+    pub fn has_ring(&self) -> anyhow::Result<bool> {
+        let path = format!("/proc/{}/fd", self.child.id());
+        let descriptors = std::fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?;
+        let targets = descriptors.filter_map(|descriptor| std::fs::read_link(descriptor.ok()?.path()).ok());
+        Ok(targets.into_iter().any(|target| target.as_os_str() == "anon_inode:[io_uring]"))
+    }
+
+    /// Refuses a server that fans out otherwise: that of another build might. It must have answered before.
+    pub fn ensure_io(&self, io: Io) -> anyhow::Result<()> {
+        let found = if self.has_ring()? { Io::Uring } else { Io::Write };
+        ensure!(found == io, "a server fans out by {found:?} instead of {io:?}");
+        Ok(())
+    }
+
     /// Memory of its own: pages that no file backs, in bytes. Exact, because the kernel walks the page tables for it.
     pub fn anonymous_bytes(&self) -> anyhow::Result<u64> {
         let path = format!("/proc/{}/smaps_rollup", self.child.id());
@@ -162,5 +224,31 @@ impl Drop for Subject {
         // It may have ended by itself, which shows elsewhere.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(subcommand)]
+        role: Role,
+    }
+
+    #[test]
+    fn a_role_survives_its_command_line() {
+        for io in [FanOut::Write, FanOut::Uring, FanOut::Auto] {
+            let role = Role::Server { core: 3, io };
+            let line = Line::try_parse_from([String::new()].into_iter().chain(role.arguments())).unwrap();
+            assert_eq!(line.role, role);
+        }
+    }
+
+    #[test]
+    fn a_server_of_plain_writes_is_asked_for_as_every_build_knows_it() {
+        assert_eq!(Role::Server { core: 3, io: FanOut::Write }.arguments(), ["server", "--core", "3"]);
     }
 }

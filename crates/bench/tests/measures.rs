@@ -36,14 +36,34 @@ fn every_ratio_is_measured() {
         assert!(table.contains(line["name"].as_str().unwrap()));
     }
     for line in lines.iter().filter(|line| line["name"].as_str().unwrap().starts_with("rooms")) {
-        let ours = &line["detail"]["sides"]["pushlab"];
-        assert!(line["name"] == "rooms/growth" || ours["writes_per_delivery"].as_f64().unwrap() <= 1.0, "{line}");
+        if line["name"] != "rooms/growth" {
+            let ours = &line["detail"]["sides"]["pushlab"];
+            assert!(ours["writes_per_delivery"].as_f64().unwrap() <= 1.0, "{line}");
+            // As for its users.
+            assert_eq!(line["detail"]["ours_has_ring"], check_uring().is_ok(), "{line}");
+        }
     }
     for line in lines.iter().filter(|line| line["name"].as_str().unwrap().starts_with("fanout")) {
         assert!(line["value"].as_f64().unwrap() > 0.0);
         assert_eq!(line["detail"]["subscribers"], 5);
         assert_eq!(line["detail"]["loads"][0]["limit_bytes"], line["detail"]["loads"][0]["ours_bytes"], "{line}");
     }
+}
+
+#[test]
+fn builds_are_compared_side_by_side() {
+    let this = env!("CARGO_BIN_EXE_pushlab-bench");
+    let (is_ok, lines, table) = run(&["--tiny", "--against", this, "--only", "fanout/sse", "poll", "memory/websocket"]);
+    assert!(is_ok, "{table}");
+    let names: Vec<&str> = lines.iter().filter_map(|line| line["name"].as_str()).collect();
+    let ratios = ["fanout/sse-against", "poll/replies-against", "poll/immediate-against"];
+    assert_eq!(names, [&ratios[..], &["memory/websocket", "memory/websocket-other"]].concat());
+    assert_eq!(lines[0]["detail"]["loads"][0]["other_bytes"], lines[0]["detail"]["loads"][0]["ours_bytes"]);
+    for line in &lines[..ratios.len()] {
+        assert!(line["value"].as_f64().unwrap() > 0.0 && line["goal"] == 1.03, "{line}");
+    }
+    let (is_ok, _, message) = run(&["--tiny", "--against", "/bin/true", "--only", "fanout/sse"]);
+    assert!(!is_ok && message.contains("is it the pushlab-bench of another build?"), "{message}");
 }
 
 #[test]

@@ -5,6 +5,8 @@
 //! each of several rounds, whose order changes: what follows of a drift hits all alike. A repeat's ratio is the median
 //! over its rounds. All get the same rate: deliveries of 100,000 a second, or less where one could not take that.
 //!
+//! Our server runs as for its users: larger rooms are written to through io_uring, where the kernel allows it.
+//!
 //! Writes are counted by the subscribers' kernel, as segments with data: `/proc/PID/io` does not count `send`, and
 //! counting system calls by a tracepoint needs tracefs, which is often not there.
 
@@ -50,6 +52,8 @@ struct Measured {
     absent: Map<String, Value>,
     /// Why there are no cache misses, if there are none.
     no_misses: Option<String>,
+    /// Whether ours could write through io_uring.
+    has_ring: bool,
 }
 
 /// Measures what is asked for by name.
@@ -79,8 +83,14 @@ fn measure_size(clients: u32, scale: &Scale, cores: Cores) -> anyhow::Result<Mea
     let rooms = Plan::rooms(clients);
     let members = f64::from(clients) * f64::from(PER_CLIENT) / f64::from(rooms.count());
     let segment = scale.segment * LONGER;
-    let mut measured =
-        Measured { clients, publications_per_s: 0, sides: Vec::new(), absent: Map::new(), no_misses: None };
+    let mut measured = Measured {
+        clients,
+        publications_per_s: 0,
+        sides: Vec::new(),
+        absent: Map::new(),
+        no_misses: None,
+        has_ring: false,
+    };
     for repeat in 0..scale.repeats {
         let mut sides = gather(clients, cores, &mut measured)?;
         if repeat == 0 {
@@ -124,6 +134,7 @@ fn gather(clients: u32, cores: Cores, measured: &mut Measured) -> anyhow::Result
         }
     }
     measured.no_misses = sides[0].why_no_misses();
+    measured.has_ring = sides[0].has_ring()?;
     Ok(sides)
 }
 
@@ -152,6 +163,7 @@ impl Measured {
             "absent": self.absent,
             "writes": "segments with data that the subscribers' kernel counted (tcp_info)",
             "no_cache_misses": self.no_misses,
+            "ours_has_ring": self.has_ring,
         });
         let Some((_, theirs)) = best else { return Ok(Figure::absent(name, detail)) };
         let ratios = ratios(&self.sides[0].1, theirs, of);

@@ -3,7 +3,7 @@
 use super::load::{Dialect, Order, Plan, Report};
 use crate::processor::Cores;
 use crate::scale::Load;
-use crate::subject::{Role, Subject};
+use crate::subject::{FanOut, Role, Subject};
 use anyhow::{Context as _, ensure};
 use pushlab_lab::subjects::catalogue::{Entry, catalogue};
 use pushlab_lab::subjects::install::{Cache, Installed};
@@ -42,12 +42,12 @@ pub struct Side {
     load: Crowd,
     clock: CpuClock,
     misses: Result<Vec<CacheMisses>, String>,
-    _server: Server,
+    server: Server,
 }
 
 /// Held for its end.
 enum Server {
-    Ours { _subject: Subject },
+    Ours { subject: Subject },
     Foreign { subject: Option<Foreign> },
 }
 
@@ -70,10 +70,10 @@ pub fn find(name: &str) -> anyhow::Result<(&'static Entry, Installed)> {
 impl Side {
     /// Our server.
     pub fn ours(name: &'static str, clients: u32, cores: Cores) -> anyhow::Result<Self> {
-        let subject = Subject::start(Role::Server { core: cores.subject, uring: false })?;
+        let subject = Subject::start(Role::Server { core: cores.subject, io: FanOut::Auto })?;
         let (id, address) = (subject.id(), subject.address());
         let plan = Plan { core: cores.load, address, dialect: Dialect::Native, clients, family: OUR_FAMILY };
-        Self::new(name, Server::Ours { _subject: subject }, id, plan)
+        Self::new(name, Server::Ours { subject }, id, plan)
     }
 
     /// Somebody else's.
@@ -104,12 +104,20 @@ impl Side {
     fn new(name: &'static str, server: Server, id: u32, plan: Plan) -> anyhow::Result<Self> {
         let load = Crowd::start(plan)?;
         let clock = CpuClock::of_process(id).context("cannot read a server's processor time")?;
-        Ok(Self { name, load, clock, misses: misses_of(id).map_err(|e| why_none(&e)), _server: server })
+        Ok(Self { name, load, clock, misses: misses_of(id).map_err(|e| why_none(&e)), server })
     }
 
     /// Why nobody counts cache misses, if nobody does.
     pub fn why_no_misses(&self) -> Option<String> {
         self.misses.as_ref().err().cloned()
+    }
+
+    /// Whether our server has a ring of io_uring; of a peer nobody asks.
+    pub fn has_ring(&self) -> anyhow::Result<bool> {
+        match &self.server {
+            Server::Ours { subject } => subject.has_ring(),
+            Server::Foreign { .. } => Ok(false),
+        }
     }
 
     /// Publishes for some time and waits until all of it has been delivered.
