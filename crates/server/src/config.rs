@@ -1,8 +1,8 @@
 //! What a server is told: where to listen, its limits, what to do with slow subscribers.
 
 use crate::application::Application;
-use crate::distributor::PublishLimits;
 use crate::engine::Io;
+use crate::inbox::InboxLimits;
 use pushlab_log::{Log, MemoryLog};
 use pushlab_session::gate::Gate;
 use pushlab_session::queue::{Policy, QueueRules};
@@ -237,10 +237,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of publishing.
-    pub(crate) fn publishing(&self) -> PublishLimits {
-        let Self { max_inbox_messages, max_inbox_bytes, answer_timeout, .. } = *self;
-        PublishLimits { max_inbox_messages, max_inbox_bytes, answer_timeout }
+    /// Those of an inbox.
+    pub(crate) fn inbox(&self) -> InboxLimits {
+        InboxLimits { max_messages: self.max_inbox_messages, max_bytes: self.max_inbox_bytes }
     }
 
     /// Those of history.

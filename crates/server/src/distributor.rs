@@ -1,73 +1,26 @@
 //! From whoever publishes to every event loop.
 
-use crate::carrier::Carrier;
-use mio::Waker;
+use crate::inbox::{Inbox, InboxLimits, Settlement, lock};
 use pushlab_log::{Entry, Log, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::receipt::Receipt;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How often [`Distributor::expire`] is worth calling.
 pub const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is on its way to one event loop.
-pub struct Inbox {
-    arrivals: Mutex<Arrivals>,
-    /// Whether something is in it.
-    is_filled: AtomicBool,
-    messages: AtomicUsize,
-    bytes: AtomicUsize,
-    /// Its event loop takes nothing more.
-    has_ended: AtomicBool,
-    waker: Waker,
-}
-
-/// What has come to an event loop.
-#[derive(Default)]
-pub struct Arrivals {
-    /// Publications, in the order of their offsets.
-    pub publications: Vec<Arc<Publication>>,
-    /// Connections that somebody else carries.
-    pub carriers: Vec<Box<dyn Carrier>>,
-    /// Carried connections that can go on, by number and generation.
-    pub ready: Vec<(usize, u32)>,
-    /// What the log has answered. *Invariant*: a replay tells of everything that came to this inbox before it, so whoever
-    /// takes these first, and only then these publications, misses none.
-    pub settlements: Vec<(Ticket, Settlement)>,
-}
-
-/// What became of something that was asked of the log.
-pub enum Settlement {
-    /// It is published here.
-    Published(Cursor),
-    /// What was missed.
-    Read(Replay),
-    /// Nobody knows.
-    Failed,
-}
-
-/// What limits publishing.
-#[derive(Debug, Clone)]
-pub struct PublishLimits {
-    /// Publications in an inbox.
-    pub max_inbox_messages: usize,
-    /// Their bytes.
-    pub max_inbox_bytes: usize,
-    /// How long a thread waits for the log.
-    pub answer_timeout: Duration,
-}
-
 /// The log and the inboxes. *Invariant*: a publication is appended to the log and put into every inbox under one lock,
 /// so every event loop sees publications in the order of their offsets.
 pub struct Distributor {
     epoch: Epoch,
-    limits: PublishLimits,
+    limits: InboxLimits,
+    /// How long a thread waits for the log.
+    answer_timeout: Duration,
     marks_receipts: bool,
     inboxes: Vec<Arc<Inbox>>,
     order: Mutex<Order>,
@@ -102,86 +55,19 @@ pub enum PublishError {
     OutcomeUnknown,
 }
 
-impl Inbox {
-    /// An inbox that wakes its event loop through `waker`.
-    pub fn new(waker: Waker) -> Self {
-        Self {
-            arrivals: Mutex::default(),
-            is_filled: AtomicBool::new(false),
-            messages: AtomicUsize::new(0),
-            bytes: AtomicUsize::new(0),
-            has_ended: AtomicBool::new(false),
-            waker,
-        }
-    }
-
-    /// Takes everything into `into`, which must be empty.
-    pub fn take(&self, into: &mut Arrivals) {
-        if !self.is_filled.load(Ordering::Acquire) {
-            return;
-        }
-        let mut arrivals = lock(&self.arrivals);
-        std::mem::swap(&mut *arrivals, into);
-        self.is_filled.store(false, Ordering::Release);
-        self.messages.store(0, Ordering::Relaxed);
-        self.bytes.store(0, Ordering::Relaxed);
-    }
-
-    /// Wakes the event loop for a reason other than a message.
-    pub fn wake(&self) {
-        // An eventfd write fails only when its counter is full, and then the loop is awake anyway.
-        let _ = self.waker.wake();
-    }
-
-    /// Takes no more messages and lets go of those it has: the event loop has ended, and must hold up nobody else.
-    pub fn end(&self) {
-        self.has_ended.store(true, Ordering::Relaxed);
-        self.take(&mut Arrivals::default());
-    }
-
-    /// Whether it is too full for another message. Those that publish at the same time may each add one beyond.
-    fn is_full(&self, limits: &PublishLimits) -> bool {
-        let is_over = self.messages.load(Ordering::Relaxed) >= limits.max_inbox_messages
-            || self.bytes.load(Ordering::Relaxed) >= limits.max_inbox_bytes;
-        is_over && !self.has_ended.load(Ordering::Relaxed)
-    }
-
-    fn push(&self, publication: Arc<Publication>) {
-        self.change(|arrivals| {
-            self.bytes.fetch_add(publication.text.as_bytes().len(), Ordering::Relaxed);
-            arrivals.publications.push(publication);
-            self.messages.store(arrivals.publications.len(), Ordering::Relaxed);
-        });
-    }
-
-    /// Brings a connection that somebody else carries.
-    pub fn bring(&self, carrier: Box<dyn Carrier>) {
-        self.change(|arrivals| arrivals.carriers.push(carrier));
-    }
-
-    /// Tells that a carried connection can go on.
-    pub fn tell_ready(&self, id: usize, generation: u32) {
-        self.change(|arrivals| arrivals.ready.push((id, generation)));
-    }
-
-    fn change(&self, with: impl FnOnce(&mut Arrivals)) {
-        if self.has_ended.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut arrivals = lock(&self.arrivals);
-        with(&mut arrivals);
-        if !self.is_filled.swap(true, Ordering::AcqRel) {
-            self.wake();
-        }
-    }
-}
-
 impl Distributor {
     /// A distributor of what this log orders to these event loops.
-    pub fn new(log: Box<dyn Log>, limits: PublishLimits, marks_receipts: bool, inboxes: Vec<Arc<Inbox>>) -> Arc<Self> {
+    pub fn new(
+        log: Box<dyn Log>,
+        limits: InboxLimits,
+        answer_timeout: Duration,
+        marks_receipts: bool,
+        inboxes: Vec<Arc<Inbox>>,
+    ) -> Arc<Self> {
         let epoch = log.head().epoch;
         let order = Mutex::new(Order { log, asked: HashMap::new() });
-        let distributor = Arc::new(Self { epoch, limits, marks_receipts, inboxes, order, start: Instant::now() });
+        let start = Instant::now();
+        let distributor = Arc::new(Self { epoch, limits, answer_timeout, marks_receipts, inboxes, order, start });
         let weak = Arc::downgrade(&distributor);
         let notify = move || weak.upgrade().into_iter().for_each(|distributor| distributor.settle());
         lock(&distributor.order).log.attach(Box::new(notify));
@@ -204,7 +90,7 @@ impl Distributor {
         })?;
         match (turn, later) {
             (Turn::Pending(_), Some(later)) => {
-                let answer = later.recv_timeout(self.limits.answer_timeout);
+                let answer = later.recv_timeout(self.answer_timeout);
                 answer.ok().flatten().ok_or(PublishError::OutcomeUnknown)
             }
             (Turn::Done(cursor), _) => Ok(cursor),
@@ -230,7 +116,7 @@ impl Distributor {
         now: Instant,
         asker: impl FnOnce() -> Asker,
     ) -> Result<Turn<Cursor>, PublishError> {
-        if self.inboxes.iter().any(|inbox| inbox.is_full(&self.limits)) {
+        if self.inboxes.iter().any(|inbox| inbox.is_full(self.limits)) {
             return Err(PublishError::Overloaded);
         }
         // Before the lock: waiting for it belongs to the way down.
@@ -280,7 +166,7 @@ impl Distributor {
             };
             match order.asked.remove(&ticket) {
                 Some(Asker::Loop(index)) => {
-                    self.inboxes[index].change(|arrivals| arrivals.settlements.push((ticket, settlement)));
+                    self.inboxes[index].settle(ticket, settlement);
                 }
                 Some(Asker::Thread(sender)) => {
                     let cursor = if let Settlement::Published(cursor) = settlement { Some(cursor) } else { None };
@@ -319,23 +205,19 @@ impl Distributor {
     }
 }
 
-/// Locks, also after a panic of another thread: every change under these locks leaves the state whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mio::{Poll, Token};
+    use crate::inbox::Arrivals;
+    use mio::{Poll, Token, Waker};
     use pushlab_log::MemoryLog;
 
-    fn distributor(limits: PublishLimits, loops: usize) -> (Arc<Distributor>, Vec<Arc<Inbox>>) {
+    fn distributor(limits: InboxLimits, loops: usize) -> (Arc<Distributor>, Vec<Arc<Inbox>>) {
         // A waker outlives its poll; nobody waits here.
         let waker = || Waker::new(Poll::new().unwrap().registry(), Token(0)).unwrap();
         let inboxes: Vec<_> = (0..loops).map(|_| Arc::new(Inbox::new(waker()))).collect();
         let log = MemoryLog::new(Epoch::from_number(1), pushlab_log::Limits::default());
-        (Distributor::new(Box::new(log), limits, false, inboxes.clone()), inboxes)
+        (Distributor::new(Box::new(log), limits, Duration::ZERO, false, inboxes.clone()), inboxes)
     }
 
     fn drained(inbox: &Inbox) -> usize {
@@ -347,8 +229,8 @@ mod tests {
     #[test]
     fn an_inbox_is_bounded_in_messages_and_bytes() {
         let data = format!("\"{}\"", "x".repeat(1000));
-        for (max_inbox_messages, max_inbox_bytes, taken) in [(3, usize::MAX, 3), (1000, 5_000, 5)] {
-            let limits = PublishLimits { max_inbox_messages, max_inbox_bytes, answer_timeout: Duration::ZERO };
+        for (max_messages, max_bytes, taken) in [(3, usize::MAX, 3), (1000, 5_000, 5)] {
+            let limits = InboxLimits { max_messages, max_bytes };
             let (distributor, inboxes) = distributor(limits, 1);
             for _ in 0..2 {
                 for _ in 0..taken {
@@ -362,8 +244,7 @@ mod tests {
 
     #[test]
     fn an_event_loop_that_has_ended_holds_up_nobody() {
-        let limits =
-            PublishLimits { max_inbox_messages: 2, max_inbox_bytes: usize::MAX, answer_timeout: Duration::ZERO };
+        let limits = InboxLimits { max_messages: 2, max_bytes: usize::MAX };
         let (distributor, inboxes) = distributor(limits, 2);
         distributor.publish("a", "1", Instant::now()).unwrap();
         inboxes[0].end();

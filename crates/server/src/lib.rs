@@ -18,6 +18,7 @@ mod distributor;
 pub mod engine;
 mod event_loop;
 mod groups;
+mod inbox;
 mod metrics;
 mod pool;
 mod queued;
@@ -40,9 +41,10 @@ pub use tls::TlsError;
 
 use application::Publisher;
 
-use distributor::{Distributor, Inbox};
+use distributor::Distributor;
 use engine::NoUring;
 use event_loop::{EventLoop, Shared, WAKER};
+use inbox::Inbox;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
@@ -134,7 +136,8 @@ impl Server {
         let shared = Arc::new(Shared {
             distributor: Distributor::new(
                 config.new_log(epoch),
-                config.limits.publishing(),
+                config.limits.inbox(),
+                config.limits.answer_timeout,
                 config.mark_receipts,
                 inboxes.clone(),
             ),

@@ -5,7 +5,7 @@
 
 use crate::application::{Application, Body, Publisher, Request, Response, THREADS};
 use crate::config::Limits;
-use crate::distributor::Inbox;
+use crate::inbox::Inbox;
 use pushlab_session::queue::MAX_WRITE_BYTES;
 use pushlab_session::request::known_paths;
 use pushlab_wire::codes::ErrorCode;

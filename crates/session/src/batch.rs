@@ -77,13 +77,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_log::{Limits, MemoryLog};
-    use pushlab_wire::cursor::Epoch;
-
-    fn publications(count: u64) -> Vec<Arc<Publication>> {
-        let mut log = MemoryLog::new(Epoch::from_number(1), Limits::default());
-        (0..count).map(|i| log.append("a", &"1".repeat(1 + i as usize), None, 0).unwrap()).collect()
-    }
+    use crate::fixtures::publications;
 
     #[test]
     fn a_batch_holds_what_it_was_filled_with_last() {

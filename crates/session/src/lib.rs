@@ -28,6 +28,8 @@ pub mod batch;
 pub mod channels;
 pub mod effect;
 pub mod exchange;
+#[cfg(test)]
+mod fixtures;
 pub mod framing;
 pub mod gate;
 mod incoming;

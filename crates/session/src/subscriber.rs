@@ -151,13 +151,7 @@ impl Subscriber {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_log::{Limits, MemoryLog};
-    use pushlab_wire::cursor::Epoch;
-
-    fn publications(count: u64) -> Vec<Arc<Publication>> {
-        let mut log = MemoryLog::new(Epoch::from_number(1), Limits::default());
-        (0..count).map(|i| log.append("a", &"1".repeat(1 + i as usize), None, 0).unwrap()).collect()
-    }
+    use crate::fixtures::publications;
 
     #[test]
     fn what_was_seen_is_not_offered_again() {

@@ -2,8 +2,9 @@
 
 use super::{Asked, EventLoop, PAGE_WORK};
 use crate::application::{Request, Response};
-use crate::distributor::{PublishError, Settlement};
+use crate::distributor::PublishError;
 use crate::groups::NO_GROUP;
+use crate::inbox::Settlement;
 use crate::metrics;
 use crate::pool::{Answer, Call, Caller, LargeBody};
 use crate::stats::{add, shift};

@@ -14,9 +14,10 @@ mod writing;
 
 use crate::config::{Config, Limits};
 use crate::connection::Connection;
-use crate::distributor::{Arrivals, Distributor, Inbox};
+use crate::distributor::Distributor;
 use crate::engine::{Engine, Io, Send};
 use crate::groups::Groups;
+use crate::inbox::{Arrivals, Inbox};
 use crate::pool::{Call, Caller};
 use crate::queued::QueuedTotal;
 use crate::stats::{Counters, add};

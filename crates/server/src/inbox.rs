@@ -1,0 +1,138 @@
+//! The way into an event loop from everywhere else.
+
+use crate::carrier::Carrier;
+use mio::Waker;
+use pushlab_log::{Publication, Replay, Ticket};
+use pushlab_wire::cursor::Cursor;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What is on its way to one event loop.
+pub struct Inbox {
+    arrivals: Mutex<Arrivals>,
+    /// Whether something is in it.
+    is_filled: AtomicBool,
+    messages: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Its event loop takes nothing more.
+    has_ended: AtomicBool,
+    waker: Waker,
+}
+
+/// What has come to an event loop.
+#[derive(Default)]
+pub struct Arrivals {
+    /// Publications, in the order of their offsets.
+    pub publications: Vec<Arc<Publication>>,
+    /// Connections that somebody else carries.
+    pub carriers: Vec<Box<dyn Carrier>>,
+    /// Carried connections that can go on, by number and generation.
+    pub ready: Vec<(usize, u32)>,
+    /// What the log has answered. *Invariant*: a replay tells of everything that came to this inbox before it, so whoever
+    /// takes these first, and only then these publications, misses none.
+    pub settlements: Vec<(Ticket, Settlement)>,
+}
+
+/// What became of something that was asked of the log.
+pub enum Settlement {
+    /// It is published here.
+    Published(Cursor),
+    /// What was missed.
+    Read(Replay),
+    /// Nobody knows.
+    Failed,
+}
+
+/// How much an inbox holds.
+#[derive(Debug, Clone, Copy)]
+pub struct InboxLimits {
+    /// Publications.
+    pub max_messages: usize,
+    /// Their bytes.
+    pub max_bytes: usize,
+}
+
+impl Inbox {
+    /// An inbox that wakes its event loop through `waker`.
+    pub fn new(waker: Waker) -> Self {
+        Self {
+            arrivals: Mutex::default(),
+            is_filled: AtomicBool::new(false),
+            messages: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            has_ended: AtomicBool::new(false),
+            waker,
+        }
+    }
+
+    /// Takes everything into `into`, which must be empty.
+    pub fn take(&self, into: &mut Arrivals) {
+        if !self.is_filled.load(Ordering::Acquire) {
+            return;
+        }
+        let mut arrivals = lock(&self.arrivals);
+        std::mem::swap(&mut *arrivals, into);
+        self.is_filled.store(false, Ordering::Release);
+        self.messages.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Wakes the event loop for a reason other than a message.
+    pub fn wake(&self) {
+        // An eventfd write fails only when its counter is full, and then the loop is awake anyway.
+        let _ = self.waker.wake();
+    }
+
+    /// Takes no more messages and lets go of those it has: the event loop has ended, and must hold up nobody else.
+    pub fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+        self.take(&mut Arrivals::default());
+    }
+
+    /// Whether it is too full for another message. Those that publish at the same time may each add one beyond.
+    pub fn is_full(&self, limits: InboxLimits) -> bool {
+        let is_over = self.messages.load(Ordering::Relaxed) >= limits.max_messages
+            || self.bytes.load(Ordering::Relaxed) >= limits.max_bytes;
+        is_over && !self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Adds a publication.
+    pub fn push(&self, publication: Arc<Publication>) {
+        self.change(|arrivals| {
+            self.bytes.fetch_add(publication.text.as_bytes().len(), Ordering::Relaxed);
+            arrivals.publications.push(publication);
+            self.messages.store(arrivals.publications.len(), Ordering::Relaxed);
+        });
+    }
+
+    /// Brings a connection that somebody else carries.
+    pub fn bring(&self, carrier: Box<dyn Carrier>) {
+        self.change(|arrivals| arrivals.carriers.push(carrier));
+    }
+
+    /// Tells that a carried connection can go on.
+    pub fn tell_ready(&self, id: usize, generation: u32) {
+        self.change(|arrivals| arrivals.ready.push((id, generation)));
+    }
+
+    /// Adds an answer of the log.
+    pub fn settle(&self, ticket: Ticket, settlement: Settlement) {
+        self.change(|arrivals| arrivals.settlements.push((ticket, settlement)));
+    }
+
+    fn change(&self, with: impl FnOnce(&mut Arrivals)) {
+        if self.has_ended.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut arrivals = lock(&self.arrivals);
+        with(&mut arrivals);
+        if !self.is_filled.swap(true, Ordering::AcqRel) {
+            self.wake();
+        }
+    }
+}
+
+/// Locks, also after a panic of another thread: every change under these locks leaves the state whole.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
