@@ -126,6 +126,11 @@ impl Exchange {
     pub fn not_settled(&mut self, cx: &mut Context<'_>) -> Effect {
         let (code, text) = match self.waiting.take() {
             None => return Effect::Nothing,
+            // The client did not ask for this; each of its polls brings a cursor of its own.
+            Some(Waiting::Position) => {
+                self.subscriber.seen = cx.offered_to;
+                return Effect::Nothing;
+            }
             Some(Waiting::Publication(_) | Waiting::Frame) => (
                 ErrorCode::OutcomeUnknown,
                 "the log did not say whether this was published: it may be, or may yet be; look before you publish again",

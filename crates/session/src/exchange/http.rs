@@ -112,7 +112,7 @@ impl Exchange {
     }
 
     /// Refuses a request of which nothing is known: the answer is not that to the one before.
-    fn refuse_unread(&mut self, code: ErrorCode, text: &str, cx: &mut Context<'_>) -> Effect {
+    pub(super) fn refuse_unread(&mut self, code: ErrorCode, text: &str, cx: &mut Context<'_>) -> Effect {
         self.is_head = false;
         self.has_origin = false;
         self.abort(code, text, cx)

@@ -25,7 +25,11 @@ impl Exchange {
                 self.is_overdue = true;
                 self.beat(self.framing_out(), silence, cx)
             }
-            (Some(_), _) => self.not_settled(cx),
+            (Some(_), _) => {
+                // A WebSocket stays open, and needs its next heartbeat.
+                cx.output.patience = Some(cx.rules.heartbeat);
+                self.not_settled(cx)
+            }
             (None, State::HeldPoll) => self.release(cx),
             // Who was never asked cannot have failed to answer: this process may have been halted meanwhile.
             (None, State::WebSocket { .. }) if self.is_pinged && silence.is_long => {
@@ -43,9 +47,13 @@ impl Exchange {
                 cx.output.counts.timeouts += 1;
                 Effect::End
             }
-            (None, State::Http(_)) => {
+            (None, State::Http(partial)) => {
                 cx.output.counts.timeouts += 1;
-                self.abort(ErrorCode::RequestTimeout, "the request did not arrive in time", cx)
+                let text = "the request did not arrive in time";
+                match partial {
+                    Some(_) => self.abort(ErrorCode::RequestTimeout, text, cx),
+                    None => self.refuse_unread(ErrorCode::RequestTimeout, text, cx),
+                }
             }
             (None, State::Answering | State::Over) => Effect::Cut,
         }
@@ -54,7 +62,9 @@ impl Exchange {
     /// Says that the server lives. What is queued proves that as well; a heartbeat behind it would only add to it.
     fn beat(&mut self, framing: Framing, silence: Silence, cx: &mut Context<'_>) -> Effect {
         cx.output.patience = Some(cx.rules.heartbeat);
-        if !silence.has_queued {
+        // A stream has no position before it begins: a client that resumed from one would miss its gap.
+        let has_position = framing == Framing::WebSocket || !matches!(self.waiting, Some(Waiting::Start));
+        if !silence.has_queued && has_position {
             let seen = self.subscriber.seen;
             let position = if self.subscriber.is_catching_up { seen } else { seen.max(cx.offered_to) };
             let cursor = cx.cursor(position).to_string();
@@ -104,5 +114,143 @@ impl Exchange {
             }
             _ => Effect::Cut,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effect::Output;
+    use crate::gate::Gate;
+    use crate::rules::Rules;
+    use pushlab_log::Replay;
+    use pushlab_wire::cursor::{Cursor, Epoch};
+    use pushlab_wire::websocket::{Opcode, encode, handshake};
+    use std::time::Duration;
+
+    const NOTHING_HEARD: Silence = Silence { has_queued: false, has_partial: false, is_long: true };
+
+    /// An exchange, and the world as it sees it.
+    struct Server {
+        exchange: Exchange,
+        rules: Rules,
+        output: Output,
+    }
+
+    impl Server {
+        fn new() -> Self {
+            let second = Duration::from_secs(1);
+            let rules = Rules {
+                gate: Gate::default(),
+                has_application: false,
+                is_tls: false,
+                max_head_bytes: 1000,
+                max_body_bytes: 1000,
+                max_message_bytes: 1000,
+                max_channels: 4,
+                max_reply_bytes: 1000,
+                max_wait: second,
+                head_timeout: second,
+                answer_timeout: second,
+                write_timeout: second,
+                idle_timeout: second,
+                heartbeat: second,
+                first_heartbeat: second,
+            };
+            Self { exchange: Exchange::default(), rules, output: Output::default() }
+        }
+
+        /// What it says in one step, and what it needs then.
+        fn step(&mut self, with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> Effect) -> (String, Effect) {
+            let epoch = Epoch::parse("new").unwrap();
+            self.output.bytes.clear();
+            self.output.patience = None;
+            let output = &mut self.output;
+            let mut cx =
+                Context { rules: &self.rules, is_draining: false, epoch, offered_to: 7, receipt: None, output };
+            let effect = with(&mut self.exchange, &mut cx);
+            (String::from_utf8_lossy(&self.output.bytes).into_owned(), effect)
+        }
+
+        fn receive(&mut self, bytes: &[u8]) -> (String, Effect) {
+            let mut bytes = bytes.to_vec();
+            self.step(|exchange, cx| exchange.receive(&mut bytes, cx).1)
+        }
+
+        fn expire(&mut self) -> (String, Effect) {
+            self.step(|exchange, cx| exchange.expire(NOTHING_HEARD, cx))
+        }
+
+        fn park(&mut self) {
+            let _ = self.step(|exchange, cx| {
+                exchange.park(cx);
+                Effect::Nothing
+            });
+        }
+    }
+
+    /// A client that resumed from a position of this life of the server would not be told what it missed in the last.
+    #[test]
+    fn a_stream_has_no_position_before_its_beginning() {
+        let mut server = Server::new();
+        let (_, effect) = server.receive(b"GET /sse?channel=a&after=old.5 HTTP/1.0\r\n\r\n");
+        let Effect::Read(query) = effect else { panic!("{effect:?}") };
+        server.park();
+        let (said, effect) = server.expire();
+        assert!(said.is_empty() && matches!(effect, Effect::Nothing), "{said} {effect:?}");
+        assert!(server.output.patience.is_some());
+        let (from, to) = (query.after.unwrap(), Cursor { epoch: Epoch::parse("new").unwrap(), offset: 7 });
+        let replay = Replay { gap: Some((from, to)), messages: Vec::new(), up_to: 7, is_whole: true };
+        let (said, _) = server.step(|exchange, cx| exchange.replayed(&replay, query.after, cx));
+        assert_eq!(said, "id:new.7\ndata:[\"gap\",\"old.5\",\"new.7\"]\n\nid:new.7\n\n");
+        assert_eq!(server.expire().0, "id:new.7\n\n");
+    }
+
+    fn web_socket(query: &str) -> Server {
+        let mut server = Server::new();
+        let mut request = Vec::new();
+        handshake::encode_request(&mut request, "a", &format!("/ws?{query}"), [7; 16]);
+        assert!(matches!(server.receive(&request).1, Effect::Read(_)));
+        server
+    }
+
+    #[test]
+    fn a_websocket_has_heartbeats_after_an_unknown_outcome() {
+        let mut server = web_socket("channel=a");
+        let replay = Replay { is_whole: true, ..Replay::default() };
+        let _ = server.step(|exchange, cx| exchange.replayed(&replay, None, cx));
+        let mut frame = Vec::new();
+        encode(&mut frame, Opcode::Text, b"[\"pub\",\"a\",1]", Some([0; 4]));
+        assert!(matches!(server.receive(&frame).1, Effect::Publish));
+        server.park();
+        for said in ["", "[\"error\",\"outcome-unknown\"", ""] {
+            let (bytes, effect) = server.expire();
+            assert!(bytes.contains(said) && matches!(effect, Effect::Nothing), "{bytes} {effect:?}");
+            assert_eq!(server.output.patience, Some(server.rules.heartbeat), "{said}");
+            server.exchange.heard();
+        }
+    }
+
+    #[test]
+    fn a_polling_websocket_gets_no_error_that_answers_nothing() {
+        let mut server = web_socket("channel=a&mode=poll");
+        server.park();
+        let (said, effect) = server.step(Exchange::not_settled);
+        assert!(said.is_empty() && matches!(effect, Effect::Nothing), "{said} {effect:?}");
+        let (said, _) = server.step(|exchange, cx| exchange.resubscribed(Ok(()), None, cx));
+        assert!(said.ends_with("[\"cursor\",\"new.7\"]"), "{said}");
+    }
+
+    #[test]
+    fn a_late_head_is_not_answered_like_the_request_before_it() {
+        let mut server = Server::new();
+        let (said, _) = server.receive(b"HEAD /healthz HTTP/1.1\r\nHost: a\r\nOrigin: http://b\r\n\r\n");
+        assert!(said.contains("Allow-Origin") && said.ends_with("\r\n\r\n"), "{said}");
+        let _ = server.step(|exchange, cx| exchange.answered(true, cx));
+        let _ = server.receive(b"GET /");
+        let (said, effect) =
+            server.step(|exchange, cx| exchange.expire(Silence { has_partial: true, ..NOTHING_HEARD }, cx));
+        assert!(said.starts_with("HTTP/1.1 408 ") && said.ends_with("}\n"), "{said}");
+        assert!(!said.contains("Allow-Origin") && matches!(effect, Effect::Answered), "{said} {effect:?}");
     }
 }

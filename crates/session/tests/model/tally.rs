@@ -1,0 +1,80 @@
+//! What happened, so that a test can tell that all of it did.
+
+/// Something that is to happen in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happening {
+    Delivery,
+    Gap,
+    Reply,
+    Answer,
+    Error,
+    /// A heartbeat with a position, or a ping.
+    Heartbeat,
+    Beginning,
+    /// A stream or WebSocket that went on behind a cursor.
+    Resumption,
+    /// A close frame.
+    Close,
+    /// Messages that were dropped or conflated.
+    Drop,
+    SlowEnd,
+    /// What was missed came in more than one part.
+    Part,
+    /// A frame of which the socket took only a part.
+    BegunFrame,
+    HeldPoll,
+    /// The log answered in a later turn.
+    LateAnswer,
+    LogFailure,
+    Timeout,
+    Stop,
+    Restart,
+}
+
+const EVENTS: [Happening; 19] = [
+    Happening::Delivery,
+    Happening::Gap,
+    Happening::Reply,
+    Happening::Answer,
+    Happening::Error,
+    Happening::Heartbeat,
+    Happening::Beginning,
+    Happening::Resumption,
+    Happening::Close,
+    Happening::Drop,
+    Happening::SlowEnd,
+    Happening::Part,
+    Happening::BegunFrame,
+    Happening::HeldPoll,
+    Happening::LateAnswer,
+    Happening::LogFailure,
+    Happening::Timeout,
+    Happening::Stop,
+    Happening::Restart,
+];
+
+/// How often each event happened.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Tally([u64; EVENTS.len()]);
+
+impl Tally {
+    pub fn count(&mut self, event: Happening) {
+        self.count_some(event, 1);
+    }
+
+    pub fn count_some(&mut self, event: Happening, count: u64) {
+        self.0[event as usize] += count;
+    }
+
+    /// Adds another, which is empty then.
+    pub fn take(&mut self, other: &mut Self) {
+        for (sum, more) in self.0.iter_mut().zip(std::mem::take(other).0) {
+            *sum += more;
+        }
+    }
+
+    /// Each event and how often it happened.
+    pub fn all(&self) -> impl Iterator<Item = (Happening, u64)> {
+        EVENTS.into_iter().zip(self.0)
+    }
+}
