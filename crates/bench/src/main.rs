@@ -96,8 +96,8 @@ fn main() -> anyhow::Result<()> {
             continue;
         }
         eprintln!("measuring {name} …");
-        let measured = match name.starts_with("rooms/") {
-            true => rooms::measure(&names, &scale, cores),
+        let measured = match name.starts_with("rooms/") || name.starts_with("peers/") {
+            true => rooms::measure(name, &names, &scale, cores),
             false => measure(name, &scale, cores).map(|figure| vec![figure]),
         };
         for figure in measured.with_context(|| format!("{name} could not be measured"))? {
@@ -112,7 +112,7 @@ fn main() -> anyhow::Result<()> {
 /// The names of the ratios that were asked for, all if none was.
 fn chosen(only: &[String], baseline: &Baseline) -> anyhow::Result<Vec<&'static str>> {
     let known = || GOALS.iter().map(|goal| goal.name).filter(|name| baseline.has(name));
-    if let Some(strange) = only.iter().find(|asked| !known().any(|name| name.starts_with(asked.as_str()))) {
+    if let Some(strange) = only.iter().find(|asked| !known().any(|name| is_meant(asked, name))) {
         bail!("--only {strange}: known are {}", known().collect::<Vec<_>>().join(", "));
     }
     if only.is_empty()
@@ -122,7 +122,18 @@ fn chosen(only: &[String], baseline: &Baseline) -> anyhow::Result<Vec<&'static s
         eprintln!("leaving out fanout-uring: {error}");
         return Ok(known().filter(|name| !name.starts_with("fanout-uring/")).collect());
     }
-    Ok(known().filter(|name| only.is_empty() || only.iter().any(|asked| name.starts_with(asked.as_str()))).collect())
+    Ok(known().filter(|name| only.is_empty() || only.iter().any(|asked| is_meant(asked, name))).collect())
+}
+
+/// Whether a name is asked for, by itself or its beginning. A number is not cut: `peers/100` is not the beginning of
+/// `peers/1000`.
+fn is_meant(asked: &str, name: &str) -> bool {
+    let is_in_number = |rest: &str| asked.ends_with(is_digit) && rest.starts_with(is_digit);
+    name.strip_prefix(asked).is_some_and(|rest| !is_in_number(rest))
+}
+
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
 }
 
 fn measure(name: &'static str, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
@@ -159,5 +170,14 @@ mod tests {
         let error = only("rooms", &other).unwrap_err().to_string();
         assert!(error.contains("fanout/sse-against") && !error.contains("link"), "{error}");
         assert!(only("fanout/sse-against", &Baseline::Limit).is_err());
+    }
+
+    #[test]
+    fn the_beginning_of_a_name_ends_where_its_number_does() {
+        let only = |name: &str| chosen(&[name.to_owned()], &Baseline::Limit).unwrap();
+        assert_eq!(only("peers/100"), ["peers/100", "peers/100-p99"]);
+        assert_eq!(only("peers/1000"), ["peers/1000", "peers/1000-p99"]);
+        assert_eq!(only("peers").len(), 6);
+        assert_eq!(only("link/r"), ["link/round-trip"]);
     }
 }

@@ -33,6 +33,8 @@ pub struct Scale {
     pub warm_up: Duration,
     /// Rooms: subscribers, of the two figures that bear their numbers.
     pub rooms: [u32; 2],
+    /// One room beside the peers: subscribers, of the three figures that bear their numbers.
+    pub peers: [u32; 3],
     /// Polls: connections.
     pub pollers: usize,
     /// Memory: numbers of open connections at which the server is looked at.
@@ -48,7 +50,7 @@ pub struct Scale {
 pub const ORDER: [bool; 8] = [true, false, false, true, false, true, true, false];
 
 impl Scale {
-    /// What `make bench` runs: about nineteen minutes.
+    /// What `make bench` runs: under half an hour.
     pub fn full() -> Self {
         Self {
             repeats: 5,
@@ -62,6 +64,7 @@ impl Scale {
             segment: Duration::from_millis(500),
             warm_up: Duration::from_millis(300),
             rooms: [1000, 19_000],
+            peers: [100, 1000, 9000],
             pollers: 200,
             // Even steps, so that no count sits just behind a doubling of some table more often than before one.
             connections: (1..=9).map(|step| step * 2000).collect(),
@@ -90,6 +93,7 @@ impl Scale {
             segment: Duration::from_millis(40),
             warm_up: Duration::from_millis(20),
             rooms: [5, 10],
+            peers: [2, 5, 10],
             pollers: 3,
             connections: vec![20, 40, 80],
             baseline: Baseline::Limit,

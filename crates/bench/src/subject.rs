@@ -231,6 +231,7 @@ impl Drop for Subject {
 mod tests {
     use super::*;
     use clap::Parser;
+    use rooms::load::{Dialect, Plan, Shape};
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -240,8 +241,10 @@ mod tests {
 
     #[test]
     fn a_role_survives_its_command_line() {
-        for io in [FanOut::Write, FanOut::Uring, FanOut::Auto] {
-            let role = Role::Server { core: 3, io };
+        let servers = [FanOut::Write, FanOut::Uring, FanOut::Auto].map(|io| Role::Server { core: 3, io });
+        let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };
+        let plan = Plan { core: 1, address: limit::ANY_PORT, dialect: Dialect::Bare, shape, family: 21 };
+        for role in servers.into_iter().chain([Role::RoomsLoad(plan)]) {
             let line = Line::try_parse_from([String::new()].into_iter().chain(role.arguments())).unwrap();
             assert_eq!(line.role, role);
         }

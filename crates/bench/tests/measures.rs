@@ -20,6 +20,9 @@ fn every_ratio_is_measured() {
     let fanout = ["fanout/websocket", "fanout/sse", "fanout/http-streaming"];
     let uring = if check_uring().is_ok() { &["fanout-uring/websocket", "fanout-uring/sse"][..] } else { &[] };
     for name in fanout.into_iter().chain(uring.iter().copied()).chain([
+        "peers/100",
+        "peers/1000-p99",
+        "peers/9000",
         "poll/replies",
         "poll/immediate",
         "link/packets",
@@ -35,10 +38,12 @@ fn every_ratio_is_measured() {
         assert!(number("low") <= number("value") && number("value") <= number("high"), "{line}");
         assert!(table.contains(line["name"].as_str().unwrap()));
     }
-    for line in lines.iter().filter(|line| line["name"].as_str().unwrap().starts_with("rooms")) {
-        if line["name"] != "rooms/growth" {
-            let ours = &line["detail"]["sides"]["pushlab"];
-            assert!(ours["writes_per_delivery"].as_f64().unwrap() <= 1.0, "{line}");
+    for line in &lines {
+        let what = line["name"].as_str().and_then(|name| name.split_once('/')).expect("a name has two parts");
+        if matches!(what, ("rooms" | "peers", of) if of != "growth") {
+            let sides = &line["detail"]["sides"];
+            assert!(sides["pushlab"]["writes_per_delivery"].as_f64().unwrap() <= 1.0, "{line}");
+            assert_eq!(sides.get("pushlab-write").is_some(), what.0 == "peers", "{line}");
             // As for its users.
             assert_eq!(line["detail"]["ours_has_ring"], check_uring().is_ok(), "{line}");
         }

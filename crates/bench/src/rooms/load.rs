@@ -20,10 +20,6 @@ use std::io::{BufRead as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Rooms there are.
-pub const ROOMS: u32 = 100;
-/// Rooms of each subscriber.
-pub const PER_CLIENT: u32 = 10;
 /// What the memberships are drawn from.
 const SEED: u64 = 1;
 
@@ -34,6 +30,20 @@ pub enum Dialect {
     Native,
     /// Frames are the data; the path names the channel.
     Bare,
+}
+
+/// How many, and in how many rooms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub struct Shape {
+    /// Subscribers.
+    #[arg(long)]
+    pub clients: u32,
+    /// Rooms there are.
+    #[arg(long)]
+    pub rooms: u32,
+    /// Rooms of each subscriber, drawn at random.
+    #[arg(long)]
+    pub rooms_per_client: u32,
 }
 
 /// Whom to load, and with how many.
@@ -48,9 +58,9 @@ pub struct Plan {
     /// How it is spoken to.
     #[arg(long)]
     pub dialect: Dialect,
-    /// Subscribers.
-    #[arg(long)]
-    pub clients: u32,
+    /// Who is where.
+    #[command(flatten)]
+    pub shape: Shape,
     /// Family of source addresses: see [`crate::connect`].
     #[arg(long)]
     pub family: u8,
@@ -79,6 +89,29 @@ pub struct Report {
     pub late: u64,
 }
 
+impl Shape {
+    /// Hardly two want the same: each is in ten of a hundred rooms.
+    pub const fn rooms(clients: u32) -> Self {
+        Self { clients, rooms: 100, rooms_per_client: 10 }
+    }
+
+    /// All want the same: one room and nothing else.
+    pub const fn broadcast(clients: u32) -> Self {
+        Self { clients, rooms: 1, rooms_per_client: 1 }
+    }
+
+    /// The rooms, without those that nobody is in; the same for every subject.
+    pub fn draw(self) -> Rooms {
+        Rooms::draw(self.clients, self.rooms, self.rooms_per_client, SEED)
+    }
+}
+
+/// Deliveries of a publication, on average over the rooms.
+pub fn mean_members(rooms: &Rooms) -> f64 {
+    let places: usize = (0..rooms.count()).map(|room| rooms.members(room).len()).sum();
+    places as f64 / f64::from(rooms.count())
+}
+
 impl Plan {
     /// Its command line.
     pub fn arguments(self) -> Vec<String> {
@@ -87,23 +120,19 @@ impl Plan {
             ("core", self.core.to_string()),
             ("address", self.address.to_string()),
             ("dialect", dialect.get_name().to_owned()),
-            ("clients", self.clients.to_string()),
+            ("clients", self.shape.clients.to_string()),
+            ("rooms", self.shape.rooms.to_string()),
+            ("rooms-per-client", self.shape.rooms_per_client.to_string()),
             ("family", self.family.to_string()),
         ];
         let options = options.map(|(name, value)| format!("--{name}={value}"));
         std::iter::once("rooms-load".to_owned()).chain(options).collect()
     }
-
-    /// The rooms of this load; the same for every subject.
-    pub fn rooms(clients: u32) -> Rooms {
-        Rooms::draw(clients, ROOMS, PER_CLIENT, SEED)
-    }
 }
 
 /// Runs until its standard input ends.
 pub fn run(plan: Plan) -> anyhow::Result<()> {
-    let rooms = Plan::rooms(plan.clients);
-    let mut crowd = Crowd::gather(plan, rooms)?;
+    let mut crowd = Crowd::gather(plan)?;
     println!("{}", plan.address);
     for line in std::io::stdin().lock().lines() {
         let order: Order = serde_json::from_str(&line?).context("an order is not understood")?;
@@ -115,6 +144,7 @@ pub fn run(plan: Plan) -> anyhow::Result<()> {
 /// Everybody in the rooms, and a publisher for each.
 struct Crowd {
     rooms: Rooms,
+    mean_members: f64,
     dialect: Dialect,
     audience: Audience,
     publishers: Vec<TcpStream>,
@@ -124,19 +154,28 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn gather(plan: Plan, rooms: Rooms) -> anyhow::Result<Self> {
-        let requests: Vec<Vec<u8>> = (0..plan.clients).map(|client| subscription(rooms.of_client(client))).collect();
+    fn gather(plan: Plan) -> anyhow::Result<Self> {
+        let rooms = plan.shape.draw();
+        let clients = 0..plan.shape.clients;
+        let requests: Vec<Vec<u8>> = clients.map(|client| subscription(rooms.of_client(client))).collect();
         let mut audience = Audience::new()?;
         audience.grow(requests.len(), plan.address, plan.family, |index| &requests[index], None)?;
         let publisher = |room| publisher(plan.address, plan.dialect, room);
         let publishers = (0..rooms.count()).map(publisher).collect::<anyhow::Result<_>>()?;
-        let rng = fastrand::Rng::with_seed(SEED);
-        Ok(Self { rooms, dialect: plan.dialect, audience, publishers, rng, frame: Vec::new(), text: String::new() })
+        Ok(Self {
+            mean_members: mean_members(&rooms),
+            rooms,
+            dialect: plan.dialect,
+            audience,
+            publishers,
+            rng: fastrand::Rng::with_seed(SEED),
+            frame: Vec::new(),
+            text: String::new(),
+        })
     }
 
     /// Publishes for some time and waits until all of it has been delivered.
     fn run(&mut self, order: Order) -> anyhow::Result<Report> {
-        let mean_members = f64::from(PER_CLIENT) * self.audience.len() as f64 / f64::from(self.rooms.count());
         let deliveries = self.audience.deliveries;
         let segments = self.audience.segments()?;
         self.audience.latency = Some(Histogram::new());
@@ -152,7 +191,7 @@ impl Crowd {
             }
             let mut timeout = Duration::from_millis(10);
             if !is_over {
-                let under_way = (expected.saturating_sub(received) as f64 / mean_members).ceil() as u64;
+                let under_way = (expected.saturating_sub(received) as f64 / self.mean_members).ceil() as u64;
                 let due = due(order.load, elapsed, published, under_way);
                 for _ in 0..due.count {
                     let intended_ns = match order.load {
@@ -226,4 +265,24 @@ fn publisher(address: SocketAddr, dialect: Dialect, room: u32) -> anyhow::Result
     socket.write_all(&request)?;
     read_until(&mut socket, |found| found.ends_with(greeting))?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broadcast_reaches_everybody_once() {
+        let rooms = Shape::broadcast(9).draw();
+        assert_eq!(rooms.count(), 1);
+        assert_eq!(rooms.members(0), (0..9).collect::<Vec<_>>());
+        assert_eq!(mean_members(&rooms), 9.0);
+    }
+
+    #[test]
+    fn in_rooms_a_publication_reaches_a_tenth() {
+        let rooms = Shape::rooms(1000).draw();
+        assert_eq!((rooms.count(), rooms.per_client()), (100, 10));
+        assert_eq!(mean_members(&rooms), 100.0);
+    }
 }

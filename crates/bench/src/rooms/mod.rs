@@ -1,11 +1,15 @@
-//! Rooms: each subscriber is in ten of a hundred, drawn at random, so that hardly two want the same. Our server's
-//! processor time per delivery and latency, divided by those of the best of the peers that are installed.
+//! Our server beside its peers: its processor time per delivery and latency, divided by those of the best of the peers
+//! that are installed.
+//!
+//! In `rooms` each subscriber is in ten of a hundred rooms, drawn at random, so that hardly two want the same. In `peers`
+//! all are in one room and nowhere else, so that each publication goes to everybody.
 //!
 //! In each repeat every side is a fresh server with a load of its own, all connected throughout, and takes a segment in
 //! each of several rounds, whose order changes: what follows of a drift hits all alike. A repeat's ratio is the median
 //! over its rounds. All get the same rate: deliveries of 100,000 a second, or less where one could not take that.
 //!
-//! Our server runs as for its users: larger rooms are written to through io_uring, where the kernel allows it.
+//! Our server runs as for its users: larger rooms are written to through io_uring, where the kernel allows it. In `peers`
+//! it stands there a second time, with plain writes, to show what the ring brings; the ratio does not know of it.
 //!
 //! Writes are counted by the subscribers' kernel, as segments with data: `/proc/PID/io` does not count `send`, and
 //! counting system calls by a tracepoint needs tracefs, which is often not there.
@@ -16,8 +20,9 @@ mod side;
 use crate::figure::{Figure, rounded};
 use crate::processor::Cores;
 use crate::scale::{Load, Scale};
+use crate::subject::FanOut;
 use anyhow::Context as _;
-use load::{PER_CLIENT, Plan};
+use load::{Shape, mean_members};
 use pushlab_stats::median;
 use serde_json::{Map, Value, json};
 use side::{Segment, Side};
@@ -36,17 +41,35 @@ const LONGER: u32 = 3;
 
 /// The servers that stand beside ours, each with what makes it wait in the kernel instead of asking again and again.
 const PEERS: [(&str, &[(&str, &str)]); 2] = [("bun", &[]), ("uwebsockets", &[("BLOCKS", "1")])];
-/// How our own side is called.
-const OURS: &str = "pushlab";
+/// Our own side, first of all sides.
+const OURS: (&str, FanOut) = ("pushlab", FanOut::Auto);
+/// Our own side without a ring.
+const OURS_WRITE: (&str, FanOut) = ("pushlab-write", FanOut::Write);
+/// Source addresses of the first side; each has its own.
+const FIRST_FAMILY: u8 = 20;
+/// Ends the name of a figure of latency.
+const P99: &str = "-p99";
+/// The figure that needs both sizes of rooms.
+const GROWTH: &str = "rooms/growth";
 
 /// All segments of one side at one size, by repeat.
 type Repeats = Vec<Vec<Segment>>;
 
-/// What was measured with one number of subscribers.
+/// What is measured at once, on the same sides.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    /// Name of its figure of processor time.
+    name: &'static str,
+    shape: Shape,
+    /// Our own sides, as for users first.
+    ours: &'static [(&'static str, FanOut)],
+}
+
+/// What was measured of one size.
 struct Measured {
-    clients: u32,
+    size: Size,
     publications_per_s: u32,
-    /// Ours, and then the peers.
+    /// Ours, as for users first, and then the peers.
     sides: Vec<(&'static str, Repeats)>,
     /// Peers that are not there, and why.
     absent: Map<String, Value>,
@@ -56,35 +79,46 @@ struct Measured {
     has_ring: bool,
 }
 
-/// Measures what is asked for by name.
-pub fn measure(names: &[&'static str], scale: &Scale, cores: Cores) -> anyhow::Result<Vec<Figure>> {
-    let asked = |name: &&&'static str| name.starts_with("rooms/");
-    let is_asked = |name: &str| names.contains(&name);
-    let mut measured = [None, None];
-    for (place, clients) in ["rooms/1000", "rooms/19000"].into_iter().zip(scale.rooms).enumerate() {
-        let (name, clients) = clients;
-        if is_asked("rooms/growth") || names.iter().any(|asked| asked.starts_with(name)) {
-            measured[place] = Some(measure_size(clients, scale, cores)?);
+/// Measures the figure of a name, and those others of `names` that come with it.
+pub fn measure(name: &str, names: &[&'static str], scale: &Scale, cores: Cores) -> anyhow::Result<Vec<Figure>> {
+    let names: Vec<&'static str> = names.iter().copied().filter(|other| group(other) == group(name)).collect();
+    let sizes = sizes(scale).into_iter().filter(|size| names.iter().any(|name| size.is_needed_for(name)));
+    let measured = sizes.map(|size| measure_size(size, scale, cores)).collect::<anyhow::Result<Vec<_>>>()?;
+    let figure = |&name: &&'static str| {
+        if let (GROWTH, [few, many]) = (name, &measured[..]) {
+            return growth(name, few, many);
         }
-    }
-    let figure = |&name: &&'static str| match (name, &measured) {
-        ("rooms/growth", [Some(few), Some(many)]) => growth(name, few, many),
-        ("rooms/1000" | "rooms/1000-p99", [Some(measured), _])
-        | ("rooms/19000" | "rooms/19000-p99", [_, Some(measured)]) => {
-            let of: fn(&Segment) -> f64 = if name.ends_with("p99") { |s| s.p99_ms } else { |s| s.cpu_us };
-            measured.figure(name, of)
-        }
-        _ => anyhow::bail!("nothing measures {name}"),
+        let measured = measured.iter().find(|measured| measured.size.is_needed_for(name));
+        let of: fn(&Segment) -> f64 = if name.ends_with(P99) { |s| s.p99_ms } else { |s| s.cpu_us };
+        measured.with_context(|| format!("nothing measures {name}"))?.figure(name, of)
     };
-    names.iter().filter(asked).map(figure).collect()
+    names.iter().map(figure).collect()
 }
 
-fn measure_size(clients: u32, scale: &Scale, cores: Cores) -> anyhow::Result<Measured> {
-    let rooms = Plan::rooms(clients);
-    let members = f64::from(clients) * f64::from(PER_CLIENT) / f64::from(rooms.count());
+/// What is measured together has one group: all of rooms, whose growth needs both sizes, but of peers each size.
+fn group(name: &str) -> &str {
+    if name.starts_with("rooms/") { "rooms" } else { name.strip_suffix(P99).unwrap_or(name) }
+}
+
+fn sizes(scale: &Scale) -> Vec<Size> {
+    let rooms = ["rooms/1000", "rooms/19000"].into_iter().zip(scale.rooms);
+    let rooms = rooms.map(|(name, clients)| Size { name, shape: Shape::rooms(clients), ours: &[OURS] });
+    let peers = ["peers/100", "peers/1000", "peers/9000"].into_iter().zip(scale.peers);
+    let ours = &[OURS, OURS_WRITE];
+    rooms.chain(peers.map(|(name, clients)| Size { name, shape: Shape::broadcast(clients), ours })).collect()
+}
+
+impl Size {
+    fn is_needed_for(&self, figure: &str) -> bool {
+        self.name == figure.strip_suffix(P99).unwrap_or(figure) || figure == GROWTH && group(self.name) == group(GROWTH)
+    }
+}
+
+fn measure_size(size: Size, scale: &Scale, cores: Cores) -> anyhow::Result<Measured> {
+    let members = mean_members(&size.shape.draw());
     let segment = scale.segment * LONGER;
     let mut measured = Measured {
-        clients,
+        size,
         publications_per_s: 0,
         sides: Vec::new(),
         absent: Map::new(),
@@ -92,7 +126,7 @@ fn measure_size(clients: u32, scale: &Scale, cores: Cores) -> anyhow::Result<Mea
         has_ring: false,
     };
     for repeat in 0..scale.repeats {
-        let mut sides = gather(clients, cores, &mut measured)?;
+        let mut sides = gather(cores, &mut measured)?;
         if repeat == 0 {
             let rate = DELIVERIES_PER_S.min(OF_CAPACITY * capacity(&mut sides, scale.warm_up)?);
             measured.publications_per_s = ((rate / members).round() as u32).max(1);
@@ -121,14 +155,20 @@ fn measure_size(clients: u32, scale: &Scale, cores: Cores) -> anyhow::Result<Mea
 }
 
 /// A fresh one of every side that is to be had.
-fn gather(clients: u32, cores: Cores, measured: &mut Measured) -> anyhow::Result<Vec<Side>> {
-    let mut sides = vec![Side::ours(OURS, clients, cores).context("our server")?];
-    for (index, (name, environment)) in PEERS.into_iter().enumerate() {
+fn gather(cores: Cores, measured: &mut Measured) -> anyhow::Result<Vec<Side>> {
+    let Size { shape, ours, .. } = measured.size;
+    let mut families = FIRST_FAMILY..=u8::MAX;
+    let mut family = || families.next().context("there are more sides than source addresses");
+    let mut sides = Vec::new();
+    for &(name, io) in ours {
+        let side = Side::ours(name, io, shape, family()?, cores);
+        sides.push(side.with_context(|| format!("our server, {name}"))?);
+    }
+    for (name, environment) in PEERS {
         match side::find(name) {
             Err(why) => drop(measured.absent.insert(name.to_owned(), why.to_string().into())),
             Ok(installed) => {
-                let family = 21 + u8::try_from(index)?;
-                let side = Side::peer(name, installed, environment, clients, family, cores);
+                let side = Side::peer(name, installed, environment, shape, family()?, cores);
                 sides.push(side.with_context(|| format!("the peer {name}"))?);
             }
         }
@@ -152,11 +192,14 @@ fn capacity(sides: &mut [Side], duration: Duration) -> anyhow::Result<f64> {
 impl Measured {
     /// Our side's figure divided by that of the peer in whom it is lowest.
     fn figure(&self, name: &'static str, of: fn(&Segment) -> f64) -> anyhow::Result<Figure> {
-        let best = self.sides[1..].iter().min_by(|a, b| middle(&a.1, of).total_cmp(&middle(&b.1, of)));
+        let peers = self.sides.iter().filter(|side| PEERS.iter().any(|peer| peer.0 == side.0));
+        let best = peers.min_by(|a, b| middle(&a.1, of).total_cmp(&middle(&b.1, of)));
         let sides: Map<String, Value> = self.sides.iter().map(|side| (side.0.to_owned(), describe(&side.1))).collect();
         let mut detail = json!({
             "headline": "ours / the best peer's: median of the repeats, of which each has the median of its rounds",
-            "clients": self.clients,
+            "clients": self.size.shape.clients,
+            "rooms": self.size.shape.rooms,
+            "rooms_per_client": self.size.shape.rooms_per_client,
             "publications_per_s": self.publications_per_s,
             "best_peer": best.map(|side| side.0),
             "sides": sides,
@@ -165,6 +208,10 @@ impl Measured {
             "no_cache_misses": self.no_misses,
             "ours_has_ring": self.has_ring,
         });
+        if let Some((_, plain)) = self.sides.iter().find(|side| side.0 == OURS_WRITE.0) {
+            let ratio = median(&ratios(&self.sides[0].1, plain, of));
+            detail["ratio_to_plain_writes"] = ratio.map(rounded).into();
+        }
         let Some((_, theirs)) = best else { return Ok(Figure::absent(name, detail)) };
         let ratios = ratios(&self.sides[0].1, theirs, of);
         detail["repeats"] = ratios.iter().copied().map(rounded).collect();
@@ -189,7 +236,7 @@ fn growth(name: &'static str, few: &Measured, many: &Measured) -> anyhow::Result
     let ratios = of((&few.sides[0].1, &many.sides[0].1));
     let detail = json!({
         "headline": "CPU per delivery among the many / among the few; median of the repeats",
-        "clients": [few.clients, many.clients],
+        "clients": [few.size.shape.clients, many.size.shape.clients],
         "sides": all,
         "repeats": ratios.iter().copied().map(rounded).collect::<Vec<_>>(),
     });
@@ -221,4 +268,51 @@ fn describe(repeats: &Repeats) -> Value {
         "deliveries_per_s": rounded(middle(repeats, |s| s.per_second)),
         "late": rounded(middle(repeats, |s| s.late)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::GOALS;
+
+    fn segment(cpu_us: f64) -> Segment {
+        Segment { cpu_us, p50_ms: 1.0, p99_ms: 2.0, writes: 1.0, misses: None, per_second: 1e5, late: 0.0 }
+    }
+
+    fn measured(sides: &[(&'static str, f64)]) -> Measured {
+        let size = sizes(&Scale::full()).into_iter().find(|size| size.name == "peers/1000").unwrap();
+        let sides = sides.iter().map(|&(name, cpu_us)| (name, vec![vec![segment(cpu_us); ROUNDS]; 2])).collect();
+        Measured { size, publications_per_s: 100, sides, absent: Map::new(), no_misses: None, has_ring: true }
+    }
+
+    #[test]
+    fn every_figure_has_its_size() {
+        let sizes = sizes(&Scale::full());
+        let of = |name| sizes.iter().filter(|size| size.is_needed_for(name)).collect::<Vec<_>>();
+        for goal in GOALS.iter().filter(|goal| goal.name.starts_with("rooms/") || goal.name.starts_with("peers/")) {
+            match (goal.name, &of(goal.name)[..]) {
+                (GROWTH, [few, many]) => assert!(few.shape.clients < many.shape.clients),
+                (name, [size]) => assert!(size.name.ends_with(&format!("/{}", size.shape.clients)), "{name}: {size:?}"),
+                (name, sizes) => panic!("{name}: {sizes:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn only_rooms_are_measured_all_at_once() {
+        assert_eq!(group("rooms/1000"), group(GROWTH));
+        assert_eq!(group("peers/1000"), group("peers/1000-p99"));
+        assert_ne!(group("peers/100"), group("peers/1000"));
+    }
+
+    #[test]
+    fn plain_writes_are_shown_but_are_no_peer() {
+        let sides = [("pushlab", 2.0), ("pushlab-write", 1.0), ("bun", 5.0), ("uwebsockets", 4.0)];
+        let figure = measured(&sides).figure("peers/1000", |s| s.cpu_us).unwrap().to_json();
+        assert_eq!((&figure["value"], &figure["detail"]["best_peer"]), (&json!(0.5), &json!("uwebsockets")));
+        assert_eq!(figure["detail"]["ratio_to_plain_writes"], 2.0);
+        assert_eq!(figure["detail"]["sides"]["pushlab-write"]["cpu_us"], 1.0);
+        let alone = measured(&sides[..2]).figure("peers/1000", |s| s.cpu_us).unwrap().to_json();
+        assert!(alone["value"].is_null() && alone["detail"]["best_peer"].is_null());
+    }
 }

@@ -1,6 +1,6 @@
 //! A server with its load.
 
-use super::load::{Dialect, Order, Plan, Report};
+use super::load::{Dialect, Order, Plan, Report, Shape};
 use crate::processor::Cores;
 use crate::scale::Load;
 use crate::subject::{FanOut, Role, Subject};
@@ -14,9 +14,6 @@ use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
-
-/// Source addresses of our own side.
-const OUR_FAMILY: u8 = 20;
 
 /// What one side did in one segment.
 #[derive(Debug, Clone, Copy)]
@@ -69,10 +66,10 @@ pub fn find(name: &str) -> anyhow::Result<(&'static Entry, Installed)> {
 
 impl Side {
     /// Our server.
-    pub fn ours(name: &'static str, clients: u32, cores: Cores) -> anyhow::Result<Self> {
-        let subject = Subject::start(Role::Server { core: cores.subject, io: FanOut::Auto })?;
+    pub fn ours(name: &'static str, io: FanOut, shape: Shape, family: u8, cores: Cores) -> anyhow::Result<Self> {
+        let subject = Subject::start(Role::Server { core: cores.subject, io })?;
         let (id, address) = (subject.id(), subject.address());
-        let plan = Plan { core: cores.load, address, dialect: Dialect::Native, clients, family: OUR_FAMILY };
+        let plan = Plan { core: cores.load, address, dialect: Dialect::Native, shape, family };
         Self::new(name, Server::Ours { subject }, id, plan)
     }
 
@@ -81,7 +78,7 @@ impl Side {
         name: &'static str,
         (entry, installed): (&Entry, Installed),
         environment: &[(&str, &str)],
-        clients: u32,
+        shape: Shape,
         family: u8,
         cores: Cores,
     ) -> anyhow::Result<Self> {
@@ -97,7 +94,7 @@ impl Side {
             log: std::env::temp_dir().join(format!("pushlab-bench-{}-{name}.log", std::process::id())),
         })?;
         let (id, address) = (subject.id().context("it has no process")?, subject.address);
-        let plan = Plan { core: cores.load, address, dialect: Dialect::Bare, clients, family };
+        let plan = Plan { core: cores.load, address, dialect: Dialect::Bare, shape, family };
         Self::new(name, Server::Foreign { subject: Some(subject) }, id, plan)
     }
 
