@@ -4,7 +4,7 @@
 //! with the same corking. Both are processes of their own on the first core; subscribers and publisher share the
 //! second. What counts is CPU time per delivery, which neighbours disturb least; throughput stands beside it.
 //!
-//! `--against` compares with the server of another build instead, which stands where the limit does.
+//! `--against` compares with the server of another build instead, which takes the place of the limit.
 //!
 //! Standard output has one JSON line for each ratio, standard error the same as a table. A missed goal is a result,
 //! not a failure.
@@ -51,8 +51,8 @@ struct Args {
     /// Compare the limit of fan-out with itself: a test of the instrument, which must give 1.
     #[arg(long, hide = true)]
     null_test: bool,
-    /// Compare with the server of another build, whose `pushlab-bench` is at PATH: our CPU time divided by its, side by
-    /// side, and the memory of both.
+    /// Compare with the server of another build, whose `pushlab-bench` is at PATH: our CPU time divided by that of the
+    /// other, measured side by side, and the memory of both.
     #[arg(long, value_name = "PATH", conflicts_with = "null_test")]
     against: Option<PathBuf>,
     /// Measure only these, by name or beginning of a name: `fanout`, `fanout/sse`, `memory`, …

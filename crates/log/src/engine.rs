@@ -1,4 +1,4 @@
-//! What any log can do, wherever it keeps what it is given.
+//! What any log can do, wherever it keeps publications.
 
 use crate::publication::Publication;
 use pushlab_wire::channel::{BadChannel, Channel};
@@ -6,27 +6,29 @@ use pushlab_wire::cursor::Cursor;
 use pushlab_wire::receipt::Receipt;
 use std::sync::Arc;
 
-/// Gives publications their order and keeps history. One that can answer at once does ([`Turn::Done`]); one that must ask
-/// elsewhere gives a ticket, and tells the answer in [`Log::settled`].
+/// Gives publications their order and keeps history. A log that can answer at once does so ([`Turn::Done`]); one that
+/// must ask elsewhere returns a ticket, and the answer comes from [`Log::settled`].
 ///
-/// *Invariant*: publications come out in the order of their offsets, whether as an answer or from [`Log::settled`], and a
-/// replay tells of everything that came out before it.
+/// *Invariant*: publications come out in the order of their offsets, whether as an answer or from [`Log::settled`], and
+/// a replay takes account of everything that came out before it.
 pub trait Log: Send {
     /// Appends a publication.
     ///
     /// # Errors
-    /// If the name cannot be a channel's.
+    /// If the name is not a valid channel name.
     fn append(&mut self, entry: Entry<'_>, now_ns: u64) -> Result<Turn<Arc<Publication>>, BadChannel>;
 
-    /// What was published to these channels after a cursor, in order, at most about `max_bytes` (but one message).
+    /// What was published to these channels after a cursor, in order, at most about `max_bytes` but at least one
+    /// message.
     fn read(&mut self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize) -> Turn<Replay>;
 
-    /// The next answer to what was pending, or the next publication of somebody else.
+    /// The next answer that was pending, or the next publication made elsewhere.
     fn settled(&mut self) -> Option<Settled> {
         None
     }
 
-    /// Whom to call, from any thread, when [`Log::settled`] has something. Called once, before all else.
+    /// Gives it what to call, from any thread, when [`Log::settled`] has something. This comes once, before any other
+    /// call.
     fn attach(&mut self, notify: Notify) {
         drop(notify);
     }
@@ -34,14 +36,14 @@ pub trait Log: Send {
     /// The position after the latest publication that came out.
     fn head(&self) -> Cursor;
 
-    /// Lets go of history that is too old.
+    /// Drops history that is too old.
     fn expire(&mut self, now_ns: u64);
 
     /// Channels with history, and the bytes of all history.
     fn history_size(&self) -> (usize, usize);
 }
 
-/// Tells that a log has settled something.
+/// Signals that a log has settled something.
 pub type Notify = Box<dyn Fn() + Send + Sync>;
 
 /// What is to be published.
@@ -60,29 +62,29 @@ pub struct Entry<'a> {
 pub enum Turn<T> {
     /// The answer.
     Done(T),
-    /// It comes in a later turn.
+    /// The answer comes in a later turn.
     Pending(Ticket),
 }
 
-/// Tells what was asked of a log from everything else that was.
+/// Identifies one request to a log among all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket(pub u64);
 
 /// What comes from a log in a later turn.
 #[derive(Debug)]
 pub enum Settled {
-    /// A publication, and the ticket of the one who asked for it here.
+    /// A publication, and its ticket if it was asked for here.
     Published(Arc<Publication>, Option<Ticket>),
     /// What a reader has missed.
     Read(Replay, Ticket),
-    /// What was asked for failed. Of a publication it is not known whether it was made.
+    /// What was asked for failed. If that was a publication, it is not known whether it was made.
     Failed(Ticket),
 }
 
 /// What a reader has missed.
 #[derive(Debug, Default)]
 pub struct Replay {
-    /// Where the reader was and where the messages go on, if something between is gone.
+    /// Where the reader was and where the messages go on, if something in between is gone.
     pub gap: Option<(Cursor, Cursor)>,
     /// Messages after that, in order.
     pub messages: Vec<Arc<Publication>>,

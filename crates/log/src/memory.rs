@@ -52,7 +52,8 @@ impl MemoryLog {
         Cursor { epoch: self.epoch, offset: self.head }
     }
 
-    /// What was published to these channels after a cursor, in order, at most about `max_bytes` (but one message).
+    /// What was published to these channels after a cursor, in order, at most about `max_bytes` but at least one
+    /// message.
     pub fn read(&self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize) -> Replay {
         let head = self.head;
         let Some(after) = after else { return Replay { up_to: head, is_whole: true, ..Replay::default() } };
@@ -84,7 +85,7 @@ impl MemoryLog {
         Replay { gap, messages, up_to, is_whole }
     }
 
-    /// Lets go of history that is too old.
+    /// Drops history that is too old.
     pub fn expire(&mut self, now_ns: u64) {
         self.history.expire(now_ns);
     }

@@ -1,16 +1,17 @@
-//! Connections that are no socket of their own.
+//! Connections without a socket of their own.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// The bytes of one connection, however they travel: one stream of many over a single socket, say. An event loop calls it,
-/// which it must never block; what it cannot do now it says with [`io::ErrorKind::WouldBlock`], and tells when it can.
-/// Dropping it ends it.
+/// Carries the bytes of one connection, however they travel: as one of many streams over a single socket, say. It is
+/// called by an event loop and must never block it. What it cannot do yet fails with [`io::ErrorKind::WouldBlock`], and
+/// it notifies when it can. Dropping it ends the connection.
 pub trait Carrier: Send {
-    /// Whom to call, from any thread, when there is something to read or room to write. Called once, before all else.
+    /// Gives it what to call, from any thread, when there is something to read or room to write. This comes once,
+    /// before any other call.
     fn attach(&mut self, notify: Notify);
 
-    /// Reads what has come. 0 is the end.
+    /// Reads what has come. 0 means the end.
     ///
     /// # Errors
     /// If nothing has come, or the peer is gone.
@@ -25,7 +26,7 @@ pub trait Carrier: Send {
     /// If there is no room, or the peer is gone.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Says that nothing more is written.
+    /// Tells the peer that nothing more will be written.
     ///
     /// # Errors
     /// If the peer is gone.
@@ -37,9 +38,9 @@ pub trait Carrier: Send {
     /// Who is at the other end.
     ///
     /// # Errors
-    /// If that is not known any more.
+    /// If that is no longer known.
     fn peer_address(&self) -> io::Result<SocketAddr>;
 }
 
-/// Tells that a carrier can go on.
+/// Signals that a carrier can go on.
 pub type Notify = Box<dyn Fn() + Send + Sync>;

@@ -43,17 +43,17 @@ pub struct Config {
     /// Whether each event, and each reply to a poll, leaves in two writes: its transport's head, then the rest. To
     /// measure what that does together with `nagle`; in everyday use it only costs.
     pub splits_events: bool,
-    /// By what fan-out reaches sockets; `None` is io_uring where the kernel and its sandbox allow it. What goes through TLS
-    /// or in two writes is written as ever.
+    /// How fan-out writes to sockets; `None` means io_uring where the kernel and the sandbox allow it. Connections with
+    /// TLS, and events that leave in two writes, never use io_uring.
     pub io: Option<Io>,
-    /// Members of a group from which on io_uring serves it.
+    /// Groups with at least this many members are served through io_uring.
     pub min_uring_members: usize,
-    /// The first call of a ring hands so many sends to the kernel and then fails.
+    /// The first call of a ring fails after it has handed this many sends to the kernel.
     #[cfg(test)]
     pub uring_breaks_after: Option<u32>,
     /// Speaks TLS on the port, on every transport.
     pub tls: Option<TlsFiles>,
-    /// What gives publications their order and keeps history; `None` is the memory of this process.
+    /// What gives publications their order and keeps history; `None` means a log in this process's memory.
     pub log: Option<Arc<dyn MakeLog>>,
     /// What answers on the paths that are no transport's.
     pub application: Option<Arc<dyn Application>>,
@@ -67,9 +67,9 @@ pub struct Config {
     pub site: Site,
 }
 
-/// Makes the log of a server, for this epoch and within these limits.
+/// Makes a server's log.
 pub trait MakeLog: Send + Sync {
-    /// Makes it.
+    /// Makes a log for this epoch and within these limits.
     fn make(&self, epoch: Epoch, limits: pushlab_log::Limits) -> Box<dyn Log>;
 }
 
@@ -89,7 +89,7 @@ impl Config {
         }
     }
 
-    /// What the protocol is to keep to.
+    /// The rules that the protocol keeps to.
     pub(crate) fn rules(&self) -> Rules {
         let limits = &self.limits;
         Rules {
@@ -237,12 +237,12 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of an inbox.
+    /// The limits of an inbox.
     pub(crate) fn inbox(&self) -> InboxLimits {
         InboxLimits { max_messages: self.max_inbox_messages, max_bytes: self.max_inbox_bytes }
     }
 
-    /// Those of history.
+    /// The limits of history.
     pub(crate) fn history(&self) -> pushlab_log::Limits {
         pushlab_log::Limits {
             max_channels: self.max_channels,

@@ -92,7 +92,7 @@ pub enum ServerError {
     /// The certificate or its key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// io_uring was asked for, and is not to be had.
+    /// io_uring was asked for but cannot be used.
     #[error(transparent)]
     Uring(#[from] NoUring),
     /// The operating system refused something else.
@@ -175,7 +175,7 @@ impl Server {
         Publisher { distributor: self.shared.distributor.clone() }
     }
 
-    /// Serves a connection that the caller carries, as one that was accepted, but never with TLS.
+    /// Serves a connection whose bytes the caller carries, like an accepted one, but never with TLS.
     pub fn adopt(&self, carrier: Box<dyn Carrier>) {
         let turn = self.adopted.fetch_add(1, Ordering::Relaxed);
         self.inboxes[turn % self.inboxes.len()].bring(carrier);
@@ -331,7 +331,7 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
                 // a socket or pipe would never see its end.
                 descriptors::close_copies_with_peers(own[1]);
             }
-            // A ring belongs to the table of descriptors that its thread has.
+            // A ring belongs to its thread's table of descriptors.
             let opened = event_loop.open_engine();
             // The receiver waits for this right below.
             let _ = sender.send(has_left);
@@ -354,7 +354,7 @@ mod tests {
     use socket2::SockRef;
     use std::io::{Read as _, Write as _};
 
-    /// A ring that breaks amid a fan-out costs nobody a message, nor gives it twice.
+    /// If a ring breaks during a fan-out, every subscriber still gets every message, and gets it once.
     #[test]
     fn a_fan_out_whose_ring_breaks_reaches_everybody_once() {
         if engine::check_uring().is_err() {

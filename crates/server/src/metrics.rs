@@ -17,7 +17,7 @@ pub fn page(stats: &Stats, loops: usize) -> String {
     page.family("pushlab_build_info", Kind::Gauge, "Always 1; the labels tell the version.")
         .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     stats.write(&mut page);
-    let mut by_engine = page.family("pushlab_event_loops", Kind::Gauge, "Event loops by what they fan out with.");
+    let mut by_engine = page.family("pushlab_event_loops", Kind::Gauge, "Event loops, by how they fan out.");
     for io in Io::ALL {
         let with_uring = stats.loops_with_uring;
         let count = if io == Io::Uring { with_uring } else { loops - with_uring };

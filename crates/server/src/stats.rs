@@ -36,7 +36,7 @@ macro_rules! counters {
             $($(#[doc = $gauge_doc])+ pub $gauge: i64,)*
             #[doc = connections_doc!()]
             pub connections: BTreeMap<&'static str, i64>,
-            /// By what the event loops fan out: `uring`, `write`, or `uring and write` where some have lost their ring.
+            /// How the event loops fan out: `uring`, `write`, or `uring and write` if some have lost their ring.
             pub io: &'static str,
             /// How many of them use io_uring.
             #[serde(skip)]

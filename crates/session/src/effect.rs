@@ -1,4 +1,4 @@
-//! What an exchange does to the world, and what it knows of it.
+//! What an exchange asks its caller to do, and what it is told for that.
 
 use crate::channels::ChannelSet;
 use crate::framing::Framing;
@@ -8,51 +8,51 @@ use pushlab_wire::receipt::Receipt;
 use pushlab_wire::transport::Transport;
 use std::time::Duration;
 
-/// What an exchange needs next of whoever carries it: one thing at a time. What it says stands in the [`Output`], and
-/// leaves before the exchange ends, or waits.
+/// What an exchange needs its caller to do next, one thing at a time. The bytes that it sends are in the [`Output`],
+/// and leave before the exchange ends or waits.
 #[derive(Debug)]
 #[must_use]
 pub enum Effect {
-    /// Nothing.
+    /// Do nothing.
     Nothing,
-    /// Its answer stands whole in the output: it receives nothing more, and goes on with
-    /// [`Exchange::answered`](crate::exchange::Exchange::answered).
+    /// Send the answer, which is complete in the output, then call
+    /// [`Exchange::answered`](crate::exchange::Exchange::answered). The exchange no longer receives publications.
     Answered,
-    /// To publish [`Output::publication`], then [`Exchange::published`](crate::exchange::Exchange::published).
+    /// Publish [`Output::publication`], then call [`Exchange::published`](crate::exchange::Exchange::published).
     Publish,
-    /// To read the log, then [`Exchange::replayed`](crate::exchange::Exchange::replayed).
+    /// Read the log, then call [`Exchange::replayed`](crate::exchange::Exchange::replayed).
     Read(Query),
-    /// To receive what is published to the channels that it read, from where it has read to.
+    /// Offer it what is published to the channels that it read, from the point that it has read to.
     Receive,
-    /// To subscribe to one channel more, or one less, then
+    /// Add a channel to its subscription or remove one, then call
     /// [`Exchange::resubscribed`](crate::exchange::Exchange::resubscribed).
     Resubscribe {
         /// The channel's name, unchecked.
         channel: String,
-        /// One more.
+        /// Whether to add it; otherwise, remove it.
         is_more: bool,
     },
-    /// The page of this, then [`Exchange::answer`](crate::exchange::Exchange::answer).
+    /// Make this page, then call [`Exchange::answer`](crate::exchange::Exchange::answer).
     Page(Page),
-    /// To ask the application, then [`Exchange::respond`](crate::exchange::Exchange::respond).
+    /// Ask the application, then call [`Exchange::respond`](crate::exchange::Exchange::respond).
     Ask(Box<Question>),
-    /// The application is asked no more: it has taken too long. Then
+    /// Stop waiting for the application, which has taken too long, then call
     /// [`Exchange::not_responded`](crate::exchange::Exchange::not_responded).
     Cancel,
-    /// The connection ends behind what stands in the output.
+    /// End the connection after what is in the output.
     End,
-    /// The connection ends at once.
+    /// End the connection at once.
     Cut,
 }
 
-/// What to read of the log.
+/// What to read from the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Query {
-    /// Of [`Output::channels`]; else of those to which it subscribes already.
+    /// Whether to read [`Output::channels`]; otherwise, those to which it already subscribes.
     pub is_new_set: bool,
-    /// It goes on to receive what is published to these channels.
+    /// Whether it goes on to receive what is published to these channels.
     pub is_subscription: bool,
-    /// After which cursor; `None` is from now on.
+    /// After which cursor; `None` means from now on.
     pub after: Option<Cursor>,
     /// At most about so many bytes.
     pub max_bytes: usize,
@@ -70,7 +70,7 @@ pub enum Page {
 /// A request for the application.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Question {
-    /// As it was sent, but `HEAD` comes as `GET`.
+    /// As it was sent, except that `HEAD` becomes `GET`.
     pub method: String,
     /// Decoded, without the query.
     pub path: String,
@@ -80,21 +80,22 @@ pub struct Question {
     pub fields: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Its browser sent it over TLS, to this server or to a proxy before it.
+    /// Whether the browser sent it over TLS, to this server or to a proxy in front of it.
     pub is_tls: bool,
 }
 
-/// What exchanges leave for whoever carries them. It is one for all of them, so that none costs memory for it; whoever
-/// carries out an effect takes what stands here first.
+/// What exchanges leave for their caller. All of them share one, so that it costs no memory for each; the caller takes
+/// what is here before it turns to another exchange.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// What it says.
+    /// The bytes to send.
     pub bytes: Vec<u8>,
-    /// That is one event, or one reply, of this framing.
+    /// The framing, if these bytes are one event or one reply.
     pub event: Option<Framing>,
-    /// How long it may be left alone from now on, if that has changed.
+    /// How long to wait from now on before [`Exchange::expire`](crate::exchange::Exchange::expire), if that has
+    /// changed.
     pub patience: Option<Duration>,
-    /// What it counts as from now on, if that has changed.
+    /// The transport that it counts as from now on, if that has changed.
     pub transport: Option<Transport>,
     /// A channel, unchecked, and one line of JSON to publish to it.
     pub publication: (String, String),
@@ -107,34 +108,34 @@ pub struct Output {
 /// What happened in exchanges.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// HTTP requests, upgrades among them.
+    /// HTTP requests, including upgrades.
     pub requests: u64,
     /// Publications made for clients.
     pub received: u64,
     /// Deliveries made by replies and replays.
     pub sent: u64,
-    /// Gaps told.
+    /// Gaps reported to clients.
     pub gaps: u64,
     /// Requests and frames answered with an error.
     pub errors: u64,
-    /// Ends because nothing was said, or not in time.
+    /// Connections ended because the peer was silent or too slow.
     pub timeouts: u64,
 }
 
-/// What an exchange knows of the world for one step, and where it leaves what it says.
+/// What an exchange is told for one step, and where it leaves what it has to say.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The server's rules.
     pub rules: &'a Rules,
-    /// The server is stopping.
+    /// Whether the server is stopping.
     pub is_draining: bool,
     /// The log's epoch.
     pub epoch: Epoch,
     /// Publications up to here have been offered to all who receive them.
     pub offered_to: u64,
-    /// When what is read now was received, where that is to be marked.
+    /// When the bytes read now were received, if that is to be marked.
     pub receipt: Option<Receipt>,
-    /// Where it leaves what it says.
+    /// Where it leaves what it has to say.
     pub output: &'a mut Output,
 }
 

@@ -1,9 +1,9 @@
 //! The server's side of the protocol, without sockets or clock.
 //!
-//! A connection carries bytes; what they mean is here. An [`Exchange`](exchange::Exchange) is one request and its answer: bytes,
-//! time and answers go in, an [`Effect`](effect::Effect) comes out. A [`Subscriber`](subscriber::Subscriber) receives
-//! publications; what it is offered is written by whoever holds its connection. The [`Gate`](gate::Gate) says who may do
-//! what.
+//! A connection carries bytes; this crate knows what they mean. An [`Exchange`](exchange::Exchange) is one request and
+//! its answer: bytes, time and answers go in, an [`Effect`](effect::Effect) comes out. A
+//! [`Subscriber`](subscriber::Subscriber) receives publications; the owner of its connection writes what it is offered.
+//! The [`Gate`](gate::Gate) decides who may do what.
 //!
 //! ```
 //! use pushlab_session::framing::Framing;

@@ -46,7 +46,7 @@ pub struct ServeArgs {
     /// splits latency into the way up and the way down.
     #[arg(long)]
     mark_receipts: bool,
-    /// How publications reach large groups of subscribers [default: uring where the kernel and its sandbox allow it].
+    /// How publications reach large groups of subscribers [default: uring where the kernel and the sandbox allow it].
     #[arg(long, value_enum, value_name = "ENGINE")]
     io: Option<IoArg>,
     #[command(flatten)]
@@ -219,7 +219,7 @@ fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {
         bail!("--feed {url}: only ws:// is supported");
     }
     if !parsed[Position::BeforeUsername..Position::BeforeHost].is_empty() {
-        bail!("--feed {url}: a user name in the address is not supported: leave out what stands before @");
+        bail!("--feed {url}: a user name in the address is not supported: leave out what comes before the @");
     }
     let (host, target) =
         (&parsed[Position::BeforeHost..Position::AfterPort], &parsed[Position::BeforePath..Position::AfterQuery]);

@@ -67,7 +67,7 @@ impl Elsewhere {
             return Err(bad("only http:// can be measured"));
         }
         if !parsed[Position::BeforeUsername..Position::BeforeHost].is_empty() {
-            return Err(bad("a user name in the address is not supported: leave out what stands before @"));
+            return Err(bad("a user name in the address is not supported: leave out what comes before the @"));
         }
         let (Some(host), Some(port)) = (parsed.host_str(), parsed.port_or_known_default()) else {
             return Err(bad("no host"));

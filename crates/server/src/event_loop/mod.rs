@@ -192,7 +192,7 @@ impl EventLoop {
     /// Chooses by what it fans out; called in its thread, before it runs.
     ///
     /// # Errors
-    /// Where io_uring was asked for and is not to be had.
+    /// If io_uring was asked for but cannot be used.
     pub fn open_engine(&mut self) -> io::Result<()> {
         let config = &self.shared.config;
         if config.io == Some(Io::Write) || config.splits_events || config.tls.is_some() {

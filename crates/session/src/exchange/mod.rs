@@ -1,7 +1,7 @@
 //! One request and its answer, or the stream or WebSocket that it became.
 //!
-//! An exchange is told what came ([`Exchange::receive`]), what was asked for, and that time has passed; each time it says
-//! what it needs next, an [`Effect`]. It closes nothing and waits for nothing by itself.
+//! An exchange is told what came ([`Exchange::receive`]), the outcome of what it asked for, and that time has passed;
+//! each time it returns what it needs next, an [`Effect`]. It never closes a connection, and it never blocks.
 
 mod answering;
 mod http;
@@ -24,63 +24,63 @@ pub use time::Silence;
 pub struct Exchange {
     state: State,
     waiting: Option<Waiting>,
-    /// What receives publications, if something does.
+    /// What receives publications, if anything does.
     pub subscriber: Subscriber,
     /// Who sent the request.
     identity: Identity,
-    /// The request named an `Origin`: pages of other sites may read the answer.
+    /// The request had an `Origin`: pages of other sites may read the answer.
     has_origin: bool,
     /// The connection goes on after the answer.
     keeps_alive: bool,
     /// The request is a HEAD: its answer has no body.
     is_head: bool,
-    /// A request has begun, and its time runs.
+    /// A request has begun, and the time for it is running.
     is_expected: bool,
-    /// The peer was asked for a sign of life, and has given none since.
+    /// The peer was sent a heartbeat and has sent nothing since.
     is_pinged: bool,
     /// What it waits for has not come by the first heartbeat.
     is_overdue: bool,
 }
 
-/// What is spoken.
+/// What the exchange is doing.
 #[derive(Debug)]
 enum State {
-    /// Requests and answers; a request whose body is still coming, if any.
+    /// Receiving requests; the one whose body is still coming, if any.
     Http(Option<Box<PartialRequest>>),
-    /// Frames both ways.
+    /// Receiving and sending frames.
     WebSocket {
         decoder: Decoder,
-        /// The client asks; nothing is pushed.
+        /// The client polls; nothing is pushed.
         is_polling: bool,
     },
-    /// An endless answer.
+    /// Sending an endless answer.
     Stream(Framing),
-    /// A poll that waits for a publication.
+    /// Holding a poll that waits for a publication.
     HeldPoll,
-    /// An answer is on its way: the peer has not taken all of it, and the next request waits until it has.
+    /// Sending an answer: the peer has not taken all of it, and the next request waits until it has.
     Answering,
-    /// Everything is said.
+    /// Nothing more: it has ended.
     Over,
 }
 
-/// What was asked for and has not come yet. Nothing that the peer sends is read meanwhile.
+/// What was asked for and has not come yet. Meanwhile, nothing that the peer sends is read.
 #[derive(Debug)]
 enum Waiting {
     /// The application's answer.
     Application,
-    /// The place of what a request publishes, which wants to know what came after the cursor too.
+    /// The position of what a request publishes; if it gave a cursor, it also wants to know what came after that.
     Publication(Option<Box<Cursor>>),
-    /// The place of what a frame publishes.
+    /// The position of what a frame publishes.
     Frame,
-    /// What a poll over HTTP has missed; it may be held for so long.
+    /// What a poll over HTTP has missed; the poll may be held for so long.
     Poll { wait_ms: u32 },
     /// What a poll over a WebSocket has missed.
     FramePoll,
-    /// Where the log stands, as polls over a new WebSocket begin there.
+    /// The log's position, where polls over a new WebSocket begin.
     Position,
     /// What a new subscriber has missed.
     Start,
-    /// What else it has missed.
+    /// The next part of what it has missed.
     Part,
 }
 
@@ -103,8 +103,8 @@ impl Default for Exchange {
 }
 
 impl Exchange {
-    /// Takes bytes from the peer: says how many it has used, and what it needs next. It may be called again with those that
-    /// it has not used, together with what came behind them.
+    /// Takes bytes from the peer: returns how many it has used, and what it needs next. It may be called again with the
+    /// unused bytes and those that came after them.
     pub fn receive(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> (usize, Effect) {
         match self.state {
             _ if self.waiting.is_some() => (0, Effect::Nothing),
@@ -120,35 +120,35 @@ impl Exchange {
         self.is_pinged = false;
     }
 
-    /// Nothing more is said: what comes is ignored.
+    /// Ends it: nothing more is sent, and what still comes is ignored.
     pub fn end(&mut self) {
         self.state = State::Over;
         self.waiting = None;
         self.subscriber.is_catching_up = false;
     }
 
-    /// Whether the next bytes wait for the answer to those before, so that nothing is read: not even the end, since who has
-    /// asked all may close that way and still read.
+    /// Whether the next bytes must wait for the answer to those before. Nothing is read then, not even the end: a peer
+    /// that has sent its last request may close its sending side and still read.
     pub fn is_busy(&self) -> bool {
         self.waiting.is_some() || matches!(self.state, State::Answering)
     }
 
-    /// Whether requests come, or part of one.
+    /// Whether it is receiving a request or waiting for the next one.
     pub fn is_http(&self) -> bool {
         self.waiting.is_none() && matches!(self.state, State::Http(_))
     }
 
-    /// Whether it is between two requests, of which nothing has come.
+    /// Whether it is between two requests: no complete head of the next one has come.
     pub fn is_idle(&self) -> bool {
         self.waiting.is_none() && matches!(self.state, State::Http(None))
     }
 
-    /// Whether an answer is on its way that the peer has not taken.
+    /// Whether the peer has yet to take all of an answer.
     pub fn is_answering(&self) -> bool {
         matches!(self.state, State::Answering)
     }
 
-    /// Whether the application is to answer.
+    /// Whether it waits for the application's answer.
     pub fn is_with_application(&self) -> bool {
         matches!(self.waiting, Some(Waiting::Application))
     }
@@ -173,7 +173,8 @@ impl Exchange {
         }
     }
 
-    /// Whether a reply that is the same for many may be its own: it needs no field of its own, and the connection goes on.
+    /// Whether a reply made for many fits this one too: it needs no header field of its own, and the connection goes
+    /// on.
     pub fn takes_common_reply(&self) -> bool {
         self.keeps_alive && !self.has_origin
     }
