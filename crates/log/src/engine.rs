@@ -4,6 +4,7 @@ use crate::publication::Publication;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::receipt::Receipt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// Gives publications their order and keeps history. A log that can answer at once does so ([`Turn::Done`]); one that
@@ -68,7 +69,15 @@ pub enum Turn<T> {
 
 /// Identifies one request to a log among all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Ticket(pub u64);
+pub struct Ticket(NonZeroU64);
+
+impl Ticket {
+    /// The one of this number.
+    pub fn numbered(number: u64) -> Self {
+        // So that an optional one takes no more room.
+        Self(NonZeroU64::MIN.saturating_add(number))
+    }
+}
 
 /// What comes from a log in a later turn.
 #[derive(Debug)]

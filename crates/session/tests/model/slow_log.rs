@@ -54,7 +54,7 @@ impl SlowLog {
 
     fn defer(&mut self, pending: Pending) -> Ticket {
         self.next_ticket += 1;
-        let ticket = Ticket(self.next_ticket);
+        let ticket = Ticket::numbered(self.next_ticket);
         self.pending.push((ticket, pending));
         ticket
     }

@@ -50,7 +50,7 @@ impl MakeLog for Late {
 impl LateLog {
     fn ask(&mut self, question: Question) -> Ticket {
         self.tickets += 1;
-        let ticket = Ticket(self.tickets);
+        let ticket = Ticket::numbered(self.tickets);
         self.asked.push_back((ticket, question));
         self.is_asked.store(true, Ordering::Relaxed);
         ticket
