@@ -31,6 +31,8 @@ pub struct World {
     truth: Truth,
     event_loop: EventLoop,
     clients: Vec<Client>,
+    /// Turns in which the log answers nothing.
+    stalled_turns: u32,
     /// Steps until a server that stops is gone.
     steps_left: Option<u32>,
     tally: Tally,
@@ -94,10 +96,11 @@ impl World {
             limits,
             history,
             slow_percent,
-            has_large: rng.u32(..4) == 0,
+            has_large: rng.bool(),
             truth: Truth::new(epoch),
             event_loop: EventLoop::new(rules, limits, log, Seam::new(fault, rng.fork()), 0),
             clients,
+            stalled_turns: 0,
             steps_left: None,
             tally: Tally::default(),
             restarts: 0,
@@ -137,7 +140,10 @@ impl World {
         }
         self.look()?;
         match &mut self.steps_left {
-            Some(0) => self.restart(),
+            Some(0) => {
+                self.rest()?;
+                self.restart()
+            }
             Some(left) => {
                 *left -= 1;
                 Ok(())
@@ -168,8 +174,16 @@ impl World {
 
     fn turn(&mut self) {
         self.event_loop.now += self.rng.u64(..100_000_000);
-        let settled = self.rng.usize(..3);
-        self.event_loop.settle(settled);
+        if self.stalled_turns > 0 {
+            // Long enough for heartbeats, and for giving up.
+            self.stalled_turns -= 1;
+            self.event_loop.now += 200_000_000;
+        } else {
+            self.event_loop.settle(self.rng.usize(..3));
+            if self.slow_percent > 0 && self.rng.u32(..100) == 0 {
+                self.stalled_turns = self.rng.u32(..60);
+            }
+        }
         self.event_loop.turn();
         if self.rng.u32(..16) == 0 {
             let now = self.event_loop.now;
@@ -320,6 +334,7 @@ impl World {
             };
             if self.event_loop.is_idle() && self.clients.iter().all(is_quiet) {
                 for client in &mut self.clients {
+                    client.is_draining = self.event_loop.is_draining;
                     client.check_at_rest(&self.truth)?;
                 }
                 return Ok(());
