@@ -63,6 +63,21 @@ fn one_of<T: Copy, const N: usize>(rng: &mut Rng, values: [T; N]) -> T {
     values[rng.usize(..N)]
 }
 
+/// How much history is kept, and whether publications are so large that it takes several parts to catch up.
+fn history(rng: &mut Rng) -> (pushlab_log::Limits, bool) {
+    if rng.u32(..3) == 0 {
+        return (pushlab_log::Limits::default(), true);
+    }
+    let limits = pushlab_log::Limits {
+        max_channels: one_of(rng, [2, 4, 100]),
+        max_channel_messages: one_of(rng, [2, 8, 30, 1000]),
+        max_channel_bytes: one_of(rng, [2000, 400_000]),
+        max_bytes: one_of(rng, [10_000, 1_000_000]),
+        max_age: Duration::from_secs(one_of(rng, [3, 20, 1000])),
+    };
+    (limits, rng.u32(..4) == 0)
+}
+
 impl World {
     pub fn new(seed: u64, fault: Option<Fault>) -> Self {
         let mut rng = Rng::with_seed(seed);
@@ -77,13 +92,7 @@ impl World {
             read_buffer_bytes: one_of(&mut rng, [256, 64 * 1024]),
             max_work: one_of(&mut rng, [2, 256]),
         };
-        let history = pushlab_log::Limits {
-            max_channels: one_of(&mut rng, [2, 4, 100]),
-            max_channel_messages: one_of(&mut rng, [2, 8, 30, 1000]),
-            max_channel_bytes: one_of(&mut rng, [2000, 400_000]),
-            max_bytes: one_of(&mut rng, [10_000, 1_000_000]),
-            max_age: Duration::from_secs(one_of(&mut rng, [3, 20, 1000])),
-        };
+        let (history, has_large) = history(&mut rng);
         let slow_percent = one_of(&mut rng, [0, 10, 50]);
         let rules = rules(&mut rng);
         let epoch = Epoch::from_number(1);
@@ -96,7 +105,7 @@ impl World {
             limits,
             history,
             slow_percent,
-            has_large: rng.bool(),
+            has_large,
             truth: Truth::new(epoch),
             event_loop: EventLoop::new(rules, limits, log, Seam::new(fault, rng.fork()), 0),
             clients,
