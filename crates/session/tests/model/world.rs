@@ -143,7 +143,7 @@ impl World {
             188..192 => self.leave()?,
             192..195 => self.event_loop.now += self.rng.u64(..6_000_000_000),
             195 => (0..self.rng.u32(..20)).for_each(|_| self.publish()),
-            196 if self.rng.u32(..20) == 0 && self.steps_left.is_none() => self.stop(),
+            196 if self.rng.u32(..6) == 0 && self.steps_left.is_none() => self.stop(),
             197 if self.rng.u32(..20) == 0 => self.restart()?,
             _ => {}
         }
