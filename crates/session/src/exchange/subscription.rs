@@ -72,7 +72,8 @@ impl Exchange {
 
     /// Answers a poll, or holds it if there is nothing to tell.
     fn reply(&mut self, replay: &Replay, wait_ms: u32, cx: &mut Context<'_>) -> Effect {
-        if wait_ms > 0 && replay.messages.is_empty() && replay.gap.is_none() {
+        // A server that stops waits for nobody.
+        if wait_ms > 0 && !cx.is_draining && replay.messages.is_empty() && replay.gap.is_none() {
             self.subscriber.seen = replay.up_to;
             self.state = State::HeldPoll;
             cx.output.patience = Some(Duration::from_millis(wait_ms.into()));

@@ -135,6 +135,7 @@ mod tests {
         exchange: Exchange,
         rules: Rules,
         output: Output,
+        is_draining: bool,
     }
 
     impl Server {
@@ -157,7 +158,7 @@ mod tests {
                 heartbeat: second,
                 first_heartbeat: second,
             };
-            Self { exchange: Exchange::default(), rules, output: Output::default() }
+            Self { exchange: Exchange::default(), rules, output: Output::default(), is_draining: false }
         }
 
         /// What it says in one step, and what it needs then.
@@ -165,9 +166,8 @@ mod tests {
             let epoch = Epoch::parse("new").unwrap();
             self.output.bytes.clear();
             self.output.patience = None;
-            let output = &mut self.output;
-            let mut cx =
-                Context { rules: &self.rules, is_draining: false, epoch, offered_to: 7, receipt: None, output };
+            let (is_draining, output) = (self.is_draining, &mut self.output);
+            let mut cx = Context { rules: &self.rules, is_draining, epoch, offered_to: 7, receipt: None, output };
             let effect = with(&mut self.exchange, &mut cx);
             (String::from_utf8_lossy(&self.output.bytes).into_owned(), effect)
         }
@@ -239,6 +239,20 @@ mod tests {
         assert!(said.is_empty() && matches!(effect, Effect::Nothing), "{said} {effect:?}");
         let (said, _) = server.step(|exchange, cx| exchange.resubscribed(Ok(()), None, cx));
         assert!(said.ends_with("[\"cursor\",\"new.7\"]"), "{said}");
+    }
+
+    #[test]
+    fn a_poll_is_not_held_where_the_server_began_to_stop_before_the_log_answered() {
+        let mut server = Server::new();
+        let (_, effect) = server.receive(b"GET /poll?channel=a&wait=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(matches!(effect, Effect::Read(_)), "{effect:?}");
+        server.park();
+        server.is_draining = true;
+        let (_, effect) = server.step(|exchange, cx| exchange.drain(false, cx));
+        assert!(matches!(effect, Effect::Nothing), "{effect:?}");
+        let replay = Replay { up_to: 7, is_whole: true, ..Replay::default() };
+        let (said, effect) = server.step(|exchange, cx| exchange.replayed(&replay, None, cx));
+        assert!(said.ends_with("[[\"cursor\",\"new.7\"]]") && matches!(effect, Effect::Answered), "{said} {effect:?}");
     }
 
     #[test]

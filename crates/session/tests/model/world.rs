@@ -31,6 +31,8 @@ pub struct World {
     truth: Truth,
     event_loop: EventLoop,
     clients: Vec<Client>,
+    /// Turns in which the log answers nothing.
+    stalled_turns: u32,
     /// Steps until a server that stops is gone.
     steps_left: Option<u32>,
     tally: Tally,
@@ -61,6 +63,21 @@ fn one_of<T: Copy, const N: usize>(rng: &mut Rng, values: [T; N]) -> T {
     values[rng.usize(..N)]
 }
 
+/// How much history is kept, and whether publications are so large that it takes several parts to catch up.
+fn history(rng: &mut Rng) -> (pushlab_log::Limits, bool) {
+    if rng.u32(..3) == 0 {
+        return (pushlab_log::Limits::default(), true);
+    }
+    let limits = pushlab_log::Limits {
+        max_channels: one_of(rng, [2, 4, 100]),
+        max_channel_messages: one_of(rng, [2, 8, 30, 1000]),
+        max_channel_bytes: one_of(rng, [2000, 400_000]),
+        max_bytes: one_of(rng, [10_000, 1_000_000]),
+        max_age: Duration::from_secs(one_of(rng, [3, 20, 1000])),
+    };
+    (limits, rng.u32(..4) == 0)
+}
+
 impl World {
     pub fn new(seed: u64, fault: Option<Fault>) -> Self {
         let mut rng = Rng::with_seed(seed);
@@ -75,13 +92,7 @@ impl World {
             read_buffer_bytes: one_of(&mut rng, [256, 64 * 1024]),
             max_work: one_of(&mut rng, [2, 256]),
         };
-        let history = pushlab_log::Limits {
-            max_channels: one_of(&mut rng, [2, 4, 100]),
-            max_channel_messages: one_of(&mut rng, [2, 8, 30, 1000]),
-            max_channel_bytes: one_of(&mut rng, [2000, 400_000]),
-            max_bytes: one_of(&mut rng, [10_000, 1_000_000]),
-            max_age: Duration::from_secs(one_of(&mut rng, [3, 20, 1000])),
-        };
+        let (history, has_large) = history(&mut rng);
         let slow_percent = one_of(&mut rng, [0, 10, 50]);
         let rules = rules(&mut rng);
         let epoch = Epoch::from_number(1);
@@ -94,10 +105,11 @@ impl World {
             limits,
             history,
             slow_percent,
-            has_large: rng.u32(..4) == 0,
+            has_large,
             truth: Truth::new(epoch),
             event_loop: EventLoop::new(rules, limits, log, Seam::new(fault, rng.fork()), 0),
             clients,
+            stalled_turns: 0,
             steps_left: None,
             tally: Tally::default(),
             restarts: 0,
@@ -131,13 +143,16 @@ impl World {
             188..192 => self.leave()?,
             192..195 => self.event_loop.now += self.rng.u64(..6_000_000_000),
             195 => (0..self.rng.u32(..20)).for_each(|_| self.publish()),
-            196 if self.rng.u32(..20) == 0 && self.steps_left.is_none() => self.stop(),
+            196 if self.rng.u32(..6) == 0 && self.steps_left.is_none() => self.stop(),
             197 if self.rng.u32(..20) == 0 => self.restart()?,
             _ => {}
         }
         self.look()?;
         match &mut self.steps_left {
-            Some(0) => self.restart(),
+            Some(0) => {
+                self.rest()?;
+                self.restart()
+            }
             Some(left) => {
                 *left -= 1;
                 Ok(())
@@ -168,8 +183,16 @@ impl World {
 
     fn turn(&mut self) {
         self.event_loop.now += self.rng.u64(..100_000_000);
-        let settled = self.rng.usize(..3);
-        self.event_loop.settle(settled);
+        if self.stalled_turns > 0 {
+            // Long enough for heartbeats, and for giving up.
+            self.stalled_turns -= 1;
+            self.event_loop.now += 200_000_000;
+        } else {
+            self.event_loop.settle(self.rng.usize(..3));
+            if self.slow_percent > 0 && self.rng.u32(..100) == 0 {
+                self.stalled_turns = self.rng.u32(..60);
+            }
+        }
         self.event_loop.turn();
         if self.rng.u32(..16) == 0 {
             let now = self.event_loop.now;
@@ -320,6 +343,7 @@ impl World {
             };
             if self.event_loop.is_idle() && self.clients.iter().all(is_quiet) {
                 for client in &mut self.clients {
+                    client.is_draining = self.event_loop.is_draining;
                     client.check_at_rest(&self.truth)?;
                 }
                 return Ok(());

@@ -46,7 +46,8 @@ impl Client {
         match self.rng.u32(..20) {
             0 => None,
             1 => Some(truth.cursor(FUTURE)),
-            2..5 => self.rng.choice(&self.memory.told).copied().or(self.memory.cursor),
+            2 => Some(truth.cursor(0)),
+            3..6 => self.rng.choice(&self.memory.told).copied().or(self.memory.cursor),
             _ => self.memory.cursor,
         }
     }

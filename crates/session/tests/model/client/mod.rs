@@ -215,6 +215,10 @@ impl Client {
     /// All has arrived and been answered that can be: checks that nothing is missing.
     pub fn check_at_rest(&mut self, truth: &Truth) -> Checked {
         let Some(peer) = &mut self.peer else { return Ok(()) };
+        let is_lasting = matches!(peer.mode, Mode::WebSocket { .. } | Mode::Stream { .. });
+        if self.is_draining && (is_lasting || !peer.expected.is_empty()) {
+            return found(Kind::Unanswered, format!("the server stops, and it waits for {:?}", peer.expected));
+        }
         if let Mode::WebSocket { reception: Some(reception), .. } | Mode::Stream { reception, .. } = &mut peer.mode {
             if !reception.has_begun() {
                 return found(Kind::Unanswered, format!("it has not begun: {reception:?}"));
