@@ -281,6 +281,8 @@ fn connections_that_come_and_go_leave_a_quiet_loop() {
             Http::connect(server.address()).publish("a", "1");
         }
     }
+    // The last of them may still wait to be accepted.
+    until("all have come", || server.stats().accepted == 20 * 30 + 10);
     until_idle(&server);
     // The clock turns ten times a second.
     let before = server.stats();
