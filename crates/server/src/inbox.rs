@@ -12,6 +12,8 @@ pub struct Inbox {
     arrivals: Mutex<Arrivals>,
     /// Whether something is in it.
     is_filled: AtomicBool,
+    carried: Mutex<Carried>,
+    has_carried: AtomicBool,
     messages: AtomicUsize,
     bytes: AtomicUsize,
     /// Its event loop takes nothing more.
@@ -24,13 +26,19 @@ pub struct Inbox {
 pub struct Arrivals {
     /// Publications, in the order of their offsets.
     pub publications: Vec<Arc<Publication>>,
-    /// Connections that somebody else carries.
-    pub carriers: Vec<Box<dyn Carrier>>,
-    /// Carried connections that can go on, by number and generation.
-    pub ready: Vec<(usize, u32)>,
     /// What the log has answered. *Invariant*: a replay tells of everything that came to this inbox before it, so whoever
     /// takes these first, and only then these publications, misses none.
     pub settlements: Vec<(Ticket, Settlement)>,
+}
+
+/// What has come of connections that somebody else carries. It is taken at the beginning of a turn, as events of sockets
+/// are, so that what these connections publish leaves in the same turn.
+#[derive(Default)]
+pub struct Carried {
+    /// New ones.
+    pub carriers: Vec<Box<dyn Carrier>>,
+    /// Those that can go on, by number and generation.
+    pub ready: Vec<(usize, u32)>,
 }
 
 /// What became of something that was asked of the log.
@@ -58,6 +66,8 @@ impl Inbox {
         Self {
             arrivals: Mutex::default(),
             is_filled: AtomicBool::new(false),
+            carried: Mutex::default(),
+            has_carried: AtomicBool::new(false),
             messages: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             has_ended: AtomicBool::new(false),
@@ -65,7 +75,15 @@ impl Inbox {
         }
     }
 
-    /// Takes everything into `into`, which must be empty.
+    /// Takes what has come of carried connections.
+    pub fn take_carried(&self) -> Carried {
+        if !self.has_carried.swap(false, Ordering::AcqRel) {
+            return Carried::default();
+        }
+        std::mem::take(&mut *lock(&self.carried))
+    }
+
+    /// Takes everything else into `into`, which must be empty.
     pub fn take(&self, into: &mut Arrivals) {
         if !self.is_filled.load(Ordering::Acquire) {
             return;
@@ -87,6 +105,7 @@ impl Inbox {
     pub fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.take(&mut Arrivals::default());
+        drop(self.take_carried());
     }
 
     /// Whether it is too full for another message. Those that publish at the same time may each add one beyond.
@@ -107,17 +126,27 @@ impl Inbox {
 
     /// Brings a connection that somebody else carries.
     pub fn bring(&self, carrier: Box<dyn Carrier>) {
-        self.change(|arrivals| arrivals.carriers.push(carrier));
+        self.change_carried(|carried| carried.carriers.push(carrier));
     }
 
     /// Tells that a carried connection can go on.
     pub fn tell_ready(&self, id: usize, generation: u32) {
-        self.change(|arrivals| arrivals.ready.push((id, generation)));
+        self.change_carried(|carried| carried.ready.push((id, generation)));
     }
 
     /// Adds an answer of the log.
     pub fn settle(&self, ticket: Ticket, settlement: Settlement) {
         self.change(|arrivals| arrivals.settlements.push((ticket, settlement)));
+    }
+
+    fn change_carried(&self, with: impl FnOnce(&mut Carried)) {
+        if self.has_ended.load(Ordering::Relaxed) {
+            return;
+        }
+        with(&mut lock(&self.carried));
+        if !self.has_carried.swap(true, Ordering::AcqRel) {
+            self.wake();
+        }
     }
 
     fn change(&self, with: impl FnOnce(&mut Arrivals)) {

@@ -30,12 +30,6 @@ impl EventLoop {
     pub(super) fn fan_out(&mut self) {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         self.inbox.take(&mut arrivals);
-        for carrier in arrivals.carriers.drain(..) {
-            self.admit_carried(carrier);
-        }
-        for (id, generation) in arrivals.ready.drain(..) {
-            self.on_ready(id, generation);
-        }
         // Those who have read what they missed receive what was published behind that.
         for (ticket, settlement) in arrivals.settlements.drain(..) {
             self.take_settlement(ticket, settlement);

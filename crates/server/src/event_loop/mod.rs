@@ -243,6 +243,7 @@ impl EventLoop {
                     }
                 }
             }
+            self.take_carried();
             self.go_on_with_unfinished();
             self.take_answers();
             self.on_timers();

@@ -2,6 +2,7 @@
 
 use super::{EventLoop, MAX_WORK, READ_BUFFER_BYTES};
 use crate::connection::Stage;
+use crate::inbox::Carried;
 use mio::event::Event;
 use std::io;
 
@@ -18,8 +19,18 @@ impl EventLoop {
         }
     }
 
-    /// A connection that somebody else carries can go on.
-    pub(super) fn on_ready(&mut self, id: usize, generation: u32) {
+    /// New connections that somebody else carries, and those of them that can go on.
+    pub(super) fn take_carried(&mut self) {
+        let Carried { carriers, ready } = self.inbox.take_carried();
+        for carrier in carriers {
+            self.admit_carried(carrier);
+        }
+        for (id, generation) in ready {
+            self.on_ready(id, generation);
+        }
+    }
+
+    fn on_ready(&mut self, id: usize, generation: u32) {
         if self.connections.get(id).is_some_and(|c| c.generation == generation) {
             self.flush(id);
             let is_peer_gone = self.connections[id].stream.is_gone();
