@@ -11,6 +11,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
 
 const WINDOW_BYTES: usize = 32 * 1024;
 
@@ -60,6 +61,7 @@ pub struct Lanes {
     pub address: SocketAddr,
     ends: [Arc<Trunk>; 2],
     is_over: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -281,7 +283,8 @@ impl Lanes {
         let listener = TcpListener::bind(SocketAddr::new(server.address().ip(), 0)).unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let address = listener.local_addr().unwrap();
-        let lanes = Self { address, ends: [front.clone(), back.clone()], is_over: is_over.clone() };
+        let ends = [front.clone(), back.clone()];
+        let mut lanes = Self { address, ends, is_over: is_over.clone(), acceptor: None };
         let server: Weak<Server> = Arc::downgrade(server);
         std::thread::spawn(move || {
             back.read(|number, peer, ends| {
@@ -293,7 +296,7 @@ impl Lanes {
         });
         let reader = front.clone();
         std::thread::spawn(move || reader.read(|_, _, _| {}));
-        std::thread::spawn(move || {
+        let acceptor = std::thread::spawn(move || {
             for (number, client) in (0..).zip(listener.incoming()) {
                 let Ok(client) = client else { break };
                 if is_over.load(Ordering::Relaxed) {
@@ -303,6 +306,7 @@ impl Lanes {
                 std::thread::spawn(move || serve_client(&client, number, &trunk));
             }
         });
+        lanes.acceptor = Some(acceptor);
         lanes
     }
 }
@@ -310,8 +314,9 @@ impl Lanes {
 impl Drop for Lanes {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // The threads that wait see the end.
+        // The threads that wait see the end; the address is free then.
         let _ = TcpStream::connect(self.address);
+        let _ = self.acceptor.take().map(JoinHandle::join);
         for end in &self.ends {
             let _ = end.socket.shutdown(Shutdown::Both);
             end.say(0, Kind::Gone, b"");
