@@ -76,10 +76,25 @@ impl EventLoop {
                 };
                 let effect = self.step(id, |exchange, cx| exchange.expire(silence, cx));
                 self.act(id, effect);
+                self.watch_progress(id);
             }
             Stage::Lingering if is_taking(LINGER) => self.set_deadline(id, LINGER),
             Stage::Lingering => self.close(id),
             Stage::Ended => {}
+        }
+    }
+
+    /// A peer that has taken some of what is queued for it is looked at again when it may have taken nothing for too long,
+    /// not at its next heartbeat.
+    fn watch_progress(&mut self, id: usize) {
+        let now = self.wheel.now();
+        let connection = &self.connections[id];
+        if connection.is_open() && connection.has_queued() {
+            let idle = TICK * now.saturating_sub(connection.last_progress);
+            let left = self.limits().write_timeout.saturating_sub(idle);
+            if self.wheel.after(left) < connection.deadline {
+                self.set_deadline(id, left);
+            }
         }
     }
 }

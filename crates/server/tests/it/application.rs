@@ -607,7 +607,7 @@ fn a_request_that_waits_is_answered_before_the_end() {
     until("they wait", || server.stats().awaiting == 4 && server.stats().requests == 6);
     until("the large one is being sent", || server.stats().queued_bytes > 0);
     server.stop();
-    until("nobody listens", || std::net::TcpStream::connect(server.listens_at()).is_err());
+    until("nobody listens", || server.has_stopped_listening());
     half.send("1");
     let told = half.response();
     assert_eq!((told.status, told.body.contains("\"draining\"")), (503, true));

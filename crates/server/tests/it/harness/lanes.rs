@@ -5,6 +5,7 @@
 //! direction: the other end says when it has taken some, so that a lane that is not read holds up no other.
 
 use pushlab_server::{Carrier, Notify, Server};
+use socket2::SockRef;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 const WINDOW_BYTES: usize = 32 * 1024;
+const SEND_BUFFER_BYTES: usize = 16 * 1024;
 
 /// What a frame says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,6 +221,8 @@ impl Drop for Lane {
 
 /// A client's end: what it sends goes into its lane, what comes from there to it.
 fn serve_client(client: &TcpStream, number: u32, trunk: &Arc<Trunk>) {
+    // A client that does not read is to be felt by the server, not hidden by the kernel.
+    SockRef::from(client).set_send_buffer_size(SEND_BUFFER_BYTES).unwrap();
     let ends = Arc::new(Ends::default());
     lock(&trunk.lanes).insert(number, ends.clone());
     let peer = client.peer_addr().map_or_else(|_| "127.0.0.1:1".to_owned(), |peer| peer.to_string());

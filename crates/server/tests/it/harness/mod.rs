@@ -65,6 +65,12 @@ impl Subject {
         Server::address(self)
     }
 
+    /// Whether every event loop has stopped listening. One that closes its listener refuses whoever was on the way to it,
+    /// while another may still accept.
+    pub fn has_stopped_listening(&self) -> bool {
+        (0..5).all(|_| TcpStream::connect(self.listens_at()).is_err())
+    }
+
     /// A server that speaks TLS if `is_secure`, else as [`Self::start`] makes it.
     pub fn start_either(is_secure: bool, cores: usize, change: impl FnOnce(&mut Config)) -> Self {
         Self::start(cores, |config| {
