@@ -10,6 +10,8 @@ use std::sync::Arc;
 /// Gives publications their order and keeps history. A log that can answer at once does so ([`Turn::Done`]); one that
 /// must ask elsewhere returns a ticket, and the answer comes from [`Log::settled`].
 ///
+/// Every ticket is settled once, if only as [`Settled::Failed`]: whoever waits for it is remembered until then.
+///
 /// *Invariant*: publications come out in the order of their offsets, whether as an answer or from [`Log::settled`], and
 /// a replay takes account of everything that came out before it.
 pub trait Log: Send {
