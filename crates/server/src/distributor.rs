@@ -3,6 +3,7 @@
 use crate::inbox::{Inbox, InboxLimits, Settlement, lock};
 use pushlab_log::{Entry, Log, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_os::clock::monotonic_ns;
+use pushlab_session::exchange::UNCONFIRMED;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::receipt::Receipt;
@@ -51,7 +52,7 @@ pub enum PublishError {
     #[error(transparent)]
     BadChannel(#[from] BadChannel),
     /// The log did not say whether it was published.
-    #[error("the log did not say whether this was published: it may be, or may yet be; look before you publish again")]
+    #[error("{UNCONFIRMED}")]
     OutcomeUnknown,
 }
 

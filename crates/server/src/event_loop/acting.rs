@@ -32,7 +32,7 @@ impl EventLoop {
         with(&mut self.connections[id].exchange, &mut cx)
     }
 
-    /// Carries out what an exchange asks for, and what it asks for then, until it is content or has to wait.
+    /// Carries out what an exchange asks for, and what it asks for then, until it needs nothing more or has to wait.
     pub(super) fn act(&mut self, id: usize, mut effect: Effect) {
         // The group of the channels that it reads, in which it need not be.
         let mut group = self.connections[id].group;
@@ -112,13 +112,20 @@ impl EventLoop {
         }
         let is_taken = !connection.has_queued();
         let next = self.step(id, |exchange, cx| exchange.answered(is_taken, cx));
-        let connection = &mut self.connections[id];
-        if !is_taken {
+        if is_taken {
+            self.go_on_with_unread(id);
+        } else {
             self.begin_taking(id);
-        } else if std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty() {
-            self.unfinished.push(id);
         }
         Some(next)
+    }
+
+    /// What came while the exchange was busy is read in the next turn.
+    fn go_on_with_unread(&mut self, id: usize) {
+        let connection = &mut self.connections[id];
+        if std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty() {
+            self.unfinished.push(id);
+        }
     }
 
     /// Says what an exchange has left in the output.
@@ -214,11 +221,9 @@ impl EventLoop {
             Settlement::Failed => exchange.not_settled(cx),
         });
         self.act(id, effect);
-        // What came meanwhile goes on now.
-        let connection = &mut self.connections[id];
-        let is_free = connection.is_open() && !connection.exchange.is_busy();
-        if is_free && (std::mem::take(&mut connection.has_unread) || !connection.carry.is_empty()) {
-            self.unfinished.push(id);
+        let connection = &self.connections[id];
+        if connection.is_open() && !connection.exchange.is_busy() {
+            self.go_on_with_unread(id);
         }
     }
 

@@ -6,6 +6,10 @@ use crate::effect::{Context, Effect};
 use pushlab_wire::codes::ErrorCode;
 use std::borrow::Cow;
 
+/// What a publisher is told whose log does not answer.
+pub const UNCONFIRMED: &str = "the log did not confirm this publication: it may have been published, or may be later; \
+                               check before you publish again";
+
 impl Exchange {
     /// Answers with status 200.
     pub fn answer(&mut self, content_type: &str, body: &[u8], cx: &mut Context<'_>) -> Effect {
@@ -131,10 +135,7 @@ impl Exchange {
                 self.subscriber.seen = cx.offered_to;
                 return Effect::Nothing;
             }
-            Some(Waiting::Publication(_) | Waiting::Frame) => (
-                ErrorCode::OutcomeUnknown,
-                "the log did not say whether this was published: it may be, or may yet be; look before you publish again",
-            ),
+            Some(Waiting::Publication(_) | Waiting::Frame) => (ErrorCode::OutcomeUnknown, UNCONFIRMED),
             Some(_) => (ErrorCode::Overloaded, "the log did not answer; try again in a moment"),
         };
         match self.state {

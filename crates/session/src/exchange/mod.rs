@@ -17,6 +17,7 @@ use crate::subscriber::Subscriber;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::websocket::Decoder;
 
+pub use answering::UNCONFIRMED;
 pub use time::Silence;
 
 /// What is exchanged with one peer over HTTP/1 or a WebSocket: one request at a time.
