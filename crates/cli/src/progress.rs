@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pushlab_lab::Observer;
 use pushlab_lab::experiment::Experiment;
 use pushlab_lab::record::{Outcome, PlannedRun, RunRecord};
-use pushlab_load::plan::Phase;
+use pushlab_workload::plan::Phase;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 

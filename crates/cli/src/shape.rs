@@ -1,7 +1,7 @@
 //! `--shape`: how the load's intensity changes, as people type it.
 
 use pushlab_lab::experiment::Experiment;
-use pushlab_load::plan::Shape;
+use pushlab_workload::scenario::Shape;
 use std::str::FromStr;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::link_figures::clients;
 use crate::record::RunRecord;
-use pushlab_load::plan::ByteUses;
+use pushlab_workload::result::ByteUses;
 
 /// Bytes of load and drain for each delivery, both directions together, those of prober and collector left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -142,8 +142,8 @@ pub fn bytes_link(run: &RunRecord) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::cell::{Cell, SlowPolicy};
-    use pushlab_load::plan::{ClientBytes, WorkerResult};
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::result::{ClientBytes, WorkerResult};
 
     fn record(bytes_load: ClientBytes) -> RunRecord {
         let cell = Cell {

@@ -18,12 +18,14 @@ use crate::subjects::install::Cache;
 use crate::subjects::manifest::Platform;
 use crate::subjects::named::Named;
 use pushlab_load::browser;
-use pushlab_load::plan::{ClientsIn, Phase, Progress};
-use pushlab_load::plan_checks::BadPlan;
-use pushlab_load::roles::Roles;
 use pushlab_os::affinity::pin_to;
+use pushlab_os::limits;
 use pushlab_stats::DoubtCode;
 use pushlab_store::Store;
+use pushlab_workload::messages::Progress;
+use pushlab_workload::plan::{ClientsIn, Phase};
+use pushlab_workload::plan_checks::BadPlan;
+use pushlab_workload::roles::Roles;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -252,7 +254,7 @@ fn check_each(experiments: &[Experiment], pinning: &Pinning) -> impl Iterator<It
         let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
         let plan = crate::run::plan_of(&planned, &experiment.at(&planned.cell), pinning.load.len());
         let plan = plan.map_err(CampaignError::Subject)?;
-        let is_good = Roles::of(&plan).map(drop);
+        let is_good = Roles::of(&plan, limits::descriptors().soft).map(drop);
         is_good.map_err(|source| CampaignError::Plan { cell: label, source: Box::new(source) })
     })
 }

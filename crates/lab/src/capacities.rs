@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::experiment::CapacityShare;
     use crate::presets;
-    use pushlab_load::plan::Scenario;
+    use pushlab_workload::scenario::Scenario;
 
     #[test]
     fn the_rate_is_a_share_of_the_first_that_counts() {

@@ -5,11 +5,12 @@ use crate::measure;
 use crate::pinning::Pinning;
 use crate::record::RunRecord;
 use crate::traffic;
-use pushlab_load::plan::{Phase, Shape};
 use pushlab_stats::{
     DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, POINTS_MIN, Steady, delivery_doubts,
     generator_doubts, steady_state,
 };
+use pushlab_workload::plan::Phase;
+use pushlab_workload::scenario::Shape;
 
 /// Share of the probe's ticks that may be missed.
 const MISSED_TICKS_MAX: f64 = 0.2;
@@ -235,8 +236,10 @@ mod tests {
     use crate::cell::Cell;
     use crate::presets;
     use crate::record::full_plan;
-    use pushlab_load::plan::{Phases, Plan, Scenario, WorkerResult};
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::plan::{Phases, Plan};
+    use pushlab_workload::result::WorkerResult;
+    use pushlab_workload::scenario::Scenario;
 
     fn behind(change: impl FnOnce(&mut Plan, &mut WorkerResult)) -> Option<String> {
         let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);

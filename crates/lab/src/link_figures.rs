@@ -4,7 +4,8 @@
 use crate::measure::counter_rate;
 use crate::record::RunRecord;
 use pushlab_link::totals::{Counts, Totals};
-use pushlab_load::plan::{ClientBytes, Phase, ProberPath};
+use pushlab_workload::plan::{Phase, ProberPath};
+use pushlab_workload::result::ClientBytes;
 
 /// What the clients' packets were, both ways together.
 pub(crate) fn clients(totals: &Totals) -> Counts {

@@ -5,8 +5,8 @@ use crate::site::Link;
 use pushlab_link::core_wait::CoreWait;
 use pushlab_link::network::Network;
 use pushlab_link::totals::Totals;
-use pushlab_load::plan::{Phase, Phases};
 use pushlab_stats::Histogram;
+use pushlab_workload::plan::{Phase, Phases};
 
 /// Readings of the link at the ends of the phases that count.
 #[derive(Default)]

@@ -11,9 +11,11 @@ pub use crate::link_figures::{
 };
 use crate::record::{CounterSample, RunRecord};
 use crate::traffic;
-use pushlab_load::plan::{Phase, Plan, Scenario, WorkerResult};
 use pushlab_probe::Sample;
 use pushlab_stats::Histogram;
+use pushlab_workload::plan::{Phase, Plan};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::Scenario;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const KIB_PER_MIB: f64 = 1024.0;
@@ -374,7 +376,7 @@ fn p99(histogram: &Histogram) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::presets;
-    use pushlab_load::plan::PhaseMark;
+    use pushlab_workload::result::PhaseMark;
 
     #[test]
     fn memory_of_a_client_is_what_it_adds_to_the_server_alone() {

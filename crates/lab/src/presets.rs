@@ -131,7 +131,7 @@ mod tests {
     use crate::doubts::WARM_UP_SEEN_MS;
     use crate::subjects::manifest::Platform;
     use crate::subjects::named::Named;
-    use pushlab_load::plan::Scenario;
+    use pushlab_workload::scenario::Scenario;
 
     /// A server of Java is measured again where its latency fell over the whole phase; that must be seen.
     #[test]

@@ -4,9 +4,10 @@ use crate::cell::Cell;
 use crate::machine_load::TcpActivity;
 use pushlab_link::profile::Profile;
 use pushlab_link::totals::Totals;
-use pushlab_load::plan::{Phase, Plan, WorkerResult};
 use pushlab_probe::Sample;
 use pushlab_stats::{Doubt, Histogram};
+use pushlab_workload::plan::{Phase, Plan};
+use pushlab_workload::result::WorkerResult;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -205,10 +206,9 @@ impl RunRecord {
 #[cfg(test)]
 pub(crate) fn full_plan() -> Plan {
     use pushlab_dialects::Dialect;
-    use pushlab_load::plan::{
-        ClientKind, ClientsIn, Phases, Prober, ProberPath, RequestHeaders, Scenario, Shape, Sockets, Speaks,
-    };
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::plan::{ClientKind, ClientsIn, Phases, Prober, ProberPath, RequestHeaders, Sockets, Speaks};
+    use pushlab_workload::scenario::{Scenario, Shape};
     Plan {
         target: "[::1]:8000".parse().unwrap(),
         transport: Transport::WebSocketPolling,

@@ -1,6 +1,6 @@
 //! A scenario's size and rate, read and changed.
 
-use pushlab_load::plan::Scenario;
+use pushlab_workload::scenario::Scenario;
 
 /// Mean size of a publication's data, bytes; `None` where nothing is published.
 pub fn mean_payload_bytes(scenario: &Scenario) -> Option<f64> {
@@ -86,7 +86,7 @@ pub fn is_closed_loop(scenario: &Scenario) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_load::plan::FeedBy;
+    use pushlab_workload::scenario::FeedBy;
 
     #[test]
     fn rates_become_intervals() {

@@ -3,8 +3,9 @@
 use crate::process::{Process, describe};
 use crate::site::Listener;
 use pushlab_link::namespace::Namespace;
-use pushlab_load::plan::{Plan, WorkerEvent};
 use pushlab_os::child::Prepare as _;
+use pushlab_workload::messages::WorkerEvent;
+use pushlab_workload::plan::Plan;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};

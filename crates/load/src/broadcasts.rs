@@ -5,9 +5,6 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-/// Most publishers, each with one publication under way.
-pub const MAX_PUBLISHERS: u32 = 1024;
-
 /// Counts whom publications have reached, over all loops. 8 bytes for each publisher; at most 8 KiB.
 #[derive(Debug)]
 pub struct Broadcasts {

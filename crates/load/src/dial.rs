@@ -1,11 +1,11 @@
 //! Opening connections: where to, from where, and how their sockets are set.
 
-use crate::plan::Plan;
 use crate::socket::Connection;
 use crate::tls::{BadCertificate, TlsClient};
 use mio::net::TcpStream;
 use pushlab_os::Errno;
 use pushlab_os::socket::choose_port_late;
+use pushlab_workload::plan::Plan;
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -112,7 +112,7 @@ impl Dialler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Sockets;
+    use pushlab_workload::plan::Sockets;
     use std::io::Read as _;
     use std::net::{IpAddr, TcpListener};
 

@@ -5,8 +5,6 @@
 //! section 9.3.2).
 
 use crate::dial::Dialler;
-use crate::pacing::Pacing;
-use crate::payload::{MIN_PAYLOAD_BYTES, Payload};
 use crate::record::ErrorTally;
 use crate::run_state::{RunState, Timeline};
 use crate::socket::{Connection, Read};
@@ -21,6 +19,8 @@ use pushlab_os::descriptors::empty_table;
 use pushlab_os::timer::Timer;
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::{MAX_SOURCE, Stamp};
+use pushlab_workload::pacing::Pacing;
+use pushlab_workload::payload::{MIN_PAYLOAD_BYTES, Payload};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd as _;

@@ -1,13 +1,13 @@
 //! What one event loop measures: every delivery checked, timed and counted, without allocating for any.
 
-use crate::check::{Recognised, Schedule, SeenTable, Verdict};
 use crate::clients::LoopConfig;
-use crate::plan::{MarkedDelivery, WorkerResult};
-use crate::rooms::Rooms;
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::LoopSeconds;
 use pushlab_wire::receipt::Receipt;
 use pushlab_wire::stamp::Stamp;
+use pushlab_workload::audience::Audience;
+use pushlab_workload::check::{Recognised, Schedule, SeenTable, Verdict};
+use pushlab_workload::result::{MarkedDelivery, WorkerResult};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -117,55 +117,6 @@ impl Record {
         own.deliveries.sort_by_key(|delivery| delivery.delivered_ns);
         own.deliveries.truncate(MAX_MARKED_DELIVERIES);
         self.errors.merge(other.errors);
-    }
-}
-
-/// Whose publications a receiver is to get.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Audience {
-    /// Nobody's.
-    Nobodys,
-    /// Those of so many publishers.
-    Everybodys {
-        /// Publishers.
-        sources: u32,
-        /// Receivers in the whole process, to find the first, median and last of each publication; `None` does
-        /// not look for them.
-        receivers: Option<u32>,
-        /// Whether source i is client i, so that everybody's own publications are among them.
-        are_sources_clients: bool,
-    },
-    /// Its own alone.
-    Own,
-    /// Those to the rooms that it is in; a stamp's source is the room.
-    Rooms(Arc<Rooms>),
-}
-
-impl Audience {
-    /// Sources that are told apart for each receiver.
-    pub fn sources(&self) -> u32 {
-        match self {
-            Self::Nobodys => 0,
-            Self::Everybodys { sources, .. } => *sources,
-            Self::Own => 1,
-            Self::Rooms(rooms) => rooms.per_client(),
-        }
-    }
-
-    /// Whether a recognised publication is the receiver's own, so that its delivery ends a round trip.
-    #[inline]
-    fn is_own(&self, stamp: &Stamp, own_source: u32) -> bool {
-        match self {
-            Self::Nobodys => false,
-            Self::Everybodys { are_sources_clients, .. } => *are_sources_clients && stamp.source == own_source,
-            Self::Own => true,
-            Self::Rooms(rooms) => rooms.publisher(stamp.source, u64::from(stamp.sequence)) == own_source,
-        }
-    }
-
-    /// Whether the first, median and last subscriber of each publication are looked for.
-    pub fn is_ranked(&self) -> bool {
-        matches!(self, Self::Everybodys { receivers: Some(_), .. } | Self::Rooms(_))
     }
 }
 
@@ -382,8 +333,9 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pacing::Pacing;
     use pushlab_stats::histogram::Histogram;
+    use pushlab_workload::pacing::Pacing;
+    use pushlab_workload::rooms::Rooms;
 
     /// Of so many clients, and what is published to their rooms: 1,000 publications of which the load phase has
     /// those from `load_from` on.

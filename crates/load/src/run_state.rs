@@ -1,9 +1,9 @@
 //! What the threads of one run share: when the phases are, and how far everybody is.
 
 use crate::broadcasts::Broadcasts;
-use crate::check::Schedule;
 use crate::seconds::SecondTable;
 use pushlab_os::clock::CpuClock;
+use pushlab_workload::check::Schedule;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 

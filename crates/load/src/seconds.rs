@@ -1,8 +1,8 @@
 //! The run second by second, put together from all loops without averaging quantiles.
 
-use crate::plan::Second;
 use crate::run_state::RunState;
 use pushlab_stats::histogram::Histogram;
+use pushlab_workload::result::Second;
 use std::collections::VecDeque;
 
 const SECOND_NS: u64 = 1_000_000_000;

@@ -8,24 +8,29 @@ mod silence;
 use crate::backend::{Announcement, BackEnd, BackEndError, Feed, FeedReport};
 use crate::broadcasts::Broadcasts;
 use crate::browser::{BrowserError, Pages, report_every_ms};
-use crate::check::Schedule;
-use crate::clients::{self, LoopConfig, Traffic};
+use crate::clients::{self, LoopConfig};
 use crate::dial::Dialler;
-use crate::plan::{ClientBytes, ErrorCount, Phase, PhaseMark, Plan, Progress, WorkerEvent, WorkerResult};
-use crate::plan_checks::BadPlan;
 use crate::prober::{self, EchoPath, OverFrames, OverPosts, ProberConfig, ProberProgress, ProberReport};
-use crate::record::{Audience, ErrorTally, Record};
-use crate::roles::{Feeder, Roles, in_plans_dialect};
+use crate::record::{ErrorTally, Record};
 use crate::run_state::{RunState, Timeline};
 use crate::seconds::SecondTable;
 use crate::tls::BadCertificate;
 use crate::transport::foreign::{Foreign, TwoWay};
+use crate::transport::planned::{in_plans_dialect, of_clients, of_feeder};
 use crate::transport::websocket::WebSocket;
 use crate::transport::{Receiver, ReceiverVisitor, Requests, Sending, with_receiver};
 use pushlab_os::clock::{CpuClock, monotonic_ns, sleep_until};
-use pushlab_os::descriptors;
+use pushlab_os::{descriptors, limits};
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::RESOLUTION_NS;
+use pushlab_workload::audience::Audience;
+use pushlab_workload::check::Schedule;
+use pushlab_workload::messages::{Progress, WorkerEvent};
+use pushlab_workload::plan::{Phase, Plan};
+use pushlab_workload::plan_checks::BadPlan;
+use pushlab_workload::result::{ClientBytes, ErrorCount, PhaseMark, WorkerResult};
+use pushlab_workload::roles::Roles;
+use pushlab_workload::traffic::Traffic;
 use serde::Deserialize as _;
 use silence::{Activity, Silence};
 use std::io::{self, Write};
@@ -170,7 +175,7 @@ pub fn run_with_listener(
     listener: Option<TcpListener>,
     emit: &mut dyn FnMut(WorkerEvent),
 ) -> Result<WorkerResult, WorkerError> {
-    let roles = Roles::of(plan)?;
+    let roles = Roles::of(plan, limits::descriptors().soft)?;
     let dialler = Dialler::of(plan)?;
     let back_end = match (roles.feed_bytes, listener) {
         (Some(payload_bytes), Some(listener)) => Some(start_back_end(plan, &roles, payload_bytes, listener)?),
@@ -224,7 +229,7 @@ fn start_back_end(
     listener: TcpListener,
 ) -> Result<BackEnd, WorkerError> {
     let interval_us = match plan.scenario {
-        crate::plan::Scenario::Feed { interval_us, .. } => interval_us,
+        pushlab_workload::scenario::Scenario::Feed { interval_us, .. } => interval_us,
         _ => 0,
     };
     let count = roles.pacing(plan, 0).map_or(0, |pacing| pacing.count);
@@ -378,7 +383,7 @@ impl Run {
                 clients: feeder.clients(),
                 traffic: feeder.traffic(),
                 payload: Some(feeder.payload.clone()),
-                ..instrument(Feeder::requests(plan))
+                ..instrument(of_feeder(plan))
             };
             self.feeder =
                 Some(with_receiver(plan.transport, plan.speaks.as_ref(), SpawnLoop(config, Arc::clone(&self.state)))?);
@@ -525,7 +530,7 @@ fn loop_config(plan: &Plan, roles: &Roles, dialler: &Dialler, lane: u32) -> Loop
         lane,
         lanes: roles.loops,
         progress: lane as usize,
-        requests: roles.requests(plan),
+        requests: of_clients(plan, roles),
         traffic: roles.traffic,
         payload: roles.payload.clone(),
         audience: roles.audience.clone(),

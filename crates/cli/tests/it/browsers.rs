@@ -2,8 +2,10 @@
 
 use crate::campaign::{Place, children, signal, wait_for};
 use crate::receipts::{Served, assert_whole, begin};
-use pushlab_load::plan::{ClientKind, ClientsIn, Phase, Phases, Plan, Scenario, WorkerEvent};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::messages::WorkerEvent;
+use pushlab_workload::plan::{ClientKind, ClientsIn, Phase, Phases, Plan};
+use pushlab_workload::scenario::Scenario;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

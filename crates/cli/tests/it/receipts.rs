@@ -1,7 +1,10 @@
 //! A worker against the server: what passes between the two, told apart by direction.
 
-use pushlab_load::plan::{ClientsIn, Phases, Plan, RequestHeaders, Scenario, Shape, WorkerEvent, WorkerResult};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::messages::WorkerEvent;
+use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::{Scenario, Shape};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -58,7 +61,7 @@ impl Served {
             receipts: true,
             backend_listen: None,
             backend_descriptor: None,
-            sockets: pushlab_load::plan::Sockets::default(),
+            sockets: pushlab_workload::plan::Sockets::default(),
             certificate: None,
             instruments_from: None,
             clients_in: ClientsIn::default(),

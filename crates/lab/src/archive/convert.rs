@@ -1,17 +1,18 @@
 //! Records as the store keeps them, and back.
 //!
 //! What a worker measured is taken apart by kind: numbers are counts, texts are histograms, lists are series. So a
-//! new field of [`WorkerResult`](pushlab_load::plan::WorkerResult) is stored without a word here.
+//! new field of [`WorkerResult`](pushlab_workload::result::WorkerResult) is stored without a word here.
 
 use super::table::{from_series, to_series};
 use crate::cell::Cell;
 use crate::cell::SlowPolicy;
 use crate::record::{Outcome, PlannedRun, RECORD_VERSION, RunRecord};
 use crate::report::RunFigures;
-use pushlab_load::plan::{MarkedDelivery, Phase, PhaseMark, Second};
 use pushlab_stats::Histogram;
 use pushlab_store::{self as store, FigureValue, PhaseRow};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::Phase;
+use pushlab_workload::result::{MarkedDelivery, PhaseMark, Second};
 use serde::de::Error as _;
 use serde_json::{Error, Map, Value, json};
 use std::collections::BTreeMap;
@@ -86,7 +87,7 @@ pub fn from_store(run: store::Run) -> Result<RunRecord, Error> {
             }
             fields.insert("phases".to_owned(), json!([]));
             fields.insert("seconds".to_owned(), json!([]));
-            let mut result: pushlab_load::plan::WorkerResult = serde_json::from_value(Value::Object(fields))?;
+            let mut result: pushlab_workload::result::WorkerResult = serde_json::from_value(Value::Object(fields))?;
             result.phases = run.phases.iter().map(mark).collect::<Result<_, _>>()?;
             result.seconds = rows::<Second>(series("seconds"))?;
             result.deliveries = rows::<MarkedDelivery>(series("deliveries"))?;
@@ -222,10 +223,10 @@ mod tests {
     use crate::record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION, full_plan};
     use pushlab_link::profile::Profile;
     use pushlab_link::totals::{Counts, Parties, Totals};
-    use pushlab_load::plan::{ByteUses, ClientBytes, ErrorCount, WorkerResult};
     use pushlab_probe::{Loopback, Sample, TcpStates, TcpTotals};
     use pushlab_stats::{Doubt, DoubtCode};
     use pushlab_store::{Kind, NewExperiment, Store};
+    use pushlab_workload::result::{ByteUses, ClientBytes, ErrorCount, WorkerResult};
 
     /// The largest count that is stored.
     const MOST: u64 = i64::MAX as u64;

@@ -5,8 +5,9 @@ use crate::experiment::{Experiment, Polling, Variant};
 use crate::metric::METRICS;
 use crate::presets::{self, PRESETS};
 use crate::report::RunFigures;
-use pushlab_load::plan::{ClientsIn, Phases, RequestHeaders, Scenario, Shape, Sockets};
 use pushlab_stats::GeneratorLimits;
+use pushlab_workload::plan::{ClientsIn, Phases, RequestHeaders, Sockets};
+use pushlab_workload::scenario::{Scenario, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the experiment of a browser's measurement.

@@ -3,8 +3,9 @@
 use super::state::{Activity, LiveRun, LiveState};
 use crate::record::{Outcome, PlannedRun, RunRecord};
 use crate::run::Usage;
-use pushlab_load::plan::{Phase, Progress};
 use pushlab_wire::exposition::{Exposition, Kind};
+use pushlab_workload::messages::Progress;
+use pushlab_workload::plan::Phase;
 use std::time::{Duration, Instant};
 
 /// Phases and their names.
@@ -296,8 +297,8 @@ mod tests {
     use super::*;
     use crate::cell::Cell;
     use crate::cell::SlowPolicy;
-    use pushlab_load::plan::{Second, WorkerResult};
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::result::{Second, WorkerResult};
 
     fn planned(order: u32) -> PlannedRun {
         let (experiment, subject) = ("chat".to_owned(), "pushlab".to_owned());

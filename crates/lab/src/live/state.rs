@@ -1,6 +1,6 @@
 //! What a page is told of a campaign while it lasts.
 
-use pushlab_load::plan::Phase;
+use pushlab_workload::plan::Phase;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::campaign::Observer;
     use crate::record::{PlannedRun, RunRecord};
-    use pushlab_load::plan::Phase;
+    use pushlab_workload::plan::Phase;
     use std::sync::mpsc;
 
     struct Nobody;

@@ -2,8 +2,8 @@
 
 use super::model::{PhaseSpan, Timeline};
 use crate::record::{CounterSample, RunRecord};
-use pushlab_load::plan::Phase;
 use pushlab_probe::Sample;
+use pushlab_workload::plan::Phase;
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// Readings joined into one point of CPU: the kernel's accounting lags by a few ms, which 50 ms alone would show as

@@ -5,10 +5,11 @@ use super::install::Installed;
 use super::manifest::{Fault, Loses, Manifest, Way};
 use super::running::{ForeignStart, Subject};
 use crate::worker::{Said, Worker};
-use pushlab_load::plan::{
-    ClientsIn, Phases, Plan, Progress, RequestHeaders, Scenario, Shape, Sockets, Speaks, WorkerEvent, WorkerResult,
-};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::messages::{Progress, WorkerEvent};
+use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Speaks};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::{Scenario, Shape};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

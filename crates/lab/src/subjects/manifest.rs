@@ -1,8 +1,8 @@
 //! What is known of a foreign server: `subjects/NAME/subject.toml`.
 
 use pushlab_dialects::Dialect;
-use pushlab_load::plan::Speaks;
 use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::Speaks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -9,11 +9,11 @@
 
 mod server;
 
-use crate::pacing::Pacing;
-use crate::payload::{BadPayloadSize, Form, Payload};
 use mio::Waker;
 use pushlab_os::clock::CpuClock;
 use pushlab_stats::histogram::Histogram;
+use pushlab_workload::pacing::Pacing;
+use pushlab_workload::payload::{BadPayloadSize, Form, Payload};
 use server::Server;
 use std::io;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ pub struct Announcement {
     pub interval_us: u64,
     /// Publications in all.
     pub count: u64,
-    /// Size of each, in bytes; at least [`crate::payload::MIN_PAYLOAD_BYTES`].
+    /// Size of each, in bytes; at least [`pushlab_workload::payload::MIN_PAYLOAD_BYTES`].
     pub payload_bytes: u32,
     /// Whether they have a place for the subject's receipt mark.
     pub has_receipt: bool,

@@ -1,8 +1,6 @@
 //! The back end's thread: its sockets and its schedule.
 
 use super::{Announcement, Command, Feed, FeedReport, MAX_PEERS, Shared, Status};
-use crate::pacing::Pacing;
-use crate::payload::Payload;
 use crate::seconds::MAX_SECONDS;
 use crate::socket::{Connection, Read};
 use mio::net::TcpListener;
@@ -13,6 +11,8 @@ use pushlab_os::timer::Timer;
 use pushlab_wire::http::{Headers, parse_request};
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
+use pushlab_workload::pacing::Pacing;
+use pushlab_workload::payload::Payload;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::sync::mpsc::Receiver;

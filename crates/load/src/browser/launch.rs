@@ -1,8 +1,8 @@
 //! A headless browser: found, started with a profile of its own, and gone with whoever started it.
 
-use crate::plan::ClientKind;
 use pushlab_os::child::Prepare as _;
 use pushlab_os::process::{self, Signal};
+use pushlab_workload::plan::ClientKind;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, PipeWriter, Write as _};

@@ -2,12 +2,13 @@
 
 use super::client::{Side, Up};
 use super::hosts::Obtained;
-use super::{ClientLoop, Traffic, token};
+use super::{ClientLoop, token};
 use crate::socket::{Connection, TlsBytes, source_address};
 use crate::transport::posts::Posts;
 use crate::transport::{Cut, Receiver, Uplink};
 use mio::Interest;
 use pushlab_os::clock::monotonic_ns;
+use pushlab_workload::traffic::Traffic;
 use std::cmp::Reverse;
 
 /// First pause before a connection is opened again, ns; doubled with every failure, and jittered down to half.

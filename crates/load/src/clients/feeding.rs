@@ -1,12 +1,13 @@
 //! A closed loop of broadcasts: each of the feeder's publishers keeps one publication under way.
 
 use super::client::WAKEUP;
-use super::{ClientLoop, LoopConfig, Traffic};
+use super::{ClientLoop, LoopConfig};
 use crate::broadcasts::Broadcasts;
 use crate::run_state::RunState;
 use crate::transport::{Asking, Receiver};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
+use pushlab_workload::traffic::Traffic;
 use std::io;
 use std::os::fd::AsRawFd as _;
 

@@ -8,16 +8,8 @@
 
 use super::client::Side;
 use crate::socket::Connection;
+use pushlab_workload::traffic::HostLimit;
 use std::collections::VecDeque;
-
-/// How many connections the clients of one host share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HostLimit {
-    /// Most connections that are open together.
-    pub connections_max: u32,
-    /// Clients on one host, consecutive ones; all of one event loop.
-    pub clients: u32,
-}
 
 /// What a request is given.
 #[derive(Debug)]

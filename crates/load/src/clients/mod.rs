@@ -13,24 +13,25 @@ mod sending;
 mod windows;
 
 use crate::broadcasts::Broadcasts;
-use crate::check::Schedule;
 use crate::dial::Dialler;
-use crate::pacing::{Pacing, Turns};
-use crate::payload::Payload;
-use crate::record::{Audience, Record, Recorder};
+use crate::record::{Record, Recorder};
 use crate::run_state::RunState;
-use crate::shape::Warp;
-use crate::transport::{Asking, Receiver, Requests, Sending};
+use crate::transport::{Asking, Receiver, Requests};
 use client::{Client, TIMER, WAKEUP, token};
 use connecting::Retry;
 use feeding::Feeding;
-pub use hosts::HostLimit;
 use hosts::Hosts;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups};
 use pushlab_os::descriptors::empty_table;
 use pushlab_os::timer::Timer;
+use pushlab_workload::audience::Audience;
+use pushlab_workload::check::Schedule;
+use pushlab_workload::pacing::{Pacing, Turns};
+use pushlab_workload::payload::Payload;
+use pushlab_workload::shape::Warp;
+use pushlab_workload::traffic::{HostLimit, Traffic};
 use sending::RoomTurns;
 use std::collections::BinaryHeap;
 use std::io;
@@ -50,31 +51,6 @@ const LAST_ANSWERS_NS: u64 = 500_000_000;
 const TICK_NS: u64 = 5_000_000;
 /// The same while the phases are known.
 const SLOW_TICK_NS: u64 = 100_000_000;
-
-/// What the clients of a loop send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traffic {
-    /// Nothing.
-    Silent,
-    /// On the run's schedule.
-    Paced(Sending),
-    /// An echo as soon as the last answer has come.
-    ClosedLoop,
-    /// A publication as soon as the last one has reached everybody: see [`RunState::broadcasts`]. Of the feeder.
-    Broadcasts,
-}
-
-impl Traffic {
-    /// What clients send, if anything.
-    pub fn sending(self) -> Option<Sending> {
-        match self {
-            Self::Silent => None,
-            Self::Paced(sending) => Some(sending),
-            Self::Broadcasts => Some(Sending::Publish),
-            Self::ClosedLoop => Some(Sending::Echo),
-        }
-    }
-}
 
 /// What one loop is to do.
 #[derive(Debug, Clone)]

@@ -1,12 +1,13 @@
 //! What sockets bring.
 
+use super::ClientLoop;
 use super::client::{Side, client_of};
-use super::{ClientLoop, Traffic};
 use crate::record::Delivery;
 use crate::socket::Read;
 use crate::transport::{Asking, Cut, Event, Receiver, Uplink};
 use mio::Token;
 use pushlab_os::clock::monotonic_ns;
+use pushlab_workload::traffic::Traffic;
 
 /// Reads of one socket in one turn; the others are not to wait for a sender that never pauses.
 const MAX_READS: usize = 16;

@@ -1,14 +1,15 @@
 //! What clients send: open loop on the run's schedule, or closed loop.
 
 use super::client::{Client, Side};
-use super::{ClientLoop, LoopConfig, Traffic};
-use crate::pacing::Pacing;
-use crate::rooms::Rooms;
+use super::{ClientLoop, LoopConfig};
 use crate::transport::frames::encode_text;
 use crate::transport::tally::WayTally;
 use crate::transport::{Cut, Receiver, Sending, Uplink};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::stamp::{MAX_SEQUENCE, RESOLUTION_NS, Stamp};
+use pushlab_workload::pacing::Pacing;
+use pushlab_workload::rooms::Rooms;
+use pushlab_workload::traffic::Traffic;
 use std::sync::Arc;
 
 /// What the clients of a loop publish to rooms. A client's next publication follows from its last one, so that any

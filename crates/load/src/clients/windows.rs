@@ -1,9 +1,9 @@
 //! Counts of the whole run and of its phases: one count that only grows, and what it was when each phase began.
 
 use super::Marks;
-use crate::plan::{ByteUses, ClientBytes, WorkerResult};
 use crate::socket::TlsBytes;
 use crate::transport::Tally;
+use pushlab_workload::result::{ByteUses, ClientBytes, WorkerResult};
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, Default)]

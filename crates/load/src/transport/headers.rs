@@ -1,6 +1,6 @@
 //! What heads of requests carry beyond what HTTP demands, by the kind of request.
 
-use crate::plan::RequestHeaders;
+use pushlab_workload::plan::RequestHeaders;
 
 /// What a Chromium of 2025 says about itself, on every request of a script.
 const BROWSER: &str = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \

@@ -9,6 +9,7 @@ pub mod frames;
 mod headers;
 pub mod http_streaming;
 pub mod long_polling;
+pub mod planned;
 pub mod polling;
 pub mod posts;
 pub mod replies;
@@ -23,11 +24,11 @@ pub use cut::Cut;
 pub use requests::{CursorText, Requests};
 pub use tally::Tally;
 
-use crate::plan::Speaks;
 use fastrand::Rng;
 use posts::Posts;
 pub use pushlab_dialects::Sending;
 use pushlab_wire::native::ServerFrame;
+use pushlab_workload::plan::Speaks;
 use tally::WayTally;
 
 /// Largest message, line, event or reply, in bytes: the most that one connection can make the load hold.

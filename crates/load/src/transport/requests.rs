@@ -3,9 +3,9 @@
 use super::Sending;
 use super::foreign::ForeignSetup;
 use super::headers::HeaderLines;
-use crate::plan::{RequestHeaders, Speaks};
-use crate::rooms::Rooms;
 use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::{RequestHeaders, Speaks};
+use pushlab_workload::rooms::Rooms;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;

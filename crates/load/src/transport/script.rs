@@ -2,10 +2,10 @@
 
 use super::tally::WayTally;
 use super::{Cut, Event, Receiver, Requests, Tally};
-use crate::plan::ByteUses;
 use fastrand::Rng;
 use pushlab_wire::http::{CHUNK_END, Headers, encode_chunk_head, parse_request};
 use pushlab_wire::websocket::handshake;
+use pushlab_workload::result::ByteUses;
 
 /// What came of it.
 #[derive(Debug)]

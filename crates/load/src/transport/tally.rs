@@ -3,7 +3,7 @@
 //! A message costs one addition here and one where its data is handed on: framing is never looked at, it is what
 //! remains.
 
-use crate::plan::ByteUses;
+use pushlab_workload::result::ByteUses;
 use std::ops::AddAssign;
 
 /// Bytes of both directions.

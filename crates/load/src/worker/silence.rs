@@ -69,9 +69,9 @@ impl Silence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Schedule;
-    use crate::pacing::Pacing;
     use crate::run_state::Timeline;
+    use pushlab_workload::check::Schedule;
+    use pushlab_workload::pacing::Pacing;
 
     const S: u64 = 1_000 * MS;
 

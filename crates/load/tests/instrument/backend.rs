@@ -2,9 +2,9 @@
 
 use crate::feed_server::each_text;
 use pushlab_load::backend::{Announcement, BackEnd, BackEndError};
-use pushlab_load::pacing::Pacing;
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::websocket::{Opcode, Role, encode, handshake};
+use pushlab_workload::pacing::Pacing;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};

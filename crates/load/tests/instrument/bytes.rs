@@ -2,8 +2,11 @@
 
 use crate::native_server::{Asked, NativeServer};
 use crate::plans::{plan, with_prober};
-use pushlab_load::plan::{ByteUses, FeedBy, Phase, Phases, Plan, ProberPath, Scenario, WorkerEvent, WorkerResult};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::messages::WorkerEvent;
+use pushlab_workload::plan::{Phase, Phases, Plan, ProberPath};
+use pushlab_workload::result::{ByteUses, WorkerResult};
+use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::time::{Duration, Instant};
 
 const DATA: u64 = 71;

@@ -2,10 +2,13 @@
 
 use crate::native_server::NativeServer;
 use crate::plans::{NO_TIME, plan, run, with_prober};
-use pushlab_load::plan::{Phases, Plan, ProberPath, RequestHeaders, Scenario, WorkerEvent, WorkerResult};
 use pushlab_load::worker::{WorkerError, serve};
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::transport::Transport;
+use pushlab_workload::messages::WorkerEvent;
+use pushlab_workload::plan::{Phases, Plan, ProberPath, RequestHeaders};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::Scenario;
 use std::net::TcpListener;
 
 const CHAT: Scenario =

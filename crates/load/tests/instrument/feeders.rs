@@ -2,10 +2,12 @@
 
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run, with_prober};
-use pushlab_load::plan::{FeedBy, Phases, Plan, ProberPath, Scenario, Shape, WorkerResult};
 use pushlab_load::worker::WorkerError;
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::{Phases, Plan, ProberPath};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::{FeedBy, Scenario, Shape};
 
 const FEED: Scenario = Scenario::Feed { interval_us: 10_000, payload_bytes: 100, by: FeedBy::Publisher };
 

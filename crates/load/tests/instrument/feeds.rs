@@ -2,9 +2,11 @@
 
 use crate::feed_server::{Fault, Faults, FeedServer};
 use crate::plans::{plan, start_of, with_prober};
-use pushlab_load::plan::{FeedBy, Phase, Phases, Plan, ProberPath, Scenario, WorkerResult};
 use pushlab_load::worker::{WorkerError, run_with_listener};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::{Phase, Phases, Plan, ProberPath};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::net::TcpListener;
 
 const FEED: Scenario = Scenario::Feed { interval_us: 5_000, payload_bytes: 173, by: FeedBy::BackEnd };

@@ -3,8 +3,10 @@
 use crate::foreign_server::{ForeignServer, Trouble};
 use crate::plans::{plan, run};
 use pushlab_dialects::Dialect;
-use pushlab_load::plan::{Phases, Plan, Scenario, Speaks, WorkerResult};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::{Phases, Plan, Speaks};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::Scenario;
 
 const CLIENTS: u32 = 5;
 const BARE: [(Dialect, Transport); 5] = [

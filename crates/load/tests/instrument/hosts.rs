@@ -4,10 +4,11 @@ use crate::feed_server::{connect, each_text};
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run, with_prober};
 use crate::tls_front::TlsFront;
-use pushlab_load::plan::{FeedBy, Phases, Plan, ProberPath, Scenario, Sockets};
 use pushlab_load::worker::run_with_listener;
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::Role;
+use pushlab_workload::plan::{Phases, Plan, ProberPath, Sockets};
+use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::net::TcpListener;
 
 const CHAT: Scenario =

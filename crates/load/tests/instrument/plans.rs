@@ -1,7 +1,9 @@
 //! Small plans.
 
-use pushlab_load::plan::{Phase, Phases, Plan, Prober, ProberPath, RequestHeaders, Scenario, Shape, WorkerResult};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::{Phase, Phases, Plan, Prober, ProberPath, RequestHeaders};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::{Scenario, Shape};
 use std::net::SocketAddr;
 
 pub const NO_TIME: Phases =
@@ -19,10 +21,10 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         poll_wait_s: 5,
         backend_listen: None,
         backend_descriptor: None,
-        sockets: pushlab_load::plan::Sockets::default(),
+        sockets: pushlab_workload::plan::Sockets::default(),
         certificate: None,
         instruments_from: None,
-        clients_in: pushlab_load::plan::ClientsIn::default(),
+        clients_in: pushlab_workload::plan::ClientsIn::default(),
         drain_stall_ms: None,
         shape: Shape::Steady,
         headers: RequestHeaders::Minimal,

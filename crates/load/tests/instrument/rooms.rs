@@ -2,10 +2,12 @@
 
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run};
-use pushlab_load::plan::{Phases, Plan, Scenario, WorkerResult};
-use pushlab_load::roles::Roles;
 use pushlab_load::worker::WorkerError;
 use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::{Phases, Plan};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::roles::Roles;
+use pushlab_workload::scenario::Scenario;
 
 const ROOMS: Scenario = Scenario::Rooms { rooms: 4, rooms_per_client: 2, interval_us: 10_000, payload_bytes: 71 };
 
@@ -17,7 +19,7 @@ fn rooms_plan(server: &NativeServer, transport: Transport) -> Plan {
 
 /// Deliveries of the publications from `from` to `to`.
 fn deliveries(plan: &Plan, from: u64, to: u64) -> u64 {
-    let roles = Roles::of(plan).unwrap();
+    let roles = Roles::of(plan, 1000).unwrap();
     let (rooms, pacing) = (roles.rooms().unwrap(), roles.pacing(plan, 0).unwrap());
     (from..to).map(|k| rooms.members(pacing.publisher_of(k).0).len() as u64).sum()
 }
@@ -84,7 +86,7 @@ fn a_cut_connection_comes_back_to_its_rooms() {
 fn the_seed_says_who_is_where() {
     let server = NativeServer::start(None);
     let base = plan(server.address, Transport::WebSocket, 100, ROOMS);
-    let rooms = |seed| Roles::of(&Plan { seed, ..base.clone() }).unwrap().rooms().cloned().unwrap();
+    let rooms = |seed| Roles::of(&Plan { seed, ..base.clone() }, 1000).unwrap().rooms().cloned().unwrap();
     assert_eq!(rooms(1), rooms(1));
     assert_ne!(rooms(1), rooms(2));
 }

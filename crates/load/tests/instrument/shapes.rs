@@ -3,9 +3,11 @@
 use crate::feed_server::{Faults, FeedServer};
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run, start_of};
-use pushlab_load::plan::{FeedBy, Phase, Phases, Plan, Scenario, Shape, WorkerResult};
 use pushlab_load::worker::{WorkerError, run_with_listener};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::{Phase, Phases, Plan};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::{FeedBy, Scenario, Shape};
 use std::net::TcpListener;
 
 fn assert_whole(result: &WorkerResult, scheduled: u64, receivers: u64) {

@@ -4,10 +4,12 @@ use crate::native_server::NativeServer;
 use crate::plans::{plan, run, with_prober};
 use crate::tls_front::TlsFront;
 use pushlab_load::dial::Dialler;
-use pushlab_load::plan::{FeedBy, Phases, Plan, ProberPath, Scenario, Sockets, WorkerResult};
 use pushlab_load::socket::Read;
 use pushlab_load::worker::{WorkerError, run as try_run};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::{Phases, Plan, ProberPath, Sockets};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
@@ -48,7 +50,7 @@ fn a_chat_is_whole_over_tls_however_its_records_are_cut() {
 fn browsers_come_from_an_origin_with_tls() {
     let server = NativeServer::start(None);
     let front = TlsFront::start(server.address, "127.0.0.1");
-    let headers = pushlab_load::plan::RequestHeaders::Browser;
+    let headers = pushlab_workload::plan::RequestHeaders::Browser;
     let result = run(&Plan { headers, ..over_tls(&front, Transport::LongPolling, CHAT) });
     assert_whole(&result, Transport::LongPolling);
     let origin = format!("Referer: https://{}/\r\n", front.address);

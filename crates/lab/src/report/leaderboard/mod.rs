@@ -36,8 +36,8 @@ use crate::metric::Metric;
 use crate::subjects::manifest::Platform;
 use crate::subjects::named::{Named, OURS, Server};
 use crate::traffic::is_closed_loop;
-use pushlab_load::plan::Scenario;
 use pushlab_stats::DoubtCode;
+use pushlab_workload::scenario::Scenario;
 
 /// The column with the rate of the schedules, which is what was asked for.
 const RATE: &str = "due";

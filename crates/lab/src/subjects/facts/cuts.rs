@@ -4,8 +4,11 @@ use super::gate::Gate;
 use crate::subjects::check::{follow, plan};
 use crate::subjects::running::Subject;
 use crate::worker::Said;
-use pushlab_load::plan::{FeedBy, Phase, Phases, Plan, Scenario, Speaks, WorkerEvent, WorkerResult};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::messages::WorkerEvent;
+use pushlab_workload::plan::{Phase, Phases, Plan, Speaks};
+use pushlab_workload::result::WorkerResult;
+use pushlab_workload::scenario::{FeedBy, Scenario};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
@@ -207,7 +210,7 @@ fn judge(result: &WorkerResult) -> Result<AfterCut, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_load::plan::{PhaseMark, Second};
+    use pushlab_workload::result::{PhaseMark, Second};
     use std::net::TcpListener;
 
     fn result(delivered: u64, gaps: u64, late: u64) -> WorkerResult {

@@ -2,13 +2,14 @@
 
 use crate::check::PAIR_BYTES;
 use crate::payload::BadPayloadSize;
-use crate::plan::{Plan, Scenario, Sockets};
+use crate::plan::{Plan, Sockets};
+use crate::scenario::Scenario;
 use crate::shape::BadShape;
+use core::net::{Ipv4Addr, SocketAddr};
 use pushlab_dialects::{Dialect, Refused, Topic, Turn};
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::stamp::MAX_SOURCE;
 use pushlab_wire::transport::Transport;
-use std::net::{Ipv4Addr, SocketAddr};
 
 /// Most pairs of a receiver and a source that are checked in one worker: 256 MiB, if all of them meet.
 pub const MAX_TRACKED_PAIRS: u64 = 1 << 24;
@@ -57,8 +58,13 @@ pub enum BadPlan {
         max: u64,
     },
     /// The kernel's limit on descriptors.
-    #[error("a loop needs {needed} descriptors and may hold {limit}: use more loops, or raise ulimit -n")]
+    #[error(
+        "each of {loops} loops needs {needed} descriptors and may hold {limit}: raise ulimit -n, or use fewer clients{}",
+        if *loops == 1 { "; clients that share connections are all of one loop" } else { "" }
+    )]
     TooFewDescriptors {
+        /// As many loops as there may be.
+        loops: u32,
         /// What one loop needs.
         needed: u64,
         /// The limit of its table.

@@ -168,7 +168,8 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Phases, Scenario, Shape};
+    use crate::plan::Phases;
+    use crate::scenario::{Scenario, Shape};
     use proptest::prelude::*;
 
     proptest! {

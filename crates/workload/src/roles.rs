@@ -1,16 +1,15 @@
 //! What a plan's scenario means for each part of the load.
 
-use crate::broadcasts::MAX_PUBLISHERS;
-use crate::clients::{HostLimit, Traffic};
+use crate::audience::Audience;
 use crate::pacing::Pacing;
 use crate::payload::{Form, MAX_PAYLOAD_BYTES, Payload};
-use crate::plan::{FeedBy, Plan, Scenario, Speaks};
-use crate::plan_checks::{BadPlan, MAX_PUBLICATIONS, check_channel, check_pairs, check_plan, in_range};
-use crate::record::Audience;
+use crate::plan::Plan;
+use crate::plan_checks::{BadPlan, MAX_LOOPS, MAX_PUBLICATIONS, check_channel, check_pairs, check_plan, in_range};
 use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
+use crate::scenario::{FeedBy, Scenario};
 use crate::shape::Warp;
-use crate::transport::{Requests, Sending};
-use pushlab_os::limits;
+use crate::traffic::{HostLimit, MAX_PUBLISHERS, Traffic};
+use pushlab_dialects::Sending;
 use pushlab_wire::stamp::MAX_SEQUENCE;
 use std::sync::Arc;
 
@@ -35,12 +34,6 @@ impl Feeder {
     /// How many clients it is.
     pub fn clients(&self) -> u32 {
         self.publishers.unwrap_or(1)
-    }
-
-    /// What it asks: nobody publishes to the channel that it subscribes to.
-    pub fn requests(plan: &Plan) -> Requests {
-        let requests = Requests::new(plan.target, &plan.feeder_channel(), &plan.channel, plan.poll_wait_s);
-        in_plans_dialect(requests.with_headers(plan.headers, plan.sockets.tls), plan, Some(Sending::Publish))
     }
 }
 
@@ -74,11 +67,11 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Reads a plan.
+    /// Reads a plan, for loops that may hold so many descriptors each.
     ///
     /// # Errors
     /// See [`BadPlan`].
-    pub fn of(plan: &Plan) -> Result<Self, BadPlan> {
+    pub fn of(plan: &Plan, descriptors_max: u64) -> Result<Self, BadPlan> {
         check_plan(plan)?;
         let mut roles = Self::of_scenario(plan)?;
         roles.warp = Warp::of(&plan.shape, &plan.scenario, &plan.phases)?.map(Arc::new);
@@ -90,7 +83,8 @@ impl Roles {
         roles.check_publications(plan)?;
         // A browser's clients have their sockets there.
         if !plan.clients_in.is_browser() {
-            roles.check_descriptors(plan, limits::descriptors().soft)?;
+            let most = if is_shared { 1 } else { MAX_LOOPS.min(plan.clients) };
+            roles.loops = roles.loops_within(plan, descriptors_max, most)?;
         }
         Ok(roles)
     }
@@ -234,35 +228,23 @@ impl Roles {
         }
     }
 
-    fn check_descriptors(&self, plan: &Plan, limit: u64) -> Result<(), BadPlan> {
+    /// As many loops as are wanted, or as many more as it takes for each to have descriptors enough.
+    fn loops_within(&self, plan: &Plan, limit: u64, most: u32) -> Result<u32, BadPlan> {
+        let enough = (self.loops..=most).find(|&loops| self.descriptors(plan, loops) <= limit);
+        enough.ok_or_else(|| BadPlan::TooFewDescriptors { loops: most, needed: self.descriptors(plan, most), limit })
+    }
+
+    /// Descriptors that each of so many loops needs.
+    fn descriptors(&self, plan: &Plan, loops: u32) -> u64 {
         // A dialect may have to post before it is subscribed.
         let posts = !plan.publishes_in_frames() && (self.payload.is_some() || plan.speaks.is_some());
-        let share = |clients: u32| u64::from(clients.div_ceil(self.loops));
+        let share = |clients: u32| u64::from(clients.div_ceil(loops));
         let sockets = share(plan.clients)
             + if posts { share(if plan.speaks.is_some() { plan.clients } else { self.publishers }) } else { 0 };
         let of_hosts = self.hosts.map(|HostLimit { connections_max, clients }| {
             share(plan.clients).div_ceil(u64::from(clients)) * u64::from(connections_max)
         });
-        let needed = of_hosts.map_or(sockets, |most| most.min(sockets)) + OTHER_DESCRIPTORS;
-        if needed > limit { Err(BadPlan::TooFewDescriptors { needed, limit }) } else { Ok(()) }
-    }
-
-    /// What clients ask.
-    pub fn requests(&self, plan: &Plan) -> Requests {
-        let publish_to = if self.collector.is_some() { plan.upstream_channel() } else { plan.channel.clone() };
-        let requests = Requests::new(plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
-        let requests = requests.with_headers(plan.headers, plan.sockets.tls);
-        let requests = match &plan.speaks {
-            Some(speaks) => requests.in_dialect(plan.transport, speaks, self.traffic.sending()),
-            None => requests,
-        };
-        let requests = match self.rooms() {
-            Some(rooms) => requests.in_rooms(Arc::clone(rooms)),
-            None => requests,
-        };
-        // Where the server pushes, users who come and go would be pushed too.
-        let asks_for_users = plan.user_list && plan.transport.is_interval_driven();
-        if asks_for_users { requests.with_user_list(&plan.users_channel()) } else { requests }
+        of_hosts.map_or(sockets, |most| most.min(sockets)) + OTHER_DESCRIPTORS
     }
 }
 
@@ -275,15 +257,6 @@ fn chat_form(plan: &Plan, least: Form, bytes_max: Option<u32>, publishers: u32) 
         in_range("payload_bytes_max", max, least, most)?;
     }
     Ok(Form { bytes_max, ..least })
-}
-
-/// The same requests in the plan's dialect, from an instrument that is going to send this.
-pub fn in_plans_dialect(requests: Requests, plan: &Plan, sending: Option<Sending>) -> Requests {
-    match &plan.speaks {
-        None => requests,
-        // The conversation that is recorded is the first client's.
-        Some(speaks) => requests.in_dialect(plan.transport, &Speaks { recording: None, ..speaks.clone() }, sending),
-    }
 }
 
 fn host_limit(plan: &Plan) -> Result<Option<HostLimit>, BadPlan> {
@@ -307,11 +280,12 @@ fn draw_rooms(plan: &Plan, rooms: u32, per_client: u32) -> Result<Arc<Rooms>, Ba
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{ClientKind, ClientsIn, Phases, RequestHeaders, Shape, Sockets};
+    use crate::plan::{ClientKind, ClientsIn, Phases, RequestHeaders, Sockets};
     use crate::plan_checks::MAX_PAGES;
+    use crate::scenario::Shape;
     use crate::shape::BadShape;
+    use core::net::Ipv4Addr;
     use pushlab_wire::transport::Transport;
-    use std::net::Ipv4Addr;
 
     fn plan(clients: u32, scenario: Scenario) -> Plan {
         Plan {
@@ -343,10 +317,14 @@ mod tests {
         }
     }
 
+    fn roles_of(plan: &Plan) -> Result<Roles, BadPlan> {
+        Roles::of(plan, 20_000)
+    }
+
     #[test]
     fn refusals_name_the_limit() {
         let chat = |clients| {
-            Roles::of(&plan(
+            roles_of(&plan(
                 clients,
                 Scenario::Chat { interval_ms: 3000, payload_bytes: 71, payload_bytes_max: None, publishers: None },
             ))
@@ -355,13 +333,13 @@ mod tests {
         let refused = chat(4097).unwrap_err().to_string();
         assert!(refused.contains("16785409 pairs") && refused.contains("max_tracked_pairs"), "{refused}");
         let feed = Scenario::Feed { interval_us: 5000, payload_bytes: 173, by: FeedBy::BackEnd };
-        assert!(matches!(Roles::of(&plan(10, feed)), Err(BadPlan::NoBackEnd)));
+        assert!(matches!(roles_of(&plan(10, feed)), Err(BadPlan::NoBackEnd)));
         let echo = |bytes| Scenario::Echo { interval_ms: 1, payload_bytes: bytes };
-        assert!(matches!(Roles::of(&plan(10, echo(21))), Err(BadPlan::Payload(_))));
-        assert!(matches!(Roles::of(&plan(10_000, echo(22))), Err(BadPlan::TooManyPublications { .. })));
-        assert!(matches!(Roles::of(&plan(0, Scenario::Idle)), Err(BadPlan::OutOfRange { name: "clients", .. })));
+        assert!(matches!(roles_of(&plan(10, echo(21))), Err(BadPlan::Payload(_))));
+        assert!(matches!(roles_of(&plan(10_000, echo(22))), Err(BadPlan::TooManyPublications { .. })));
+        assert!(matches!(roles_of(&plan(0, Scenario::Idle)), Err(BadPlan::OutOfRange { name: "clients", .. })));
         let long = Plan { channel: "x".repeat(126), ..plan(1, Scenario::Idle) };
-        assert!(matches!(Roles::of(&long), Err(BadPlan::Channel { .. })));
+        assert!(matches!(roles_of(&long), Err(BadPlan::Channel { .. })));
     }
 
     #[test]
@@ -372,7 +350,7 @@ mod tests {
             [(feed, Traffic::Paced(Sending::Publish)), (fan_out(MAX_PUBLISHERS), Traffic::Broadcasts)]
         {
             let plan = plan(10, scenario);
-            let roles = Roles::of(&plan).unwrap();
+            let roles = roles_of(&plan).unwrap();
             assert_eq!(roles.feeder.as_ref().map(Feeder::traffic), Some(traffic));
             assert_eq!(
                 (roles.traffic, roles.publishers, roles.receivers, roles.feed_bytes),
@@ -380,21 +358,21 @@ mod tests {
             );
             assert_eq!(roles.is_closed_loop(), roles.pacing(&plan, 0).is_none());
             let long = Plan { channel: "x".repeat(122), ..plan };
-            assert!(matches!(Roles::of(&long), Err(BadPlan::Channel { .. })), "the feeder's is too long");
+            assert!(matches!(roles_of(&long), Err(BadPlan::Channel { .. })), "the feeder's is too long");
         }
         for publishers in [0, MAX_PUBLISHERS + 1] {
-            let refused = Roles::of(&plan(10, fan_out(publishers))).unwrap_err().to_string();
+            let refused = roles_of(&plan(10, fan_out(publishers))).unwrap_err().to_string();
             assert_eq!(refused, format!("publishers is {publishers}: it must be 1 to 1024"));
         }
         let shaped = Plan { shape: Shape::Ramp { from: 0.0, to: 1.0 }, ..plan(10, fan_out(8)) };
-        assert!(matches!(Roles::of(&shaped), Err(BadPlan::Shape(BadShape::FanOut))));
+        assert!(matches!(roles_of(&shaped), Err(BadPlan::Shape(BadShape::FanOut))));
     }
 
     #[test]
     fn clients_that_share_connections_are_of_one_loop() {
         let roles = |transport, connections_per_host_max, clients_per_host| {
             let sockets = Sockets { connections_per_host_max, clients_per_host, ..Sockets::default() };
-            Roles::of(&Plan { transport, sockets, ..plan(100, Scenario::Idle) })
+            roles_of(&Plan { transport, sockets, ..plan(100, Scenario::Idle) })
         };
         let hosts = |clients| Some(HostLimit { connections_max: 6, clients });
         let shared = roles(Transport::Polling, Some(6), 10).unwrap();
@@ -410,9 +388,7 @@ mod tests {
         let refused = roles(Transport::WebSocket, Some(6), 0).unwrap_err().to_string();
         assert!(refused.starts_with("sockets.clients_per_host is 0"), "{refused}");
         let plan = plan(100, Scenario::Idle);
-        assert!(shared.check_descriptors(&plan, 60 + OTHER_DESCRIPTORS).is_ok(), "ten hosts");
-        let short = shared.check_descriptors(&plan, 59 + OTHER_DESCRIPTORS);
-        assert!(matches!(short, Err(BadPlan::TooFewDescriptors { .. })));
+        assert_eq!(shared.descriptors(&plan, 1), 60 + OTHER_DESCRIPTORS, "ten hosts");
     }
 
     #[test]
@@ -421,10 +397,10 @@ mod tests {
             let scenario = Scenario::Chat { interval_ms: 3000, payload_bytes, payload_bytes_max, publishers };
             Plan { receipts: true, ..plan(10, scenario) }
         };
-        let roles = Roles::of(&chat(33, Some(33), Some(3))).unwrap();
+        let roles = roles_of(&chat(33, Some(33), Some(3))).unwrap();
         assert_eq!((roles.publishers, roles.receivers, roles.audience.sources()), (3, 10, 3));
-        assert_eq!(Roles::of(&chat(33, None, None)).unwrap().publishers, 10);
-        let refusal = |plan: &Plan| Roles::of(plan).unwrap_err().to_string();
+        assert_eq!(roles_of(&chat(33, None, None)).unwrap().publishers, 10);
+        let refusal = |plan: &Plan| roles_of(plan).unwrap_err().to_string();
         assert_eq!(refusal(&chat(40, None, Some(0))), "publishers is 0: it must be 1 to 10");
         assert_eq!(refusal(&chat(40, None, Some(11))), "publishers is 11: it must be 1 to 10");
         assert_eq!(refusal(&chat(40, Some(39), None)), "payload_bytes_max is 39: it must be 40 to 1048576");
@@ -436,7 +412,7 @@ mod tests {
         let rooms = Scenario::Rooms { rooms: 2, rooms_per_client: 1, interval_us: 1_000, payload_bytes: 32 };
         assert_eq!(refusal(&Plan { receipts: true, ..plan(4, rooms) }), short);
         let listing = Plan { user_list: true, transport: Transport::WebSocketPolling, ..plan(1, Scenario::Idle) };
-        assert!(matches!(Roles::of(&listing), Err(BadPlan::UserList)));
+        assert!(matches!(roles_of(&listing), Err(BadPlan::UserList)));
     }
 
     #[test]
@@ -444,9 +420,8 @@ mod tests {
         let scenario =
             Scenario::Chat { interval_ms: 3000, payload_bytes: 71, payload_bytes_max: None, publishers: Some(8) };
         let plan = plan(1000, scenario);
-        let roles = Roles { loops: 8, ..Roles::of_scenario(&plan).unwrap() };
-        assert!(roles.check_descriptors(&plan, 125 + 1 + 16).is_ok());
-        assert!(matches!(roles.check_descriptors(&plan, 141), Err(BadPlan::TooFewDescriptors { needed: 142, .. })));
+        let roles = Roles::of_scenario(&plan).unwrap();
+        assert_eq!(roles.descriptors(&plan, 8), 125 + 1 + OTHER_DESCRIPTORS);
     }
 
     #[test]
@@ -454,16 +429,16 @@ mod tests {
         let echo = Scenario::Echo { interval_ms: 1, payload_bytes: 22 };
         let shaped = |factor| Plan { shape: Shape::Step { factors: vec![factor] }, ..plan(1_000, echo.clone()) };
         // 30 million at the factor 1, 67 at most.
-        assert!(Roles::of(&shaped(2.2)).is_ok());
-        assert!(matches!(Roles::of(&shaped(2.3)), Err(BadPlan::TooManyPublications { .. })));
-        assert!(matches!(Roles::of(&shaped(-1.0)), Err(BadPlan::Shape(BadShape::Factor { .. }))));
+        assert!(roles_of(&shaped(2.2)).is_ok());
+        assert!(matches!(roles_of(&shaped(2.3)), Err(BadPlan::TooManyPublications { .. })));
+        assert!(matches!(roles_of(&shaped(-1.0)), Err(BadPlan::Shape(BadShape::Factor { .. }))));
     }
 
     #[test]
     fn rooms_have_limits() {
         let rooms = |clients, rooms, rooms_per_client| {
             let scenario = Scenario::Rooms { rooms, rooms_per_client, interval_us: 1_000, payload_bytes: 50 };
-            Roles::of(&Plan { transport: Transport::WebSocket, loops: 64, ..plan(clients, scenario) })
+            roles_of(&Plan { transport: Transport::WebSocket, loops: 64, ..plan(clients, scenario) })
         };
         let roles = rooms(20_000, 100_000, 10).unwrap();
         assert_eq!((roles.audience.sources(), roles.publishers), (10, 20_000), "everybody has a turn");
@@ -474,12 +449,12 @@ mod tests {
         assert!(matches!(rooms((1 << 18) + 1, 64, 64), Err(BadPlan::TooManyPairs { sources: 64, .. })));
         let long = |rooms| {
             let scenario = Scenario::Rooms { rooms, rooms_per_client: 1, interval_us: 1_000, payload_bytes: 50 };
-            Roles::of(&Plan { channel: "x".repeat(123), ..plan(5, scenario) })
+            roles_of(&Plan { channel: "x".repeat(123), ..plan(5, scenario) })
         };
         assert!(long(10_000).is_ok());
         assert!(matches!(long(10_001), Err(BadPlan::Channel { .. })), "a name of 129 bytes");
         let listing = Plan { channel: "x".repeat(123), user_list: true, ..plan(5, Scenario::Idle) };
-        assert!(matches!(Roles::of(&listing), Err(BadPlan::Channel { .. })), "the list of users' is as long");
+        assert!(matches!(roles_of(&listing), Err(BadPlan::Channel { .. })), "the list of users' is as long");
     }
 
     #[test]
@@ -488,9 +463,9 @@ mod tests {
             clients_in: ClientsIn { kind: ClientKind::Chromium, pages, hidden: false },
             ..plan(300, Scenario::Echo { interval_ms: 100, payload_bytes: 50 })
         };
-        let roles = Roles::of(&within(MAX_PAGES)).unwrap();
+        let roles = roles_of(&within(MAX_PAGES)).unwrap();
         assert_eq!(roles.loops, 1);
-        let refusal = |plan: Plan| Roles::of(&plan).unwrap_err().to_string();
+        let refusal = |plan: Plan| roles_of(&plan).unwrap_err().to_string();
         for pages in [0, MAX_PAGES + 1] {
             assert_eq!(refusal(within(pages)), format!("clients_in.pages is {pages}: it must be 1 to 200"));
         }
@@ -509,9 +484,23 @@ mod tests {
         for scenario in [Scenario::Request { payload_bytes: 22 }, rooms] {
             let plan = plan(1000, scenario);
             let roles = Roles::of_scenario(&plan).unwrap();
-            let refused = roles.check_descriptors(&plan, 2015);
-            assert!(matches!(refused, Err(BadPlan::TooFewDescriptors { needed: 2016, .. })));
-            assert!(roles.check_descriptors(&plan, 2016).is_ok());
+            assert_eq!(roles.descriptors(&plan, 1), 2000 + OTHER_DESCRIPTORS);
         }
+    }
+
+    #[test]
+    fn there_are_as_many_loops_as_their_descriptors_take() {
+        let clients = |clients, loops, limit| {
+            let plan = Plan { loops, ..plan(clients, Scenario::Idle) };
+            Roles::of(&plan, limit).map(|roles| roles.loops)
+        };
+        assert_eq!(clients(60_000, 1, 20_000).unwrap(), 4, "descriptors besides the sockets count");
+        assert_eq!(clients(60_000, 6, 20_000).unwrap(), 6, "as many as are asked for, if those suffice");
+        assert_eq!(clients(59_952, 1, 20_000).unwrap(), 3);
+        let refused = clients(64 * 100 + 1, 1, 100 + OTHER_DESCRIPTORS).unwrap_err();
+        assert!(matches!(refused, BadPlan::TooFewDescriptors { loops: 64, needed: 117, limit: 116 }), "{refused}");
+        let sockets = Sockets { connections_per_host_max: Some(6), clients_per_host: 2, ..Sockets::default() };
+        let shared = Plan { sockets, transport: Transport::Polling, ..plan(100, Scenario::Idle) };
+        assert!(matches!(Roles::of(&shared, 99), Err(BadPlan::TooFewDescriptors { loops: 1, .. })));
     }
 }

@@ -3,7 +3,8 @@
 //! A schedule of steady pace lives in *steady time*; while the factor is 2, two of its nanoseconds pass in each real
 //! one. Sender and checker compute the same map, so a stamp's instant is recognised to the nanosecond.
 
-use crate::plan::{Phases, Scenario, Shape};
+use crate::plan::Phases;
+use crate::scenario::{Scenario, Shape};
 
 /// Largest factor.
 pub const MAX_FACTOR: f64 = 1_000.0;

@@ -1,0 +1,39 @@
+//! What the clients and instruments of a plan ask.
+
+use super::{Requests, Sending};
+use pushlab_workload::plan::{Plan, Speaks};
+use pushlab_workload::roles::Roles;
+use std::sync::Arc;
+
+/// What clients ask.
+pub fn of_clients(plan: &Plan, roles: &Roles) -> Requests {
+    let publish_to = if roles.collector.is_some() { plan.upstream_channel() } else { plan.channel.clone() };
+    let requests = Requests::new(plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
+    let requests = requests.with_headers(plan.headers, plan.sockets.tls);
+    let requests = match &plan.speaks {
+        Some(speaks) => requests.in_dialect(plan.transport, speaks, roles.traffic.sending()),
+        None => requests,
+    };
+    let requests = match roles.rooms() {
+        Some(rooms) => requests.in_rooms(Arc::clone(rooms)),
+        None => requests,
+    };
+    // Where the server pushes, users who come and go would be pushed too.
+    let asks_for_users = plan.user_list && plan.transport.is_interval_driven();
+    if asks_for_users { requests.with_user_list(&plan.users_channel()) } else { requests }
+}
+
+/// What it asks: nobody publishes to the channel that it subscribes to.
+pub fn of_feeder(plan: &Plan) -> Requests {
+    let requests = Requests::new(plan.target, &plan.feeder_channel(), &plan.channel, plan.poll_wait_s);
+    in_plans_dialect(requests.with_headers(plan.headers, plan.sockets.tls), plan, Some(Sending::Publish))
+}
+
+/// The same requests in the plan's dialect, from an instrument that is going to send this.
+pub fn in_plans_dialect(requests: Requests, plan: &Plan, sending: Option<Sending>) -> Requests {
+    match &plan.speaks {
+        None => requests,
+        // The conversation that is recorded is the first client's.
+        Some(speaks) => requests.in_dialect(plan.transport, &Speaks { recording: None, ..speaks.clone() }, sending),
+    }
+}

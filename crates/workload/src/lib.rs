@@ -1,0 +1,20 @@
+//! What load is asked for, when what is due, and what a result is: no socket, no clock.
+//!
+//! A [`plan::Plan`] says what to do, [`roles::Roles`] what its [`scenario`] means for each client, [`pacing`] when what
+//! is due, [`shape`] how that changes, [`rooms`] who is where, [`check`] whether a delivery was expected, [`result`] what
+//! was measured.
+
+pub mod audience;
+pub mod check;
+pub mod messages;
+pub mod pacing;
+pub mod payload;
+pub mod plan;
+pub mod plan_checks;
+pub mod result;
+pub mod roles;
+pub mod rooms;
+pub mod scenario;
+pub mod shape;
+pub mod shuffle;
+pub mod traffic;

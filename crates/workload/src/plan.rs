@@ -1,0 +1,279 @@
+//! What a worker is told to do.
+
+use crate::scenario::{Scenario, Shape};
+use core::net::{Ipv4Addr, SocketAddr};
+use pushlab_dialects::Dialect;
+use pushlab_wire::transport::Transport;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Everything one worker needs for one run. The lab writes it to the worker's standard input as one JSON text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The subject.
+    pub target: SocketAddr,
+    /// How the clients receive.
+    pub transport: Transport,
+    /// What they speak; `None` for the native protocol.
+    #[serde(default)]
+    pub speaks: Option<Speaks>,
+    /// Number of virtual clients, the prober not counted.
+    pub clients: u32,
+    /// The channel everybody uses.
+    pub channel: String,
+    /// The traffic.
+    pub scenario: Scenario,
+    /// Time between two polls of a client, for the transports that ask at an interval, in ms. Client i of N asks at
+    /// i/N of it, after a phase that the seed gives.
+    pub poll_interval_ms: u64,
+    /// How long a long poll may be held, in seconds.
+    pub poll_wait_s: u64,
+    /// The ping client; `None` for a run without.
+    pub prober: Option<Prober>,
+    /// How long each phase lasts.
+    pub phases: Phases,
+    /// Connections opened per second; open-loop.
+    pub connect_rate: u32,
+    /// Event loops, each a thread with a descriptor table of its own. One alone where clients share the connections of
+    /// their host.
+    pub loops: u32,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Busy-wait added to every turn of the loop, in µs: makes the generator slow on purpose, to test that such
+    /// a run is void.
+    pub handicap_us: u64,
+    /// How the load's intensity changes over the load phase.
+    pub shape: Shape,
+    /// What heads of HTTP requests carry.
+    pub headers: RequestHeaders,
+    /// Whether clients that poll at an interval ask for the list of users too: a second request for every poll.
+    pub user_list: bool,
+    /// Whether publications have a place for the server's receipt mark, which splits latency into the way up and
+    /// the way down. The subject must be told to fill it.
+    pub receipts: bool,
+    /// Where the worker's back end listens for the subject, which is to connect before the clients do. A `feed` by a
+    /// back end needs it, nothing else does.
+    pub backend_listen: Option<SocketAddr>,
+    /// Descriptor of a listener at `backend_listen` that the worker inherits: one that is not in the worker's own network
+    /// namespace, for instance. `None` lets it make its own.
+    #[serde(default)]
+    pub backend_descriptor: Option<i32>,
+    /// How connections are set.
+    #[serde(default)]
+    pub sockets: Sockets,
+    /// The certificate, a PEM file, that a subject with TLS shows. Needed with [`Sockets::tls`].
+    #[serde(default)]
+    pub certificate: Option<PathBuf>,
+    /// Source address of prober, collector and feeder, so that a network can tell their packets from the clients';
+    /// `None` leaves it to the kernel.
+    #[serde(default)]
+    pub instruments_from: Option<Ipv4Addr>,
+    /// Where the clients live; prober, collector and feeder are always native.
+    #[serde(default)]
+    pub clients_in: ClientsIn,
+    /// Ends the drain as well, ms: so long has nobody received or published anything. `None`: only its own time does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_stall_ms: Option<u64>,
+}
+
+impl Plan {
+    /// Whether clients publish on the connection that receives; otherwise by POST on a second one.
+    pub fn publishes_in_frames(&self) -> bool {
+        match &self.speaks {
+            None => self.transport.is_bidirectional(),
+            Some(speaks) => speaks.dialect.publishes_in_frames(self.transport, &speaks.how),
+        }
+    }
+
+    /// Whether the prober of a plan with a dialect pings in frames; otherwise by POST.
+    pub fn pings_in_frames(&self) -> bool {
+        let over = self.prober.as_ref().map(|prober| prober.over);
+        over == Some(ProberPath::SameTransport) && self.publishes_in_frames()
+    }
+
+    /// The channel that clients publish to and only the collector receives.
+    pub fn upstream_channel(&self) -> String {
+        format!("{}.up", self.channel)
+    }
+
+    /// The channel that a feeder subscribes to: a WebSocket needs one.
+    pub fn feeder_channel(&self) -> String {
+        format!("{}.feeder", self.channel)
+    }
+
+    /// The channel that stands for the list of users. Nobody publishes to it: an empty answer stands for the list.
+    pub fn users_channel(&self) -> String {
+        format!("{}.users", self.channel)
+    }
+
+    /// A channel that nobody publishes to: a WebSocket needs one, even if it only sends echoes.
+    pub fn prober_channel(&self) -> String {
+        format!("{}.ping", self.channel)
+    }
+}
+
+/// A dialect as a subject's clients speak it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Speaks {
+    /// Which.
+    pub dialect: Dialect,
+    /// What it needs to know of the server's routes: `/socket.io/`.
+    pub path: String,
+    /// Which of several ways over the transport; empty for the usual one.
+    #[serde(default)]
+    pub how: String,
+    /// Where the first client's conversation with the server is recorded: one JSON text a line.
+    #[serde(default)]
+    pub recording: Option<PathBuf>,
+}
+
+/// How connections are set: what may differ below the same traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sockets {
+    /// Nagle's algorithm on the sockets of both sides: a small segment waits while one is unacknowledged.
+    pub nagle: bool,
+    /// Whether clients' kernels delay acknowledgements on connections that only receive, as most systems do. Linux
+    /// delays them, by 40 ms at least, only where both sides talk, and otherwise acknowledges what was read at once.
+    pub delayed_acks: bool,
+    /// System calls with which our server writes one event: 1 or 2.
+    pub writes_per_event: u8,
+    /// TLS between clients and subject, with a certificate made for the run.
+    pub tls: bool,
+    /// Send buffer of the sockets of both sides, bytes; as it is by default otherwise.
+    pub send_buffer_bytes: Option<u32>,
+    /// Receive buffer of the sockets of both sides, bytes; as the kernel has it otherwise.
+    pub receive_buffer_bytes: Option<u32>,
+    /// Most HTTP/1.1 connections that the clients of one host may have open together, as browsers have it (6). A
+    /// WebSocket does not count, as it does not there. Without it there is no limit.
+    pub connections_per_host_max: Option<u32>,
+    /// Clients on one host, which share that limit: the tabs of a browser.
+    pub clients_per_host: u32,
+}
+
+impl Default for Sockets {
+    fn default() -> Self {
+        Self {
+            nagle: false,
+            delayed_acks: false,
+            writes_per_event: 1,
+            tls: false,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            connections_per_host_max: None,
+            clients_per_host: 1,
+        }
+    }
+}
+
+/// Where clients live: in the worker itself, or in the pages of a browser that it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClientsIn {
+    /// In what.
+    pub kind: ClientKind,
+    /// Pages over which a browser's clients are spread evenly, 1 to 200; `native` has none.
+    pub pages: u32,
+    /// Whether the pages are background tabs, whose timers a browser slows down. Otherwise each has a window of its own.
+    pub hidden: bool,
+}
+
+impl Default for ClientsIn {
+    fn default() -> Self {
+        Self { kind: ClientKind::Native, pages: 1, hidden: false }
+    }
+}
+
+impl ClientsIn {
+    /// Whether that is a browser.
+    pub fn is_browser(&self) -> bool {
+        self.kind != ClientKind::Native
+    }
+
+    /// Whether it is what nobody need write down.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// In what clients live.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientKind {
+    /// The worker's own virtual clients.
+    #[default]
+    Native,
+    /// Headless Chromium, or Chrome where that is what there is.
+    Chromium,
+    /// Headless Firefox.
+    Firefox,
+}
+
+/// What heads of HTTP requests carry.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestHeaders {
+    /// What HTTP demands.
+    #[default]
+    Minimal,
+    /// What a browser sends: user agent, accepted types, languages and encodings, referrer, origin.
+    Browser,
+}
+
+/// The ping client: measures response time at an interval while the load runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Prober {
+    /// Time between two pings, in ms.
+    pub interval_ms: u64,
+    /// Over what it asks.
+    pub over: ProberPath,
+}
+
+/// Over what the prober asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProberPath {
+    /// An echo over the clients' own transport: a WebSocket for those, a POST for the others.
+    SameTransport,
+    /// A POST to `/echo`, whatever the transport.
+    Http,
+}
+
+/// How long each phase lasts, in ms. `connect` ends when all are connected, and `drain` at the latest after its time,
+/// or when it is known whether a subject that is silent by then hangs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Phases {
+    /// Longest time to connect everybody.
+    pub connect_ms: u64,
+    /// The load runs and is not counted.
+    pub warm_up_ms: u64,
+    /// Connected, nothing sent but the prober's pings.
+    pub idle_ms: u64,
+    /// The load runs and counts.
+    pub load_ms: u64,
+    /// Longest time for what is under way to arrive.
+    pub drain_ms: u64,
+    /// Connected and silent again.
+    pub after_ms: u64,
+}
+
+/// Phases of a run, in order. A run passes through `idle` before `warm-up`: it needs a server that has seen nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Clients connect and subscribe.
+    Connect,
+    /// Connected, silent, before any load.
+    Idle,
+    /// Load that is not counted.
+    WarmUp,
+    /// Load that counts.
+    Load,
+    /// No more publications; what is under way arrives.
+    Drain,
+    /// Connected and silent again.
+    After,
+}
