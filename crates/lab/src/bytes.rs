@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::cell::{Cell, SlowPolicy};
     use pushlab_wire::transport::Transport;
-    use pushlab_workload::result::{ClientBytes, WorkerResult};
+    use pushlab_workload::result::{ClientBytes, LoadResult};
 
     fn record(bytes_load: ClientBytes) -> RunRecord {
         let cell = Cell {
@@ -157,7 +157,7 @@ mod tests {
             deliveries_per_s: None,
             payload_bytes: None,
         };
-        RunRecord { result: Some(WorkerResult { bytes_load, ..WorkerResult::default() }), ..RunRecord::blank(cell) }
+        RunRecord { result: Some(LoadResult { bytes_load, ..LoadResult::default() }), ..RunRecord::blank(cell) }
     }
 
     #[test]

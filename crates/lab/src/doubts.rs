@@ -238,16 +238,16 @@ mod tests {
     use crate::record::full_plan;
     use pushlab_wire::transport::Transport;
     use pushlab_workload::plan::{Phases, Plan};
-    use pushlab_workload::result::WorkerResult;
+    use pushlab_workload::result::LoadResult;
     use pushlab_workload::scenario::Scenario;
 
-    fn behind(change: impl FnOnce(&mut Plan, &mut WorkerResult)) -> Option<String> {
+    fn behind(change: impl FnOnce(&mut Plan, &mut LoadResult)) -> Option<String> {
         let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
         let mut record = RunRecord::blank(cell);
         let mut plan = full_plan();
         (plan.shape, plan.transport, plan.clients) = (Shape::Steady, Transport::LongPolling, 100);
         plan.phases = Phases { warm_up_ms: SETTLED_MS, ..plan.phases };
-        let mut result = WorkerResult { expected: 10_000, arrived: 9_499, ..WorkerResult::default() };
+        let mut result = LoadResult { expected: 10_000, arrived: 9_499, ..LoadResult::default() };
         change(&mut plan, &mut result);
         (record.plan, record.result) = (Some(plan), Some(result));
         overloaded(&record).map(|doubt| doubt.detail)

@@ -21,6 +21,7 @@ mod certificate;
 mod counter_reader;
 mod doubts;
 pub mod experiment;
+mod fleet;
 mod header;
 pub mod leftovers;
 mod link_figures;
@@ -44,7 +45,6 @@ pub mod stored;
 pub mod studies;
 pub mod subjects;
 mod traffic;
-mod worker;
 
 pub use campaign::{Campaign, CampaignError, Ended, Observer, Start, Tally, check_experiments, leave_out_missing};
 pub use header::Header;

@@ -14,7 +14,7 @@ use crate::traffic;
 use pushlab_probe::Sample;
 use pushlab_stats::Histogram;
 use pushlab_workload::plan::{Phase, Plan};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::Scenario;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -244,7 +244,7 @@ pub fn connections_opened(run: &RunRecord) -> Option<f64> {
     per_load_second(run, |r| r.connections_opened)
 }
 
-fn per_load_second(run: &RunRecord, count: fn(&WorkerResult) -> u64) -> Option<f64> {
+fn per_load_second(run: &RunRecord, count: fn(&LoadResult) -> u64) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
     let result = run.result.as_ref().filter(|_| end > start)?;
     Some(count(result) as f64 * 1e9 / (end - start) as f64)
@@ -274,7 +274,7 @@ fn publishers(run: &RunRecord) -> Option<u64> {
 }
 
 /// The result of clients whose bytes were counted: a browser's are its own.
-fn counted(run: &RunRecord) -> Option<&WorkerResult> {
+fn counted(run: &RunRecord) -> Option<&LoadResult> {
     let is_browser = run.plan.as_ref().is_some_and(|plan| plan.clients_in.is_browser());
     run.result.as_ref().filter(|_| !is_browser)
 }
@@ -384,10 +384,10 @@ mod tests {
         cell.clients = 64;
         let mut run = RunRecord::blank(cell);
         let mark = |phase, t_ns| PhaseMark { phase, t_ns };
-        run.result = Some(WorkerResult {
+        run.result = Some(LoadResult {
             phases: vec![mark(Phase::Connect, 20), mark(Phase::Idle, 30), mark(Phase::Load, 40)],
             end_ns: 50,
-            ..WorkerResult::default()
+            ..LoadResult::default()
         });
         let sample = |t_ns, kib: u64| Sample { t_ns, rss_bytes: kib * 1024, ..Sample::default() };
         run.subject = vec![sample(5, 1000), sample(25, 9000), sample(35, 1160), sample(45, 9000)];

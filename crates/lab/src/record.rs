@@ -7,7 +7,7 @@ use pushlab_link::totals::Totals;
 use pushlab_probe::Sample;
 use pushlab_stats::{Doubt, Histogram};
 use pushlab_workload::plan::{Phase, Plan};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub struct RunRecord {
     /// Why it is less certain than it looks.
     pub doubts: Vec<Doubt>,
     /// What the generator measured; `None` when it never got to tell.
-    pub result: Option<WorkerResult>,
+    pub result: Option<LoadResult>,
     /// The subject, every 50 ms.
     pub subject: Vec<Sample>,
     /// The generator, every 50 ms.
@@ -232,6 +232,7 @@ pub(crate) fn full_plan() -> Plan {
         phases: Phases { connect_ms: 1, warm_up_ms: 2, idle_ms: 3, load_ms: 4, drain_ms: 5, after_ms: 6 },
         connect_rate: 100,
         loops: 2,
+        workers: 3,
         seed: u64::MAX,
         handicap_us: 9,
         shape: Shape::Step { factors: vec![0.1, 1.0, 1.0 / 3.0] },
@@ -253,7 +254,7 @@ impl RunRecord {
     /// A run that came to its end and measured nothing.
     pub(crate) fn blank(cell: Cell) -> Self {
         let planned = PlannedRun { order: 1, cell, repeat: 1, seed: 1 };
-        Self { result: Some(WorkerResult::default()), ..Self::ended(planned, Outcome::Completed) }
+        Self { result: Some(LoadResult::default()), ..Self::ended(planned, Outcome::Completed) }
     }
 }
 

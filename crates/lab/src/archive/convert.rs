@@ -1,7 +1,7 @@
 //! Records as the store keeps them, and back.
 //!
 //! What a worker measured is taken apart by kind: numbers are counts, texts are histograms, lists are series. So a
-//! new field of [`WorkerResult`](pushlab_workload::result::WorkerResult) is stored without a word here.
+//! new field of [`LoadResult`](pushlab_workload::result::LoadResult) is stored without a word here.
 
 use super::table::{from_series, to_series};
 use crate::cell::Cell;
@@ -87,7 +87,7 @@ pub fn from_store(run: store::Run) -> Result<RunRecord, Error> {
             }
             fields.insert("phases".to_owned(), json!([]));
             fields.insert("seconds".to_owned(), json!([]));
-            let mut result: pushlab_workload::result::WorkerResult = serde_json::from_value(Value::Object(fields))?;
+            let mut result: pushlab_workload::result::LoadResult = serde_json::from_value(Value::Object(fields))?;
             result.phases = run.phases.iter().map(mark).collect::<Result<_, _>>()?;
             result.seconds = rows::<Second>(series("seconds"))?;
             result.deliveries = rows::<MarkedDelivery>(series("deliveries"))?;
@@ -226,7 +226,7 @@ mod tests {
     use pushlab_probe::{Loopback, Sample, TcpStates, TcpTotals};
     use pushlab_stats::{Doubt, DoubtCode};
     use pushlab_store::{Kind, NewExperiment, Store};
-    use pushlab_workload::result::{ByteUses, ClientBytes, ErrorCount, WorkerResult};
+    use pushlab_workload::result::{ByteUses, ClientBytes, ErrorCount, LoadResult};
 
     /// The largest count that is stored.
     const MOST: u64 = i64::MAX as u64;
@@ -258,7 +258,7 @@ mod tests {
         ClientBytes { deliveries: from + 10, requests: from + 11, down: uses(from), up: uses(from + 20) }
     }
 
-    fn result() -> WorkerResult {
+    fn result() -> LoadResult {
         let phases = [Phase::Connect, Phase::Idle, Phase::WarmUp, Phase::Load, Phase::Drain, Phase::After];
         let seconds = [
             Second {
@@ -285,7 +285,7 @@ mod tests {
             receipt_ns: 20,
             delivered_ns: MOST,
         };
-        WorkerResult {
+        LoadResult {
             phases: phases.into_iter().zip(100..).map(|(phase, t_ns)| PhaseMark { phase, t_ns }).collect(),
             end_ns: 107,
             scheduled: 1,

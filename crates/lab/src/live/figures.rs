@@ -298,7 +298,7 @@ mod tests {
     use crate::cell::Cell;
     use crate::cell::SlowPolicy;
     use pushlab_wire::transport::Transport;
-    use pushlab_workload::result::{Second, WorkerResult};
+    use pushlab_workload::result::{LoadResult, Second};
 
     fn planned(order: u32) -> PlannedRun {
         let (experiment, subject) = ("chat".to_owned(), "pushlab".to_owned());
@@ -318,7 +318,7 @@ mod tests {
 
     fn record(outcome: Outcome, seconds: Vec<Second>) -> RunRecord {
         RunRecord {
-            result: Some(WorkerResult { seconds, ..WorkerResult::default() }),
+            result: Some(LoadResult { seconds, ..LoadResult::default() }),
             ..RunRecord::ended(planned(1), outcome)
         }
     }

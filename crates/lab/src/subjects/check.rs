@@ -4,11 +4,11 @@
 use super::install::Installed;
 use super::manifest::{Fault, Loses, Manifest, Way};
 use super::running::{ForeignStart, Subject};
-use crate::worker::{Said, Worker};
+use crate::fleet;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::messages::{Progress, WorkerEvent};
+use pushlab_workload::messages::{Progress, RunEvent};
 use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Speaks};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{Scenario, Shape};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -186,6 +186,7 @@ pub(super) fn plan(
         phases: Phases { connect_ms: 20_000, warm_up_ms: 0, idle_ms: 200, load_ms, drain_ms: DRAIN_MS, after_ms: 0 },
         connect_rate: 1_000,
         loops: 1,
+        workers: 1,
         seed: 1,
         handicap_us: 0,
         shape: Shape::Steady,
@@ -202,7 +203,7 @@ pub(super) fn plan(
     }
 }
 
-/// Carries out a plan against a running subject. `watch` is told what the worker says, many times a second: mostly
+/// Carries out a plan against a running subject. `watch` is told what happens, many times a second: mostly
 /// nothing.
 ///
 /// # Errors
@@ -211,26 +212,25 @@ pub(super) fn follow(
     subject: &mut Subject,
     plan: &Plan,
     program: &Path,
-    watch: &mut dyn FnMut(&Said),
+    watch: &mut dyn FnMut(Option<&RunEvent>),
     is_interrupted: &mut dyn FnMut() -> bool,
-) -> Result<WorkerResult, String> {
+) -> Result<LoadResult, String> {
     let mut patience = Patience::new(plan, Instant::now());
-    let mut worker = Worker::start(program, plan, &[], None, None)
-        .map_err(|error| format!("cannot start the worker {}: {error}", program.display()))?;
+    let (mut load, _) = fleet::begin(program, plan, &[], None, None)?;
     loop {
-        let said = worker.listen(LISTEN);
-        watch(&said);
-        let why = match said {
-            Said::Event(WorkerEvent::Done { result }) => return Ok(*result),
-            Said::Event(WorkerEvent::Failed { reason }) | Said::Gone(reason) => Some(reason),
-            Said::Event(WorkerEvent::Progress(progress)) => {
+        let event = load.listen(LISTEN);
+        watch(event.as_ref());
+        let why = match event {
+            Some(RunEvent::Done { result }) => return Ok(*result),
+            Some(RunEvent::Failed(error)) => Some(error.to_string()),
+            Some(RunEvent::Progress(progress)) => {
                 patience.saw(progress, Instant::now());
                 None
             }
-            Said::Nothing if Instant::now() > patience.end => {
+            None if Instant::now() > patience.end => {
                 Some("it did not end in its time, and nothing came any more".to_owned())
             }
-            Said::Event(_) | Said::Nothing => None,
+            Some(RunEvent::Phase { .. }) | None => None,
         };
         if let Some(why) = subject.death().or(why) {
             return Err(why);

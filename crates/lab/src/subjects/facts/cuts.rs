@@ -3,11 +3,10 @@
 use super::gate::Gate;
 use crate::subjects::check::{follow, plan};
 use crate::subjects::running::Subject;
-use crate::worker::Said;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::messages::WorkerEvent;
+use pushlab_workload::messages::RunEvent;
 use pushlab_workload::plan::{Phase, Phases, Plan, Speaks};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{FeedBy, Scenario};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -113,7 +112,7 @@ impl Spoken<'_> {
         let gate = Gate::before(subject.address, PUBLISHER).map_err(|error| format!("no gate: {error}"))?;
         let plan = Plan { target: gate.address, ..self.plan(&subject, CUT_INTERVAL_MS, CUT_LOAD_MS) };
         let mut schedule = Schedule::default();
-        let mut watch = |said: &Said| schedule.watch(said, Instant::now(), &gate);
+        let mut watch = |event: Option<&RunEvent>| schedule.watch(event, Instant::now(), &gate);
         let result = follow(&mut subject, &plan, self.program, &mut watch, is_interrupted);
         subject.stop();
         let found = judge(&result?)?;
@@ -162,8 +161,8 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn watch(&mut self, said: &Said, now: Instant, gate: &Gate) {
-        if matches!(said, Said::Event(WorkerEvent::Phase { phase: Phase::Load, .. })) {
+    fn watch(&mut self, event: Option<&RunEvent>, now: Instant, gate: &Gate) {
+        if matches!(event, Some(RunEvent::Phase { phase: Phase::Load, .. })) {
             self.load = Some(now);
         }
         let Some(load) = self.load.filter(|_| !self.is_done) else { return };
@@ -178,7 +177,7 @@ impl Schedule {
 }
 
 /// Deliveries lost and expected.
-fn counted(result: &WorkerResult) -> Result<(u64, u64), String> {
+fn counted(result: &LoadResult) -> Result<(u64, u64), String> {
     if result.delivered > 0 {
         return Ok((result.expected.saturating_sub(result.delivered), result.expected));
     }
@@ -187,7 +186,7 @@ fn counted(result: &WorkerResult) -> Result<(u64, u64), String> {
 }
 
 /// Deliveries in the last two seconds of the load.
-fn delivered_late(result: &WorkerResult) -> Option<u64> {
+fn delivered_late(result: &LoadResult) -> Option<u64> {
     let begin = result.phases.first()?.t_ns;
     let end = result.phases.iter().find(|mark| mark.phase == Phase::Drain)?.t_ns;
     let last = usize::try_from(end.checked_sub(begin)? / 1_000_000_000).ok()?;
@@ -195,7 +194,7 @@ fn delivered_late(result: &WorkerResult) -> Option<u64> {
     Some(seconds.iter().map(|second| second.delivered).sum())
 }
 
-fn judge(result: &WorkerResult) -> Result<AfterCut, String> {
+fn judge(result: &LoadResult) -> Result<AfterCut, String> {
     let (lost, expected) = counted(result)?;
     let late = delivered_late(result).ok_or("the run did not last as long as planned")?;
     let outcome = match lost {
@@ -213,13 +212,13 @@ mod tests {
     use pushlab_workload::result::{PhaseMark, Second};
     use std::net::TcpListener;
 
-    fn result(delivered: u64, gaps: u64, late: u64) -> WorkerResult {
+    fn result(delivered: u64, gaps: u64, late: u64) -> LoadResult {
         let mark = |phase, seconds: u64| PhaseMark { phase, t_ns: 5_000_000_000 + seconds * 1_000_000_000 };
         let mut seconds = vec![Second { delivered: 100, ..Second::default() }; 22];
         // The load ends with the 18th second; what comes in the drain is late for being back.
         seconds[16..18].fill(Second { delivered: late, ..Second::default() });
         let phases = vec![mark(Phase::Connect, 0), mark(Phase::Load, 2), mark(Phase::Drain, 18)];
-        WorkerResult { phases, seconds, expected: 1000, delivered, gaps, ..WorkerResult::default() }
+        LoadResult { phases, seconds, expected: 1000, delivered, gaps, ..LoadResult::default() }
     }
 
     #[test]
@@ -231,7 +230,7 @@ mod tests {
         assert_eq!(outcome(700, 0, 0), Ok(Outcome::Gone));
         assert_eq!(judge(&result(700, 0, 1)).map(|found| (found.lost, found.expected)), Ok((300, 1000)));
         assert!(outcome(0, 0, 0).unwrap_err().contains("none of 1000"));
-        assert!(judge(&WorkerResult { delivered: 1, ..WorkerResult::default() }).is_err(), "it ended early");
+        assert!(judge(&LoadResult { delivered: 1, ..LoadResult::default() }).is_err(), "it ended early");
     }
 
     #[test]
@@ -255,13 +254,13 @@ mod tests {
         };
         let mut schedule = Schedule::default();
         let begin = Instant::now();
-        schedule.watch(&Said::Nothing, begin + BEFORE_CUT + CUT, &gate);
+        schedule.watch(None, begin + BEFORE_CUT + CUT, &gate);
         assert!(is_open(&gate), "the load has not begun");
-        let phase = |phase| Said::Event(WorkerEvent::Phase { phase, t_ns: 0 });
+        let phase = |phase| RunEvent::Phase { phase, t_ns: 0 };
         schedule.watch(&phase(Phase::Load), begin, &gate);
         assert!(is_open(&gate));
         for (after, expected) in [(BEFORE_CUT, false), (CUT, false), (BEFORE_CUT + CUT, true), (CUT * 9, true)] {
-            schedule.watch(&Said::Nothing, begin + after, &gate);
+            schedule.watch(None, begin + after, &gate);
             assert_eq!(is_open(&gate), expected, "{after:?}");
         }
     }

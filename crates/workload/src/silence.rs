@@ -8,7 +8,7 @@
 //!
 //! How long is too long depends on the network and on how often clients ask, and is not decided here.
 
-use super::MS;
+const MS: u64 = 1_000_000;
 
 /// Load that must have been due in the silence, ns: more than one publication that went astray.
 const LOAD_NS: u64 = 1_000 * MS;
@@ -69,9 +69,9 @@ impl Silence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_state::Timeline;
-    use pushlab_workload::check::Schedule;
-    use pushlab_workload::pacing::Pacing;
+    use crate::check::Schedule;
+    use crate::pacing::Pacing;
+    use crate::timeline::Timeline;
 
     const S: u64 = 1_000 * MS;
 
