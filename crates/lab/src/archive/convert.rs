@@ -4,10 +4,10 @@
 //! new field of [`WorkerResult`](pushlab_workload::result::WorkerResult) is stored without a word here.
 
 use super::table::{from_series, to_series};
-use crate::cell::Cell;
-use crate::cell::SlowPolicy;
-use crate::record::{Outcome, PlannedRun, RECORD_VERSION, RunRecord};
-use crate::report::RunFigures;
+use pushlab_analysis::record::{Outcome, PlannedRun, RECORD_VERSION, RunRecord};
+use pushlab_analysis::report::RunFigures;
+use pushlab_experiment::cell::Cell;
+use pushlab_experiment::cell::SlowPolicy;
 use pushlab_stats::Histogram;
 use pushlab_store::{self as store, FigureValue, PhaseRow};
 use pushlab_wire::transport::Transport;
@@ -219,11 +219,10 @@ fn cell_from_store(cell: &store::Cell) -> Result<Cell, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine_load::TcpActivity;
-    use crate::record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION, full_plan};
+    use pushlab_analysis::record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION};
     use pushlab_link::profile::Profile;
     use pushlab_link::totals::{Counts, Parties, Totals};
-    use pushlab_probe::{Loopback, Sample, TcpStates, TcpTotals};
+    use pushlab_probe::{Loopback, Sample, TcpActivity, TcpStates, TcpTotals};
     use pushlab_stats::{Doubt, DoubtCode};
     use pushlab_store::{Kind, NewExperiment, Store};
     use pushlab_workload::result::{ByteUses, ClientBytes, ErrorCount, WorkerResult};
@@ -422,6 +421,54 @@ mod tests {
         let planned = PlannedRun { order: 4, cell: bare, repeat: 1, seed: 0 };
         let outcome = Outcome::Failed { reason: "the subject ended with signal 9".to_owned(), phase };
         RunRecord { started_at: whole().started_at, ..RunRecord::ended(planned, outcome) }
+    }
+
+    /// A plan in which nothing is as it is by default. No `..Default::default()`: a new field is to be set here before
+    /// anything compiles.
+    fn full_plan() -> pushlab_workload::plan::Plan {
+        use pushlab_dialects::Dialect;
+        use pushlab_wire::transport::Transport;
+        use pushlab_workload::plan::{
+            ClientKind, ClientsIn, Phases, Plan, Prober, ProberPath, RequestHeaders, Sockets, Speaks,
+        };
+        use pushlab_workload::scenario::{Scenario, Shape};
+        Plan {
+            target: "[::1]:8000".parse().unwrap(),
+            transport: Transport::WebSocketPolling,
+            speaks: Some(Speaks {
+                dialect: Dialect::Bare,
+                path: "/ws".to_owned(),
+                how: "usual".to_owned(),
+                recording: Some("talk.jsonl".into()),
+            }),
+            clients: 7,
+            channel: "lab".to_owned(),
+            scenario: Scenario::Chat {
+                interval_ms: 3000,
+                payload_bytes: 60,
+                payload_bytes_max: Some(160),
+                publishers: Some(2),
+            },
+            poll_interval_ms: 20,
+            poll_wait_s: 5,
+            prober: Some(Prober { interval_ms: 50, over: ProberPath::Http }),
+            phases: Phases { connect_ms: 1, warm_up_ms: 2, idle_ms: 3, load_ms: 4, drain_ms: 5, after_ms: 6 },
+            connect_rate: 100,
+            loops: 2,
+            seed: u64::MAX,
+            handicap_us: 9,
+            shape: Shape::Step { factors: vec![0.1, 1.0, 1.0 / 3.0] },
+            headers: RequestHeaders::Browser,
+            user_list: true,
+            receipts: true,
+            backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
+            backend_descriptor: Some(5),
+            sockets: Sockets { tls: true, clients_per_host: 3, send_buffer_bytes: Some(4096), ..Sockets::default() },
+            certificate: Some("certificate.pem".into()),
+            instruments_from: Some([10, 0, 0, 3].into()),
+            clients_in: ClientsIn { kind: ClientKind::Firefox, pages: 3, hidden: true },
+            drain_stall_ms: None,
+        }
     }
 
     #[test]
