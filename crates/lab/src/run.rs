@@ -1,22 +1,23 @@
 //! One run: a fresh subject, a worker, probes on both, and what came of it.
 
-use crate::cell::Cell;
 use crate::counter_reader::CounterReader;
-use crate::doubts::{self, Evidence};
-use crate::experiment::Experiment;
-use crate::fleet::{self, Processes};
 use crate::link_watch::LinkWatch;
-use crate::machine_load::{MachineLoad, TcpActivity, kernel_memory_bytes};
-use crate::measure;
 use crate::pinning::Pinning;
-use crate::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
-use crate::site::{Listener, Site};
-use crate::subjects::install::Cache;
-use crate::subjects::named::{Named, Server};
-use crate::subjects::running::{self, ForeignStart, Subject};
+use crate::site::Site;
+use pushlab_analysis::doubts::{self, Evidence};
+use pushlab_analysis::measure;
+use pushlab_analysis::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
+use pushlab_experiment::Experiment;
+use pushlab_experiment::cell::Cell;
+use pushlab_experiment::subject::name_of;
 use pushlab_load::fleet::Load;
 use pushlab_os::clock::monotonic_ns;
+use pushlab_probe::{MachineLoad, TcpActivity, kernel_memory_bytes};
 use pushlab_probe::{Probe, ProbeConfig, Recording, Sample, Sampler, SamplerConfig};
+use pushlab_subjects::fleet::{self, Listener, Processes};
+use pushlab_subjects::install::Cache;
+use pushlab_subjects::named::{Named, Server};
+use pushlab_subjects::running::{self, ForeignStart, Subject};
 use pushlab_workload::messages::{Progress, RunEvent};
 use pushlab_workload::plan::{Phase, Plan, Sockets};
 use pushlab_workload::result::LoadResult;
@@ -156,7 +157,8 @@ pub fn execute(
     };
     seen_from_outside(&mut record);
     let evidence = Evidence {
-        pinning: &place.pinning,
+        subject_cores: &place.pinning.subject,
+        load_cores: &place.pinning.load,
         limits: &experiment.generator_limits,
         ticks_missed: missed,
         machine: collected.machine,
@@ -260,7 +262,7 @@ fn silence_max(planned: &PlannedRun, experiment: &Experiment) -> Duration {
 
 /// The subject of a cell.
 fn named(cell: &Cell, experiment: &Experiment) -> Result<Named, String> {
-    let text = experiment.subjects.iter().find(|text| Named::name_of(text) == cell.subject);
+    let text = experiment.subjects.iter().find(|text| name_of(text) == cell.subject);
     Named::parse(text.map_or(&cell.subject, |text| text))
 }
 
@@ -279,7 +281,9 @@ fn start(
             program: program.as_ref().unwrap_or(&place.program),
             experiment,
             cell: &planned.cell,
-            site,
+            host: site.subject_address(),
+            namespace: site.subject_namespace(),
+            certificate: site.certificate().map(|made| (made.chain.as_path(), made.key.as_path())),
             feed,
             cores,
             log,
@@ -549,12 +553,12 @@ pub fn this_program() -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets;
+    use crate::experiments;
     use pushlab_wire::transport::Transport;
 
     #[test]
     fn who_waits_for_acknowledgements_gets_them_at_once() {
-        let experiment = presets::load("peers-fan-out", None).unwrap();
+        let experiment = experiments::load("peers-fan-out", None).unwrap();
         assert!(experiment.sockets.delayed_acks);
         let is_delayed = |subject: &str, transport| {
             let mut cell = experiment.cells().into_iter().find(|cell| cell.transport == transport).unwrap();

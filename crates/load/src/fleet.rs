@@ -71,6 +71,11 @@ impl<F: Fleet> Load<F> {
         &self.fleet
     }
 
+    /// The fleet, to be changed: the run takes what comes of that as it takes anything else.
+    pub fn fleet_mut(&mut self) -> &mut F {
+        &mut self.fleet
+    }
+
     /// What happens next in the run; `None` when nothing does in time.
     pub fn listen(&mut self, timeout: Duration) -> Option<RunEvent> {
         let deadline = monotonic_ns() + timeout.as_nanos() as u64;

@@ -1,10 +1,19 @@
 //! Distinct errors, counted.
 
-use crate::result::ErrorCount;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most distinct errors that are told apart; further ones are counted together.
 pub const MAX_DISTINCT_ERRORS: usize = 32;
+
+/// An error and how often it came.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorCount {
+    /// What happened.
+    pub error: String,
+    /// How often.
+    pub count: u64,
+}
 
 /// Errors with their counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

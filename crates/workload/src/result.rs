@@ -4,7 +4,7 @@
 //! rule by which parts are put together, so that parts merged in any order give what one part would have measured that
 //! saw everything.
 
-use crate::errors::ErrorTally;
+use crate::errors::{ErrorCount, ErrorTally};
 use crate::plan::Phase;
 use crate::ranks::Ranks;
 use pushlab_stats::histogram::Histogram;
@@ -303,15 +303,6 @@ pub struct PhaseMark {
     pub phase: Phase,
     /// Monotonic clock, ns.
     pub t_ns: u64,
-}
-
-/// An error and how often it came.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct ErrorCount {
-    /// What happened.
-    pub error: String,
-    /// How often.
-    pub count: u64,
 }
 
 /// One second of the run; the last may be shorter.

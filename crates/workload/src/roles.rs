@@ -215,11 +215,6 @@ impl Roles {
         self.traffic == Traffic::ClosedLoop || self.feeder.as_ref().is_some_and(|feeder| feeder.publishers.is_some())
     }
 
-    /// The same for a worker that hosts clients alone.
-    pub fn without_instruments(&self) -> Self {
-        Self { collector: None, feeder: None, ..self.clone() }
-    }
-
     /// Clients of the collector or the feeder, if there is one.
     pub fn instruments(&self) -> u32 {
         u32::from(self.collector.is_some()) + self.feeder.as_ref().map_or(0, Feeder::clients)
@@ -286,7 +281,7 @@ fn draw_rooms(plan: &Plan, rooms: u32, per_client: u32) -> Result<Arc<Rooms>, Ba
 mod tests {
     use super::*;
     use crate::plan::fixtures::plan;
-    use crate::plan::{ClientKind, ClientsIn, Phases, RequestHeaders, Sockets};
+    use crate::plan::{ClientKind, ClientsIn, Sockets};
     use crate::plan_checks::MAX_PAGES;
     use crate::scenario::Shape;
     use crate::shape::BadShape;

@@ -1,8 +1,8 @@
 //! What is known of a campaign at an instant, and its page.
 
 use super::state::{Activity, LiveRun, LiveState};
-use crate::record::{Outcome, PlannedRun, RunRecord};
 use crate::run::Usage;
+use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
 use pushlab_wire::exposition::{Exposition, Kind};
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
@@ -295,8 +295,8 @@ impl RunNow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::Cell;
-    use crate::cell::SlowPolicy;
+    use pushlab_experiment::cell::Cell;
+    use pushlab_experiment::cell::SlowPolicy;
     use pushlab_wire::transport::Transport;
     use pushlab_workload::result::{LoadResult, Second};
 

@@ -80,9 +80,8 @@ impl Hosted {
     /// When the kernel gives no thread or descriptor.
     pub fn start(ready: Ready<'_>, origin_ns: u64) -> io::Result<Self> {
         let Ready { plan, roles, segment, dialler, back_end, pages } = ready;
-        let own_roles = if segment.has_instruments() { roles.clone() } else { roles.without_instruments() };
-        let roles = &own_roles;
-        let instruments = u32::from(roles.collector.is_some() || roles.feeder.is_some());
+        let has_another_loop = segment.has_instruments() && (roles.collector.is_some() || roles.feeder.is_some());
+        let instruments = u32::from(has_another_loop);
         let publishers = roles.feeder.as_ref().and_then(|feeder| feeder.publishers);
         let broadcasts = publishers.map(|publishers| Broadcasts::new(publishers, plan.clients)).transpose()?;
         let state = Arc::new(RunState::new(origin_ns, segment.loops + instruments).with_broadcasts(broadcasts));
@@ -114,7 +113,6 @@ impl Hosted {
         dialler: &Dialler,
         mut pages: Option<Pages>,
     ) -> io::Result<()> {
-        let instruments = dialler.clone().leaving_from(plan.instruments_from);
         for progress in 0..segment.loops {
             let config = loop_config(plan, roles, segment, dialler, progress);
             if let Some(pages) = pages.take() {
@@ -129,6 +127,20 @@ impl Hosted {
                 SpawnLoop(config, Arc::clone(&self.state)),
             )?);
         }
+        if !segment.has_instruments() {
+            return Ok(());
+        }
+        self.spawn_instruments(plan, roles, segment, dialler.clone().leaving_from(plan.instruments_from))
+    }
+
+    /// Collector, feeder and prober, where the plan asks for one.
+    fn spawn_instruments(
+        &mut self,
+        plan: &Plan,
+        roles: &Roles,
+        segment: Segment,
+        instruments: Dialler,
+    ) -> io::Result<()> {
         let instrument = |requests| LoopConfig {
             hosts: None,
             clients: 1,
@@ -161,7 +173,7 @@ impl Hosted {
             self.feeder =
                 Some(with_receiver(plan.transport, plan.speaks.as_ref(), SpawnLoop(config, Arc::clone(&self.state)))?);
         }
-        if let Some(prober) = plan.prober.as_ref().filter(|_| segment.has_instruments()) {
+        if let Some(prober) = &plan.prober {
             let channel = plan.prober_channel();
             let config = ProberConfig {
                 dialler: instruments,
