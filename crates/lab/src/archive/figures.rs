@@ -103,6 +103,8 @@ fn of_nothing(name: &str) -> Written {
         clients_in: ClientsIn::default(),
         network: BTreeMap::new(),
         connect_rate: 1,
+        loops: None,
+        workers: None,
         server_options: Vec::new(),
         environment: BTreeMap::new(),
         capacity_share: None,
