@@ -7,7 +7,7 @@ use super::running::{ForeignStart, Subject};
 use crate::worker::{Said, Worker};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::{Progress, WorkerEvent};
-use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Speaks};
+use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Sources, Speaks, Target};
 use pushlab_workload::result::WorkerResult;
 use pushlab_workload::scenario::{Scenario, Shape};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -174,7 +174,7 @@ pub(super) fn plan(
     load_ms: u64,
 ) -> Plan {
     Plan {
-        target,
+        target: Target::plain(target),
         transport,
         speaks,
         clients: CLIENTS,
@@ -195,7 +195,7 @@ pub(super) fn plan(
         backend_listen: None,
         backend_descriptor: None,
         sockets: Sockets::default(),
-        certificate: None,
+        sources: Sources::Usual,
         instruments_from: None,
         clients_in: ClientsIn::default(),
         drain_stall_ms: Some(STALL_MS),
