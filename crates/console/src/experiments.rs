@@ -124,7 +124,6 @@ fn summary(name: &str, experiments: &[Experiment], problems: Vec<String>) -> Exp
         runs: experiments.iter().map(|e| u32::try_from(e.runs()).unwrap_or(u32::MAX)).sum(),
         estimated_s: experiments.iter().map(estimated_s).sum(),
         problems,
-        search: None,
         left_out: Vec::new(),
     }
 }
