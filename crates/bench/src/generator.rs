@@ -15,8 +15,7 @@ use crate::scale::Scale;
 use anyhow::{Context as _, anyhow, ensure};
 use pushlab_load::clients::{self, LoopConfig};
 use pushlab_load::dial::Dialler;
-use pushlab_load::record::Record;
-use pushlab_load::run_state::{RunState, Timeline};
+use pushlab_load::run_state::RunState;
 use pushlab_load::transport::Requests;
 use pushlab_load::transport::websocket::WebSocket;
 use pushlab_os::affinity::pin_to;
@@ -29,7 +28,8 @@ use pushlab_wire::websocket::{Opcode, encode, handshake};
 use pushlab_workload::audience::Audience;
 use pushlab_workload::check::Schedule;
 use pushlab_workload::pacing::Pacing;
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::Part;
+use pushlab_workload::timeline::Timeline;
 use pushlab_workload::traffic::Traffic;
 use serde_json::json;
 use std::io::{self, Write as _};
@@ -98,18 +98,18 @@ fn run(frames: u64, scale: &Scale, cores: Cores) -> anyhow::Result<Work> {
     cores.pin_to_load()?;
     state.set_end(monotonic_ns());
     let work = result?;
-    let result = thread.join().map_err(|_| anyhow!("the loop panicked"))??.result;
+    let result = thread.join().map_err(|_| anyhow!("the loop panicked"))??;
     let is_right = result.delivered == work.delivered && result.unknown + result.duplicated + result.reordered == 0;
     ensure!(is_right, "of {} deliveries the loop counted {}", work.delivered, of(&result));
     Ok(work)
 }
 
-fn of(result: &WorkerResult) -> String {
-    let WorkerResult { delivered, unknown, duplicated, reordered, .. } = result;
+fn of(result: &Part) -> String {
+    let Part { delivered, unknown, duplicated, reordered, .. } = result;
     format!("{delivered}, {unknown} unknown, {duplicated} duplicated, {reordered} reordered")
 }
 
-type Loop = (JoinHandle<io::Result<Record>>, CpuClock);
+type Loop = (JoinHandle<io::Result<Part>>, CpuClock);
 
 fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> anyhow::Result<Loop> {
     let config = LoopConfig {
@@ -155,7 +155,7 @@ fn blast(listener: &TcpListener, frames: u64, scale: &Scale, state: &RunState, c
     let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 0 });
     let (load_ns, load_end_ns) = (start_ns, u64::MAX - 1);
     let timeline = Timeline { idle_ns: start_ns, warm_up_ns: start_ns, load_ns, load_end_ns, schedule };
-    state.begin(timeline, PUBLICATIONS_MAX);
+    state.begin(timeline);
     sleep_until(monotonic_ns() + LEAD_NS);
     let is_done = |written: &Written| {
         state.sum(|progress| &progress.load_delivered) == written.publications * scale.subscribers as u64

@@ -3,7 +3,7 @@
 use pushlab_lab::CampaignError;
 use pushlab_lab::archive::ArchiveError;
 use pushlab_lab::capacity::SearchError;
-use pushlab_lab::presets::LoadError;
+use pushlab_lab::experiments::LoadError;
 use pushlab_lab::stored::StoredError;
 use pushlab_store::StoreError;
 use pushlab_wire::codes::ExitCode;

@@ -2,9 +2,9 @@
 
 use crate::signals;
 use indicatif::{ProgressBar, ProgressStyle};
+use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
+use pushlab_experiment::Experiment;
 use pushlab_lab::Observer;
-use pushlab_lab::experiment::Experiment;
-use pushlab_lab::record::{Outcome, PlannedRun, RunRecord};
 use pushlab_workload::plan::Phase;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

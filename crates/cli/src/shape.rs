@@ -1,6 +1,6 @@
 //! `--shape`: how the load's intensity changes, as people type it.
 
-use pushlab_lab::experiment::Experiment;
+use pushlab_experiment::Experiment;
 use pushlab_workload::scenario::Shape;
 use std::str::FromStr;
 use std::time::Duration;

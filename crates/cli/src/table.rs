@@ -1,6 +1,6 @@
 //! A report as text.
 
-use pushlab_lab::report::model::{
+use pushlab_analysis::report::model::{
     Agreement, Change, Comparison, Completeness, DataCell, DataTable, ExperimentReport, Figure, Leaderboard,
     LeaderboardColumn, MetricInfo, Origin, Point, Report, Standing,
 };
@@ -277,9 +277,8 @@ fn digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_lab::report::model::{
-        Better, Column, LeaderboardDoubt, LeaderboardRow, LeftOut, Rank, Stack, StackPart,
-    };
+    use pushlab_analysis::report::model::{Column, LeaderboardDoubt, LeaderboardRow, LeftOut, Rank, Stack, StackPart};
+    use pushlab_experiment::metric::Better;
 
     #[test]
     fn intervals_are_shown_where_there_are_any() {

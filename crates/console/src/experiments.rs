@@ -1,13 +1,13 @@
 //! Experiments before they run: those that come with the program, and whether one that was written can be carried out.
 
 use crate::interface::{ExperimentCheck, ExperimentRequest, Preset, PresetText};
-use pushlab_lab::experiment::Experiment;
-use pushlab_lab::presets::PRESETS;
-use pushlab_lab::subjects::install::Cache;
-use pushlab_lab::subjects::named::{Named, Server};
-use pushlab_lab::{check_experiments, leave_out_missing};
+use pushlab_experiment::presets::PRESETS;
+use pushlab_experiment::{Experiment, Written};
+use pushlab_lab::{check_experiments, experiments, leave_out_missing};
 use pushlab_server::application::{Request, Response};
 use pushlab_server::requests::{Answer, Refusal, body, json};
+use pushlab_subjects::install::Cache;
+use pushlab_subjects::named::{Named, Server};
 use pushlab_wire::codes::ErrorCode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -39,20 +39,20 @@ static LIST: LazyLock<Vec<Preset>> = LazyLock::new(|| PRESETS.iter().filter_map(
 
 /// Variables of the environment that presets give to subjects.
 static ENVIRONMENT: LazyLock<BTreeSet<(String, String)>> = LazyLock::new(|| {
-    let presets = PRESETS.iter().filter_map(|(name, text)| Experiment::parse(text, None, name).ok());
+    let presets = PRESETS.iter().filter_map(|(name, text)| experiments::parse(text, None, name).ok());
     presets.flat_map(|preset| environment(&preset).collect::<Vec<_>>()).collect()
 });
 
 fn preset((name, text): &(&'static str, &'static str)) -> Option<Preset> {
     // A test of the lab reads every preset in every profile.
-    let experiment = Experiment::parse(text, None, name).ok()?;
+    let experiment = experiments::parse(text, None, name).ok()?;
     Some(Preset {
         name: (*name).to_owned(),
-        profiles: Experiment::profiles(text),
+        profiles: Written::profiles(text),
         runs: u32::try_from(experiment.runs()).unwrap_or(u32::MAX),
         estimated_s: estimated_s(&experiment),
-        title: experiment.title,
-        about: experiment.description,
+        title: experiment.title.clone(),
+        about: experiment.description.clone(),
     })
 }
 
@@ -91,15 +91,14 @@ pub fn looked_over(asked: &ExperimentRequest) -> ExperimentCheck {
 
 /// Reads it, unless it is larger than a form's may be.
 fn read(asked: &ExperimentRequest) -> Result<Experiment, String> {
-    let experiment = Experiment::read(&asked.toml, asked.profile.as_deref(), ORIGIN).map_err(|e| e.to_string())?;
-    let cells = experiment.cells_max();
+    let written = Written::read(&asked.toml, asked.profile.as_deref(), ORIGIN).map_err(|e| e.to_string())?;
+    let cells = written.cells_max();
     if cells > MAX_CELLS {
         return Err(format!(
             "{ORIGIN} has {cells} combinations, and here at most {MAX_CELLS} are taken; `pushlab run FILE` takes more"
         ));
     }
-    experiment.check(ORIGIN).map_err(|error| error.to_string())?;
-    Ok(experiment)
+    experiments::resolve(written, ORIGIN).map_err(|error| error.to_string())
 }
 
 fn examined(experiment: Experiment) -> ExperimentCheck {

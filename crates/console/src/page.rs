@@ -1,6 +1,6 @@
 //! The report as one HTML file: the page's bundle with the data inside.
 
-use pushlab_lab::report::model::Report;
+use pushlab_analysis::report::model::Report;
 
 const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/console/dist/report.html"));
 const PLACEHOLDER: &str = "__PUSHLAB_REPORT__";

@@ -1,9 +1,9 @@
 //! What is stored: the list, and reports as pages.
 
 use crate::page;
+use pushlab_analysis::report::CompareError;
+use pushlab_analysis::report::model::Report;
 use pushlab_lab::archive::{self, ArchiveError};
-use pushlab_lab::report::CompareError;
-use pushlab_lab::report::model::Report;
 use pushlab_lab::stored::{self, StoredError};
 use pushlab_server::application::{Body, Request, Response, THREADS};
 use pushlab_server::requests::{Answer, Refusal, json};

@@ -2,26 +2,27 @@
 
 use crate::archive::{self, Archive, ArchiveError};
 use crate::capacities::Capacities;
-use crate::cell::Cell;
 use crate::certificate;
-use crate::doubts;
-use crate::experiment::Experiment;
-use crate::header::{Header, this_build};
-use crate::leftovers;
+use crate::header::{self, this_build};
 use crate::pinning::Pinning;
 use crate::queue::{Queue, Waiting, follows_others};
-use crate::record::{PlannedRun, RunRecord};
-use crate::report::RunFigures;
-use crate::report::model::LeftOut;
 use crate::run::{Executed, RunObserver, Usage, Workplace, execute};
-use crate::subjects::install::Cache;
-use crate::subjects::manifest::Platform;
-use crate::subjects::named::Named;
+use pushlab_analysis::doubts;
+use pushlab_analysis::header::Header;
+use pushlab_analysis::record::{PlannedRun, RunRecord};
+use pushlab_analysis::report::RunFigures;
+use pushlab_analysis::report::model::LeftOut;
+use pushlab_experiment::cell::Cell;
+use pushlab_experiment::{Experiment, Written};
 use pushlab_load::browser;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::limits;
 use pushlab_stats::DoubtCode;
 use pushlab_store::Store;
+use pushlab_subjects::install::Cache;
+use pushlab_subjects::leftovers;
+use pushlab_subjects::manifest::Platform;
+use pushlab_subjects::named::Named;
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::{ClientsIn, Phase};
 use pushlab_workload::plan_checks::BadPlan;
@@ -137,7 +138,7 @@ impl Campaign {
             Some((id, header)) => (Archive::resume(store, id)?, header),
             None => {
                 let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
-                let header = Header::new(&start.name, experiments, seed, start.command, &pinning);
+                let header = header::begin(&start.name, experiments, seed, start.command, &pinning);
                 let header = Header { left_out: start.left_out, ..header };
                 (Archive::begin(store, &header)?, header)
             }
@@ -200,6 +201,7 @@ impl Campaign {
 pub fn leave_out_missing(experiments: &mut Vec<Experiment>, cache: &Cache) -> Result<Vec<LeftOut>, CampaignError> {
     let mut left_out: Vec<LeftOut> = Vec::new();
     for experiment in experiments.iter_mut() {
+        let experiment: &mut Written = experiment;
         experiment.subjects.retain(|text| {
             let obstacle = Named::parse(text).ok().and_then(|named| named.obstacle(cache));
             let out = obstacle.map(|why| LeftOut { subject: text.clone(), reason: why.to_string() });
@@ -363,38 +365,16 @@ pub fn order(experiments: &[Experiment], seed: u64) -> Vec<PlannedRun> {
     runs
 }
 
-/// Whether a campaign's records hold anything to report, and what went wrong with the rest.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Tally {
-    /// Runs whose figures count.
-    pub valid: usize,
-    /// Those of them that were tried more than once.
-    pub valid_later: usize,
-    /// Runs that a doubt voids.
-    pub void: usize,
-    /// Runs that failed.
-    pub failed: usize,
-}
-
-impl Tally {
-    /// Of these records.
-    pub fn of(runs: &[&RunFigures]) -> Self {
-        let failed = runs.iter().filter(|run| run.failure.is_some()).count();
-        let void = runs.iter().filter(|run| run.is_void()).count();
-        let valid_later = runs.iter().filter(|run| run.counts() && run.attempts > 1).count();
-        Self { valid: runs.len() - failed - void, valid_later, void, failed }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets;
+    use crate::experiments;
+    use pushlab_experiment::presets;
     use std::collections::HashSet;
 
     #[test]
     fn every_cell_comes_once_in_every_block_in_an_order_that_the_seed_gives() {
-        let (_, experiments) = presets::load_all("transports", None).unwrap();
+        let (_, experiments) = experiments::load_all("transports", None).unwrap();
         let runs = order(&experiments, 7);
         let cells: usize = experiments.iter().map(|e| e.runs() / e.repeats as usize).sum();
         assert_eq!(runs.len(), cells * 3);
@@ -409,11 +389,11 @@ mod tests {
     #[test]
     fn looking_an_experiment_over_ends_in_time() {
         let clients = |list: &str| {
-            let (_, text) = presets::PRESETS.iter().find(|(name, _)| *name == "tangen-chat").unwrap();
+            let text = presets::text("tangen-chat").unwrap();
             let start = text.find("\nclients = ").unwrap() + 1;
             let end = start + text[start..].find('\n').unwrap();
             let text = [&text[..start], "clients = ", list, &text[end..]].concat();
-            vec![Experiment::parse(&text, None, "test").unwrap()]
+            vec![experiments::parse(&text, None, "test").unwrap()]
         };
         // A million need more descriptors than there are.
         let (good_first, bad_first) = (clients("[2, 1000000]"), clients("[1000000, 2]"));

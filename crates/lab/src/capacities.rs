@@ -1,9 +1,9 @@
 //! Rates that follow from what was measured before in the same campaign.
 
-use crate::cell::Cell;
-use crate::experiment::Experiment;
-use crate::report::RunFigures;
-use crate::traffic;
+use pushlab_analysis::report::RunFigures;
+use pushlab_experiment::Experiment;
+use pushlab_experiment::cell::Cell;
+use pushlab_experiment::traffic;
 use pushlab_wire::transport::Transport;
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Capacities {
         };
         let most = wanted.at_most.unwrap_or(u32::MAX).max(1);
         let rate = (capacity * wanted.share).round().clamp(1.0, f64::from(most)) as u32;
-        experiment.scenario = traffic::with_deliveries_per_s(experiment.scenario, cell.clients, rate);
+        experiment.scenario = traffic::with_deliveries_per_s(experiment.scenario.clone(), cell.clients, rate);
         Ok(experiment)
     }
 }
@@ -47,13 +47,13 @@ fn key(experiment: &str, cell: &Cell) -> (String, String, Transport) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::CapacityShare;
-    use crate::presets;
+    use crate::experiments;
+    use pushlab_experiment::CapacityShare;
     use pushlab_workload::scenario::Scenario;
 
     #[test]
     fn the_rate_is_a_share_of_the_first_that_counts() {
-        let mut experiment = presets::load("tangen-chat", None).unwrap();
+        let mut experiment = experiments::load("tangen-chat", None).unwrap();
         experiment.capacity_share = Some(CapacityShare { of: "full".to_owned(), share: 0.5, at_most: None });
         let mut cell = experiment.cells().remove(0);
         cell.clients = 10;

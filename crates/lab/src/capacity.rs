@@ -2,14 +2,15 @@
 
 use crate::archive::Archive;
 use crate::campaign::{CampaignError, Ended, Observer, Start, check_plans, execute_until_valid, order, workplace};
-use crate::cell::Sweep;
-use crate::experiment::Experiment;
-use crate::header::Header;
+use crate::header;
 use crate::pinning::Pinning;
-use crate::record::PlannedRun;
-use crate::report::RunFigures;
 use crate::run::Workplace;
-use crate::statement::{Relation, Side, Statement};
+use pushlab_analysis::header::Header;
+use pushlab_analysis::record::PlannedRun;
+use pushlab_analysis::report::RunFigures;
+use pushlab_experiment::cell::Sweep;
+use pushlab_experiment::statement::{Relation, Side, Statement};
+use pushlab_experiment::{Experiment, Written};
 use pushlab_os::affinity::pin_to;
 use pushlab_store::Store;
 use pushlab_wire::transport::Transport;
@@ -166,16 +167,16 @@ impl Search {
     fn narrowed(&self) -> Result<Experiment, SearchError> {
         let variants = self.named("variants", &self.experiment.variants, |variant| &variant.name)?;
         let networks = self.named("networks", &self.experiment.networks, |network| network)?;
-        Ok(Experiment {
-            variants: variants.into_iter().collect(),
-            networks: networks.into_iter().collect(),
-            ..self.experiment.clone()
-        })
+        let mut own = self.experiment.clone();
+        own.variants = variants.into_iter().collect();
+        own.networks = networks.into_iter().collect();
+        Ok(own)
     }
 
     /// The experiment at these loads of one transport.
     fn at(&self, transports: &[Transport], loads: &[u32]) -> Experiment {
-        let mut own = self.experiment.clone();
+        let mut experiment = self.experiment.clone();
+        let own: &mut Written = &mut experiment;
         own.transports = transports.to_vec();
         own.axis = Some(self.over);
         for others in [&mut own.clients, &mut own.deliveries_per_s, &mut own.payload_bytes] {
@@ -189,7 +190,7 @@ impl Search {
             Sweep::DeliveriesPerS => own.deliveries_per_s = loads.to_vec(),
             Sweep::PayloadBytes => own.payload_bytes = loads.to_vec(),
         }
-        own
+        experiment
     }
 }
 
@@ -230,7 +231,7 @@ pub fn search(
     let search = &Search { experiment: search.narrowed()?, ..search.clone() };
     let pinning = Pinning::of_this_machine();
     let seed = start.seed.unwrap_or_else(|| fastrand::u64(..1 << 48));
-    let header = Header::new(&start.name, vec![search.experiment.clone()], seed, start.command, &pinning);
+    let header = header::begin(&start.name, vec![search.experiment.clone()], seed, start.command, &pinning);
     // What is run of it is learnt on the way.
     let header = Header { experiments: Vec::new(), ..header };
     let archive = Archive::begin(store, &header)?;
@@ -361,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_goal_names_one_of_several_networks() {
-        let mut experiment = crate::presets::load("tangen-chat", None).unwrap();
+        let mut experiment = crate::experiments::load("tangen-chat", None).unwrap();
         experiment.networks = vec!["lan-100".to_owned(), "4g".to_owned()];
         let search = |goal: &str| Search {
             experiment: experiment.clone(),

@@ -1,7 +1,7 @@
 //! Our server asked for its counters while a run goes on.
 
-use crate::record::CounterSample;
 use crate::site::Site;
+use pushlab_analysis::record::CounterSample;
 use pushlab_link::namespace::Namespace;
 use pushlab_wire::http::{BodyKind, Headers, parse_response};
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};

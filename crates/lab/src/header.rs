@@ -1,53 +1,17 @@
-//! What a campaign is: stored before its first run, and enough to go on and to repeat it.
+//! The header of a campaign that begins, and what is known of its subjects.
 
-use crate::experiment::Experiment;
 use crate::pinning::Pinning;
-use crate::presets;
-use crate::report::model::LeftOut;
-use crate::subjects::manifest::Manifest;
-use crate::subjects::named::{Named, Server};
-use crate::subjects::runtimes;
+use pushlab_analysis::header::Header;
+use pushlab_analysis::report::KnownSubject;
+use pushlab_experiment::Experiment;
+use pushlab_experiment::subject::name_of;
 use pushlab_probe::machine::MachineFacts;
-use serde::{Deserialize, Serialize};
+use pushlab_subjects::manifest::{Manifest, Platform};
+use pushlab_subjects::named::{Named, Server};
+use pushlab_subjects::runtimes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::time::{Duration, SystemTime};
-
-/// A campaign's header.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Header {
-    /// `transports`, or the experiment's name with its profile.
-    pub name: String,
-    /// The experiments with their profile applied.
-    pub experiments: Vec<Experiment>,
-    /// Seed of the order and of every run.
-    pub seed: u64,
-    /// What was typed; nothing for bare figures.
-    pub command: Vec<String>,
-    /// Version of the program; empty for bare figures.
-    pub version: String,
-    /// When it began, RFC 3339, UTC.
-    pub created_at: String,
-    /// Cores of the subject and of the load.
-    pub subject_cores: Vec<usize>,
-    /// See `subject_cores`.
-    pub load_cores: Vec<usize>,
-    /// Hash of the program: another build does not go on with this campaign. `None` where it cannot be read.
-    #[serde(default)]
-    pub build: Option<u64>,
-    /// Versions of the foreign subjects, by name.
-    #[serde(default)]
-    pub versions: BTreeMap<String, String>,
-    /// What the programs said that the foreign subjects need, asked for their version when the campaign began: by their
-    /// name, those that answered. Of bare figures, the facts that came with them.
-    #[serde(default)]
-    pub runtimes: BTreeMap<String, String>,
-    /// Subjects that were asked for and could not be measured.
-    #[serde(default)]
-    pub left_out: Vec<LeftOut>,
-    /// The machine; `None` for what was not measured but printed.
-    pub machine: Option<MachineFacts>,
-}
 
 /// What the catalogue says of the subjects that are in it: their name in results, and their part of it.
 fn catalogued(experiments: &[Experiment]) -> BTreeMap<String, (&'static Manifest, Option<String>)> {
@@ -80,85 +44,54 @@ pub fn this_build() -> Option<u64> {
     Some(hasher.finish())
 }
 
-impl Header {
-    /// The header of a campaign that begins now. Asks the programs that its subjects need for their versions, which
-    /// takes a second or two.
-    pub fn new(name: &str, experiments: Vec<Experiment>, seed: u64, command: Vec<String>, pinning: &Pinning) -> Self {
-        Self {
-            name: name.to_owned(),
-            versions: versions(&experiments),
-            runtimes: runtimes::versions(tools(&experiments)),
-            experiments,
-            seed,
-            command,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            created_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            subject_cores: pinning.subject.clone(),
-            load_cores: pinning.load.clone(),
-            build: this_build(),
-            left_out: Vec::new(),
-            machine: Some(MachineFacts::read(Duration::ZERO)),
-        }
+/// What is known of the subjects of these experiments, by their names in results. A name may be that of a build or a
+/// URL, whatever the catalogue calls so: what the first text of it stands for counts.
+pub fn known_subjects(experiments: &[Experiment]) -> BTreeMap<String, KnownSubject> {
+    let mut known: BTreeMap<String, Option<KnownSubject>> = BTreeMap::new();
+    for text in experiments.iter().flat_map(|experiment| &experiment.subjects) {
+        known.entry(name_of(text).to_owned()).or_insert_with(|| known_subject(text));
     }
+    known.into_iter().filter_map(|(name, subject)| Some((name, subject?))).collect()
+}
 
-    /// Runs of all experiments together.
-    pub fn planned(&self) -> usize {
-        self.experiments.iter().map(Experiment::runs).fold(0, usize::saturating_add)
-    }
+fn known_subject(text: &str) -> Option<KnownSubject> {
+    let (title, platform) = match Named::parse(text).ok()?.server {
+        Server::Ours(_) => ("Pushlab", Platform::Rust),
+        Server::Catalogued(entry, _) => (entry.manifest.title.as_str(), entry.manifest.platform),
+        Server::Elsewhere(_) => return None,
+    };
+    let (title, platform_title) = (title.to_owned(), platform.title().to_owned());
+    Some(KnownSubject { title, platform: platform_title, warms_up: platform == Platform::Java })
+}
 
-    /// Title for people.
-    pub fn title(&self) -> String {
-        match self.experiments.as_slice() {
-            [one] => one.title.clone(),
-            _ => presets::suite_title(&self.name).to_owned(),
-        }
-    }
-
-    /// Name of a folder for its report: name, time and number in the store. An imported name may be any text, so what could lead out of
-    /// the folder of reports is replaced.
-    pub fn folder_name(&self, id: i64) -> String {
-        let stamp: String = self.created_at.chars().filter(char::is_ascii_digit).take(14).collect();
-        let is_safe = |c: char| c.is_alphanumeric() || "-_".contains(c);
-        let name: String = self.name.chars().map(|c| if is_safe(c) { c } else { '-' }).collect();
-        format!("{name}-{stamp}-{id}")
-    }
-
-    /// The environment, as label and value.
-    pub fn facts(&self) -> Vec<(String, String)> {
-        let cores = |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let unknown = || "unknown".to_owned();
-        let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
-        if self.version.is_empty() {
-            // Bare figures: nobody here knows more of where they were measured than what came with them.
-            let came = self.runtimes.iter().map(|(name, value)| (name.clone(), value.clone()));
-            return std::iter::once(("imported".to_owned(), self.created_at.clone())).chain(came).collect();
-        }
-        let mut facts = vec![("pushlab", self.version.clone()), ("began", self.created_at.clone())];
-        if let Some(machine) = &self.machine {
-            facts.extend([
-                ("kernel", machine.kernel.clone().unwrap_or_else(unknown)),
-                ("distribution", machine.distribution.clone().unwrap_or_else(unknown)),
-                ("CPU", machine.cpu_model.clone().unwrap_or_else(unknown)),
-                ("subject's cores", cores(&self.subject_cores)),
-                ("load's cores", cores(&self.load_cores)),
-                ("memory", machine.memory_bytes.map_or_else(unknown, gib)),
-                ("descriptors of a process", machine.nofile_soft.map_or_else(unknown, |n| n.to_string())),
-                ("somaxconn", machine.somaxconn.map_or_else(unknown, |n| n.to_string())),
-                ("network", "loopback".to_owned()),
-            ]);
-        }
-        let runtimes = self.runtimes.iter().map(|(tool, said)| (tool.clone(), said.clone()));
-        facts.into_iter().map(|(label, value)| (label.to_owned(), value)).chain(runtimes).collect()
+/// The header of a campaign that begins now. Asks the programs that its subjects need for their versions, which
+/// takes a second or two.
+pub fn begin(name: &str, experiments: Vec<Experiment>, seed: u64, command: Vec<String>, pinning: &Pinning) -> Header {
+    Header {
+        name: name.to_owned(),
+        versions: versions(&experiments),
+        runtimes: runtimes::versions(tools(&experiments)),
+        experiments,
+        seed,
+        command,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        created_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        subject_cores: pinning.subject.clone(),
+        load_cores: pinning.load.clone(),
+        build: this_build(),
+        left_out: Vec::new(),
+        machine: Some(MachineFacts::read(Duration::ZERO)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiments;
 
     #[test]
     fn versions_are_those_of_the_catalogue_by_the_name_in_results() {
-        let mut experiment = presets::load("tangen-chat", None).unwrap();
+        let mut experiment = experiments::load("tangen-chat", None).unwrap();
         experiment.subjects = ["pushlab", "old=/old/pushlab", "node-bare:websocket"].map(str::to_owned).to_vec();
         let experiments = [experiment];
         let own = versions(&experiments);
@@ -173,10 +106,24 @@ mod tests {
 
     #[test]
     fn what_the_programs_said_is_among_the_facts() {
-        let mut header = Header::new("some", Vec::new(), 1, Vec::new(), &Pinning::of_this_machine());
+        let mut header = begin("some", Vec::new(), 1, Vec::new(), &Pinning::of_this_machine());
         assert!(header.runtimes.is_empty(), "nobody needs any");
         header.runtimes.insert("go".to_owned(), "go version go1.26.1 linux/amd64".to_owned());
         let fact = ("go".to_owned(), "go version go1.26.1 linux/amd64".to_owned());
         assert_eq!(header.facts().last(), Some(&fact));
+    }
+
+    #[test]
+    fn subjects_are_known_as_the_catalogue_has_them() {
+        let known = |name: &str| {
+            let mut experiment = experiments::load("tangen-chat", None).unwrap();
+            experiment.subjects = vec![name.to_owned()];
+            known_subjects(&[experiment]).into_values().next().map(|known| (known.title, known.platform))
+        };
+        let told = |title: &str, platform: &str| Some((title.to_owned(), platform.to_owned()));
+        assert_eq!(known("go-bare:gws"), told("Go, bare", "Go"));
+        assert_eq!(known("signalr"), told("SignalR in Go", "Go"));
+        assert_eq!(known("signalr=/another/pushlab"), told("Pushlab", "Rust"), "another build, whatever it is called");
+        assert_eq!(known("fast"), None);
     }
 }

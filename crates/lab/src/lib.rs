@@ -1,9 +1,9 @@
-//! The lab: experiments as files, carried out in interleaved runs, stored, reported with intervals.
+//! The lab: experiments carried out in interleaved runs, and stored.
 //!
 //! ```no_run
-//! use pushlab_lab::{Campaign, Start, archive, presets};
+//! use pushlab_lab::{Campaign, Start, archive, experiments};
 //!
-//! let (name, experiments) = presets::load_all("tangen-broadcast", Some("quick"))?;
+//! let (name, experiments) = experiments::load_all("tangen-broadcast", Some("quick"))?;
 //! let store = archive::open(None)?;
 //! let start = Start { name, out: "results".into(), ..Start::default() };
 //! let campaign = Campaign::open(experiments, store, start)?;
@@ -12,42 +12,23 @@
 //! ```
 
 pub mod archive;
-pub mod bytes;
 mod campaign;
 mod capacities;
 pub mod capacity;
-pub mod cell;
 mod certificate;
 mod counter_reader;
-mod doubts;
-pub mod experiment;
+pub mod experiments;
 mod header;
-pub mod leftovers;
-mod link_figures;
 mod link_watch;
 pub mod live;
-mod machine_load;
-mod measure;
-pub mod metric;
-mod offers;
 mod pinning;
-pub mod presets;
-mod process;
 mod queue;
-pub mod record;
-pub mod report;
 mod run;
 pub mod schema;
 mod site;
-pub mod statement;
 pub mod stored;
-pub mod studies;
-pub mod subjects;
-mod traffic;
-mod worker;
 
-pub use campaign::{Campaign, CampaignError, Ended, Observer, Start, Tally, check_experiments, leave_out_missing};
-pub use header::Header;
+pub use campaign::{Campaign, CampaignError, Ended, Observer, Start, check_experiments, leave_out_missing};
 pub use live::{Live, LiveError, LiveState, Watched};
 pub use pinning::on_load_cores;
 pub use run::{Usage, this_program};

@@ -1,7 +1,7 @@
 //! What a run's link carried, phase by phase.
 
-use crate::record::{CaptureRecord, NetworkRecord};
 use crate::site::Link;
+use pushlab_analysis::record::{CaptureRecord, NetworkRecord};
 use pushlab_link::core_wait::CoreWait;
 use pushlab_link::network::Network;
 use pushlab_link::totals::Totals;

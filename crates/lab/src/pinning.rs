@@ -21,11 +21,6 @@ impl Pinning {
         let load = cores.split_off(1);
         Self { subject: cores, load }
     }
-
-    /// Whether both sides may run on the same core.
-    pub fn is_shared(&self) -> bool {
-        self.subject.iter().any(|core| self.load.contains(core))
-    }
 }
 
 /// Does something on the load's cores, away from the subject's, and with it all threads that it starts: for what runs

@@ -1,8 +1,8 @@
 //! The runs of a campaign that are still to be done, and those that are put off.
 
-use crate::cell::Cell;
-use crate::experiment::Experiment;
-use crate::record::PlannedRun;
+use pushlab_analysis::record::PlannedRun;
+use pushlab_experiment::Experiment;
+use pushlab_experiment::cell::Cell;
 use std::collections::VecDeque;
 
 /// A run to be done, and how often it was tried before.
@@ -54,11 +54,11 @@ impl<'a> Queue<'a> {
 mod tests {
     use super::*;
     use crate::campaign::order;
-    use crate::presets;
+    use crate::experiments;
 
     #[test]
     fn what_is_put_off_stays_in_its_block_and_before_what_needs_it() {
-        let (_, experiments) = presets::load_all("peers", Some("quick")).unwrap();
+        let (_, experiments) = experiments::load_all("peers", Some("quick")).unwrap();
         let runs = order(&experiments, 7);
         let mut queue = Queue::new(runs.iter().cloned(), &experiments);
         let first = queue.next().unwrap();

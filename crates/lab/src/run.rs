@@ -1,24 +1,26 @@
 //! One run: a fresh subject, a worker, probes on both, and what came of it.
 
-use crate::cell::Cell;
 use crate::counter_reader::CounterReader;
-use crate::doubts::{self, Evidence};
-use crate::experiment::Experiment;
 use crate::link_watch::LinkWatch;
-use crate::machine_load::{MachineLoad, TcpActivity, kernel_memory_bytes};
-use crate::measure;
 use crate::pinning::Pinning;
-use crate::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
-use crate::site::{Listener, Site};
-use crate::subjects::install::Cache;
-use crate::subjects::named::{Named, Server};
-use crate::subjects::running::{self, ForeignStart, Subject};
-use crate::worker::{Said, Worker};
+use crate::site::Site;
+use pushlab_analysis::doubts::{self, Evidence};
+use pushlab_analysis::measure;
+use pushlab_analysis::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
+use pushlab_experiment::Experiment;
+use pushlab_experiment::cell::Cell;
+use pushlab_experiment::subject::name_of;
+use pushlab_load::fleet::Load;
 use pushlab_os::clock::monotonic_ns;
+use pushlab_probe::{MachineLoad, TcpActivity, kernel_memory_bytes};
 use pushlab_probe::{Probe, ProbeConfig, Recording, Sample, Sampler, SamplerConfig};
-use pushlab_workload::messages::{Progress, WorkerEvent};
+use pushlab_subjects::fleet::{self, Listener, Processes};
+use pushlab_subjects::install::Cache;
+use pushlab_subjects::named::{Named, Server};
+use pushlab_subjects::running::{self, ForeignStart, Subject};
+use pushlab_workload::messages::{Progress, RunEvent};
 use pushlab_workload::plan::{Phase, Plan, Sockets};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::Scenario;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -107,7 +109,7 @@ struct Collected {
 }
 
 enum Ended {
-    Done(Box<WorkerResult>),
+    Done(Box<LoadResult>),
     Failed {
         reason: String,
         phase: Option<Phase>,
@@ -155,7 +157,8 @@ pub fn execute(
     };
     seen_from_outside(&mut record);
     let evidence = Evidence {
-        pinning: &place.pinning,
+        subject_cores: &place.pinning.subject,
+        load_cores: &place.pinning.load,
         limits: &experiment.generator_limits,
         ticks_missed: missed,
         machine: collected.machine,
@@ -199,7 +202,7 @@ fn attempt(
     collected.subject_command.clone_from(&subject.command);
     let used = [LatestUsage::default(), LatestUsage::default()];
     let watch_subject = subject.id().map(|id| {
-        site.beside_subject(|| sample(id, vec![subject.address.port()], &used[0]))
+        site.beside_subject(|| sample(&[id], vec![subject.address.port()], &used[0]))
             .map_err(|e| format!("cannot enter the subject's network namespace: {e}"))?
     });
     let watch_subject = watch_subject.transpose()?;
@@ -213,10 +216,9 @@ fn attempt(
     let kernel_before = kernel_memory_bytes();
     let plan =
         plan(planned, &named, experiment, &Ends::of(&site, &subject, backend.as_ref()), place.pinning.load.len());
-    let mut worker = Worker::start(&place.program, &plan, &place.pinning.load, site.load_namespace(), backend)
-        .map_err(|e| format!("cannot start the worker {}: {e}", place.program.display()))?;
+    let (mut load, plan) = fleet::begin(&place.program, &plan, &place.pinning.load, site.load_namespace(), backend)?;
     collected.plan = Some(plan);
-    let watch_generator = sample(worker.id(), Vec::new(), &used[1])?;
+    let watch_generator = sample(&load.fleet().ids(), Vec::new(), &used[1])?;
     let counters = match named.is_ours() {
         true => {
             let reader = CounterReader::new(subject.address, &site).map_err(|e| e.to_string())?;
@@ -227,7 +229,7 @@ fn attempt(
     let mut link = LinkWatch::default();
     let mut seen = Seen { subject: subject.id(), ..Seen::default() };
     let follow = Follow { experiment, silence_max: silence_max(planned, experiment), used: &used };
-    let ended = follow.to_the_end(&mut subject, &mut worker, observer, &mut |phase, t_ns| {
+    let ended = follow.to_the_end(&mut subject, &mut load, observer, &mut |phase, t_ns| {
         seen.phase(phase);
         link.phase(phase, t_ns, &experiment.phases, site.network());
     });
@@ -238,7 +240,7 @@ fn attempt(
     collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
     collected.subject = watch_subject.map(Sampler::finish);
     collected.generator = Some(watch_generator.finish());
-    drop(worker);
+    drop(load);
     collected.network = site.take_link().map(|ended| link.finish(ended));
     match ended {
         // One that hangs would not heed a request to end.
@@ -260,7 +262,7 @@ fn silence_max(planned: &PlannedRun, experiment: &Experiment) -> Duration {
 
 /// The subject of a cell.
 fn named(cell: &Cell, experiment: &Experiment) -> Result<Named, String> {
-    let text = experiment.subjects.iter().find(|text| Named::name_of(text) == cell.subject);
+    let text = experiment.subjects.iter().find(|text| name_of(text) == cell.subject);
     Named::parse(text.map_or(&cell.subject, |text| text))
 }
 
@@ -279,7 +281,9 @@ fn start(
             program: program.as_ref().unwrap_or(&place.program),
             experiment,
             cell: &planned.cell,
-            site,
+            host: site.subject_address(),
+            namespace: site.subject_namespace(),
+            certificate: site.certificate().map(|made| (made.chain.as_path(), made.key.as_path())),
             feed,
             cores,
             log,
@@ -366,7 +370,8 @@ fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &End
         prober: experiment.prober.clone().filter(|_| named.answers_pings(planned.cell.transport)),
         phases: experiment.phases.clone(),
         connect_rate: experiment.connect_rate,
-        loops: u32::try_from(cores).unwrap_or(1).max(1),
+        loops: experiment.loops.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1).max(1)),
+        workers: experiment.workers.unwrap_or(1),
         seed: planned.seed,
         handicap_us: experiment.handicap_us,
         backend_listen: ends.backend_listen,
@@ -427,7 +432,7 @@ impl Follow<'_> {
     fn to_the_end(
         &self,
         subject: &mut Subject,
-        worker: &mut Worker,
+        load: &mut Load<Processes>,
         observer: &mut dyn RunObserver,
         on_phase: &mut dyn FnMut(Phase, u64),
     ) -> Ended {
@@ -440,26 +445,26 @@ impl Follow<'_> {
                 return Ended::Interrupted;
             }
             observer.usage(self.used[0].read(), self.used[1].read());
-            let reason = match worker.listen(LISTEN) {
-                Said::Event(WorkerEvent::Phase { phase: next, t_ns }) => {
+            let reason = match load.listen(LISTEN) {
+                Some(RunEvent::Phase { phase: next, t_ns }) => {
                     on_phase(next, t_ns);
                     phase = Some(next);
                     observer.phase(next);
                     continue;
                 }
-                Said::Event(WorkerEvent::Progress(progress)) => {
+                Some(RunEvent::Progress(progress)) => {
                     observer.progress(&progress);
                     match (silence(&progress, self.silence_max), subject.death()) {
                         (Some(reason), None) => return Ended::Silent { reason, phase },
                         _ => continue,
                     }
                 }
-                Said::Event(WorkerEvent::Done { result }) => return Ended::Done(result),
-                Said::Event(WorkerEvent::Failed { reason }) | Said::Gone(reason) => Some(reason),
-                Said::Nothing if Instant::now() > deadline => {
+                Some(RunEvent::Done { result }) => return Ended::Done(result),
+                Some(RunEvent::Failed(error)) => Some(error.to_string()),
+                None if Instant::now() > deadline => {
                     Some(format!("the run did not end within {} s", longest.as_secs()))
                 }
-                Said::Nothing => None,
+                None => None,
             };
             if reason.is_some() {
                 // A worker that fails may only have noticed first what happened to the subject.
@@ -494,9 +499,9 @@ impl LatestUsage {
     }
 }
 
-fn sample(pid: u32, ports: Vec<u16>, used: &LatestUsage) -> Result<Sampler, String> {
-    let failed = |what: &dyn std::fmt::Display| format!("cannot watch process {pid}: {what}");
-    let probe = Probe::new(pid, ProbeConfig { ports, ..ProbeConfig::default() }).map_err(|e| failed(&e))?;
+fn sample(pids: &[u32], ports: Vec<u16>, used: &LatestUsage) -> Result<Sampler, String> {
+    let failed = |what: &dyn std::fmt::Display| format!("cannot watch processes {pids:?}: {what}");
+    let probe = Probe::of_all(pids, ProbeConfig { ports, ..ProbeConfig::default() }).map_err(|e| failed(&e))?;
     let used = used.0.clone();
     let note = move |sample: &Sample| {
         used[0].store(sample.cpu_ns, Ordering::Relaxed);
@@ -548,12 +553,12 @@ pub fn this_program() -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::presets;
+    use crate::experiments;
     use pushlab_wire::transport::Transport;
 
     #[test]
     fn who_waits_for_acknowledgements_gets_them_at_once() {
-        let experiment = presets::load("peers-fan-out", None).unwrap();
+        let experiment = experiments::load("peers-fan-out", None).unwrap();
         assert!(experiment.sockets.delayed_acks);
         let is_delayed = |subject: &str, transport| {
             let mut cell = experiment.cells().into_iter().find(|cell| cell.transport == transport).unwrap();

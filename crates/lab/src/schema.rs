@@ -1,13 +1,13 @@
 //! The JSON schemas that are published in `schema/`.
 
-use crate::experiment::Experiment;
-use crate::report::model::Report;
-use crate::subjects::manifest::Manifest;
+use pushlab_analysis::report::model::Report;
+use pushlab_experiment::Written;
+use pushlab_subjects::manifest::Manifest;
 use serde_json::{Value, json};
 
 /// Schema of an experiment file: an experiment, and profiles that may replace any part of it.
 pub fn experiment() -> Value {
-    let mut schema = schemars::schema_for!(Experiment).to_value();
+    let mut schema = schemars::schema_for!(Written).to_value();
     let mut partial = schema["properties"].clone();
     if let Some(properties) = partial.as_object_mut() {
         // Nested tables are merged, so a profile need not repeat their required fields.

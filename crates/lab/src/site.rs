@@ -1,14 +1,15 @@
 //! Where the two sides of a run are: on the loopback interface, or in network namespaces at the ends of a link.
 
 use crate::certificate::Certificate;
-use crate::experiment::Experiment;
-use crate::record::PlannedRun;
+use pushlab_analysis::record::PlannedRun;
+use pushlab_experiment::Experiment;
 use pushlab_link::capture::CaptureConfig;
 use pushlab_link::namespace::Namespace;
 use pushlab_link::network::{CaptureFile, INSTRUMENTS, Network, NetworkConfig, SUBJECT};
 use pushlab_link::profile::Profile;
+use pushlab_subjects::fleet::Listener;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
 /// The link between the sides of a run.
@@ -19,14 +20,6 @@ pub struct Link {
     pub profile: Profile,
     /// Where every packet is kept.
     pub capture: Option<PathBuf>,
-}
-
-/// A listener that is given to another process.
-pub struct Listener {
-    /// Where it listens.
-    pub address: SocketAddr,
-    /// The socket.
-    pub socket: TcpListener,
 }
 
 /// The site of one run; its namespaces, link and certificate are gone when it is dropped.

@@ -1,10 +1,10 @@
 //! Reports of what is stored: of one result, of several over each other, of several against each other.
 
 use crate::archive::{self, ArchiveError};
-use crate::metric::Metric;
-use crate::report::model::{Comparison, Report};
-use crate::report::{self, COMPARED_METRICS, CompareError, Contender, ResultRuns, RunFigures};
-use crate::studies;
+use pushlab_analysis::report::model::{Comparison, Report};
+use pushlab_analysis::report::{self, COMPARED_METRICS, CompareError, Contender, ResultRuns, RunFigures};
+use pushlab_experiment::metric::Metric;
+use pushlab_experiment::studies;
 use pushlab_store::{ExperimentRow, Store};
 use std::collections::BTreeSet;
 

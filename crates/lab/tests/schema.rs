@@ -1,7 +1,8 @@
 //! The published schemas are those of the types, and the tables of docs/experiments.md those of the program.
 //! `UPDATE_SCHEMA=1 cargo test -p pushlab-lab --test schema` writes them.
 
-use pushlab_lab::presets;
+use pushlab_experiment::presets;
+use pushlab_lab::experiments;
 use std::path::{Path, PathBuf};
 
 /// A file of the project is as it should be, or is written so.
@@ -27,13 +28,13 @@ fn metrics_and_sizes_of_experiments_are_documented_as_they_are() {
     let head = "| name | unit | better | what |\n|---|---|---|---|\n";
     let (before, rest) = text.split_once(head).unwrap();
     let (_, after) = rest.split_once("\n\n").unwrap();
-    let mut wanted = format!("{before}{head}{}\n{after}", pushlab_lab::metric::documented());
+    let mut wanted = format!("{before}{head}{}\n{after}", pushlab_experiment::metric::documented());
     // Of the table of experiments the first two columns are written by hand, the sizes are ours.
     for (name, _) in presets::PRESETS {
         let start = format!("| `{name}` | ");
         let row = text.lines().find(|row| row.starts_with(&start)).unwrap_or_else(|| panic!("{name} has no row"));
         let what = row.split(" | ").nth(1).unwrap();
-        let size = |profile| presets::load(name, profile).unwrap().size();
+        let size = |profile| experiments::load(name, profile).unwrap().size();
         wanted = wanted.replace(row, &format!("{start}{what} | {} | {} |", size(None), size(Some("quick"))));
     }
     is_as("docs/experiments.md", &wanted).unwrap();

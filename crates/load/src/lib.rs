@@ -19,6 +19,7 @@ pub mod broadcasts;
 pub mod browser;
 pub mod clients;
 pub mod dial;
+pub mod fleet;
 pub mod prober;
 pub mod record;
 pub mod run_state;

@@ -5,8 +5,7 @@
 //! section 9.3.2).
 
 use crate::dial::Dialler;
-use crate::record::ErrorTally;
-use crate::run_state::{RunState, Timeline};
+use crate::run_state::RunState;
 use crate::socket::{Connection, Read};
 use crate::transport::frames::encode_text;
 use crate::transport::posts::Posts;
@@ -19,8 +18,10 @@ use pushlab_os::descriptors::empty_table;
 use pushlab_os::timer::Timer;
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::{MAX_SOURCE, Stamp};
+use pushlab_workload::errors::ErrorTally;
 use pushlab_workload::pacing::Pacing;
 use pushlab_workload::payload::{MIN_PAYLOAD_BYTES, Payload};
+use pushlab_workload::timeline::Timeline;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd as _;

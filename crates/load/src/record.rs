@@ -1,130 +1,26 @@
 //! What one event loop measures: every delivery checked, timed and counted, without allocating for any.
 
 use crate::clients::LoopConfig;
-use crate::run_state::{RunState, Timeline};
+use crate::run_state::RunState;
 use crate::seconds::LoopSeconds;
 use pushlab_wire::receipt::Receipt;
 use pushlab_wire::stamp::Stamp;
 use pushlab_workload::audience::Audience;
 use pushlab_workload::check::{Recognised, Schedule, SeenTable, Verdict};
-use pushlab_workload::result::{MarkedDelivery, WorkerResult};
+use pushlab_workload::ranks::Ranks;
+use pushlab_workload::result::{MAX_MARKED_DELIVERIES, MarkedDelivery, Part};
+use pushlab_workload::timeline::Timeline;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most distinct errors that are told apart; further ones are counted together.
-pub const MAX_DISTINCT_ERRORS: usize = 32;
 /// A receipt mark that is no instant on its publication's way.
 const UNLIKELY_MARK: &str =
     "a receipt mark of before the sending or after the delivery: is it of this host's CLOCK_MONOTONIC?";
-/// Most rows of the table of deliveries; 48 bytes each.
-pub const MAX_MARKED_DELIVERIES: usize = 10_000;
-
-/// Errors with their counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ErrorTally {
-    counts: Vec<(String, u64)>,
-    others: u64,
-}
-
-impl ErrorTally {
-    /// Counts an error.
-    pub fn add(&mut self, error: &impl ToString) {
-        self.add_n(error.to_string(), 1);
-    }
-
-    fn add_n(&mut self, error: String, count: u64) {
-        if let Some((_, known)) = self.counts.iter_mut().find(|(known, _)| *known == error) {
-            *known += count;
-        } else if self.counts.len() < MAX_DISTINCT_ERRORS {
-            self.counts.push((error, count));
-        } else {
-            self.others += count;
-        }
-    }
-
-    /// Adds another tally.
-    pub fn merge(&mut self, other: Self) {
-        self.others += other.others;
-        other.counts.into_iter().for_each(|(error, count)| self.add_n(error, count));
-    }
-
-    /// Errors and their counts, the most frequent first.
-    pub fn into_sorted(mut self) -> Vec<(String, u64)> {
-        self.counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        if self.others > 0 {
-            self.counts.push(("other errors".into(), self.others));
-        }
-        self.counts
-    }
-}
-
-/// What one loop measured. About 2.8 MiB, most of it histograms.
-///
-/// What only the whole run can tell (phases, what was expected and lost, seconds, the prober's part) is still
-/// empty in `result`, and its errors are in `errors`.
-#[derive(Debug, Default)]
-pub struct Record {
-    /// Counts and histograms.
-    pub result: WorkerResult,
-    /// Deliveries that publications to rooms should make; in other scenarios each makes the same number.
-    pub expected_in_rooms: u64,
-    /// Errors.
-    pub errors: ErrorTally,
-}
-
-impl Record {
-    /// Adds another loop's.
-    pub fn merge(&mut self, other: Self) {
-        self.expected_in_rooms += other.expected_in_rooms;
-        let (own, more) = (&mut self.result, other.result);
-        for (own, more) in [
-            (&mut own.published, more.published),
-            (&mut own.delivered, more.delivered),
-            (&mut own.arrived, more.arrived),
-            (&mut own.duplicated, more.duplicated),
-            (&mut own.reordered, more.reordered),
-            (&mut own.unknown, more.unknown),
-            (&mut own.gaps, more.gaps),
-            (&mut own.reconnects, more.reconnects),
-            (&mut own.requests, more.requests),
-            (&mut own.requests_publishers, more.requests_publishers),
-            (&mut own.connections_opened, more.connections_opened),
-            (&mut own.bytes_sent, more.bytes_sent),
-            (&mut own.bytes_received, more.bytes_received),
-            (&mut own.bytes_received_in_load, more.bytes_received_in_load),
-        ] {
-            *own += more;
-        }
-        own.clock_error_ns = own.clock_error_ns.max(more.clock_error_ns);
-        own.bytes_whole += more.bytes_whole;
-        own.bytes_load += more.bytes_load;
-        for (own, more) in [
-            (&mut own.latency, &more.latency),
-            (&mut own.latency_first, &more.latency_first),
-            (&mut own.latency_middle, &more.latency_middle),
-            (&mut own.latency_last, &more.latency_last),
-            (&mut own.latency_own, &more.latency_own),
-            (&mut own.latency_up, &more.latency_up),
-            (&mut own.latency_down, &more.latency_down),
-            (&mut own.connect, &more.connect),
-            (&mut own.lateness, &more.lateness),
-            (&mut own.loop_lag, &more.loop_lag),
-        ] {
-            own.merge(more);
-        }
-        // Every loop has kept its first ones, so the first of all are among them.
-        own.deliveries.extend(more.deliveries);
-        own.deliveries.sort_by_key(|delivery| delivery.delivered_ns);
-        own.deliveries.truncate(MAX_MARKED_DELIVERIES);
-        self.errors.merge(other.errors);
-    }
-}
-
 /// Checks and times the deliveries of one loop.
 #[derive(Debug)]
 pub struct Recorder {
     /// What was measured so far.
-    pub record: Record,
+    pub part: Part,
     /// Publications sent in any phase.
     pub published_total: u64,
     /// Deliveries received in any phase.
@@ -159,7 +55,7 @@ impl Recorder {
     /// For so many receivers.
     pub fn new(receivers: u32, config: &LoopConfig, state: Arc<RunState>) -> Self {
         Self {
-            record: Record::default(),
+            part: Part::default(),
             published_total: 0,
             delivered_total: 0,
             seconds: LoopSeconds::new(state.origin_ns()),
@@ -176,6 +72,9 @@ impl Recorder {
     /// Makes stamps recognisable; before that, all are unknown.
     pub fn set_timeline(&mut self, timeline: &Timeline) {
         self.schedule = timeline.schedule.clone();
+        if self.audience.is_ranked() {
+            self.part.ranks = Ranks::new(timeline.load_count());
+        }
         self.load_ns = timeline.load_ns..timeline.load_end_ns;
     }
 
@@ -189,7 +88,7 @@ impl Recorder {
     #[inline]
     pub fn delivered(&mut self, delivery: Delivery<'_>) {
         let Some(stamp) = Stamp::find(delivery.data) else {
-            self.record.result.unknown += u64::from(!self.is_back_ends(delivery.data));
+            self.part.unknown += u64::from(!self.is_back_ends(delivery.data));
             return;
         };
         let source = match &self.audience {
@@ -199,17 +98,17 @@ impl Recorder {
             _ => None,
         };
         let Some(source) = source else {
-            return self.record.result.unknown += 1;
+            return self.part.unknown += 1;
         };
         let Some(recognised) = self.schedule.as_ref().and_then(|schedule| schedule.recognise(&stamp)) else {
-            return self.record.result.unknown += 1;
+            return self.part.unknown += 1;
         };
         let latency = delivery.now_ns.saturating_sub(stamp.instant_ns);
         // In a closed loop an answer is all that there is; its latency is counted already.
         let is_own = self.audience.is_own(&stamp, delivery.own_source)
             && !matches!(self.schedule, Some(Schedule::Closed { .. }));
         self.delivered_total += 1;
-        self.record.result.arrived += u64::from(self.load_ns.contains(&delivery.now_ns));
+        self.part.arrived += u64::from(self.load_ns.contains(&delivery.now_ns));
         self.seconds.delivered(delivery.now_ns, latency, is_own, &self.state);
         let broadcasts = self.state.broadcasts();
         let (sequence, index, is_load) = match recognised {
@@ -220,7 +119,7 @@ impl Recorder {
         };
         let verdict = self.seen.observe(delivery.receiver, source, sequence);
         if verdict == Verdict::Duplicate {
-            return self.record.result.duplicated += u64::from(is_load);
+            return self.part.duplicated += u64::from(is_load);
         }
         let place = broadcasts.map(|broadcasts| broadcasts.reached(stamp.source, sequence));
         if !is_load {
@@ -228,23 +127,21 @@ impl Recorder {
         }
         if verdict == Verdict::Late {
             let is_reordered = self.is_reordered(&delivery, source, &stamp, sequence);
-            self.record.result.reordered += u64::from(is_reordered);
+            self.part.reordered += u64::from(is_reordered);
         }
-        self.record.result.delivered += 1;
-        self.record.result.latency.record(latency);
+        self.part.delivered += 1;
+        self.part.latency.record(latency);
         if is_own {
-            self.record.result.latency_own.record(latency);
+            self.part.latency_own.record(latency);
         }
         if self.has_receipts {
             self.receipt(&stamp, sequence, &delivery);
         }
-        let receivers = match &self.audience {
-            Audience::Everybodys { receivers: Some(receivers), .. } => *receivers,
-            Audience::Rooms(rooms) => rooms.members(stamp.source).len() as u32,
-            _ => return,
-        };
-        if let Some(place) = place.unwrap_or_else(|| self.state.count_subscriber(index)) {
-            self.rank(place, receivers, latency);
+        match (place.flatten(), &self.audience) {
+            (Some(place), Audience::Everybodys { receivers: Some(receivers), .. }) => {
+                self.rank(place, *receivers, latency);
+            }
+            _ => self.part.ranks.reached(index, latency),
         }
     }
 
@@ -254,9 +151,9 @@ impl Recorder {
     fn receipt(&mut self, stamp: &Stamp, sequence: u32, delivery: &Delivery<'_>) {
         let Some(Receipt { instant_ns }) = Receipt::find(delivery.data) else { return };
         if !(stamp.instant_ns..=delivery.now_ns).contains(&instant_ns) {
-            return self.record.errors.add(&UNLIKELY_MARK);
+            return self.part.errors.add(&UNLIKELY_MARK);
         }
-        let result = &mut self.record.result;
+        let result = &mut self.part;
         result.latency_up.record(instant_ns - stamp.instant_ns);
         result.latency_down.record(delivery.now_ns - instant_ns);
         if result.deliveries.len() < MAX_MARKED_DELIVERIES {
@@ -287,17 +184,14 @@ impl Recorder {
         self.seen.has_later(delivery.receiver, source, sequence, rooms.members(stamp.source).len() as u32)
     }
 
-    /// First, median and last subscriber: a loop sees deliveries in the order of time, so counting is enough.
+    /// First and last subscriber of a publication that is counted over all loops.
     #[inline]
     fn rank(&mut self, place: u32, receivers: u32, latency: u64) {
         if place == 1 {
-            self.record.result.latency_first.record(latency);
-        }
-        if place == receivers.div_ceil(2) {
-            self.record.result.latency_middle.record(latency);
+            self.part.latency_first.record(latency);
         }
         if place == receivers {
-            self.record.result.latency_last.record(latency);
+            self.part.latency_last.record(latency);
         }
     }
 
@@ -306,15 +200,15 @@ impl Recorder {
         self.published_total += 1;
         self.seconds.published(now_ns, &self.state);
         if is_load {
-            self.record.result.published += 1;
-            self.record.result.lateness.record(now_ns.saturating_sub(due_ns));
+            self.part.published += 1;
+            self.part.lateness.record(now_ns.saturating_sub(due_ns));
         }
     }
 
     /// Counts the deliveries that a publication should make, if it is one to a room.
     pub fn published_in_room(&mut self, is_load: bool, room: u32) {
         if let (true, Audience::Rooms(rooms)) = (is_load, &self.audience) {
-            self.record.expected_in_rooms += rooms.members(room).len() as u64;
+            self.part.expected_in_rooms += rooms.members(room).len() as u64;
         }
     }
 
@@ -324,16 +218,15 @@ impl Recorder {
     }
 
     /// Hands in the last, unfinished second.
-    pub fn finish(mut self) -> Record {
+    pub fn finish(mut self) -> Part {
         self.seconds.finish(&self.state);
-        self.record
+        self.part
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_stats::histogram::Histogram;
     use pushlab_workload::pacing::Pacing;
     use pushlab_workload::rooms::Rooms;
 
@@ -346,7 +239,7 @@ mod tests {
         let load_ns = pacing.due_ns(load_from);
         let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns: u64::MAX, schedule };
         let state = Arc::new(RunState::new(0, 1));
-        state.begin(timeline.clone(), 1_000);
+        state.begin(timeline.clone());
         let audience = Audience::Rooms(Arc::clone(rooms));
         let config = LoopConfig { clients, audience, has_receipts: true, ..LoopConfig::silent() };
         let mut recorder = Recorder::new(clients, &config, state);
@@ -372,7 +265,7 @@ mod tests {
             if k < LOAD_FROM {
                 continue;
             }
-            let rows = &recorder.record.result.deliveries;
+            let rows = &recorder.part.deliveries;
             let rows = &rows[rows.len() - rooms.members(room).len()..];
             let number = published[room as usize];
             published[room as usize] += 1;
@@ -383,7 +276,7 @@ mod tests {
             }
             assert_eq!(rows.iter().filter(|row| row.receiver == row.publisher).count(), 1);
         }
-        let result = &recorder.record.result;
+        let result = &recorder.part;
         assert_eq!(result.latency_own.count(), 100 - LOAD_FROM, "everybody is in the rooms that they publish to");
         assert_eq!(result.deliveries.len() as u64, result.delivered);
         assert_eq!((result.latency_up.count(), result.latency_down.count()), (result.delivered, result.delivered));
@@ -399,7 +292,7 @@ mod tests {
             let instant_ns = pacing.due_ns(pacing.index_of(source % rooms.count(), u64::from(sequence)));
             let data = Stamp { source, sequence, instant_ns }.encode();
             recorder.delivered(Delivery { receiver, own_source: receiver, data: &data, now_ns: instant_ns + 5 });
-            let WorkerResult { delivered, unknown, reordered, duplicated, .. } = recorder.record.result;
+            let Part { delivered, unknown, reordered, duplicated, .. } = recorder.part;
             (delivered, unknown, reordered, duplicated)
         };
         let member = rooms.members(room)[0];
@@ -416,26 +309,11 @@ mod tests {
         for client in everybody {
             hear(client, room, 9 * members);
         }
-        let result = &recorder.record.result;
-        let ranked = [&result.latency_first, &result.latency_middle, &result.latency_last];
-        assert_eq!(ranked.map(Histogram::count), [6, if members <= 2 { 6 } else { 1 }, 1]);
+        let result = &recorder.part;
+        let (first, last) = result.ranks.latencies(|_| u64::from(members));
+        assert_eq!((first.count(), last.count()), (6, 1));
         recorder.published_in_room(true, room);
         recorder.published_in_room(false, room);
-        assert_eq!(recorder.record.expected_in_rooms, u64::from(members));
-    }
-
-    #[test]
-    fn distinct_errors_are_bounded_and_none_is_dropped() {
-        let mut tally = ErrorTally::default();
-        (0..40).for_each(|i| tally.add(&format!("error {i}")));
-        tally.add(&"error 3");
-        let mut both = ErrorTally::default();
-        both.merge(tally.clone());
-        both.merge(tally);
-        let sorted = both.into_sorted();
-        assert_eq!(sorted.len(), MAX_DISTINCT_ERRORS + 1);
-        assert_eq!(sorted[0], ("error 3".into(), 4));
-        assert_eq!(sorted.last().unwrap(), &("other errors".into(), 16));
-        assert_eq!(sorted.iter().map(|(_, n)| n).sum::<u64>(), 82);
+        assert_eq!(recorder.part.expected_in_rooms, u64::from(members));
     }
 }

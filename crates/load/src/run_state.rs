@@ -1,46 +1,11 @@
 //! What the threads of one run share: when the phases are, and how far everybody is.
 
 use crate::broadcasts::Broadcasts;
-use crate::seconds::SecondTable;
 use pushlab_os::clock::CpuClock;
-use pushlab_workload::check::Schedule;
+use pushlab_workload::seconds::SecondTable;
+use pushlab_workload::timeline::Timeline;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-
-/// When the phases begin; known when everybody is connected. All instants are multiples of 100 ns, the
-/// resolution of stamps, so that a stamp's phase is exact.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Timeline {
-    /// Idle phase.
-    pub idle_ns: u64,
-    /// Warm-up.
-    pub warm_up_ns: u64,
-    /// Load.
-    pub load_ns: u64,
-    /// Load ends, drain begins.
-    pub load_end_ns: u64,
-    /// What is published; `None` for an idle run.
-    pub schedule: Option<Schedule>,
-}
-
-impl Timeline {
-    /// When load is due from an instant on, warm-up included; `None` if none is any more. A closed loop's is due all
-    /// the time, but where nobody is to ask.
-    pub fn due_from(&self, instant_ns: u64) -> Option<u64> {
-        match self.schedule.as_ref()? {
-            Schedule::Open { pacing, .. } => {
-                let k = pacing.first_at(instant_ns);
-                (k < pacing.count).then(|| pacing.due_ns(k))
-            }
-            Schedule::Closed { load_end_ns, share, .. } => {
-                let due_ns = instant_ns.max(self.warm_up_ns);
-                let is_asked =
-                    share.as_ref().is_none_or(|(from_ns, warp)| warp.factor_at(due_ns.saturating_sub(*from_ns)) > 0.0);
-                (due_ns < *load_end_ns && is_asked).then_some(due_ns)
-            }
-        }
-    }
-}
 
 /// How far one loop is; written by the loop once a turn.
 #[derive(Debug, Default)]
@@ -70,9 +35,7 @@ pub struct RunState {
     after_ns: AtomicU64,
     end_ns: AtomicU64,
     loops: Box<[LoopProgress]>,
-    /// Subscribers that each publication of the load phase has reached: 4 bytes a publication.
-    subscribers: OnceLock<Box<[AtomicU32]>>,
-    /// The same of a closed loop of broadcasts, in which nobody knows beforehand how many there will be.
+    /// What a closed loop of broadcasts has under way.
     broadcasts: Option<Broadcasts>,
     seconds: Mutex<SecondTable>,
     threads: Mutex<Vec<CpuClock>>,
@@ -87,7 +50,6 @@ impl RunState {
             after_ns: AtomicU64::new(NOT_YET),
             end_ns: AtomicU64::new(NOT_YET),
             loops: (0..loops).map(|_| LoopProgress::default()).collect(),
-            subscribers: OnceLock::new(),
             broadcasts: None,
             seconds: Mutex::new(SecondTable::new(loops)),
             threads: Mutex::default(),
@@ -110,9 +72,8 @@ impl RunState {
         self.origin_ns
     }
 
-    /// Fixes the phases, once; later calls change nothing. `ranked` publications get their subscribers counted.
-    pub fn begin(&self, timeline: Timeline, ranked: u64) {
-        self.subscribers.get_or_init(|| (0..ranked).map(|_| AtomicU32::new(0)).collect());
+    /// Fixes the phases, once; later calls change nothing.
+    pub fn begin(&self, timeline: Timeline) {
         self.timeline.get_or_init(|| timeline);
     }
 
@@ -159,13 +120,6 @@ impl RunState {
     /// Clients that wait for what endless answers have taken, over all loops.
     pub fn held_back(&self) -> u32 {
         self.loops.iter().map(|progress| progress.held_back.load(Ordering::Relaxed)).sum()
-    }
-
-    /// Counts a subscriber that publication `index` of the load phase has reached; 1 for the first.
-    #[inline]
-    pub fn count_subscriber(&self, index: u64) -> Option<u32> {
-        let counter = self.subscribers.get()?.get(usize::try_from(index).ok()?)?;
-        Some(counter.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// Counts a thread's CPU time among the worker's.

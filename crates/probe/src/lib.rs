@@ -24,6 +24,7 @@ mod cpu;
 mod descriptors;
 mod error;
 pub mod machine;
+mod machine_load;
 mod probe;
 mod process;
 mod procfs;
@@ -35,6 +36,7 @@ mod tree;
 
 pub use budget::{Reader, ReaderCost};
 pub use error::ProbeError;
+pub use machine_load::{MachineLoad, TcpActivity, kernel_memory_bytes};
 pub use probe::{Probe, ProbeConfig};
 pub use sample::{Loopback, Sample, TcpStates, TcpTotals};
 pub use sampler::{Recording, Sampler, SamplerConfig};

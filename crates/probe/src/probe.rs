@@ -60,8 +60,8 @@ impl Default for ProbeConfig {
 #[derive(Debug)]
 pub struct Probe {
     config: ProbeConfig,
-    root: u32,
-    /// The root first, then in order of discovery, so parents mostly stand before their children.
+    roots: Vec<u32>,
+    /// The roots first, then in order of discovery, so parents mostly stand before their children.
     processes: Vec<Process>,
     watch: TreeWatch,
     ledger: Ledger,
@@ -88,20 +88,33 @@ impl Probe {
     /// # Errors
     /// [`ProbeError::Gone`] when there is no such process; otherwise when `/proc` cannot be read.
     pub fn new(root: u32, config: ProbeConfig) -> Result<Self, ProbeError> {
+        Self::of_all(&[root], config)
+    }
+
+    /// Begins to follow several processes as one. What is of a network namespace is read of the first one's.
+    ///
+    /// # Errors
+    /// As [`Self::new`], of any of them.
+    pub fn of_all(roots: &[u32], config: ProbeConfig) -> Result<Self, ProbeError> {
         let mut buffer = Vec::new();
         let tick_ns = 1_000_000_000 / system::ticks_per_second();
-        let process = Process::open(root, tick_ns, &mut buffer).map_err(|error| explain(root, error))?;
-        if process.stat.is_dead() {
-            return Err(ProbeError::Gone { pid: root });
+        let mut processes = Vec::new();
+        for &root in roots {
+            let process = Process::open(root, tick_ns, &mut buffer).map_err(|error| explain(root, error))?;
+            if process.stat.is_dead() {
+                return Err(ProbeError::Gone { pid: root });
+            }
+            processes.push(process);
         }
         let share = Some(config.budget);
+        let loopback = roots.first().and_then(|root| ProcFile::open(format!("/proc/{root}/net/dev")).ok());
         Ok(Self {
-            root,
-            processes: vec![process],
+            roots: roots.to_vec(),
+            processes,
             watch: TreeWatch::new(),
             ledger: Ledger::default(),
             ended_switches: Count::default(),
-            loopback: ProcFile::open(format!("/proc/{root}/net/dev")).ok(),
+            loopback,
             sock_diag: None,
             connections: 0,
             fast_descriptors: size_is_count(),
@@ -118,16 +131,16 @@ impl Probe {
         })
     }
 
-    /// The process that was asked for.
-    pub fn root(&self) -> u32 {
-        self.root
+    /// The processes that were asked for.
+    pub fn roots(&self) -> &[u32] {
+        &self.roots
     }
 
     /// Reads the tree. `now_ns` becomes the sample's instant and decides which costly readers are due; pass
     /// [`monotonic_ns`] or any clock that does not go back.
     ///
     /// # Errors
-    /// [`ProbeError::Gone`] once the root has ended. A descendant's end is no error, and neither is a costly reader
+    /// [`ProbeError::Gone`] once a root has ended. A descendant's end is no error, and neither is a costly reader
     /// that fails: its field is `None`, and [`Probe::costs`] tells why.
     pub fn sample(&mut self, now_ns: u64) -> Result<Sample, ProbeError> {
         if self.tree.is_due(now_ns) && self.watch.may_have_grown(now_ns, &mut self.buffer) {
@@ -192,7 +205,7 @@ impl Probe {
                     sample.threads += process.stat.threads;
                     sample.rss_bytes += process.rss_pages * self.page_bytes;
                 }
-                Life::Zombie | Life::Gone if pid == self.root => return Err(ProbeError::Gone { pid }),
+                Life::Zombie | Life::Gone if self.roots.contains(&pid) => return Err(ProbeError::Gone { pid }),
                 Life::Zombie => {}
                 Life::Gone => self.bury(index),
             }
@@ -267,7 +280,7 @@ impl Probe {
     fn read_tcp(&mut self) -> Result<TcpStates, SockDiagError> {
         let diag = match &mut self.sock_diag {
             Some(diag) => diag,
-            empty => empty.insert(SockDiag::open(self.root)?),
+            empty => empty.insert(SockDiag::open(self.roots.first().copied().unwrap_or_default())?),
         };
         // The last count decides, because the kernel must be asked before this one is known.
         let totals = self.connections < self.config.totals_connections_max;

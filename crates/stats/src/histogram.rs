@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Deserializer as HdrDeserializer, Serializer as HdrSerializer, V2Serializer};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use std::fmt;
 use thiserror::Error;
 
 /// Smallest time told apart from zero, ns. HDR rounds down to a power of two, so the finest bucket is 64 ns wide.
@@ -50,8 +51,15 @@ pub enum HistogramError {
 /// are those of all values together, which the mean of two quantiles never is. An instance takes 216 KiB, all of it
 /// allocated at the start, so a recording thread never allocates. Serialized, it is base64 of the HDR V2
 /// encoding, which HdrHistogram reads in every language.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Histogram(hdrhistogram::Histogram<u64>);
+
+/// Its thousands of buckets would bury whatever it is part of.
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Histogram({} values, {} to {} ns)", self.count(), self.min().unwrap_or(0), self.max().unwrap_or(0))
+    }
+}
 
 impl Default for Histogram {
     fn default() -> Self {

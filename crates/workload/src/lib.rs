@@ -6,15 +6,22 @@
 
 pub mod audience;
 pub mod check;
+pub mod coordination;
+pub mod errors;
 pub mod messages;
 pub mod pacing;
 pub mod payload;
 pub mod plan;
 pub mod plan_checks;
+pub mod ranks;
 pub mod result;
 pub mod roles;
 pub mod rooms;
 pub mod scenario;
+pub mod seconds;
+pub mod segment;
 pub mod shape;
 pub mod shuffle;
+pub mod silence;
+pub mod timeline;
 pub mod traffic;

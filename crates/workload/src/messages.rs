@@ -1,13 +1,105 @@
-//! What a worker says while it runs.
+//! What the coordinator of a run and its workers tell each other, and what the coordinator tells whoever started it.
 
-use crate::plan::Phase;
-use crate::result::WorkerResult;
+use crate::plan::{Phase, Plan};
+use crate::result::{LoadResult, Part};
+use crate::seconds::SecondPart;
+use crate::segment::Segment;
 use serde::{Deserialize, Serialize};
 
-/// A line that the worker writes to its standard output while it runs, as JSON.
+/// What a worker is told: a JSON text a line. Instants are on the worker's monotonic clock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub enum WorkerEvent {
+#[serde(tag = "order", rename_all = "kebab-case")]
+pub enum Order {
+    /// The first: get everything ready that needs no client.
+    Prepare {
+        /// What the run is.
+        plan: Box<Plan>,
+        /// Which part of it is the worker's.
+        segment: Segment,
+    },
+    /// Connect the clients; the run began at an instant.
+    Connect {
+        /// From which seconds are counted and connections are spread, ns.
+        origin_ns: u64,
+    },
+    /// Everybody is connected: the idle phase begins at an instant, and all others follow from it.
+    Begin {
+        /// When, ns.
+        idle_ns: u64,
+    },
+    /// The drain is over: say what was measured after the last phase, which begins at an instant.
+    Finish {
+        /// When, ns.
+        after_ns: u64,
+    },
+    /// End now, and say what was measured.
+    Abandon,
+}
+
+/// What a worker says: a JSON text a line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "kebab-case")]
+pub enum Message {
+    /// Ready to connect.
+    Prepared,
+    /// How far it is, whenever that has changed.
+    State(WorkerState),
+    /// A second is over.
+    Second {
+        /// Which, since the run began.
+        index: usize,
+        /// What its clients saw of it.
+        part: SecondPart,
+    },
+    /// The end.
+    Done {
+        /// What it measured.
+        part: Box<Part>,
+        /// How many seconds it has told; some may still be on their way.
+        seconds: usize,
+    },
+    /// It could not go on; nothing follows.
+    Failed {
+        /// What, where, and what to try.
+        reason: String,
+    },
+}
+
+/// How far a worker is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerState {
+    /// When, on its clock, ns: an older one that comes later says nothing new.
+    pub t_ns: u64,
+    /// Clients subscribed now.
+    pub subscribed: u32,
+    /// Clients that wait for one of their host's connections, all of which have endless answers, or will.
+    pub held_back: u32,
+    /// Collector and feeders subscribed now.
+    pub instruments: u32,
+    /// Whether its prober is connected, if it has one.
+    pub has_prober: bool,
+    /// Pings of its prober that wait for an answer.
+    pub unanswered: usize,
+    /// Publications sent in any phase.
+    pub published: u64,
+    /// Deliveries received in any phase.
+    pub delivered: u64,
+    /// Publications of the load phase sent.
+    pub load_published: u64,
+    /// Deliveries of the load phase, each counted once.
+    pub load_delivered: u64,
+}
+
+impl WorkerState {
+    /// Whether anything but the time differs.
+    pub fn differs(&self, other: &Self) -> bool {
+        Self { t_ns: other.t_ns, ..*self } != *other
+    }
+}
+
+/// What the coordinator says of a run while it goes on.
+#[derive(Debug)]
+pub enum RunEvent {
     /// A phase began.
     Phase {
         /// Which.
@@ -20,17 +112,58 @@ pub enum WorkerEvent {
     /// The end; nothing follows.
     Done {
         /// What was measured.
-        result: Box<WorkerResult>,
+        result: Box<LoadResult>,
     },
     /// The run could not go on; nothing follows.
-    Failed {
-        /// What, where, and what to try.
+    Failed(LoadError),
+}
+
+/// Why a run could not go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// Too few clients.
+    #[error(
+        "{connected} of {clients} clients were subscribed after {connect_ms} ms{}; most frequent error: {error}",
+        if *.has_prober { "" } else { ", and the prober was not connected" }
+    )]
+    NotConnected {
+        /// Subscribed clients.
+        connected: u32,
+        /// Clients of the plan, and the collector or feeder.
+        clients: u32,
+        /// Time waited.
+        connect_ms: u64,
+        /// Whether the prober was connected, if there was to be one.
+        has_prober: bool,
+        /// What went wrong most often.
+        error: String,
+    },
+    /// A worker could not go on.
+    #[error("{}{reason}", if *.workers > 1 { format!("worker {} of {workers}: ", worker + 1) } else { String::new() })]
+    Worker {
+        /// Which, from 0.
+        worker: usize,
+        /// Of how many.
+        workers: usize,
+        /// What it said.
         reason: String,
+    },
+    /// A worker says nothing any more.
+    #[error("worker {} of {workers} {what} within {within_s} s", worker + 1)]
+    Silent {
+        /// Which, from 0.
+        worker: usize,
+        /// Of how many.
+        workers: usize,
+        /// What it did not do.
+        what: &'static str,
+        /// How long it was waited for.
+        within_s: u64,
     },
 }
 
 /// How far a run is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Clients connected.
     pub connected: u32,

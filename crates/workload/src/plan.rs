@@ -38,6 +38,9 @@ pub struct Plan {
     /// Event loops, each a thread with a descriptor table of its own. One alone where clients share the connections of
     /// their host.
     pub loops: u32,
+    /// Processes that host the loops, each at least one; they share everything that the plan says of all clients.
+    #[serde(default = "one")]
+    pub workers: u32,
     /// Seed of everything random.
     pub seed: u64,
     /// Busy-wait added to every turn of the loop, in µs: makes the generator slow on purpose, to test that such
@@ -75,6 +78,10 @@ pub struct Plan {
     /// Ends the drain as well, ms: so long has nobody received or published anything. `None`: only its own time does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain_stall_ms: Option<u64>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl Plan {
@@ -186,6 +193,11 @@ impl Default for ClientsIn {
 }
 
 impl ClientsIn {
+    /// Time between two reports of a page, ms: a browser of many pages is not to be busy with reporting.
+    pub fn report_every_ms(&self) -> u64 {
+        (u64::from(self.pages) * 20).clamp(100, 1_000)
+    }
+
     /// Whether that is a browser.
     pub fn is_browser(&self) -> bool {
         self.kind != ClientKind::Native
@@ -276,4 +288,42 @@ pub enum Phase {
     Drain,
     /// Connected and silent again.
     After,
+}
+
+/// Plans for tests.
+#[cfg(test)]
+pub(crate) mod fixtures {
+    use super::*;
+
+    /// So many clients and loops, and half a minute of load.
+    pub fn plan(clients: u32, scenario: Scenario) -> Plan {
+        Plan {
+            target: "127.0.0.1:1".parse().unwrap(),
+            transport: Transport::Sse,
+            speaks: None,
+            clients,
+            channel: "a".into(),
+            scenario,
+            poll_interval_ms: 500,
+            poll_wait_s: 25,
+            backend_listen: None,
+            backend_descriptor: None,
+            sockets: Sockets::default(),
+            certificate: None,
+            instruments_from: None,
+            clients_in: ClientsIn::default(),
+            drain_stall_ms: None,
+            shape: Shape::Steady,
+            headers: RequestHeaders::Minimal,
+            user_list: false,
+            receipts: false,
+            prober: None,
+            phases: Phases { connect_ms: 1, warm_up_ms: 1, idle_ms: 1, load_ms: 30_000, drain_ms: 1, after_ms: 1 },
+            connect_rate: 100,
+            loops: 8,
+            workers: 1,
+            seed: 1,
+            handicap_us: 0,
+        }
+    }
 }

@@ -70,6 +70,14 @@ pub enum BadPlan {
         /// The limit of its table.
         limit: u64,
     },
+    /// Something that one process has to see all of.
+    #[error("workers is {workers}: {why}, within one process; leave workers at 1, and set loops instead")]
+    OneWorker {
+        /// What was asked for.
+        workers: u32,
+        /// What it is.
+        why: &'static str,
+    },
     /// A feed without a place for its back end.
     #[error(
         "scenario feed without backend_listen: say where the subject finds its back end, or feed by = \"publisher\""
@@ -125,6 +133,8 @@ pub enum BadPlan {
 pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     in_range("clients", u64::from(plan.clients), 1, u64::from(MAX_SOURCE))?;
     in_range("loops", u64::from(plan.loops), 1, u64::from(MAX_LOOPS))?;
+    in_range("workers", u64::from(plan.workers), 1, u64::from(MAX_LOOPS))?;
+    check_workers(plan)?;
     in_range("connect_rate", u64::from(plan.connect_rate), 1, u64::from(u32::MAX))?;
     if plan.transport.is_interval_driven() {
         in_range("poll_interval_ms", plan.poll_interval_ms, 1, 3_600_000)?;
@@ -145,6 +155,17 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
         check_channel(name)?;
     }
     Ok(())
+}
+
+/// Whether what a plan has one of can be reached by so many workers.
+fn check_workers(plan: &Plan) -> Result<(), BadPlan> {
+    let refusals = [
+        (matches!(plan.scenario, Scenario::FanOut { .. }), "scenario fan-out counts whom each publication has reached"),
+        (plan.clients_in.is_browser(), "one browser hosts all clients"),
+        (plan.sockets.clients_per_host > 1, "the clients of a host share their connections"),
+    ];
+    let why = refusals.into_iter().find(|(is_single, _)| plan.workers > 1 && *is_single);
+    why.map_or(Ok(()), |(_, why)| Err(BadPlan::OneWorker { workers: plan.workers, why }))
 }
 
 /// Whether a plan's dialect can do what the plan wants.

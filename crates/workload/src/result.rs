@@ -1,111 +1,212 @@
-//! What a worker measured.
+//! What is measured: by one part of the load, and by all of it together.
+//!
+//! An event loop, a worker and a whole fleet measure the same quantities, each of its own clients. Each quantity has one
+//! rule by which parts are put together, so that parts merged in any order give what one part would have measured that
+//! saw everything.
 
+use crate::errors::{ErrorCount, ErrorTally};
 use crate::plan::Phase;
+use crate::ranks::Ranks;
 use pushlab_stats::histogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// What one worker measured in one run. Counts and histograms cover the publications whose intended instant lies
-/// in the load phase; warm-up is left out. All instants are on the host's monotonic clock.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct WorkerResult {
-    /// When each phase began, and when the last ended: name and ns.
-    pub phases: Vec<PhaseMark>,
-    /// When the run ended, ns.
-    pub end_ns: u64,
-    /// Publications that were due in the load phase.
-    pub scheduled: u64,
-    /// Of those, handed to a socket by clients, the back end or the feeder.
-    pub published: u64,
-    /// Of those, never sent: the socket was still blocked at the end.
-    pub unsent: u64,
-    /// Deliveries that should have come: publications × receivers, or the members of each one's room.
-    pub expected: u64,
-    /// Deliveries received, each counted once.
-    pub delivered: u64,
-    /// Deliveries of any publication that arrived while the load phase lasted: the throughput, over its length.
-    pub arrived: u64,
-    /// Expected and never received.
-    pub lost: u64,
-    /// Received again.
-    pub duplicated: u64,
-    /// Received after a later one of the same publisher; in rooms, as far as a room's last 64 tell.
-    pub reordered: u64,
-    /// Deliveries without a stamp, with one that nobody sent, or of a room that the client is not in.
-    pub unknown: u64,
-    /// Gap frames received.
-    pub gaps: u64,
-    /// Connections that failed or were cut, and were opened again.
-    pub reconnects: u64,
-    /// Distinct errors with their counts: connection errors, HTTP statuses, error frames.
-    pub errors: Vec<ErrorCount>,
-    /// HTTP requests sent in the load phase, those of prober and feeder left out.
-    pub requests: u64,
-    /// Of those, by clients that publish.
-    #[serde(default)]
-    pub requests_publishers: u64,
-    /// Connections that clients opened in the load phase, those of prober and feeder left out.
-    #[serde(default)]
-    pub connections_opened: u64,
-    /// Bytes written to clients' sockets in the load phase.
-    pub bytes_sent: u64,
-    /// Bytes read from clients' sockets in the load and drain phases.
-    pub bytes_received: u64,
-    /// Of those, in the load phase.
-    #[serde(default)]
-    pub bytes_received_in_load: u64,
-    /// Intended instant to delivery, every delivery.
-    pub latency: Histogram,
-    /// Intended instant to the first subscriber of each publication; feed, fan-out, chat and rooms only, as the two
-    /// below.
-    pub latency_first: Histogram,
-    /// Intended instant to the median subscriber of each publication.
-    pub latency_middle: Histogram,
-    /// Intended instant to the last subscriber of each publication that reached all.
-    pub latency_last: Histogram,
-    /// Intended instant to delivery, of clients' own publications alone: the round trip. Chat, rooms and echo only.
-    #[serde(default)]
-    pub latency_own: Histogram,
-    /// Intended instant to the server's receipt mark, once for each delivery that bears one.
-    #[serde(default)]
-    pub latency_up: Histogram,
-    /// The server's receipt mark to delivery.
-    #[serde(default)]
-    pub latency_down: Histogram,
-    /// Prober's response time in the idle phase.
-    pub response_idle: Histogram,
-    /// Prober's response time in the load phase, from its intended instant; unanswered pings count with the
-    /// time waited until the end.
-    pub response_load: Histogram,
-    /// Time from the TCP connect to the first subscription answer; where a host's connections are limited, waiting for
-    /// one included.
-    pub connect: Histogram,
-    /// How late the generator sent: from the intended instant, or from when the transport let the client send, to the
-    /// write; load phase.
-    pub lateness: Histogram,
-    /// Duration of the turns of the event loops: how long an event may have waited for the generator.
-    pub loop_lag: Histogram,
-    /// CPU time of the worker's threads in the load phase, ns.
-    pub cpu_load_ns: u64,
-    /// Per second since the first phase began. The warm-up is in here too, so that steady state can be judged.
-    pub seconds: Vec<Second>,
-    /// What clients' bytes were for, from the first connection to the end of the run.
-    #[serde(default)]
-    pub bytes_whole: ClientBytes,
-    /// The same of the load and drain phases.
-    #[serde(default)]
-    pub bytes_load: ClientBytes,
-    /// Clients that were not subscribed when the load began, because a host's connections were used up.
-    #[serde(default)]
-    pub unsubscribed: u32,
-    /// How far the instants that a browser's pages told may be off, ns: half of what the round trips leave open, of
-    /// the page of which the least is known. `None` for native clients, which read the worker's own clock.
-    #[serde(default)]
-    pub clock_error_ns: Option<u64>,
-    /// Every delivery of the load phase in the order of arrival, where receipts are marked; at most 10,000.
-    #[serde(default)]
-    pub deliveries: Vec<MarkedDelivery>,
+/// Most rows of the table of deliveries; 48 bytes each.
+pub const MAX_MARKED_DELIVERIES: usize = 10_000;
+
+/// Makes [`Part`] and [`LoadResult`] of one list: what is counted is added up, histograms are united.
+macro_rules! measured {
+    (
+        counts { $($(#[$count_meta:meta])* $count:ident,)* }
+        histograms { $($(#[$histogram_meta:meta])* $histogram:ident,)* }
+        of_a_run {
+            $($(#[$run_count_meta:meta])* $run_count:ident,)*
+        }
+    ) => {
+        /// What a part of the load measured: an event loop, a worker, or several of them merged. About 2.5 MiB, most of
+        /// it histograms. Counts and histograms cover the publications whose intended instant lies in the load phase.
+        #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+        pub struct Part {
+            $($(#[$count_meta])* pub $count: u64,)*
+            $($(#[$histogram_meta])* pub $histogram: Histogram,)*
+            /// What clients' bytes were for, from the first connection to the end of the run.
+            pub bytes_whole: ClientBytes,
+            /// The same of the load and drain phases.
+            pub bytes_load: ClientBytes,
+            /// How far the instants that a browser's pages told may be off, ns: the largest.
+            pub clock_error_ns: Option<u64>,
+            /// The first of the marked deliveries, in the order of arrival.
+            pub deliveries: Vec<MarkedDelivery>,
+            /// Whom each publication has reached.
+            pub ranks: Ranks,
+            /// Errors.
+            pub errors: ErrorTally,
+            /// Publications of the back end in each second, which it tells at the end.
+            pub fed: Vec<u64>,
+            /// Deliveries that publications to rooms should make; in other scenarios each makes the same number.
+            pub expected_in_rooms: u64,
+        }
+
+        impl Part {
+            /// Adds what another part measured.
+            pub fn merge(&mut self, other: Self) {
+                $(self.$count += other.$count;)*
+                $(self.$histogram.merge(&other.$histogram);)*
+                self.bytes_whole += other.bytes_whole;
+                self.bytes_load += other.bytes_load;
+                self.clock_error_ns = self.clock_error_ns.max(other.clock_error_ns);
+                // Each part has kept its first ones, so the first of all are among them.
+                self.deliveries.extend(other.deliveries);
+                self.deliveries.sort_by_key(|delivery| (delivery.delivered_ns, delivery.receiver, delivery.sequence));
+                self.deliveries.truncate(MAX_MARKED_DELIVERIES);
+                self.ranks.merge(other.ranks);
+                self.errors.merge(other.errors);
+                self.fed.resize(self.fed.len().max(other.fed.len()), 0);
+                self.fed.iter_mut().zip(other.fed).for_each(|(own, more)| *own += more);
+                self.expected_in_rooms += other.expected_in_rooms;
+            }
+
+            /// All of it as a run's result, in which what only the whole run tells is still empty.
+            pub(crate) fn into_result(self) -> LoadResult {
+                LoadResult {
+                    $($count: self.$count,)*
+                    $($histogram: self.$histogram,)*
+                    bytes_whole: self.bytes_whole,
+                    bytes_load: self.bytes_load,
+                    clock_error_ns: self.clock_error_ns,
+                    deliveries: self.deliveries,
+                    errors: self.errors.into_sorted(),
+                    ..LoadResult::default()
+                }
+            }
+        }
+
+        /// What the load measured in one run. Counts and histograms cover the publications whose intended instant lies
+        /// in the load phase; warm-up is left out. All instants are on the host's monotonic clock.
+        #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+        pub struct LoadResult {
+            $($(#[$count_meta])* #[serde(default)] pub $count: u64,)*
+            $($(#[$run_count_meta])* #[serde(default)] pub $run_count: u64,)*
+            $($(#[$histogram_meta])* #[serde(default)] pub $histogram: Histogram,)*
+            /// When each phase began: name and ns.
+            pub phases: Vec<PhaseMark>,
+            /// When the run ended, ns.
+            pub end_ns: u64,
+            /// Distinct errors with their counts: connection errors, HTTP statuses, error frames.
+            pub errors: Vec<ErrorCount>,
+            /// Per second since the first phase began. The warm-up is in here too, so that steady state can be judged.
+            pub seconds: Vec<Second>,
+            /// What clients' bytes were for, from the first connection to the end of the run.
+            #[serde(default)]
+            pub bytes_whole: ClientBytes,
+            /// The same of the load and drain phases.
+            #[serde(default)]
+            pub bytes_load: ClientBytes,
+            /// How far the instants that a browser's pages told may be off, ns: half of what the round trips leave open,
+            /// of the page of which the least is known. `None` for native clients, which read the worker's own clock.
+            #[serde(default)]
+            pub clock_error_ns: Option<u64>,
+            /// Every delivery of the load phase in the order of arrival, where receipts are marked; at most 10,000.
+            #[serde(default)]
+            pub deliveries: Vec<MarkedDelivery>,
+        }
+
+        impl LoadResult {
+            /// Every count, by its name.
+            pub fn counts(&mut self) -> impl Iterator<Item = (&'static str, &mut u64)> {
+                [
+                    $((stringify!($count), &mut self.$count),)*
+                    $((stringify!($run_count), &mut self.$run_count),)*
+                    ("end_ns", &mut self.end_ns),
+                ]
+                .into_iter()
+            }
+
+            /// Every histogram, by its name.
+            pub fn histograms(&mut self) -> impl Iterator<Item = (&'static str, &mut Histogram)> {
+                [
+                    $((stringify!($histogram), &mut self.$histogram),)*
+                ]
+                .into_iter()
+            }
+        }
+    };
+}
+
+measured! {
+    counts {
+        /// Publications due in the load phase that were handed to a socket by clients, the back end or the feeder.
+        published,
+        /// Deliveries received, each counted once.
+        delivered,
+        /// Deliveries of any publication that arrived while the load phase lasted: the throughput, over its length.
+        arrived,
+        /// Received again.
+        duplicated,
+        /// Received after a later one of the same publisher; in rooms, as far as a room's last 64 tell.
+        reordered,
+        /// Deliveries without a stamp, with one that nobody sent, or of a room that the client is not in.
+        unknown,
+        /// Gap frames received.
+        gaps,
+        /// Connections that failed or were cut, and were opened again.
+        reconnects,
+        /// HTTP requests sent in the load phase, those of prober and feeder left out.
+        requests,
+        /// Of those, by clients that publish.
+        requests_publishers,
+        /// Connections that clients opened in the load phase, those of prober and feeder left out.
+        connections_opened,
+        /// Bytes written to clients' sockets in the load phase.
+        bytes_sent,
+        /// Bytes read from clients' sockets in the load and drain phases.
+        bytes_received,
+        /// Of those, in the load phase.
+        bytes_received_in_load,
+        /// CPU time of the load's threads in the load phase, ns.
+        cpu_load_ns,
+        /// Clients that were not subscribed when the load began, because a host's connections were used up.
+        unsubscribed,
+    }
+    histograms {
+        /// Intended instant to delivery, every delivery.
+        latency,
+        /// Intended instant to the first subscriber of each publication; feed, fan-out, chat and rooms only, and of the
+        /// first 4,194,304 publications, as the next. On a schedule it follows from the ranks of all parts.
+        latency_first,
+        /// Intended instant to the last subscriber of each publication that reached all.
+        latency_last,
+        /// Intended instant to delivery, of clients' own publications alone: the round trip. Chat, rooms and echo only.
+        latency_own,
+        /// Intended instant to the server's receipt mark, once for each delivery that bears one.
+        latency_up,
+        /// The server's receipt mark to delivery.
+        latency_down,
+        /// Prober's response time in the idle phase.
+        response_idle,
+        /// Prober's response time in the load phase, from its intended instant; unanswered pings count with the time
+        /// waited until the end.
+        response_load,
+        /// Time from the TCP connect to the first subscription answer; where a host's connections are limited, waiting
+        /// for one included.
+        connect,
+        /// How late the generator sent: from the intended instant, or from when the transport let the client send, to
+        /// the write; load phase.
+        lateness,
+        /// Duration of the turns of the event loops: how long an event may have waited for the generator.
+        loop_lag,
+    }
+    of_a_run {
+        /// Publications that were due in the load phase.
+        scheduled,
+        /// Of those, never sent: the socket was still blocked at the end.
+        unsent,
+        /// Deliveries that should have come: publications × receivers, or the members of each one's room.
+        expected,
+        /// Expected and never received.
+        lost,
+    }
 }
 
 /// What the bytes on clients' sockets were for; those of prober, collector and feeder are not in it.
@@ -204,17 +305,8 @@ pub struct PhaseMark {
     pub t_ns: u64,
 }
 
-/// An error and how often it came.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct ErrorCount {
-    /// What happened.
-    pub error: String,
-    /// How often.
-    pub count: u64,
-}
-
 /// One second of the run; the last may be shorter.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Second {
     /// Publications sent.
     pub published: u64,
@@ -227,4 +319,99 @@ pub struct Second {
     /// Median latency of clients' own publications, ns; `None` where none came back.
     #[serde(default)]
     pub latency_own_median_ns: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part in which nothing is as it is by default; numbers differ with the seed.
+    fn part(seed: u64) -> Part {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let mut part = Part::default();
+        let mut result = part.clone().into_result();
+        // Every count and histogram there is, by way of the names that both have.
+        let mut fields = serde_json::to_value(&part).unwrap();
+        for (name, _) in result.counts() {
+            if let Some(field) = fields.get_mut(name) {
+                *field = rng.u64(1..1_000).into();
+            }
+        }
+        for (name, _) in result.histograms() {
+            let mut histogram = Histogram::new();
+            (0..5).for_each(|_| histogram.record(rng.u64(1..1_000_000)));
+            fields[name] = serde_json::to_value(&histogram).unwrap();
+        }
+        part = serde_json::from_value(fields).unwrap();
+        part.bytes_whole.down.payload = rng.u64(1..100);
+        part.bytes_load.up.tls = rng.u64(1..100);
+        part.clock_error_ns = Some(rng.u64(1..100));
+        part.deliveries = (0..5)
+            .map(|sequence| MarkedDelivery {
+                publisher: 1,
+                room: None,
+                sequence,
+                receiver: rng.u32(..),
+                intended_ns: 1,
+                receipt_ns: 2,
+                delivered_ns: rng.u64(1..50),
+            })
+            .collect();
+        part.deliveries.sort_by_key(|delivery| delivery.delivered_ns);
+        part.errors.add(&format_args!("error {}", seed % 2));
+        part.fed = (0..rng.usize(1..4)).map(|_| rng.u64(1..9)).collect();
+        part.expected_in_rooms = rng.u64(1..100);
+        part
+    }
+
+    #[test]
+    fn every_field_has_its_rule_and_the_order_of_merging_does_not_matter() {
+        let merged = |order: [u64; 4]| {
+            let mut whole = Part::default();
+            order.into_iter().for_each(|seed| whole.merge(part(seed)));
+            whole
+        };
+        // The order in which errors came is not kept, only how often each did.
+        let fields_of = |mut whole: Part| {
+            let errors = std::mem::take(&mut whole.errors).into_sorted();
+            (serde_json::to_value(whole).unwrap(), serde_json::to_value(errors).unwrap())
+        };
+        let whole = merged([1, 2, 3, 4]);
+        let fields = serde_json::to_value(&whole).unwrap();
+        let alone = [1, 2, 3, 4].map(|seed| serde_json::to_value(part(seed)).unwrap());
+        for (name, value) in fields.as_object().unwrap() {
+            if let Some(count) = value.as_u64().filter(|_| name != "clock_error_ns") {
+                assert_eq!(count, alone.iter().map(|part| part[name].as_u64().unwrap()).sum::<u64>(), "{name}");
+            }
+            assert!(alone.iter().any(|part| part[name] != *value) || name == "ranks", "{name} was not merged");
+        }
+        assert_eq!(whole.clock_error_ns, [1, 2, 3, 4].map(|seed| part(seed).clock_error_ns).into_iter().max().unwrap());
+        for order in [[4, 3, 2, 1], [2, 4, 1, 3]] {
+            assert!(fields_of(merged(order)) == fields_of(whole.clone()), "{order:?}");
+        }
+        assert_eq!(
+            (whole.latency.count(), whole.deliveries.len(), whole.errors.clone().into_sorted().len()),
+            (20, 20, 2)
+        );
+    }
+
+    #[test]
+    fn of_too_many_deliveries_the_first_of_all_are_kept() {
+        let rows = |from: u64| {
+            let row = |at: u64| MarkedDelivery {
+                publisher: 0,
+                room: None,
+                sequence: 0,
+                receiver: 0,
+                intended_ns: 0,
+                receipt_ns: 0,
+                delivered_ns: 2 * at + from,
+            };
+            Part { deliveries: (0..MAX_MARKED_DELIVERIES as u64).map(row).collect(), ..Part::default() }
+        };
+        let mut whole = rows(0);
+        whole.merge(rows(1));
+        let instants: Vec<u64> = whole.deliveries.iter().map(|delivery| delivery.delivered_ns).collect();
+        assert_eq!(instants, (0..MAX_MARKED_DELIVERIES as u64).collect::<Vec<_>>());
+    }
 }

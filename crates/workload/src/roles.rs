@@ -280,42 +280,13 @@ fn draw_rooms(plan: &Plan, rooms: u32, per_client: u32) -> Result<Arc<Rooms>, Ba
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{ClientKind, ClientsIn, Phases, RequestHeaders, Sockets};
+    use crate::plan::fixtures::plan;
+    use crate::plan::{ClientKind, ClientsIn, Sockets};
     use crate::plan_checks::MAX_PAGES;
     use crate::scenario::Shape;
     use crate::shape::BadShape;
     use core::net::Ipv4Addr;
     use pushlab_wire::transport::Transport;
-
-    fn plan(clients: u32, scenario: Scenario) -> Plan {
-        Plan {
-            target: "127.0.0.1:1".parse().unwrap(),
-            transport: Transport::Sse,
-            speaks: None,
-            clients,
-            channel: "a".into(),
-            scenario,
-            poll_interval_ms: 500,
-            poll_wait_s: 25,
-            backend_listen: None,
-            backend_descriptor: None,
-            sockets: Sockets::default(),
-            certificate: None,
-            instruments_from: None,
-            clients_in: ClientsIn::default(),
-            drain_stall_ms: None,
-            shape: Shape::Steady,
-            headers: RequestHeaders::Minimal,
-            user_list: false,
-            receipts: false,
-            prober: None,
-            phases: Phases { connect_ms: 1, warm_up_ms: 1, idle_ms: 1, load_ms: 30_000, drain_ms: 1, after_ms: 1 },
-            connect_rate: 100,
-            loops: 8,
-            seed: 1,
-            handicap_us: 0,
-        }
-    }
 
     fn roles_of(plan: &Plan) -> Result<Roles, BadPlan> {
         Roles::of(plan, 20_000)

@@ -5,13 +5,13 @@ use super::run::{MeasureArgs, Watchers, typed};
 use crate::progress::Progress;
 use crate::signals;
 use clap::{Args, ValueEnum};
+use pushlab_experiment::cell::Sweep;
+use pushlab_experiment::statement::Statement;
+use pushlab_experiment::{Experiment, ExperimentError};
 use pushlab_lab::capacity::{self, Capacity, Limit, Search};
-use pushlab_lab::cell::Sweep;
-use pushlab_lab::experiment::{Experiment, ExperimentError};
-use pushlab_lab::presets::LoadError;
-use pushlab_lab::statement::Statement;
-use pushlab_lab::subjects::install::Cache;
-use pushlab_lab::{Ended, Start, leave_out_missing, presets};
+use pushlab_lab::experiments::{self, LoadError};
+use pushlab_lab::{Ended, Start, leave_out_missing};
+use pushlab_subjects::install::Cache;
 use pushlab_wire::codes::ExitCode;
 
 /// Search the largest load that meets a goal.
@@ -93,9 +93,9 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> {
-    match presets::load(name, profile.or(Some("quick"))) {
+    match experiments::load(name, profile.or(Some("quick"))) {
         Err(LoadError::Experiment(ExperimentError::UnknownProfile { .. })) if profile.is_none() => {
-            presets::load(name, None)
+            experiments::load(name, None)
         }
         loaded => loaded,
     }

@@ -2,9 +2,9 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use pushlab_lab::leftovers;
 use pushlab_link::rights::{self, How};
 use pushlab_probe::machine::{Check, Verdict, checks};
+use pushlab_subjects::leftovers;
 use pushlab_wire::codes::ExitCode;
 
 /// Say what on this machine will spoil a measurement, and how to fix it.

@@ -3,12 +3,12 @@
 use super::subjects::{interrupted, mebibytes};
 use crate::signals;
 use anyhow::Context as _;
-use pushlab_lab::subjects::catalogue::{Entry, catalogue};
-use pushlab_lab::subjects::facts::bundle::ClientSize;
-use pushlab_lab::subjects::facts::cuts::{AfterCut, BetweenPolls, Outcome};
-use pushlab_lab::subjects::facts::{Fact, Facts, FactsOptions, OWN, Whose, measure, stored, stored_ours};
-use pushlab_lab::subjects::install::Cache;
 use pushlab_lab::this_program;
+use pushlab_subjects::catalogue::{Entry, catalogue};
+use pushlab_subjects::facts::bundle::ClientSize;
+use pushlab_subjects::facts::cuts::{AfterCut, BetweenPolls, Outcome};
+use pushlab_subjects::facts::{Fact, Facts, FactsOptions, OWN, Whose, measure, stored, stored_ours};
+use pushlab_subjects::install::Cache;
 use pushlab_wire::codes::ExitCode;
 use std::fmt::Write as _;
 
@@ -149,7 +149,7 @@ fn between_polls(found: &BetweenPolls) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_lab::subjects::facts::WayFacts;
+    use pushlab_subjects::facts::WayFacts;
     use pushlab_wire::transport::Transport;
 
     #[test]

@@ -1,8 +1,9 @@
 //! `pushlab list`: experiments that come with the program.
 
 use clap::Args;
-use pushlab_lab::experiment::Experiment;
-use pushlab_lab::presets::{self, PRESETS, SUITES};
+use pushlab_experiment::Experiment;
+use pushlab_experiment::presets::{PRESETS, SUITES};
+use pushlab_lab::experiments;
 use pushlab_wire::codes::ExitCode;
 
 /// List the experiments that come with the program.
@@ -14,7 +15,7 @@ pub struct ListArgs {
 }
 
 pub fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let experiments = PRESETS.iter().map(|(name, _)| presets::load(name, None)).collect::<Result<Vec<_>, _>>()?;
+    let experiments = PRESETS.iter().map(|(name, _)| experiments::load(name, None)).collect::<Result<Vec<_>, _>>()?;
     if args.json {
         let value = |e: &Experiment| serde_json::json!({ "name": e.name, "title": e.title, "runs": e.runs() });
         let suites: Vec<_> = SUITES
@@ -31,7 +32,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     }
     println!("\nExperiments (pushlab run NAME), and with --quick:");
     for experiment in &experiments {
-        let quick = presets::load(&experiment.name, Some("quick"))?;
+        let quick = experiments::load(&experiment.name, Some("quick"))?;
         println!("  {:<24} {:<22} {:<17} {}", experiment.name, experiment.size(), quick.size(), experiment.title);
     }
     println!("\n`pushlab runs` lists what is stored.");

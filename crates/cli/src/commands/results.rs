@@ -3,11 +3,11 @@
 use crate::table;
 use anyhow::{Context as _, bail};
 use clap::Args;
+use pushlab_analysis::report::model::{Agreement, Change, Comparison, Origin, Report};
+use pushlab_analysis::report::{self, ResultRuns};
 use pushlab_console::page;
-use pushlab_lab::metric::Metric;
-use pushlab_lab::report::model::{Agreement, Change, Comparison, Origin, Report};
-use pushlab_lab::report::{self, ResultRuns};
-use pushlab_lab::statement::Statement;
+use pushlab_experiment::metric::Metric;
+use pushlab_experiment::statement::Statement;
 use pushlab_lab::{CampaignError, archive, stored};
 use pushlab_store::{ExperimentRow, Kind, Store};
 use pushlab_wire::codes::ExitCode;

@@ -7,17 +7,18 @@ use crate::shape::ShapeOption;
 use crate::signals;
 use anyhow::Context as _;
 use clap::Args;
-use pushlab_lab::experiment::{Experiment, NO_NETWORK};
-use pushlab_lab::presets::LoadError;
-use pushlab_lab::report::model::LeftOut;
-use pushlab_lab::report::{self, RunFigures};
-use pushlab_lab::statement::Statement;
-use pushlab_lab::subjects::install::Cache;
-use pushlab_lab::subjects::named::Named;
-use pushlab_lab::{Campaign, Ended, Live, Observer, Start, Tally, leave_out_missing, presets};
+use pushlab_analysis::report::Tally;
+use pushlab_analysis::report::model::LeftOut;
+use pushlab_analysis::report::{self, RunFigures};
+use pushlab_experiment::statement::Statement;
+use pushlab_experiment::{Experiment, NO_NETWORK};
+use pushlab_lab::experiments::LoadError;
+use pushlab_lab::{Campaign, Ended, Live, Observer, Start, experiments, leave_out_missing};
 use pushlab_link::rights;
 use pushlab_server::Server;
 use pushlab_store::Store;
+use pushlab_subjects::install::Cache;
+use pushlab_subjects::named::Named;
 use pushlab_wire::codes::ExitCode;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -45,6 +46,12 @@ pub struct MeasureArgs {
     /// Networks between clients and server in place of the experiment's own, e.g. lan-100,4g; none for plain loopback.
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
     pub network: Vec<String>,
+    /// Event loops of the load, in place of one for each of its cores.
+    #[arg(long, value_name = "N")]
+    pub loops: Option<u32>,
+    /// Processes over which the load's event loops are spread.
+    #[arg(long, value_name = "N")]
+    pub workers: Option<u32>,
     /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
@@ -99,7 +106,7 @@ const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 
 
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let profile = if args.quick { Some("quick") } else { args.profile.as_deref() };
-    let (name, mut experiments) = presets::load_all(&args.experiment, profile)?;
+    let (name, mut experiments) = experiments::load_all(&args.experiment, profile)?;
     if let Some(program) = &args.against {
         add_baseline(&mut experiments, program)?;
     }
@@ -170,6 +177,8 @@ impl MeasureArgs {
                 experiment.phases.load_ms = load.as_millis() as u64;
                 experiment.soak_minutes = None;
             }
+            experiment.loops = self.loops.or(experiment.loops);
+            experiment.workers = self.workers.or(experiment.workers);
             match self.network.as_slice() {
                 [] => {}
                 [none] if none == NO_NETWORK => experiment.networks.clear(),

@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use pushlab_experiment::metric::{self, Metric};
 use pushlab_lab::archive;
-use pushlab_lab::metric::{self, Metric};
 use pushlab_store::export::{self, ExportError, Selection};
 use pushlab_store::{Store, import};
 use pushlab_wire::codes::ExitCode;

@@ -1,12 +1,11 @@
 //! Clients in real browsers: nothing lost, limits and slowed timers seen, nothing left behind.
 
 use crate::campaign::{Place, children, signal, wait_for};
-use crate::receipts::{Served, assert_whole, begin};
+use crate::receipts::{Served, assert_whole};
+use crate::worker::{self, Run};
 use pushlab_wire::transport::Transport;
-use pushlab_workload::messages::WorkerEvent;
 use pushlab_workload::plan::{ClientKind, ClientsIn, Phase, Phases, Plan};
 use pushlab_workload::scenario::Scenario;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -94,11 +93,11 @@ fn timers_of_hidden_pages_are_slowed_down() {
 }
 
 /// A worker whose browser has so many pages, in a folder for temporary files.
-fn working(served: &Served, clients_in: ClientsIn, temporary: &Path, path: Option<&Path>) -> Child {
+fn working(served: &Served, clients_in: ClientsIn, temporary: &Path, path: Option<&Path>) -> Run {
     let plan = served.plan(Transport::WebSocket);
     let phases = Phases { load_ms: 60_000, ..plan.phases.clone() };
     let plan = Plan { clients: 3, phases, clients_in, receipts: false, ..plan };
-    begin(&plan, |command| {
+    worker::begin(&plan, |command| {
         command.env("TMPDIR", temporary);
         if let Some(path) = path {
             let own = std::env::var("PATH").unwrap();
@@ -108,19 +107,10 @@ fn working(served: &Served, clients_in: ClientsIn, temporary: &Path, path: Optio
 }
 
 /// A worker whose browser's load has begun.
-fn loading(served: &Served, clients_in: ClientsIn, temporary: &Path) -> (Child, BufReader<std::process::ChildStdout>) {
-    let mut worker = working(served, clients_in, temporary, None);
-    let mut output = BufReader::new(worker.stdout.take().unwrap());
-    let mut line = String::new();
-    loop {
-        line.clear();
-        assert!(output.read_line(&mut line).unwrap() > 0, "the worker has ended");
-        match serde_json::from_str(&line).unwrap() {
-            WorkerEvent::Phase { phase: Phase::Load, .. } => return (worker, output),
-            WorkerEvent::Failed { reason } => panic!("{reason}"),
-            _ => {}
-        }
-    }
+fn loading(served: &Served, clients_in: ClientsIn, temporary: &Path) -> Run {
+    let mut run = working(served, clients_in, temporary, None);
+    worker::until(&mut run, Phase::Load);
+    run
 }
 
 /// A folder for temporary files of a short name: sockets are made in it.
@@ -142,15 +132,11 @@ fn naming(folder: &Path) -> usize {
 const FAILS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Why a worker fails, which it does in time, and leaves nothing.
-fn failure(mut worker: Child, mut output: impl BufRead, temporary: &Path) -> String {
+fn failure(mut run: Run, temporary: &Path) -> String {
     let began = Instant::now();
-    let mut rest = String::new();
-    output.read_to_string(&mut rest).unwrap();
+    let reason = worker::outcome(&mut run).unwrap_err().to_string();
     assert!(began.elapsed() < FAILS_WITHIN, "{:?}", began.elapsed());
-    let WorkerEvent::Failed { reason } = serde_json::from_str(rest.lines().last().unwrap()).unwrap() else {
-        panic!("{rest}")
-    };
-    assert!(!worker.wait().unwrap().success());
+    assert!(!run.fleet_mut().child.wait().unwrap().success());
     assert_eq!(std::fs::read_dir(temporary).unwrap().count(), 0, "the profile is gone");
     assert_eq!(naming(temporary), 0, "and all of its processes");
     std::fs::remove_dir(temporary).unwrap();
@@ -167,9 +153,9 @@ fn a_browser_that_is_killed_is_a_failure_and_leaves_nothing() {
     let served = Served::start(&[]);
     for kind in BROWSERS {
         let temporary = temporary("b");
-        let (worker, output) = loading(&served, within(kind, 3), &temporary);
-        signal(browser_of(&worker), "KILL");
-        let reason = failure(worker, output, &temporary);
+        let run = loading(&served, within(kind, 3), &temporary);
+        signal(browser_of(&run.fleet().child), "KILL");
+        let reason = failure(run, &temporary);
         assert!(reason.contains("ended with signal: 9"), "{reason}");
     }
 }
@@ -179,9 +165,9 @@ fn a_browser_that_is_stopped_is_a_failure_and_leaves_nothing() {
     let served = Served::start(&[]);
     for (kind, hidden) in [(ClientKind::Chromium, false), (ClientKind::Firefox, true)] {
         let temporary = temporary("s");
-        let (worker, output) = loading(&served, ClientsIn { hidden, ..within(kind, 2) }, &temporary);
-        signal(browser_of(&worker), "STOP");
-        let reason = failure(worker, output, &temporary);
+        let run = loading(&served, ClientsIn { hidden, ..within(kind, 2) }, &temporary);
+        signal(browser_of(&run.fleet().child), "STOP");
+        let reason = failure(run, &temporary);
         assert!(reason.contains("has said nothing for"), "{reason}");
     }
 }
@@ -201,9 +187,8 @@ fn a_browser_that_never_reports_is_a_failure_and_leaves_nothing() {
     let served = Served::start(&[]);
     let temporary = temporary("n");
     let programs = instead_of_firefox(&temporary, "#!/bin/sh\necho 'no display' >&2\nsleep 600 &\nwait");
-    let mut worker = working(&served, within(ClientKind::Firefox, 2), &temporary, Some(&programs));
-    let output = BufReader::new(worker.stdout.take().unwrap());
-    let reason = failure(worker, output, &temporary);
+    let run = working(&served, within(ClientKind::Firefox, 2), &temporary, Some(&programs));
+    let reason = failure(run, &temporary);
     assert!(reason.contains("0 of 2 pages of firefox were ready within"), "{reason}");
     assert!(reason.contains("it said no display"), "{reason}");
     std::fs::remove_dir_all(programs).unwrap();
@@ -230,9 +215,8 @@ fn a_page_that_is_hidden_or_shown_meanwhile_is_a_failure() {
     for now in ["true 1", "false 2"] {
         let temporary = temporary("v");
         let programs = instead_of_firefox(&temporary, &TURNING.replace("NOW", now));
-        let mut worker = working(&served, within(ClientKind::Firefox, 1), &temporary, Some(&programs));
-        let output = BufReader::new(worker.stdout.take().unwrap());
-        let reason = failure(worker, output, &temporary);
+        let run = working(&served, within(ClientKind::Firefox, 1), &temporary, Some(&programs));
+        let reason = failure(run, &temporary);
         assert!(reason.contains("page 0 of firefox did not stay visible"), "{now}: {reason}");
         std::fs::remove_dir_all(programs).unwrap();
     }
@@ -243,11 +227,12 @@ fn a_browser_stands_back_for_its_worker_and_cannot_change_that() {
     let served = Served::start(&[]);
     for kind in BROWSERS {
         let temporary = temporary("p");
-        let (mut worker, _output) = loading(&served, within(kind, 1), &temporary);
-        let [own, browsers] = [worker.id(), browser_of(&worker)].map(niceness_in_group);
+        let mut run = loading(&served, within(kind, 1), &temporary);
+        let [own, browsers] = [run.fleet().child.id(), browser_of(&run.fleet().child)].map(niceness_in_group);
         let least = own.iter().max().unwrap() + 5;
         assert!(browsers.len() > 20, "{kind:?}: {browsers:?}");
         assert!(browsers.iter().all(|&nice| nice >= least), "{kind:?}: {browsers:?}, {least} wanted");
+        let worker = &mut run.fleet_mut().child;
         worker.kill().unwrap();
         worker.wait().unwrap();
         wait_for("the end of the browser", || (naming(&temporary) == 0).then_some(()));
@@ -273,8 +258,9 @@ fn a_killed_worker_leaves_neither_browser_nor_profile() {
     let served = Served::start(&[]);
     for kind in BROWSERS {
         let temporary = temporary("w");
-        let (mut worker, _output) = loading(&served, within(kind, 1), &temporary);
+        let mut run = loading(&served, within(kind, 1), &temporary);
         assert!(naming(&temporary) >= 2, "the browser, and who cleans up after it");
+        let worker = &mut run.fleet_mut().child;
         worker.kill().unwrap();
         worker.wait().unwrap();
         wait_for("the end of the browser", || (naming(&temporary) == 0).then_some(()));

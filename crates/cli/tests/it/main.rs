@@ -21,3 +21,4 @@ mod strict;
 mod studies;
 mod subjects;
 mod transfer;
+mod worker;

@@ -1,11 +1,11 @@
 //! A worker against the server: what passes between the two, told apart by direction.
 
+use crate::worker;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::messages::WorkerEvent;
 use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{Scenario, Shape};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
@@ -53,6 +53,7 @@ impl Served {
             },
             connect_rate: 1_000,
             loops: 2,
+            workers: 1,
             seed: 3,
             handicap_us: 0,
             shape: Shape::Steady,
@@ -70,26 +71,13 @@ impl Served {
     }
 
     /// What that measures; `change` makes it another plan.
-    pub fn measure(&self, transport: Transport, change: impl FnOnce(Plan) -> Plan) -> WorkerResult {
+    pub fn measure(&self, transport: Transport, change: impl FnOnce(Plan) -> Plan) -> LoadResult {
         let plan = change(self.plan(transport));
-        let output = begin(&plan, |_| ()).wait_with_output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        match serde_json::from_str(text.lines().last().unwrap()).unwrap() {
-            WorkerEvent::Done { result } => *result,
-            other => panic!("{other:?}"),
-        }
+        let mut run = worker::begin(&plan, |_| ());
+        let result = worker::outcome(&mut run).unwrap();
+        assert!(run.fleet_mut().child.wait().unwrap().success());
+        result
     }
-}
-
-/// A worker that has its plan; `change` makes it another process.
-pub fn begin(plan: &Plan, change: impl FnOnce(&mut Command)) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pushlab"));
-    change(command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()));
-    let mut worker = command.spawn().unwrap();
-    let mut input = worker.stdin.take().unwrap();
-    serde_json::to_writer(&mut input, plan).unwrap();
-    input.flush().unwrap();
-    worker
 }
 
 impl Drop for Served {
@@ -100,7 +88,7 @@ impl Drop for Served {
     }
 }
 
-pub fn assert_whole(result: &WorkerResult, publications: u64, receivers: u64, transport: Transport) {
+pub fn assert_whole(result: &LoadResult, publications: u64, receivers: u64, transport: Transport) {
     let counts = (result.published, result.expected, result.delivered, result.lost);
     let expected = (publications, publications * receivers, publications * receivers, 0);
     assert_eq!(counts, expected, "{transport} {:?}", result.errors);

@@ -16,7 +16,7 @@ fn figures(latency: [f64; 3]) -> String {
 
 fn import(place: &Place, name: &str, latency: [f64; 3]) -> i64 {
     let new = pushlab_lab::archive::figures_header(name);
-    let unit = |metric: &str| pushlab_lab::metric::unit(metric);
+    let unit = |metric: &str| pushlab_experiment::metric::unit(metric);
     import::csv(&mut Store::open(&place.store_path()).unwrap(), &new, &unit, figures(latency).as_bytes()).unwrap()
 }
 

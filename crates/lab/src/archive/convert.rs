@@ -1,24 +1,74 @@
 //! Records as the store keeps them, and back.
 //!
-//! What a worker measured is taken apart by kind: numbers are counts, texts are histograms, lists are series. So a
-//! new field of [`WorkerResult`](pushlab_workload::result::WorkerResult) is stored without a word here.
+//! Counts and histograms of [`LoadResult`] are known by the names in its own table, so that a new one is stored without a
+//! word here.
 
 use super::table::{from_series, to_series};
-use crate::cell::Cell;
-use crate::cell::SlowPolicy;
-use crate::record::{Outcome, PlannedRun, RECORD_VERSION, RunRecord};
-use crate::report::RunFigures;
-use pushlab_stats::Histogram;
+use pushlab_analysis::record::{KernelMemory, NetworkRecord, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
+use pushlab_analysis::report::RunFigures;
+use pushlab_experiment::cell::Cell;
+use pushlab_experiment::cell::SlowPolicy;
+use pushlab_probe::TcpActivity;
 use pushlab_store::{self as store, FigureValue, PhaseRow};
 use pushlab_wire::transport::Transport;
-use pushlab_workload::plan::Phase;
-use pushlab_workload::result::{MarkedDelivery, PhaseMark, Second};
+use pushlab_workload::errors::ErrorCount;
+use pushlab_workload::plan::{Phase, Plan};
+use pushlab_workload::result::{ClientBytes, LoadResult, MarkedDelivery, PhaseMark, Second};
 use serde::de::Error as _;
-use serde_json::{Error, Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Error, json};
 use std::collections::BTreeMap;
+
+/// What of a record has no table of its own in the store.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    version: u32,
+    #[serde(default)]
+    subject_command: Vec<String>,
+    #[serde(default)]
+    plan: Option<Plan>,
+    #[serde(default)]
+    baseline: Option<(u64, u64)>,
+    #[serde(default)]
+    kernel: Option<KernelMemory>,
+    #[serde(default)]
+    tcp: Option<TcpActivity>,
+    #[serde(default)]
+    network: Option<NetworkRecord>,
+    #[serde(default)]
+    result: Option<ResultDocument>,
+}
+
+/// The same of what the load measured.
+#[derive(Serialize, Deserialize)]
+struct ResultDocument {
+    #[serde(default)]
+    errors: Vec<ErrorCount>,
+    #[serde(default)]
+    bytes_whole: ClientBytes,
+    #[serde(default)]
+    bytes_load: ClientBytes,
+}
+
+/// The name of a count that only some runs have.
+const CLOCK_ERROR: &str = "clock_error_ns";
 
 /// A record for the store.
 pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
+    let document = Document {
+        version: record.version,
+        subject_command: record.subject_command.clone(),
+        plan: record.plan.clone(),
+        baseline: record.baseline,
+        kernel: record.kernel,
+        tcp: record.tcp,
+        network: record.network.clone(),
+        result: record.result.as_ref().map(|result| ResultDocument {
+            errors: result.errors.clone(),
+            bytes_whole: result.bytes_whole,
+            bytes_load: result.bytes_load,
+        }),
+    };
     let mut run = store::Run {
         place: record.planned.order,
         cell: cell_to_store(&record.planned.cell),
@@ -38,85 +88,67 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
             to_series("generator", &record.generator)?,
             to_series("counters", &record.counters)?,
         ],
-        document: json!({
-            "version": record.version,
-            "subject_command": record.subject_command,
-            "plan": record.plan,
-            "baseline": record.baseline,
-            "kernel": record.kernel,
-            "tcp": record.tcp,
-            "network": record.network,
-            "result": Value::Null,
-        }),
+        document: serde_json::to_value(document)?,
     };
     if let Some(result) = &record.result {
         run.phases = phases(&result.phases, result.end_ns)?;
         run.series.push(to_series("seconds", &result.seconds)?);
         run.series.push(to_series("deliveries", &result.deliveries)?);
-        let Value::Object(fields) = serde_json::to_value(result)? else {
-            return Err(Error::custom("a worker's result is no object"));
-        };
-        let mut rest = Map::new();
-        for (name, value) in fields {
-            match value {
-                Value::Number(number) => drop(run.counts.insert(name, number.as_u64().unwrap_or(0))),
-                Value::String(text) => {
-                    run.histograms.insert(name, Histogram::from_base64(&text).map_err(Error::custom)?);
-                }
-                _ if matches!(name.as_str(), "phases" | "seconds" | "deliveries") => {}
-                other => drop(rest.insert(name, other)),
-            }
-        }
-        run.document["result"] = Value::Object(rest);
+        let mut result = result.clone();
+        run.counts = result.counts().map(|(name, count)| (name.to_owned(), *count)).collect();
+        run.counts.extend(result.clock_error_ns.map(|ns| (CLOCK_ERROR.to_owned(), ns)));
+        run.histograms = result.histograms().map(|(name, of)| (name.to_owned(), std::mem::take(of))).collect();
     }
     Ok(run)
 }
 
 /// The record of a stored run.
-pub fn from_store(run: store::Run) -> Result<RunRecord, Error> {
-    let field = |name: &str| run.document.get(name).cloned().unwrap_or_default();
+pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
+    // Before anything else is read: another version may have other fields.
+    let version = run.document.get("version").and_then(serde_json::Value::as_u64);
+    if version != Some(u64::from(RECORD_VERSION)) {
+        let found = version.map_or_else(|| "an unknown version".to_owned(), |version| format!("version {version}"));
+        return Err(Error::custom(format!("its record is of {found}, not {RECORD_VERSION}")));
+    }
+    let document: Document = serde_json::from_value(std::mem::take(&mut run.document))?;
     let series = |name: &str| run.series.iter().find(|series| series.name == name);
     fn rows<T: serde::de::DeserializeOwned>(series: Option<&store::SeriesRow>) -> Result<Vec<T>, Error> {
         series.map_or_else(|| Ok(Vec::new()), from_series)
     }
-    let result = match field("result") {
-        Value::Object(mut fields) => {
-            fields.extend(run.counts.iter().map(|(name, count)| (name.clone(), json!(count))));
-            for (name, histogram) in &run.histograms {
-                fields.insert(name.clone(), serde_json::to_value(histogram)?);
+    let result = match document.result {
+        Some(ResultDocument { errors, bytes_whole, bytes_load }) => {
+            let mut result = LoadResult { errors, bytes_whole, bytes_load, ..LoadResult::default() };
+            // What an earlier version did not count yet is 0.
+            result.counts().for_each(|(name, count)| *count = run.counts.get(name).copied().unwrap_or(0));
+            for (name, histogram) in result.histograms() {
+                *histogram = run.histograms.remove(name).unwrap_or_default();
             }
-            fields.insert("phases".to_owned(), json!([]));
-            fields.insert("seconds".to_owned(), json!([]));
-            let mut result: pushlab_workload::result::WorkerResult = serde_json::from_value(Value::Object(fields))?;
+            result.clock_error_ns = run.counts.get(CLOCK_ERROR).copied();
             result.phases = run.phases.iter().map(mark).collect::<Result<_, _>>()?;
             result.seconds = rows::<Second>(series("seconds"))?;
             result.deliveries = rows::<MarkedDelivery>(series("deliveries"))?;
             Some(result)
         }
-        _ => None,
+        None => None,
     };
-    let version: u32 = serde_json::from_value(field("version"))?;
-    if version != RECORD_VERSION {
-        return Err(Error::custom(format!("its record is of version {version}, not {RECORD_VERSION}")));
-    }
     Ok(RunRecord {
-        version,
+        version: document.version,
         planned: PlannedRun { order: run.place, cell: cell_from_store(&run.cell)?, repeat: run.repeat, seed: run.seed },
-        started_at: run.started_at.clone(),
-        took_ms: run.took_ms,
-        attempts: run.attempts,
-        outcome: outcome_from_store(&run.outcome)?,
-        doubts: run.doubts.clone(),
-        result,
         subject: rows(series("subject"))?,
         generator: rows(series("generator"))?,
         counters: rows(series("counters"))?,
-        subject_command: serde_json::from_value(field("subject_command"))?,
-        plan: serde_json::from_value(field("plan"))?,
-        baseline: serde_json::from_value(field("baseline"))?,
-        kernel: serde_json::from_value(field("kernel"))?,
-        tcp: serde_json::from_value(field("tcp"))?,
-        network: serde_json::from_value(field("network"))?,
+        started_at: run.started_at,
+        took_ms: run.took_ms,
+        attempts: run.attempts,
+        outcome: outcome_from_store(&run.outcome)?,
+        doubts: run.doubts,
+        result,
+        subject_command: document.subject_command,
+        plan: document.plan,
+        baseline: document.baseline,
+        kernel: document.kernel,
+        tcp: document.tcp,
+        network: document.network,
     })
 }
 
@@ -219,14 +251,16 @@ fn cell_from_store(cell: &store::Cell) -> Result<Cell, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine_load::TcpActivity;
-    use crate::record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION, full_plan};
+    use pushlab_analysis::record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION};
     use pushlab_link::profile::Profile;
     use pushlab_link::totals::{Counts, Parties, Totals};
-    use pushlab_probe::{Loopback, Sample, TcpStates, TcpTotals};
+    use pushlab_probe::{Loopback, Sample, TcpActivity, TcpStates, TcpTotals};
+    use pushlab_stats::Histogram;
     use pushlab_stats::{Doubt, DoubtCode};
     use pushlab_store::{Kind, NewExperiment, Store};
-    use pushlab_workload::result::{ByteUses, ClientBytes, ErrorCount, WorkerResult};
+    use pushlab_workload::errors::ErrorCount;
+    use pushlab_workload::result::{ByteUses, ClientBytes, LoadResult};
+    use serde_json::Value;
 
     /// The largest count that is stored.
     const MOST: u64 = i64::MAX as u64;
@@ -258,7 +292,7 @@ mod tests {
         ClientBytes { deliveries: from + 10, requests: from + 11, down: uses(from), up: uses(from + 20) }
     }
 
-    fn result() -> WorkerResult {
+    fn result() -> LoadResult {
         let phases = [Phase::Connect, Phase::Idle, Phase::WarmUp, Phase::Load, Phase::Drain, Phase::After];
         let seconds = [
             Second {
@@ -285,7 +319,7 @@ mod tests {
             receipt_ns: 20,
             delivered_ns: MOST,
         };
-        WorkerResult {
+        LoadResult {
             phases: phases.into_iter().zip(100..).map(|(phase, t_ns)| PhaseMark { phase, t_ns }).collect(),
             end_ns: 107,
             scheduled: 1,
@@ -309,7 +343,6 @@ mod tests {
             bytes_received_in_load: 20,
             latency: histogram(1),
             latency_first: histogram(2),
-            latency_middle: histogram(3),
             latency_last: histogram(4),
             latency_own: histogram(5),
             latency_up: histogram(6),
@@ -424,6 +457,55 @@ mod tests {
         RunRecord { started_at: whole().started_at, ..RunRecord::ended(planned, outcome) }
     }
 
+    /// A plan in which nothing is as it is by default. No `..Default::default()`: a new field is to be set here before
+    /// anything compiles.
+    fn full_plan() -> pushlab_workload::plan::Plan {
+        use pushlab_dialects::Dialect;
+        use pushlab_wire::transport::Transport;
+        use pushlab_workload::plan::{
+            ClientKind, ClientsIn, Phases, Plan, Prober, ProberPath, RequestHeaders, Sockets, Speaks,
+        };
+        use pushlab_workload::scenario::{Scenario, Shape};
+        Plan {
+            target: "[::1]:8000".parse().unwrap(),
+            transport: Transport::WebSocketPolling,
+            speaks: Some(Speaks {
+                dialect: Dialect::Bare,
+                path: "/ws".to_owned(),
+                how: "usual".to_owned(),
+                recording: Some("talk.jsonl".into()),
+            }),
+            clients: 7,
+            channel: "lab".to_owned(),
+            scenario: Scenario::Chat {
+                interval_ms: 3000,
+                payload_bytes: 60,
+                payload_bytes_max: Some(160),
+                publishers: Some(2),
+            },
+            poll_interval_ms: 20,
+            poll_wait_s: 5,
+            prober: Some(Prober { interval_ms: 50, over: ProberPath::Http }),
+            phases: Phases { connect_ms: 1, warm_up_ms: 2, idle_ms: 3, load_ms: 4, drain_ms: 5, after_ms: 6 },
+            connect_rate: 100,
+            loops: 2,
+            workers: 3,
+            seed: u64::MAX,
+            handicap_us: 9,
+            shape: Shape::Step { factors: vec![0.1, 1.0, 1.0 / 3.0] },
+            headers: RequestHeaders::Browser,
+            user_list: true,
+            receipts: true,
+            backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
+            backend_descriptor: Some(5),
+            sockets: Sockets { tls: true, clients_per_host: 3, send_buffer_bytes: Some(4096), ..Sockets::default() },
+            certificate: Some("certificate.pem".into()),
+            instruments_from: Some([10, 0, 0, 3].into()),
+            clients_in: ClientsIn { kind: ClientKind::Firefox, pages: 3, hidden: true },
+            drain_stall_ms: None,
+        }
+    }
+
     #[test]
     fn a_record_comes_back_from_the_store_as_it_was() {
         let path = std::env::temp_dir().join(format!("pushlab-convert-{}.db", std::process::id()));
@@ -458,7 +540,7 @@ mod tests {
     #[test]
     fn what_is_stored_beside_the_document_can_be_searched() {
         let run = to_store(&whole()).unwrap();
-        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 12));
+        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 11));
         let series: Vec<&str> = run.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(series, ["subject", "generator", "counters", "seconds", "deliveries"]);
         assert_eq!(run.phases.iter().map(|phase| phase.end_ns).collect::<Vec<_>>(), [101, 102, 103, 104, 105, 107]);

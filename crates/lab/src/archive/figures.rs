@@ -1,11 +1,12 @@
 //! The experiment behind runs of which only figures are known.
 
-use crate::cell::SlowPolicy;
-use crate::experiment::{Experiment, Polling, Variant};
-use crate::metric::METRICS;
-use crate::presets::{self, PRESETS};
-use crate::report::RunFigures;
+use pushlab_analysis::report::RunFigures;
+use pushlab_experiment::cell::SlowPolicy;
+use pushlab_experiment::metric::METRICS;
+use pushlab_experiment::presets;
+use pushlab_experiment::{Experiment, Polling, Variant, Written};
 use pushlab_stats::GeneratorLimits;
+use pushlab_subjects::named::offer;
 use pushlab_workload::plan::{ClientsIn, Phases, RequestHeaders, Sockets};
 use pushlab_workload::scenario::{Scenario, Shape};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +20,8 @@ pub fn title(name: &str) -> String {
 }
 
 /// Among ours alone: an imported name is no path to open.
-fn known(name: &str) -> Option<Experiment> {
-    PRESETS.iter().any(|(preset, _)| *preset == name).then(|| presets::load(name, None).ok()).flatten()
+fn known(name: &str) -> Option<Written> {
+    Written::read(presets::text(name)?, None, name).ok()
 }
 
 /// An experiment of which only figures are known: printed in a study, or imported from a table.
@@ -29,7 +30,7 @@ pub fn experiment_of(name: &str, runs: &[RunFigures], is_published: bool) -> Exp
     let base = known(name).unwrap_or_else(|| of_nothing(name));
     let names: Vec<String> = base.variants.iter().map(|variant| variant.name.clone()).collect();
     let variants = distinct(&names, own.iter().filter_map(|run| run.cell.variant.clone()));
-    Experiment {
+    let written = Written {
         // What a study printed is not drawn beside itself.
         study: base.study.clone().filter(|_| !is_published),
         subjects: distinct(&base.subjects, own.iter().map(|run| run.cell.subject.clone())),
@@ -42,7 +43,8 @@ pub fn experiment_of(name: &str, runs: &[RunFigures], is_published: bool) -> Exp
         policies: distinct(&base.policies, own.iter().map(|run| run.cell.policy)),
         variants: variants.into_iter().map(|name| variant(&base.variants, name)).collect(),
         ..base
-    }
+    };
+    Experiment::believe(written, &offer)
 }
 
 /// The values that occur: those of the known experiment in its order, the others behind them in their own.
@@ -68,13 +70,13 @@ fn variant(known: &[Variant], name: String) -> Variant {
     known.iter().find(|variant| variant.name == nothing.name).cloned().unwrap_or(nothing)
 }
 
-fn of_nothing(name: &str) -> Experiment {
+fn of_nothing(name: &str) -> Written {
     let phases = Phases { connect_ms: 0, warm_up_ms: 0, idle_ms: 0, load_ms: 0, drain_ms: 0, after_ms: 0 };
     let (title, description) = match name {
         BROWSER => ("Measured in a browser", "One browser's own messages there and back over each transport."),
         _ => (name, "Imported figures."),
     };
-    Experiment {
+    Written {
         name: name.to_owned(),
         title: title.to_owned(),
         description: description.to_owned(),
@@ -101,6 +103,8 @@ fn of_nothing(name: &str) -> Experiment {
         clients_in: ClientsIn::default(),
         network: BTreeMap::new(),
         connect_rate: 1,
+        loops: None,
+        workers: None,
         server_options: Vec::new(),
         environment: BTreeMap::new(),
         capacity_share: None,
@@ -117,12 +121,13 @@ fn of_nothing(name: &str) -> Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::Header;
-    use crate::report::{ResultRuns, build};
+    use crate::experiments;
+    use pushlab_analysis::header::Header;
+    use pushlab_analysis::report::{ResultRuns, build};
 
     /// Every cell of a preset with variants, three times, from the last to the first.
     fn backwards() -> Vec<RunFigures> {
-        let preset = presets::load("browser-limit", None).unwrap();
+        let preset = experiments::load("browser-limit", None).unwrap();
         assert!(preset.variants.len() > 1);
         let run = |(cell, repeat)| RunFigures {
             repeat,
@@ -135,7 +140,7 @@ mod tests {
     #[test]
     fn a_report_of_figures_has_the_variants_in_the_order_of_the_experiment() {
         let runs = backwards();
-        let preset = presets::load("browser-limit", None).unwrap();
+        let preset = experiments::load("browser-limit", None).unwrap();
         let experiment = experiment_of("browser-limit", &runs, false);
         assert_eq!((experiment.cells(), experiment.runs()), (preset.cells(), runs.len()));
         let header = Header {
@@ -154,7 +159,7 @@ mod tests {
             machine: None,
         };
         let count = runs.len() as u32;
-        let mut result = ResultRuns { tag: String::new(), header, runs };
+        let mut result = ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs };
         let report = build(std::slice::from_ref(&result), &[], None);
         let own = &report.experiments[0];
         assert_eq!((own.runs_done, own.runs_planned), (count, count));

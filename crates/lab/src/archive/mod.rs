@@ -8,14 +8,16 @@ mod table;
 pub use figures::BROWSER;
 pub use summary::{ResultState, ResultSummary, summaries};
 
-use crate::experiment::{Experiment, MAX_RUNS};
-use crate::header::Header;
-use crate::metric;
-use crate::record::RunRecord;
-use crate::report::{ResultRuns, RunFigures};
-use crate::studies::{STUDIES, Study};
+use crate::header::known_subjects;
 use convert::{figures_of, from_store, to_store};
+use pushlab_analysis::header::Header;
+use pushlab_analysis::record::RunRecord;
+use pushlab_analysis::report::{ResultRuns, RunFigures};
+use pushlab_experiment::metric;
+use pushlab_experiment::studies::{STUDIES, Study};
+use pushlab_experiment::{Experiment, MAX_RUNS, Written};
 use pushlab_store::{self as store, Kind, MeasuringLock, NewExperiment, Store, StoreError, import};
+use pushlab_subjects::named::offer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
@@ -150,11 +152,16 @@ pub fn header(store: &Store, id: i64) -> Result<Header, ArchiveError> {
         return header_of_figures(store, experiment);
     }
     let foreign = |source| ArchiveError::Foreign { id, what: "the header".to_owned(), source };
-    let header: Header = serde_json::from_value(experiment.header).map_err(foreign)?;
+    let header = believed(serde_json::from_value(experiment.header).map_err(foreign)?);
     if header.planned() > MAX_RUNS {
         return Err(foreign(serde::de::Error::custom(format!("it plans {} runs, over {MAX_RUNS}", header.planned()))));
     }
     Ok(header)
+}
+
+/// A header that was stored; of a subject that is not known any more anything is believed.
+fn believed(header: Header<Written>) -> Header {
+    header.believe(&offer)
 }
 
 /// A header for runs that came as bare figures: their own matrix.
@@ -202,7 +209,7 @@ pub fn read(store: &Store, id: i64, tag: &str) -> Result<ResultRuns, ArchiveErro
             false => figures_of(run).map_err(foreign(place))?,
         });
     }
-    Ok(ResultRuns { tag: tag.to_owned(), header, runs })
+    Ok(ResultRuns { tag: tag.to_owned(), known: known_subjects(&header.experiments), header, runs })
 }
 
 /// What a study printed.

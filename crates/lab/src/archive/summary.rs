@@ -1,8 +1,8 @@
 //! What a list of results says of each.
 
-use super::{ArchiveError, figures};
-use crate::header::Header;
-use crate::subjects::named::Named;
+use super::{ArchiveError, believed, figures};
+use pushlab_analysis::header::Header;
+use pushlab_experiment::subject::name_of;
 use pushlab_store::{Experiment, ExperimentRow, Kind, Store};
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
@@ -96,8 +96,8 @@ fn contents(store: &Store, experiment: &Experiment) -> Result<(String, Vec<Strin
             subjects.push(name.to_owned());
         }
     };
-    if let Ok(header) = Header::deserialize(&experiment.header) {
-        header.experiments.iter().flat_map(|e| &e.subjects).for_each(|text| add(Named::name_of(text)));
+    if let Ok(header) = Header::deserialize(&experiment.header).map(believed) {
+        header.experiments.iter().flat_map(|e| &e.subjects).for_each(|text| add(name_of(text)));
         let transports = header.experiments.iter().flat_map(|e| &e.transports).copied().collect();
         return Ok((header.title(), subjects, transports));
     }

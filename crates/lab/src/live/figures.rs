@@ -1,8 +1,8 @@
 //! What is known of a campaign at an instant, and its page.
 
 use super::state::{Activity, LiveRun, LiveState};
-use crate::record::{Outcome, PlannedRun, RunRecord};
 use crate::run::Usage;
+use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
 use pushlab_wire::exposition::{Exposition, Kind};
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
@@ -295,10 +295,10 @@ impl RunNow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::Cell;
-    use crate::cell::SlowPolicy;
+    use pushlab_experiment::cell::Cell;
+    use pushlab_experiment::cell::SlowPolicy;
     use pushlab_wire::transport::Transport;
-    use pushlab_workload::result::{Second, WorkerResult};
+    use pushlab_workload::result::{LoadResult, Second};
 
     fn planned(order: u32) -> PlannedRun {
         let (experiment, subject) = ("chat".to_owned(), "pushlab".to_owned());
@@ -318,7 +318,7 @@ mod tests {
 
     fn record(outcome: Outcome, seconds: Vec<Second>) -> RunRecord {
         RunRecord {
-            result: Some(WorkerResult { seconds, ..WorkerResult::default() }),
+            result: Some(LoadResult { seconds, ..LoadResult::default() }),
             ..RunRecord::ended(planned(1), outcome)
         }
     }

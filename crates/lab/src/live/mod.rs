@@ -12,10 +12,10 @@ mod teller;
 pub use state::{Activity, LiveRun, LiveState};
 
 use crate::campaign::Observer;
-use crate::record::{PlannedRun, RunRecord};
 use crate::run::Usage;
 use figures::Figures;
 use listener::Listener;
+use pushlab_analysis::record::{PlannedRun, RunRecord};
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
 use std::io;

@@ -58,7 +58,7 @@ mod tests {
     use super::super::Live;
     use super::*;
     use crate::campaign::Observer;
-    use crate::record::{PlannedRun, RunRecord};
+    use pushlab_analysis::record::{PlannedRun, RunRecord};
     use pushlab_workload::plan::Phase;
     use std::sync::mpsc;
 

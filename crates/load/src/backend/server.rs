@@ -1,7 +1,6 @@
 //! The back end's thread: its sockets and its schedule.
 
 use super::{Announcement, Command, Feed, FeedReport, MAX_PEERS, Shared, Status};
-use crate::seconds::MAX_SECONDS;
 use crate::socket::{Connection, Read};
 use mio::net::TcpListener;
 use mio::unix::SourceFd;
@@ -13,6 +12,7 @@ use pushlab_wire::stamp::Stamp;
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
 use pushlab_workload::pacing::Pacing;
 use pushlab_workload::payload::Payload;
+use pushlab_workload::seconds::MAX_SECONDS;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::sync::mpsc::Receiver;

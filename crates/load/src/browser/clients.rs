@@ -6,7 +6,7 @@ use super::launch::Browser;
 use super::listener::{Listener, Request, Response};
 use super::messages::{Answer, Publication, Report, Sender, Setup};
 use crate::clients::{LoopConfig, polls};
-use crate::record::{Delivery, Record, Recorder};
+use crate::record::{Delivery, Recorder};
 use crate::run_state::RunState;
 use crate::transport::Sending;
 use pushlab_os::clock::{CpuClock, monotonic_ns};
@@ -16,6 +16,7 @@ use pushlab_workload::audience::Audience;
 use pushlab_workload::check::Schedule;
 use pushlab_workload::pacing::Pacing;
 use pushlab_workload::plan::Plan;
+use pushlab_workload::result::Part;
 use pushlab_workload::traffic::Traffic;
 use std::io;
 use std::sync::Arc;
@@ -40,11 +41,6 @@ const LOOK_AHEAD_NS: u64 = 3_000 * MS;
 const LOOK_AHEAD_HIDDEN_NS: u64 = 150_000 * MS;
 /// How often the thread looks after everything else.
 const TURN: Duration = Duration::from_millis(10);
-
-/// Time between two reports of a page, ms: a browser of many pages is not to be busy with reporting.
-pub fn report_every_ms(pages: u32) -> u64 {
-    (u64::from(pages) * 20).clamp(100, 1_000)
-}
 
 /// One page, as far as the worker knows.
 #[derive(Debug, Clone, Default)]
@@ -135,7 +131,7 @@ impl Pages {
     /// # Errors
     /// When the browser ends, a page falls silent, is hidden or shown, or the kernel refuses; failing connections are
     /// counted instead.
-    pub fn run(mut self, plan: &Plan, config: LoopConfig, state: Arc<RunState>) -> io::Result<Record> {
+    pub fn run(mut self, plan: &Plan, config: LoopConfig, state: Arc<RunState>) -> io::Result<Part> {
         state.count_thread(CpuClock::of_this_thread());
         let mut clients = Clients::new(plan, config, Arc::clone(&state));
         let silent_ns = if plan.clients_in.hidden { SILENT_HIDDEN_NS } else { SILENT_NS };
@@ -212,6 +208,7 @@ struct Clients {
     setup: Setup,
     poll_from_ns: u64,
     pages: u32,
+    report_every_ms: u64,
     are_hidden: bool,
     look_ahead_ns: u64,
     /// What is not accounted for yet, with its instant.
@@ -244,6 +241,7 @@ impl Clients {
             setup,
             poll_from_ns: polls.start_ns,
             pages: plan.clients_in.pages,
+            report_every_ms: plan.clients_in.report_every_ms(),
             are_hidden: plan.clients_in.hidden,
             look_ahead_ns,
             told: Vec::new(),
@@ -269,15 +267,15 @@ impl Clients {
         );
         let requests = report.requests.into_iter();
         self.told.extend(requests.map(|(client, ms)| (at(ms), Happening::Request { client })));
-        let record = &mut self.recorder.record;
-        report.connects.iter().for_each(|ms| record.result.connect.record((ms.max(0.0) * 1e6) as u64));
-        record.result.gaps += u64::from(report.gaps);
-        record.result.reconnects += u64::from(report.reconnects);
-        report.errors.iter().for_each(|error| record.errors.add(error));
+        let part = &mut self.recorder.part;
+        report.connects.iter().for_each(|ms| part.connect.record((ms.max(0.0) * 1e6) as u64));
+        part.gaps += u64::from(report.gaps);
+        part.reconnects += u64::from(report.reconnects);
+        report.errors.iter().for_each(|error| part.errors.add(error));
         page.subscribed = report.subscribed;
         page.has_turned |= report.hidden != self.are_hidden || report.visibility_changes > 0;
         Some(Answer {
-            again_ms: report_every_ms(self.pages),
+            again_ms: self.report_every_ms,
             setup: (!std::mem::replace(&mut page.is_set_up, true)).then(|| self.setup_of(page, number)),
             publish: self.publications_of(page, number),
         })
@@ -342,12 +340,12 @@ impl Clients {
         self.account_until(told_ns);
         self.recorder.pass_time(told_ns);
         let progress = self.state.loop_progress(self.config.progress);
-        let result = &self.recorder.record.result;
+        let part = &self.recorder.part;
         progress.subscribed.store(pages.iter().map(|page| page.subscribed).sum(), Ordering::Relaxed);
         progress.published.store(self.recorder.published_total, Ordering::Relaxed);
         progress.delivered.store(self.recorder.delivered_total, Ordering::Relaxed);
-        progress.load_published.store(result.published, Ordering::Relaxed);
-        progress.load_delivered.store(result.delivered, Ordering::Relaxed);
+        progress.load_published.store(part.published, Ordering::Relaxed);
+        progress.load_delivered.store(part.delivered, Ordering::Relaxed);
     }
 
     fn account_until(&mut self, until_ns: u64) {
@@ -372,9 +370,9 @@ impl Clients {
                     self.recorder.published(is_load, at_ns, pacing.due_ns(number).max(free_ns));
                 }
                 Happening::Request { client } if load_ns.contains(&at_ns) => {
-                    let result = &mut self.recorder.record.result;
-                    result.requests += 1;
-                    result.requests_publishers += u64::from(client < self.config.publishers);
+                    let part = &mut self.recorder.part;
+                    part.requests += 1;
+                    part.requests_publishers += u64::from(client < self.config.publishers);
                 }
                 Happening::Request { .. } => {}
             }
@@ -388,10 +386,10 @@ impl Clients {
         now >= end_ns && pages.iter().all(|page| page.told_ns >= end_ns)
     }
 
-    fn finish(mut self, pages: &[Page]) -> Record {
+    fn finish(mut self, pages: &[Page]) -> Part {
         self.account_until(u64::MAX);
-        let mut record = self.recorder.finish();
-        record.result.clock_error_ns = pages.iter().map(|page| page.clock.error_ns()).max();
-        record
+        let mut part = self.recorder.finish();
+        part.clock_error_ns = pages.iter().map(|page| page.clock.error_ns()).max();
+        part
     }
 }

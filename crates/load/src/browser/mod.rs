@@ -10,7 +10,7 @@ pub mod launch;
 pub mod listener;
 pub mod messages;
 
-pub use clients::{Pages, report_every_ms};
+pub use clients::Pages;
 pub use launch::{LaunchError, check_installed};
 
 use std::io;

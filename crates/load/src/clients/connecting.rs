@@ -41,7 +41,7 @@ impl<R: Receiver> ClientLoop<R> {
     pub(super) fn connect(&mut self, index: usize, now: u64) {
         let client = &mut self.clients[index];
         if client.was_opened {
-            self.recorder.record.result.reconnects += 1;
+            self.recorder.part.reconnects += 1;
         }
         client.was_opened = true;
         client.opened_ns = now;
@@ -178,7 +178,7 @@ impl<R: Receiver> ClientLoop<R> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(connection.stream_mut(), token(index, side), interest)?;
         // Counted when begun: one that is refused later is among the errors.
-        self.recorder.record.result.connections_opened += u64::from(self.marks.is_load(now));
+        self.recorder.part.connections_opened += u64::from(self.marks.is_load(now));
         Ok(connection)
     }
 
@@ -202,7 +202,7 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Gives the receiving connection up, counts why, and plans the next attempt.
     pub(super) fn cut(&mut self, index: usize, why: &Cut) {
-        self.recorder.record.errors.add(why);
+        self.recorder.part.errors.add(why);
         self.clients[index].attempts = self.clients[index].attempts.saturating_add(1);
         let pause = self.backoff(index);
         self.drop_down(index);
@@ -257,7 +257,7 @@ impl<R: Receiver> ClientLoop<R> {
         let client = &mut self.clients[index];
         // A shared one is asked for again and again.
         if std::mem::replace(&mut client.was_up, self.hosts.is_none()) {
-            self.recorder.record.result.reconnects += 1;
+            self.recorder.part.reconnects += 1;
         }
         match obtained {
             Ok(obtained) => {
@@ -277,7 +277,7 @@ impl<R: Receiver> ClientLoop<R> {
         if was_free && matches!(why, Cut::Closed) {
             return self.send_due(index);
         }
-        self.recorder.record.errors.add(why);
+        self.recorder.part.errors.add(why);
         self.forget_answer(index);
         let client = &mut self.clients[index];
         client.was_up = true;

@@ -92,7 +92,7 @@ impl<R: Receiver> ClientLoop<R> {
         }
         self.has_started_loop = true;
         for _ in 0..feeding.settle(broadcasts, now) {
-            self.recorder.record.errors.add(&GIVEN_UP);
+            self.recorder.part.errors.add(&GIVEN_UP);
         }
         for publisher in 0..self.clients.len() {
             if self.feeding.as_ref().is_some_and(|feeding| feeding.is_free(publisher)) {

@@ -14,7 +14,7 @@ mod windows;
 
 use crate::broadcasts::Broadcasts;
 use crate::dial::Dialler;
-use crate::record::{Record, Recorder};
+use crate::record::Recorder;
 use crate::run_state::RunState;
 use crate::transport::{Asking, Receiver, Requests};
 use client::{Client, TIMER, WAKEUP, token};
@@ -30,6 +30,7 @@ use pushlab_workload::audience::Audience;
 use pushlab_workload::check::Schedule;
 use pushlab_workload::pacing::{Pacing, Turns};
 use pushlab_workload::payload::Payload;
+use pushlab_workload::result::Part;
 use pushlab_workload::shape::Warp;
 use pushlab_workload::traffic::{HostLimit, Traffic};
 use sending::RoomTurns;
@@ -199,7 +200,7 @@ struct ClientLoop<R> {
 ///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor; failing connections are counted instead.
-pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Record> {
+pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Part> {
     empty_table(state.broadcasts().map(Broadcasts::wakeup))?;
     set_precise_wakeups();
     state.count_thread(CpuClock::of_this_thread());
@@ -294,7 +295,7 @@ impl<R: Receiver> ClientLoop<R> {
         self.report(now);
         let done_ns = monotonic_ns();
         if self.marks.is_load(begun_ns) {
-            self.recorder.record.result.loop_lag.record(done_ns - begun_ns);
+            self.recorder.part.loop_lag.record(done_ns - begun_ns);
         }
         self.is_over(done_ns)
     }
@@ -377,15 +378,15 @@ impl<R: Receiver> ClientLoop<R> {
         }
         progress.published.store(self.recorder.published_total, Ordering::Relaxed);
         progress.delivered.store(self.recorder.delivered_total, Ordering::Relaxed);
-        progress.load_published.store(self.recorder.record.result.published, Ordering::Relaxed);
-        progress.load_delivered.store(self.recorder.record.result.delivered, Ordering::Relaxed);
+        progress.load_published.store(self.recorder.part.published, Ordering::Relaxed);
+        progress.load_delivered.store(self.recorder.part.delivered, Ordering::Relaxed);
     }
 
-    fn finish(self) -> Record {
+    fn finish(self) -> Part {
         let deliveries = self.recorder.delivered_total;
-        let mut record = self.recorder.finish();
-        self.windows.finish(deliveries, &mut record.result);
-        record
+        let mut part = self.recorder.finish();
+        self.windows.finish(deliveries, &mut part);
+        part
     }
 
     fn next_wake(&self) -> u64 {

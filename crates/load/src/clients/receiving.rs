@@ -123,8 +123,8 @@ impl<R: Receiver> ClientLoop<R> {
                 recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
             }
             Event::Subscribed => outcome.is_subscribed = true,
-            Event::Gap => recorder.record.result.gaps += 1,
-            Event::Error { code, text } => recorder.record.errors.add(&format_args!("error frame: {code} {text}")),
+            Event::Gap => recorder.part.gaps += 1,
+            Event::Error { code, text } => recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
             Event::Asked => outcome.asked += 1,
             Event::Answered { keeps_alive } => outcome.answered = Some(keeps_alive),
         };
@@ -200,7 +200,7 @@ impl<R: Receiver> ClientLoop<R> {
         if !std::mem::replace(&mut client.is_subscribed, true) {
             client.free_ns = now;
             self.subscribed += 1;
-            self.recorder.record.result.connect.record(now.saturating_sub(client.opened_ns));
+            self.recorder.part.connect.record(now.saturating_sub(client.opened_ns));
         }
         // What waited for this.
         self.send_due(index);

@@ -305,7 +305,7 @@ impl<R: Receiver> ClientLoop<R> {
 
     pub(super) fn count_sent(&mut self, bytes: usize, now: u64) {
         if self.marks.is_load(now) {
-            self.recorder.record.result.bytes_sent += bytes as u64;
+            self.recorder.part.bytes_sent += bytes as u64;
         }
     }
 
@@ -326,7 +326,7 @@ impl<R: Receiver> ClientLoop<R> {
         self.windows.requests += 1;
         if self.windows.is_load() {
             let is_publisher = self.client_number(index) < self.config.publishers;
-            self.recorder.record.result.requests_publishers += u64::from(is_publisher);
+            self.recorder.part.requests_publishers += u64::from(is_publisher);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Marks;
 use crate::socket::TlsBytes;
 use crate::transport::Tally;
-use pushlab_workload::result::{ByteUses, ClientBytes, WorkerResult};
+use pushlab_workload::result::{ByteUses, ClientBytes, Part};
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -73,7 +73,7 @@ impl Windows {
     }
 
     /// Adds what was counted. Windows that have not begun are empty.
-    pub fn finish(mut self, deliveries: u64, result: &mut WorkerResult) {
+    pub fn finish(mut self, deliveries: u64, result: &mut Part) {
         while self.passed < self.at_marks.len() {
             self.close_window(deliveries);
         }
@@ -105,7 +105,7 @@ mod tests {
             windows.tally.up.all += 1;
             windows.tls.written += if now < 100 { -100 } else { 70 };
         }
-        let mut result = WorkerResult::default();
+        let mut result = Part::default();
         windows.finish(7, &mut result);
         assert_eq!((result.requests, result.bytes_received_in_load, result.bytes_received), (2, 299, 799));
         let (whole, load) = (result.bytes_whole, result.bytes_load);
@@ -119,7 +119,7 @@ mod tests {
         let mut windows = Windows::default();
         windows.pass_time(10, &Marks::UNKNOWN, 0);
         windows.tally.down.all += 5;
-        let mut result = WorkerResult::default();
+        let mut result = Part::default();
         windows.finish(0, &mut result);
         assert_eq!((result.bytes_whole.down.framing, result.bytes_load), (5, ClientBytes::default()));
     }

@@ -2,10 +2,11 @@
 
 use crate::native_server::{Asked, NativeServer};
 use crate::plans::{plan, with_prober};
+use pushlab_load::fleet::Threads;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::messages::WorkerEvent;
+use pushlab_workload::messages::RunEvent;
 use pushlab_workload::plan::{Phase, Phases, Plan, ProberPath};
-use pushlab_workload::result::{ByteUses, WorkerResult};
+use pushlab_workload::result::{ByteUses, LoadResult};
 use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::time::{Duration, Instant};
 
@@ -25,15 +26,15 @@ fn is_clients(asked: &Asked, plan: &Plan) -> bool {
 }
 
 /// Runs a plan to an end at which nothing is under way: polls are no longer answered after the drain.
-fn run(server: &NativeServer, plan: &Plan) -> WorkerResult {
+fn run(server: &NativeServer, plan: &Plan) -> LoadResult {
     let phases = Phases { after_ms: 150, ..plan.phases.clone() };
     let plan = Plan { phases, poll_wait_s: 25, ..plan.clone() };
-    let mut silence = |event| {
-        if matches!(event, WorkerEvent::Phase { phase: Phase::After, .. }) {
+    let mut silence = |event: &RunEvent| {
+        if matches!(event, RunEvent::Phase { phase: Phase::After, .. }) {
             server.fall_silent();
         }
     };
-    let result = pushlab_load::worker::run(&plan, &mut silence).unwrap();
+    let result = Threads::run(&plan, None, &mut silence).unwrap();
     let is_clients = |asked: &Asked| is_clients(asked, &plan);
     let carried = (result.bytes_whole.up.total(), result.bytes_whole.down.total());
     // The server may not have read the last bytes yet.

@@ -2,19 +2,23 @@
 
 use crate::native_server::NativeServer;
 use crate::plans::{NO_TIME, plan, run, with_prober};
-use pushlab_load::worker::{WorkerError, serve};
+use pushlab_load::fleet::{RunError, Threads};
+use pushlab_load::worker::serve;
+use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::messages::WorkerEvent;
+use pushlab_workload::messages::{LoadError, Message, Order};
 use pushlab_workload::plan::{Phases, Plan, ProberPath, RequestHeaders};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::Scenario;
+use pushlab_workload::segment::Segment;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 
 const CHAT: Scenario =
     Scenario::Chat { interval_ms: 100, payload_bytes: 71, payload_bytes_max: None, publishers: None };
 
-fn assert_whole(result: &WorkerResult, scheduled: u64, receivers: u64, what: impl std::fmt::Display) {
+fn assert_whole(result: &LoadResult, scheduled: u64, receivers: u64, what: impl std::fmt::Display) {
     let errors = &result.errors;
     assert_eq!((result.scheduled, result.published, result.unsent), (scheduled, scheduled, 0), "{what} {errors:?}");
     let counts = (result.expected, result.delivered, result.lost);
@@ -122,7 +126,7 @@ fn the_list_of_users_is_a_request_for_every_poll() {
     }
     let server = NativeServer::start(None);
     let plan = Plan { user_list: true, ..plan(server.address, Transport::WebSocketPolling, 3, CHAT) };
-    let error = pushlab_load::worker::run(&plan, &mut |_| ()).unwrap_err().to_string();
+    let error = Threads::run(&plan, None, &mut |_| ()).unwrap_err().to_string();
     assert!(error.contains("user_list") && error.contains("websocket-polling"), "{error}");
 }
 
@@ -193,20 +197,54 @@ fn the_collector_gets_what_goes_up() {
 fn the_worker_speaks_lines_of_json() {
     let server = NativeServer::start(None);
     let base = plan(server.address, Transport::WebSocket, 2, Scenario::Idle);
-    let plan = Plan { phases: Phases { idle_ms: 1_050, ..NO_TIME }, ..base };
-    let mut output = Vec::new();
-    let input = serde_json::to_string(&plan).unwrap() + "\nwhatever follows";
-    assert!(serve(input.as_bytes(), &mut output).unwrap());
-    let lines = String::from_utf8(output).unwrap();
-    let events: Vec<WorkerEvent> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let phases = events.iter().filter(|event| matches!(event, WorkerEvent::Phase { .. })).count();
-    assert_eq!(phases, 6);
-    assert!(events.iter().any(|event| matches!(event, WorkerEvent::Progress(progress) if progress.connected == 2)));
-    assert!(matches!(events.last(), Some(WorkerEvent::Done { .. })));
+    let plan = Plan { phases: NO_TIME, ..base };
+    let (input, mut orders) = std::io::pipe().unwrap();
+    let (messages, output) = std::io::pipe().unwrap();
+    let worker = std::thread::spawn(move || serve(input, output).unwrap());
+    let mut order = |order: &Order| writeln!(orders, "{}", serde_json::to_string(order).unwrap()).unwrap();
+    let mut messages = BufReader::new(messages).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+    order(&Order::Prepare { plan: Box::new(plan), segment: Segment::whole(2) });
+    assert!(matches!(messages.next(), Some(Message::Prepared)));
+    order(&Order::Connect { origin_ns: monotonic_ns() });
+    let is_full = |message: &Message| matches!(message, Message::State(state) if state.subscribed == 2);
+    assert!(messages.any(|message| is_full(&message)));
+    order(&Order::Begin { idle_ns: monotonic_ns() });
+    order(&Order::Finish { after_ns: monotonic_ns() });
+    let mut told = 0;
+    let (part, seconds) = messages
+        .find_map(|message| match message {
+            Message::Done { part, seconds } => Some((part, seconds)),
+            Message::Second { .. } => {
+                told += 1;
+                None
+            }
+            _ => None,
+        })
+        .unwrap();
+    assert_eq!((part.connect.count(), seconds), (2, told));
+    assert!(worker.join().unwrap());
 
-    let mut output = Vec::new();
-    assert!(!serve("{}".as_bytes(), &mut output).unwrap());
-    assert!(String::from_utf8(output).unwrap().contains("\"event\":\"failed\""));
+    for bad in ["{}", "", "{\"order\":\"begin\",\"idle_ns\":1}"] {
+        let mut output = Vec::new();
+        let is_done = serve(bad.as_bytes(), &mut output).unwrap();
+        // Whoever closes the pipe at once wanted nothing.
+        assert_eq!(is_done, bad.is_empty());
+        assert_eq!(String::from_utf8(output).unwrap().contains("\"message\":\"failed\""), !is_done, "{bad}");
+    }
+}
+
+#[test]
+fn several_workers_measure_what_one_does() {
+    for transport in [Transport::WebSocket, Transport::LongPolling] {
+        let server = NativeServer::start(None);
+        let results = [1, 2, 3].map(|workers| {
+            let result = run(&Plan { workers, loops: 3, ..plan(server.address, transport, 7, CHAT) });
+            assert_whole(&result, 21, 7, format_args!("{transport}, {workers} workers"));
+            assert_eq!(result.connect.count(), 7);
+            [result.latency_first.count(), result.latency_last.count(), result.latency_own.count()]
+        });
+        assert_eq!(results, [[21; 3]; 3]);
+    }
 }
 
 #[test]
@@ -214,7 +252,7 @@ fn a_server_that_is_not_there_is_named() {
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let base = plan(gone, Transport::Sse, 3, Scenario::Idle);
     let plan = Plan { phases: Phases { connect_ms: 100, ..NO_TIME }, ..base };
-    let error = pushlab_load::worker::run(&plan, &mut |_| ()).unwrap_err();
-    assert!(matches!(error, WorkerError::NotConnected { connected: 0, clients: 3, .. }), "{error}");
+    let error = Threads::run(&plan, None, &mut |_| ()).unwrap_err();
+    assert!(matches!(error, RunError::Load(LoadError::NotConnected { connected: 0, clients: 3, .. })), "{error}");
     assert!(error.to_string().contains("refused"), "{error}");
 }

@@ -5,7 +5,7 @@ use crate::plans::{plan, run};
 use pushlab_dialects::Dialect;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{Phases, Plan, Speaks};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::Scenario;
 
 const CLIENTS: u32 = 5;
@@ -30,7 +30,7 @@ fn chat(server: &ForeignServer, (dialect, transport): (Dialect, Transport)) -> P
 }
 
 /// What client and server both counted is the same.
-fn assert_counted(result: &WorkerResult, server: &ForeignServer, what: &str) {
+fn assert_counted(result: &LoadResult, server: &ForeignServer, what: &str) {
     let (state, errors) = (server.state(), &result.errors);
     assert_eq!((result.scheduled, result.published, result.unsent), (150, 150, 0), "{what} {errors:?}");
     assert_eq!((state.published.len(), state.early), (150, 0), "{what} {errors:?}");
@@ -40,7 +40,7 @@ fn assert_counted(result: &WorkerResult, server: &ForeignServer, what: &str) {
     assert_eq!((result.duplicated, result.unknown, result.gaps), (0, 0, 0), "{what} {errors:?}");
 }
 
-fn assert_whole(result: &WorkerResult, server: &ForeignServer, what: &str) {
+fn assert_whole(result: &LoadResult, server: &ForeignServer, what: &str) {
     assert_counted(result, server, what);
     // A cut client's next POST may overtake one that was under way on the connection that it gave up.
     assert_eq!((result.lost, result.reordered), (0, 0), "{what} {:?}", result.errors);

@@ -4,7 +4,7 @@ use crate::feed_server::{connect, each_text};
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run, with_prober};
 use crate::tls_front::TlsFront;
-use pushlab_load::worker::run_with_listener;
+use pushlab_load::fleet::Threads;
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::Role;
 use pushlab_workload::plan::{Phases, Plan, ProberPath, Sockets};
@@ -74,7 +74,7 @@ fn what_the_missing_do_not_receive_is_lost() {
     let base = in_browsers(&server, Transport::Sse, 8, scenario);
     let phases = Phases { drain_ms: 200, ..base.phases.clone() };
     let plan = Plan { backend_listen: Some(back_end), phases, ..base };
-    let result = run_with_listener(&plan, Some(listener), &mut |_| ()).unwrap();
+    let result = Threads::run(&plan, Some(listener), &mut |_| ()).unwrap();
     let counts = (result.unsubscribed, result.published, result.expected, result.delivered, result.lost);
     assert_eq!(counts, (2, 15, 15 * 8, 15 * 6, 15 * 2), "{:?}", result.errors);
     assert_eq!(result.latency_last.count(), 0, "none has reached all");
@@ -156,6 +156,6 @@ fn a_server_that_refuses_everybody_still_fails_the_run() {
     drop(listener);
     let base = plan(target, Transport::Sse, 10, Scenario::Idle);
     let phases = Phases { connect_ms: 300, ..base.phases.clone() };
-    let error = pushlab_load::worker::run(&Plan { sockets: ONE_BROWSER, phases, ..base }, &mut |_| ()).unwrap_err();
+    let error = Threads::run(&Plan { sockets: ONE_BROWSER, phases, ..base }, None, &mut |_| ()).unwrap_err();
     assert!(error.to_string().starts_with("0 of 10 clients"), "{error}");
 }

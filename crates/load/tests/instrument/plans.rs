@@ -1,8 +1,9 @@
 //! Small plans.
 
+use pushlab_load::fleet::Threads;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{Phase, Phases, Plan, Prober, ProberPath, RequestHeaders};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{Scenario, Shape};
 use std::net::SocketAddr;
 
@@ -34,6 +35,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         phases: Phases { warm_up_ms: 55, load_ms: 300, drain_ms: 20_000, ..NO_TIME },
         connect_rate: 1_000,
         loops: 2,
+        workers: 1,
         seed: 7,
         handicap_us: 0,
     }
@@ -43,11 +45,11 @@ pub fn with_prober(plan: Plan, over: ProberPath) -> Plan {
     Plan { prober: Some(Prober { interval_ms: 10, over }), ..plan }
 }
 
-pub fn run(plan: &Plan) -> WorkerResult {
-    pushlab_load::worker::run(plan, &mut |_| ()).unwrap()
+pub fn run(plan: &Plan) -> LoadResult {
+    Threads::run(plan, None, &mut |_| ()).unwrap()
 }
 
 /// When a phase began.
-pub fn start_of(result: &WorkerResult, phase: Phase) -> u64 {
+pub fn start_of(result: &LoadResult, phase: Phase) -> u64 {
     result.phases.iter().find(|mark| mark.phase == phase).unwrap().t_ns
 }

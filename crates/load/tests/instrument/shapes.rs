@@ -3,21 +3,21 @@
 use crate::feed_server::{Faults, FeedServer};
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run, start_of};
-use pushlab_load::worker::{WorkerError, run_with_listener};
+use pushlab_load::fleet::{RunError, Threads};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{Phase, Phases, Plan};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{FeedBy, Scenario, Shape};
 use std::net::TcpListener;
 
-fn assert_whole(result: &WorkerResult, scheduled: u64, receivers: u64) {
+fn assert_whole(result: &LoadResult, scheduled: u64, receivers: u64) {
     assert_eq!((result.scheduled, result.published, result.unsent), (scheduled, scheduled, 0), "{:?}", result.errors);
     let counts = (result.expected, result.delivered, result.lost);
     assert_eq!(counts, (scheduled * receivers, scheduled * receivers, 0), "{:?}", result.errors);
     assert_eq!((result.duplicated, result.reordered, result.unknown), (0, 0, 0), "{:?}", result.errors);
 }
 
-fn run_feed(shape: Shape) -> WorkerResult {
+fn run_feed(shape: Shape) -> LoadResult {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let back_end = listener.local_addr().unwrap();
     let server = FeedServer::start(back_end, Faults::default());
@@ -25,7 +25,7 @@ fn run_feed(shape: Shape) -> WorkerResult {
     let base = plan(server.address, Transport::WebSocket, 3, feed);
     let phases = Phases { warm_up_ms: 50, ..base.phases.clone() };
     let plan = Plan { backend_listen: Some(back_end), shape, phases, ..base };
-    run_with_listener(&plan, Some(listener), &mut |_| ()).unwrap()
+    Threads::run(&plan, Some(listener), &mut |_| ()).unwrap()
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn clients_and_rooms_follow_it_too() {
 }
 
 /// Publications in the seconds that lie wholly in a part of the load phase, its ends in s after the beginning.
-fn published_within(result: &WorkerResult, from_s: u64, to_s: u64) -> u64 {
+fn published_within(result: &LoadResult, from_s: u64, to_s: u64) -> u64 {
     const SECOND: u64 = 1_000_000_000;
     let load = start_of(result, Phase::Load) - start_of(result, Phase::Connect);
     let (from, to) = ((load + from_s * SECOND).div_ceil(SECOND), (load + to_s * SECOND) / SECOND);
@@ -87,8 +87,8 @@ fn more_than_all_cannot_ask() {
     let server = NativeServer::start(None);
     let base = plan(server.address, Transport::WebSocket, 8, Scenario::Request { payload_bytes: 50 });
     let refused = Plan { shape: Shape::Ramp { from: 0.5, to: 1.5 }, ..base };
-    let refused = pushlab_load::worker::run(&refused, &mut |_| ()).unwrap_err();
-    assert!(matches!(refused, WorkerError::Plan(_)) && refused.to_string().contains("1.5"), "{refused}");
+    let refused = Threads::run(&refused, None, &mut |_| ()).unwrap_err();
+    assert!(matches!(refused, RunError::Plan(_)) && refused.to_string().contains("1.5"), "{refused}");
 }
 
 #[test]
@@ -96,6 +96,6 @@ fn an_idle_run_has_no_shape() {
     let server = NativeServer::start(None);
     let base = plan(server.address, Transport::WebSocket, 1, Scenario::Idle);
     let refused = Plan { shape: Shape::Ramp { from: 0.0, to: 1.0 }, ..base };
-    let refused = pushlab_load::worker::run(&refused, &mut |_| ()).unwrap_err();
+    let refused = Threads::run(&refused, None, &mut |_| ()).unwrap_err();
     assert!(refused.to_string().contains("idle"), "{refused}");
 }

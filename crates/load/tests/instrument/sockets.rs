@@ -4,11 +4,12 @@ use crate::native_server::NativeServer;
 use crate::plans::{plan, run, with_prober};
 use crate::tls_front::TlsFront;
 use pushlab_load::dial::Dialler;
+use pushlab_load::fleet::{RunError, Threads};
 use pushlab_load::socket::Read;
-use pushlab_load::worker::{WorkerError, run as try_run};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::messages::LoadError;
 use pushlab_workload::plan::{Phases, Plan, ProberPath, Sockets};
-use pushlab_workload::result::WorkerResult;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
@@ -24,7 +25,7 @@ fn over_tls(front: &TlsFront, transport: Transport, scenario: Scenario) -> Plan 
     Plan { sockets, certificate, ..plan(front.address, transport, 5, scenario) }
 }
 
-fn assert_whole(result: &WorkerResult, transport: Transport) {
+fn assert_whole(result: &LoadResult, transport: Transport) {
     let errors = &result.errors;
     assert_eq!(
         (result.published, result.unsent, result.delivered, result.lost),
@@ -121,7 +122,7 @@ fn the_bytes_of_tls_are_among_the_clients() {
 
 fn refused(plan: &Plan) -> String {
     let phases = Phases { connect_ms: 1_000, ..plan.phases.clone() };
-    try_run(&Plan { phases, ..plan.clone() }, &mut |_| ()).unwrap_err().to_string()
+    Threads::run(&Plan { phases, ..plan.clone() }, None, &mut |_| ()).unwrap_err().to_string()
 }
 
 #[test]
@@ -198,12 +199,18 @@ fn the_back_end_listens_where_it_is_told_to() {
     let with = |descriptor| Plan { backend_descriptor: Some(descriptor), ..base.clone() };
     // Bound, not open, and of something else.
     for wrong in [-1, 1_000_000, TcpListener::bind("127.0.0.1:0").unwrap().as_raw_fd()] {
-        let error = try_run(&with(wrong), &mut |_| ()).unwrap_err();
-        assert!(matches!(error, WorkerError::Inherit { .. }) && error.to_string().contains("not given"), "{error}");
+        let error = Threads::run(&with(wrong), None, &mut |_| ()).unwrap_err();
+        assert!(
+            matches!(error, RunError::Load(LoadError::Worker { .. })) && error.to_string().contains("not given"),
+            "{error}"
+        );
     }
     let subject = TcpStream::connect(address).unwrap();
-    let error = try_run(&with(listener.as_raw_fd()), &mut |_| ()).unwrap_err();
-    assert!(matches!(error, WorkerError::NoSubject { .. }), "it waits there for somebody who says more: {error}");
+    let error = Threads::run(&with(listener.as_raw_fd()), None, &mut |_| ()).unwrap_err();
+    assert!(
+        matches!(error, RunError::Load(LoadError::Worker { .. })),
+        "it waits there for somebody who says more: {error}"
+    );
     drop(subject);
 }
 

@@ -110,7 +110,7 @@ fn an_orphan_stays_in_the_tree() {
     let pid = |probe: &Probe, wanted: &dyn Fn(u32) -> bool| {
         probe.processes.iter().find(|process| wanted(process.stat.ppid)).unwrap().pid
     };
-    let middle = pid(&probe, &|parent| parent == probe.root());
+    let middle = pid(&probe, &|parent| parent == probe.roots()[0]);
     let orphan = pid(&probe, &|parent| parent == middle);
     shell.run(&format!("kill -9 {middle}; wait {middle}; echo killed"));
     sample_until(&mut probe, |found| found.processes == 2);

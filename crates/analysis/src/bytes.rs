@@ -1,0 +1,189 @@
+//! What a delivered message costs on the wire, part by part.
+
+use crate::link_figures::clients;
+use crate::record::RunRecord;
+use pushlab_workload::result::ByteUses;
+
+/// Bytes of load and drain for each delivery, both directions together, those of prober and collector left out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Breakdown {
+    /// Data of publications and echoes.
+    pub payload: f64,
+    /// What the dialect puts around them, and messages of its own.
+    pub dialect: f64,
+    /// What the transport puts around that: frame heads, field names of an event stream, chunk heads.
+    pub framing: f64,
+    /// Heads of HTTP requests and responses.
+    pub http_heads: f64,
+    /// TLS: records, handshakes; `None` without TLS.
+    pub tls: Option<f64>,
+    /// What is below the sockets; `None` without a link, which alone sees packets.
+    pub link: Option<LinkBytes>,
+}
+
+/// The part of packets that clients do not see, for each delivery.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkBytes {
+    /// Headers of packets that carry data for the first time.
+    pub tcp_ip_headers: f64,
+    /// Packets without data that only acknowledge.
+    pub acknowledgements: f64,
+    /// Packets that open, close and reset connections.
+    pub connections: f64,
+    /// Packets whose data was sent before.
+    pub retransmissions: f64,
+    /// All that the link carried.
+    pub total: f64,
+}
+
+impl Breakdown {
+    /// All parts together.
+    pub fn sum(&self) -> f64 {
+        let link = self
+            .link
+            .map_or(0.0, |link| link.tcp_ip_headers + link.acknowledgements + link.connections + link.retransmissions);
+        self.payload + self.dialect + self.framing + self.http_heads + self.tls.unwrap_or(0.0) + link
+    }
+
+    /// What the link carried beyond the sum; below zero where the parts are more than it carried.
+    pub fn unaccounted(&self) -> Option<f64> {
+        let rest = self.link?.total - self.sum();
+        // Shares of whole bytes do not always add up to the last digit.
+        Some(if rest.abs() < 1e-6 { 0.0 } else { rest })
+    }
+}
+
+/// The parts of one run; `None` where nothing was delivered, or nobody counted.
+pub fn breakdown(run: &RunRecord) -> Option<Breakdown> {
+    let bytes_load = run.result.as_ref()?.bytes_load;
+    let share = |bytes: u64| bytes as f64 / bytes_load.deliveries as f64;
+    let of = |uses: fn(&ByteUses) -> u64| share(uses(&bytes_load.down)) + share(uses(&bytes_load.up));
+    let has_tls = run.plan.as_ref().is_some_and(|plan| plan.sockets.tls);
+    (bytes_load.deliveries > 0).then(|| Breakdown {
+        payload: of(|uses| uses.payload),
+        dialect: of(|uses| uses.dialect),
+        framing: of(|uses| uses.framing),
+        http_heads: of(|uses| uses.heads),
+        tls: has_tls.then(|| of(|uses| uses.tls)),
+        link: run.network.as_ref().map(|network| {
+            let link = clients(&network.load);
+            LinkBytes {
+                tcp_ip_headers: share(link.data_header_bytes),
+                acknowledgements: share(link.ack_bytes),
+                connections: share(link.control_bytes),
+                retransmissions: share(link.retransmitted_bytes),
+                total: share(link.bytes),
+            }
+        }),
+    })
+}
+
+/// Payload per delivery, B.
+pub fn bytes_payload(run: &RunRecord) -> Option<f64> {
+    Some(breakdown(run)?.payload)
+}
+
+/// What the dialect adds per delivery, B.
+pub fn bytes_dialect(run: &RunRecord) -> Option<f64> {
+    Some(breakdown(run)?.dialect)
+}
+
+/// What the transport's framing adds per delivery, B.
+pub fn bytes_framing(run: &RunRecord) -> Option<f64> {
+    Some(breakdown(run)?.framing)
+}
+
+/// Heads of HTTP per delivery, B.
+pub fn bytes_http_heads(run: &RunRecord) -> Option<f64> {
+    Some(breakdown(run)?.http_heads)
+}
+
+/// What TLS adds per delivery, B.
+pub fn bytes_tls(run: &RunRecord) -> Option<f64> {
+    breakdown(run)?.tls
+}
+
+/// Headers of TCP and IP per delivery, B.
+pub fn bytes_tcp_ip_headers(run: &RunRecord) -> Option<f64> {
+    Some(breakdown(run)?.link?.tcp_ip_headers)
+}
+
+/// Acknowledgements per delivery, B.
+pub fn bytes_acknowledgements(run: &RunRecord) -> Option<f64> {
+    Some(breakdown(run)?.link?.acknowledgements)
+}
+
+/// Opening and closing of connections per delivery, B.
+pub fn bytes_connections(run: &RunRecord) -> Option<f64> {
+    Some(breakdown(run)?.link?.connections)
+}
+
+/// What was sent again per delivery, B.
+pub fn bytes_retransmissions(run: &RunRecord) -> Option<f64> {
+    Some(breakdown(run)?.link?.retransmissions)
+}
+
+/// What no part explains per delivery, B.
+pub fn bytes_unaccounted(run: &RunRecord) -> Option<f64> {
+    breakdown(run)?.unaccounted()
+}
+
+/// All parts per delivery, B.
+pub fn bytes_sum(run: &RunRecord) -> Option<f64> {
+    Some(breakdown(run)?.sum())
+}
+
+/// All that the link carried per delivery, B.
+pub fn bytes_link(run: &RunRecord) -> Option<f64> {
+    Some(breakdown(run)?.link?.total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_experiment::cell::{Cell, SlowPolicy};
+    use pushlab_wire::transport::Transport;
+    use pushlab_workload::result::{ClientBytes, LoadResult};
+
+    fn record(bytes_load: ClientBytes) -> RunRecord {
+        let cell = Cell {
+            experiment: "chat".to_owned(),
+            subject: "pushlab".to_owned(),
+            transport: Transport::Sse,
+            policy: SlowPolicy::Close,
+            variant: None,
+            network: None,
+            clients: 2,
+            deliveries_per_s: None,
+            payload_bytes: None,
+        };
+        RunRecord { result: Some(LoadResult { bytes_load, ..LoadResult::default() }), ..RunRecord::blank(cell) }
+    }
+
+    #[test]
+    fn both_directions_are_shared_out_over_the_deliveries() {
+        let down = ByteUses { payload: 100, dialect: 40, framing: 10, heads: 6, tls: 0 };
+        let up = ByteUses { payload: 50, dialect: 20, framing: 10, heads: 200, tls: 0 };
+        let run = record(ClientBytes { deliveries: 2, requests: 1, down, up });
+        let found = breakdown(&run).unwrap();
+        assert_eq!((found.payload, found.dialect, found.framing, found.http_heads), (75.0, 30.0, 10.0, 103.0));
+        assert_eq!((found.tls, found.link, bytes_sum(&run)), (None, None, Some(218.0)));
+        assert_eq!((bytes_link(&run), bytes_unaccounted(&run)), (None, None));
+        assert_eq!(breakdown(&record(ClientBytes { deliveries: 0, ..ClientBytes::default() })), None);
+        assert_eq!(breakdown(&RunRecord { result: None, ..run }), None);
+    }
+
+    fn linked(total: f64) -> Breakdown {
+        let link =
+            LinkBytes { tcp_ip_headers: 52.0, acknowledgements: 26.0, connections: 2.0, retransmissions: 0.5, total };
+        Breakdown { payload: 100.0, dialect: 20.0, framing: 4.0, http_heads: 0.5, tls: Some(22.0), link: Some(link) }
+    }
+
+    #[test]
+    fn what_is_not_in_a_part_is_unaccounted_for() {
+        assert_eq!((linked(230.0).sum(), linked(230.0).unaccounted()), (227.0, Some(3.0)));
+        assert_eq!(linked(220.0).unaccounted(), Some(-7.0), "more than there was is told");
+        let plain = Breakdown { tls: None, link: None, ..linked(0.0) };
+        assert_eq!((plain.sum(), plain.unaccounted()), (124.5, None));
+    }
+}

@@ -1,0 +1,312 @@
+//! What makes a run less certain than it looks.
+
+use crate::measure;
+use crate::record::RunRecord;
+use pushlab_experiment::traffic;
+use pushlab_probe::MachineLoad;
+use pushlab_stats::{
+    DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, POINTS_MIN, Steady, delivery_doubts,
+    generator_doubts, steady_state,
+};
+use pushlab_workload::plan::Phase;
+use pushlab_workload::scenario::Shape;
+
+/// Share of the probe's ticks that may be missed.
+const MISSED_TICKS_MAX: f64 = 0.2;
+/// CPU that strangers may take, as a share of one core.
+const STRANGERS_MAX: f64 = 0.15;
+/// CPU that the hypervisor may take, as a share of one core.
+const STEAL_MAX: f64 = 0.05;
+/// Memory that grows by more than this share of itself over a load phase is no steady state.
+const MEMORY_GROWTH_MAX: f64 = 0.1;
+/// Lateness of the link's slowest hundredth of packets that is allowed in any network, ms.
+const LINK_LATENESS_MAX_MS: f64 = 2.0;
+/// The same as a share of the network's own delay.
+const LINK_LATENESS_SHARE_MAX: f64 = 0.1;
+/// Time that the link may wait for a core each time that it has something to do, mean, ms.
+const LINK_WAIT_MAX_MS: f64 = 1.0;
+/// Share of the median latency that the error of pages' clocks may be.
+const CLOCK_ERROR_SHARE_MAX: f64 = 0.2;
+/// Share of the deliveries due in the load phase that may come after it.
+const BEHIND_MAX: f64 = 0.05;
+/// Warm-up from which on a load phase begins with as much under way as it ends with, ms.
+const SETTLED_MS: u64 = 1_000;
+/// Shortest load phase in which a warm-up is seen, ms: as many whole seconds as [`steady_state`] needs, wherever they begin.
+pub const WARM_UP_SEEN_MS: u64 = (POINTS_MIN as u64 + 1) * 1_000;
+/// CPU from which a subject had no time to spare, per cent of its cores.
+const SUBJECT_FULL_PERCENT: f64 = 97.0;
+/// Pings that a median needs.
+const PINGS_MIN: u64 = 20;
+
+/// What is known about a run beside its record.
+pub struct Evidence<'a> {
+    /// Cores of the subject.
+    pub subject_cores: &'a [usize],
+    /// Cores of the generator.
+    pub load_cores: &'a [usize],
+    /// What the generator may do.
+    pub limits: &'a GeneratorLimits,
+    /// Planned readings that the probes missed.
+    pub ticks_missed: u64,
+    /// How busy the machine was in the load phase.
+    pub machine: Option<MachineLoad>,
+}
+
+/// All doubts about a run.
+pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    if evidence.subject_cores.iter().any(|core| evidence.load_cores.contains(core)) {
+        doubts.push(Doubt::new(DoubtCode::Unpinned, "subject and generator share a core"));
+    }
+    let ticks = (record.subject.len() + record.generator.len()) as f64;
+    let missed = evidence.ticks_missed as f64;
+    if missed > MISSED_TICKS_MAX * (ticks + missed) {
+        doubts.push(Doubt::new(DoubtCode::ProbeGaps, format!("{missed} of {} readings missed", ticks + missed)));
+    }
+    let Some(result) = &record.result else { return doubts };
+    let Some((start, end)) = record.phase_span(Phase::Load).filter(|(start, end)| end > start) else { return doubts };
+    let load_s = (end - start) as f64 / 1e9;
+    let busy = generator_doubts(
+        &GeneratorLoad {
+            cpu_percent: result.cpu_load_ns as f64 / 1e7 / load_s,
+            cores: evidence.load_cores.len() as u32,
+            loop_lag_p99_ms: result.loop_lag.quantile_ms(0.99).unwrap_or(0.0),
+            lateness_p99_ms: result.lateness.quantile_ms(0.99).unwrap_or(0.0),
+        },
+        evidence.limits,
+    );
+    let subject_cores = evidence.subject_cores.len();
+    doubts.extend(busy.into_iter().filter_map(|doubt| of_closed_loop(doubt, record, (start, end), subject_cores)));
+    doubts.extend(delivery_doubts(&DeliveryCounts {
+        expected: result.expected,
+        lost: result.lost,
+        duplicated: result.duplicated,
+        reordered: result.reordered,
+    }));
+    if result.unsubscribed > 0 {
+        let detail = format!(
+            "{} clients found no connection free at their host and never received anything",
+            result.unsubscribed
+        );
+        doubts.push(Doubt::new(DoubtCode::Loss, detail));
+    }
+    if result.unsent > 0 {
+        let detail = format!("{} publications could not be sent: the subject stopped reading", result.unsent);
+        doubts.push(Doubt::new(DoubtCode::Loss, detail));
+    }
+    let has_prober = record.plan.as_ref().is_some_and(|p| p.prober.is_some());
+    let pings = result.response_load.count();
+    if has_prober && pings < PINGS_MIN {
+        doubts.push(Doubt::new(DoubtCode::FewSamples, format!("{pings} pings in the load phase, {PINGS_MIN} wanted")));
+    }
+    doubts.extend(overloaded(record));
+    doubts.extend(unsure_clock(record));
+    doubts.extend(late_link(record));
+    let capture = record.network.as_ref().and_then(|network| network.capture.as_ref());
+    doubts.extend(capture.and_then(|capture| Some(Doubt::new(DoubtCode::CaptureCut, capture.problem.clone()?))));
+    doubts.extend(unstable(record));
+    doubts.extend(growing(record, load_s));
+    doubts.extend(strangers(record, evidence.machine, load_s));
+    doubts
+}
+
+/// What a saturated generator means where the next message follows from the last: in a closed loop one side is always
+/// busy. If the subject's cores are full, they are what bounds it; otherwise its rate is a lower bound.
+fn of_closed_loop(doubt: Doubt, record: &RunRecord, load: (u64, u64), subject_cores: usize) -> Option<Doubt> {
+    let is_closed = record.plan.as_ref().is_some_and(|plan| traffic::is_closed_loop(&plan.scenario));
+    if !is_closed || doubt.code != DoubtCode::GeneratorSaturated {
+        return Some(doubt);
+    }
+    let cores = subject_cores.max(1) as f64;
+    let Some(used) = measure::cpu_percent(&record.subject, load) else { return Some(doubt) };
+    let subject = used / cores;
+    let detail = format!("{}; the subject used {subject:.0} % of its own", doubt.detail);
+    (subject < SUBJECT_FULL_PERCENT).then(|| Doubt::new(DoubtCode::GeneratorBound, detail))
+}
+
+/// A schedule that the subject did not keep up with. Nothing is said where the rate was not to be kept up: it changes, the
+/// load phase begins with nothing under way, or clients ask when they please.
+fn overloaded(record: &RunRecord) -> Option<Doubt> {
+    let plan = record.plan.as_ref()?;
+    if traffic::deliveries_per_s(&plan.scenario, plan.clients).is_none()
+        || plan.shape != Shape::Steady
+        || plan.phases.warm_up_ms < SETTLED_MS
+        || plan.transport.is_interval_driven()
+    {
+        return None;
+    }
+    let result = record.result.as_ref()?;
+    let missing = result.expected.saturating_sub(result.arrived) as f64;
+    // A publication or two may fall on either side of the phase's ends.
+    let allowed = (BEHIND_MAX * result.expected as f64).max(2.0 * f64::from(plan.clients));
+    (missing > allowed).then(|| {
+        let (due, arrived) = (result.expected, result.arrived);
+        Doubt::new(DoubtCode::Overloaded, format!("{arrived} of {due} deliveries came while the load lasted"))
+    })
+}
+
+/// Pages' clocks that are known less well than the latencies that they measured.
+fn unsure_clock(record: &RunRecord) -> Option<Doubt> {
+    let (error_ms, median_ms) = (measure::clock_error(record)?, measure::latency_median(record)?);
+    (error_ms > CLOCK_ERROR_SHARE_MAX * median_ms).then(|| {
+        let detail = format!("instants of pages may be {error_ms:.2} ms off, and median latency is {median_ms:.2} ms");
+        Doubt::new(DoubtCode::ClockError, detail)
+    })
+}
+
+/// A link that was no longer the network that it stands for.
+fn late_link(record: &RunRecord) -> Option<Doubt> {
+    let network = record.network.as_ref()?;
+    let doubt = |detail| Some(Doubt::new(DoubtCode::LinkLate, detail));
+    if let Some(problem) = &network.problem {
+        return doubt(problem.clone());
+    }
+    if let Some(wait_ms) = network.core_wait_ms.filter(|wait_ms| *wait_ms > LINK_WAIT_MAX_MS) {
+        return doubt(format!(
+            "the link waited {wait_ms:.1} ms for a core each time; {LINK_WAIT_MAX_MS} ms are allowed"
+        ));
+    }
+    let late_ms = network.lateness.quantile_ms(0.99)?;
+    let allowed_ms = LINK_LATENESS_MAX_MS.max(LINK_LATENESS_SHARE_MAX * network.profile.round_trip_ms() / 2.0);
+    if late_ms <= allowed_ms {
+        return None;
+    }
+    doubt(format!("one packet in a hundred left the link {late_ms:.1} ms late or more; {allowed_ms:.1} ms are allowed"))
+}
+
+/// Memory that keeps growing, as a soak is to show.
+fn growing(record: &RunRecord, load_s: f64) -> Option<Doubt> {
+    let per_hour = measure::memory_growth(record)?;
+    let growth = per_hour * load_s / 3600.0;
+    (growth > MEMORY_GROWTH_MAX * measure::memory(record)?).then(|| {
+        let detail = format!("resident memory grows by {per_hour:.1} MiB an hour");
+        Doubt::new(DoubtCode::Unstable, detail)
+    })
+}
+
+fn unstable(record: &RunRecord) -> Option<Doubt> {
+    let change = latency_trend(record)?;
+    let detail = format!("median latency changed by {:.0} % over the load phase", change * 100.0);
+    Some(Doubt::new(DoubtCode::Unstable, detail))
+}
+
+/// By how much the median latency changed over the load phase, as a share of it; `None` where it was steady, where it
+/// may change because the load does, or where the phase is too short to tell.
+pub fn latency_trend(record: &RunRecord) -> Option<f64> {
+    if record.plan.as_ref().is_some_and(|plan| plan.shape != Shape::Steady) {
+        return None;
+    }
+    let result = record.result.as_ref()?;
+    let (start, end) = record.phase_span(Phase::Load)?;
+    let first = result.phases.first()?.t_ns;
+    let seconds = result.seconds.iter().enumerate();
+    let inside = seconds.filter(|(i, _)| {
+        (first + *i as u64 * 1_000_000_000 >= start) && first + (*i as u64 + 1) * 1_000_000_000 <= end
+    });
+    let medians: Vec<f64> = inside.filter_map(|(_, s)| Some(s.latency_median_ns? as f64 / 1e6)).collect();
+    match steady_state(&medians) {
+        Steady::Trend { relative_change, .. } => Some(relative_change),
+        Steady::Steady | Steady::TooShort => None,
+    }
+}
+
+fn strangers(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> Vec<Doubt> {
+    let Some(machine) = machine else { return Vec::new() };
+    let mut doubts = Vec::new();
+    let steal = machine.steal_s / load_s;
+    if steal > STEAL_MAX {
+        let detail = format!("the hypervisor took {:.0} % of a core", steal * 100.0);
+        doubts.push(Doubt::new(DoubtCode::NoisyNeighbour, detail));
+    }
+    let ours: f64 = [&record.subject, &record.generator]
+        .into_iter()
+        .filter_map(|samples| measure::cpu_percent(samples, record.phase_span(Phase::Load)?))
+        .sum::<f64>()
+        / 100.0
+        + record.network.as_ref().map_or(0.0, |network| network.cpu_load_ns as f64 / 1e9 / load_s);
+    let strangers = machine.busy_s / load_s - ours;
+    if strangers > STRANGERS_MAX {
+        let detail = format!("other processes used {:.0} % of a core", strangers * 100.0);
+        doubts.push(Doubt::new(DoubtCode::NoisyNeighbour, detail));
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use pushlab_experiment::cell::Cell;
+    use pushlab_wire::transport::Transport;
+    use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets};
+    use pushlab_workload::result::LoadResult;
+    use pushlab_workload::scenario::Scenario;
+
+    /// A hundred clients that are told at once of what one of them says.
+    fn plan() -> Plan {
+        Plan {
+            target: "[::1]:8000".parse().unwrap(),
+            transport: Transport::LongPolling,
+            speaks: None,
+            clients: 100,
+            channel: "lab".to_owned(),
+            scenario: Scenario::Chat {
+                interval_ms: 3000,
+                payload_bytes: 60,
+                payload_bytes_max: Some(160),
+                publishers: Some(2),
+            },
+            poll_interval_ms: 20,
+            poll_wait_s: 5,
+            prober: None,
+            phases: Phases { connect_ms: 1, warm_up_ms: SETTLED_MS, idle_ms: 3, load_ms: 4, drain_ms: 5, after_ms: 6 },
+            connect_rate: 100,
+            loops: 2,
+            workers: 1,
+            seed: 1,
+            handicap_us: 0,
+            shape: Shape::Steady,
+            headers: RequestHeaders::Minimal,
+            user_list: false,
+            receipts: false,
+            backend_listen: None,
+            backend_descriptor: None,
+            sockets: Sockets::default(),
+            certificate: None,
+            instruments_from: None,
+            clients_in: ClientsIn::default(),
+            drain_stall_ms: None,
+        }
+    }
+
+    fn behind(change: impl FnOnce(&mut Plan, &mut LoadResult)) -> Option<String> {
+        let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        let mut record = RunRecord::blank(cell);
+        let mut plan = plan();
+        let mut result = LoadResult { expected: 10_000, arrived: 9_499, ..LoadResult::default() };
+        change(&mut plan, &mut result);
+        (record.plan, record.result) = (Some(plan), Some(result));
+        overloaded(&record).map(|doubt| doubt.detail)
+    }
+
+    #[test]
+    fn who_delivers_less_than_is_due_is_overloaded() {
+        assert_eq!(behind(|_, _| ()).unwrap(), "9499 of 10000 deliveries came while the load lasted");
+        assert_eq!(behind(|_, result| result.arrived = 9_500), None, "a twentieth may be under way");
+        assert_eq!(behind(|_, result| result.arrived = 12_000), None, "what was late before");
+        let few = |arrived| behind(|_, result| (result.expected, result.arrived) = (500, arrived));
+        assert_eq!(
+            (few(300), few(299).is_some()),
+            (None, true),
+            "two publications of five on the other side of an end"
+        );
+    }
+
+    #[test]
+    fn where_no_rate_is_to_be_kept_up_nobody_is_overloaded() {
+        assert_eq!(behind(|plan, _| plan.transport = Transport::Polling), None);
+        assert_eq!(behind(|plan, _| plan.shape = Shape::Step { factors: vec![1.0, 2.0] }), None);
+        assert_eq!(behind(|plan, _| plan.phases.warm_up_ms = SETTLED_MS - 1), None);
+        assert_eq!(behind(|plan, _| plan.scenario = Scenario::FanOut { publishers: 8, payload_bytes: 64 }), None);
+    }
+}

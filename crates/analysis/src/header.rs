@@ -1,0 +1,116 @@
+//! What a campaign is: stored before its first run, and enough to go on and to repeat it.
+
+use crate::report::model::LeftOut;
+use pushlab_experiment::{Experiment, Find, Written, presets};
+use pushlab_probe::machine::MachineFacts;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A campaign's header. What is read from a store has experiments as they are written.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Header<E = Experiment> {
+    /// `transports`, or the experiment's name with its profile.
+    pub name: String,
+    /// The experiments with their profile applied.
+    pub experiments: Vec<E>,
+    /// Seed of the order and of every run.
+    pub seed: u64,
+    /// What was typed; nothing for bare figures.
+    pub command: Vec<String>,
+    /// Version of the program; empty for bare figures.
+    pub version: String,
+    /// When it began, RFC 3339, UTC.
+    pub created_at: String,
+    /// Cores of the subject and of the load.
+    pub subject_cores: Vec<usize>,
+    /// See `subject_cores`.
+    pub load_cores: Vec<usize>,
+    /// Hash of the program: another build does not go on with this campaign. `None` where it cannot be read.
+    #[serde(default)]
+    pub build: Option<u64>,
+    /// Versions of the foreign subjects, by name.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    /// What the programs said that the foreign subjects need, asked for their version when the campaign began: by their
+    /// name, those that answered. Of bare figures, the facts that came with them.
+    #[serde(default)]
+    pub runtimes: BTreeMap<String, String>,
+    /// Subjects that were asked for and could not be measured.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+    /// The machine; `None` for what was not measured but printed.
+    pub machine: Option<MachineFacts>,
+}
+
+impl Header<Written> {
+    /// The header of a campaign of which there are results.
+    pub fn believe(self, find: Find<'_>) -> Header {
+        Header {
+            name: self.name,
+            experiments: self.experiments.into_iter().map(|written| Experiment::believe(written, find)).collect(),
+            seed: self.seed,
+            command: self.command,
+            version: self.version,
+            created_at: self.created_at,
+            subject_cores: self.subject_cores,
+            load_cores: self.load_cores,
+            build: self.build,
+            versions: self.versions,
+            runtimes: self.runtimes,
+            left_out: self.left_out,
+            machine: self.machine,
+        }
+    }
+}
+
+impl Header {
+    /// Runs of all experiments together.
+    pub fn planned(&self) -> usize {
+        self.experiments.iter().map(Experiment::runs).fold(0, usize::saturating_add)
+    }
+
+    /// Title for people.
+    pub fn title(&self) -> String {
+        match self.experiments.as_slice() {
+            [one] => one.title.clone(),
+            _ => presets::suite_title(&self.name).to_owned(),
+        }
+    }
+
+    /// Name of a folder for its report: name, time and number in the store. An imported name may be any text, so what could lead out of
+    /// the folder of reports is replaced.
+    pub fn folder_name(&self, id: i64) -> String {
+        let stamp: String = self.created_at.chars().filter(char::is_ascii_digit).take(14).collect();
+        let is_safe = |c: char| c.is_alphanumeric() || "-_".contains(c);
+        let name: String = self.name.chars().map(|c| if is_safe(c) { c } else { '-' }).collect();
+        format!("{name}-{stamp}-{id}")
+    }
+
+    /// The environment, as label and value.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let cores = |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let unknown = || "unknown".to_owned();
+        let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
+        if self.version.is_empty() {
+            // Bare figures: nobody here knows more of where they were measured than what came with them.
+            let came = self.runtimes.iter().map(|(name, value)| (name.clone(), value.clone()));
+            return std::iter::once(("imported".to_owned(), self.created_at.clone())).chain(came).collect();
+        }
+        let mut facts = vec![("pushlab", self.version.clone()), ("began", self.created_at.clone())];
+        if let Some(machine) = &self.machine {
+            facts.extend([
+                ("kernel", machine.kernel.clone().unwrap_or_else(unknown)),
+                ("distribution", machine.distribution.clone().unwrap_or_else(unknown)),
+                ("CPU", machine.cpu_model.clone().unwrap_or_else(unknown)),
+                ("subject's cores", cores(&self.subject_cores)),
+                ("load's cores", cores(&self.load_cores)),
+                ("memory", machine.memory_bytes.map_or_else(unknown, gib)),
+                ("descriptors of a process", machine.nofile_soft.map_or_else(unknown, |n| n.to_string())),
+                ("somaxconn", machine.somaxconn.map_or_else(unknown, |n| n.to_string())),
+                ("network", "loopback".to_owned()),
+            ]);
+        }
+        let runtimes = self.runtimes.iter().map(|(tool, said)| (tool.clone(), said.clone()));
+        facts.into_iter().map(|(label, value)| (label.to_owned(), value)).chain(runtimes).collect()
+    }
+}

@@ -1,0 +1,24 @@
+//! What follows from measurements: figures of a run from its record, doubts about it, and a report of many.
+//!
+//! ```
+//! use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
+//! use pushlab_analysis::report::RunFigures;
+//! # use pushlab_experiment::{Experiment, Written, presets};
+//! # let text = presets::text("tangen-chat").expect("a preset");
+//! # let experiment = Experiment::believe(Written::read(text, None, "tangen-chat")?, &|_| Ok(None));
+//!
+//! let planned = PlannedRun { order: 1, cell: experiment.cells().remove(0), repeat: 1, seed: 1 };
+//! let figures = RunFigures::of(&RunRecord::failed(&planned, "no subject".to_owned()));
+//! assert!(!figures.counts() && figures.figures.is_empty());
+//! # Ok::<(), pushlab_experiment::ExperimentError>(())
+//! ```
+
+mod bytes;
+pub mod doubts;
+pub mod header;
+mod link_figures;
+pub mod measure;
+#[cfg(test)]
+mod presets;
+pub mod record;
+pub mod report;

@@ -1,0 +1,128 @@
+//! Figures of one run that are about packets, requests and the link itself; those about bytes are in
+//! [`crate::bytes`].
+
+use crate::measure::counter_rate;
+use crate::record::RunRecord;
+use pushlab_link::totals::{Counts, Totals};
+use pushlab_workload::plan::{Phase, ProberPath};
+use pushlab_workload::result::ClientBytes;
+
+/// What the clients' packets were, both ways together.
+pub(crate) fn clients(totals: &Totals) -> Counts {
+    totals.down.clients.plus(&totals.up.clients)
+}
+
+fn load_bytes(run: &RunRecord) -> Option<&ClientBytes> {
+    Some(&run.result.as_ref()?.bytes_load)
+}
+
+fn deliveries(run: &RunRecord) -> Option<f64> {
+    load_bytes(run).filter(|bytes| bytes.deliveries > 0).map(|bytes| bytes.deliveries as f64)
+}
+
+fn link_per_delivery(run: &RunRecord, count: fn(&Counts) -> u64) -> Option<f64> {
+    Some(count(&clients(&run.network.as_ref()?.load)) as f64 / deliveries(run)?)
+}
+
+/// Packets or bytes of clients each way in a second, over load and drain, which is when what was published arrives.
+fn link_rate(run: &RunRecord, count: fn(&Totals) -> u64) -> Option<f64> {
+    let (start, _) = run.phase_span(Phase::Load)?;
+    let (_, end) = run.phase_span(Phase::Drain)?;
+    let network = run.network.as_ref().filter(|_| end > start)?;
+    Some(count(&network.load) as f64 * 1e9 / (end - start) as f64)
+}
+
+/// Bytes of packets from clients to the subject, kB/s.
+pub fn link_bytes_in(run: &RunRecord) -> Option<f64> {
+    link_rate(run, |link| link.up.clients.bytes).map(|bytes| bytes / 1e3)
+}
+
+/// Bytes of packets from the subject to clients, kB/s.
+pub fn link_bytes_out(run: &RunRecord) -> Option<f64> {
+    link_rate(run, |link| link.down.clients.bytes).map(|bytes| bytes / 1e3)
+}
+
+/// Packets from clients to the subject, in a second.
+pub fn link_packets_in(run: &RunRecord) -> Option<f64> {
+    link_rate(run, |link| link.up.clients.packets)
+}
+
+/// Packets from the subject to clients, in a second.
+pub fn link_packets_out(run: &RunRecord) -> Option<f64> {
+    link_rate(run, |link| link.down.clients.packets)
+}
+
+/// Packets per delivery, both ways.
+pub fn packets_per_delivery(run: &RunRecord) -> Option<f64> {
+    link_per_delivery(run, |link| link.packets)
+}
+
+/// Packets that only acknowledge, per delivery, both ways.
+pub fn acks_per_delivery(run: &RunRecord) -> Option<f64> {
+    link_per_delivery(run, |link| link.ack_packets)
+}
+
+/// HTTP heads and transport framing per delivery, both ways, bytes.
+pub fn transport_overhead(run: &RunRecord) -> Option<f64> {
+    let ClientBytes { down, up, .. } = load_bytes(run)?;
+    let parts = [down.heads, down.framing, up.heads, up.framing];
+    Some(parts.into_iter().map(|bytes| bytes as f64).sum::<f64>() / deliveries(run)?)
+}
+
+/// Packets that carried data again, per cent of those with data.
+pub fn retransmitted(run: &RunRecord) -> Option<f64> {
+    let link = clients(&run.network.as_ref()?.load);
+    let data = link.data_packets + link.retransmitted_packets;
+    (data > 0).then(|| link.retransmitted_packets as f64 * 100.0 / data as f64)
+}
+
+/// Packets that the link lost or had no room for, per cent.
+pub fn packets_lost(run: &RunRecord) -> Option<f64> {
+    let link = clients(&run.network.as_ref()?.load);
+    (link.packets > 0).then(|| (link.lost_packets + link.queue_full_packets) as f64 * 100.0 / link.packets as f64)
+}
+
+/// Segments sent again in load and drain, by the kernel's count for the subject's network namespace.
+pub fn tcp_retransmits(run: &RunRecord) -> Option<f64> {
+    run.tcp.map(|tcp| tcp.retransmitted as f64)
+}
+
+/// How late packets left the link, 99th percentile, ms.
+pub fn link_lateness(run: &RunRecord) -> Option<f64> {
+    run.network.as_ref()?.lateness.quantile_ms(0.99)
+}
+
+/// How long the link waited for a core each time that it had something to do, ms.
+pub fn link_wait(run: &RunRecord) -> Option<f64> {
+    run.network.as_ref()?.core_wait_ms
+}
+
+/// CPU of the link under load, per cent of one core.
+pub fn link_cpu(run: &RunRecord) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let cpu_ns = run.network.as_ref().filter(|_| end > start)?.cpu_load_ns;
+    Some(cpu_ns as f64 * 100.0 / end.saturating_sub(start) as f64)
+}
+
+/// HTTP requests per second that the server counted in the load phase, but for those of the lab's own instruments:
+/// the reader of its counters, a prober that posts, and a feeder that does. Polls of a feeder are in it.
+pub fn requests_server(run: &RunRecord) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let inside: Vec<u64> = run.counters.iter().map(|c| c.t_ns).filter(|t_ns| (start..=end).contains(t_ns)).collect();
+    let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
+    // Each reading counts itself, so from the first to the last there is one less.
+    let readings = inside.len().saturating_sub(1) as f64 / seconds(*inside.first()?, *inside.last()?);
+    let plan = run.plan.as_ref()?;
+    let posts = plan.prober.as_ref().filter(|p| p.over == ProberPath::Http || !plan.transport.is_bidirectional());
+    let pings = posts.map_or(0, |_| run.result.as_ref().map_or(0, |result| result.response_load.count()));
+    let has_posting_feeder = plan.scenario.has_feeder() && !plan.transport.is_bidirectional();
+    let fed = run.result.as_ref().filter(|_| has_posting_feeder).map_or(0, |result| result.published);
+    let own = readings + (pings + fed) as f64 / seconds(start, end);
+    counter_rate(run, |counters| counters.requests).filter(|_| own.is_finite()).map(|rate| (rate - own).max(0.0))
+}
+
+/// Clients that were subscribed when the load began.
+pub fn subscribed(run: &RunRecord) -> Option<f64> {
+    let unsubscribed = run.result.as_ref()?.unsubscribed;
+    Some(u64::from(run.planned.cell.clients).saturating_sub(unsubscribed) as f64)
+}

@@ -1,0 +1,218 @@
+//! What is kept of a run: enough to compute everything again, and to repeat it.
+
+use pushlab_experiment::cell::Cell;
+use pushlab_link::profile::Profile;
+use pushlab_link::totals::Totals;
+use pushlab_probe::Sample;
+use pushlab_probe::TcpActivity;
+use pushlab_stats::{Doubt, Histogram};
+use pushlab_workload::plan::{Phase, Plan};
+use pushlab_workload::result::LoadResult;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Version of the record's format; raised when a field changes its meaning.
+pub const RECORD_VERSION: u32 = 2;
+
+/// A run as planned: a cell, which repeat of it, and its place in the order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedRun {
+    /// Place in the order, from 1.
+    pub order: u32,
+    /// Which point.
+    pub cell: Cell,
+    /// Which repetition, from 1.
+    pub repeat: u32,
+    /// Seed of everything random in it.
+    pub seed: u64,
+}
+
+/// One run, as it is written to its file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// [`RECORD_VERSION`].
+    pub version: u32,
+    /// What was to be done.
+    pub planned: PlannedRun,
+    /// Wall-clock time of the start, RFC 3339, UTC.
+    pub started_at: String,
+    /// Wall-clock length of the whole run, ms.
+    pub took_ms: u64,
+    /// How often it was tried: again when something held up the generator, when the generator was its limit, or when the
+    /// subject was still warming up. Only the last try is kept.
+    pub attempts: u32,
+    /// Whether it came to its end.
+    pub outcome: Outcome,
+    /// Why it is less certain than it looks.
+    pub doubts: Vec<Doubt>,
+    /// What the generator measured; `None` when it never got to tell.
+    pub result: Option<LoadResult>,
+    /// The subject, every 50 ms.
+    pub subject: Vec<Sample>,
+    /// The generator, every 50 ms.
+    pub generator: Vec<Sample>,
+    /// The server's own counters, every 250 ms.
+    pub counters: Vec<CounterSample>,
+    /// Command line of the subject.
+    pub subject_command: Vec<String>,
+    /// What the worker was told; `None` when it was never started.
+    pub plan: Option<Plan>,
+    /// When the subject ran alone, ns; `None` where that was not asked for.
+    pub baseline: Option<(u64, u64)>,
+    /// Memory of the kernel; `None` where it cannot be read.
+    pub kernel: Option<KernelMemory>,
+    /// What TCP did in the subject's network namespace in the load and drain phases: without a network, on the whole
+    /// machine.
+    pub tcp: Option<TcpActivity>,
+    /// The link between the two sides; `None` where there was none.
+    pub network: Option<NetworkRecord>,
+}
+
+/// What a link carried in one run. Bytes are those of IP packets, heads included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NetworkRecord {
+    /// What the network was like.
+    pub profile: Profile,
+    /// From the first packet until the clients were gone.
+    pub whole: Totals,
+    /// In the load and drain phases.
+    pub load: Totals,
+    /// How late packets left the link in the load phase: what the link itself added.
+    pub lateness: Histogram,
+    /// How long the link had to wait for a core each time that it had something to do, mean of the load phase, ms:
+    /// packets that it reads late have no lateness. `None` where the kernel does not tell.
+    #[serde(default)]
+    pub core_wait_ms: Option<f64>,
+    /// CPU time of the link in the load phase, ns.
+    pub cpu_load_ns: u64,
+    /// Every packet in a file; `None` where none was asked for.
+    pub capture: Option<CaptureRecord>,
+    /// Why it was not the network that it was to be.
+    pub problem: Option<String>,
+}
+
+/// A file with the packets of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureRecord {
+    /// Where it is.
+    pub file: PathBuf,
+    /// Why it is not whole.
+    pub problem: Option<String>,
+}
+
+/// Memory that the kernel holds for everybody: slab, page tables, kernel stacks and socket buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelMemory {
+    /// With the subject started and no client, bytes.
+    pub before_bytes: u64,
+    /// At the end of the idle phase, bytes.
+    pub idle_bytes: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It came to its end; doubts may still make it void.
+    Completed,
+    /// It did not.
+    Failed {
+        /// What, where, and what to try.
+        reason: String,
+        /// The phase in which it happened, if one had begun.
+        phase: Option<Phase>,
+    },
+}
+
+/// Counters of our server at one instant; cumulative but for the gauges.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CounterSample {
+    /// Monotonic clock of the host, ns.
+    pub t_ns: u64,
+    /// Publications received.
+    pub received: u64,
+    /// Deliveries sent.
+    pub sent: u64,
+    /// HTTP requests.
+    pub requests: u64,
+    /// Bytes read from sockets, those of this reading and all before left out.
+    pub bytes_received: u64,
+    /// Bytes written to sockets, likewise.
+    pub bytes_sent: u64,
+    /// Bytes queued for slow subscribers: a gauge.
+    pub queued_bytes: i64,
+    /// Messages dropped or conflated.
+    pub dropped: u64,
+    /// Connections closed because they were too slow.
+    pub closed_slow: u64,
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Open connections: a gauge.
+    pub open: i64,
+}
+
+impl RunRecord {
+    /// Of a run of which nothing is known but how it ended.
+    pub fn ended(planned: PlannedRun, outcome: Outcome) -> Self {
+        Self {
+            version: RECORD_VERSION,
+            planned,
+            started_at: String::new(),
+            took_ms: 0,
+            attempts: 1,
+            outcome,
+            doubts: Vec::new(),
+            result: None,
+            subject: Vec::new(),
+            generator: Vec::new(),
+            counters: Vec::new(),
+            subject_command: Vec::new(),
+            plan: None,
+            baseline: None,
+            kernel: None,
+            tcp: None,
+            network: None,
+        }
+    }
+
+    /// Of a run that could not be begun.
+    pub fn failed(planned: &PlannedRun, reason: String) -> Self {
+        let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+        Self { started_at, ..Self::ended(planned.clone(), Outcome::Failed { reason, phase: None }) }
+    }
+
+    /// Whether its figures count: it came to its end, and no doubt voids it.
+    pub fn counts(&self) -> bool {
+        self.outcome == Outcome::Completed && self.result.is_some() && !self.is_void()
+    }
+
+    /// Whether a doubt takes it out of the figures.
+    pub fn is_void(&self) -> bool {
+        self.outcome == Outcome::Completed && self.doubts.iter().any(Doubt::is_void)
+    }
+
+    /// When a phase began and ended, ns; `None` if it never began.
+    pub fn phase_span(&self, phase: Phase) -> Option<(u64, u64)> {
+        let result = self.result.as_ref()?;
+        let at = result.phases.iter().position(|mark| mark.phase == phase)?;
+        let end = result.phases.get(at + 1).map_or(result.end_ns, |next| next.t_ns);
+        Some((result.phases[at].t_ns, end))
+    }
+}
+
+#[cfg(test)]
+impl RunRecord {
+    /// A run that came to its end and measured nothing.
+    pub(crate) fn blank(cell: Cell) -> Self {
+        let planned = PlannedRun { order: 1, cell, repeat: 1, seed: 1 };
+        Self { result: Some(LoadResult::default()), ..Self::ended(planned, Outcome::Completed) }
+    }
+}
+
+impl PlannedRun {
+    /// Name for people: `tangen-chat · websocket · 100 clients · repeat 2`.
+    pub fn label(&self) -> String {
+        format!("{} · repeat {}", self.cell.label(), self.repeat)
+    }
+}

@@ -1,0 +1,259 @@
+//! From runs to a report.
+
+use super::expectations::expectations;
+use super::leaderboard::leaderboard;
+use super::model::{Comparison, Completeness, DoubtReport, ExperimentReport, Fact, MetricInfo, Origin, Repeat, Report};
+use super::points;
+use super::rankings::rankings;
+use super::samples::{self, RunFigures, SeriesRuns, Source};
+use super::tables::tables;
+use super::verdict::verdict;
+use crate::header::Header;
+use pushlab_experiment::Experiment;
+use pushlab_experiment::metric::{METRICS, Metric};
+use pushlab_experiment::studies;
+use pushlab_stats::DoubtCode;
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+/// Version of the report's structure.
+const REPORT_VERSION: u32 = 2;
+/// Runs that a doubt lists by name.
+const MAX_LISTED_RUNS: usize = 12;
+/// Ranked beside what is charted.
+const ALWAYS_RANKED: &str = "cpu_per_delivery";
+
+/// One result: what was planned, and its runs.
+#[derive(Debug)]
+pub struct ResultRuns {
+    /// Distinguishes it from others in the same report; empty for a single one.
+    pub tag: String,
+    /// What was planned, and where.
+    pub header: Header,
+    /// What is known of its subjects, by their names in results.
+    pub known: BTreeMap<String, KnownSubject>,
+    /// Its runs.
+    pub runs: Vec<RunFigures>,
+}
+
+/// What is known of a subject beside its runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownSubject {
+    /// Its name for people.
+    pub title: String,
+    /// On what it runs, for people.
+    pub platform: String,
+    /// Whether it is compiled while it runs, so that it is slower at first.
+    pub warms_up: bool,
+}
+
+/// Computes a report of one result, or of several laid over each other. `published` are the runs of studies.
+pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Option<Comparison>) -> Report {
+    let seed = results.first().map_or(1, |result| result.header.seed);
+    let mut experiments: Vec<&Experiment> = Vec::new();
+    for experiment in results.iter().flat_map(|result| &result.header.experiments) {
+        if experiments.iter().all(|known| known.name != experiment.name) {
+            experiments.push(experiment);
+        }
+    }
+    let mut metrics: Vec<MetricInfo> = Vec::new();
+    let mut reports = Vec::new();
+    for experiment in &experiments {
+        let (report, used) = report_of(experiment, results, published, seed);
+        reports.push(report);
+        metrics.extend(used.iter().map(|metric| MetricInfo::of(metric)));
+    }
+    metrics.extend(
+        comparison.iter().flat_map(|c| &c.rows).filter_map(|row| Some(MetricInfo::of(Metric::find(&row.metric)?))),
+    );
+    metrics.sort_by_key(|info| METRICS.iter().position(|metric| metric.name == info.name));
+    metrics.dedup();
+    let runs: Vec<&RunFigures> = results.iter().flat_map(|result| &result.runs).collect();
+    let leaderboard = leaderboard(&experiments, results, seed);
+    let mut sentences = verdict(&reports, leaderboard.as_ref(), &runs);
+    if let Some(comparison) = &comparison {
+        // Who won is beside the point; how certain all is, the last sentence, is not.
+        sentences = std::iter::once(comparison.summary.clone()).chain(sentences.pop()).collect();
+    }
+    Report {
+        version: REPORT_VERSION,
+        title: title(results, comparison.as_ref()),
+        generated_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        verdict: sentences,
+        metrics,
+        comparison,
+        leaderboard,
+        experiments: reports,
+        doubts: doubts(&runs),
+        environment: environment(results),
+        repeat: repeat(results),
+    }
+}
+
+fn title(results: &[ResultRuns], comparison: Option<&Comparison>) -> String {
+    if let Some(comparison) = comparison {
+        return format!("{} against {}", comparison.candidates.join(", "), comparison.baseline);
+    }
+    match results {
+        [one] => one.header.title(),
+        [first, ..] if first.tag.is_empty() => format!("{}, {} results pooled", first.header.title(), results.len()),
+        many => {
+            let tags: Vec<&str> = many.iter().map(|result| result.tag.as_str()).collect();
+            format!("{} beside each other", tags.join(", "))
+        }
+    }
+}
+
+/// The series of one experiment over all results, and what the studies printed.
+pub fn series_of<'a>(
+    experiment: &Experiment,
+    results: &'a [ResultRuns],
+    published: &'a [RunFigures],
+) -> Vec<SeriesRuns<'a>> {
+    let mut sources: Vec<Source<'a>> = results
+        .iter()
+        .map(|result| Source { origin: Origin::Measured, tag: &result.tag, runs: &result.runs })
+        .collect();
+    if experiment.study.is_some() {
+        sources.push(Source { origin: Origin::Published, tag: "", runs: published });
+    }
+    samples::series(experiment, &sources)
+}
+
+fn report_of(
+    experiment: &Experiment,
+    results: &[ResultRuns],
+    published: &[RunFigures],
+    seed: u64,
+) -> (ExperimentReport, Vec<&'static Metric>) {
+    let series = series_of(experiment, results, published);
+    let used = samples::metrics_in(&series);
+    let names = |metrics: &[&Metric]| metrics.iter().map(|metric| metric.name.to_owned()).collect();
+    let charted = present(&experiment.charts(), &used);
+    let mut ranked: Vec<&Metric> = charted.iter().copied().take(3).collect();
+    ranked.extend(
+        present(&[ALWAYS_RANKED.to_owned()], &used).iter().filter(|m| !charted[..charted.len().min(3)].contains(m)),
+    );
+    let done_of = |result: &ResultRuns| result.runs.iter().filter(|r| r.cell.experiment == experiment.name).count();
+    let planned_of = |result: &ResultRuns| match result.header.machine {
+        Some(_) => result.header.experiments.iter().filter(|e| e.name == experiment.name).map(Experiment::runs).sum(),
+        // Bare figures are all there are: nobody knows how many were planned.
+        None => done_of(result),
+    };
+    let planned: usize = results.iter().map(planned_of).sum();
+    let done: usize = results.iter().map(done_of).sum();
+    let report = ExperimentReport {
+        name: experiment.name.clone(),
+        title: experiment.title.clone(),
+        description: experiment.description.clone(),
+        study: experiment.study.as_deref().and_then(studies::find).map(|study| study.citation.to_owned()),
+        completeness: if done < planned && results.iter().any(|r| r.header.machine.is_some()) {
+            Completeness::Partial
+        } else {
+            Completeness::Complete
+        },
+        runs_done: done as u32,
+        runs_planned: planned as u32,
+        axis: experiment.sweep().axis(),
+        charts: names(&charted),
+        columns: names(&columns(experiment, &charted, &used)),
+        series: series.iter().map(|s| points::series(s, &used, seed)).collect(),
+        rankings: rankings(&series, &ranked, seed),
+        expectations: expectations(experiment, &series, seed),
+        tables: tables(experiment, &series, &columns(experiment, &charted, &used), seed),
+    };
+    (report, used)
+}
+
+/// The named metrics that occur; by default those of the scenario.
+fn present(names: &[String], used: &[&'static Metric]) -> Vec<&'static Metric> {
+    names
+        .iter()
+        .filter_map(|name| Metric::find(name))
+        .filter(|metric| used.iter().any(|u| u.name == metric.name))
+        .collect()
+}
+
+fn columns(experiment: &Experiment, charted: &[&'static Metric], used: &[&'static Metric]) -> Vec<&'static Metric> {
+    if !experiment.columns.is_empty() {
+        return present(&experiment.columns, used);
+    }
+    let mut columns = charted.to_vec();
+    for name in ["cpu_per_delivery", "bytes_per_delivery", "generator_cpu"] {
+        columns.extend(used.iter().find(|m| m.name == name && columns.iter().all(|c| c.name != name)));
+    }
+    columns
+}
+
+fn doubts(runs: &[&RunFigures]) -> Vec<DoubtReport> {
+    let mut by_code: BTreeMap<DoubtCode, Vec<String>> = BTreeMap::new();
+    for run in runs {
+        let mut details: BTreeMap<DoubtCode, Vec<&str>> = BTreeMap::new();
+        run.doubts.iter().for_each(|doubt| details.entry(doubt.code).or_default().push(&doubt.detail));
+        for (code, details) in details {
+            let text = format!("{} · repeat {}: {}", run.cell.label(), run.repeat, details.join("; "));
+            by_code.entry(code).or_default().push(text);
+        }
+    }
+    let mut doubts: Vec<DoubtReport> = by_code
+        .into_iter()
+        .map(|(code, mut runs)| {
+            let count = runs.len() as u32;
+            runs.truncate(MAX_LISTED_RUNS);
+            DoubtReport {
+                code: code.to_string(),
+                severity: code.severity(),
+                message: code.message().to_owned(),
+                runs,
+                count,
+            }
+        })
+        .collect();
+    doubts.sort_by(|a, b| a.severity.cmp(&b.severity).then(b.count.cmp(&a.count)));
+    doubts
+}
+
+fn environment(results: &[ResultRuns]) -> Vec<Fact> {
+    let fact = |tag: &str, (label, value): (String, String)| {
+        let label = if tag.is_empty() { label } else { format!("{tag}: {label}") };
+        Fact { label, value }
+    };
+    results.iter().flat_map(|r| r.header.facts().into_iter().map(move |f| fact(&r.tag, f))).collect()
+}
+
+fn repeat(results: &[ResultRuns]) -> Repeat {
+    let command = |header: &Header| {
+        let words: Vec<String> = header.command.iter().map(|word| quoted(word)).collect();
+        let mut command = words.join(" ");
+        if !command.contains("--seed") {
+            command.push_str(&format!(" --seed {}", header.seed));
+        }
+        command
+    };
+    let toml = |e: &Experiment| toml::to_string_pretty(e).unwrap_or_else(|error| format!("# {error}"));
+    let experiments = results.iter().flat_map(|r| &r.header.experiments);
+    Repeat {
+        commands: results.iter().map(|r| &r.header).filter(|header| !header.command.is_empty()).map(command).collect(),
+        seed: results.first().map_or(0, |result| result.header.seed),
+        experiments: experiments.map(|e| Fact { label: e.name.clone(), value: toml(e) }).collect(),
+    }
+}
+
+/// A word as a shell takes it back.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        assert_eq!(["--seed", "7", "a b", "it's", ""].map(quoted), ["--seed", "7", "'a b'", "'it'\\''s'", "''"]);
+    }
+}

@@ -1,0 +1,206 @@
+//! Results against each other: what changed, by how much, and whether chance explains it.
+
+use super::CONFIDENCE;
+use super::model::{Change, Comparison, ComparisonRow, Figure};
+use super::samples::RunFigures;
+use pushlab_experiment::metric::{Better, Metric};
+use pushlab_stats::{Family, Interval, Pair, Verdict, compare_family, interval_of_mean};
+use std::collections::BTreeMap;
+
+/// A change smaller than this share of the baseline does not matter, whatever its significance.
+pub const RELEVANT_CHANGE: f64 = 0.05;
+/// What is compared when nothing is said: few enough that the correction for their number leaves power.
+pub const COMPARED_METRICS: [&str; 5] = ["cpu_per_delivery", "latency_median", "latency_p99", "delivered", "memory"];
+
+/// One side of a comparison.
+#[derive(Debug)]
+pub struct Contender {
+    /// How it is called.
+    pub label: String,
+    /// Its runs.
+    pub runs: Vec<RunFigures>,
+    /// Which campaign they belong to: runs of the same one were interleaved, so that they are compared block by block.
+    pub campaign: i64,
+}
+
+/// A comparison that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// Less than two sides.
+    #[error("there is nothing to compare with: name two results, or one that measured several subjects")]
+    One,
+    /// No common cell.
+    #[error("{0} and {1} have no cell and metric in common that both measured in a run that counts")]
+    NothingInCommon(String, String),
+    /// See there.
+    #[error("the figures cannot be compared: {0}")]
+    Statistics(#[from] pushlab_stats::FamilyError),
+}
+
+struct Entry<'a> {
+    candidate: &'a Contender,
+    cell: String,
+    metric: &'static Metric,
+    figures: [Figure; 2],
+    samples: [Vec<f64>; 2],
+    is_paired: bool,
+}
+
+/// Compares each of the others with the first.
+///
+/// # Errors
+/// See [`CompareError`].
+pub fn compare(contenders: &[Contender], metrics: &[&'static Metric], seed: u64) -> Result<Comparison, CompareError> {
+    let [baseline, candidates @ ..] = contenders else { return Err(CompareError::One) };
+    if candidates.is_empty() {
+        return Err(CompareError::One);
+    }
+    let mut entries = Vec::new();
+    let mut missing_cells = Vec::new();
+    for candidate in candidates {
+        let before = entries.len();
+        entries.extend(common(baseline, candidate, metrics, seed));
+        missing_cells.extend(missing(baseline, candidate));
+        if entries.len() == before && missing_cells.is_empty() {
+            return Err(CompareError::NothingInCommon(baseline.label.clone(), candidate.label.clone()));
+        }
+    }
+    let pairs: Vec<Pair<'_>> =
+        entries.iter().map(|e| Pair { a: &e.samples[1], b: &e.samples[0], is_paired: e.is_paired }).collect();
+    let family = Family { confidence: CONFIDENCE, relevant_change: RELEVANT_CHANGE, seed };
+    let found = compare_family(&pairs, &family)?;
+    let mut rows: Vec<ComparisonRow> = entries.iter().zip(&found).map(|(entry, found)| row(entry, found)).collect();
+    rows.sort_by(|a, b| a.change.cmp(&b.change).then(b.effect.abs().total_cmp(&a.effect.abs())));
+    Ok(Comparison {
+        baseline: baseline.label.clone(),
+        candidates: candidates.iter().map(|c| c.label.clone()).collect(),
+        summary: summary(baseline, candidates, &rows, &missing_cells),
+        missing: missing_cells,
+        rows,
+    })
+}
+
+/// Cells that the baseline measured and a candidate ran without one run that counts, and why: the worst change of
+/// all, and one that has no figures.
+fn missing(baseline: &Contender, candidate: &Contender) -> Vec<String> {
+    let measured = by_cell(candidate, RunFigures::counts);
+    let tried = by_cell(candidate, |run| !run.counts());
+    let lacks = |cell: &&String| !measured.contains_key(*cell) && tried.contains_key(*cell);
+    let why = |cell: &String| {
+        let failed = tried[cell].iter().find_map(|run| run.failure.clone());
+        failed.unwrap_or_else(|| "every run is void".to_owned())
+    };
+    let before = by_cell(baseline, RunFigures::counts);
+    before.keys().filter(lacks).map(|cell| format!("{}: {cell}: {}", candidate.label, why(cell))).collect()
+}
+
+/// The runs of a kind by cell. The subject is left out of account where a side has one alone: it is what differs.
+fn by_cell(contender: &Contender, is_wanted: impl Fn(&RunFigures) -> bool) -> BTreeMap<String, Vec<&RunFigures>> {
+    let has_one = contender.runs.windows(2).all(|pair| pair[0].cell.subject == pair[1].cell.subject);
+    let mut cells: BTreeMap<String, Vec<&RunFigures>> = BTreeMap::new();
+    for run in contender.runs.iter().filter(|run| is_wanted(run)) {
+        let mut cell = run.cell.clone();
+        if has_one {
+            cell.subject = "pushlab".to_owned();
+        }
+        cells.entry(cell.label()).or_default().push(run);
+    }
+    cells
+}
+
+fn common<'a>(
+    baseline: &Contender,
+    candidate: &'a Contender,
+    metrics: &[&'static Metric],
+    seed: u64,
+) -> Vec<Entry<'a>> {
+    let before = by_cell(baseline, RunFigures::counts);
+    let mut entries = Vec::new();
+    for (cell, runs) in by_cell(candidate, RunFigures::counts) {
+        let Some(earlier) = before.get(&cell) else { continue };
+        for &metric in metrics {
+            let is_same_campaign = baseline.campaign == candidate.campaign;
+            let blocks = is_same_campaign.then(|| blocks(earlier, &runs, metric.name)).filter(|b| !b.is_empty());
+            let is_paired = blocks.is_some();
+            let samples = match blocks {
+                Some(blocks) => [blocks.iter().map(|b| b.0).collect(), blocks.iter().map(|b| b.1).collect()],
+                None => [super::samples::values(earlier, metric.name), super::samples::values(&runs, metric.name)],
+            };
+            // Of the same runs as the difference: with a void run in a pair, those of all runs would not fit it.
+            let figures = figure_of(&samples[0], seed).zip(figure_of(&samples[1], seed));
+            let Some((a, b)) = figures else { continue };
+            entries.push(Entry { candidate, cell: cell.clone(), metric, figures: [a, b], samples, is_paired });
+        }
+    }
+    entries
+}
+
+fn figure_of(samples: &[f64], seed: u64) -> Option<Figure> {
+    let Interval { value, low, high, runs, .. } = interval_of_mean(samples, CONFIDENCE, seed).ok()?;
+    Some(Figure { value, low, high, runs, bound: None })
+}
+
+/// Pairs of values of the same repeat.
+fn blocks(baseline: &[&RunFigures], candidate: &[&RunFigures], metric: &str) -> Vec<(f64, f64)> {
+    let of = |runs: &[&RunFigures], repeat| {
+        runs.iter().find(|run| run.repeat == repeat).and_then(|run| run.figures.get(metric).copied())
+    };
+    candidate.iter().filter_map(|run| Some((of(baseline, run.repeat)?, of(candidate, run.repeat)?))).collect()
+}
+
+fn row(entry: &Entry<'_>, found: &pushlab_stats::Comparison) -> ComparisonRow {
+    let change = match (found.verdict, entry.metric.better) {
+        (Verdict::TooFew, _) => Change::Unknown,
+        (Verdict::NoDifference, _) => Change::Same,
+        (_, Better::Neither) => Change::Different,
+        (Verdict::Higher, Better::Lower) | (Verdict::Lower, Better::Higher) => Change::Worse,
+        (Verdict::Higher, Better::Higher) | (Verdict::Lower, Better::Lower) => Change::Better,
+    };
+    let Interval { value, low, high, runs, .. } = found.difference;
+    let magnitude = found.effect.as_ref().map(|effect| format!("{:?}", effect.magnitude).to_lowercase());
+    ComparisonRow {
+        candidate: entry.candidate.label.clone(),
+        cell: entry.cell.clone(),
+        metric: entry.metric.name.to_owned(),
+        baseline: entry.figures[0],
+        value: entry.figures[1],
+        difference: Figure { value, low, high, runs, bound: None },
+        relative_percent: found.change.map(|change| change * 100.0),
+        effect: found.effect.as_ref().map_or(0.0, |effect| effect.delta),
+        magnitude: magnitude.unwrap_or_else(|| "unknown".to_owned()),
+        p_value: found.significance.as_ref().map(|significance| significance.p_corrected),
+        change,
+    }
+}
+
+fn summary(baseline: &Contender, candidates: &[Contender], rows: &[ComparisonRow], missing: &[String]) -> String {
+    let count = |wanted: Change| rows.iter().filter(|row| row.change == wanted).count();
+    let [worse, better, other, unknown] =
+        [Change::Worse, Change::Better, Change::Different, Change::Unknown].map(count);
+    let names: Vec<&str> = candidates.iter().map(|c| c.label.as_str()).collect();
+    let against = format!("{} against {}", names.join(", "), baseline.label);
+    let is_interleaved = candidates.iter().all(|c| c.campaign == baseline.campaign);
+    let how = if is_interleaved {
+        "their runs were interleaved"
+    } else {
+        "they were measured at different times, so a change of the machine would show as a change of theirs"
+    };
+    let what = match rows.iter().find(|row| row.change == Change::Worse) {
+        _ if rows.is_empty() => "nothing is left to compare".to_owned(),
+        _ if unknown == rows.len() => "too few runs to tell anything apart; three a side are the least".to_owned(),
+        None if better + other == 0 => "nothing changed that chance does not explain".to_owned(),
+        worst => {
+            let worst = worst.and_then(|row| {
+                let change = row.relative_percent?;
+                Some(format!("; the clearest: {} of {} by {change:+.0} %", row.metric, row.cell))
+            });
+            format!("{worse} of {} figures got worse, {better} better{}", rows.len(), worst.unwrap_or_default())
+        }
+    };
+    let lost = match missing {
+        [] => String::new(),
+        [one] => format!("a cell has no run that counts any more ({one}); "),
+        [one, ..] => format!("{} cells have no run that counts any more (the first: {one}); ", missing.len()),
+    };
+    format!("{against}: {lost}{what}; {how}. False alarms of all rows together are held at 5 %.")
+}

@@ -1,0 +1,84 @@
+//! What a study found, beside what was measured.
+
+use super::judge::{Judgement, judge};
+use super::model::{Expectation, Origin};
+use super::samples::PointSamples;
+use super::samples::{self, RunFigures, SeriesRuns, Source};
+use pushlab_experiment::Experiment;
+use pushlab_experiment::statement::{Statement, Term};
+
+/// Judges everything that an experiment expects.
+pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Expectation> {
+    let parsed = experiment.expect.iter().filter_map(|e| Some((e, Statement::parse(&e.that).ok()?)));
+    parsed
+        .map(|(expect, statement)| {
+            let measured = judgement(&statement, series, Origin::Measured, seed);
+            // Where the study printed nothing of the kind, it neither agrees nor disagrees.
+            let is_printed = statement.terms().all(|term| find(term, series, Origin::Published).is_ok());
+            let published = is_printed.then(|| judgement(&statement, series, Origin::Published, seed));
+            Expectation {
+                statement: statement.to_string(),
+                finding: expect.finding.clone(),
+                outcome: measured.outcome,
+                published: published.map(|judgement| judgement.outcome),
+                detail: measured.detail,
+            }
+        })
+        .collect()
+}
+
+/// Judges one statement from the series of one origin.
+pub fn judgement(statement: &Statement, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Judgement {
+    judge(statement, &|term| find(term, series, origin), seed)
+}
+
+/// Why an experiment cannot answer a statement, whatever it will measure; `None` if it can.
+pub fn unanswerable(statement: &Statement, experiment: &Experiment) -> Option<String> {
+    let runs: Vec<RunFigures> = experiment.cells().into_iter().map(RunFigures::planned).collect();
+    let series = samples::series(experiment, &[Source { origin: Origin::Measured, tag: "", runs: &runs }]);
+    for term in statement.terms() {
+        let metric = term.metric.name;
+        if metric.starts_with("response") && experiment.prober.is_none() {
+            return Some(format!("{metric} is measured by the prober, and there is none"));
+        }
+        if ["latency_up_mean", "latency_down_mean"].contains(&metric) && !experiment.receipts {
+            return Some(format!("{metric} needs receipts"));
+        }
+        let own = match series_of(term, &series, Origin::Measured) {
+            Ok(own) => own,
+            Err(why) => return Some(why),
+        };
+        let is_place = |at: &f64| own.cells.keys().any(|&place| f64::from(place) == *at);
+        if let Some(at) = statement.at.filter(|at| !is_place(at)) {
+            let places: Vec<String> = own.cells.keys().map(ToString::to_string).collect();
+            return Some(format!("nothing is measured at {at}, only at {}", places.join(", ")));
+        }
+    }
+    None
+}
+
+fn find(term: &Term, series: &[SeriesRuns<'_>], origin: Origin) -> Result<Vec<PointSamples>, String> {
+    let own = series_of(term, series, origin)?;
+    if !own.has(term.metric.name) {
+        return Err(format!("{} has no {}", own.label, term.metric.name));
+    }
+    Ok(own.samples(term.metric.name))
+}
+
+/// The one series that bears all the words.
+fn series_of<'a, 'b>(term: &Term, series: &'a [SeriesRuns<'b>], origin: Origin) -> Result<&'a SeriesRuns<'b>, String> {
+    let bears = |s: &&SeriesRuns<'b>| s.origin == origin && term.words.iter().all(|word| s.words.contains(word));
+    let found: Vec<&SeriesRuns<'b>> = series.iter().filter(bears).collect();
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => Err(format!("no series is called {}", term.words.join(", "))),
+        // Another build beside ours, or servers of a study: ours is meant.
+        many if many.iter().filter(|s| s.subject == "pushlab").count() == 1 => {
+            many.iter().find(|s| s.subject == "pushlab").copied().ok_or_else(String::new)
+        }
+        many => {
+            let labels: Vec<&str> = many.iter().map(|s| s.label.as_str()).collect();
+            Err(format!("{} stands for several series: {}", term.words.join(", "), labels.join(", ")))
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Whether a statement holds.
+
+use super::model::Agreement;
+use super::samples::{CONFIDENCE, PointSamples};
+use pushlab_experiment::statement::{Relation, Side, Statement, Term};
+use pushlab_stats::{difference, interval_of_mean};
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    /// Over all places.
+    pub outcome: Agreement,
+    /// Whether some place confirms it, at a confidence corrected for the number of places: what an alarm asks.
+    pub holds_somewhere: bool,
+    /// In words, by place.
+    pub detail: String,
+}
+
+/// Judges a statement. `find` gives the places of the one series that bears the words, or says why there is none.
+///
+/// It is confirmed when every place confirms it, and refuted when one refutes it; the latter at a confidence
+/// corrected for the number of places (Bonferroni), or chance alone would refute true statements.
+pub fn judge(statement: &Statement, find: &dyn Fn(&Term) -> Result<Vec<PointSamples>, String>, seed: u64) -> Judgement {
+    let undecided = |detail: String| Judgement { outcome: Agreement::Undecided, holds_somewhere: false, detail };
+    let left = match find(&statement.left) {
+        Ok(points) => points,
+        Err(why) => return undecided(why),
+    };
+    let right = match &statement.right {
+        Side::Number(_) => None,
+        Side::Term(term) => match find(term) {
+            Ok(points) => Some((term.factor, points)),
+            Err(why) => return undecided(why),
+        },
+    };
+    let is_wanted = |point: &&PointSamples| {
+        statement.at.is_none_or(|at| at == point.x) && statement.under.is_none_or(|r| Some(r) == point.regime)
+    };
+    let mut places = Vec::new();
+    for point in left.iter().filter(is_wanted) {
+        let samples = scaled(&point.samples, statement.left.factor);
+        match (&right, &statement.right) {
+            (None, Side::Number(number)) => places.push((point.x, samples, Other::Number(*number))),
+            (Some((factor, points)), _) => {
+                let other = points.iter().filter(is_wanted).find(|other| other.x == point.x);
+                places.extend(other.map(|o| (point.x, samples, Other::Samples(scaled(&o.samples, *factor)))));
+            }
+            (None, Side::Term(_)) => {}
+        }
+    }
+    let count = places.len().max(1) as f64;
+    let corrected = 1.0 - (1.0 - CONFIDENCE) / count;
+    let judged: Vec<(f64, Agreement)> = places
+        .iter()
+        .map(|(x, left, right)| (*x, at_place(statement.relation, left, right, [CONFIDENCE, corrected], seed)))
+        .collect();
+    let strictly =
+        |(_, left, right): &(f64, Vec<f64>, Other)| at_place(statement.relation, left, right, [corrected; 2], seed);
+    let holds_somewhere = places.iter().any(|place| strictly(place) == Agreement::Confirmed);
+    Judgement { holds_somewhere, ..conclude(&judged) }
+}
+
+enum Other {
+    Number(f64),
+    Samples(Vec<f64>),
+}
+
+impl Other {
+    fn mean(&self) -> f64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Samples(samples) => pushlab_stats::mean(samples).unwrap_or(0.0),
+        }
+    }
+}
+
+/// Whether both sides are one and the same number throughout, such as no requests at all.
+fn is_equal(left: &[f64], right: &Other) -> bool {
+    let Some(&first) = left.first() else { return false };
+    let same = |values: &[f64]| values.iter().all(|&value| value == first);
+    match right {
+        Other::Number(number) => same(left) && *number == first,
+        Other::Samples(samples) => same(left) && samples.len() > 1 && same(samples),
+    }
+}
+
+fn scaled(samples: &[f64], factor: f64) -> Vec<f64> {
+    samples.iter().map(|sample| sample * factor).collect()
+}
+
+/// The interval of left less `factor` × right; `None` with too few runs.
+fn gap(left: &[f64], factor: f64, right: &Other, confidence: f64, seed: u64) -> Option<(f64, f64)> {
+    if left.len() < 2 {
+        return None;
+    }
+    let interval = match right {
+        Other::Number(number) => {
+            let own = interval_of_mean(left, confidence, seed).ok()?;
+            return Some((own.low - factor * number, own.high - factor * number));
+        }
+        Other::Samples(right) if right.len() < 2 => return None,
+        Other::Samples(right) => difference(left, &scaled(right, factor), confidence, seed).ok()?,
+    };
+    Some((interval.low, interval.high))
+}
+
+/// One place; `levels` are the confidences at which the statement is confirmed and refuted.
+fn at_place(relation: Relation, left: &[f64], right: &Other, [confirm, refute]: [f64; 2], seed: u64) -> Agreement {
+    let gap = |factor: f64, confidence: f64| gap(left, factor, right, confidence, seed);
+    let (holds, fails) = match relation {
+        Relation::Less => {
+            (gap(1.0, confirm).is_some_and(|(_, high)| high < 0.0), gap(1.0, refute).is_some_and(|(low, _)| low >= 0.0))
+        }
+        Relation::Greater => {
+            (gap(1.0, confirm).is_some_and(|(low, _)| low > 0.0), gap(1.0, refute).is_some_and(|(_, high)| high <= 0.0))
+        }
+        // Two one-sided tests (Schuirmann 1987): equivalence is shown, not assumed from a lack of difference.
+        Relation::About(_) if is_equal(left, right) => (left.len() > 1, false),
+        Relation::About(percent) => {
+            let share = percent / 100.0;
+            let [near, far] = if right.mean() < 0.0 { [1.0 + share, 1.0 - share] } else { [1.0 - share, 1.0 + share] };
+            (
+                gap(far, confirm).is_some_and(|(_, high)| high < 0.0)
+                    && gap(near, confirm).is_some_and(|(low, _)| low > 0.0),
+                gap(far, refute).is_some_and(|(low, _)| low >= 0.0)
+                    || gap(near, refute).is_some_and(|(_, high)| high <= 0.0),
+            )
+        }
+    };
+    match (holds, fails) {
+        (_, true) => Agreement::Refuted,
+        (true, false) => Agreement::Confirmed,
+        (false, false) => Agreement::Undecided,
+    }
+}
+
+fn conclude(judged: &[(f64, Agreement)]) -> Judgement {
+    let is_any = |wanted| judged.iter().any(|(_, outcome)| *outcome == wanted);
+    let outcome = if is_any(Agreement::Refuted) {
+        Agreement::Refuted
+    } else if judged.is_empty() || is_any(Agreement::Undecided) {
+        Agreement::Undecided
+    } else {
+        Agreement::Confirmed
+    };
+    if judged.is_empty() {
+        return Judgement { outcome, holds_somewhere: false, detail: "no point has figures for both sides".to_owned() };
+    }
+    let named =
+        [(Agreement::Confirmed, "confirmed"), (Agreement::Refuted, "refuted"), (Agreement::Undecided, "undecided")];
+    let parts = named.into_iter().filter_map(|(wanted, word)| {
+        let places: Vec<String> =
+            judged.iter().filter(|(_, outcome)| *outcome == wanted).map(|(x, _)| x.to_string()).collect();
+        (!places.is_empty()).then(|| format!("{word} at {}", places.join(", ")))
+    });
+    Judgement { outcome, holds_somewhere: false, detail: parts.collect::<Vec<_>>().join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_stats::Regime;
+
+    fn judged(text: &str, websocket: &[&[f64]], sse: &[&[f64]]) -> Judgement {
+        let points = |all: &[&[f64]]| -> Vec<PointSamples> {
+            let regime = |i| if i == 0 { Regime::Load } else { Regime::Stress };
+            let point = |(i, samples): (usize, &&[f64])| PointSamples {
+                x: i as f64,
+                regime: Some(regime(i)),
+                samples: samples.to_vec(),
+            };
+            all.iter().enumerate().map(point).collect()
+        };
+        let find = |term: &Term| match term.words[0].as_str() {
+            "websocket" => Ok(points(websocket)),
+            "sse" => Ok(points(sse)),
+            other => Err(format!("no series bears {other}")),
+        };
+        judge(&Statement::parse(text).unwrap(), &find, 1)
+    }
+
+    const LOW: &[f64] = &[1.0, 1.1, 0.9];
+    const HIGH: &[f64] = &[2.0, 2.1, 1.9];
+
+    #[test]
+    fn intervals_decide() {
+        let outcome = |text: &str, a: &[&[f64]], b: &[&[f64]]| judged(text, a, b).outcome;
+        assert_eq!(outcome("cpu(websocket) < cpu(sse)", &[LOW], &[HIGH]), Agreement::Confirmed);
+        assert_eq!(outcome("cpu(websocket) > cpu(sse)", &[LOW], &[HIGH]), Agreement::Refuted);
+        assert_eq!(outcome("cpu(websocket) < cpu(sse)", &[LOW], &[&[0.5, 2.0, 1.0]]), Agreement::Undecided);
+        assert_eq!(outcome("cpu(websocket) < cpu(sse)", &[&[1.0]], &[HIGH]), Agreement::Undecided, "one run");
+        assert_eq!(outcome("cpu(websocket) < 0.25 × cpu(sse)", &[LOW], &[HIGH]), Agreement::Refuted);
+        assert_eq!(outcome("cpu(websocket) < 1.5 %", &[LOW], &[]), Agreement::Confirmed);
+        assert_eq!(outcome("cpu(websocket) ≈ cpu(sse) within 40 %", &[LOW], &[LOW]), Agreement::Confirmed);
+        assert_eq!(outcome("cpu(websocket) ≈ cpu(sse) within 1 %", &[LOW], &[LOW]), Agreement::Undecided);
+        assert_eq!(outcome("cpu(websocket) ≈ cpu(sse) within 20 %", &[LOW], &[HIGH]), Agreement::Refuted);
+        let (none, falling) = ([0.0; 3], [-10.0, -10.1, -9.9]);
+        assert_eq!(outcome("cpu(websocket) ≈ cpu(sse)", &[&none], &[&none]), Agreement::Confirmed);
+        assert_eq!(outcome("cpu(websocket) ≈ cpu(sse)", &[&falling], &[&falling]), Agreement::Confirmed);
+    }
+
+    #[test]
+    fn one_place_refutes_and_all_confirm() {
+        let both = judged("cpu(websocket) < cpu(sse)", &[LOW, HIGH], &[HIGH, LOW]);
+        assert_eq!((both.outcome, both.detail.as_str()), (Agreement::Refuted, "confirmed at 0; refuted at 1"));
+        let at = judged("cpu(websocket) < cpu(sse) at 0", &[LOW, HIGH], &[HIGH, LOW]);
+        assert_eq!(at.outcome, Agreement::Confirmed);
+        let under = judged("cpu(websocket) < cpu(sse) under stress", &[LOW, HIGH], &[HIGH, LOW]);
+        assert_eq!((under.outcome, under.detail.as_str()), (Agreement::Refuted, "refuted at 1"));
+        let unknown = judged("cpu(websocket) < cpu(pigeon)", &[LOW], &[LOW]);
+        assert_eq!((unknown.outcome, unknown.detail.as_str()), (Agreement::Undecided, "no series bears pigeon"));
+    }
+}

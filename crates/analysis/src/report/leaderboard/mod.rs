@@ -1,0 +1,707 @@
+//! Every subject over every transport in one table, ranked.
+//!
+//! A leaderboard belongs to a report and not to one experiment, since what it shows is measured in several: how much a
+//! server can do needs a closed loop, which keeps it busy, latency says something only below that, on a schedule, and
+//! what an idle client costs takes more of them than can be served at once.
+//! So each experiment that asks for the table `leaderboard` feeds the columns that its kind of scenario can answer
+//! ([`COLUMNS`]): capacity, CPU time, bytes and the generator's CPU come from closed loops, latency from schedules,
+//! memory from scenario `idle`. No figure is taken from the other kind where its own is missing, and columns without
+//! any are left out.
+//! Where the schedule is a share of what each server can do, no two rows had the same rate: it stands in a column that
+//! is not ranked, and latencies are headed by the share. A server that did not keep up with its schedule keeps its mark and
+//! its figures, but has no rank for a latency that grew for as long as the load lasted.
+//!
+//! A rank says nothing of what was lost on the way to it. So rows are marked with the doubts that bear on it
+//! ([`MARKS`]).
+//!
+//! A row is a subject over a transport. The experiments have one cell for each
+//! ([`Experiment::check`] sees to it); where imported or merged results have more, the first series and its highest
+//! place on the axis count. Ranks are those of [`super::rankings`], once among all rows and once among those of the
+//! same transport: both are computed here, because ties cannot be read off intervals. A row of which no run counts
+//! is not ranked last: it goes to those left out, with the reason.
+
+pub mod sentences;
+
+use super::build::{KnownSubject, ResultRuns, quoted, series_of};
+use super::model::{
+    Leaderboard, LeaderboardColumn, LeaderboardDoubt, LeaderboardRow, LeaderboardSubject, LeftOut, Origin, Rank,
+    Standing,
+};
+use super::rankings::order;
+use super::samples::{RunFigures, figure, values};
+use super::verdict::digits;
+use crate::doubts::WARM_UP_SEEN_MS;
+use pushlab_experiment::metric::{Better, Metric};
+use pushlab_experiment::subject::OURS;
+use pushlab_experiment::traffic::is_closed_loop;
+use pushlab_experiment::{Derived, Experiment};
+use pushlab_stats::DoubtCode;
+use pushlab_workload::scenario::Scenario;
+
+/// The column with the rate of the schedules, which is what was asked for.
+const RATE: &str = "due";
+
+/// The doubts that rows are marked with: the others are about the machine, or about how sure an interval is.
+const MARKS: [(DoubtCode, &str); 6] = [
+    (DoubtCode::Loss, "deliveries never came; latency is that of those that did"),
+    (DoubtCode::Duplication, "deliveries came more than once; the first counts"),
+    (DoubtCode::Reordering, "deliveries overtook earlier ones of the same publisher"),
+    (
+        DoubtCode::Overloaded,
+        "not all that was due came while the load lasted: its latency says for how long, and has no rank",
+    ),
+    (DoubtCode::GeneratorBound, "the load was the slower side: the server's deliveries are a lower bound"),
+    (DoubtCode::Unstable, "a figure still rose or fell while it was measured"),
+];
+
+/// Whether a mark says something of a column's figures: two are of one kind of experiment alone.
+fn bears_on(mark: &str, metric: &str) -> bool {
+    let from = COLUMNS.iter().find(|column| column.metric == metric).map(|column| column.from);
+    let only = [(DoubtCode::GeneratorBound, Kind::ClosedLoop), (DoubtCode::Overloaded, Kind::Scheduled)];
+    only.iter().all(|(code, kind)| code.to_string() != mark || from == Some(*kind))
+}
+
+/// A column: whose figures it takes, and how it is headed.
+struct ColumnKind {
+    metric: &'static str,
+    title: &'static str,
+    /// Not the metric's own where the figure is told of more than one delivery: µs of one are ms of a thousand.
+    unit: &'static str,
+    from: Kind,
+}
+
+/// A kind of experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The next message follows from the last.
+    ClosedLoop,
+    /// Messages are due on a schedule.
+    Scheduled,
+    /// There are none.
+    Idle,
+}
+
+impl Kind {
+    fn of(experiment: &Experiment) -> Self {
+        match experiment.scenario {
+            Scenario::Idle => Self::Idle,
+            _ if is_closed_loop(&experiment.scenario) => Self::ClosedLoop,
+            _ => Self::Scheduled,
+        }
+    }
+}
+
+const fn column(metric: &'static str, title: &'static str, unit: &'static str, from: Kind) -> ColumnKind {
+    ColumnKind { metric, title, unit, from }
+}
+
+/// Every column there can be, the one that orders the rows first.
+const COLUMNS: [ColumnKind; 8] = [
+    column("delivered", "Deliveries", "/s", Kind::ClosedLoop),
+    column(RATE, "At a rate of", "deliveries/s", Kind::Scheduled),
+    column("latency_median", "Latency, median", "ms", Kind::Scheduled),
+    column("latency_p99", "Latency, p99", "ms", Kind::Scheduled),
+    column("memory_per_client", "Memory per idle client", "KiB", Kind::Idle),
+    column("cpu_per_delivery", "CPU time per 1,000 deliveries", "ms", Kind::ClosedLoop),
+    column("bytes_per_delivery", "Bytes per delivery", "B", Kind::ClosedLoop),
+    column("generator_cpu", "Generator's CPU", "%", Kind::ClosedLoop),
+];
+
+/// A row before it is ranked.
+struct Entry<'a> {
+    tag: String,
+    subject: String,
+    transport: String,
+    /// The runs of its cell in each experiment that has it.
+    cells: Vec<(&'a Experiment, Vec<&'a RunFigures>)>,
+}
+
+impl Entry<'_> {
+    /// The runs that a column takes its figure from, and their experiment.
+    fn runs(&self, column: &ColumnKind) -> Option<&(&Experiment, Vec<&RunFigures>)> {
+        self.cells
+            .iter()
+            .find(|(experiment, runs)| Kind::of(experiment) == column.from && !values(runs, column.metric).is_empty())
+    }
+
+    /// The doubts that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.
+    fn marks(&self) -> Vec<DoubtCode> {
+        MARKS.iter().map(|(code, _)| *code).filter(|code| self.raises(*code)).collect()
+    }
+
+    fn raises(&self, code: DoubtCode) -> bool {
+        let mut runs = self.cells.iter().flat_map(|(_, runs)| runs).filter(|run| run.counts());
+        runs.any(|run| run.doubts.iter().any(|doubt| doubt.code == code))
+    }
+
+    fn name(&self) -> String {
+        if self.tag.is_empty() { self.subject.clone() } else { format!("{} · {}", self.subject, self.tag) }
+    }
+
+    /// Why it has no figure.
+    fn reason(&self) -> String {
+        let runs = || self.cells.iter().flat_map(|(_, runs)| runs);
+        let failure = runs().find_map(|run| run.failure.clone());
+        let doubt =
+            || runs().flat_map(|run| &run.doubts).find(|d| d.is_void()).map(|d| format!("{}: {}", d.code, d.detail));
+        let why = failure.or_else(doubt).unwrap_or_else(|| "it has none of these figures".to_owned());
+        format!("{}: no run counts; {why}", self.transport)
+    }
+}
+
+/// The leaderboard of a report; `None` where no experiment asks for one.
+pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u64) -> Option<Leaderboard> {
+    let asking: Vec<&Experiment> =
+        experiments.iter().copied().filter(|e| e.tables.contains(&Derived::Leaderboard)).collect();
+    if asking.is_empty() {
+        return None;
+    }
+    let (entries, silent): (Vec<Entry<'_>>, Vec<Entry<'_>>) =
+        entries(&asking, results).into_iter().partition(|entry| COLUMNS.iter().any(|c| entry.runs(c).is_some()));
+    let columns: Vec<(&ColumnKind, &Metric)> = COLUMNS
+        .iter()
+        .filter(|column| entries.iter().any(|entry| entry.runs(column).is_some()))
+        .filter_map(|column| Some((column, Metric::find(column.metric)?)))
+        .collect();
+    let cores = cores(results);
+    let by_column: Vec<Vec<Option<Standing>>> =
+        columns.iter().map(|(column, metric)| standings(&entries, column, metric, seed)).collect();
+    let mut rows: Vec<LeaderboardRow> = entries
+        .iter()
+        .enumerate()
+        .map(|(at, entry)| LeaderboardRow {
+            subject: entry.name(),
+            transport: entry.transport.clone(),
+            is_ours: entry.subject == OURS,
+            standings: by_column.iter().map(|standings| standings[at]).collect(),
+            doubts: entry.marks().iter().map(ToString::to_string).collect(),
+        })
+        .collect();
+    let ranked = columns.iter().map(|(_, metric)| metric.better).enumerate();
+    if let Some((at, better)) = ranked.into_iter().find(|(_, better)| *better != Better::Neither) {
+        sort(&mut rows, at, better);
+    }
+    let silent = silent.iter().map(|entry| LeftOut { subject: entry.name(), reason: entry.reason() });
+    let mut left_out: Vec<LeftOut> = Vec::new();
+    for one in results.iter().flat_map(|result| result.header.left_out.clone()).chain(silent) {
+        if !left_out.contains(&one) {
+            left_out.push(one);
+        }
+    }
+    let subjects = subjects(&entries, results);
+    let warms_up = entries.iter().filter_map(|entry| known(entry, results)).any(|known| known.warms_up);
+    Some(Leaderboard {
+        note: note(&asking, cores, warms_up),
+        experiments: asking.iter().map(|experiment| experiment.name.clone()).collect(),
+        columns: columns.iter().map(|(column, metric)| heading(column, metric, &entries, cores)).collect(),
+        subjects,
+        doubts: doubts(&rows),
+        rows,
+        left_out,
+    })
+}
+
+/// What the marks of these rows mean.
+fn doubts(rows: &[LeaderboardRow]) -> Vec<LeaderboardDoubt> {
+    let known = MARKS.iter().map(|(code, meaning)| (code.to_string(), *meaning));
+    let occurring = known.filter(|(code, _)| rows.iter().any(|row| row.doubts.contains(code)));
+    occurring.map(|(code, meaning)| LeaderboardDoubt { code, meaning: meaning.to_owned() }).collect()
+}
+
+fn entries<'a>(asking: &[&'a Experiment], results: &'a [ResultRuns]) -> Vec<Entry<'a>> {
+    let mut entries: Vec<Entry<'a>> = Vec::new();
+    for experiment in asking {
+        for series in series_of(experiment, results, &[]) {
+            let Some((_, runs)) = series.cells.last_key_value().filter(|_| series.origin == Origin::Measured) else {
+                continue;
+            };
+            let is_same = |e: &&mut Entry<'_>| {
+                (&e.tag, &e.subject, &e.transport) == (&series.tag, &series.subject, &series.transport)
+            };
+            match entries.iter_mut().find(is_same) {
+                Some(entry) if entry.cells.iter().any(|(known, _)| known.name == experiment.name) => {}
+                Some(entry) => entry.cells.push((experiment, runs.clone())),
+                None => entries.push(Entry {
+                    tag: series.tag,
+                    subject: series.subject,
+                    transport: series.transport,
+                    cells: vec![(experiment, runs.clone())],
+                }),
+            }
+        }
+    }
+    entries
+}
+
+/// A column's figures and ranks, one place for each entry.
+fn standings(entries: &[Entry<'_>], column: &ColumnKind, metric: &Metric, seed: u64) -> Vec<Option<Standing>> {
+    let mut standings: Vec<Option<Standing>> = entries
+        .iter()
+        .map(|entry| {
+            let (_, runs) = entry.runs(column)?;
+            Some(Standing { figure: figure(runs, column.metric, seed)?, overall: None, of_transport: None })
+        })
+        .collect();
+    let better = metric.better;
+    if better == Better::Neither {
+        return standings;
+    }
+    let samples = |of: &dyn Fn(&Entry<'_>) -> bool| -> Vec<(usize, Vec<f64>)> {
+        let is_ranked = |entry: &Entry<'_>| column.from != Kind::Scheduled || !entry.raises(DoubtCode::Overloaded);
+        let own = entries.iter().enumerate().filter(|(_, entry)| of(entry) && is_ranked(entry));
+        own.filter_map(|(at, entry)| Some((at, values(&entry.runs(column)?.1, column.metric)))).collect()
+    };
+    for place in order(samples(&|_| true), better, seed).unwrap_or_default() {
+        if let Some(standing) = &mut standings[place.key] {
+            standing.overall = Some(Rank { rank: place.rank, is_tied: place.tied });
+        }
+    }
+    let mut transports: Vec<&str> = entries.iter().map(|entry| entry.transport.as_str()).collect();
+    transports.sort_unstable();
+    transports.dedup();
+    for transport in transports {
+        let own = samples(&|entry| entry.transport == transport);
+        for place in order(own, better, seed).unwrap_or_default() {
+            if let Some(standing) = &mut standings[place.key] {
+                standing.of_transport = Some(Rank { rank: place.rank, is_tied: place.tied });
+            }
+        }
+    }
+    standings
+}
+
+/// By the column at this place, the best first; rows without a figure there come last.
+fn sort(rows: &mut [LeaderboardRow], at: usize, better: Better) {
+    let value = |row: &LeaderboardRow| row.standings[at].map(|standing| standing.figure.value);
+    rows.sort_by(|a, b| match (value(a), value(b)) {
+        (Some(a), Some(b)) if better == Better::Higher => b.total_cmp(&a),
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    });
+}
+
+fn heading(column: &ColumnKind, metric: &Metric, entries: &[Entry<'_>], cores: Option<usize>) -> LeaderboardColumn {
+    let source = entries.iter().find_map(|entry| entry.runs(column)).map(|(experiment, _)| *experiment);
+    let share = source.and_then(|experiment| experiment.capacity_share.as_ref());
+    let title = match share {
+        Some(wanted) if column.metric != RATE => {
+            let most = wanted.at_most.map_or_else(String::new, |most| format!(", or {} /s", digits(f64::from(most))));
+            format!("{}, at {} its own rate{most}", column.title, part(wanted.share))
+        }
+        _ if column.metric == "delivered" && cores == Some(1) => format!("{} on one core", column.title),
+        _ => column.title.to_owned(),
+    };
+    LeaderboardColumn {
+        metric: column.metric.to_owned(),
+        title,
+        unit: column.unit.to_owned(),
+        better: metric.better,
+        experiment: source.map_or_else(String::new, |experiment| experiment.name.clone()),
+        share: share.map(|wanted| wanted.share),
+    }
+}
+
+/// `half`, `30 % of`.
+fn part(share: f64) -> String {
+    if share == 0.5 { "half".to_owned() } else { format!("{} % of", (share * 1e3).round() / 10.0) }
+}
+
+/// Who was measured: version and command lines, ours first, then by name.
+fn subjects(entries: &[Entry<'_>], results: &[ResultRuns]) -> Vec<LeaderboardSubject> {
+    let mut subjects: Vec<LeaderboardSubject> = Vec::new();
+    for entry in entries {
+        let name = entry.name();
+        let at = subjects.iter().position(|subject| subject.name == name).unwrap_or_else(|| {
+            let (title, platform) =
+                known(entry, results).map(|known| (known.title.clone(), known.platform.clone())).unzip();
+            let version = version(entry, results);
+            subjects.push(LeaderboardSubject { name, title, platform, version, commands: Vec::new() });
+            subjects.len() - 1
+        });
+        for (_, runs) in &entry.cells {
+            let Some(command) = runs.iter().map(|run| &run.command).find(|command| !command.is_empty()) else {
+                continue;
+            };
+            let line = command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+            if !subjects[at].commands.contains(&line) {
+                subjects[at].commands.push(line);
+            }
+        }
+    }
+    let is_other = |subject: &LeaderboardSubject| subject.name.split(" · ").next() != Some(OURS);
+    subjects.sort_by(|a, b| is_other(a).cmp(&is_other(b)).then_with(|| a.name.cmp(&b.name)));
+    subjects
+}
+
+/// What is known of its subject.
+fn known<'a>(entry: &Entry<'_>, results: &'a [ResultRuns]) -> Option<&'a KnownSubject> {
+    let mut own = results.iter().filter(|result| result.tag == entry.tag);
+    own.find_map(|result| result.known.get(&entry.subject))
+}
+
+fn version(entry: &Entry<'_>, results: &[ResultRuns]) -> Option<String> {
+    let mut own = results.iter().filter(|result| result.tag == entry.tag).map(|result| &result.header);
+    own.find_map(|header| match entry.subject.as_str() {
+        OURS => Some(header.version.clone()).filter(|version| !version.is_empty()),
+        name => header.versions.get(name).cloned(),
+    })
+}
+
+/// To how many cores the subjects were pinned, where that is known and the same everywhere.
+fn cores(results: &[ResultRuns]) -> Option<usize> {
+    let first = results.first()?.header.subject_cores.len();
+    (first > 0 && results.iter().all(|result| result.header.subject_cores.len() == first)).then_some(first)
+}
+
+fn note(asking: &[&Experiment], cores: Option<usize>, warms_up: bool) -> String {
+    let own = |kind| asking.iter().filter(move |experiment| Kind::of(experiment) == kind);
+    let titles = |kind| {
+        let titles: Vec<String> = own(kind).map(|experiment| format!("“{}”", experiment.title)).collect();
+        (!titles.is_empty()).then(|| titles.join(", "))
+    };
+    let on = match cores {
+        Some(1) => "; the server had one core".to_owned(),
+        Some(cores) => format!("; the server had {cores} cores"),
+        None => String::new(),
+    };
+    let mut sentences = Vec::new();
+    if let Some(closed) = titles(Kind::ClosedLoop) {
+        sentences.push(format!(
+            "Deliveries, CPU time and bytes are those of {closed}, where publications follow deliveries, so that the \
+             server is never without work{on}."
+        ));
+    }
+    if let Some(scheduled) = titles(Kind::Scheduled) {
+        let share = own(Kind::Scheduled).find_map(|experiment| experiment.capacity_share.as_ref());
+        let how = share.map_or("which publishes on a schedule".to_owned(), |wanted| {
+            let most = wanted.at_most.map_or_else(String::new, |most| {
+                let most = digits(f64::from(most));
+                format!(", or at {most} /s where that is less: the faster a server then is, the more it has to spare")
+            });
+            format!(
+                "at {} what the same server delivered over the same transport{most}. Each row had a rate of its own, which \
+                 stands before its latency",
+                part(wanted.share)
+            )
+        });
+        sentences.push(format!("Latency is that of {scheduled}, {how}."));
+    }
+    if let Some(idle) = titles(Kind::Idle) {
+        sentences.push(format!("Memory is that of {idle}."));
+    }
+    let is_short =
+        |experiment: &&Experiment| Kind::of(experiment) != Kind::Idle && experiment.phases.load_ms < WARM_UP_SEEN_MS;
+    if asking.iter().any(is_short) && warms_up {
+        sentences.push(
+            "Load phases this short do not tell whether a virtual machine of Java has warmed up: those servers may do \
+             better in the full experiments."
+                .to_owned(),
+        );
+    }
+    sentences.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentences::sentences;
+    use super::*;
+    use crate::header::Header;
+    use crate::presets;
+    use pushlab_experiment::CapacityShare;
+    use pushlab_stats::Doubt;
+    use pushlab_wire::transport::Transport;
+    use std::collections::BTreeMap;
+
+    fn experiments() -> Vec<Experiment> {
+        let base = presets::load("tangen-chat", None).unwrap();
+        let named = |name: &str, scenario: Scenario| {
+            let mut experiment = base.clone();
+            experiment.name = name.to_owned();
+            experiment.title = name.to_owned();
+            experiment.subjects = ["fast", "pushlab", "twin", "slow"].map(str::to_owned).to_vec();
+            experiment.transports = vec![Transport::WebSocket, Transport::Sse];
+            experiment.clients = vec![1000];
+            experiment.tables = vec![Derived::Leaderboard];
+            experiment.study = None;
+            experiment.scenario = scenario;
+            experiment
+        };
+        let fan_out = named("busy", Scenario::FanOut { publishers: 4, payload_bytes: 50 });
+        vec![fan_out, named("half", base.scenario.clone()), named("silent", Scenario::Idle)]
+    }
+
+    /// Three runs of each cell; figures by experiment, subject and transport.
+    fn results(of: impl Fn(&str, &str, &str) -> Vec<(&'static str, f64)>) -> ResultRuns {
+        let experiments = experiments();
+        let mut runs = Vec::new();
+        for cell in experiments.iter().flat_map(Experiment::cells) {
+            for repeat in 1..=3 {
+                let spread = 1.0 + f64::from(repeat) * 0.001;
+                let figures = of(&cell.experiment, &cell.subject, cell.transport.name());
+                let figures = figures.into_iter().map(|(name, value)| (name.to_owned(), value * spread)).collect();
+                let command = vec![cell.subject.clone(), "--say".to_owned(), "two words".to_owned()];
+                runs.push(RunFigures { repeat, figures, command, ..RunFigures::planned(cell.clone()) });
+            }
+        }
+        let header = Header {
+            name: "peers".to_owned(),
+            experiments,
+            seed: 1,
+            command: Vec::new(),
+            version: "1.2.3".to_owned(),
+            created_at: String::new(),
+            subject_cores: vec![0],
+            load_cores: vec![1],
+            build: None,
+            versions: BTreeMap::from([("fast".to_owned(), "9.9".to_owned())]),
+            runtimes: BTreeMap::new(),
+            left_out: vec![LeftOut { subject: "absent".to_owned(), reason: "java is missing".to_owned() }],
+            machine: None,
+        };
+        ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs }
+    }
+
+    /// Ours and a twin are alike, one is faster and one slower; over sse all do half of it.
+    fn usual(experiment: &str, subject: &str, transport: &str) -> Vec<(&'static str, f64)> {
+        let speed = match subject {
+            "fast" => 2.0,
+            "slow" => 0.1,
+            _ => 1.0,
+        };
+        let share = if transport == "sse" { 0.5 } else { 1.0 };
+        match experiment {
+            "busy" => vec![("delivered", 1e5 * speed * share), ("latency_median", 77.0), ("memory_per_client", 98.0)],
+            "silent" => vec![("delivered", 6.0), ("latency_median", 78.0), ("memory_per_client", speed)],
+            _ => vec![("due", 5.0), ("latency_median", 1.0 / speed), ("memory_per_client", 99.0)],
+        }
+    }
+
+    fn board_of(result: ResultRuns) -> Leaderboard {
+        let results = [result];
+        let experiments: Vec<&Experiment> = results[0].header.experiments.iter().collect();
+        leaderboard(&experiments, &results, 1).unwrap()
+    }
+
+    fn row<'a>(board: &'a Leaderboard, subject: &str, transport: &str) -> &'a LeaderboardRow {
+        board.rows.iter().find(|row| row.subject == subject && row.transport == transport).unwrap()
+    }
+
+    #[test]
+    fn each_column_comes_from_the_kind_of_experiment_that_can_answer_it() {
+        let board = board_of(results(usual));
+        let of = |c: &LeaderboardColumn| (c.metric.clone(), c.experiment.clone());
+        let columns: Vec<(String, String)> = board.columns.iter().map(of).collect();
+        let expected =
+            [("delivered", "busy"), ("due", "half"), ("latency_median", "half"), ("memory_per_client", "silent")];
+        assert_eq!(columns, expected.map(|(id, experiment)| (id.to_owned(), experiment.to_owned())));
+        let slow = row(&board, "slow", "websocket");
+        let is_about = |at: usize, value: f64| (slow.standings[at].unwrap().figure.value / value - 1.0).abs() < 0.01;
+        assert!(is_about(0, 1e4) && is_about(1, 5.0) && is_about(2, 10.0) && is_about(3, 0.1), "{slow:?}");
+        assert!(board.note.contains("“busy”") && board.note.contains("one core"), "{}", board.note);
+        assert!(board.note.contains("Latency is that of “half”, which"), "{}", board.note);
+        assert!(board.note.ends_with("Memory is that of “silent”."), "{}", board.note);
+    }
+
+    #[test]
+    fn latency_at_a_share_of_each_rate_is_headed_so_and_stands_beside_that_rate_which_is_not_ranked() {
+        let mut result = results(usual);
+        let title = |board: &Leaderboard, id: &str| board.columns.iter().find(|c| c.metric == id).unwrap().clone();
+        assert_eq!(title(&board_of(results(usual)), "latency_median").title, "Latency, median");
+        result.header.experiments[1].capacity_share =
+            Some(CapacityShare { of: "busy".to_owned(), share: 0.5, at_most: Some(100_000) });
+        let board = board_of(result);
+        let latency = title(&board, "latency_median");
+        assert_eq!(
+            (latency.title.as_str(), latency.share),
+            ("Latency, median, at half its own rate, or 100000 /s", Some(0.5))
+        );
+        assert!(board.note.contains("at half what the same server delivered"), "{}", board.note);
+        let rate = title(&board, "due");
+        assert_eq!(rate.unit, "deliveries/s");
+        assert_eq!((rate.better, title(&board, "delivered").share), (Better::Neither, None));
+        assert!(board.rows.iter().all(|row| row.standings[1].is_some_and(|one| one.overall.is_none())));
+        assert_eq!((part(0.5).as_str(), part(0.3).as_str()), ("half", "30 % of"));
+        // Without closed loops it is the first column; the order is that of the first one that is ranked.
+        let mut result = results(usual);
+        result.header.experiments.remove(0);
+        let board = board_of(result);
+        assert_eq!((board.columns[0].metric.as_str(), board.rows[0].subject.as_str()), ("due", "fast"));
+        assert!(sentences(&board).iter().all(|said| said.contains("memory per idle client")));
+    }
+
+    #[test]
+    fn rows_are_marked_with_what_went_wrong_in_the_runs_behind_them() {
+        let mut result = results(usual);
+        for run in &mut result.runs {
+            let (subject, is_busy) = (run.cell.subject.as_str(), run.cell.experiment == "busy");
+            let is_last = run.repeat == 3 && run.cell.transport == Transport::WebSocket;
+            let raised: &[DoubtCode] = match subject {
+                "fast" if is_last && is_busy => &[DoubtCode::GeneratorBound],
+                "fast" if is_last => &[DoubtCode::Loss],
+                "twin" => &[DoubtCode::NoisyNeighbour, DoubtCode::ProbeGaps, DoubtCode::FewSamples],
+                // What is void is not behind a figure.
+                "slow" if is_last => &[DoubtCode::Lateness, DoubtCode::Reordering],
+                _ => &[],
+            };
+            run.doubts.extend(raised.iter().map(|code| Doubt::new(*code, "numbers")));
+        }
+        let board = board_of(result);
+        assert_eq!(row(&board, "fast", "websocket").doubts, ["loss", "generator-bound"]);
+        let marked: Vec<&str> =
+            board.rows.iter().filter(|row| !row.doubts.is_empty()).map(|row| row.subject.as_str()).collect();
+        assert_eq!(marked, ["fast"]);
+        let codes: Vec<&str> = board.doubts.iter().map(|doubt| doubt.code.as_str()).collect();
+        assert_eq!(codes, ["loss", "generator-bound"], "only those that occur are explained");
+        let said = sentences(&board);
+        assert!(said[0].ends_with("50 % behind; with doubts: fast (loss, generator-bound)."), "{}", said[0]);
+        assert!(!said[2].contains("doubts"), "{}", said[2]);
+        let board = {
+            let mut result = results(usual);
+            let busy = |run: &&mut RunFigures| run.cell.subject == OURS && run.cell.experiment == "busy";
+            result
+                .runs
+                .iter_mut()
+                .filter(busy)
+                .for_each(|run| run.doubts.push(Doubt::new(DoubtCode::GeneratorBound, "")));
+            board_of(result)
+        };
+        let said = sentences(&board);
+        assert!(said[0].contains("pushlab (generator-bound)"), "{}", said[0]);
+        assert!(
+            said[1].contains("memory") && said[1].contains("pushlab") && !said[1].contains("doubts"),
+            "{}",
+            said[1]
+        );
+    }
+
+    #[test]
+    fn who_did_not_keep_up_with_its_schedule_has_no_rank_for_its_latency() {
+        let mut result = results(usual);
+        let mut late = result.runs.iter_mut().filter(|run| {
+            (run.cell.subject.as_str(), run.cell.experiment.as_str(), run.cell.transport)
+                == ("fast", "half", Transport::Sse)
+        });
+        late.next().unwrap().doubts.push(Doubt::new(DoubtCode::Overloaded, "90 of 100"));
+        let board = board_of(result);
+        let standings = &row(&board, "fast", "sse").standings;
+        assert!(standings[0].unwrap().overall.is_some() && standings[3].unwrap().overall.is_some());
+        let latency = standings[2].unwrap();
+        assert!(latency.figure.value > 0.0 && latency.overall.is_none() && latency.of_transport.is_none());
+        assert_eq!(row(&board, "fast", "sse").doubts, ["overloaded"]);
+        assert_eq!(row(&board, "pushlab", "sse").standings[2].unwrap().of_transport.unwrap().rank, 1);
+    }
+
+    #[test]
+    fn load_phases_too_short_to_show_a_warm_up_are_said_to_be_where_java_is_among_the_servers() {
+        let mut experiments = experiments();
+        let note = |experiments: &[Experiment], has_java| note(&experiments.iter().collect::<Vec<_>>(), None, has_java);
+        for (load_ms, has_java, is_said) in
+            [(WARM_UP_SEEN_MS - 1, true, true), (WARM_UP_SEEN_MS - 1, false, false), (WARM_UP_SEEN_MS, true, false)]
+        {
+            experiments.iter_mut().for_each(|experiment| experiment.phases.load_ms = load_ms);
+            assert_eq!(note(&experiments, has_java).contains("warmed up"), is_said, "{load_ms} {has_java}");
+        }
+    }
+
+    #[test]
+    fn ranks_are_shared_where_nothing_separates_and_counted_anew_for_each_transport() {
+        let board = board_of(results(usual));
+        let order: Vec<(&str, &str)> =
+            board.rows.iter().map(|row| (row.subject.as_str(), row.transport.as_str())).collect();
+        assert_eq!((order[0], order[7]), (("fast", "websocket"), ("slow", "sse")));
+        let ranks = |subject: &str, transport: &str, at: usize| {
+            let standing = row(&board, subject, transport).standings[at].unwrap();
+            let of = |rank: Option<Rank>| rank.map(|rank| (rank.rank, rank.is_tied)).unwrap();
+            (of(standing.overall), of(standing.of_transport))
+        };
+        // Over sse the fast one does what ours does over websocket.
+        assert_eq!(ranks("fast", "sse", 0), ((2, true), (1, false)));
+        assert_eq!(ranks("pushlab", "websocket", 0), ((2, true), (2, true)));
+        assert_eq!(ranks("twin", "sse", 0), ((5, true), (2, true)));
+        assert_eq!(ranks("slow", "sse", 0), ((8, false), (4, false)));
+        assert_eq!(ranks("slow", "websocket", 3), ((1, true), (1, false)), "less memory is better");
+    }
+
+    #[test]
+    fn the_verdict_names_the_leader_and_ours_wherever_it_stands() {
+        let said = sentences(&board_of(results(usual)));
+        assert_eq!(said.len(), 4, "{said:?}");
+        assert!(said[0].starts_with("websocket, deliveries on one core: fast leads with 200400 /s"), "{}", said[0]);
+        assert!(said[0].ends_with("; pushlab is second, 50 % behind."), "{}", said[0]);
+        assert!(said[1].contains("slow leads with 0.100 KiB"), "{}", said[1]);
+        assert!(said[1].ends_with("; pushlab is second with 10.0 times that."), "{}", said[1]);
+        let last = |_: &str, subject: &str, _: &str| {
+            vec![(
+                "delivered",
+                match subject {
+                    "pushlab" => 96.0,
+                    "fast" => 150.0,
+                    _ => 100.0,
+                },
+            )]
+        };
+        let said = sentences(&board_of(results(last)));
+        assert!(said[0].contains("twin is second, 33 % behind; pushlab is fourth, 36 % behind."), "{}", said[0]);
+        let near =
+            |_: &str, subject: &str, _: &str| vec![("delivered", if subject == "pushlab" { 99.95 } else { 100.0 })];
+        let said = sentences(&board_of(results(near)));
+        assert!(said[0].contains("twin is second, less than 1 % behind (tie)"), "{}", said[0]);
+        assert!(said[0].ends_with("; pushlab is fourth, less than 1 % behind (tie)."), "{}", said[0]);
+    }
+
+    #[test]
+    fn one_run_each_is_no_ranking() {
+        let mut result = results(usual);
+        result.runs.retain(|run| run.repeat == 1);
+        let board = board_of(result);
+        assert!(sentences(&board).iter().all(|said| said.contains("(tie)") && said.ends_with("no ranking.")));
+        assert!(board.rows.iter().all(|row| row.standings[0].unwrap().overall.unwrap().rank == 1));
+    }
+
+    #[test]
+    fn who_has_no_run_that_counts_is_left_out_with_the_reason() {
+        let mut result = results(usual);
+        for run in result.runs.iter_mut().filter(|run| run.cell.subject == "slow") {
+            match run.cell.transport {
+                Transport::Sse => run.failure = Some("it ended with signal 9".to_owned()),
+                _ if run.cell.experiment == "half" => {
+                    run.doubts.push(Doubt::new(DoubtCode::GeneratorSaturated, "98 %"))
+                }
+                _ => {}
+            }
+        }
+        let board = board_of(result);
+        assert_eq!(board.rows.len(), 7);
+        let standings = &row(&board, "slow", "websocket").standings;
+        assert!(standings[0].is_some() && standings[1].is_none() && standings[2].is_none() && standings[3].is_some());
+        let left: Vec<(&str, &str)> =
+            board.left_out.iter().map(|left| (left.subject.as_str(), left.reason.as_str())).collect();
+        let reason = "sse: no run counts; it ended with signal 9";
+        assert_eq!(left, [("absent", "java is missing"), ("slow", reason)]);
+    }
+
+    #[test]
+    fn it_is_told_how_each_was_started() {
+        let board = board_of(results(usual));
+        let names: Vec<&str> = board.subjects.iter().map(|subject| subject.name.as_str()).collect();
+        assert_eq!(names, ["pushlab", "fast", "slow", "twin"]);
+        let versions: Vec<Option<&str>> = board.subjects.iter().map(|subject| subject.version.as_deref()).collect();
+        assert_eq!(versions, [Some("1.2.3"), Some("9.9"), None, None]);
+        assert_eq!(board.subjects[1].commands, ["fast --say 'two words'"]);
+        let mut result = results(usual);
+        let known = KnownSubject { title: "Fast".to_owned(), platform: "Go".to_owned(), warms_up: false };
+        result.known.insert("fast".to_owned(), known);
+        let told = |subject: &LeaderboardSubject| (subject.title.clone(), subject.platform.clone());
+        let subjects = board_of(result).subjects;
+        assert_eq!(told(&subjects[1]), (Some("Fast".to_owned()), Some("Go".to_owned())));
+        assert_eq!(told(&subjects[2]), (None, None));
+    }
+
+    #[test]
+    fn nobody_asks_and_there_is_none() {
+        let mut result = results(usual);
+        result.header.experiments.iter_mut().for_each(|experiment| experiment.tables.clear());
+        let experiments: Vec<&Experiment> = result.header.experiments.iter().collect();
+        assert!(leaderboard(&experiments, std::slice::from_ref(&result), 1).is_none());
+    }
+}

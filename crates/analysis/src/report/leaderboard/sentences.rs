@@ -1,0 +1,96 @@
+//! What the verdict says of a leaderboard.
+
+use super::bears_on;
+use crate::report::model::{Figure, Leaderboard, LeaderboardColumn, LeaderboardRow, Standing};
+use crate::report::verdict::{digits, distance, show};
+use pushlab_experiment::metric::Better;
+
+/// What the verdict tells of.
+const TOLD_TRANSPORTS: [&str; 3] = ["websocket", "sse", "long-polling"];
+const TOLD_COLUMNS: [&str; 2] = ["delivered", "memory_per_client"];
+
+/// Who leads, who is next and where ours is, by transport.
+pub fn sentences(board: &Leaderboard) -> Vec<String> {
+    let of = |transport| TOLD_COLUMNS.into_iter().filter_map(move |column| sentence(board, transport, column));
+    TOLD_TRANSPORTS.into_iter().flat_map(of).collect()
+}
+
+fn sentence(board: &Leaderboard, transport: &str, id: &str) -> Option<String> {
+    let at = board.columns.iter().position(|column| column.metric == id)?;
+    let column = &board.columns[at];
+    let own = board.rows.iter().filter(|row| row.transport == transport);
+    let mut places: Vec<(&LeaderboardRow, Standing)> = own.filter_map(|row| Some((row, row.standings[at]?))).collect();
+    let value = |place: &(&LeaderboardRow, Standing)| place.1.figure.value;
+    places.sort_by(|a, b| match column.better {
+        Better::Higher => value(b).total_cmp(&value(a)),
+        _ => value(a).total_cmp(&value(b)),
+    });
+    let ((leader, best), next) = (places.first()?, places.get(1)?);
+    let mut text = format!(
+        "{transport}, {}: {} leads with {}",
+        lower_first(&column.title),
+        leader.subject,
+        show(&best.figure, &column.unit)
+    );
+    text.push_str(&format!("; {}", follower(next, 1, &best.figure, column)));
+    // Ours is named wherever it stands.
+    if let Some((at, ours)) = places.iter().enumerate().skip(2).find(|(_, (row, _))| row.is_ours) {
+        text.push_str(&format!("; {}", follower(ours, at, &best.figure, column)));
+    }
+    let told = places.iter().enumerate().filter(|(at, (row, _))| *at < 2 || row.is_ours).map(|(_, (row, _))| row);
+    let marks = |row: &LeaderboardRow| row.doubts.iter().filter(|mark| bears_on(mark, id)).cloned().collect::<Vec<_>>();
+    let marked: Vec<String> = told
+        .map(|row| (row, marks(row)))
+        .filter(|(_, marks)| !marks.is_empty())
+        .map(|(row, marks)| format!("{} ({})", row.subject, marks.join(", ")))
+        .collect();
+    if !marked.is_empty() {
+        text.push_str(&format!("; with doubts: {}", marked.join(", ")));
+    }
+    if places.iter().all(|(_, standing)| standing.figure.runs < 2) {
+        text.push_str("; with one run each this is no ranking");
+    }
+    text.push('.');
+    Some(text)
+}
+
+/// `pushlab is second, 4 % behind (tie)`; a rank that is shared with others than the leader is that of all of them.
+fn follower(
+    (row, standing): &(&LeaderboardRow, Standing),
+    at: usize,
+    best: &Figure,
+    column: &LeaderboardColumn,
+) -> String {
+    let rank = standing.of_transport.map_or(1, |rank| rank.rank as usize);
+    let is_tied = rank == 1;
+    let place = ordinal(if is_tied { at + 1 } else { rank });
+    let other = standing.figure.value;
+    let gap = match column.better {
+        _ if best.value <= 0.0 => format!(" with {} {}", digits(other), column.unit),
+        Better::Higher => format!(", {} behind", share(1.0 - other / best.value)),
+        _ if other / best.value < 2.0 => format!(" with {} more", share(other / best.value - 1.0)),
+        _ => format!(" with {}", distance(best.value, other)),
+    };
+    format!("{} is {place}{gap}{}", row.subject, if is_tied { " (tie)" } else { "" })
+}
+
+fn share(part: f64) -> String {
+    if part < 0.005 { "less than 1 %".to_owned() } else { format!("{:.0} %", part * 100.0) }
+}
+
+fn ordinal(place: usize) -> String {
+    const WORDS: [&str; 10] =
+        ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
+    WORDS.get(place.wrapping_sub(1)).map_or_else(|| format!("number {place}"), |word| (*word).to_owned())
+}
+
+/// `Deliveries` within a sentence; an abbreviation keeps its capitals.
+fn lower_first(title: &str) -> String {
+    let mut letters = title.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().chain(title.chars().skip(1)).collect()
+        }
+        _ => title.to_owned(),
+    }
+}

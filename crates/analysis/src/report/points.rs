@@ -1,0 +1,62 @@
+//! A cell's figures over its repeats.
+
+use super::model::{Point, Series, Timeline};
+use super::samples::{RunFigures, SeriesRuns, figure, regime_of};
+use pushlab_experiment::metric::Metric;
+use pushlab_stats::{Band, Doubt};
+
+/// A series with all its points. `metrics` are those of the whole report.
+pub fn series(runs: &SeriesRuns<'_>, metrics: &[&Metric], seed: u64) -> Series {
+    Series {
+        key: runs.key.clone(),
+        label: runs.label.clone(),
+        subject: runs.subject.clone(),
+        transport: runs.transport.clone(),
+        origin: runs.origin,
+        points: runs.cells.iter().map(|(&x, cell)| point(x, cell, metrics, seed)).collect(),
+    }
+}
+
+fn point(x: u32, runs: &[&RunFigures], metrics: &[&Metric], seed: u64) -> Point {
+    let figures =
+        metrics.iter().filter_map(|metric| Some((metric.name.to_owned(), figure(runs, metric.name, seed)?))).collect();
+    let response = figure(runs, "response_median", seed).or_else(|| figure(runs, "response_mean", seed));
+    let wrong = |which: usize| runs.iter().filter(|run| run.counts()).map(|run| run.wrong[which]).sum();
+    let mut doubts: Vec<String> = runs.iter().flat_map(|run| &run.doubts).map(|d| d.code.to_string()).collect();
+    doubts.sort();
+    doubts.dedup();
+    let failure = |run: &&RunFigures| Some(format!("repeat {}: {}", run.repeat, run.failure.as_ref()?));
+    Point {
+        x: f64::from(x),
+        clients: runs.first().map_or(0, |run| run.cell.clients),
+        runs: runs.iter().filter(|run| run.counts()).count() as u32,
+        failures: runs.iter().filter_map(failure).collect(),
+        voids: runs.iter().filter(|run| run.is_void()).map(|run| void(run)).collect(),
+        regime: regime_of(runs),
+        band: response.map(|figure| Band::of_response_ms(figure.value)),
+        figures,
+        lost: wrong(0),
+        duplicated: wrong(1),
+        reordered: wrong(2),
+        doubts,
+        timeline: representative(runs),
+    }
+}
+
+fn void(run: &RunFigures) -> String {
+    let voids = run.doubts.iter().filter(|doubt| doubt.is_void());
+    let reasons: Vec<String> = voids.map(|Doubt { code, detail, .. }| format!("{code}: {detail}")).collect();
+    format!("repeat {}: {}", run.repeat, reasons.join("; "))
+}
+
+/// That of the run in the middle by response time; without one that counts, any that there is.
+fn representative(runs: &[&RunFigures]) -> Option<Timeline> {
+    let measured: Vec<&RunFigures> = runs.iter().copied().filter(|run| run.timeline.is_some()).collect();
+    let mut valid: Vec<&RunFigures> = measured.iter().copied().filter(|run| run.counts()).collect();
+    let middle = |run: &RunFigures| {
+        let of = |name: &str| run.figures.get(name).copied();
+        of("response_median").or_else(|| of("latency_median")).unwrap_or(0.0)
+    };
+    valid.sort_by(|a, b| middle(a).total_cmp(&middle(b)));
+    valid.get(valid.len() / 2).or(measured.first())?.timeline.clone()
+}

@@ -1,0 +1,183 @@
+//! Who is better, where the intervals can tell.
+
+use super::CONFIDENCE;
+use super::model::{Origin, Place, Ranking};
+use super::samples::{SeriesRuns, figure, regime_of, values};
+use pushlab_experiment::metric::{Better, Metric};
+use pushlab_stats::{Ranked, Regime, rank};
+
+/// Rankings under load and under stress of each of these metrics, each at the highest place on the axis at which
+/// most series are in that regime. Only series of the same kind are ranked: an echo does not compete with a
+/// broadcast. What was printed is not ranked: it was measured elsewhere.
+pub fn rankings(series: &[SeriesRuns<'_>], metrics: &[&Metric], seed: u64) -> Vec<Ranking> {
+    let measured: Vec<&SeriesRuns<'_>> = series.iter().filter(|s| s.origin == Origin::Measured).collect();
+    let mut kinds: Vec<&str> = Vec::new();
+    for kind in measured.iter().map(|s| s.kind.as_str()) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    let mut rankings = Vec::new();
+    for kind in &kinds {
+        let own: Vec<&SeriesRuns<'_>> = measured.iter().filter(|s| s.kind == *kind).copied().collect();
+        for wanted in [Regime::Load, Regime::Stress] {
+            let Some((x, members)) = best_place(&own, wanted) else { continue };
+            let judged = metrics.iter().filter(|metric| metric.better != Better::Neither);
+            rankings.extend(judged.filter_map(|metric| ranking(&members, series, x, wanted, metric, seed)).map(
+                |ranking| {
+                    let among = if kinds.len() > 1 { (*kind).to_owned() } else { String::new() };
+                    Ranking { among, ..ranking }
+                },
+            ));
+        }
+    }
+    rankings
+}
+
+fn ranking(
+    members: &[&SeriesRuns<'_>],
+    all: &[SeriesRuns<'_>],
+    x: u32,
+    wanted: Regime,
+    metric: &Metric,
+    seed: u64,
+) -> Option<Ranking> {
+    let entries: Vec<(usize, Vec<f64>)> = members
+        .iter()
+        .enumerate()
+        .map(|(i, series)| (i, values(&series.cells[&x], metric.name)))
+        .filter(|(_, values): &(usize, Vec<f64>)| !values.is_empty())
+        .collect();
+    if entries.len() < 2 {
+        return None;
+    }
+    let places = order(entries, metric.better, seed)?.into_iter().filter_map(|entry| {
+        let series = members[entry.key];
+        Some(Place {
+            rank: entry.rank,
+            key: series.key.clone(),
+            label: series.label.clone(),
+            figure: figure(&series.cells[&x], metric.name, seed)?,
+            published_rank: published_rank(series, all, x, metric),
+            rank_among_published: None,
+        })
+    });
+    Some(Ranking {
+        among: String::new(),
+        regime: wanted,
+        metric: metric.name.to_owned(),
+        x: f64::from(x),
+        places: ranked_among_published(places.collect()),
+    })
+}
+
+/// Fills in the ranks among the series that have a published rank, which tell the same order on the study's scale.
+fn ranked_among_published(mut places: Vec<Place>) -> Vec<Place> {
+    let is_published = |place: &&Place| place.published_rank.is_some();
+    let ranks: Vec<u32> = places.iter().filter(is_published).map(|place| place.rank).collect();
+    for place in places.iter_mut().filter(|place| place.published_rank.is_some()) {
+        place.rank_among_published = Some(1 + ranks.iter().filter(|rank| **rank < place.rank).count() as u32);
+    }
+    places
+}
+
+/// The rank that a series had in the study among all that the study printed of the same variant and place, those that
+/// are not measured here too: single values, so that only equal ones share a rank.
+fn published_rank(own: &SeriesRuns<'_>, all: &[SeriesRuns<'_>], x: u32, metric: &Metric) -> Option<u32> {
+    let is_rival = |s: &&SeriesRuns<'_>| s.origin == Origin::Published && s.variant == own.variant;
+    let rivals = || all.iter().filter(is_rival);
+    let value = |s: &SeriesRuns<'_>| values(s.cells.get(&x)?, metric.name).first().copied();
+    let printed = rivals().find(|s| s.subject == own.subject && s.transport == own.transport).and_then(value)?;
+    let is_ahead = |other: &f64| if metric.better == Better::Higher { *other > printed } else { *other < printed };
+    Some(1 + rivals().filter_map(value).filter(is_ahead).count() as u32)
+}
+
+/// Ranks entries by the mean of their values, the best first.
+pub(super) fn order(mut entries: Vec<(usize, Vec<f64>)>, better: Better, seed: u64) -> Option<Vec<Ranked<usize>>> {
+    // The statistics rank ascending; where more is better, the mirrored values are ranked.
+    if better == Better::Higher {
+        entries.iter_mut().flat_map(|(_, values)| values).for_each(|value| *value = -*value);
+    }
+    rank(&entries, CONFIDENCE, seed).ok()
+}
+
+/// The place at which most series are in a regime, the higher one among equals, and those series.
+fn best_place<'a, 'b>(series: &[&'b SeriesRuns<'a>], wanted: Regime) -> Option<(u32, Vec<&'b SeriesRuns<'a>>)> {
+    let mut places: Vec<u32> = series.iter().flat_map(|s| s.cells.keys().copied()).collect();
+    places.sort_unstable();
+    places.dedup();
+    let at = |x: u32| -> Vec<&'b SeriesRuns<'a>> {
+        let is_there = |s: &&&SeriesRuns<'_>| s.cells.get(&x).and_then(|runs| regime_of(runs)) == Some(wanted);
+        series.iter().filter(is_there).copied().collect()
+    };
+    let best = places.into_iter().max_by_key(|&x| (at(x).len(), x))?;
+    let members = at(best);
+    (members.len() >= 2).then_some((best, members))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::samples::RunFigures;
+    use pushlab_experiment::cell::{Cell, SlowPolicy};
+    use pushlab_wire::transport::Transport;
+    use std::collections::BTreeSet;
+
+    fn run(figures: &[(&str, f64)]) -> RunFigures {
+        let cell = Cell {
+            experiment: "e".to_owned(),
+            subject: "s".to_owned(),
+            transport: Transport::Sse,
+            policy: SlowPolicy::Close,
+            variant: None,
+            network: None,
+            clients: 60,
+            deliveries_per_s: None,
+            payload_bytes: None,
+        };
+        let figures = figures.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        RunFigures { figures, ..RunFigures::planned(cell) }
+    }
+
+    fn series<'a>(origin: Origin, subject: &str, variant: &str, runs: Vec<&'a RunFigures>) -> SeriesRuns<'a> {
+        SeriesRuns {
+            key: format!("{subject}/{variant}"),
+            label: subject.to_owned(),
+            words: BTreeSet::new(),
+            tag: String::new(),
+            subject: subject.to_owned(),
+            variant: variant.to_owned(),
+            network: String::new(),
+            kind: variant.to_owned(),
+            transport: "sse".to_owned(),
+            origin,
+            cells: [(60, runs)].into(),
+        }
+    }
+
+    #[test]
+    fn the_rank_that_a_study_gave_stands_beside_ours() {
+        let measured = [3.0, 1.0, 2.0, 2.0].map(|ms| run(&[("cpu", 50.0), ("latency_mean", ms)]));
+        let printed = [10.0, 5.0, 20.0, 1.0].map(|ms| run(&[("latency_mean", ms)]));
+        let all: Vec<SeriesRuns<'_>> =
+            [("a", "chat", 0), ("b", "chat", 1), ("ours", "chat", 2), ("our-other", "chat", 3)]
+                .map(|(subject, variant, at)| series(Origin::Measured, subject, variant, vec![&measured[at]; 3]))
+                .into_iter()
+                .chain(
+                    [("a", "chat", 0), ("b", "chat", 1), ("gone", "chat", 2), ("b", "echo", 3)]
+                        .map(|(subject, variant, at)| series(Origin::Published, subject, variant, vec![&printed[at]])),
+                )
+                .collect();
+        let metric = Metric::find("latency_mean").unwrap();
+        let found = rankings(&all, &[metric], 1);
+        let ranks = |place: &Place| (place.rank, place.published_rank, place.rank_among_published);
+        let of = |label: &str| found[0].places.iter().find(|place| place.label == label).map(ranks);
+        assert_eq!(of("b"), Some((1, Some(1), Some(1))));
+        assert_eq!((of("ours"), of("our-other")), (Some((2, None, None)), Some((2, None, None))));
+        let (rank, published, among) = of("a").unwrap();
+        assert!(
+            rank > 2 && (published, among) == (Some(2), Some(2)),
+            "the same order, whoever else was measured: {rank}"
+        );
+    }
+}

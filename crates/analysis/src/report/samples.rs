@@ -1,0 +1,380 @@
+//! What a report is made of: runs as their figures, whether they were measured or printed.
+
+use super::model::{Figure, Origin, Timeline};
+use super::timeline::timeline;
+use crate::measure::MEASURES;
+use crate::record::{Outcome, RunRecord};
+use pushlab_experiment::Experiment;
+use pushlab_experiment::cell::Cell;
+use pushlab_experiment::cell::SlowPolicy;
+use pushlab_experiment::cell::Sweep;
+use pushlab_experiment::metric::{METRICS, Metric};
+use pushlab_stats::{Doubt, Regime, STRESS_CPU_PERCENT, interval_of_mean, regime};
+use pushlab_store::Bound;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Level of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// One run as a report sees it.
+#[derive(Debug, Clone)]
+pub struct RunFigures {
+    /// Which point.
+    pub cell: Cell,
+    /// Which repetition, from 1.
+    pub repeat: u32,
+    /// How often it was tried; only the last try is here.
+    pub attempts: u32,
+    /// Whether it failed, and why.
+    pub failure: Option<String>,
+    /// What makes it less certain.
+    pub doubts: Vec<Doubt>,
+    /// Figures by the metric's name.
+    pub figures: BTreeMap<String, f64>,
+    /// How exact they are, where a study says less than a number.
+    pub bounds: BTreeMap<String, Bound>,
+    /// Lost, duplicated and reordered deliveries.
+    pub wrong: [u64; 3],
+    /// What happened over time, where it was measured.
+    pub timeline: Option<Timeline>,
+    /// Command line of the subject, with `PORT` for the port of this run; empty where it is not known.
+    pub command: Vec<String>,
+}
+
+impl RunFigures {
+    /// Of a measured run: every metric that it has.
+    pub fn of(record: &RunRecord) -> Self {
+        let figures = MEASURES.iter().filter_map(|(metric, of)| {
+            let value = of(record).filter(|value| value.is_finite())?;
+            Some(((*metric).to_owned(), value))
+        });
+        let failure = match &record.outcome {
+            Outcome::Completed => None,
+            Outcome::Failed { reason, .. } => Some(reason.clone()),
+        };
+        let wrong = record.result.as_ref().map_or([0; 3], |r| [r.lost, r.duplicated, r.reordered]);
+        Self {
+            cell: record.planned.cell.clone(),
+            repeat: record.planned.repeat,
+            attempts: record.attempts,
+            failure,
+            doubts: record.doubts.clone(),
+            figures: figures.collect(),
+            bounds: BTreeMap::new(),
+            wrong,
+            timeline: timeline(record),
+            command: without_port(&record.subject_command, record.plan.as_ref().map(|plan| plan.target.port())),
+        }
+    }
+
+    /// Of a run that is yet to be done.
+    pub fn planned(cell: Cell) -> Self {
+        Self {
+            cell,
+            repeat: 1,
+            attempts: 1,
+            failure: None,
+            doubts: Vec::new(),
+            figures: BTreeMap::new(),
+            bounds: BTreeMap::new(),
+            wrong: [0; 3],
+            timeline: None,
+            command: Vec::new(),
+        }
+    }
+
+    /// Whether its figures count.
+    pub fn counts(&self) -> bool {
+        self.failure.is_none() && !self.is_void()
+    }
+
+    /// Whether a doubt takes it out of the figures.
+    pub fn is_void(&self) -> bool {
+        self.failure.is_none() && self.doubts.iter().any(Doubt::is_void)
+    }
+}
+
+/// A command line as it is for all runs that were started alike: only the port differs from run to run.
+fn without_port(command: &[String], port: Option<u16>) -> Vec<String> {
+    let port = port.map(|port| port.to_string());
+    let put_out = |word: &String| match port.as_ref().and_then(|port| word.strip_suffix(port.as_str())) {
+        Some(before) if !before.ends_with(|c: char| c.is_ascii_digit()) => format!("{before}PORT"),
+        _ => word.clone(),
+    };
+    command.iter().map(put_out).collect()
+}
+
+/// A metric's values at one place of a series, one for each run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PointSamples {
+    /// Place on the axis.
+    pub x: f64,
+    /// Load or stress; `None` where CPU was not measured.
+    pub regime: Option<Regime>,
+    /// Values.
+    pub samples: Vec<f64>,
+}
+
+/// One line of every chart: the runs of a series by their place on the axis.
+#[derive(Debug)]
+pub struct SeriesRuns<'a> {
+    /// Stable key.
+    pub key: String,
+    /// Legend text.
+    pub label: String,
+    /// What statements may call it by.
+    pub words: BTreeSet<String>,
+    /// Which of several results it is of; empty for a single one.
+    pub tag: String,
+    /// The subject's name.
+    pub subject: String,
+    /// The variant, or empty.
+    pub variant: String,
+    /// The network, or empty.
+    pub network: String,
+    /// What else distinguishes it but subject, transport and policy: only series of the same kind are ranked.
+    pub kind: String,
+    /// Transport name.
+    pub transport: String,
+    /// Where its numbers come from.
+    pub origin: Origin,
+    /// Runs of each cell by its place.
+    pub cells: BTreeMap<u32, Vec<&'a RunFigures>>,
+}
+
+impl SeriesRuns<'_> {
+    /// Whether any of its runs has this metric.
+    pub fn has(&self, metric: &str) -> bool {
+        self.cells.values().flatten().any(|run| run.figures.contains_key(metric))
+    }
+
+    /// The values of a metric at each place.
+    pub fn samples(&self, metric: &str) -> Vec<PointSamples> {
+        let point = |(&x, runs): (&u32, &Vec<&RunFigures>)| {
+            let samples = values(runs, metric);
+            let point = PointSamples { x: f64::from(x), regime: regime_of(runs), samples };
+            (!point.samples.is_empty()).then_some(point)
+        };
+        self.cells.iter().filter_map(point).collect()
+    }
+}
+
+/// A source of runs: what was measured, what was printed, or one of several results that are laid over each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// Where the numbers come from.
+    pub origin: Origin,
+    /// Distinguishes results of the same experiment; empty for a single one.
+    pub tag: &'a str,
+    /// The runs.
+    pub runs: &'a [RunFigures],
+}
+
+/// The series of an experiment, in the order of its first run; what was printed comes last.
+pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<SeriesRuns<'a>> {
+    let sweep = experiment.sweep();
+    let mut all: Vec<SeriesRuns<'a>> = Vec::new();
+    // Over all of them: a study's networks are to be told from those measured.
+    let networks = sources.iter().flat_map(|source| own_of(experiment, source)).map(|run| &run.cell.network);
+    let has_networks = networks.collect::<BTreeSet<_>>().len() > 1;
+    for source in sources {
+        let own: Vec<&RunFigures> = own_of(experiment, source).collect();
+        let mut varies = Varying::of(&own, sweep);
+        varies.0[NETWORK] |= has_networks;
+        let mut order: Vec<&RunFigures> = own;
+        let planned = experiment.cells();
+        order.sort_by_key(|run| planned.iter().position(|cell| *cell == run.cell).unwrap_or(planned.len()));
+        for run in order {
+            let Some(place) = sweep.of(&run.cell) else { continue };
+            let parts = parts(&run.cell, sweep);
+            let key = key(&parts, source);
+            let at = all.iter().position(|series| series.key == key).unwrap_or_else(|| {
+                all.push(SeriesRuns {
+                    key,
+                    label: label(&parts, &varies, source),
+                    words: words(&parts, source),
+                    tag: source.tag.to_owned(),
+                    subject: run.cell.subject.clone(),
+                    variant: run.cell.variant.clone().unwrap_or_default(),
+                    network: run.cell.network.clone().unwrap_or_default(),
+                    kind: kind(&parts),
+                    transport: run.cell.transport.name().to_owned(),
+                    origin: source.origin,
+                    cells: BTreeMap::new(),
+                });
+                all.len() - 1
+            });
+            all[at].cells.entry(place).or_default().push(run);
+        }
+    }
+    all.sort_by_key(|series| series.origin == Origin::Published);
+    all
+}
+
+fn own_of<'a>(experiment: &Experiment, source: &Source<'a>) -> impl Iterator<Item = &'a RunFigures> + use<'a> {
+    let name = experiment.name.clone();
+    source.runs.iter().filter(move |run| run.cell.experiment == name)
+}
+
+/// What distinguishes a series: subject, transport, variant, policy, network, and what is swept but not the axis.
+type Parts = [String; 8];
+
+/// Where among the parts the network is.
+const NETWORK: usize = 4;
+
+fn parts(cell: &Cell, sweep: Sweep) -> Parts {
+    let beside = |other: Sweep| match other.of(cell) {
+        Some(value) if other != sweep => other.place(value),
+        _ => String::new(),
+    };
+    [
+        cell.subject.clone(),
+        cell.transport.name().to_owned(),
+        cell.variant.clone().unwrap_or_default(),
+        cell.policy.name().to_owned(),
+        cell.network.clone().unwrap_or_default(),
+        beside(Sweep::Clients),
+        beside(Sweep::DeliveriesPerS),
+        beside(Sweep::PayloadBytes),
+    ]
+}
+
+fn kind(parts: &Parts) -> String {
+    let others = [&parts[2], &parts[4], &parts[5], &parts[6], &parts[7]].into_iter().filter(|part| !part.is_empty());
+    others.map(String::as_str).collect::<Vec<_>>().join(" · ")
+}
+
+/// Which parts have more than one value among the runs.
+struct Varying([bool; 8]);
+
+impl Varying {
+    fn of(runs: &[&RunFigures], sweep: Sweep) -> Self {
+        let all: Vec<Parts> = runs.iter().map(|run| parts(&run.cell, sweep)).collect();
+        Self(std::array::from_fn(|i| all.iter().map(|parts| &parts[i]).collect::<BTreeSet<_>>().len() > 1))
+    }
+}
+
+fn key(parts: &Parts, source: &Source<'_>) -> String {
+    let mut key = parts[..4].join("/");
+    for part in parts[4..].iter().filter(|part| !part.is_empty()) {
+        key = format!("{key}/{part}");
+    }
+    match (source.origin, source.tag) {
+        (Origin::Published, _) => format!("{key}/published"),
+        (Origin::Measured, "") => key,
+        (Origin::Measured, tag) => format!("{key}/{tag}"),
+    }
+}
+
+/// The transport, and whatever else varies.
+fn label(parts: &Parts, varies: &Varying, source: &Source<'_>) -> String {
+    let is_telling = |i: usize| match i {
+        1 => true,
+        3 => varies.0[i] || parts[i] != SlowPolicy::Close.name(),
+        _ => varies.0[i],
+    };
+    let mut shown: Vec<&str> =
+        (0..parts.len()).filter(|&i| is_telling(i) && !parts[i].is_empty()).map(|i| parts[i].as_str()).collect();
+    match source.origin {
+        Origin::Published => shown.push("published"),
+        Origin::Measured if !source.tag.is_empty() => shown.push(source.tag),
+        Origin::Measured => {}
+    }
+    shown.join(" · ")
+}
+
+fn words(parts: &Parts, source: &Source<'_>) -> BTreeSet<String> {
+    let tag = Some(source.tag.to_owned());
+    parts.iter().cloned().chain(tag).filter(|word| !word.is_empty()).collect()
+}
+
+/// One metric's values over the runs that count.
+pub fn values(runs: &[&RunFigures], metric: &str) -> Vec<f64> {
+    runs.iter().filter(|run| run.counts()).filter_map(|run| run.figures.get(metric).copied()).collect()
+}
+
+/// Mean and interval over the runs that count; for a range that was printed, its middle and its ends.
+pub fn figure(runs: &[&RunFigures], metric: &str, seed: u64) -> Option<Figure> {
+    let values = values(runs, metric);
+    let bound = runs.iter().find_map(|run| run.bounds.get(metric).copied());
+    if let Some(bound) = bound {
+        let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(l, h), &v| (l.min(v), h.max(v)));
+        let value = low.midpoint(high);
+        return (!values.is_empty()).then_some(Figure { value, low, high, runs: 1, bound: Some(bound) });
+    }
+    let interval = interval_of_mean(&values, CONFIDENCE, seed).ok()?;
+    // Hardly any measured quantity is negative, though the interval of a skewed one may reach below.
+    let may_be_negative = Metric::find(metric).is_some_and(Metric::may_be_negative);
+    let low = if may_be_negative { interval.low } else { interval.low.max(0.0) };
+    Some(Figure { value: interval.value, low, high: interval.high, runs: interval.runs, bound: None })
+}
+
+/// Load or stress, by the mean CPU of the runs that count.
+pub fn regime_of(runs: &[&RunFigures]) -> Option<Regime> {
+    let cpu = pushlab_stats::mean(&values(runs, "cpu")).or_else(|| pushlab_stats::mean(&values(runs, "cpu_median")));
+    cpu.map(|cpu| regime(cpu, STRESS_CPU_PERCENT))
+}
+
+/// The metrics that any of these series has, in the order of the table.
+pub fn metrics_in(series: &[SeriesRuns<'_>]) -> Vec<&'static Metric> {
+    let has =
+        |name: &str| series.iter().flat_map(|s| s.cells.values().flatten()).any(|run| run.figures.contains_key(name));
+    METRICS.iter().filter(|metric| has(metric.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+
+    fn runs(experiment: &Experiment) -> Vec<RunFigures> {
+        let run = |(index, cell): (usize, Cell)| RunFigures {
+            figures: [("latency_own_mean".to_owned(), index as f64)].into(),
+            ..RunFigures::planned(cell)
+        };
+        experiment.cells().into_iter().enumerate().map(run).collect()
+    }
+
+    #[test]
+    fn a_port_does_not_tell_one_start_from_another() {
+        let words = |port: u16| {
+            ["node", "a.mjs", "54321"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain([format!("--at=[::1]:{port}"), port.to_string()])
+        };
+        let first = without_port(&words(4321).collect::<Vec<_>>(), Some(4321));
+        assert_eq!(first, ["node", "a.mjs", "54321", "--at=[::1]:PORT", "PORT"]);
+        assert_eq!(without_port(&words(8000).collect::<Vec<_>>(), Some(8000)), first);
+        assert_eq!(without_port(&first, None), first);
+    }
+
+    #[test]
+    fn cells_of_two_networks_do_not_mix() {
+        let mut experiment = presets::load("bigestans-chat", None).unwrap();
+        experiment.networks = vec!["local".to_owned(), "4g".to_owned()];
+        let measured = runs(&experiment);
+        let sources = [Source { origin: Origin::Measured, tag: "", runs: &measured }];
+        let all = series(&experiment, &sources);
+        assert_eq!(all.len(), 6);
+        assert_eq!((all[0].label.as_str(), all[1].label.as_str()), ("websocket · local", "websocket · 4g"));
+        assert_eq!((all[1].key.as_str(), all[1].kind.as_str()), ("pushlab/websocket//close/4g", "4g"));
+        assert!(all.iter().all(|series| series.cells[&2].len() == 1));
+        assert!(all[1].words.contains("4g"));
+    }
+
+    #[test]
+    fn a_network_is_named_where_results_differ_in_it() {
+        let mut plain = presets::load("bigestans-chat", None).unwrap();
+        plain.networks.clear();
+        let mut linked = plain.clone();
+        linked.networks = vec!["4g".to_owned()];
+        let (before, after) = (runs(&plain), runs(&linked));
+        let source = |runs| Source { origin: Origin::Measured, tag: "", runs };
+        let labels = |sources: &[Source<'_>]| -> Vec<String> {
+            series(&plain, sources).into_iter().filter(|s| s.transport == "sse").map(|s| s.label).collect()
+        };
+        assert_eq!(labels(&[source(&before), source(&after)]), ["sse", "sse · 4g"]);
+        assert_eq!(labels(&[source(&after)]), ["sse"]);
+    }
+}

@@ -1,0 +1,190 @@
+//! The report in two or three sentences.
+
+use super::leaderboard::sentences::sentences as standings;
+use super::model::{Completeness, ExperimentReport, Figure, Leaderboard, Origin, Place, Point, Ranking};
+use super::samples::RunFigures;
+use super::tally::Tally;
+use pushlab_experiment::cell::Sweep;
+use pushlab_experiment::metric::{Better, Metric};
+use pushlab_stats::Regime;
+
+/// Most sentences on who won in one experiment; the rankings have the others.
+const MAX_WINNERS: usize = 8;
+
+/// What won, by how much, how sure.
+pub fn verdict(experiments: &[ExperimentReport], board: Option<&Leaderboard>, runs: &[&RunFigures]) -> Vec<String> {
+    let mut sentences: Vec<String> = board.map(standings).unwrap_or_default();
+    // What feeds the leaderboard has dozens of series, and that their core is full is the point of it.
+    let is_told = |e: &&ExperimentReport| board.is_some_and(|board| board.experiments.contains(&e.name));
+    let others = || experiments.iter().filter(|e| !is_told(e));
+    sentences.extend(others().flat_map(winners));
+    sentences.extend(others().filter_map(saturation));
+    sentences.push(certainty(experiments, Tally::of(runs)));
+    sentences
+}
+
+/// Who won among those that are compared with each other: in each variant and over each network.
+fn winners(experiment: &ExperimentReport) -> Vec<String> {
+    let mut groups: Vec<&str> = Vec::new();
+    for ranking in &experiment.rankings {
+        if !groups.contains(&ranking.among.as_str()) {
+            groups.push(&ranking.among);
+        }
+    }
+    let of_group = |group: &&str| {
+        let rankings: Vec<&Ranking> = experiment.rankings.iter().filter(|r| r.among == *group).collect();
+        winner(experiment, pick(&rankings)?)
+    };
+    groups.iter().filter_map(of_group).take(MAX_WINNERS).collect()
+}
+
+fn winner(experiment: &ExperimentReport, ranking: &Ranking) -> Option<String> {
+    let metric = Metric::find(&ranking.metric)?;
+    let title = metric.title.to_lowercase();
+    let best_is = if metric.better == Better::Higher { "highest" } else { "lowest" };
+    let tied: Vec<&Place> = ranking.places.iter().filter(|p| p.rank == 1).collect();
+    let next = ranking.places.iter().find(|p| p.rank > 1);
+    let best = tied.first()?;
+    let names: Vec<&str> = tied.iter().map(|p| p.label.as_str()).collect();
+    let unit = metric.unit;
+    let among = if ranking.among.is_empty() { String::new() } else { format!(" ({})", ranking.among) };
+    let place = format!("{}{among} at {}", short(experiment), place(experiment, ranking.x));
+    if best.figure.runs < 2 {
+        return Some(format!(
+            "{place}: one run each, so nothing can be ranked; the {best_is} {title} is that of {} ({}).",
+            best.label,
+            show(&best.figure, unit)
+        ));
+    }
+    let lead = match next {
+        Some(next) => {
+            format!("; next is {} with {}", next.label, distance(best.figure.value, next.figure.value))
+        }
+        None => String::new(),
+    };
+    Some(match names.as_slice() {
+        [one] => format!("{place}: {one} has the {best_is} {title} ({}){lead}.", show(&best.figure, unit)),
+        many => {
+            format!(
+                "{place}: {} cannot be told apart in {title} (from {}){lead}.",
+                join(many),
+                show(&best.figure, unit)
+            )
+        }
+    })
+}
+
+/// The part of a title before its colon: `Broadcast`.
+fn short(experiment: &ExperimentReport) -> &str {
+    experiment.title.split(':').next().unwrap_or(&experiment.title)
+}
+
+/// How far another value is from the best one.
+pub fn distance(best: f64, other: f64) -> String {
+    match other / best {
+        factor if !factor.is_finite() => "more than nothing".to_owned(),
+        factor if factor >= 2.0 => format!("{factor:.1} times that"),
+        factor if factor >= 1.0 => format!("{:.0} % more", (factor - 1.0) * 100.0),
+        factor => format!("{:.0} % less", (1.0 - factor) * 100.0),
+    }
+}
+
+/// A place on an experiment's axis: `300 clients`.
+fn place(experiment: &ExperimentReport, x: f64) -> String {
+    let sweep = Sweep::ALL.into_iter().find(|sweep| sweep.axis().name == experiment.axis.name);
+    sweep.map_or_else(|| x.to_string(), |sweep| sweep.place(x as u32))
+}
+
+/// The ranking that says most: latency below saturation, else whatever there is.
+fn pick<'a>(rankings: &[&'a Ranking]) -> Option<&'a Ranking> {
+    let find = |regime| rankings.iter().find(|r| r.regime == regime && r.metric.starts_with("latency"));
+    find(Regime::Load).or_else(|| find(Regime::Stress)).or_else(|| rankings.first()).copied()
+}
+
+/// Where each series fills the server's core, where any does.
+fn saturation(experiment: &ExperimentReport) -> Option<String> {
+    let full = |points: &[Point]| points.iter().find(|p| p.regime == Some(Regime::Stress)).map(|p| p.x);
+    let measured = experiment.series.iter().filter(|s| s.origin == Origin::Measured);
+    let mut filled: Vec<(f64, &str)> =
+        measured.filter_map(|series| Some((full(&series.points)?, series.label.as_str()))).collect();
+    if filled.is_empty() {
+        return None;
+    }
+    filled.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let parts: Vec<String> = filled.iter().map(|(x, label)| format!("{label} at {}", place(experiment, *x))).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    Some(format!("{}: the server's core is full with {}.", short(experiment), join(&parts)))
+}
+
+fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
+    let what = if tally.valid == 1 { "run counts" } else { "runs count" };
+    let mut text = format!("{} {what}", tally.valid);
+    if tally.valid_later > 0 {
+        text.push_str(&format!(" ({} not at the first try)", tally.valid_later));
+    }
+    for (count, what) in [(tally.void, "void"), (tally.failed, "failed")] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    let measured = experiments.iter().flat_map(|e| &e.series).filter(|s| s.origin == Origin::Measured);
+    let points: Vec<&Point> = measured.flat_map(|series| &series.points).collect();
+    let has_counts = points.iter().any(|p| p.timeline.is_some());
+    let lost: u64 = points.iter().map(|p| p.lost).sum();
+    let wrong: u64 = points.iter().map(|p| p.duplicated + p.reordered).sum();
+    text.push_str(&match (lost, wrong) {
+        // Figures that were imported say nothing about single deliveries.
+        _ if !has_counts || tally.valid == 0 => String::new(),
+        (0, 0) => "; nothing was lost, duplicated or reordered".to_owned(),
+        (lost, wrong) => format!("; {lost} deliveries were lost, {wrong} duplicated or reordered"),
+    });
+    let runs = points.iter().map(|p| p.runs).min().unwrap_or(0);
+    text.push_str(match runs {
+        0 => "; some points have no valid run",
+        1 => "; some points rest on a single run, so nothing can be said about their spread",
+        _ => "; intervals are at 95 %",
+    });
+    if experiments.iter().any(|e| e.completeness == Completeness::Partial) {
+        text.push_str("; runs are still missing");
+    }
+    text.push('.');
+    text
+}
+
+/// A figure with its interval and unit.
+pub fn show(figure: &Figure, unit: &str) -> String {
+    if figure.runs < 2 {
+        return format!("{} {unit}", digits(figure.value));
+    }
+    format!("{} {unit}, {} to {}", digits(figure.value), digits(figure.low), digits(figure.high))
+}
+
+/// Three significant digits.
+pub fn digits(value: f64) -> String {
+    let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+    let decimals = (2 - magnitude).clamp(0, 6) as usize;
+    format!("{value:.decimals$}")
+}
+
+fn join(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits() {
+        assert_eq!([0.0, 0.01234, 1.5, 12.34, 1234.5].map(digits), ["0.00", "0.0123", "1.50", "12.3", "1234"]);
+    }
+
+    #[test]
+    fn names_are_joined_as_people_do() {
+        assert_eq!(join(&["a", "b", "c"]), "a, b and c");
+    }
+}

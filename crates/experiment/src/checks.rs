@@ -1,0 +1,240 @@
+//! What an experiment may not say.
+
+use crate::cell::SlowPolicy;
+use crate::experiment::Experiment;
+use crate::metric::Metric;
+use crate::statement::Statement;
+use crate::studies;
+use crate::subject::name_of;
+use crate::traffic;
+use crate::written::{Derived, MAX_CLIENTS, MAX_NAME_BYTES, MAX_PHASE_MS, MAX_RUNS, NO_NETWORK, Written};
+use pushlab_link::profile;
+use pushlab_workload::scenario::Scenario;
+
+/// How far a planned rate of deliveries may be from the one asked for, as a share of it.
+const RATE_ERROR_MAX: f64 = 0.02;
+
+impl Written {
+    /// That there is something to measure.
+    pub(crate) fn check_lists(&self) -> Result<(), String> {
+        check_name("name", &self.name)?;
+        for (what, is_empty) in [
+            ("subjects", self.subjects.is_empty()),
+            ("transports", self.transports.is_empty()),
+            ("clients", self.clients.is_empty()),
+            ("policies", self.policies.is_empty() || self.policies.contains(&SlowPolicy::Own)),
+        ] {
+            if is_empty {
+                return Err(format!("{what} is empty; name at least one"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Experiment {
+    pub(crate) fn check_values(&self) -> Result<(), String> {
+        self.check_lists()?;
+        no_twins("subjects", &self.subjects.iter().map(|text| name_of(text)).collect::<Vec<_>>())?;
+        self.check_offers()?;
+        no_twins("transports", &self.transports)?;
+        no_twins("policies", &self.policies)?;
+        no_twins("clients", &self.clients)?;
+        no_twins("deliveries_per_s", &self.deliveries_per_s)?;
+        no_twins("payload_bytes", &self.payload_bytes)?;
+        no_twins("variants", &self.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>())?;
+        no_twins("networks", &self.networks)?;
+        if let Some(clients) = self.clients.iter().find(|&&n| n == 0 || n > MAX_CLIENTS) {
+            return Err(format!("clients {clients}: from 1 to {MAX_CLIENTS}"));
+        }
+        if self.deliveries_per_s.contains(&0) || self.payload_bytes.contains(&0) {
+            return Err("deliveries_per_s and payload_bytes are at least 1".to_owned());
+        }
+        if self.repeats == 0 || self.runs() > MAX_RUNS {
+            return Err(format!(
+                "{} runs: repeats is at least 1, and all runs together at most {MAX_RUNS}",
+                self.runs()
+            ));
+        }
+        self.check_phases()?;
+        if self.load_ms() == 0 && self.scenario != Scenario::Idle {
+            return Err("phases.load_ms is 0, so nothing would be measured".to_owned());
+        }
+        if self.polling.interval_ms == 0 || self.connect_rate == 0 {
+            return Err("polling.interval_ms and connect_rate are at least 1".to_owned());
+        }
+        self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
+        self.check_networks()?;
+        self.check_rates()?;
+        self.check_reporting()
+    }
+
+    /// Refuses what foreign subjects cannot do.
+    fn check_offers(&self) -> Result<(), String> {
+        if self.capacity_share.as_ref().is_some_and(|wanted| !(wanted.share > 0.0 && wanted.share <= 1.0)) {
+            return Err("capacity_share.share is above 0 and at most 1".to_owned());
+        }
+        let mut foreign = self.subjects.iter().filter_map(|text| Some((text, self.offers().of(text)?))).peekable();
+        if foreign.peek().is_none() {
+            return Ok(());
+        }
+        let all_sockets =
+            || std::iter::once(&self.sockets).chain(self.variants.iter().filter_map(|v| v.sockets.as_ref()));
+        for (what, is_asked) in [
+            ("sockets.tls", all_sockets().any(|sockets| sockets.tls)),
+            ("sockets.writes_per_event", all_sockets().any(|sockets| sockets.writes_per_event > 1)),
+            ("sockets.nagle", all_sockets().any(|sockets| sockets.nagle)),
+            ("sockets.send_buffer_bytes", all_sockets().any(|sockets| sockets.send_buffer_bytes.is_some())),
+            ("sockets.receive_buffer_bytes", all_sockets().any(|sockets| sockets.receive_buffer_bytes.is_some())),
+            ("sockets.connections_per_host_max", all_sockets().any(|s| s.connections_per_host_max.is_some())),
+            ("receipts", self.receipts),
+            ("polling.user_list", self.polling.user_list),
+        ] {
+            if is_asked {
+                return Err(format!("{what} is something that our own server alone can do: leave the others out"));
+            }
+        }
+        let elsewhere = foreign.find(|(_, offer)| offer.is_elsewhere);
+        if let Some((text, _)) = elsewhere.filter(|_| !self.networks.is_empty()) {
+            return Err(format!("networks: {} runs elsewhere, so no network can be put before it", name_of(text)));
+        }
+        if self.cells().is_empty() {
+            let names: Vec<&str> = self.subjects.iter().map(|text| name_of(text)).collect();
+            return Err(format!(
+                "none of {} offers what is asked for: see `pushlab subjects list` for transports; echo, rooms and feed \
+                 (a back end's; with by = \"publisher\" all have it) are in their manifests",
+                names.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    /// What follows from them is counted in ns, in 64 bits.
+    fn check_phases(&self) -> Result<(), String> {
+        let p = &self.phases;
+        for (what, ms) in [
+            ("baseline_ms", self.baseline_ms),
+            ("phases.connect_ms", p.connect_ms),
+            ("phases.idle_ms", p.idle_ms),
+            ("phases.warm_up_ms", p.warm_up_ms),
+            ("phases.load_ms (or soak_minutes)", self.load_ms()),
+            ("phases.drain_ms", p.drain_ms),
+            ("phases.after_ms", p.after_ms),
+        ] {
+            if ms > MAX_PHASE_MS {
+                return Err(format!("{what} {ms}: at most {MAX_PHASE_MS}, which is 31 days"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_networks(&self) -> Result<(), String> {
+        for (name, profile) in &self.network {
+            check_name("network", name)?;
+            if name == NO_NETWORK {
+                return Err(format!("network {name:?} stands for plain loopback; give it another name"));
+            }
+            profile.check().map_err(|error| format!("network {name}: {error}"))?;
+        }
+        for name in &self.networks {
+            check_name("networks", name)?;
+            if name == NO_NETWORK {
+                return Err(format!("networks {name:?}: leave the list empty for plain loopback"));
+            }
+        }
+        let mut browsers = self.variants.iter().filter_map(|variant| variant.clients_in).chain([self.clients_in]);
+        if !self.networks.is_empty() && browsers.any(|clients_in| clients_in.is_browser()) {
+            return Err("networks: a browser is not put into one; leave the list empty, or clients_in out".to_owned());
+        }
+        if let Some(unknown) = self.networks.iter().find(|name| self.network(name).is_none()) {
+            let mut known: Vec<&str> = profile::names().collect();
+            known.extend(self.network.keys().map(String::as_str));
+            return Err(format!(
+                "network {unknown:?} is not known; known are {}, and any of a [network.NAME] table",
+                known.join(", ")
+            ));
+        }
+        let sockets = std::iter::once(&self.sockets).chain(self.variants.iter().filter_map(|v| v.sockets.as_ref()));
+        for sockets in sockets {
+            if !(1..=2).contains(&sockets.writes_per_event) {
+                return Err(format!("sockets.writes_per_event {}: 1 or 2", sockets.writes_per_event));
+            }
+            if sockets.clients_per_host == 0 || sockets.connections_per_host_max == Some(0) {
+                return Err("sockets.clients_per_host and connections_per_host_max are at least 1".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// A planned rate must be one that the scenario can keep: intervals are whole numbers.
+    fn check_rates(&self) -> Result<(), String> {
+        if self.deliveries_per_s.is_empty() {
+            return Ok(());
+        }
+        for cell in self.cells() {
+            let Some(wanted) = cell.deliveries_per_s else { continue };
+            let real = traffic::deliveries_per_s(&self.at(&cell).scenario, cell.clients);
+            let is_kept = real.is_some_and(|real| (real / f64::from(wanted) - 1.0).abs() <= RATE_ERROR_MAX);
+            if !is_kept {
+                let real =
+                    real.map_or("no planned rate".to_owned(), |real| format!("{real:.0} at the nearest interval"));
+                return Err(format!(
+                    "deliveries_per_s {wanted} with {} clients: the scenario has {real}",
+                    cell.clients
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What concerns the report alone, so that a mistake there does not show only after hours.
+    fn check_reporting(&self) -> Result<(), String> {
+        if let Some(unknown) = self.charts.iter().chain(&self.columns).find(|name| Metric::find(name).is_none()) {
+            let known: Vec<&str> = Metric::names().collect();
+            return Err(format!("metric {unknown:?} is not known; known are {}", known.join(", ")));
+        }
+        if let Some(study) = self.study.as_deref().filter(|id| studies::find(id).is_none()) {
+            return Err(format!("study {study:?} is not known; known are {}", studies::names()));
+        }
+        self.check_leaderboard()?;
+        for expect in &self.expect {
+            Statement::parse(&expect.that).map_err(|error| format!("expect {:?}: {error}", expect.that))?;
+        }
+        Ok(())
+    }
+
+    /// A leaderboard has one row for a subject over a transport, so there must be one cell to take its figures from.
+    fn check_leaderboard(&self) -> Result<(), String> {
+        let lists = [
+            ("clients", self.clients.len()),
+            ("deliveries_per_s", self.deliveries_per_s.len()),
+            ("payload_bytes", self.payload_bytes.len()),
+            ("policies", self.policies.len()),
+            ("variants", self.variants.len()),
+            ("networks", self.networks.len()),
+        ];
+        let Some((what, values)) = lists.into_iter().find(|(_, values)| *values > 1) else { return Ok(()) };
+        if !self.tables.contains(&Derived::Leaderboard) {
+            return Ok(());
+        }
+        Err(format!(
+            "{what} has {values} values, and table \"leaderboard\" takes one: it compares subjects and transports alone"
+        ))
+    }
+}
+
+/// A value that stands twice would count its runs as repeats of themselves.
+fn no_twins<T: PartialEq + std::fmt::Debug>(what: &str, values: &[T]) -> Result<(), String> {
+    match values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
+        Some((_, twin)) => Err(format!("{what} has {twin:?} twice; use repeats for more runs of the same")),
+        None => Ok(()),
+    }
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), String> {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.chars().all(is_name) {
+        return Err(format!("{what} {name:?}: use lower-case letters, digits and hyphens, {MAX_NAME_BYTES} at most"));
+    }
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! Experiments whose subjects are known: their cells.
+
+use crate::cell::Cell;
+use crate::offers::{self, Find, Offers};
+use crate::subject::{OURS, name_of};
+use crate::traffic;
+use crate::written::{ExperimentError, MAX_RUNS, Written};
+use pushlab_wire::transport::Transport;
+use serde::Serialize;
+use std::ops::{Deref, DerefMut};
+
+/// An experiment of which is known what its subjects offer. It is written as it was read.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Experiment {
+    written: Written,
+    #[serde(skip)]
+    offers: Offers,
+}
+
+impl Deref for Experiment {
+    type Target = Written;
+
+    fn deref(&self) -> &Written {
+        &self.written
+    }
+}
+
+impl DerefMut for Experiment {
+    fn deref_mut(&mut self) -> &mut Written {
+        &mut self.written
+    }
+}
+
+impl Experiment {
+    /// An experiment that is to be carried out: makes sure that its subjects are known and that it makes sense.
+    /// `origin` is named in the error.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Value`].
+    pub fn resolve(written: Written, find: Find<'_>, origin: &str) -> Result<Self, ExperimentError> {
+        let wrong = |what| ExperimentError::Value { origin: origin.to_owned(), what };
+        written.check_lists().map_err(wrong)?;
+        let offers = Offers::find(&written.subjects, find).map_err(wrong)?;
+        let experiment = Self { written, offers };
+        experiment.check(origin)?;
+        Ok(experiment)
+    }
+
+    /// An experiment of which there are results, whatever values it has, and whether its subjects are known or not.
+    pub fn believe(written: Written, find: Find<'_>) -> Self {
+        let offers = Offers::known(&written.subjects, find);
+        Self { written, offers }
+    }
+
+    /// What a file would say of it.
+    pub fn into_written(self) -> Written {
+        self.written
+    }
+
+    /// What its subjects offer.
+    pub(crate) fn offers(&self) -> &Offers {
+        &self.offers
+    }
+
+    /// Whether a subject offers a transport, and what a variant's scenario needs.
+    fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&str>) -> bool {
+        let variant = self.variants.iter().find(|known| Some(known.name.as_str()) == variant);
+        let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&self.scenario);
+        self.offers.of(subject).is_none_or(|offer| offer.has(transport, scenario))
+    }
+
+    /// Refuses what makes no sense. For an experiment that was changed after it was read; `origin` is named in the
+    /// error.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Value`].
+    pub fn check(&self, origin: &str) -> Result<(), ExperimentError> {
+        self.check_values().map_err(|what| ExperimentError::Value { origin: origin.to_owned(), what })
+    }
+
+    /// How many runs it plans.
+    pub fn runs(&self) -> usize {
+        let most = self.cells_max();
+        let has_foreign = self.subjects.iter().any(|text| text != OURS && !text.contains('='));
+        let cells = if has_foreign && most <= MAX_RUNS { self.cells().len() } else { most };
+        cells.saturating_mul(self.repeats as usize)
+    }
+
+    /// Every point of the matrix that its subject offers, in the order of the lists.
+    pub fn cells(&self) -> Vec<Cell> {
+        if self.cells_max() > MAX_RUNS {
+            // Never planned: the values of imported figures, of which only some were crossed.
+            return Vec::new();
+        }
+        let variants = options(self.variants.iter().map(|variant| variant.name.clone()).collect());
+        let networks = options(self.networks.clone());
+        let traffics = variants.iter().flat_map(|variant| networks.iter().map(move |network| (variant, network)));
+        let rates = options(self.deliveries_per_s.clone());
+        let sizes = options(self.payload_bytes.clone());
+        let mut cells = Vec::with_capacity(self.cells_max());
+        for subject in &self.subjects {
+            let (name, offer) = (name_of(subject), self.offers.of(subject));
+            for &transport in &self.transports {
+                for (variant, network) in
+                    traffics.clone().filter(|(variant, _)| self.is_offered(subject, transport, variant.as_deref()))
+                {
+                    for &policy in offers::policies(offer, &self.policies) {
+                        for (&deliveries_per_s, &payload_bytes) in
+                            rates.iter().flat_map(|rate| sizes.iter().map(move |size| (rate, size)))
+                        {
+                            cells.extend(self.clients.iter().map(|&clients| Cell {
+                                experiment: self.name.clone(),
+                                subject: name.to_owned(),
+                                transport,
+                                policy,
+                                variant: variant.clone(),
+                                network: network.clone(),
+                                clients,
+                                deliveries_per_s,
+                                payload_bytes,
+                            }));
+                        }
+                    }
+                }
+            }
+        }
+        cells
+    }
+
+    /// The experiment as it is for one cell: variant, rate and size applied.
+    pub fn at(&self, cell: &Cell) -> Self {
+        let mut own = self.written.clone();
+        if let Some(variant) = self.variants.iter().find(|v| Some(&v.name) == cell.variant.as_ref()).cloned() {
+            own.scenario = variant.scenario.unwrap_or(own.scenario);
+            own.shape = variant.shape.unwrap_or(own.shape);
+            own.polling = variant.polling.unwrap_or(own.polling);
+            own.server_options = variant.server_options.unwrap_or(own.server_options);
+            own.environment = variant.environment.unwrap_or(own.environment);
+            own.sockets = variant.sockets.unwrap_or(own.sockets);
+            own.clients_in = variant.clients_in.unwrap_or(own.clients_in);
+        }
+        if let Some(bytes) = cell.payload_bytes {
+            own.scenario = traffic::with_payload_bytes(own.scenario, bytes);
+        }
+        if let Some(deliveries) = cell.deliveries_per_s {
+            own.scenario = traffic::with_deliveries_per_s(own.scenario, cell.clients, deliveries);
+        }
+        own.phases.load_ms = self.load_ms();
+        Self { written: own, offers: self.offers.clone() }
+    }
+
+    /// How many runs it is with every subject installed, and how long they take about: `72 runs, 1 h 7 min`.
+    pub fn size(&self) -> String {
+        let runs = self.runs();
+        let minutes = (self.whole_run_ms() * runs as u64).div_ceil(60_000);
+        match (minutes / 60, minutes % 60) {
+            (0, minutes) => format!("{runs} runs, {minutes} min"),
+            (hours, 0) => format!("{runs} runs, {hours} h"),
+            (hours, minutes) => format!("{runs} runs, {hours} h {minutes} min"),
+        }
+    }
+}
+
+/// A list, or the one choice of an axis that is not swept.
+fn options<T>(values: Vec<T>) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.into_iter().map(Some).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::written::{MAX_NAME_BYTES, MAX_PHASE_MS, default_prober};
+
+    fn parse(text: &str, profile: Option<&str>, origin: &str) -> Result<Experiment, ExperimentError> {
+        Experiment::resolve(Written::read(text, profile, origin)?, &|_| Ok(None), origin)
+    }
+
+    const SMALL: &str = r#"
+        name = "small"
+        title = "Small"
+        transports = ["websocket", "sse"]
+        clients = [1, 2]
+        repeats = 3
+        scenario = { kind = "chat", interval_ms = 3000, payload_bytes = 71 }
+        phases = { connect_ms = 1000, warm_up_ms = 0, idle_ms = 0, load_ms = 100, drain_ms = 100, after_ms = 0 }
+        [profile.quick]
+        repeats = 1
+        phases = { load_ms = 50 }
+    "#;
+
+    #[test]
+    fn a_profile_replaces_only_what_it_names() {
+        let full = parse(SMALL, None, "small").unwrap();
+        assert_eq!((full.runs(), full.phases.load_ms, full.phases.drain_ms), (12, 100, 100));
+        let quick = parse(SMALL, Some("quick"), "small").unwrap();
+        assert_eq!((quick.runs(), quick.phases.load_ms, quick.phases.drain_ms), (4, 50, 100));
+        assert_eq!(full.prober, default_prober());
+    }
+
+    #[test]
+    fn a_leaderboard_compares_subjects_and_transports_alone() {
+        let read = |text: &str| parse(&format!("tables = [\"leaderboard\"]{text}"), None, "file.toml");
+        let error = read(SMALL).unwrap_err().to_string();
+        assert!(error.contains("clients has 2 values") && error.contains("takes one"), "{error}");
+        assert!(read(&SMALL.replace("[1, 2]", "[2]")).is_ok());
+    }
+
+    #[test]
+    fn what_is_printed_is_read_again() {
+        let silent = parse(&format!("prober = false{SMALL}"), None, "small").unwrap();
+        assert_eq!(silent.prober, None);
+        let printed = toml::to_string_pretty(&silent).unwrap();
+        assert_eq!(parse(&printed, None, "printed").unwrap(), silent);
+    }
+
+    #[test]
+    fn a_feed_is_a_back_ends_unless_it_says_who_publishes() {
+        let read = |scenario: &str| {
+            let chat = r#"{ kind = "chat", interval_ms = 3000, payload_bytes = 71 }"#;
+            parse(&SMALL.replace(chat, scenario), None, "small").unwrap()
+        };
+        let back_ends = read(r#"{ kind = "feed", interval_us = 5000, payload_bytes = 71 }"#);
+        assert!(back_ends.scenario.has_back_end() && !back_ends.scenario.has_feeder());
+        assert!(!toml::to_string(&back_ends).unwrap().contains("by ="), "as it was written before there was a choice");
+        let published = read(r#"{ kind = "feed", interval_us = 5000, payload_bytes = 71, by = "publisher" }"#);
+        assert!(!published.scenario.has_back_end() && published.scenario.has_feeder());
+        assert_eq!(back_ends.differences(&published), ["scenario"]);
+        let fan_out = read(r#"{ kind = "fan-out", publishers = 8, payload_bytes = 71 }"#);
+        assert!(fan_out.scenario.has_feeder() && fan_out.charts()[0] == "delivered");
+        for experiment in [back_ends, published, fan_out] {
+            let printed = toml::to_string_pretty(&experiment).unwrap();
+            assert_eq!(parse(&printed, None, "printed").unwrap(), experiment);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = |text: &str, profile| parse(text, profile, "file.toml").unwrap_err().to_string();
+        assert!(error(SMALL, Some("slow")).contains("no profile \"slow\"; it has quick"));
+        assert!(error(&SMALL.replace("repeats = 3", "repeets = 3"), None).contains("repeets"));
+        assert!(error(&SMALL.replace("\"sse\"", "\"carrier-pigeon\""), None).contains("carrier-pigeon"));
+        assert!(error(&SMALL.replace("[1, 2]", "[0]"), None).contains("clients 0"));
+        assert!(error(&SMALL.replace("\"small\"", "\"../small\""), None).contains("hyphens"));
+        let name = |length| SMALL.replace("\"small\"", &format!("{:?}", "n".repeat(length)));
+        assert!(parse(&name(MAX_NAME_BYTES), None, "file.toml").is_ok());
+        assert!(error(&name(MAX_NAME_BYTES + 1), None).contains("64 at most"));
+        let month = |ms| SMALL.replace("load_ms = 100", &format!("load_ms = {ms}"));
+        assert!(parse(&month(MAX_PHASE_MS), None, "file.toml").is_ok());
+        assert!(error(&month(MAX_PHASE_MS + 1), None).contains("31 days"));
+        assert!(error(&month(i64::MAX as u64), None).contains("31 days"));
+        let soak = format!("soak_minutes = {}{SMALL}", u32::MAX);
+        assert!(error(&soak, None).contains("soak_minutes"));
+        assert!(error("name = ", None).contains("file.toml"));
+    }
+
+    #[test]
+    fn networks_are_crossed_with_all_else_and_told_by_the_cell() {
+        let networks = |list: &str| parse(&format!("networks = {list}{SMALL}"), None, "small");
+        let experiment = networks("[\"lan-100\", \"4g\"]").unwrap();
+        assert_eq!(experiment.runs(), 24);
+        let of = |cell: &Cell| (cell.transport.name(), cell.network.clone().unwrap_or_default(), cell.clients);
+        let first: Vec<_> = experiment.cells().iter().take(5).map(of).collect();
+        let expected = [("websocket", "lan-100", 1), ("websocket", "lan-100", 2), ("websocket", "4g", 1)];
+        assert_eq!(first[..3], expected.map(|(transport, network, clients)| (transport, network.to_owned(), clients)));
+        assert_eq!(first[4].0, "sse");
+        assert_eq!(experiment.cells()[2].label(), "small · websocket · 4g · 1 client");
+        let plain = networks("[]").unwrap();
+        assert!(plain.cells().iter().all(|cell| cell.network.is_none()) && plain.runs() == 12);
+        assert!(plain.differences(&experiment).is_empty(), "what a cell tells is no other traffic");
+        for (list, says) in [
+            ("[\"4g\", \"4g\"]", "networks has \"4g\" twice"),
+            ("[\"4G\"]", "networks \"4G\": use lower-case"),
+            ("[\"none\"]", "leave the list empty"),
+        ] {
+            let error = networks(list).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

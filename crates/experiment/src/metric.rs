@@ -1,0 +1,219 @@
+//! The table of metrics: the one list that figures, charts, statements, exports and comparisons share.
+
+use Better::{Higher, Lower, Neither};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which direction of a metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+    /// It describes, and is not judged.
+    Neither,
+}
+
+/// A metric.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Stable name: in statements, files and exports.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// Unit.
+    pub unit: &'static str,
+    /// What is better.
+    pub better: Better,
+    /// What exactly is measured.
+    pub description: &'static str,
+}
+
+impl Metric {
+    /// The metric of this name, or of this short name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        let full = ALIASES.iter().find(|(short, _)| *short == name).map_or(name, |(_, full)| full);
+        METRICS.iter().find(|metric| metric.name == full)
+    }
+
+    /// Names and short names, for messages.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        METRICS.iter().map(|metric| metric.name).chain(ALIASES.iter().map(|(short, _)| *short))
+    }
+
+    /// Whether charts of it are drawn on a logarithmic scale: what is measured in time is.
+    pub fn is_logarithmic(&self) -> bool {
+        matches!(self.unit, "ms" | "µs")
+    }
+
+    /// Whether it is a difference, which may be below zero.
+    pub fn may_be_negative(&self) -> bool {
+        matches!(
+            self.name,
+            "memory_growth" | "memory_kernel" | "memory_per_client" | "overhead_per_delivery" | "bytes_unaccounted"
+        )
+    }
+}
+
+/// The rows of the table in docs/experiments.md.
+pub fn documented() -> String {
+    let row = |metric: &Metric| {
+        let short: String =
+            ALIASES.iter().filter(|(_, full)| *full == metric.name).map(|(short, _)| format!(" (`{short}`)")).collect();
+        let unit = if metric.unit.is_empty() { "–" } else { metric.unit };
+        let better = match metric.better {
+            Lower => "lower",
+            Higher => "higher",
+            Neither => "–",
+        };
+        format!("| `{}`{short} | {unit} | {better} | {}: {} |\n", metric.name, metric.title, metric.description)
+    };
+    METRICS.iter().map(row).collect()
+}
+
+/// The unit of a metric; empty for an unknown one.
+pub fn unit(name: &str) -> &'static str {
+    Metric::find(name).map_or("", |metric| metric.unit)
+}
+
+/// Short names for statements.
+pub const ALIASES: &[(&str, &str)] = &[
+    ("latency", "latency_median"),
+    ("p99", "latency_p99"),
+    ("own", "latency_own_mean"),
+    ("response", "response_median"),
+    ("throughput", "delivered"),
+];
+
+/// The table itself: gives its rows to a macro that makes something of each, such as the function that takes a metric
+/// from a run. A row is `name "Title", "unit", Better, "description";`.
+#[macro_export]
+macro_rules! for_each_metric {
+    ($make:ident) => {
+        $make! {
+            response_median "Response time, median", "ms", Lower, "of a ping while the load runs";
+            response_mean "Response time, mean", "ms", Lower, "of a ping while the load runs";
+            response_p99 "Response time, p99", "ms", Lower, "of a ping while the load runs";
+            response_idle_median "Response time when idle, median", "ms", Lower, "of a ping before the load, everybody connected";
+            response_idle_mean "Response time when idle, mean", "ms", Lower, "of a ping before the load, everybody connected";
+            latency_median "Delivery latency, median", "ms", Lower, "intended instant to subscriber, every delivery";
+            latency_mean "Delivery latency, mean", "ms", Lower, "intended instant to subscriber, every delivery";
+            latency_p99 "Delivery latency, p99", "ms", Lower, "intended instant to subscriber, every delivery";
+            jitter "Jitter, mean", "ms", Lower, "difference between the latency of a message and that of the next; of browsers alone";
+            latency_first "Latency of the first subscriber", "ms", Lower, "median over the publications";
+            latency_last "Latency of the last subscriber", "ms", Lower, "median over the publications that reached all";
+            latency_own_median "Round trip of own messages, median", "ms", Lower, "a client's own publication back to it";
+            latency_own_mean "Round trip of own messages, mean", "ms", Lower, "a client's own publication back to it";
+            latency_up_mean "Latency client to server, mean", "ms", Lower, "intended instant to the server's receipt";
+            latency_down_mean "Latency server to client, mean", "ms", Lower, "the server's receipt to the subscriber";
+            cpu "Server CPU", "%", Lower, "per cent of one core, mean of the load phase";
+            cpu_median "Server CPU, median", "%", Lower, "per cent of one core, median of the load phase's seconds";
+            cpu_idle "Server CPU when idle", "%", Lower, "per cent of one core, everybody connected and silent";
+            cpu_baseline "Server CPU alone", "%", Lower, "per cent of one core, before any client";
+            cpu_per_delivery "CPU time per delivery", "µs", Lower, "server's CPU time of load and drain over deliveries";
+            memory "Server memory, highest", "MiB", Lower, "resident, highest of load and drain";
+            memory_idle "Server memory when idle", "MiB", Lower, "resident, everybody connected and silent";
+            memory_after "Server memory after the load", "MiB", Lower, "resident, everybody still connected";
+            memory_growth "Growth of server memory", "MiB/h", Lower,
+                "trend of resident memory over the load phase, from a minute on; a soak that leaks has one above zero";
+            memory_baseline "Server memory alone", "MiB", Lower, "resident, before any client";
+            memory_per_client "Memory per idle client", "KiB", Lower,
+                "resident, all clients connected and silent, less that of the server alone, over the number of clients";
+            memory_kernel "Kernel memory of connections", "MiB", Lower,
+                "growth of slab, page tables, stacks and socket buffers of the machine with all clients connected: both ends";
+            delivered "Deliveries", "/s", Higher, "per second, received and checked by the clients";
+            due "Deliveries due", "/s", Neither, "per second: publications of the load phase, times who is to receive them";
+            published "Publications", "/s", Higher, "per second, sent by clients, the back end or the feeder";
+            server_received "Publications at the server", "/s", Higher, "per second, by the server's own count";
+            server_sent "Deliveries from the server", "/s", Higher, "per second, by the server's own count";
+            bytes_per_delivery "Bytes per delivery", "B", Lower, "received by clients, transport framing and HTTP heads included";
+            overhead_per_delivery "Overhead per delivery", "B", Lower,
+                "bytes that clients received and sent per delivery, less the publication's own";
+            traffic_per_delivery "Traffic per delivery", "B", Lower,
+                "bytes that clients received and sent per delivery, the publication's own included";
+            bytes_server "Bytes at the server per delivery", "B", Lower,
+                "read and written by the server per delivery, by its own count: of native clients and browsers alike, the lab's reading of its counters left out, a prober's and a feeder's traffic not";
+            bytes_payload "Bytes of payload", "B", Neither, "data of publications and echoes per delivery, both ways";
+            bytes_dialect "Bytes of the dialect", "B", Lower,
+                "envelope, channel, cursor and messages of the dialect's own per delivery, both ways";
+            bytes_framing "Bytes of framing", "B", Lower,
+                "frame heads, field names of event streams and chunk heads per delivery, both ways";
+            bytes_http_heads "Bytes of HTTP heads", "B", Lower, "heads of requests and responses per delivery, both ways";
+            bytes_tls "Bytes of TLS", "B", Lower, "records and handshakes per delivery, both ways";
+            bytes_tcp_ip_headers "Bytes of TCP/IP headers", "B", Lower,
+                "headers of packets that carry data for the first time, per delivery, both ways; over a link alone";
+            bytes_acknowledgements "Bytes of acknowledgements", "B", Lower,
+                "packets that only acknowledge, per delivery, both ways; over a link alone";
+            bytes_connections "Bytes of connections", "B", Lower,
+                "packets that open, close and reset connections, per delivery, both ways; over a link alone";
+            bytes_retransmissions "Bytes of retransmissions", "B", Lower,
+                "packets whose data was sent before, per delivery, both ways; over a link alone";
+            bytes_unaccounted "Bytes unaccounted for", "B", Neither,
+                "what the link carried for clients less the sum of the parts, per delivery: what was under way when the load began";
+            bytes_sum "Bytes of all parts", "B", Lower, "sum of the parts that were measured, per delivery, both ways";
+            bytes_link "Bytes on the link", "B", Lower, "all packets between clients and server, per delivery, both ways; over a link alone";
+            transport_overhead "Heads and framing per delivery", "B", Lower,
+                "HTTP heads and transport framing that clients received and sent, per delivery: what the dialect adds is left out";
+            packets_per_delivery "Packets per delivery", "", Lower, "between clients and server, both ways; over a network only";
+            acks_per_delivery "Acknowledgements per delivery", "", Lower, "packets that carry no data, both ways; over a network only";
+            retransmitted "Packets sent again", "%", Lower, "of those that carry data, both ways, as the link saw them";
+            packets_lost "Packets lost", "%", Neither, "by the network itself: for its loss and for want of room in its queue";
+            tcp_retransmits "Segments retransmitted", "", Lower,
+                "in load and drain, by the kernel's count for the server's network namespace: without a network, the machine's";
+            link_bytes_in "Bytes on the wire into the server", "kB/s", Lower, "packets of clients, load and drain; over a network only";
+            link_bytes_out "Bytes on the wire out of the server", "kB/s", Lower, "packets to clients, load and drain; over a network only";
+            link_packets_in "Packets into the server", "/s", Lower, "of clients, load and drain; over a network only";
+            link_packets_out "Packets out of the server", "/s", Lower, "to clients, load and drain; over a network only";
+            server_bytes_in "Bytes into the server", "kB/s", Lower, "application bytes that clients sent, HTTP heads included";
+            server_bytes_out "Bytes out of the server", "kB/s", Lower, "application bytes that clients received, HTTP heads included";
+            requests "HTTP requests", "/s", Lower, "per second, of all clients";
+            requests_server "HTTP requests at the server", "/s", Lower,
+                "per second, by the server's own count; the lab's own are left out";
+            requests_publisher "Requests of a publisher", "", Lower, "HTTP requests of publishing clients per 100 publications";
+            requests_receiver "Requests of a receiver", "", Lower, "HTTP requests of one client that only receives per 100 publications";
+            connections "TCP connections", "", Neither, "most open at the server at once in the load phase, the lab's own left out";
+            connections_opened "Connections opened", "/s", Lower, "per second of the load phase, by clients";
+            subscribed "Clients subscribed", "", Higher, "when the load began: fewer where a host's connections are limited";
+            connect "Time to subscribe", "ms", Lower, "TCP connect to the first answer, median";
+            queued "Bytes queued", "MiB", Lower, "most that waited in the server for slow subscribers";
+            generator_cpu "Generator CPU", "%", Neither, "per cent of one core: near 100 the generator is the limit";
+            link_cpu "CPU of the link", "%", Neither, "per cent of one core, which it shares with the generator";
+            link_lateness "Lateness of the link, p99", "ms", Neither, "how long after it was due a packet left the link; what is read late is in link_wait";
+            link_wait "Wait of the link for a core", "ms", Neither, "each time that it had something to do, mean";
+            lateness "Generator lateness, p99", "ms", Neither,
+                "how late publications left, once their connection could take them";
+            clock_error "Error of pages' clocks", "ms", Neither,
+                "how far instants that a browser's pages told may be off; of native clients there is none";
+        }
+    };
+}
+
+macro_rules! metrics {
+    ($($name:ident $title:literal, $unit:literal, $better:ident, $description:literal;)*) => {
+        /// Every metric there is.
+        pub const METRICS: &[Metric] = &[$(Metric {
+            name: stringify!($name),
+            title: $title,
+            unit: $unit,
+            better: $better,
+            description: $description,
+        }),*];
+    };
+}
+
+for_each_metric!(metrics);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_short_name_stands_for_a_metric() {
+        for (short, full) in ALIASES {
+            assert_eq!(Metric::find(short).map(|m| m.name), Some(*full));
+        }
+        assert!(Metric::find("speed").is_none());
+    }
+}

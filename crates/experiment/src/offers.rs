@@ -1,0 +1,68 @@
+//! What the subjects of an experiment can do: points of its matrix that one does not offer are left out.
+
+use crate::cell::SlowPolicy;
+use pushlab_wire::transport::Transport;
+use pushlab_workload::scenario::{FeedBy, Scenario};
+use std::collections::BTreeMap;
+
+/// What somebody else's server can do. Ours can do everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Its transports.
+    pub transports: Vec<Transport>,
+    /// Whether it sends a message back to whoever sent it.
+    pub echo: bool,
+    /// Whether it has rooms.
+    pub rooms: bool,
+    /// Whether it publishes what a back end feeds it.
+    pub feed: bool,
+    /// Whether somebody else runs it.
+    pub is_elsewhere: bool,
+}
+
+impl Offer {
+    /// Whether a transport is among it, and what a scenario needs.
+    pub fn has(&self, transport: Transport, scenario: &Scenario) -> bool {
+        let has_scenario = match scenario {
+            Scenario::Echo { .. } | Scenario::Request { .. } => self.echo,
+            Scenario::Rooms { .. } => self.rooms,
+            Scenario::Feed { by: FeedBy::BackEnd, .. } => self.feed,
+            _ => true,
+        };
+        has_scenario && self.transports.contains(&transport)
+    }
+}
+
+/// Tells what the subject offers that experiments name so; nothing of ours, or why there is no such subject.
+pub type Find<'a> = &'a dyn Fn(&str) -> Result<Option<Offer>, String>;
+
+/// What the subjects of an experiment offer, by their text there. Of those that are not here, which are ours or of
+/// whom only figures are known, anything is believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offers(BTreeMap<String, Offer>);
+
+impl Offers {
+    /// Of these subjects.
+    pub fn find(subjects: &[String], find: Find<'_>) -> Result<Self, String> {
+        let found = subjects.iter().filter_map(|text| Some((text.clone(), find(text).transpose()?)));
+        found.map(|(text, offer)| Ok((text, offer?))).collect::<Result<_, String>>().map(Self)
+    }
+
+    /// Of those of these subjects that are known.
+    pub fn known(subjects: &[String], find: Find<'_>) -> Self {
+        Self(subjects.iter().filter_map(|text| Some((text.clone(), find(text).ok()??))).collect())
+    }
+
+    /// What the subject of this text offers, if that is known to be less than everything.
+    pub fn of(&self, subject: &str) -> Option<&Offer> {
+        self.0.get(subject)
+    }
+}
+
+/// Policies are our server's; where one is chosen or several are compared, others stand beside them with their own.
+pub fn policies<'p>(offer: Option<&Offer>, policies: &'p [SlowPolicy]) -> &'p [SlowPolicy] {
+    match (offer, policies) {
+        (Some(_), [first, rest @ ..]) if *first != SlowPolicy::Close || !rest.is_empty() => &[SlowPolicy::Own],
+        _ => policies,
+    }
+}

@@ -1,0 +1,82 @@
+//! The experiments that come with the program.
+
+macro_rules! presets {
+    ($($name:literal),* $(,)?) => {
+        /// Name and text of every preset.
+        pub const PRESETS: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../../experiments/", $name, ".toml")))),*];
+    };
+}
+
+presets! {
+    "tangen-broadcast",
+    "tangen-chat",
+    "johannessen-load",
+    "johannessen-idle",
+    "johannessen-directions",
+    "cometd-load",
+    "cometd-idle",
+    "polling-study-1",
+    "polling-study-2",
+    "polling-study-3",
+    "payload-by-transport",
+    "bigestans-chat",
+    "bigestans-pilot",
+    "transports-by-network",
+    "nagle",
+    "browser-limit",
+    "browser-versus-native",
+    "tls-cost",
+    "peers-fan-out",
+    "peers-half-load",
+    "peers-idle",
+    "platforms",
+    "anomaly-stress",
+    "anomaly-queues",
+    "polling-study-collection",
+    "overload",
+}
+
+/// Experiments that are run together, their runs interleaved.
+#[derive(Debug, Clone, Copy)]
+pub struct Suite {
+    /// As `pushlab run` takes it.
+    pub name: &'static str,
+    /// One line for people.
+    pub title: &'static str,
+    /// Its presets.
+    pub presets: &'static [&'static str],
+    /// The profile in which they run when no other is asked for, if not in their full form.
+    pub profile: Option<&'static str>,
+}
+
+/// Every suite.
+pub const SUITES: &[Suite] = &[
+    Suite {
+        name: "transports",
+        title: "Six transports under broadcast and chat",
+        presets: &["tangen-broadcast", "tangen-chat"],
+        profile: Some("compare"),
+    },
+    Suite {
+        name: "peers",
+        title: "Everybody's servers: one workload, one client, one clock",
+        presets: &["peers-fan-out", "peers-half-load", "peers-idle"],
+        profile: None,
+    },
+];
+
+/// The title of a suite; of anything else its name.
+pub fn suite_title(name: &str) -> &str {
+    SUITES.iter().find(|suite| suite.name == name).map_or(name, |suite| suite.title)
+}
+
+/// The text of a preset.
+pub fn text(name: &str) -> Option<&'static str> {
+    PRESETS.iter().find(|(preset, _)| *preset == name).map(|(_, text)| *text)
+}
+
+/// Names of all suites and presets.
+pub fn known() -> Vec<&'static str> {
+    SUITES.iter().map(|suite| suite.name).chain(PRESETS.iter().map(|(name, _)| *name)).collect()
+}

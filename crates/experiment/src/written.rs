@@ -1,0 +1,436 @@
+//! Experiments as files say them, with a profile applied.
+
+use crate::cell::{SlowPolicy, Sweep};
+use pushlab_link::profile::Profile;
+use pushlab_stats::GeneratorLimits;
+use pushlab_wire::transport::Transport;
+use pushlab_workload::plan::{ClientsIn, Phases, Prober, ProberPath, RequestHeaders, Sockets};
+use pushlab_workload::scenario::{Scenario, Shape};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Most runs of one experiment: more is a typing error, not a plan.
+pub const MAX_RUNS: usize = 100_000;
+/// What stands for plain loopback where a network is asked for.
+pub const NO_NETWORK: &str = "none";
+/// Most clients of one cell.
+pub const MAX_CLIENTS: u32 = 1_000_000;
+/// Longest phase, ms: 31 days.
+pub const MAX_PHASE_MS: u64 = 31 * 24 * 3_600_000;
+/// Longest name of an experiment, variant or network, bytes: it is part of names of files, and of every cell.
+pub const MAX_NAME_BYTES: usize = 64;
+/// Starting, connecting and stopping, per run, beside its phases, ms.
+const RUN_OVERHEAD_MS: u64 = 700;
+
+/// An experiment: subjects × transports × variants × networks × policies × clients × rates × sizes, repeated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename = "Experiment")]
+pub struct Written {
+    /// Lower-case letters, digits and hyphens.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// What the traffic is and why, in a few sentences.
+    #[serde(default)]
+    pub description: String,
+    /// The published study that it repeats, e.g. `tangen-2015`: its numbers are drawn beside those measured.
+    #[serde(default)]
+    pub study: Option<String>,
+    /// Servers to measure: `pushlab` is ours, `NAME=PATH` another build of it; `socketio` or `sockjs:htmlfile` is one of
+    /// `pushlab subjects list`, `NAME=DIALECT+http://HOST:PORT/PATH` one that somebody else runs.
+    #[serde(default = "our_server")]
+    pub subjects: Vec<String>,
+    /// Transports to compare.
+    pub transports: Vec<Transport>,
+    /// Numbers of virtual clients.
+    pub clients: Vec<u32>,
+    /// Planned deliveries per second of all clients together, in place of the scenario's own interval.
+    #[serde(default)]
+    pub deliveries_per_s: Vec<u32>,
+    /// Sizes of a publication's data, bytes, in place of the scenario's own.
+    #[serde(default)]
+    pub payload_bytes: Vec<u32>,
+    /// What our server does with slow subscribers; several are compared.
+    #[serde(default = "close_policy")]
+    pub policies: Vec<SlowPolicy>,
+    /// Variants of the traffic that are compared with each other, e.g. echo and broadcast.
+    #[serde(default)]
+    pub variants: Vec<Variant>,
+    /// Profiles of the link between clients and subject, e.g. `4g`; none for plain loopback.
+    #[serde(default)]
+    pub networks: Vec<String>,
+    /// Runs of each cell.
+    pub repeats: u32,
+    /// The traffic.
+    pub scenario: Scenario,
+    /// How the load's intensity changes over the load phase.
+    #[serde(default)]
+    pub shape: Shape,
+    /// How long each phase lasts, in ms.
+    pub phases: Phases,
+    /// How long the subject runs alone before the first client, in ms.
+    #[serde(default)]
+    pub baseline_ms: u64,
+    /// Minutes of load in place of `phases.load_ms`: a soak, in which growth of memory is watched.
+    #[serde(default)]
+    pub soak_minutes: Option<u32>,
+    /// The ping client; `false` for none.
+    #[serde(default = "default_prober", with = "prober")]
+    #[schemars(with = "prober::Choice")]
+    pub prober: Option<Prober>,
+    /// How polling transports ask.
+    #[serde(default)]
+    pub polling: Polling,
+    /// What heads of HTTP requests carry.
+    #[serde(default)]
+    pub headers: RequestHeaders,
+    /// Whether the server marks the instant of receipt, so that latency is split into the ways up and down.
+    #[serde(default)]
+    pub receipts: bool,
+    /// How connections are set: Nagle's algorithm, TLS, buffers, a browser's limits.
+    #[serde(default)]
+    pub sockets: Sockets,
+    /// Where clients live: in the worker, or in pages of Chromium or Firefox.
+    #[serde(default, skip_serializing_if = "ClientsIn::is_default")]
+    pub clients_in: ClientsIn,
+    /// Networks of the experiment's own, by name; one that is named like a known one takes its place.
+    #[serde(default)]
+    pub network: BTreeMap<String, Profile>,
+    /// Connections opened per second.
+    #[serde(default = "default_connect_rate")]
+    pub connect_rate: u32,
+    /// Event loops of the load, each a thread with descriptors of its own; one for each of the load's cores by default,
+    /// and more where the clients need more descriptors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<u32>,
+    /// Processes over which the loops are spread; one by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// Further options of `pushlab serve`, e.g. `["--history-messages", "1000"]`.
+    #[serde(default)]
+    pub server_options: Vec<String>,
+    /// Further variables in the environment of foreign subjects, e.g. `{ GC = "each" }`.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// A share of what each subject was measured to deliver over the same transport in another experiment of the same
+    /// campaign: the planned rate, in place of the scenario's own.
+    #[serde(default)]
+    pub capacity_share: Option<CapacityShare>,
+    /// What is on the horizontal axis; by default the first of clients, rates and sizes that has several values.
+    #[serde(default)]
+    pub axis: Option<Sweep>,
+    /// Metrics to chart, the most telling first; by default what suits the scenario.
+    #[serde(default)]
+    pub charts: Vec<String>,
+    /// Metrics to list in the table of results; by default what suits the scenario.
+    #[serde(default)]
+    pub columns: Vec<String>,
+    /// Tables to derive.
+    #[serde(default)]
+    pub tables: Vec<Derived>,
+    /// What is expected: findings of the study as statements, judged from intervals.
+    #[serde(default)]
+    pub expect: Vec<Expect>,
+    /// What the generator may do before a run is void.
+    #[serde(default)]
+    pub generator_limits: GeneratorLimits,
+    /// Busy-wait added to every turn of the generator, in µs: makes a run void on purpose.
+    #[serde(default)]
+    pub handicap_us: u64,
+}
+
+/// A variant of the traffic: what it names replaces the experiment's own, whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Lower-case letters, digits and hyphens.
+    pub name: String,
+    /// The traffic.
+    #[serde(default)]
+    pub scenario: Option<Scenario>,
+    /// How the load's intensity changes.
+    #[serde(default)]
+    pub shape: Option<Shape>,
+    /// How polling transports ask.
+    #[serde(default)]
+    pub polling: Option<Polling>,
+    /// Further options of `pushlab serve`.
+    #[serde(default)]
+    pub server_options: Option<Vec<String>>,
+    /// Further variables in the environment of foreign subjects.
+    #[serde(default)]
+    pub environment: Option<BTreeMap<String, String>>,
+    /// How connections are set.
+    #[serde(default)]
+    pub sockets: Option<Sockets>,
+    /// Where clients live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_in: Option<ClientsIn>,
+}
+
+/// A rate that follows from what was measured before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CapacityShare {
+    /// The experiment that measures it: its runs come first.
+    pub of: String,
+    /// Share of its deliveries per second, above 0 and up to 1.
+    pub share: f64,
+    /// Most deliveries per second, whatever the share: what the generator can take.
+    #[serde(default)]
+    pub at_most: Option<u32>,
+}
+
+/// Something that is expected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// A statement, e.g. `cpu(websocket) < cpu(long-polling)`; docs/experiments.md has the grammar.
+    pub that: String,
+    /// What it stands for, in the study's sense.
+    #[serde(default)]
+    pub finding: String,
+}
+
+/// A table that is derived from the figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Derived {
+    /// What a transport costs whatever the hardware: connections, requests, overhead of a message, push or pull.
+    PerformanceFactors,
+    /// Memory per idle client, from the slope over the numbers of clients: user and kernel memory apart.
+    MemoryPerClient,
+    /// What a delivered message costs on the wire: payload, dialect, framing, heads, and below them TLS, TCP and IP.
+    BytesPerMessage,
+    /// Every subject over every transport, ranked. Its figures come from all experiments of a report that ask for it:
+    /// capacity, CPU and bytes from closed loops, latency from those on a schedule, memory from silent clients.
+    Leaderboard,
+}
+
+/// How polling transports ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Polling {
+    /// Time between two polls of a client (polling, websocket-polling), in ms.
+    pub interval_ms: u64,
+    /// How long a long poll may be held, in seconds.
+    pub wait_s: u64,
+    /// Whether clients that poll at an interval ask for the list of users too, with a request of its own.
+    pub user_list: bool,
+}
+
+impl Default for Polling {
+    fn default() -> Self {
+        Self { interval_ms: 500, wait_s: 25, user_list: false }
+    }
+}
+
+fn our_server() -> Vec<String> {
+    vec!["pushlab".to_owned()]
+}
+
+fn close_policy() -> Vec<SlowPolicy> {
+    vec![SlowPolicy::Close]
+}
+
+fn default_connect_rate() -> u32 {
+    2000
+}
+
+pub(crate) fn default_prober() -> Option<Prober> {
+    Some(Prober { interval_ms: 50, over: ProberPath::SameTransport })
+}
+
+/// What is wrong with an experiment.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// Not TOML, or not of the experiment's shape.
+    #[error("{origin}: {source}\nThe format is in schema/experiment.schema.json; `pushlab list` shows examples.")]
+    Format {
+        /// File or preset.
+        origin: String,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// There is no such profile.
+    #[error("{origin} has no profile {profile:?}; it has {known}")]
+    UnknownProfile {
+        /// File or preset.
+        origin: String,
+        /// What was asked for.
+        profile: String,
+        /// What there is.
+        known: String,
+    },
+    /// A value that makes no sense.
+    #[error("{origin}: {what}")]
+    Value {
+        /// File or preset.
+        origin: String,
+        /// Which, and what would.
+        what: String,
+    },
+}
+
+impl Written {
+    /// Reads an experiment and applies a profile: a table `[profile.NAME]` whose values replace those of the file.
+    /// `origin` names the file in errors. Whatever values it has: what it costs to check them grows with
+    /// [`Self::cells_max`], which may be looked at first.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Format`], [`ExperimentError::UnknownProfile`].
+    pub fn read(text: &str, profile: Option<&str>, origin: &str) -> Result<Self, ExperimentError> {
+        let format = |source| ExperimentError::Format { origin: origin.to_owned(), source: Box::new(source) };
+        let mut table: toml::Table = text.parse().map_err(format)?;
+        let profiles = match table.remove("profile") {
+            Some(toml::Value::Table(profiles)) => profiles,
+            _ => toml::Table::new(),
+        };
+        if let Some(profile) = profile {
+            let Some(toml::Value::Table(changes)) = profiles.get(profile) else {
+                let known: Vec<&str> = profiles.keys().map(String::as_str).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(ExperimentError::UnknownProfile {
+                    origin: origin.to_owned(),
+                    profile: profile.to_owned(),
+                    known,
+                });
+            };
+            merge(&mut table, changes);
+        }
+        table.try_into().map_err(format)
+    }
+
+    /// The names of the profiles in an experiment's file; none of a text that is no such file.
+    pub fn profiles(text: &str) -> Vec<String> {
+        let table: toml::Table = text.parse().unwrap_or_default();
+        let profiles = table.get("profile").and_then(toml::Value::as_table);
+        profiles.map_or_else(Vec::new, |profiles| profiles.keys().cloned().collect())
+    }
+
+    /// What the network of this name is like.
+    pub fn network(&self, name: &str) -> Option<Profile> {
+        self.network.get(name).cloned().or_else(|| Profile::find(name).cloned())
+    }
+
+    /// Which keys make its runs other runs than those of `other` at the same cell: runs that are no repeats of one
+    /// another. What a cell tells does not count, nor how the figures are shown and judged.
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let differs = [
+            ("variants", self.variants != other.variants),
+            ("scenario", self.scenario != other.scenario),
+            ("shape", self.shape != other.shape),
+            ("phases", self.phases != other.phases),
+            ("baseline_ms", self.baseline_ms != other.baseline_ms),
+            ("soak_minutes", self.soak_minutes != other.soak_minutes),
+            ("prober", self.prober != other.prober),
+            ("polling", self.polling != other.polling),
+            ("headers", self.headers != other.headers),
+            ("receipts", self.receipts != other.receipts),
+            ("sockets", self.sockets != other.sockets),
+            ("clients_in", self.clients_in != other.clients_in),
+            ("network", self.network != other.network),
+            ("connect_rate", self.connect_rate != other.connect_rate),
+            ("loops", self.loops != other.loops),
+            ("workers", self.workers != other.workers),
+            ("server_options", self.server_options != other.server_options),
+            ("environment", self.environment != other.environment),
+            ("capacity_share", self.capacity_share != other.capacity_share),
+            ("handicap_us", self.handicap_us != other.handicap_us),
+        ];
+        differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+    }
+
+    /// Points of the whole matrix, whether all subjects offer them or not.
+    pub fn cells_max(&self) -> usize {
+        let swept = [self.variants.len(), self.networks.len(), self.deliveries_per_s.len(), self.payload_bytes.len()];
+        let lists = [self.subjects.len(), self.transports.len(), self.policies.len(), self.clients.len()];
+        lists.into_iter().chain(swept.map(|n| n.max(1))).fold(1, usize::saturating_mul)
+    }
+
+    /// What is on the horizontal axis.
+    pub fn sweep(&self) -> Sweep {
+        let values = |sweep: Sweep| match sweep {
+            Sweep::Clients => self.clients.len(),
+            Sweep::DeliveriesPerS => self.deliveries_per_s.len(),
+            Sweep::PayloadBytes => self.payload_bytes.len(),
+        };
+        let swept = Sweep::ALL.into_iter().find(|&sweep| values(sweep) > 1);
+        self.axis.filter(|&sweep| values(sweep) > 0).or(swept).unwrap_or(Sweep::Clients)
+    }
+
+    /// Metrics to chart: those named, or what suits the scenario.
+    pub fn charts(&self) -> Vec<String> {
+        let names: &[&str] = match self.scenario {
+            _ if !self.charts.is_empty() => return self.charts.clone(),
+            Scenario::Feed { .. } => {
+                &["response_median", "latency_median", "latency_p99", "cpu", "memory", "delivered"]
+            }
+            Scenario::FanOut { .. } => {
+                &["delivered", "latency_median", "latency_p99", "cpu", "cpu_per_delivery", "memory"]
+            }
+            Scenario::Idle => &["memory_idle", "memory_kernel", "cpu_idle", "connect"],
+            Scenario::Echo { .. } | Scenario::Request { .. } => {
+                &["latency_own_median", "latency_p99", "cpu", "memory", "delivered"]
+            }
+            Scenario::Chat { .. } | Scenario::Rooms { .. } | Scenario::Upstream { .. } => {
+                &["latency_median", "latency_p99", "response_median", "cpu", "memory", "delivered"]
+            }
+        };
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    /// Length of the load phase, ms.
+    pub(crate) fn load_ms(&self) -> u64 {
+        self.soak_minutes.map_or(self.phases.load_ms, |minutes| u64::from(minutes) * 60_000)
+    }
+
+    /// Planned length of one run, in ms, starting and stopping not counted.
+    pub fn run_ms(&self) -> u64 {
+        let p = &self.phases;
+        self.baseline_ms + p.idle_ms + p.warm_up_ms + self.load_ms() + p.after_ms
+    }
+
+    /// How long a run takes about, its subject's start and end included, ms.
+    pub fn whole_run_ms(&self) -> u64 {
+        self.run_ms() + RUN_OVERHEAD_MS
+    }
+}
+
+/// TOML has no null, so "no prober" is `false`.
+mod prober {
+    use super::{JsonSchema, Prober, default_prober};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// A prober, or whether there is one.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(untagged)]
+    pub enum Choice {
+        /// `true` is the ordinary one.
+        Is(bool),
+        /// A prober of one's own.
+        Own(Prober),
+    }
+
+    pub fn serialize<S: Serializer>(prober: &Option<Prober>, serializer: S) -> Result<S::Ok, S::Error> {
+        prober.clone().map_or(Choice::Is(false), Choice::Own).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Prober>, D::Error> {
+        Ok(match Choice::deserialize(deserializer)? {
+            Choice::Is(false) => None,
+            Choice::Is(true) => default_prober(),
+            Choice::Own(prober) => Some(prober),
+        })
+    }
+}
+
+fn merge(base: &mut toml::Table, changes: &toml::Table) {
+    for (key, value) in changes {
+        match (base.get_mut(key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(changes)) => merge(base, changes),
+            _ => drop(base.insert(key.clone(), value.clone())),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Experiments got by name or by path, with what their subjects offer.
+
+use pushlab_experiment::presets::{self, SUITES};
+use pushlab_experiment::{Experiment, ExperimentError, Written};
+use pushlab_subjects::named::offer;
+use std::path::Path;
+
+/// Why an experiment cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Neither a preset nor a file.
+    #[error("{name:?} is neither a preset ({known}) nor a file that can be read: {source}")]
+    NotFound {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+        /// Why the file could not be read.
+        source: std::io::Error,
+    },
+    /// It was found and is wrong.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+}
+
+/// An experiment from its text, with a profile applied; `origin` names the file in errors.
+///
+/// # Errors
+/// See [`ExperimentError`].
+pub fn parse(text: &str, profile: Option<&str>, origin: &str) -> Result<Experiment, ExperimentError> {
+    resolve(Written::read(text, profile, origin)?, origin)
+}
+
+/// An experiment that was read, once its subjects are known and it makes sense.
+///
+/// # Errors
+/// [`ExperimentError::Value`].
+pub fn resolve(written: Written, origin: &str) -> Result<Experiment, ExperimentError> {
+    Experiment::resolve(written, &offer, origin)
+}
+
+/// A preset by name, or a TOML file by path.
+pub fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> {
+    if let Some(text) = presets::text(name) {
+        return Ok(parse(text, profile, name)?);
+    }
+    let text = std::fs::read_to_string(Path::new(name)).map_err(|source| LoadError::NotFound {
+        name: name.to_owned(),
+        known: presets::known().join(", "),
+        source,
+    })?;
+    Ok(parse(&text, profile, name)?)
+}
+
+/// The experiments of a suite, a preset or a file, and what to call their campaign.
+pub fn load_all(name: &str, profile: Option<&str>) -> Result<(String, Vec<Experiment>), LoadError> {
+    if let Some(suite) = SUITES.iter().find(|suite| suite.name == name) {
+        let experiments: Result<Vec<Experiment>, LoadError> =
+            suite.presets.iter().map(|preset| load(preset, profile.or(suite.profile))).collect();
+        return Ok((campaign_name(name, profile), experiments?));
+    }
+    let experiment = load(name, profile)?;
+    Ok((campaign_name(&experiment.name, profile), vec![experiment]))
+}
+
+fn campaign_name(name: &str, profile: Option<&str>) -> String {
+    profile.map_or_else(|| name.to_owned(), |profile| format!("{name}-{profile}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_analysis::doubts::WARM_UP_SEEN_MS;
+    use pushlab_experiment::cell::SlowPolicy;
+    use pushlab_experiment::presets::PRESETS;
+    use pushlab_subjects::manifest::Platform;
+    use pushlab_subjects::named::Named;
+    use pushlab_wire::transport::Transport;
+    use pushlab_workload::scenario::Scenario;
+
+    /// A server of Java is measured again where its latency fell over the whole phase; that must be seen.
+    #[test]
+    fn load_phases_of_java_servers_are_long_enough_to_show_a_warm_up() {
+        let is_java = |name: &String| Named::parse(name).unwrap().platform() == Some(Platform::Java);
+        let whole = PRESETS.iter().map(|(name, _)| load(name, None).unwrap());
+        let with_java: Vec<Experiment> = whole
+            .filter(|experiment| experiment.scenario != Scenario::Idle && experiment.subjects.iter().any(is_java))
+            .collect();
+        assert!(with_java.len() >= 4, "{}", with_java.len());
+        for experiment in with_java {
+            assert!(experiment.phases.load_ms >= WARM_UP_SEEN_MS, "{}", experiment.name);
+        }
+    }
+
+    #[test]
+    fn every_preset_is_whole_in_every_profile() {
+        for &(name, text) in PRESETS {
+            assert_eq!(load(name, None).unwrap().name, name);
+            let profiles = Written::profiles(text);
+            assert!(profiles.contains(&"quick".to_owned()), "{name} has no quick profile");
+            for profile in profiles {
+                load(name, Some(&profile)).unwrap();
+            }
+        }
+        for suite in SUITES {
+            assert_eq!(load_all(suite.name, None).unwrap().1.len(), suite.presets.len());
+        }
+    }
+
+    fn experiment(changes: &str) -> Result<Experiment, String> {
+        let text = format!(
+            "name = \"t\"\ntitle = \"T\"\nclients = [2]\nrepeats = 2\n{changes}\n[phases]\nconnect_ms = 1\nwarm_up_ms = 0\n\
+             idle_ms = 0\nload_ms = 1\ndrain_ms = 0\nafter_ms = 0\n"
+        );
+        parse(&text, None, "test").map_err(|error| error.to_string())
+    }
+
+    const IDLE: &str = "scenario = { kind = \"idle\" }";
+
+    #[test]
+    fn only_what_is_offered_is_planned() {
+        let all = "transports = [\"websocket\", \"http-streaming\", \"polling\", \"websocket-polling\"]";
+        let planned =
+            experiment(&format!("subjects = [\"pushlab\", \"sockjs\", \"sockjs:htmlfile\"]\n{all}\n{IDLE}")).unwrap();
+        let of = |subject: &str| -> Vec<Transport> {
+            let cells = planned.cells();
+            cells.iter().filter(|cell| cell.subject == subject).map(|cell| cell.transport).collect()
+        };
+        assert_eq!(of("pushlab").len(), 4);
+        assert_eq!(of("sockjs"), [Transport::WebSocket, Transport::HttpStreaming]);
+        assert_eq!(of("sockjs:htmlfile"), [Transport::HttpStreaming]);
+        assert_eq!(planned.runs(), 14);
+        let feed = "scenario = { kind = \"feed\", interval_us = 5000, payload_bytes = 64";
+        for (scenario, subjects) in [
+            (format!("{feed} }}"), vec!["pushlab", "node-bare"]),
+            (format!("{feed}, by = \"publisher\" }}"), vec!["pushlab", "node-bare", "nchan"]),
+            (
+                "scenario = { kind = \"echo\", interval_ms = 50, payload_bytes = 64 }".to_owned(),
+                vec!["pushlab", "node-bare"],
+            ),
+        ] {
+            let subjects_asked = "subjects = [\"pushlab\", \"node-bare\", \"nchan\"]\ntransports = [\"websocket\"]";
+            let planned = experiment(&format!("{subjects_asked}\n{scenario}")).unwrap().cells();
+            let planned: Vec<&str> = planned.iter().map(|cell| cell.subject.as_str()).collect();
+            assert_eq!(planned, subjects, "{scenario}");
+        }
+    }
+
+    #[test]
+    fn our_policies_are_not_those_of_others() {
+        let base = format!("subjects = [\"pushlab\", \"node-bare\"]\ntransports = [\"websocket\"]\n{IDLE}");
+        for (policies, ours, theirs) in [
+            ("", 1, SlowPolicy::Close),
+            ("policies = [\"drop-oldest\"]", 1, SlowPolicy::Own),
+            ("policies = [\"close\", \"conflate\"]", 2, SlowPolicy::Own),
+        ] {
+            let cells = experiment(&format!("{policies}\n{base}")).unwrap().cells();
+            assert_eq!(cells.len(), ours + 1, "{policies}");
+            assert_eq!(cells[ours].policy, theirs, "{policies}");
+        }
+        assert!(experiment(&format!("policies = [\"own\"]\n{base}")).is_err());
+    }
+
+    #[test]
+    fn what_only_our_server_can_do_is_refused_beside_others() {
+        let base = format!("subjects = [\"pushlab\", \"node-bare\"]\ntransports = [\"websocket\"]\n{IDLE}");
+        for (change, why) in [
+            ("receipts = true", "receipts is something that our own server alone can do"),
+            ("sockets = { tls = true }", "sockets.tls is"),
+            ("sockets = { nagle = true }", "sockets.nagle is"),
+            ("polling = { user_list = true }", "polling.user_list is"),
+            ("capacity_share = { of = \"x\", share = 1.5 }", "capacity_share.share is above 0"),
+        ] {
+            let error = experiment(&format!("{change}\n{base}")).unwrap_err();
+            assert!(error.contains(why), "{change}: {error}");
+        }
+        let elsewhere = "subjects = [\"a=bare+http://127.0.0.1:1/\"]\ntransports = [\"sse\"]\nnetworks = [\"4g\"]";
+        assert!(experiment(&format!("{elsewhere}\n{IDLE}")).unwrap_err().contains("runs elsewhere"));
+        let nothing = "subjects = [\"mercure\"]\ntransports = [\"websocket\"]";
+        assert!(experiment(&format!("{nothing}\n{IDLE}")).unwrap_err().contains("none of mercure offers"));
+    }
+}

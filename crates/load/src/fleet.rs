@@ -1,0 +1,101 @@
+//! A fleet: the workers of a run, wherever they are, and the coordinator that leads them through it.
+
+mod threads;
+
+use pushlab_os::clock::monotonic_ns;
+use pushlab_os::limits;
+use pushlab_workload::coordination::{Coordinator, Output};
+use pushlab_workload::messages::{Message, Order, RunEvent};
+use pushlab_workload::plan::Plan;
+use pushlab_workload::plan_checks::BadPlan;
+use pushlab_workload::roles::Roles;
+use pushlab_workload::segment::Segment;
+use std::time::Duration;
+pub use threads::{RunError, Threads};
+
+/// Workers that can be told something and heard.
+pub trait Fleet {
+    /// Tells a worker. One that cannot be told is gone, which [`Self::hear`] says.
+    fn tell(&mut self, worker: usize, order: &Order);
+
+    /// What some worker says next, or why it is gone; `None` when none says anything in time.
+    fn hear(&mut self, timeout: Duration) -> Option<(usize, Result<Message, String>)>;
+}
+
+/// A plan, divided among workers.
+#[derive(Debug)]
+pub struct Division {
+    /// The plan, with as many loops and workers as there will be.
+    pub plan: Plan,
+    roles: Roles,
+    segments: Vec<Segment>,
+}
+
+impl Division {
+    /// Divides a plan among its workers on this machine.
+    ///
+    /// # Errors
+    /// See [`BadPlan`].
+    pub fn of(plan: &Plan) -> Result<Self, BadPlan> {
+        let mut roles = Roles::of(plan, limits::descriptors().soft)?;
+        // A loop without clients would be of no use.
+        let workers = plan.workers.min(plan.clients);
+        let segments = Segment::spread(roles.loops.max(workers), workers);
+        roles.loops = segments[0].loops_of_all;
+        let plan = Plan { loops: roles.loops, workers: segments[0].workers, ..plan.clone() };
+        Ok(Self { plan, roles, segments })
+    }
+
+    /// How many workers it takes.
+    pub fn workers(&self) -> usize {
+        self.segments.len()
+    }
+}
+
+/// A run of a fleet.
+#[derive(Debug)]
+pub struct Load<F> {
+    fleet: F,
+    coordinator: Coordinator,
+}
+
+impl<F: Fleet> Load<F> {
+    /// Begins a run of a fleet of as many workers as the plan was divided among.
+    pub fn begin(fleet: F, division: Division) -> Self {
+        let Division { plan, roles, segments } = division;
+        Self { fleet, coordinator: Coordinator::new(plan, roles, &segments, monotonic_ns()) }
+    }
+
+    /// The fleet.
+    pub fn fleet(&self) -> &F {
+        &self.fleet
+    }
+
+    /// The fleet, to be changed: the run takes what comes of that as it takes anything else.
+    pub fn fleet_mut(&mut self) -> &mut F {
+        &mut self.fleet
+    }
+
+    /// What happens next in the run; `None` when nothing does in time.
+    pub fn listen(&mut self, timeout: Duration) -> Option<RunEvent> {
+        let deadline = monotonic_ns() + timeout.as_nanos() as u64;
+        loop {
+            let now = monotonic_ns();
+            while let Some(output) = self.coordinator.next(now) {
+                match output {
+                    Output::Order(worker, order) => self.fleet.tell(worker, &order),
+                    Output::Event(event) => return Some(event),
+                }
+            }
+            if now >= deadline {
+                return None;
+            }
+            let wait = Duration::from_nanos(self.coordinator.wake_ns(now).min(deadline).saturating_sub(now));
+            match self.fleet.hear(wait) {
+                Some((worker, Ok(message))) => self.coordinator.heard(worker, message, monotonic_ns()),
+                Some((worker, Err(reason))) => self.coordinator.gone(worker, reason),
+                None => {}
+            }
+        }
+    }
+}

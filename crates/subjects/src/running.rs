@@ -1,0 +1,373 @@
+//! The server under test while it runs.
+
+use crate::install::Installed;
+use crate::manifest::{Manifest, Ready};
+use crate::process::{Process, describe};
+use pushlab_experiment::Experiment;
+use pushlab_experiment::cell::Cell;
+use pushlab_link::namespace::Namespace;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Time for our server to say that it listens.
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for a foreign server to be ready: a virtual machine may have to start, and a failure is told within 30 s.
+const FOREIGN_READY_TIMEOUT: Duration = Duration::from_secs(25);
+/// Time for a foreign server to end after it was asked to.
+const FOREIGN_STOP_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time in which whoever says that it listens must take a connection.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Most that is read of what a subject says before it is ready, bytes.
+const MAX_READY_BYTES: u64 = 1 << 20;
+/// How often a port is tried.
+const WATCH: Duration = Duration::from_millis(10);
+/// Time to end after it was asked to; more than our server's drain timeout.
+const STOP_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// Environment variable by which our server serves its transports alone, without pages that would take memory: a build
+/// from before there were any can be measured too, which an option would end.
+pub const NO_PAGES: &str = "PUSHLAB_NO_PAGES";
+
+/// Why there is no server to measure.
+#[derive(Debug, thiserror::Error)]
+pub enum SubjectError {
+    /// The program cannot be started.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// Its path.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It did not get to listen.
+    #[error("the subject did not get ready: {why}{log}")]
+    NotReady {
+        /// What happened instead.
+        why: String,
+        /// What it wrote to its standard error.
+        log: String,
+    },
+}
+
+/// A running subject.
+pub struct Subject {
+    /// `None` for one that somebody else runs.
+    process: Option<Process>,
+    stop_timeout: Duration,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its command line, with the variables set for it before it.
+    pub command: Vec<String>,
+    log: PathBuf,
+}
+
+/// What it takes to start our server for a run.
+pub struct Start<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// The experiment as it is for the cell.
+    pub experiment: &'a Experiment,
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Where it is to listen.
+    pub host: Ipv4Addr,
+    /// The network namespace in which it is to live, if it is not this process's own.
+    pub namespace: Option<&'a Namespace>,
+    /// Its certificate chain and the key of it, if it is to speak TLS.
+    pub certificate: Option<(&'a Path, &'a Path)>,
+    /// Where its back end will listen, and the channel to publish to.
+    pub feed: Option<(SocketAddr, &'a str)>,
+    /// Its cores.
+    pub cores: &'a [usize],
+    /// Where its standard error goes.
+    pub log: PathBuf,
+}
+
+impl Start<'_> {
+    fn arguments(&self) -> Vec<String> {
+        let listen = SocketAddr::from((self.host, 0)).to_string();
+        let policy = self.cell.policy.name();
+        let mut arguments: Vec<String> =
+            ["serve", "--listen", &listen, "--json", "--policy", policy].map(String::from).to_vec();
+        if let Some((address, channel)) = self.feed {
+            arguments.extend([format!("--feed=ws://{address}/"), format!("--feed-channel={channel}")]);
+        }
+        if self.experiment.receipts {
+            arguments.push("--mark-receipts".to_owned());
+        }
+        arguments.extend(self.socket_options());
+        arguments.extend(self.experiment.server_options.iter().cloned());
+        arguments
+    }
+
+    fn socket_options(&self) -> Vec<String> {
+        let sockets = &self.experiment.sockets;
+        let mut options = Vec::new();
+        if sockets.nagle {
+            options.push("--nagle".to_owned());
+        }
+        if sockets.writes_per_event > 1 {
+            options.push(format!("--writes-per-event={}", sockets.writes_per_event));
+        }
+        options.extend(sockets.send_buffer_bytes.map(|bytes| format!("--send-buffer={bytes}")));
+        options.extend(sockets.receive_buffer_bytes.map(|bytes| format!("--receive-buffer={bytes}")));
+        if let Some((chain, key)) = self.certificate {
+            options.extend([format!("--tls-certificate={}", chain.display()), format!("--tls-key={}", key.display())]);
+        }
+        options
+    }
+}
+
+/// What it takes to start somebody else's server.
+pub struct ForeignStart<'a> {
+    /// What is known of it.
+    pub manifest: &'a Manifest,
+    /// Where it is installed.
+    pub installed: &'a Installed,
+    /// Where it is to listen.
+    pub host: Ipv4Addr,
+    /// The network namespace in which it is to live, if it is not this process's own.
+    pub namespace: Option<&'a Namespace>,
+    /// Where its back end will listen, and the channel to publish to.
+    pub feed: Option<(SocketAddr, &'a str)>,
+    /// Further variables of its environment.
+    pub environment: &'a [(String, String)],
+    /// Its cores; any if none is named.
+    pub cores: &'a [usize],
+    /// Where its standard error goes.
+    pub log: PathBuf,
+}
+
+impl ForeignStart<'_> {
+    fn in_namespace<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        match self.namespace {
+            None => Ok(work()),
+            Some(namespace) => namespace.in_it(work).map_err(io::Error::other),
+        }
+    }
+
+    /// A port that nobody has now. Somebody else might take it before the subject does; then the subject says so.
+    fn free_port(&self) -> io::Result<u16> {
+        let host = self.host;
+        Ok(self.in_namespace(|| TcpListener::bind((host, 0)))??.local_addr()?.port())
+    }
+
+    fn command(&self, port: u16) -> (Vec<String>, Command) {
+        let fill = |text: &String| text.replace("{host}", &self.host.to_string()).replace("{port}", &port.to_string());
+        let words: Vec<String> = self.manifest.start.iter().map(fill).collect();
+        // A program of the installation itself is found there, not where the lab runs.
+        let own = self.installed.folder.join(&words[0]);
+        let program = if words[0].contains('/') && own.exists() { own } else { PathBuf::from(&words[0]) };
+        let mut builder = Command::new(program);
+        builder.args(&words[1..]).current_dir(&self.installed.folder).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut variables = vec![("HOST", self.host.to_string()), ("PORT", port.to_string())];
+        if let Some((address, channel)) = self.feed {
+            variables.extend([("FEED", format!("ws://{address}/")), ("FEED_CHANNEL", channel.to_owned())]);
+        }
+        variables.extend(self.environment.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        builder.envs(variables.iter().map(|(name, value)| (name, value)));
+        if let Some(namespace) = self.namespace {
+            namespace.give_to(&mut builder);
+        }
+        (variables.iter().map(|(name, value)| format!("{name}={value}")).chain(words).collect(), builder)
+    }
+
+    fn takes_connections(&self, address: SocketAddr) -> bool {
+        self.in_namespace(|| TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)).is_ok_and(|stream| stream.is_ok())
+    }
+
+    fn await_port(&self, process: &mut Process, address: SocketAddr) -> Result<SocketAddr, String> {
+        drain_output(process);
+        let deadline = Instant::now() + FOREIGN_READY_TIMEOUT;
+        while Instant::now() < deadline {
+            if let Some(status) = process.ended() {
+                return Err(format!("it ended with {}", describe(status)));
+            }
+            if self.takes_connections(address) {
+                // One that found its port taken ends about now, and somebody else has answered.
+                std::thread::sleep(WATCH);
+                if process.ended().is_none() {
+                    return Ok(address);
+                }
+            }
+            std::thread::sleep(WATCH);
+        }
+        Err(format!("nobody took a connection at {address} within {FOREIGN_READY_TIMEOUT:?}"))
+    }
+}
+
+/// Our server, which says on its standard output where it listens.
+fn ours(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
+    let mut builder = Command::new(program);
+    builder.args(arguments).env(NO_PAGES, "true").stdin(Stdio::null()).stdout(Stdio::piped());
+    builder
+}
+
+/// The command line of [`ours`], as a shell takes it.
+fn our_command(arguments: &[impl ToString]) -> Vec<String> {
+    let words = [format!("{NO_PAGES}=true"), "pushlab".to_owned()];
+    words.into_iter().chain(arguments.iter().map(ToString::to_string)).collect()
+}
+
+impl Subject {
+    /// Starts our server for a run.
+    ///
+    /// # Errors
+    /// See [`SubjectError`].
+    pub fn start(start: Start<'_>) -> Result<Self, SubjectError> {
+        let arguments = start.arguments();
+        let command = our_command(&arguments);
+        let mut builder = ours(start.program, &arguments);
+        if let Some(namespace) = start.namespace {
+            namespace.give_to(&mut builder);
+        }
+        let program = start.program.display().to_string();
+        let await_ready = |process: &mut Process| await_address(process, READY_TIMEOUT);
+        let (process, address) = launch(&mut builder, &program, start.cores, &start.log, await_ready)?;
+        Ok(Self { process: Some(process), stop_timeout: STOP_TIMEOUT, address, command, log: start.log })
+    }
+
+    /// Starts our server as it is by default, on any port.
+    ///
+    /// # Errors
+    /// See [`SubjectError`].
+    pub fn start_ours(program: &Path, log: PathBuf) -> Result<Self, SubjectError> {
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
+        let command = our_command(&arguments);
+        let mut builder = ours(program, &arguments);
+        let await_ready = |process: &mut Process| await_address(process, READY_TIMEOUT);
+        let (process, address) = launch(&mut builder, &program.display().to_string(), &[], &log, await_ready)?;
+        Ok(Self { process: Some(process), stop_timeout: STOP_TIMEOUT, address, command, log })
+    }
+
+    /// Starts somebody else's server.
+    ///
+    /// # Errors
+    /// See [`SubjectError`]; within 30 s.
+    pub fn start_foreign(start: ForeignStart<'_>) -> Result<Self, SubjectError> {
+        let program = start.manifest.start.join(" ");
+        let cannot = |source| SubjectError::Start { program: program.clone(), source };
+        let port = start.free_port().map_err(cannot)?;
+        let (command, mut builder) = start.command(port);
+        let await_ready = |process: &mut Process| match start.manifest.ready {
+            Ready::Port => start.await_port(process, SocketAddr::from((start.host, port))),
+            Ready::Line => {
+                let address = await_address(process, FOREIGN_READY_TIMEOUT)?;
+                if start.takes_connections(address) {
+                    return Ok(address);
+                }
+                Err(format!("it said that it listens at {address}, but nobody took a connection there"))
+            }
+        };
+        let (process, address) = launch(&mut builder, &program, start.cores, &start.log, await_ready)?;
+        Ok(Self { process: Some(process), stop_timeout: FOREIGN_STOP_TIMEOUT, address, command, log: start.log })
+    }
+
+    /// A server that somebody else runs.
+    pub fn elsewhere(address: SocketAddr, url: &str) -> Self {
+        let (command, log) = (vec![url.to_owned()], PathBuf::new());
+        Self { process: None, stop_timeout: Duration::ZERO, address, command, log }
+    }
+
+    /// Process id; `None` for one that somebody else runs.
+    pub fn id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// Why it is not there any more, if it is not.
+    pub fn death(&mut self) -> Option<String> {
+        let status = self.process.as_mut()?.ended()?;
+        Some(format!("the subject ended with {}{}", describe(status), last_words(&self.log)))
+    }
+
+    /// Ends it and all that it has started; an empty log is not kept.
+    pub fn stop(self) {
+        let Some(process) = self.process else { return };
+        process.stop(self.stop_timeout);
+        if std::fs::metadata(&self.log).is_ok_and(|m| m.len() == 0) {
+            // A log that stays costs nothing but a look.
+            let _ = std::fs::remove_file(&self.log);
+        }
+    }
+}
+
+/// Starts a program whose standard error goes to a log, and waits until it is ready.
+fn launch(
+    builder: &mut Command,
+    program: &str,
+    cores: &[usize],
+    log: &Path,
+    await_ready: impl FnOnce(&mut Process) -> Result<SocketAddr, String>,
+) -> Result<(Process, SocketAddr), SubjectError> {
+    let cannot = |source| SubjectError::Start { program: program.to_owned(), source };
+    builder.stderr(File::create(log).map_err(cannot)?);
+    let mut process = Process::start(builder, cores).map_err(cannot)?;
+    match await_ready(&mut process) {
+        Ok(address) => Ok((process, address)),
+        Err(why) => {
+            drop(process);
+            Err(SubjectError::NotReady { why, log: last_words(log) })
+        }
+    }
+}
+
+/// Empties what a process writes to its standard output, or one that says much would block.
+fn drain_output(process: &mut Process) {
+    if let Some(mut stdout) = process.child().stdout.take() {
+        std::thread::spawn(move || io::copy(&mut stdout, &mut io::sink()));
+    }
+}
+
+fn await_address(process: &mut Process, timeout: Duration) -> Result<SocketAddr, String> {
+    let Some(stdout) = process.child().stdout.take() else { return Err("its output is not connected".to_owned()) };
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(stdout).take(MAX_READY_BYTES);
+        let mut line = String::new();
+        // Other things may be said before.
+        while reader.read_line(&mut line).is_ok_and(|n| n > 0) {
+            if line.contains("listening") {
+                // Nobody listens any more after the timeout.
+                let _ = sender.send(std::mem::take(&mut line));
+                break;
+            }
+            line.clear();
+        }
+        drop(sender);
+        // The pipe stays open and is emptied, or a subject that says more would block.
+        let _ = io::copy(&mut reader.into_inner(), &mut io::sink());
+    });
+    let line = match receiver.recv_timeout(timeout) {
+        Ok(line) => line,
+        Err(_) => {
+            // One that has closed its output is about to end.
+            std::thread::sleep(WATCH);
+            return Err(match process.ended() {
+                Some(status) => format!("it ended with {}", describe(status)),
+                None => format!("it did not say that it listens within {timeout:?}"),
+            });
+        }
+    };
+    let value: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+    value["listening"]
+        .as_str()
+        .and_then(|address| address.parse().ok())
+        .ok_or_else(|| format!("it said {:?} instead of its address", line.trim()))
+}
+
+/// The end of a log, as a sentence.
+pub(crate) fn last_words(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let tail: Vec<&str> = text.lines().rev().take(5).collect();
+    if tail.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<&str> = tail.into_iter().rev().collect();
+    format!("; its last words: {}", lines.join(" / "))
+}
