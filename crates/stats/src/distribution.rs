@@ -35,7 +35,7 @@ pub fn student_t_quantile(tail: f64, freedom: f64) -> f64 {
         high *= 2.0;
     }
     // Bisection in the value: the tail is monotone, 200 halvings exhaust a double, and nothing can diverge. The
-    // quantile of statrs does (docs/decisions/0028-libraries.md).
+    // quantile of statrs does (docs/decisions/0029-libraries.md).
     let mut low = 0.0;
     for _ in 0..200 {
         let middle = 0.5 * (low + high);

@@ -25,6 +25,8 @@ struct Document {
     version: u32,
     #[serde(default)]
     subject_command: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unobserved: Option<String>,
     #[serde(default)]
     plan: Option<Plan>,
     #[serde(default)]
@@ -58,6 +60,7 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
     let document = Document {
         version: record.version,
         subject_command: record.subject_command.clone(),
+        unobserved: record.unobserved.clone(),
         plan: record.plan.clone(),
         baseline: record.baseline,
         kernel: record.kernel,
@@ -144,6 +147,7 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
         doubts: run.doubts,
         result,
         subject_command: document.subject_command,
+        unobserved: document.unobserved,
         plan: document.plan,
         baseline: document.baseline,
         kernel: document.kernel,
@@ -432,6 +436,7 @@ mod tests {
             generator: vec![sample(3)],
             counters: vec![counters, CounterSample { t_ns: 2, ..CounterSample::default() }],
             subject_command: vec!["pushlab".to_owned(), "serve".to_owned()],
+            unobserved: Some("it is far away".to_owned()),
             plan: Some(full_plan()),
             baseline: Some((5, 6)),
             kernel: Some(KernelMemory { before_bytes: 7, idle_bytes: 8 }),
@@ -463,11 +468,20 @@ mod tests {
         use pushlab_dialects::Dialect;
         use pushlab_wire::transport::Transport;
         use pushlab_workload::plan::{
-            ClientKind, ClientsIn, Phases, Plan, Prober, ProberPath, RequestHeaders, Sockets, Speaks,
+            ClientKind, ClientsIn, Phases, Plan, Prober, ProberPath, RequestHeaders, Sockets, Sources, Speaks, Target,
+            TlsTarget, Trust,
         };
         use pushlab_workload::scenario::{Scenario, Shape};
         Plan {
-            target: "[::1]:8000".parse().unwrap(),
+            target: Target {
+                authority: "example.org".to_owned(),
+                path: "/push".to_owned(),
+                tls: Some(TlsTarget {
+                    server_name: "example.org".to_owned(),
+                    trust: Trust::Certificate("own.pem".into()),
+                }),
+                ..Target::plain("[::1]:8000".parse().unwrap())
+            },
             transport: Transport::WebSocketPolling,
             speaks: Some(Speaks {
                 dialect: Dialect::Bare,
@@ -499,7 +513,7 @@ mod tests {
             backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
             backend_descriptor: Some(5),
             sockets: Sockets { tls: true, clients_per_host: 3, send_buffer_bytes: Some(4096), ..Sockets::default() },
-            certificate: Some("certificate.pem".into()),
+            sources: Sources::From { first: [10, 0, 0, 4].into(), clients_each: 9 },
             instruments_from: Some([10, 0, 0, 3].into()),
             clients_in: ClientsIn { kind: ClientKind::Firefox, pages: 3, hidden: true },
             drain_stall_ms: None,

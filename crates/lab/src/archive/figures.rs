@@ -155,6 +155,7 @@ mod tests {
             build: None,
             versions: BTreeMap::new(),
             runtimes: BTreeMap::new(),
+            search: None,
             left_out: Vec::new(),
             machine: None,
         };

@@ -12,7 +12,7 @@ mod teller;
 pub use state::{Activity, LiveRun, LiveState};
 
 use crate::campaign::Observer;
-use crate::run::Usage;
+use crate::probes::Usage;
 use figures::Figures;
 use listener::Listener;
 use pushlab_analysis::record::{PlannedRun, RunRecord};
