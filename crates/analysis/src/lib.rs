@@ -13,10 +13,8 @@
 //! # Ok::<(), pushlab_experiment::ExperimentError>(())
 //! ```
 
-mod bytes;
 pub mod doubts;
 pub mod header;
-mod link_figures;
 pub mod measure;
 #[cfg(test)]
 mod presets;
