@@ -7,6 +7,7 @@ use crate::header::{self, this_build};
 use crate::pinning::Pinning;
 use crate::queue::{Queue, Waiting, follows_others};
 use crate::run::{Executed, RunObserver, Usage, Workplace, execute};
+use crate::wall_clock;
 use pushlab_analysis::doubts;
 use pushlab_analysis::header::Header;
 use pushlab_analysis::record::{PlannedRun, RunRecord};
@@ -177,7 +178,7 @@ impl Campaign {
             observer.run(&planned);
             let record = match capacities.apply(experiment.at(&planned.cell), &planned.cell) {
                 Ok(own) => execute_until_valid(&planned, &own, &self.place, observer),
-                Err(reason) => Some(Box::new(RunRecord::failed(&planned, reason))),
+                Err(reason) => Some(Box::new(RunRecord::failed(&planned, reason, wall_clock::now()))),
             };
             let Some(mut record) = record else { return Ok(Ended::Interrupted) };
             record.attempts += attempts;

@@ -27,6 +27,7 @@ mod run;
 pub mod schema;
 mod site;
 pub mod stored;
+mod wall_clock;
 
 pub use campaign::{Campaign, CampaignError, Ended, Observer, Start, check_experiments, leave_out_missing};
 pub use live::{Live, LiveError, LiveState, Watched};

@@ -16,7 +16,6 @@ use pushlab_experiment::metric::{METRICS, Metric};
 use pushlab_experiment::studies;
 use pushlab_stats::DoubtCode;
 use std::collections::BTreeMap;
-use std::time::SystemTime;
 
 /// Version of the report's structure.
 const REPORT_VERSION: u32 = 2;
@@ -25,8 +24,9 @@ const MAX_LISTED_RUNS: usize = 12;
 /// Ranked beside what is charted.
 const ALWAYS_RANKED: &str = "cpu_per_delivery";
 
-/// Computes a report of one result, or of several laid over each other. `published` are the runs of studies.
-pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Option<Comparison>) -> Report {
+/// Computes a report of one result, or of several laid over each other. `published` are the runs of studies, `now` is
+/// the wall-clock time, RFC 3339, UTC.
+pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Option<Comparison>, now: String) -> Report {
     let seed = results.first().map_or(1, |result| result.header.seed);
     let mut experiments: Vec<&Experiment> = Vec::new();
     for experiment in results.iter().flat_map(|result| &result.header.experiments) {
@@ -56,7 +56,7 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Optio
     Report {
         version: REPORT_VERSION,
         title: title(results, comparison.as_ref()),
-        generated_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        generated_at: now,
         verdict: sentences,
         metrics,
         comparison,
