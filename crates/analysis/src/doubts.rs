@@ -238,14 +238,14 @@ mod tests {
     use crate::presets;
     use pushlab_experiment::cell::Cell;
     use pushlab_wire::transport::Transport;
-    use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets};
+    use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Sources, Target};
     use pushlab_workload::result::LoadResult;
     use pushlab_workload::scenario::Scenario;
 
     /// A hundred clients that are told at once of what one of them says.
     fn plan() -> Plan {
         Plan {
-            target: "[::1]:8000".parse().unwrap(),
+            target: Target::plain("[::1]:8000".parse().unwrap()),
             transport: Transport::LongPolling,
             speaks: None,
             clients: 100,
@@ -272,7 +272,7 @@ mod tests {
             backend_listen: None,
             backend_descriptor: None,
             sockets: Sockets::default(),
-            certificate: None,
+            sources: Sources::Usual,
             instruments_from: None,
             clients_in: ClientsIn::default(),
             drain_stall_ms: None,

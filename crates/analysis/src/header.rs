@@ -1,6 +1,7 @@
 //! What a campaign is: stored before its first run, and enough to go on and to repeat it.
 
 use crate::report::model::LeftOut;
+use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::{Experiment, Find, Written, presets};
 use pushlab_probe::machine::MachineFacts;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ pub struct Header<E = Experiment> {
     pub name: String,
     /// The experiments with their profile applied.
     pub experiments: Vec<E>,
+    /// What is searched for, where the experiments are those of a search, which grow while it goes on.
+    #[serde(default = "nothing", skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchHeader<E>>,
     /// Seed of the order and of every run.
     pub seed: u64,
     /// What was typed; nothing for bare figures.
@@ -42,12 +46,39 @@ pub struct Header<E = Experiment> {
     pub machine: Option<MachineFacts>,
 }
 
+/// What a search for a capacity looks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchHeader<E = Experiment> {
+    /// The load, of which one axis is searched.
+    pub experiment: E,
+    /// What must hold.
+    pub goal: String,
+    /// The axis.
+    pub over: Sweep,
+    /// The first load tried.
+    pub from: u32,
+    /// The largest load tried.
+    pub max: u32,
+}
+
+fn nothing<E>() -> Option<SearchHeader<E>> {
+    None
+}
+
+impl SearchHeader<Written> {
+    fn believe(self, find: Find<'_>) -> SearchHeader {
+        let Self { experiment, goal, over, from, max } = self;
+        SearchHeader { experiment: Experiment::believe(experiment, find), goal, over, from, max }
+    }
+}
+
 impl Header<Written> {
     /// The header of a campaign of which there are results.
     pub fn believe(self, find: Find<'_>) -> Header {
         Header {
             name: self.name,
             experiments: self.experiments.into_iter().map(|written| Experiment::believe(written, find)).collect(),
+            search: self.search.map(|search| search.believe(find)),
             seed: self.seed,
             command: self.command,
             version: self.version,

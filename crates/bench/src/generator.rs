@@ -28,6 +28,7 @@ use pushlab_wire::websocket::{Opcode, encode, handshake};
 use pushlab_workload::audience::Audience;
 use pushlab_workload::check::Schedule;
 use pushlab_workload::pacing::Pacing;
+use pushlab_workload::plan::Target;
 use pushlab_workload::result::Part;
 use pushlab_workload::timeline::Timeline;
 use pushlab_workload::traffic::Traffic;
@@ -119,7 +120,7 @@ fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> an
         lane: 0,
         lanes: 1,
         progress: 0,
-        requests: Requests::new(target, "blast", "blast", 0),
+        requests: Requests::new(&Target::plain(target), "blast", "blast", 0),
         traffic: Traffic::Silent,
         payload: None,
         audience: Audience::Everybodys { sources: 1, receivers: Some(connections), are_sources_clients: false },

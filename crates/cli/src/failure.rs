@@ -1,10 +1,9 @@
 //! What is said and returned when a command fails.
 
-use pushlab_lab::CampaignError;
 use pushlab_lab::archive::ArchiveError;
-use pushlab_lab::capacity::SearchError;
 use pushlab_lab::experiments::LoadError;
 use pushlab_lab::stored::StoredError;
+use pushlab_lab::{CampaignError, CheckError};
 use pushlab_store::StoreError;
 use pushlab_wire::codes::ExitCode;
 
@@ -13,14 +12,10 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     if error.is::<LoadError>() {
         return ExitCode::BadExperiment;
     }
-    let found = match error.downcast_ref::<SearchError>() {
-        Some(SearchError::Campaign(campaign)) => Some(campaign),
-        Some(_) => return ExitCode::Usage,
-        None => error.downcast_ref::<CampaignError>(),
-    };
-    let campaign = match found {
+    let campaign = match error.downcast_ref::<CampaignError>() {
         Some(CampaignError::Folder { .. }) => return ExitCode::ResultsUnwritable,
-        Some(CampaignError::Plan { .. }) => return ExitCode::BadExperiment,
+        Some(CampaignError::Check(CheckError::Plan { .. })) => return ExitCode::BadExperiment,
+        Some(CampaignError::Search(_)) => return ExitCode::Usage,
         Some(CampaignError::Archive(archive)) => Some(archive),
         _ => match error.downcast_ref::<StoredError>() {
             Some(StoredError::Archive(archive)) => Some(archive),

@@ -100,6 +100,13 @@ pub struct Written {
     /// Connections opened per second.
     #[serde(default = "default_connect_rate")]
     pub connect_rate: u32,
+    /// Event loops of the load, each a thread with descriptors of its own; one for each of the load's cores by default,
+    /// and more where the clients need more descriptors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<u32>,
+    /// Processes over which the loops are spread; one by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
     /// Further options of `pushlab serve`, e.g. `["--history-messages", "1000"]`.
     #[serde(default)]
     pub server_options: Vec<String>,
@@ -325,6 +332,8 @@ impl Written {
             ("clients_in", self.clients_in != other.clients_in),
             ("network", self.network != other.network),
             ("connect_rate", self.connect_rate != other.connect_rate),
+            ("loops", self.loops != other.loops),
+            ("workers", self.workers != other.workers),
             ("server_options", self.server_options != other.server_options),
             ("environment", self.environment != other.environment),
             ("capacity_share", self.capacity_share != other.capacity_share),

@@ -65,14 +65,14 @@ fn known_subject(text: &str) -> Option<KnownSubject> {
     Some(KnownSubject { title, platform: platform_title, warms_up: platform == Platform::Java })
 }
 
-/// The header of a campaign that begins now. Asks the programs that its subjects need for their versions, which
-/// takes a second or two.
-pub fn begin(name: &str, experiments: Vec<Experiment>, seed: u64, command: Vec<String>, pinning: &Pinning) -> Header {
+/// The header of a campaign that begins now and plans nothing yet.
+pub fn empty(name: &str, seed: u64, command: Vec<String>, pinning: &Pinning) -> Header {
     Header {
         name: name.to_owned(),
-        versions: versions(&experiments),
-        runtimes: runtimes::versions(tools(&experiments)),
-        experiments,
+        versions: BTreeMap::new(),
+        runtimes: BTreeMap::new(),
+        experiments: Vec::new(),
+        search: None,
         seed,
         command,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -83,6 +83,14 @@ pub fn begin(name: &str, experiments: Vec<Experiment>, seed: u64, command: Vec<S
         left_out: Vec::new(),
         machine: Some(MachineFacts::read(Duration::ZERO)),
     }
+}
+
+/// The same with the versions of the subjects, and of the programs that they need: these are asked, which takes a second
+/// or two.
+pub fn with_versions(header: Header) -> Header {
+    let searched = header.search.iter().map(|search| &search.experiment);
+    let experiments: Vec<Experiment> = header.experiments.iter().chain(searched).cloned().collect();
+    Header { versions: versions(&experiments), runtimes: runtimes::versions(tools(&experiments)), ..header }
 }
 
 #[cfg(test)]
@@ -107,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_the_programs_said_is_among_the_facts() {
-        let mut header = begin("some", Vec::new(), 1, Vec::new(), &Pinning::of_this_machine());
+        let mut header = empty("some", 1, Vec::new(), &Pinning::of_this_machine());
         assert!(header.runtimes.is_empty(), "nobody needs any");
         header.runtimes.insert("go".to_owned(), "go version go1.26.1 linux/amd64".to_owned());
         let fact = ("go".to_owned(), "go version go1.26.1 linux/amd64".to_owned());

@@ -12,24 +12,25 @@
 //! ```
 
 pub mod archive;
+mod attempts;
 mod campaign;
-mod capacities;
-pub mod capacity;
 mod certificate;
+mod checks;
 mod counter_reader;
 pub mod experiments;
 mod header;
 mod link_watch;
 pub mod live;
 mod pinning;
-mod queue;
+pub mod planner;
 mod run;
 pub mod schema;
 mod site;
 pub mod stored;
 mod wall_clock;
 
-pub use campaign::{Campaign, CampaignError, Ended, Observer, Start, check_experiments, leave_out_missing};
+pub use campaign::{Campaign, CampaignError, Ended, Observer, Start};
+pub use checks::{CheckError, check_experiments, leave_out_missing};
 pub use live::{Live, LiveError, LiveState, Watched};
 pub use pinning::on_load_cores;
 pub use run::{Usage, this_program};

@@ -19,7 +19,7 @@ use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::{Named, Server};
 use pushlab_subjects::running::{self, ForeignStart, Subject};
 use pushlab_workload::messages::{Progress, RunEvent};
-use pushlab_workload::plan::{Phase, Plan, Sockets};
+use pushlab_workload::plan::{Phase, Plan, Sockets, Sources, Target, TlsTarget, Trust};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::Scenario;
 use std::io;
@@ -302,7 +302,9 @@ fn start(
                 log,
             })
         }
-        Server::Elsewhere(elsewhere) => return Ok(Subject::elsewhere(elsewhere.address()?, &elsewhere.url)),
+        Server::Elsewhere(elsewhere) => {
+            return Ok(Subject::elsewhere(elsewhere.address()?, &elsewhere.authority, &elsewhere.url));
+        }
     };
     started.map_err(|error| error.to_string())
 }
@@ -321,20 +323,25 @@ fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
 
 /// What the ends of a run's connections are.
 struct Ends {
-    target: SocketAddr,
+    target: Target,
     backend_listen: Option<SocketAddr>,
     backend_descriptor: Option<i32>,
-    certificate: Option<PathBuf>,
+    sources: Sources,
     instruments_from: Option<Ipv4Addr>,
 }
 
 impl Ends {
     fn of(site: &Site, subject: &Subject, backend: Option<&Listener>) -> Self {
+        let tls = site.certificate().map(|certificate| TlsTarget {
+            server_name: subject.address.ip().to_string(),
+            trust: Trust::Certificate(certificate.authority.clone()),
+        });
+        let target = Target { authority: subject.authority.clone(), tls, ..Target::plain(subject.address) };
         Self {
-            target: subject.address,
+            target,
             backend_listen: backend.map(|backend| backend.address),
             backend_descriptor: backend.map(|backend| backend.socket.as_raw_fd()),
-            certificate: site.certificate().map(|certificate| certificate.authority.clone()),
+            sources: site.sources(),
             instruments_from: site.instruments_from(),
         }
     }
@@ -346,11 +353,13 @@ impl Ends {
 /// When the subject is not known any more.
 pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> Result<Plan, String> {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    let (server_name, trust) = (anywhere.ip().to_string(), Trust::Certificate("made for the run".into()));
+    let tls = experiment.sockets.tls.then_some(TlsTarget { server_name, trust });
     let ends = Ends {
-        target: anywhere,
+        target: Target { tls, ..Target::plain(anywhere) },
         backend_listen: Some(anywhere),
         backend_descriptor: None,
-        certificate: Some(PathBuf::from("made for the run")),
+        sources: Sources::Usual,
         instruments_from: None,
     };
     Ok(plan(planned, &named(&planned.cell, experiment)?, experiment, &ends, cores))
@@ -358,7 +367,7 @@ pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> R
 
 fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &Ends, cores: usize) -> Plan {
     Plan {
-        target: ends.target,
+        target: ends.target.clone(),
         transport: planned.cell.transport,
         speaks: named.speaks(planned.cell.transport),
         clients: planned.cell.clients,
@@ -370,8 +379,8 @@ fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &End
         prober: experiment.prober.clone().filter(|_| named.answers_pings(planned.cell.transport)),
         phases: experiment.phases.clone(),
         connect_rate: experiment.connect_rate,
-        loops: u32::try_from(cores).unwrap_or(1).max(1),
-        workers: 1,
+        loops: experiment.loops.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1).max(1)),
+        workers: experiment.workers.unwrap_or(1),
         seed: planned.seed,
         handicap_us: experiment.handicap_us,
         backend_listen: ends.backend_listen,
@@ -380,7 +389,7 @@ fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &End
             delayed_acks: experiment.sockets.delayed_acks && !named.waits_for_acks(planned.cell.transport),
             ..experiment.sockets.clone()
         },
-        certificate: ends.certificate.clone(),
+        sources: ends.sources,
         instruments_from: ends.instruments_from,
         clients_in: experiment.clients_in,
         drain_stall_ms: None,

@@ -5,9 +5,10 @@ use pushlab_analysis::record::PlannedRun;
 use pushlab_experiment::Experiment;
 use pushlab_link::capture::CaptureConfig;
 use pushlab_link::namespace::Namespace;
-use pushlab_link::network::{CaptureFile, INSTRUMENTS, Network, NetworkConfig, SUBJECT};
+use pushlab_link::network::{CLIENTS, CaptureFile, INSTRUMENTS, Network, NetworkConfig, SUBJECT};
 use pushlab_link::profile::Profile;
 use pushlab_subjects::fleet::Listener;
+use pushlab_workload::plan::{CLIENTS_PER_SOURCE, Sources};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -82,6 +83,14 @@ impl Site {
     /// Where the subject is to listen.
     pub fn subject_address(&self) -> Ipv4Addr {
         if self.link.is_some() { SUBJECT } else { Ipv4Addr::LOCALHOST }
+    }
+
+    /// From where the clients connect.
+    pub fn sources(&self) -> Sources {
+        match self.network() {
+            Some(_) => Sources::From { first: CLIENTS, clients_each: CLIENTS_PER_SOURCE },
+            None => Sources::Usual,
+        }
     }
 
     /// From where the generator's instruments connect, if that matters.

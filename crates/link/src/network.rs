@@ -21,14 +21,19 @@ use crate::error::LinkError;
 use crate::namespace::Namespace;
 use crate::profile::Profile;
 use crate::totals::{Accountant, DEFAULT_MAX_FLOWS, Totals};
-use crate::tun::{Counters, Tun};
+use crate::tun::{self, Counters, Tun};
 
 /// Where the subject is reached.
 pub const SUBJECT: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
-/// Where clients come from.
-pub const CLIENTS: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 2);
 /// Where prober and collector come from, so that their packets are told from those of the clients.
 pub const INSTRUMENTS: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 3);
+/// Where clients come from, unless they choose one of the addresses up to [`LAST_CLIENTS`]: each has ports for 64,511
+/// connections.
+pub const CLIENTS: Ipv4Addr = Ipv4Addr::new(10, 83, 1, 1);
+/// The last address that clients may come from.
+pub const LAST_CLIENTS: Ipv4Addr = Ipv4Addr::new(10, 83, 1, 255);
+/// The network that those are in, and the length of its prefix.
+const CLIENTS_NETWORK: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 83, 1, 0), 24);
 /// The network that all of them are in.
 const NETMASK: Ipv4Addr = Ipv4Addr::new(255, 255, 0, 0);
 
@@ -127,6 +132,7 @@ impl Network {
         };
         let (subject_end, subject_counters) = end(&subject, Heading::Down, &[SUBJECT])?;
         let (load_end, load_counters) = end(&load, Heading::Up, &[CLIENTS, INSTRUMENTS])?;
+        load.in_it(|| tun::take_for_own(CLIENTS_NETWORK))??;
         let wake = Bell::new().map_err(|source| LinkError::Thread { step: "eventfd", source })?;
         let shared = Arc::new(Shared::new(wake));
         let accountant = Accountant::new(Some(INSTRUMENTS.into()), DEFAULT_MAX_FLOWS);

@@ -131,13 +131,23 @@ pub(crate) fn loopback_up() -> Result<(), LinkError> {
     Interface::named("lo")?.up()
 }
 
+/// Makes all addresses of a network those of the calling thread's namespace, by one route instead of hundreds of
+/// addresses: sockets may be bound to them, and packets to them have arrived. How packets from them leave is another
+/// route's business.
+pub(crate) fn take_for_own((network, prefix_bits): (Ipv4Addr, u8)) -> Result<(), LinkError> {
+    Interface::named("lo")?.add_local_route(network, prefix_bits)
+}
+
 // Of rtnetlink(7): linux/rtnetlink.h, if_link.h and if_addr.h.
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
 
 /// An interface of the calling thread's namespace that is being set up, by rtnetlink(7). The ioctls of netdevice(7)
 /// would need `unsafe`, and the one for the queue's length is for the machine's root alone, not for that of a user
@@ -168,6 +178,18 @@ impl Interface {
         let request =
             Request::new(RTM_NEWADDR, &fixed).with(IFA_LOCAL, &address.octets()).with(IFA_ADDRESS, &address.octets());
         self.socket.ask(request).map_err(refused("address"))
+    }
+
+    /// As `ip route add local NETWORK dev NAME` does.
+    fn add_local_route(&mut self, network: Ipv4Addr, prefix_bits: u8) -> Result<(), LinkError> {
+        // `rtmsg`: family, lengths of destination and source prefix, TOS, table, who asks, scope, type (all of them
+        // u8), flags u32.
+        let (table, scope, kind) = (libc::RT_TABLE_LOCAL, libc::RT_SCOPE_HOST, libc::RTN_LOCAL);
+        let fixed = [libc::AF_INET as u8, prefix_bits, 0, 0, table, libc::RTPROT_STATIC, scope, kind, 0, 0, 0, 0];
+        let request = Request::new(RTM_NEWROUTE, &fixed)
+            .with(RTA_DST, &network.octets())
+            .with(RTA_OIF, &self.index.to_ne_bytes());
+        self.socket.create(request).map_err(refused("route"))
     }
 
     /// Multicast is off: nobody is to be told of groups.

@@ -5,15 +5,38 @@ use crate::tls::{BadCertificate, TlsClient};
 use mio::net::TcpStream;
 use pushlab_os::Errno;
 use pushlab_os::socket::choose_port_late;
-use pushlab_workload::plan::Plan;
+use pushlab_workload::plan::{CLIENTS_PER_SOURCE, Plan, Sources};
 use socket2::{Domain, Socket, Type};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// From so many clients of a process on, its source addresses on loopback are spread.
+const SPREAD_FROM_CLIENTS: u32 = 1_000;
+
+/// The source address of one client of many; `None` leaves it to the kernel.
+///
+/// Processes on one host get different addresses of loopback, so that a fleet does not run out of ports.
+fn source_address(sources: Sources, target: IpAddr, client: u32, clients: u32, process: u32) -> Option<Ipv4Addr> {
+    let IpAddr::V4(target) = target else { return None };
+    match sources {
+        Sources::From { first, clients_each } => {
+            Some(Ipv4Addr::from_bits(first.to_bits().saturating_add(client / clients_each.max(1))))
+        }
+        Sources::Usual if target.is_loopback() && clients >= SPREAD_FROM_CLIENTS => {
+            let second = 1 + process % 250;
+            let third = process / 250 % 250;
+            let fourth = 1 + client / CLIENTS_PER_SOURCE % 250;
+            Some(Ipv4Addr::new(127, second as u8, third as u8, fourth as u8))
+        }
+        Sources::Usual => None,
+    }
+}
 
 /// Where connections go and how they are set: what all of one loop have in common.
 #[derive(Debug, Clone)]
 pub struct Dialler {
     target: SocketAddr,
+    sources: Sources,
     from: Option<Ipv4Addr>,
     nagle: bool,
     delays_acks: bool,
@@ -27,6 +50,7 @@ impl Dialler {
     pub fn new(target: SocketAddr) -> Self {
         Self {
             target,
+            sources: Sources::Usual,
             from: None,
             nagle: false,
             delays_acks: false,
@@ -42,18 +66,15 @@ impl Dialler {
     /// With TLS and no certificate to trust.
     pub fn of(plan: &Plan) -> Result<Self, BadCertificate> {
         let sockets = &plan.sockets;
-        let tls = match (sockets.tls, &plan.certificate) {
-            (false, _) => None,
-            (true, None) => return Err(BadCertificate::Missing),
-            (true, Some(path)) => Some(TlsClient::trusting(path, plan.target.ip())?),
-        };
+        let tls = plan.target.tls.as_ref().map(TlsClient::of).transpose()?;
         Ok(Self {
+            sources: plan.sources,
             nagle: sockets.nagle,
             delays_acks: sockets.delayed_acks,
             send_buffer_bytes: sockets.send_buffer_bytes,
             receive_buffer_bytes: sockets.receive_buffer_bytes,
             tls,
-            ..Self::new(plan.target)
+            ..Self::new(plan.target.address)
         })
     }
 
@@ -62,9 +83,9 @@ impl Dialler {
         Self { from: address, ..self }
     }
 
-    /// Where connections go.
-    pub fn target(&self) -> SocketAddr {
-        self.target
+    /// Where one client of so many in this process comes from; `None` leaves it to the kernel.
+    pub fn source_of(&self, client: u32, clients: u32) -> Option<Ipv4Addr> {
+        source_address(self.sources, self.target.ip(), client, clients, std::process::id())
     }
 
     /// Whether they speak TLS.
@@ -114,7 +135,31 @@ mod tests {
     use super::*;
     use pushlab_workload::plan::Sockets;
     use std::io::Read as _;
-    use std::net::{IpAddr, TcpListener};
+    use std::net::TcpListener;
+
+    #[test]
+    fn sources_are_spread_only_where_it_is_needed() {
+        let usual = |target: &str, client, clients| {
+            source_address(Sources::Usual, target.parse().unwrap(), client, clients, 77)
+        };
+        assert_eq!(usual("127.0.0.1", 5, 500), None);
+        assert_eq!(usual("10.0.0.1", 5, 50_000), None);
+        assert_eq!(usual("::1", 5, 50_000), None);
+        assert_eq!(usual("127.0.0.1", 19_999, 50_000), Some(Ipv4Addr::new(127, 78, 0, 1)));
+        assert_eq!(usual("127.0.0.1", 20_000, 50_000), Some(Ipv4Addr::new(127, 78, 0, 2)));
+    }
+
+    #[test]
+    fn clients_of_a_network_have_as_many_addresses_as_they_need() {
+        let sources = Sources::From { first: Ipv4Addr::new(10, 83, 1, 255), clients_each: CLIENTS_PER_SOURCE };
+        let of = |client| source_address(sources, "10.83.0.1".parse().unwrap(), client, 40_001, 77).unwrap();
+        let all: std::collections::BTreeSet<Ipv4Addr> = (0..40_001).map(of).collect();
+        assert_eq!(
+            all.into_iter().collect::<Vec<_>>(),
+            [[10, 83, 1, 255], [10, 83, 2, 0], [10, 83, 2, 1]].map(Ipv4Addr::from)
+        );
+        assert_eq!(source_address(sources, "::1".parse().unwrap(), 0, 1, 77), None);
+    }
 
     #[test]
     fn connects_from_the_address_asked_for() {

@@ -420,11 +420,12 @@ fn count(report: &mut ProberReport, timeline: &Timeline, intended_ns: u64, now: 
 mod tests {
     use super::*;
     use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+    use pushlab_workload::plan::Target;
 
     proptest! {
         #[test]
         fn posts_do_not_wait_for_one_another(cuts in prop::collection::vec(1usize..60, 1..8)) {
-            let requests = Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 0);
+            let requests = Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 0);
             let (mut path, mut rng, mut out) = (OverPosts::new(), Rng::with_seed(1), Vec::new());
             let mut answers = Vec::new();
             for ping in ["1", "22", "333"] {
@@ -453,7 +454,7 @@ mod tests {
 
     #[test]
     fn posts_under_way_are_bounded() {
-        let requests = Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 0);
+        let requests = Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 0);
         let (mut path, mut rng) = (OverPosts::new(), Rng::with_seed(1));
         for _ in 0..MAX_POSTS {
             assert!(path.is_free());

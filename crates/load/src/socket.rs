@@ -5,26 +5,6 @@ use crate::tls::{Tls, TlsRead};
 use mio::net::TcpStream;
 use socket2::SockRef;
 use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-
-/// Clients behind one source address: the kernel has about 28,000 ports for each pair of addresses.
-pub const CLIENTS_PER_SOURCE_ADDRESS: u32 = 20_000;
-/// From so many clients in a process on, loopback source addresses are spread.
-pub const SPREAD_FROM_CLIENTS: u32 = 1_000;
-
-/// The source address for one client of many on loopback; `None` leaves it to the kernel.
-///
-/// Processes on one host get different addresses out of 127.0.0.0/8, so that a fleet does not run out of ports.
-pub fn source_address(target: SocketAddr, client: u32, clients: u32, process: u32) -> Option<Ipv4Addr> {
-    let IpAddr::V4(ip) = target.ip() else { return None };
-    if !ip.is_loopback() || clients < SPREAD_FROM_CLIENTS {
-        return None;
-    }
-    let second = 1 + process % 250;
-    let third = process / 250 % 250;
-    let fourth = 1 + client / CLIENTS_PER_SOURCE_ADDRESS % 250;
-    Some(Ipv4Addr::new(127, second as u8, third as u8, fourth as u8))
-}
 
 /// How long the kernel surely remembers to delay acknowledgements: half of the 40 ms after which it sends one.
 const ACKS_DELAYED_NS: u64 = 20_000_000;
@@ -244,16 +224,6 @@ mod tests {
     use super::*;
     use crate::dial::Dialler;
     use std::net::TcpListener;
-
-    #[test]
-    fn sources_are_spread_only_where_it_is_needed() {
-        let loopback: SocketAddr = "127.0.0.1:80".parse().unwrap();
-        assert_eq!(source_address(loopback, 5, 500, 77), None);
-        assert_eq!(source_address("10.0.0.1:80".parse().unwrap(), 5, 50_000, 77), None);
-        assert_eq!(source_address("[::1]:80".parse().unwrap(), 5, 50_000, 77), None);
-        assert_eq!(source_address(loopback, 19_999, 50_000, 77), Some(Ipv4Addr::new(127, 78, 0, 1)));
-        assert_eq!(source_address(loopback, 20_000, 50_000, 77), Some(Ipv4Addr::new(127, 78, 0, 2)));
-    }
 
     #[test]
     fn what_is_kept_comes_back_before_what_is_new() {

@@ -1,26 +1,35 @@
 //! TLS below a connection of the load.
 //!
-//! A client trusts exactly the certificate that was made for the run. Nothing is resumed: each connection makes a
-//! whole handshake, as one of a host that has not been there before (RFC 8446, section 2.2). A connection with TLS
-//! costs about 10 KiB of heap memory.
+//! A client trusts exactly the certificate that was made for the run, or, of a subject that others run, the system's
+//! authorities. Nothing is resumed: each connection makes a whole handshake, as one of a host that has not been there
+//! before (RFC 8446, section 2.2). A connection with TLS costs about 10 KiB of heap memory.
 
 use mio::net::TcpStream;
+use pushlab_workload::plan::{TlsTarget, Trust};
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
 use std::io::{self, Read as _, Write as _};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A certificate that clients cannot trust.
 #[derive(Debug, thiserror::Error)]
 pub enum BadCertificate {
-    /// None was named.
-    #[error("sockets.tls without a certificate: name the PEM file of the one that the subject shows")]
-    Missing,
+    /// Nothing that one can be for.
+    #[error("no certificate can name {name:?}: tls.server_name must be a host's name or an IP address")]
+    Name {
+        /// `server_name`.
+        name: String,
+    },
+    /// No system's authorities, or none that can be used.
+    #[error("this system trusts no authority{why}: install its ca-certificates, or name a PEM file in SSL_CERT_FILE")]
+    NoAuthorities {
+        /// What went wrong, if anything, in brackets.
+        why: String,
+    },
     /// No file, or no PEM.
     #[error("the certificate {} cannot be read: {source}", path.display())]
     Unreadable {
@@ -48,12 +57,24 @@ pub enum BadCertificate {
 /// Why TLS cannot go on; the cause inside an [`io::Error`] of a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// Another certificate, or one for another address.
+    /// Another certificate than the plan's.
     #[error(
         "TLS: the subject's certificate is not the one that was made for it ({0}): the plan's certificate must be the \
-         subject's, and name its address"
+         subject's"
     )]
-    Certificate(rustls::Error),
+    Stranger(CertificateError),
+    /// Nobody vouches for it whom the system trusts.
+    #[error(
+        "TLS: no authority that this system trusts has signed the subject's certificate ({0}): name the PEM file of \
+         its authority in SSL_CERT_FILE"
+    )]
+    Unknown(CertificateError),
+    /// One for others.
+    #[error("TLS: the subject's certificate is for others ({0}): reach the subject by a name that it has there")]
+    Name(CertificateError),
+    /// One that is out of date, for instance.
+    #[error("TLS: the subject's certificate cannot be trusted ({0}): give it another")]
+    Certificate(CertificateError),
     /// Something else came in the handshake.
     #[error("TLS: the subject does not speak it ({0}): give it its certificate and key, or switch TLS off")]
     NotTls(rustls::Error),
@@ -88,30 +109,27 @@ pub struct TlsBytes {
 pub struct TlsClient {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    trusts_system: bool,
 }
 
 impl TlsClient {
-    /// Clients of a subject at an address, which the certificate must name. Trusts what a PEM file holds and nothing
-    /// else: a certificate that signed itself, or the authority that signed it.
+    /// Clients of a subject, whose certificate must name it.
     ///
     /// # Errors
     /// See [`BadCertificate`].
-    pub fn trusting(path: &Path, subject: IpAddr) -> Result<Self, BadCertificate> {
-        let unreadable = |source| BadCertificate::Unreadable { path: path.into(), source };
-        let useless = |source| BadCertificate::Useless { path: path.into(), source };
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
-            roots.add(certificate.map_err(unreadable)?).map_err(useless)?;
-        }
-        if roots.is_empty() {
-            return Err(BadCertificate::Empty { path: path.into() });
-        }
+    pub fn of(target: &TlsTarget) -> Result<Self, BadCertificate> {
+        let name = ServerName::try_from(target.server_name.clone());
+        let name = name.map_err(|_| BadCertificate::Name { name: target.server_name.clone() })?;
+        let roots = match &target.trust {
+            Trust::Certificate(path) => roots_of(path)?,
+            Trust::System => roots_of_system()?,
+        };
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().map_err(useless)?;
+        let builder = builder.with_safe_default_protocol_versions().expect("ring has what TLS 1.2 and 1.3 need");
         let mut config = builder.with_root_certificates(roots).with_no_client_auth();
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { config: Arc::new(config), name: ServerName::IpAddress(subject.into()) })
+        Ok(Self { config: Arc::new(config), name, trusts_system: target.trust == Trust::System })
     }
 
     /// A client's end of a connection that stands or will.
@@ -120,8 +138,33 @@ impl TlsClient {
         let mut session = session.map_err(TlsError::Broken)?;
         // What waits is bounded by who sends: nothing more is offered to a connection that is blocked.
         session.set_buffer_limit(None);
-        Ok(Tls { session, has_emptied_socket: false, bytes: TlsBytes::default() })
+        let (has_emptied_socket, bytes) = (false, TlsBytes::default());
+        Ok(Tls { session, has_emptied_socket, bytes, trusts_system: self.trusts_system })
     }
+}
+
+/// What a PEM file holds: a certificate that signed itself, or the authority that signed it.
+fn roots_of(path: &Path) -> Result<RootCertStore, BadCertificate> {
+    let unreadable = |source| BadCertificate::Unreadable { path: path.into(), source };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
+        let added = roots.add(certificate.map_err(unreadable)?);
+        added.map_err(|source| BadCertificate::Useless { path: path.into(), source })?;
+    }
+    if roots.is_empty() { Err(BadCertificate::Empty { path: path.into() }) } else { Ok(roots) }
+}
+
+/// The authorities of this system, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, as for OpenSSL. One that
+/// cannot be read is left out, as others do it.
+fn roots_of_system() -> Result<RootCertStore, BadCertificate> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
+        return Err(BadCertificate::NoAuthorities { why });
+    }
+    Ok(roots)
 }
 
 /// Outcome of one [`Tls::read`].
@@ -149,6 +192,8 @@ pub(crate) struct Tls {
     /// Whether the last read of ciphertext took all there was.
     has_emptied_socket: bool,
     bytes: TlsBytes,
+    /// Who may vouch for the peer, for the error when nobody does.
+    trusts_system: bool,
 }
 
 impl Tls {
@@ -194,7 +239,7 @@ impl Tls {
             let processed = self.session.process_new_packets();
             let pushed = self.push(stream);
             // The alert that says why has been tried by now.
-            processed.map_err(|error| explain(error, was_handshaking))?;
+            processed.map_err(|error| explain(error, was_handshaking, self.trusts_system))?;
             pushed?;
             if was_handshaking && !self.session.is_handshaking() {
                 return Ok(TlsRead::Stands);
@@ -239,9 +284,16 @@ impl io::Read for Tap<'_> {
     }
 }
 
-fn explain(error: rustls::Error, was_handshaking: bool) -> TlsError {
+fn explain(error: rustls::Error, was_handshaking: bool, trusts_system: bool) -> TlsError {
+    use CertificateError::{BadSignature, NotValidForName, NotValidForNameContext, UnknownIssuer};
     match error {
-        rustls::Error::InvalidCertificate(_) => TlsError::Certificate(error),
+        rustls::Error::InvalidCertificate(error) => match error {
+            NotValidForName | NotValidForNameContext { .. } => TlsError::Name(error),
+            // A bad signature is that of another authority of the same name.
+            UnknownIssuer | BadSignature if trusts_system => TlsError::Unknown(error),
+            UnknownIssuer | BadSignature => TlsError::Stranger(error),
+            _ => TlsError::Certificate(error),
+        },
         rustls::Error::InvalidMessage(_) if was_handshaking => TlsError::NotTls(error),
         error => TlsError::Broken(error),
     }

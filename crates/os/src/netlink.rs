@@ -25,6 +25,8 @@ const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 0x001;
 const NLM_F_ACK: u16 = 0x004;
 const NLM_F_DUMP: u16 = 0x300;
+const NLM_F_EXCL: u16 = 0x200;
+const NLM_F_CREATE: u16 = 0x400;
 
 /// Why the kernel could not be asked.
 #[derive(Debug, Error)]
@@ -130,6 +132,14 @@ impl Socket {
     /// [`NetlinkError::Refused`] when it does not; otherwise when it could not be asked.
     pub fn ask(&mut self, request: Request) -> Result<(), NetlinkError> {
         self.exchange(request, NLM_F_REQUEST | NLM_F_ACK, |_, _| Ok(()))
+    }
+
+    /// Has the kernel make something that is not there yet.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn create(&mut self, request: Request) -> Result<(), NetlinkError> {
+        self.exchange(request, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, |_, _| Ok(()))
     }
 
     /// Has the kernel list something, and passes kind and body of each message to `each`. After an error the socket is

@@ -7,7 +7,7 @@ use crate::manifest::{Fault, Loses, Manifest, Way};
 use crate::running::{ForeignStart, Subject};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::{Progress, RunEvent};
-use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Speaks};
+use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Sources, Speaks, Target};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{Scenario, Shape};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -174,7 +174,7 @@ pub(crate) fn plan(
     load_ms: u64,
 ) -> Plan {
     Plan {
-        target,
+        target: Target::plain(target),
         transport,
         speaks,
         clients: CLIENTS,
@@ -196,7 +196,7 @@ pub(crate) fn plan(
         backend_listen: None,
         backend_descriptor: None,
         sockets: Sockets::default(),
-        certificate: None,
+        sources: Sources::Usual,
         instruments_from: None,
         clients_in: ClientsIn::default(),
         drain_stall_ms: Some(STALL_MS),

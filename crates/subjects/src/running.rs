@@ -62,6 +62,8 @@ pub struct Subject {
     stop_timeout: Duration,
     /// Where it listens.
     pub address: SocketAddr,
+    /// What requests call it.
+    pub authority: String,
     /// Its command line, with the variables set for it before it.
     pub command: Vec<String>,
     log: PathBuf,
@@ -230,7 +232,14 @@ impl Subject {
         let program = start.program.display().to_string();
         let await_ready = |process: &mut Process| await_address(process, READY_TIMEOUT);
         let (process, address) = launch(&mut builder, &program, start.cores, &start.log, await_ready)?;
-        Ok(Self { process: Some(process), stop_timeout: STOP_TIMEOUT, address, command, log: start.log })
+        Ok(Self {
+            process: Some(process),
+            stop_timeout: STOP_TIMEOUT,
+            authority: address.to_string(),
+            address,
+            command,
+            log: start.log,
+        })
     }
 
     /// Starts our server as it is by default, on any port.
@@ -243,7 +252,14 @@ impl Subject {
         let mut builder = ours(program, &arguments);
         let await_ready = |process: &mut Process| await_address(process, READY_TIMEOUT);
         let (process, address) = launch(&mut builder, &program.display().to_string(), &[], &log, await_ready)?;
-        Ok(Self { process: Some(process), stop_timeout: STOP_TIMEOUT, address, command, log })
+        Ok(Self {
+            process: Some(process),
+            stop_timeout: STOP_TIMEOUT,
+            authority: address.to_string(),
+            address,
+            command,
+            log,
+        })
     }
 
     /// Starts somebody else's server.
@@ -266,13 +282,20 @@ impl Subject {
             }
         };
         let (process, address) = launch(&mut builder, &program, start.cores, &start.log, await_ready)?;
-        Ok(Self { process: Some(process), stop_timeout: FOREIGN_STOP_TIMEOUT, address, command, log: start.log })
+        Ok(Self {
+            process: Some(process),
+            stop_timeout: FOREIGN_STOP_TIMEOUT,
+            authority: address.to_string(),
+            address,
+            command,
+            log: start.log,
+        })
     }
 
     /// A server that somebody else runs.
-    pub fn elsewhere(address: SocketAddr, url: &str) -> Self {
+    pub fn elsewhere(address: SocketAddr, authority: &str, url: &str) -> Self {
         let (command, log) = (vec![url.to_owned()], PathBuf::new());
-        Self { process: None, stop_timeout: Duration::ZERO, address, command, log }
+        Self { process: None, stop_timeout: Duration::ZERO, address, authority: authority.to_owned(), command, log }
     }
 
     /// Process id; `None` for one that somebody else runs.

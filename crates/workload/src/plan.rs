@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The subject.
-    pub target: SocketAddr,
+    pub target: Target,
     /// How the clients receive.
     pub transport: Transport,
     /// What they speak; `None` for the native protocol.
@@ -65,9 +65,9 @@ pub struct Plan {
     /// How connections are set.
     #[serde(default)]
     pub sockets: Sockets,
-    /// The certificate, a PEM file, that a subject with TLS shows. Needed with [`Sockets::tls`].
+    /// The addresses that clients come from.
     #[serde(default)]
-    pub certificate: Option<PathBuf>,
+    pub sources: Sources,
     /// Source address of prober, collector and feeder, so that a network can tell their packets from the clients';
     /// `None` leaves it to the kernel.
     #[serde(default)]
@@ -120,6 +120,89 @@ impl Plan {
     }
 }
 
+/// Where the subject is, and what it is called there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredTarget")]
+pub struct Target {
+    /// Where connections go.
+    pub address: SocketAddr,
+    /// What requests call it (RFC 9110, section 7.2): `example.org:8443`.
+    pub authority: String,
+    /// What every path of the native protocol begins with: `/push`. Empty at the root; a dialect has
+    /// [`Speaks::path`] instead.
+    pub path: String,
+    /// TLS, if it speaks it.
+    pub tls: Option<TlsTarget>,
+}
+
+impl Target {
+    /// A subject at the root of an address, without TLS.
+    pub fn plain(address: SocketAddr) -> Self {
+        Self { address, authority: address.to_string(), path: String::new(), tls: None }
+    }
+
+    /// `https` with TLS, `http` without.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+}
+
+/// A target as a stored plan has it, which may be older: then it is the address alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredTarget {
+    Address(SocketAddr),
+    Whole { address: SocketAddr, authority: String, path: String, tls: Option<TlsTarget> },
+}
+
+impl From<StoredTarget> for Target {
+    fn from(stored: StoredTarget) -> Self {
+        match stored {
+            StoredTarget::Address(address) => Self::plain(address),
+            StoredTarget::Whole { address, authority, path, tls } => Self { address, authority, path, tls },
+        }
+    }
+}
+
+/// How a subject with TLS is known to be the one that is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsTarget {
+    /// What its certificate must name: a host, which the handshake asks for (RFC 6066, section 3), or an IP address.
+    pub server_name: String,
+    /// Who may vouch for that.
+    pub trust: Trust,
+}
+
+/// Whose signature under a certificate is believed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trust {
+    /// That of the certificates in a PEM file and of nobody else: the one made for the run.
+    Certificate(PathBuf),
+    /// That of the authorities which this system trusts.
+    System,
+}
+
+/// The addresses that clients come from. The kernel has about 28,000 ports for each pair of addresses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sources {
+    /// What the kernel chooses; on loopback, from 1,000 clients on, addresses out of 127.0.0.0/8 that differ from
+    /// process to process, each for [`CLIENTS_PER_SOURCE`].
+    #[default]
+    Usual,
+    /// Consecutive addresses.
+    From {
+        /// That of client 0.
+        first: Ipv4Addr,
+        /// Clients that come from one address.
+        clients_each: u32,
+    },
+}
+
+/// Clients behind one source address, as a rule.
+pub const CLIENTS_PER_SOURCE: u32 = 20_000;
+
 /// A dialect as a subject's clients speak it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speaks {
@@ -146,7 +229,7 @@ pub struct Sockets {
     pub delayed_acks: bool,
     /// System calls with which our server writes one event: 1 or 2.
     pub writes_per_event: u8,
-    /// TLS between clients and subject, with a certificate made for the run.
+    /// TLS between clients and a subject that the lab starts, with a certificate made for the run.
     pub tls: bool,
     /// Send buffer of the sockets of both sides, bytes; as it is by default otherwise.
     pub send_buffer_bytes: Option<u32>,
@@ -298,7 +381,7 @@ pub(crate) mod fixtures {
     /// So many clients and loops, and half a minute of load.
     pub fn plan(clients: u32, scenario: Scenario) -> Plan {
         Plan {
-            target: "127.0.0.1:1".parse().unwrap(),
+            target: Target::plain("127.0.0.1:1".parse().unwrap()),
             transport: Transport::Sse,
             speaks: None,
             clients,
@@ -309,7 +392,7 @@ pub(crate) mod fixtures {
             backend_listen: None,
             backend_descriptor: None,
             sockets: Sockets::default(),
-            certificate: None,
+            sources: Sources::Usual,
             instruments_from: None,
             clients_in: ClientsIn::default(),
             drain_stall_ms: None,
@@ -325,5 +408,27 @@ pub(crate) mod fixtures {
             seed: 1,
             handicap_us: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_read_as_it_was_written_and_as_plans_once_had_it() {
+        let plain = Target::plain("[::1]:8000".parse().unwrap());
+        let named = |trust| Target {
+            authority: "example.org".to_owned(),
+            path: "/push".to_owned(),
+            tls: Some(TlsTarget { server_name: "example.org".to_owned(), trust }),
+            ..plain.clone()
+        };
+        for target in [plain.clone(), named(Trust::System), named(Trust::Certificate("own.pem".into()))] {
+            let text = serde_json::to_string(&target).unwrap();
+            assert_eq!(serde_json::from_str::<Target>(&text).unwrap(), target, "{text}");
+        }
+        assert_eq!(serde_json::from_str::<Target>("\"[::1]:8000\"").unwrap(), plain);
+        assert_eq!((plain.scheme(), named(Trust::System).scheme()), ("http", "https"));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::check::PAIR_BYTES;
 use crate::payload::BadPayloadSize;
-use crate::plan::{Plan, Sockets};
+use crate::plan::{Plan, Sockets, Sources, Target};
 use crate::scenario::Scenario;
 use crate::shape::BadShape;
 use core::net::{Ipv4Addr, SocketAddr};
@@ -99,6 +99,26 @@ pub enum BadPlan {
         /// What they speak.
         dialect: String,
     },
+    /// What cannot stand in a request.
+    #[error("the target's {name} is {text:?}: {wanted}")]
+    Target {
+        /// `authority` or `path`.
+        name: &'static str,
+        /// What it was.
+        text: String,
+        /// What it must be.
+        wanted: &'static str,
+    },
+    /// Addresses beyond the last there is.
+    #[error("sources from {first} on, {clients_each} clients each, are too few for {clients} clients")]
+    Sources {
+        /// The first source address.
+        first: Ipv4Addr,
+        /// Clients of each.
+        clients_each: u32,
+        /// All clients.
+        clients: u32,
+    },
     /// The instruments' source address is one of IPv4.
     #[error("instruments_from {from} cannot reach {target}: give the subject an IPv4 address")]
     Instruments {
@@ -142,6 +162,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     if let Some(prober) = &plan.prober {
         in_range("the prober's interval_ms", prober.interval_ms, 1, 3_600_000)?;
     }
+    check_target(&plan.target)?;
     check_sockets(plan)?;
     check_dialect(plan)?;
     check_browser(plan)?;
@@ -185,6 +206,19 @@ fn check_dialect(plan: &Plan) -> Result<(), BadPlan> {
     }
 }
 
+fn check_target(target: &Target) -> Result<(), BadPlan> {
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#'));
+    let bad = |name, text: &str, wanted| Err(BadPlan::Target { name, text: text.to_owned(), wanted });
+    let Target { authority, path, .. } = target;
+    if authority.is_empty() || authority.contains(['/', '@']) || !is_plain(authority) {
+        return bad("authority", authority, "it must be HOST or HOST:PORT");
+    }
+    if !path.is_empty() && (!path.starts_with('/') || path.ends_with('/') || !is_plain(path)) {
+        return bad("path", path, "it must be empty, or begin with a slash and not end with one");
+    }
+    Ok(())
+}
+
 fn check_sockets(plan: &Plan) -> Result<(), BadPlan> {
     let most = i32::MAX as u64;
     for (name, bytes) in [
@@ -193,8 +227,15 @@ fn check_sockets(plan: &Plan) -> Result<(), BadPlan> {
     ] {
         bytes.map_or(Ok(()), |bytes| in_range(name, u64::from(bytes), 1, most))?;
     }
+    let target = plan.target.address;
+    if let Sources::From { first, clients_each } = plan.sources {
+        in_range("sources.clients_each", u64::from(clients_each), 1, u64::from(u32::MAX))?;
+        if first.to_bits().checked_add((plan.clients - 1) / clients_each).is_none() {
+            return Err(BadPlan::Sources { first, clients_each, clients: plan.clients });
+        }
+    }
     match plan.instruments_from {
-        Some(from) if plan.target.is_ipv6() => Err(BadPlan::Instruments { from, target: plan.target }),
+        Some(from) if target.is_ipv6() => Err(BadPlan::Instruments { from, target }),
         _ => Ok(()),
     }
 }
@@ -209,6 +250,7 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
     let refusals = [
         (plan.speaks.is_some(), "they speak the native protocol, so the subject is pushlab or a build of it"),
         (plan.sockets != Sockets::default(), "its sockets cannot be set: compare with a variant of native clients"),
+        (plan.target.tls.is_some(), "it has authorities of its own, and would not trust the plan's: leave TLS out"),
         (
             matches!(plan.scenario, Scenario::FanOut { .. } | Scenario::Request { .. }),
             "a closed loop would wait for the pages' reports: use a scenario on a schedule",

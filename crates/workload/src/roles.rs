@@ -281,7 +281,7 @@ fn draw_rooms(plan: &Plan, rooms: u32, per_client: u32) -> Result<Arc<Rooms>, Ba
 mod tests {
     use super::*;
     use crate::plan::fixtures::plan;
-    use crate::plan::{ClientKind, ClientsIn, Sockets};
+    use crate::plan::{ClientKind, ClientsIn, Sockets, Sources, Target, TlsTarget, Trust};
     use crate::plan_checks::MAX_PAGES;
     use crate::scenario::Shape;
     use crate::shape::BadShape;
@@ -445,8 +445,37 @@ mod tests {
         assert!(refusal(Plan { sockets, ..within(1) }).contains("its sockets cannot be set"));
         let scenario = Scenario::Request { payload_bytes: 50 };
         assert!(refusal(Plan { scenario, ..within(1) }).contains("a closed loop"));
+        let tls = Some(TlsTarget { server_name: "a".into(), trust: Trust::System });
+        let target = Target { tls, ..within(1).target };
+        assert!(refusal(Plan { target, ..within(1) }).contains("leave TLS out"));
         let instruments_from = Some(Ipv4Addr::LOCALHOST);
         assert!(refusal(Plan { instruments_from, ..within(1) }).contains("leave networks empty"));
+    }
+
+    #[test]
+    fn a_target_and_its_sources_can_be_used_as_they_are() {
+        let base = plan(40_001, Scenario::Idle);
+        let refusal = |plan: Plan| roles_of(&plan).unwrap_err().to_string();
+        let named = |authority: &str, path: &str| {
+            let (authority, path) = (authority.to_owned(), path.to_owned());
+            Plan { target: Target { authority, path, ..base.target.clone() }, ..base.clone() }
+        };
+        for (authority, path) in [("example.org", ""), ("[::1]:80", "/a/b")] {
+            assert!(roles_of(&named(authority, path)).is_ok(), "{authority} {path}");
+        }
+        for bad in ["", "a/b", "ada@a", "a\r\nX: y", "a b"] {
+            assert!(refusal(named(bad, "")).contains("it must be HOST or HOST:PORT"), "{bad:?}");
+        }
+        for bad in ["/", "a", "/a/", "/a?b", "/a b"] {
+            assert!(refusal(named("a", bad)).contains("begin with a slash and not end with one"), "{bad:?}");
+        }
+        let from = |first: [u8; 4], clients_each| Plan {
+            sources: Sources::From { first: first.into(), clients_each },
+            ..base.clone()
+        };
+        assert!(roles_of(&from([255, 255, 255, 253], 20_000)).is_ok());
+        assert!(refusal(from([255, 255, 255, 254], 20_000)).contains("too few for 40001 clients"));
+        assert!(refusal(from([10, 0, 0, 1], 0)).starts_with("sources.clients_each is 0"));
     }
 
     #[test]

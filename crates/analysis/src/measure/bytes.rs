@@ -58,7 +58,8 @@ pub fn breakdown(run: &RunRecord) -> Option<Breakdown> {
     let bytes_load = run.result.as_ref()?.bytes_load;
     let share = |bytes: u64| bytes as f64 / bytes_load.deliveries as f64;
     let of = |uses: fn(&ByteUses) -> u64| share(uses(&bytes_load.down)) + share(uses(&bytes_load.up));
-    let has_tls = run.plan.as_ref().is_some_and(|plan| plan.sockets.tls);
+    // An older stored plan does not say it of the target.
+    let has_tls = run.plan.as_ref().is_some_and(|plan| plan.sockets.tls || plan.target.tls.is_some());
     (bytes_load.deliveries > 0).then(|| Breakdown {
         payload: of(|uses| uses.payload),
         dialect: of(|uses| uses.dialect),

@@ -63,7 +63,7 @@ impl RunFigures {
             bounds: BTreeMap::new(),
             wrong,
             timeline: timeline(record),
-            command: without_port(&record.subject_command, record.plan.as_ref().map(|plan| plan.target.port())),
+            command: without_port(&record.subject_command, record.plan.as_ref().map(|plan| plan.target.address.port())),
         }
     }
 

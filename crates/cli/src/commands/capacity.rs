@@ -8,9 +8,9 @@ use clap::{Args, ValueEnum};
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::statement::Statement;
 use pushlab_experiment::{Experiment, ExperimentError};
-use pushlab_lab::capacity::{self, Capacity, Limit, Search};
 use pushlab_lab::experiments::{self, LoadError};
-use pushlab_lab::{Ended, Start, leave_out_missing};
+use pushlab_lab::planner::search::{Capacity, Limit, Search};
+use pushlab_lab::{Campaign, Ended, Start, leave_out_missing};
 use pushlab_subjects::install::Cache;
 use pushlab_wire::codes::ExitCode;
 
@@ -37,6 +37,9 @@ pub struct CapacityArgs {
     /// Profile of the experiment; by default `quick`, where it has one.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// Start anew, even if the same search was interrupted before.
+    #[arg(long)]
+    fresh: bool,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -66,7 +69,7 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     let start = Start {
         name: format!("capacity-{}", experiment.name),
         seed: args.measure.seed,
-        is_fresh: true,
+        is_fresh: args.fresh,
         command: typed(),
         out: args.measure.store.out.clone(),
         captures: args.measure.capture,
@@ -77,10 +80,10 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     let watchers = Watchers::of(&args.measure, &start.name, false)?;
     let mut progress = Progress::new(std::slice::from_ref(&experiment), args.measure.quiet);
     let search = Search { experiment, goal: args.goal.clone(), over, from: args.from, max: args.max };
-    let store = args.measure.store.open()?;
-    let (found, id, ended) =
-        watchers.watch(&mut progress, |observer| capacity::search(&search, store, start, observer))?;
-    drop(progress);
+    let mut campaign = Campaign::search(&search, args.measure.store.open()?, start)?;
+    let ended = watchers.watch(&mut progress, |observer| campaign.carry_out(observer))?;
+    let (found, id) = (campaign.found(), campaign.id());
+    drop((campaign, progress));
     watchers.end()?;
     let store = args.measure.store.open()?;
     let shown = Shown::of(&store, &[id], &args.measure.store.out)?;

@@ -46,6 +46,12 @@ pub struct MeasureArgs {
     /// Networks between clients and server in place of the experiment's own, e.g. lan-100,4g; none for plain loopback.
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
     pub network: Vec<String>,
+    /// Event loops of the load, in place of one for each of its cores.
+    #[arg(long, value_name = "N")]
+    pub loops: Option<u32>,
+    /// Processes over which the load's event loops are spread.
+    #[arg(long, value_name = "N")]
+    pub workers: Option<u32>,
     /// Serve live figures to Prometheus at http://ADDRESS/metrics while the campaign lasts; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
@@ -171,6 +177,8 @@ impl MeasureArgs {
                 experiment.phases.load_ms = load.as_millis() as u64;
                 experiment.soak_minutes = None;
             }
+            experiment.loops = self.loops.or(experiment.loops);
+            experiment.workers = self.workers.or(experiment.workers);
             match self.network.as_slice() {
                 [] => {}
                 [none] if none == NO_NETWORK => experiment.networks.clear(),

@@ -68,7 +68,7 @@ fn the_seventh_event_stream_of_a_browser_starves_and_is_told() {
                 ..plan
             });
             assert_eq!(result.unsubscribed, unsubscribed, "{kind:?} {transport} {:?}", result.errors);
-            assert_eq!(result.connect.count(), u64::from(12 - unsubscribed), "{kind:?} {transport}");
+            assert_eq!(result.connect.count(), 12 - unsubscribed, "{kind:?} {transport}");
         }
     }
 }

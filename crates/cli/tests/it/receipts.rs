@@ -2,7 +2,7 @@
 
 use crate::worker;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders};
+use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sources, Target};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{Scenario, Shape};
 use std::io::{BufRead as _, BufReader};
@@ -29,7 +29,7 @@ impl Served {
     /// Two clients, the first of which publishes.
     pub fn plan(&self, transport: Transport) -> Plan {
         Plan {
-            target: self.address,
+            target: Target::plain(self.address),
             transport,
             speaks: None,
             clients: 2,
@@ -63,7 +63,7 @@ impl Served {
             backend_listen: None,
             backend_descriptor: None,
             sockets: pushlab_workload::plan::Sockets::default(),
-            certificate: None,
+            sources: Sources::Usual,
             instruments_from: None,
             clients_in: ClientsIn::default(),
             drain_stall_ms: None,

@@ -463,11 +463,20 @@ mod tests {
         use pushlab_dialects::Dialect;
         use pushlab_wire::transport::Transport;
         use pushlab_workload::plan::{
-            ClientKind, ClientsIn, Phases, Plan, Prober, ProberPath, RequestHeaders, Sockets, Speaks,
+            ClientKind, ClientsIn, Phases, Plan, Prober, ProberPath, RequestHeaders, Sockets, Sources, Speaks, Target,
+            TlsTarget, Trust,
         };
         use pushlab_workload::scenario::{Scenario, Shape};
         Plan {
-            target: "[::1]:8000".parse().unwrap(),
+            target: Target {
+                authority: "example.org".to_owned(),
+                path: "/push".to_owned(),
+                tls: Some(TlsTarget {
+                    server_name: "example.org".to_owned(),
+                    trust: Trust::Certificate("own.pem".into()),
+                }),
+                ..Target::plain("[::1]:8000".parse().unwrap())
+            },
             transport: Transport::WebSocketPolling,
             speaks: Some(Speaks {
                 dialect: Dialect::Bare,
@@ -499,7 +508,7 @@ mod tests {
             backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
             backend_descriptor: Some(5),
             sockets: Sockets { tls: true, clients_per_host: 3, send_buffer_bytes: Some(4096), ..Sockets::default() },
-            certificate: Some("certificate.pem".into()),
+            sources: Sources::From { first: [10, 0, 0, 4].into(), clients_each: 9 },
             instruments_from: Some([10, 0, 0, 3].into()),
             clients_in: ClientsIn { kind: ClientKind::Firefox, pages: 3, hidden: true },
             drain_stall_ms: None,

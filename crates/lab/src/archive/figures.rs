@@ -103,6 +103,8 @@ fn of_nothing(name: &str) -> Written {
         clients_in: ClientsIn::default(),
         network: BTreeMap::new(),
         connect_rate: 1,
+        loops: None,
+        workers: None,
         server_options: Vec::new(),
         environment: BTreeMap::new(),
         capacity_share: None,
@@ -153,6 +155,7 @@ mod tests {
             build: None,
             versions: BTreeMap::new(),
             runtimes: BTreeMap::new(),
+            search: None,
             left_out: Vec::new(),
             machine: None,
         };

@@ -16,10 +16,10 @@ use pushlab_analysis::record::RunRecord;
 use pushlab_analysis::report::{ResultRuns, RunFigures};
 use pushlab_experiment::metric;
 use pushlab_experiment::studies::{STUDIES, Study};
-use pushlab_experiment::{Experiment, MAX_RUNS, Written};
+use pushlab_experiment::{MAX_RUNS, Written};
 use pushlab_store::{self as store, Kind, MeasuringLock, NewExperiment, Store, StoreError, import};
 use pushlab_subjects::named::offer;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Why results cannot be kept or read.
@@ -95,11 +95,6 @@ impl Archive {
         self.id
     }
 
-    /// Places in the order of the runs that have a record.
-    pub fn done(&self) -> Result<BTreeSet<u32>, ArchiveError> {
-        Ok(self.store.run_places(self.id)?)
-    }
-
     /// The runs that are there, read back.
     pub fn runs(&self) -> Result<Vec<RunFigures>, ArchiveError> {
         Ok(read(&self.store, self.id, "")?.runs)
@@ -124,23 +119,22 @@ impl Archive {
     }
 }
 
-/// The latest campaign of the same name, experiments, seed and build of this program, if it lacks runs: runs of two
-/// builds under one header would pass for one.
+/// The latest campaign of the same name, seed and build of this program of which that is said, if it is not complete:
+/// runs of two builds under one header would pass for one.
 pub fn find_unfinished(
     store: &Store,
     name: &str,
-    experiments: &[Experiment],
     seed: Option<u64>,
     build: Option<u64>,
+    is_same: impl Fn(&Header) -> bool,
 ) -> Result<Option<(i64, Header)>, ArchiveError> {
     for row in store.experiments()?.into_iter().rev().filter(|row| row.kind == Kind::Measured && row.name == name) {
         // One that another version wrote is not ours to go on with.
         let Ok(header) = header(store, row.id) else { continue };
-        let is_same = header.experiments == experiments && header.build == build;
-        if !is_same || seed.is_some_and(|seed| seed != header.seed) {
+        if header.build != build || !is_same(&header) || seed.is_some_and(|seed| seed != header.seed) {
             continue;
         }
-        return Ok((row.done < row.planned).then_some((row.id, header)));
+        return Ok((!row.is_complete).then_some((row.id, header)));
     }
     Ok(None)
 }
@@ -181,6 +175,7 @@ fn header_of_figures(store: &Store, experiment: store::Experiment) -> Result<Hea
     Ok(Header {
         name: row.name.clone(),
         experiments,
+        search: None,
         seed: 1,
         command: Vec::new(),
         version: String::new(),

@@ -21,7 +21,7 @@ use pushlab_link::rights::{become_able, check};
 /// A measurement is repeated as a whole when the machine was busy; what is wrong fails every time.
 const ATTEMPTS: u32 = 4;
 
-const TESTS: [(&str, fn()); 15] = [
+const TESTS: [(&str, fn()); 16] = [
     ("an_ordinary_user_has_a_network", host::an_ordinary_user_has_a_network),
     ("a_closed_device_is_reported_before_anything_is_tried", host::a_closed_device_is_reported),
     ("a_process_with_threads_is_told_to_begin_earlier", host::a_process_with_threads_is_told),
@@ -31,6 +31,7 @@ const TESTS: [(&str, fn()); 15] = [
     ("commands_start_inside", host::commands_start_inside),
     ("an_idle_network_is_silent", packets::an_idle_network_is_silent),
     ("packets_are_whole_and_counted", packets::packets_are_whole_and_counted),
+    ("clients_come_from_any_address_of_theirs", packets::clients_come_from_any_address_of_theirs),
     ("a_full_disk_does_not_stop_the_link", packets::a_full_disk_does_not_stop_the_link),
     ("every_packet_of_a_flood_is_accounted_for", packets::every_packet_of_a_flood_is_accounted_for),
     ("each_profile_has_its_delay", delay::each_profile_has_its_delay),

@@ -1,13 +1,14 @@
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use pushlab_link::capture::CaptureConfig;
 use pushlab_link::error::LinkError;
-use pushlab_link::network::{CLIENTS, CaptureFile, INSTRUMENTS, Network, NetworkConfig, Report, SUBJECT};
+use pushlab_link::network::{CLIENTS, CaptureFile, INSTRUMENTS, LAST_CLIENTS, Network, NetworkConfig, Report, SUBJECT};
 use pushlab_link::totals::Totals;
+use socket2::{Domain, Socket, Type};
 
 use crate::traffic::{network, pair, profile, receive, wait_until};
 
@@ -46,7 +47,7 @@ fn transfer_captured(mtu_bytes: u32, bytes: usize, path: PathBuf) -> Report {
     let capture = Some(CaptureFile { path, config: CaptureConfig::default() });
     let network = Network::start(NetworkConfig { profile, seed: 1, cores: Some(vec![0]), capture }).unwrap();
     transfer(&network, bytes);
-    let from_instruments = network.load().in_it(|| std::net::UdpSocket::bind((INSTRUMENTS, 0))).unwrap().unwrap();
+    let from_instruments = network.load().in_it(|| UdpSocket::bind((INSTRUMENTS, 0))).unwrap().unwrap();
     from_instruments.send_to(b"?", (SUBJECT, 9)).unwrap();
     wait_until("the packet was counted", || network.totals().up.others.packets == 1);
     network.finish().unwrap()
@@ -69,6 +70,39 @@ pub fn packets_are_whole_and_counted() {
         // Large packets do occur, else this would say nothing of offloads.
         assert!(packets.iter().any(|packet| packet.len() == mtu_bytes as usize));
     }
+}
+
+/// Many clients need more ports than one address has. Connections from each address are carried, and counted as the
+/// clients'; those of the address that belongs to the instruments are not.
+pub fn clients_come_from_any_address_of_theirs() {
+    let network = network(profile("local"), 1);
+    let listener = network.subject().in_it(|| TcpListener::bind((SUBJECT, 0))).unwrap().unwrap();
+    let subject = listener.local_addr().unwrap();
+    let after = |address: Ipv4Addr| Ipv4Addr::from_bits(address.to_bits() + 1);
+    let addresses = [CLIENTS, after(CLIENTS), LAST_CLIENTS];
+    for from in addresses.into_iter().chain([INSTRUMENTS]) {
+        let mut socket = network.load().in_it(|| connect_from(from, subject)).unwrap();
+        let (mut accepted, peer) = listener.accept().unwrap();
+        assert_eq!(peer.ip(), from);
+        socket.write_all(b"four").unwrap();
+        accepted.read_exact(&mut [0; 4]).unwrap();
+        accepted.write_all(b"four").unwrap();
+        socket.read_exact(&mut [0; 4]).unwrap();
+    }
+    let beyond = network.load().in_it(|| UdpSocket::bind((after(LAST_CLIENTS), 0))).unwrap();
+    assert!(beyond.is_err(), "it is nobody's");
+    let totals = network.finish().unwrap().totals;
+    for way in [totals.up, totals.down] {
+        assert_eq!((way.clients.payload_bytes, way.instruments.payload_bytes), (12, 4), "{way:?}");
+    }
+    assert_eq!((totals.up.clients.connections, totals.up.instruments.connections), (3, 1));
+}
+
+fn connect_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    socket.into()
 }
 
 /// The packets of a pcapng file: the enhanced packet blocks of draft-ietf-opsawg-pcapng, section 4.3.

@@ -221,7 +221,7 @@ impl Clients {
     fn new(plan: &Plan, config: LoopConfig, state: Arc<RunState>) -> Self {
         let polls = polls(&config, state.origin_ns());
         let setup = Setup {
-            target: plan.target.to_string(),
+            target: format!("{}://{}{}", plan.target.scheme(), plan.target.authority, plan.target.path),
             transport: plan.transport.name(),
             sends_echoes: config.traffic.sending() == Some(Sending::Echo),
             clients: Vec::new(),

@@ -71,7 +71,7 @@ pub struct Answer {
 /// What the clients of a page are to do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setup {
-    /// Host and port of the subject.
+    /// What the paths are appended to: `http://127.0.0.1:8000`.
     pub target: String,
     /// How they receive.
     pub transport: &'static str,

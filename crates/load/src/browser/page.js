@@ -87,7 +87,7 @@ function open(client) {
 
 function url(client, path, more = "") {
   const after = client.cursor ? `&after=${encodeURIComponent(client.cursor)}` : "";
-  return `http://${setup.target}${path}?${client.channels}${more}${after}`;
+  return `${setup.target}${path}?${client.channels}${more}${after}`;
 }
 
 /** Without a cache: a browser makes requests of one address wait for each other, for the first may be kept. */
@@ -120,7 +120,7 @@ async function poll(client, wait) {
     const now = performance.now();
     for (const frame of JSON.parse(text)) take(client, frame, now);
     isSubscribed(client);
-    if (setup.users) await (await get(client, `http://${setup.target}/poll?channel=${setup.users}`)).text();
+    if (setup.users) await (await get(client, `${setup.target}/poll?channel=${setup.users}`)).text();
   } finally {
     client.isAsking = false;
   }
@@ -218,7 +218,7 @@ const openers = {
 async function post(client, publication) {
   client.isPosting = true;
   const { sends_echoes: isEcho, target } = setup;
-  const address = `http://${target}${isEcho ? "/echo" : `/publish?channel=${publication.channel}`}`;
+  const address = `${target}${isEcho ? "/echo" : `/publish?channel=${publication.channel}`}`;
   countRequest(client);
   try {
     const response = await fetch(address, {

@@ -3,7 +3,7 @@
 use super::client::{Side, Up};
 use super::hosts::Obtained;
 use super::{ClientLoop, token};
-use crate::socket::{Connection, TlsBytes, source_address};
+use crate::socket::{Connection, TlsBytes};
 use crate::transport::posts::Posts;
 use crate::transport::{Cut, Receiver, Uplink};
 use mio::Interest;
@@ -173,7 +173,7 @@ impl<R: Receiver> ClientLoop<R> {
 
     fn open_socket(&mut self, index: usize, side: Side, now: u64) -> std::io::Result<Connection> {
         let number = self.client_number(index);
-        let source = source_address(self.config.dialler.target(), number, self.config.clients, std::process::id());
+        let source = self.config.dialler.source_of(number, self.config.clients);
         let mut connection = self.config.dialler.dial(source)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(connection.stream_mut(), token(index, side), interest)?;

@@ -106,15 +106,15 @@ impl LoopConfig {
     /// One client that neither sends nor is to receive.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
-        let target = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+        let target = pushlab_workload::plan::Target::plain(([127, 0, 0, 1], 1).into());
         Self {
-            dialler: Dialler::new(target),
+            dialler: Dialler::new(target.address),
             hosts: None,
             clients: 1,
             lane: 0,
             lanes: 1,
             progress: 0,
-            requests: Requests::new(target, "a", "a", 0),
+            requests: Requests::new(&target, "a", "a", 0),
             traffic: Traffic::Silent,
             payload: None,
             audience: Audience::Nobodys,

@@ -26,7 +26,7 @@ use std::sync::{Arc, PoisonError};
 /// What makes requests those of another dialect: the same for all clients of a loop.
 #[derive(Debug)]
 pub(super) struct ForeignSetup {
-    pub host: String,
+    pub authority: String,
     pub lines: HeaderLines,
     pub transport: Transport,
     pub speaks: Speaks,
@@ -40,7 +40,7 @@ impl ForeignSetup {
             ("GET", _) => &self.lines.fetch,
             _ => &self.lines.post,
         };
-        let head = [&request.method, " ", &request.target, " HTTP/1.1\r\nHost: ", &self.host, "\r\n", lines];
+        let head = [&request.method, " ", &request.target, " HTTP/1.1\r\nHost: ", &self.authority, "\r\n", lines];
         head.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
         out.extend_from_slice(request.headers.as_bytes());
         if request.method != "GET" {
@@ -228,11 +228,11 @@ impl State {
     fn ask(&mut self, request: &Request, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) {
         let before = out.len();
         self.is_last = request.is_last();
-        let ForeignSetup { host, lines, .. } = &*self.setup;
+        let ForeignSetup { authority, lines, .. } = &*self.setup;
         if request.answer == Answer::WebSocket {
             let mut frames = Frames::default();
             let lines = [&lines.websocket, request.headers.as_str()].concat();
-            frames.open_with(host, &request.target, &lines, rng, out);
+            frames.open_with(authority, &request.target, &lines, rng, out);
             self.mode = Mode::Socket(frames, false);
         } else {
             self.setup.encode(out, request);

@@ -18,16 +18,17 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Starts again on a new connection: appends the handshake.
+    /// Starts again on a new connection: appends the handshake for a target below the subject's path.
     pub fn open(&mut self, requests: &Requests, target: &str, rng: &mut Rng, out: &mut Vec<u8>) {
-        self.open_with(&requests.host, target, &requests.lines.websocket, rng, out);
+        let target = [&requests.path, target].concat();
+        self.open_with(&requests.authority, &target, &requests.lines.websocket, rng, out);
     }
 
-    /// [`Self::open`] at a host, with these header lines.
-    pub fn open_with(&mut self, host: &str, target: &str, lines: &str, rng: &mut Rng, out: &mut Vec<u8>) {
+    /// [`Self::open`] at an authority and a whole target, with these header lines.
+    pub fn open_with(&mut self, authority: &str, target: &str, lines: &str, rng: &mut Rng, out: &mut Vec<u8>) {
         let mut key = [0; 16];
         rng.fill(&mut key);
-        handshake::encode_request_with(out, host, target, key, lines);
+        handshake::encode_request_with(out, authority, target, key, lines);
         *self = Self { decoder: Decoder::default(), key: Some(Box::new(key)), is_open: false };
     }
 

@@ -4,10 +4,9 @@ use super::Sending;
 use super::foreign::ForeignSetup;
 use super::headers::HeaderLines;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::plan::{RequestHeaders, Speaks};
+use pushlab_workload::plan::{RequestHeaders, Speaks, Target};
 use pushlab_workload::rooms::Rooms;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Longest cursor that is kept: an epoch of 16, a dot and 20 digits, and some more for other servers.
@@ -51,7 +50,10 @@ impl CursorText {
 /// and one publication at a time.
 #[derive(Debug, Clone)]
 pub struct Requests {
-    pub(super) host: String,
+    pub(super) authority: String,
+    scheme: &'static str,
+    /// What every path begins with.
+    pub(super) path: String,
     /// A channel, or several as a query has them: `a.1&channel=a.7`.
     pub(super) channel: String,
     /// How long a poll may be held: as seconds, and as a part of its query.
@@ -69,9 +71,11 @@ pub struct Requests {
 
 impl Requests {
     /// For clients that subscribe to `channel` and publish to `publish_to`, both valid channel names.
-    pub fn new(target: SocketAddr, channel: &str, publish_to: &str, poll_wait_s: u64) -> Self {
+    pub fn new(target: &Target, channel: &str, publish_to: &str, poll_wait_s: u64) -> Self {
         Self {
-            host: target.to_string(),
+            authority: target.authority.clone(),
+            scheme: target.scheme(),
+            path: target.path.clone(),
             channel: channel.into(),
             poll_wait_s,
             poll_wait: if poll_wait_s == 0 { String::new() } else { format!("&wait={poll_wait_s}") },
@@ -84,18 +88,17 @@ impl Requests {
         }
     }
 
-    /// With what their heads carry, to a subject with TLS or without.
-    pub fn with_headers(self, headers: RequestHeaders, has_tls: bool) -> Self {
-        let scheme = if has_tls { "https" } else { "http" };
-        let lines = HeaderLines::new(headers, &format!("{scheme}://{}", self.host));
+    /// With what their heads carry.
+    pub fn with_headers(self, headers: RequestHeaders) -> Self {
+        let lines = HeaderLines::new(headers, &format!("{}://{}", self.scheme, self.authority));
         Self { lines, ..self }
     }
 
     /// To a subject that speaks another dialect; `sending` is what the client is going to send.
     pub fn in_dialect(self, transport: Transport, speaks: &Speaks, sending: Option<Sending>) -> Self {
-        let (host, lines) = (self.host.clone(), self.lines.clone());
-        let setup = ForeignSetup { host, lines, transport, speaks: speaks.clone(), sending };
-        Self { foreign: Some(Arc::new(setup)), ..self }
+        let (authority, lines, path) = (self.authority.clone(), self.lines.clone(), speaks.path.clone());
+        let setup = ForeignSetup { authority, lines, transport, speaks: speaks.clone(), sending };
+        Self { path, foreign: Some(Arc::new(setup)), ..self }
     }
 
     /// The client's channels, as a query has them: `a.1&channel=a.7`.
@@ -167,13 +170,13 @@ impl Requests {
 
     fn encode_get_of(&self, out: &mut Vec<u8>, target: [&str; 3], after: &CursorText, lines: &str) {
         let [path, channel, more] = target;
-        let parts = ["GET ", path, "?channel=", channel, more];
+        let parts = ["GET ", &self.path, path, "?channel=", channel, more];
         parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
         if let Some(after) = after.get() {
             out.extend_from_slice(b"&after=");
             out.extend_from_slice(after.as_bytes());
         }
-        for part in [" HTTP/1.1\r\nHost: ", &self.host, "\r\n", lines, "\r\n"] {
+        for part in [" HTTP/1.1\r\nHost: ", &self.authority, "\r\n", lines, "\r\n"] {
             out.extend_from_slice(part.as_bytes());
         }
     }
@@ -184,15 +187,14 @@ impl Requests {
             Sending::Publish => ("/publish?channel=", self.publish_to.as_str()),
             Sending::Echo => ("/echo", ""),
         };
-        let prefix = self.foreign.as_ref().map_or("", |foreign| foreign.speaks.path.as_str());
         let size = data.len().to_string();
         for part in [
             "POST ",
-            prefix,
+            &self.path,
             path,
             channel,
             " HTTP/1.1\r\nHost: ",
-            &self.host,
+            &self.authority,
             "\r\n",
             &self.lines.post,
             "Content-Type: application/json\r\nContent-Length: ",
@@ -240,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_post_is_what_http_wants() {
-        let requests = Requests::new("127.0.0.1:8000".parse().unwrap(), "a", "a.up", 25);
+        let requests = Requests::new(&Target::plain("127.0.0.1:8000".parse().unwrap()), "a", "a.up", 25);
         let mut out = Vec::new();
         requests.encode_post(&mut out, Sending::Publish, b"\"x\"");
         let mut headers = pushlab_wire::http::Headers::default();
@@ -255,7 +257,8 @@ mod tests {
         let rooms = Arc::new(Rooms::draw(5, 9, 3, 1));
         let [a, b, c] = rooms.of_client(4) else { panic!("three rooms") };
         let expected = format!("GET /sse?channel=a.{a}&channel=a.{b}&channel=a.{c} HTTP/1.1\r\n");
-        let mut requests = Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 0).in_rooms(Arc::clone(&rooms));
+        let mut requests =
+            Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 0).in_rooms(Arc::clone(&rooms));
         for client in [0, 4] {
             requests.turn_to_client(client);
         }

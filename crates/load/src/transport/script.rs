@@ -5,6 +5,7 @@ use super::{Cut, Event, Receiver, Requests, Tally};
 use fastrand::Rng;
 use pushlab_wire::http::{CHUNK_END, Headers, encode_chunk_head, parse_request};
 use pushlab_wire::websocket::handshake;
+use pushlab_workload::plan::Target;
 use pushlab_workload::result::ByteUses;
 
 /// What came of it.
@@ -24,7 +25,7 @@ pub struct Outcome {
 
 /// Requests of channel `a`.
 pub fn requests() -> Requests {
-    Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 25)
+    Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 25)
 }
 
 /// Opens a connection and feeds it `answer(request)` in pieces of the given sizes (the last repeats).

@@ -57,6 +57,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::plan::Target;
 
     fn way(all: u64, heads: u64, texts: u64, payload: u64) -> WayTally {
         WayTally { all, heads, texts, payload }
@@ -132,7 +133,7 @@ mod tests {
         let transports = examples.iter().filter(|(what, ..)| transport_of(what).is_some()).count();
         assert_eq!((transports, examples.len()), (Transport::ALL.len(), Transport::ALL.len() + 4));
         // Unmasked, the frames of clients are what clients make.
-        let requests = Requests::new("127.0.0.1:8000".parse().unwrap(), "a", "a", 25);
+        let requests = Requests::new(&Target::plain("127.0.0.1:8000".parse().unwrap()), "a", "a", 25);
         let (mut post, mut frame) = (Vec::new(), Vec::new());
         requests.encode_post(&mut post, Sending::Publish, br#"{"n":1}"#);
         requests.encode_frame(&mut frame, Sending::Publish, br#"{"n":1}"#);

@@ -94,6 +94,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use pushlab_wire::websocket::{Opcode, encode};
+    use pushlab_workload::plan::Target;
 
     proptest! {
         #[test]
@@ -109,7 +110,7 @@ mod tests {
             let mut client = WebSocketPolling::new();
             let mut out = Vec::new();
             let mut rng = fastrand::Rng::with_seed(1);
-            let requests = Requests::new("127.0.0.1:1".parse().unwrap(), "a", "a", 0);
+            let requests = Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 0);
             let outcome = play(&mut client, &cuts, &answer).unwrap();
             prop_assert_eq!(outcome.events, ["message 1", "message 2", "subscribed", "answered", "echo 3"]);
             prop_assert!(!outcome.written.is_empty(), "the first poll");

@@ -156,7 +156,7 @@ impl Hosted {
         };
         if let Some(audience) = roles.collector.clone() {
             let channel = plan.upstream_channel();
-            let requests = in_plans_dialect(Requests::new(plan.target, &channel, &channel, 0), plan, None);
+            let requests = in_plans_dialect(Requests::new(&plan.target, &channel, &channel, 0), plan, None);
             let spawn = SpawnLoop(LoopConfig { audience, ..instrument(requests) }, Arc::clone(&self.state));
             self.collector = Some(match &plan.speaks {
                 None => spawn.visit::<WebSocket>()?,
@@ -178,7 +178,7 @@ impl Hosted {
             let config = ProberConfig {
                 dialler: instruments,
                 requests: in_plans_dialect(
-                    Requests::new(plan.target, &channel, &channel, 0),
+                    Requests::new(&plan.target, &channel, &channel, 0),
                     plan,
                     Some(Sending::Echo),
                 ),

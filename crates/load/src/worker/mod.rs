@@ -155,7 +155,7 @@ fn attempt(
         cpu_load_ns: 0,
         unsubscribed: 0,
     };
-    watch.to_the_end(orders)
+    watch.work(orders)
 }
 
 /// The next order; nothing if none comes in time. A coordinator that is gone wants nothing any more.
@@ -267,7 +267,7 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// What was measured, and how many seconds were told.
-    fn to_the_end(mut self, orders: &Orders) -> Result<(Part, usize), WorkerError> {
+    fn work(mut self, orders: &Orders) -> Result<(Part, usize), WorkerError> {
         loop {
             let now = monotonic_ns();
             self.pass_time(now);

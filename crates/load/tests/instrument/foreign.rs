@@ -4,7 +4,7 @@ use crate::foreign_server::{ForeignServer, Trouble};
 use crate::plans::{plan, run};
 use pushlab_dialects::Dialect;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::plan::{Phases, Plan, Speaks};
+use pushlab_workload::plan::{Phases, Plan, Speaks, Target};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::Scenario;
 
@@ -44,6 +44,18 @@ fn assert_whole(result: &LoadResult, server: &ForeignServer, what: &str) {
     assert_counted(result, server, what);
     // A cut client's next POST may overtake one that was under way on the connection that it gave up.
     assert_eq!((result.lost, result.reordered), (0, 0), "{what} {:?}", result.errors);
+}
+
+#[test]
+fn a_server_of_others_is_called_by_its_name() {
+    for way in BARE.into_iter().chain([HUB]) {
+        let server = ForeignServer::start(Trouble::Nothing);
+        let base = chat(&server, way);
+        let target =
+            Target { authority: "example.org:8443".to_owned(), path: "/native".to_owned(), ..base.target.clone() };
+        assert_whole(&run(&Plan { target, ..base }), &server, &format!("{way:?}"));
+        assert_eq!(server.state().hosts.iter().collect::<Vec<_>>(), ["example.org:8443"], "{way:?}");
+    }
 }
 
 #[test]

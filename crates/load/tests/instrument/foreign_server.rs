@@ -3,6 +3,7 @@
 
 use pushlab_wire::http::{BodyKind, Headers, parse_request, split_target};
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
@@ -43,6 +44,8 @@ struct Shared {
 /// What has come to pass so far.
 #[derive(Debug, Default)]
 pub struct State {
+    /// What requests called it.
+    pub hosts: BTreeSet<String>,
     /// The data of all publications.
     pub published: Vec<String>,
     /// Deliveries that were handed to connections.
@@ -218,6 +221,7 @@ impl Connection {
                 let end = size + body as usize;
                 if self.held.len() >= end {
                     let (method, target) = (head.method.to_owned(), head.target.to_owned());
+                    self.shared.state.lock().unwrap().hosts.insert(head.header("host").unwrap().to_owned());
                     let accept = handshake::accept(&head).ok();
                     let body = String::from_utf8(self.held[size..end].to_vec()).unwrap();
                     self.held.drain(..end);

@@ -105,8 +105,7 @@ fn connections_with_tls_are_shared_too() {
     let server = NativeServer::start(None);
     let front = TlsFront::start(server.address, "127.0.0.1");
     let base = in_browsers(&server, Transport::Polling, 10, CHAT);
-    let sockets = Sockets { tls: true, ..ONE_BROWSER };
-    let result = run(&Plan { target: front.address, certificate: Some(front.certificate.clone()), sockets, ..base });
+    let result = run(&Plan { target: front.target(), ..base });
     assert_eq!((result.published, result.delivered, result.lost), (30, 300, 0), "{:?}", result.errors);
     assert!(server.peers().len() <= 6 && result.errors.is_empty(), "{} {:?}", server.peers().len(), result.errors);
 }

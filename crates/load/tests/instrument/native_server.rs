@@ -37,6 +37,8 @@ struct Log {
     /// Connections that are open now, and the most that were together.
     open: AtomicUsize,
     open_max: AtomicUsize,
+    /// What every path begins with.
+    path: &'static str,
     /// Cut a stream after so many messages.
     cut_after: Option<usize>,
     carried: Mutex<Vec<Arc<Carried>>>,
@@ -66,9 +68,18 @@ impl Asked {
 
 impl NativeServer {
     pub fn start(cut_after: Option<usize>) -> Self {
+        Self::with(Log { cut_after, ..Log::default() })
+    }
+
+    /// One whose paths all begin with this.
+    pub fn below(path: &'static str) -> Self {
+        Self::with(Log { path, ..Log::default() })
+    }
+
+    fn with(log: Log) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let log = Arc::new(Log { cut_after, ..Log::default() });
+        let log = Arc::new(log);
         let server = Self { address, log: Arc::clone(&log) };
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -256,7 +267,8 @@ impl Connection {
                 let end = size + body as usize;
                 if self.held.len() >= end {
                     let accept = handshake::accept(&head).ok();
-                    let (method, target) = (head.method.to_owned(), head.target.to_owned());
+                    let target = head.target.strip_prefix(self.log.path).unwrap().to_owned();
+                    let method = head.method.to_owned();
                     let body = String::from_utf8(self.held[size..end].to_vec()).unwrap();
                     let asked = Asked::new(&method, &target, &self.held[..size]);
                     self.carried.first.get_or_init(|| asked.clone());

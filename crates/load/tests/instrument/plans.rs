@@ -2,7 +2,7 @@
 
 use pushlab_load::fleet::Threads;
 use pushlab_wire::transport::Transport;
-use pushlab_workload::plan::{Phase, Phases, Plan, Prober, ProberPath, RequestHeaders};
+use pushlab_workload::plan::{Phase, Phases, Plan, Prober, ProberPath, RequestHeaders, Sources, Target};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{Scenario, Shape};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ pub const NO_TIME: Phases =
 
 pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Scenario) -> Plan {
     Plan {
-        target,
+        target: Target::plain(target),
         transport,
         speaks: None,
         clients,
@@ -23,7 +23,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         backend_listen: None,
         backend_descriptor: None,
         sockets: pushlab_workload::plan::Sockets::default(),
-        certificate: None,
+        sources: Sources::Usual,
         instruments_from: None,
         clients_in: pushlab_workload::plan::ClientsIn::default(),
         drain_stall_ms: None,

@@ -8,21 +8,21 @@ use pushlab_load::fleet::{RunError, Threads};
 use pushlab_load::socket::Read;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::LoadError;
-use pushlab_workload::plan::{Phases, Plan, ProberPath, Sockets};
+use pushlab_workload::plan::{Phases, Plan, ProberPath, Sockets, Sources, Target, TlsTarget, Trust};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{FeedBy, Scenario};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const CHAT: Scenario =
     Scenario::Chat { interval_ms: 100, payload_bytes: 871, payload_bytes_max: None, publishers: None };
 
 fn over_tls(front: &TlsFront, transport: Transport, scenario: Scenario) -> Plan {
-    let sockets = Sockets { tls: true, ..Sockets::default() };
-    let certificate = Some(front.certificate.clone());
-    Plan { sockets, certificate, ..plan(front.address, transport, 5, scenario) }
+    Plan { target: front.target(), ..plan(front.address, transport, 5, scenario) }
 }
 
 fn assert_whole(result: &LoadResult, transport: Transport) {
@@ -130,15 +130,109 @@ fn a_certificate_that_is_not_the_runs_is_refused() {
     let server = NativeServer::start(None);
     let [front, stranger] = ["127.0.0.1", "127.0.0.1"].map(|name| TlsFront::start(server.address, name));
     let plan = over_tls(&front, Transport::Sse, Scenario::Idle);
-    let error = refused(&Plan { target: stranger.address, ..plan.clone() });
+    let error = refused(&Plan { target: Target { address: stranger.address, ..front.target() }, ..plan.clone() });
     assert!(error.contains("the subject's certificate is not the one that was made for it"), "{error}");
     let misnamed = TlsFront::start(server.address, "127.0.0.2");
     let error = refused(&over_tls(&misnamed, Transport::WebSocket, Scenario::Idle));
-    assert!(error.contains("certificate is not the one"), "{error}");
-    let error = refused(&Plan { certificate: None, ..plan.clone() });
-    assert!(error.contains("name the PEM file"), "{error}");
-    let error = refused(&Plan { certificate: Some(PathBuf::from("/no/such.pem")), ..plan });
+    assert!(error.contains("certificate is for others") && error.contains("127.0.0.1"), "{error}");
+    let as_known = |server_name: &str, trust| {
+        let tls = Some(TlsTarget { server_name: server_name.to_owned(), trust });
+        refused(&Plan { target: Target { tls, ..front.target() }, ..plan.clone() })
+    };
+    let error = as_known("127.0.0.1", Trust::Certificate(PathBuf::from("/no/such.pem")));
     assert!(error.contains("/no/such.pem cannot be read"), "{error}");
+    let error = as_known("no name", Trust::System);
+    assert!(error.contains("no certificate can name \"no name\""), "{error}");
+    // Of a system without any authority too.
+    let error = as_known("127.0.0.1", Trust::System);
+    assert!(error.contains("name the PEM file of its authority in SSL_CERT_FILE"), "{error}");
+}
+
+/// Set for the same test in a process of its own, whose authorities the environment names: where it goes.
+const FRONT: &str = "PUSHLAB_TEST_FRONT";
+
+#[test]
+fn a_subject_that_others_run_is_known_by_the_systems_authorities() {
+    if let Ok(front) = std::env::var(FRONT) {
+        return reach_as_others_do(front.parse().unwrap());
+    }
+    let server = NativeServer::start(None);
+    let front = TlsFront::start(server.address, "localhost");
+    let test = "sockets::a_subject_that_others_run_is_known_by_the_systems_authorities";
+    for authorities in [front.certificate.as_path(), Path::new("/no/such.pem")] {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", test]).env(FRONT, front.address.to_string()).env("SSL_CERT_FILE", authorities);
+        let output = child.env_remove("SSL_CERT_DIR").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let published = server.published().len();
+    assert!((15..25).contains(&published), "{published}: one run alone, warm-up included");
+}
+
+fn reach_as_others_do(address: SocketAddr) {
+    let named = |server_name: &str| {
+        let tls = Some(TlsTarget { server_name: server_name.to_owned(), trust: Trust::System });
+        let target = Target { tls, authority: "localhost:8443".to_owned(), ..Target::plain(address) };
+        Plan { target, ..plan(address, Transport::WebSocket, 5, CHAT) }
+    };
+    if std::env::var("SSL_CERT_FILE").unwrap() == "/no/such.pem" {
+        let error = refused(&named("localhost"));
+        assert!(error.contains("trusts no authority") && error.contains("/no/such.pem"), "{error}");
+        return;
+    }
+    assert_whole(&run(&named("localhost")), Transport::WebSocket);
+    let error = refused(&named("example.org"));
+    assert!(error.contains("certificate is for others") && error.contains("example.org"), "{error}");
+}
+
+#[test]
+fn the_handshake_asks_for_a_host_and_not_for_an_address() {
+    for (name, asked_for) in [("localhost", Some("localhost")), ("127.0.0.1", None)] {
+        let server = NativeServer::start(None);
+        let front = TlsFront::start(server.address, name);
+        let tls = front.target().tls.map(|tls| TlsTarget { server_name: name.to_owned(), ..tls });
+        let target = Target { tls, ..front.target() };
+        assert_whole(&run(&Plan { target, ..plan(front.address, Transport::Sse, 5, CHAT) }), Transport::Sse);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while front.asked_for.lock().unwrap().len() < 5 {
+            assert!(Instant::now() < deadline, "{:?}", front.asked_for);
+            std::thread::yield_now();
+        }
+        assert!(front.asked_for.lock().unwrap().iter().all(|host| host.as_deref() == asked_for), "{asked_for:?}");
+    }
+}
+
+#[test]
+fn requests_call_the_subject_by_its_name_and_stay_below_its_path() {
+    let upstream = Scenario::Upstream { interval_ms: 30, payload_bytes: 100 };
+    let feed = Scenario::Feed { interval_us: 20_000, payload_bytes: 100, by: FeedBy::Publisher };
+    for transport in Transport::ALL {
+        for scenario in [CHAT, upstream.clone(), feed.clone()] {
+            let server = NativeServer::below("/push");
+            let base = with_prober(plan(server.address, transport, 5, scenario.clone()), ProberPath::SameTransport);
+            let (authority, path) = ("example.org:8443".to_owned(), "/push".to_owned());
+            let target = Target { authority, path, ..base.target.clone() };
+            let result = run(&Plan { target, user_list: transport == Transport::Polling, ..base });
+            assert!(result.delivered > 0 && result.lost == 0, "{transport} {scenario:?} {:?}", result.errors);
+            assert!(result.errors.is_empty(), "{transport} {scenario:?} {:?}", result.errors);
+            let asked = server.asked();
+            let is_ours = |head: &str| head.contains(" /push/") && head.contains("Host: example.org:8443\r\n");
+            assert!(asked.iter().all(|asked| is_ours(&asked.head)), "{transport} {scenario:?}: {asked:?}");
+        }
+    }
+}
+
+#[test]
+fn clients_come_from_the_addresses_of_the_plan() {
+    let server = NativeServer::start(None);
+    let base = with_prober(plan(server.address, Transport::Sse, 5, CHAT), ProberPath::Http);
+    let sources = Sources::From { first: Ipv4Addr::new(127, 4, 5, 255), clients_each: 2 };
+    let instruments_from = Some(Ipv4Addr::new(127, 4, 5, 6));
+    assert_whole(&run(&Plan { sources, instruments_from, ..base }), Transport::Sse);
+    let mut peers = BTreeMap::new();
+    server.peers().iter().for_each(|peer| *peers.entry(peer.ip().to_string()).or_insert(0) += 1);
+    let expected = [("127.4.5.255", 4), ("127.4.5.6", 1), ("127.4.6.0", 4), ("127.4.6.1", 2)];
+    assert_eq!(peers, expected.map(|(ip, count)| (ip.to_owned(), count)).into());
 }
 
 #[test]
@@ -156,6 +250,7 @@ fn a_subject_without_tls_is_said_to_have_none() {
                 let _ = stream.write_all(answer);
             }
         });
+        let target = Target { address: target, ..front.target() };
         let error = refused(&Plan { target, ..over_tls(&front, Transport::LongPolling, Scenario::Idle) });
         let expected = if answer.is_empty() { "does it speak TLS?" } else { "does not speak it" };
         assert!(error.contains(expected), "{error}");
@@ -171,7 +266,7 @@ fn instruments_come_from_their_own_address() {
     run(&Plan { instruments_from: Some(from), ..base.clone() });
     let instruments = server.peers().iter().filter(|peer| peer.ip() == IpAddr::V4(from)).count();
     assert_eq!((instruments, server.peers().len()), (2, 2 + 3 + 3), "the prober and the collector alone");
-    let target = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 1));
+    let target = Target::plain((std::net::Ipv6Addr::LOCALHOST, 1).into());
     let error = refused(&Plan { target, instruments_from: Some(from), ..base });
     assert!(error.contains("127.4.5.6 cannot reach [::1]:1"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! TLS in front of a fake server: ends it, and writes records cut into random pieces.
 
 use pushlab_os::poll::{PollFd, PollFlags, wait};
+use pushlab_workload::plan::{Target, TlsTarget, Trust};
 use rcgen::generate_simple_self_signed;
 use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -8,8 +9,8 @@ use rustls::{ServerConfig, ServerConnection};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A front that forwards everything to a server.
 pub struct TlsFront {
@@ -18,6 +19,8 @@ pub struct TlsFront {
     pub certificate: PathBuf,
     /// Ciphertext and plaintext, to clients and from them.
     pub bytes: Arc<[[AtomicU64; 2]; 2]>,
+    /// The hosts that clients asked for.
+    pub asked_for: Arc<Mutex<Vec<Option<String>>>>,
 }
 
 impl TlsFront {
@@ -34,17 +37,27 @@ impl TlsFront {
         let mut config = builder.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
         config.max_fragment_size = Some(200);
         let (config, bytes) = (Arc::new(config), Arc::<[[AtomicU64; 2]; 2]>::default());
-        let front = Self { address, certificate, bytes: Arc::clone(&bytes) };
+        let front = Self { address, certificate, bytes: Arc::clone(&bytes), asked_for: Arc::default() };
+        let asked_for = Arc::clone(&front.asked_for);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (config, bytes) = (Arc::clone(&config), Arc::clone(&bytes));
+                let (config, bytes, asked_for) = (Arc::clone(&config), Arc::clone(&bytes), Arc::clone(&asked_for));
                 let back = TcpStream::connect(server).unwrap();
                 std::thread::spawn(move || {
-                    forward(ServerConnection::new(config).unwrap(), stream.unwrap(), back, &bytes)
+                    let mut session = ServerConnection::new(config).unwrap();
+                    let ended = forward(&mut session, stream.unwrap(), back, &bytes);
+                    asked_for.lock().unwrap().push(session.server_name().map(str::to_owned));
+                    ended
                 });
             }
         });
         front
+    }
+
+    /// It, as those reach it who trust its certificate and nobody else.
+    pub fn target(&self) -> Target {
+        let (server_name, trust) = (self.address.ip().to_string(), Trust::Certificate(self.certificate.clone()));
+        Target { tls: Some(TlsTarget { server_name, trust }), ..Target::plain(self.address) }
     }
 
     /// What TLS added to the bytes to the clients, and from them.
@@ -64,7 +77,7 @@ impl Drop for TlsFront {
 
 /// Until either side ends.
 fn forward(
-    mut session: ServerConnection,
+    session: &mut ServerConnection,
     mut front: TcpStream,
     mut back: TcpStream,
     bytes: &[[AtomicU64; 2]; 2],
@@ -102,7 +115,7 @@ fn forward(
         match back.read(&mut plain) {
             Ok(0) => {
                 session.send_close_notify();
-                send(&mut session, &mut front, &mut rng)?;
+                send(session, &mut front, &mut rng)?;
                 front.shutdown(Shutdown::Write).ok()?;
                 return None;
             }
@@ -113,7 +126,7 @@ fn forward(
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => return None,
         }
-        count(down_cipher, send(&mut session, &mut front, &mut rng)?);
+        count(down_cipher, send(session, &mut front, &mut rng)?);
     }
 }
 

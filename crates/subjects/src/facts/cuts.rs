@@ -5,7 +5,7 @@ use crate::check::{follow, plan};
 use crate::running::Subject;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::RunEvent;
-use pushlab_workload::plan::{Phase, Phases, Plan, Speaks};
+use pushlab_workload::plan::{Phase, Phases, Plan, Speaks, Target};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{FeedBy, Scenario};
 use schemars::JsonSchema;
@@ -110,7 +110,7 @@ impl Spoken<'_> {
     ) -> Result<AfterCut, String> {
         let mut subject = start()?;
         let gate = Gate::before(subject.address, PUBLISHER).map_err(|error| format!("no gate: {error}"))?;
-        let plan = Plan { target: gate.address, ..self.plan(&subject, CUT_INTERVAL_MS, CUT_LOAD_MS) };
+        let plan = Plan { target: Target::plain(gate.address), ..self.plan(&subject, CUT_INTERVAL_MS, CUT_LOAD_MS) };
         let mut schedule = Schedule::default();
         let mut watch = |event: Option<&RunEvent>| schedule.watch(event, Instant::now(), &gate);
         let result = follow(&mut subject, &plan, self.program, &mut watch, is_interrupted);

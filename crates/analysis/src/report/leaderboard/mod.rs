@@ -241,6 +241,7 @@ mod tests {
         let header = Header {
             name: "peers".to_owned(),
             experiments,
+            search: None,
             seed: 1,
             command: Vec::new(),
             version: "1.2.3".to_owned(),

@@ -10,11 +10,19 @@ use std::collections::BTreeMap;
 /// What each subject delivered over each transport in each experiment of a campaign, per second: in its first run that
 /// counts, so that all repeats that follow from it have the same rate.
 #[derive(Debug, Default)]
-pub struct Capacities(BTreeMap<(String, String, Transport), f64>);
+pub struct Rates(BTreeMap<(String, String, Transport), f64>);
 
-impl Capacities {
-    /// Notes a run.
-    pub fn note(&mut self, run: &RunFigures) {
+impl Rates {
+    /// What was measured so far, in whatever order.
+    pub fn of(so_far: &[RunFigures]) -> Self {
+        let mut rates = Self::default();
+        let mut runs: Vec<&RunFigures> = so_far.iter().collect();
+        runs.sort_by_key(|run| run.repeat);
+        runs.into_iter().for_each(|run| rates.note(run));
+        rates
+    }
+
+    fn note(&mut self, run: &RunFigures) {
         let delivered = run.figures.get("delivered").filter(|delivered| **delivered > 0.0);
         if let (true, Some(delivered)) = (run.counts(), delivered) {
             self.0.entry(key(&run.cell.experiment, &run.cell)).or_insert(*delivered);
@@ -57,8 +65,8 @@ mod tests {
         experiment.capacity_share = Some(CapacityShare { of: "full".to_owned(), share: 0.5, at_most: None });
         let mut cell = experiment.cells().remove(0);
         cell.clients = 10;
-        let mut capacities = Capacities::default();
-        let error = capacities.apply(experiment.clone(), &cell).unwrap_err();
+        let mut rates = Rates::default();
+        let error = rates.apply(experiment.clone(), &cell).unwrap_err();
         assert!(error.contains("no run of full counts"), "{error}");
         let other = Cell { transport: Transport::Polling, ..cell.clone() };
         for (cell, delivered, failure) in
@@ -66,14 +74,14 @@ mod tests {
         {
             let cell = Cell { experiment: "full".to_owned(), ..cell.clone() };
             let figures = [("delivered".to_owned(), delivered)].into();
-            capacities.note(&RunFigures { failure, figures, ..RunFigures::planned(cell) });
+            rates.note(&RunFigures { failure, figures, ..RunFigures::planned(cell) });
         }
-        let own = capacities.apply(experiment.clone(), &cell).unwrap();
+        let own = rates.apply(experiment.clone(), &cell).unwrap();
         // 500 deliveries a second to 10 clients are 50 publications of 10 publishers: one each in 200 ms.
         let Scenario::Chat { interval_ms, .. } = own.scenario else { panic!("{:?}", own.scenario) };
         assert_eq!(interval_ms, 200);
         experiment.capacity_share = Some(CapacityShare { of: "full".to_owned(), share: 0.5, at_most: Some(100) });
-        let own = capacities.apply(experiment, &cell).unwrap();
+        let own = rates.apply(experiment, &cell).unwrap();
         assert!(matches!(own.scenario, Scenario::Chat { interval_ms: 1_000, .. }), "{:?}", own.scenario);
     }
 }

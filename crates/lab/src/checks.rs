@@ -1,0 +1,133 @@
+//! What cannot be carried out here, found out before anything runs.
+
+use crate::pinning::Pinning;
+use pushlab_analysis::record::PlannedRun;
+use pushlab_analysis::report::model::LeftOut;
+use pushlab_experiment::{Experiment, Written};
+use pushlab_load::browser;
+use pushlab_os::limits;
+use pushlab_subjects::install::Cache;
+use pushlab_subjects::named::Named;
+use pushlab_workload::plan::ClientsIn;
+use pushlab_workload::plan_checks::BadPlan;
+use pushlab_workload::roles::Roles;
+use std::time::{Duration, Instant};
+
+/// Why an experiment cannot be carried out on this machine.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// A cell that the load cannot run.
+    #[error("{cell}: {source}")]
+    Plan {
+        /// Which.
+        cell: String,
+        /// Why.
+        source: Box<BadPlan>,
+    },
+    /// No subject is left.
+    #[error("nothing can be measured: {}", .0.iter().map(|out| out.reason.as_str()).collect::<Vec<_>>().join("; "))]
+    NothingLeft(Vec<LeftOut>),
+    /// A subject that is not known any more.
+    #[error("{0}")]
+    Subject(String),
+}
+
+/// Takes out the subjects that are not installed or that this machine cannot run, and the variants whose browser is not.
+///
+/// # Errors
+/// [`CheckError::NothingLeft`].
+pub fn leave_out_missing(experiments: &mut Vec<Experiment>, cache: &Cache) -> Result<Vec<LeftOut>, CheckError> {
+    let mut left_out: Vec<LeftOut> = Vec::new();
+    for experiment in experiments.iter_mut() {
+        let experiment: &mut Written = experiment;
+        experiment.subjects.retain(|text| {
+            let obstacle = Named::parse(text).ok().and_then(|named| named.obstacle(cache));
+            let out = obstacle.map(|why| LeftOut { subject: text.clone(), reason: why.to_string() });
+            let is_kept = out.is_none();
+            left_out.extend(out.filter(|out| !left_out.contains(out)));
+            is_kept
+        });
+        let mut missing = |clients_in: ClientsIn, what: String| {
+            let out = browser::check_installed(clients_in.kind).err();
+            let out = out.map(|why| LeftOut { subject: what, reason: why.to_string() });
+            let is_missing = out.is_some();
+            left_out.extend(out.filter(|out| !left_out.contains(out)));
+            is_missing
+        };
+        let (name, own) = (&experiment.name, experiment.clients_in);
+        let had_variants = !experiment.variants.is_empty();
+        experiment
+            .variants
+            .retain(|variant| !missing(variant.clients_in.unwrap_or(own), format!("{name}, variant {}", variant.name)));
+        // Without any of its variants an experiment would be another one.
+        let is_empty = if had_variants { experiment.variants.is_empty() } else { missing(own, name.clone()) };
+        if is_empty {
+            experiment.subjects.clear();
+        }
+    }
+    experiments.retain(|experiment| !experiment.cells().is_empty());
+    if experiments.is_empty() { Err(CheckError::NothingLeft(left_out)) } else { Ok(left_out) }
+}
+
+/// Refuses what could not be carried out on this machine, as far as that can be found out `within` so long: a campaign
+/// looks at all of it before it begins.
+///
+/// # Errors
+/// See [`CheckError`].
+pub fn check_experiments(experiments: &[Experiment], within: Duration) -> Result<(), CheckError> {
+    let begun = Instant::now();
+    check_each(experiments, Pinning::of_this_machine().load.len())
+        .take_while(|found| found.is_err() || begun.elapsed() < within)
+        .collect()
+}
+
+/// Refuses what the load could not run on so many cores, before anything runs.
+///
+/// # Errors
+/// See [`CheckError`].
+pub fn check_plans(experiments: &[Experiment], cores: usize) -> Result<(), CheckError> {
+    check_each(experiments, cores).collect()
+}
+
+/// What is to be said of each cell, found out as it is asked for.
+fn check_each(experiments: &[Experiment], cores: usize) -> impl Iterator<Item = Result<(), CheckError>> {
+    let cells = experiments.iter().flat_map(|experiment| experiment.cells().into_iter().map(move |c| (experiment, c)));
+    cells.map(move |(experiment, cell)| {
+        let label = cell.label();
+        let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
+        let plan = crate::run::plan_of(&planned, &experiment.at(&planned.cell), cores);
+        let plan = plan.map_err(CheckError::Subject)?;
+        let is_good = Roles::of(&plan, limits::descriptors().soft).map(drop);
+        is_good.map_err(|source| CheckError::Plan { cell: label, source: Box::new(source) })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments;
+    use pushlab_experiment::presets;
+
+    /// Looking at each cell may take longer than a page waits: what was not reached in time is left to the campaign.
+    #[test]
+    fn looking_an_experiment_over_ends_in_time() {
+        let clients = |list: &str| {
+            let text = presets::text("tangen-chat").unwrap();
+            let start = text.find("\nclients = ").unwrap() + 1;
+            let end = start + text[start..].find('\n').unwrap();
+            let text = [&text[..start], "clients = ", list, &text[end..]].concat();
+            vec![experiments::parse(&text, None, "test").unwrap()]
+        };
+        // A million need more descriptors than there are.
+        let (good_first, bad_first) = (clients("[2, 1000000]"), clients("[1000000, 2]"));
+        let long = Duration::from_secs(3600);
+        for (experiments, within, is_good) in [
+            (&good_first, long, false),
+            (&good_first, Duration::ZERO, true),
+            (&bad_first, long, false),
+            (&bad_first, Duration::ZERO, false),
+        ] {
+            assert_eq!(check_experiments(experiments, within).is_ok(), is_good, "{within:?}");
+        }
+    }
+}

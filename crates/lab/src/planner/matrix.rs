@@ -1,0 +1,134 @@
+//! The whole matrix of some experiments, repeat by repeat.
+
+use super::rates::Rates;
+use super::{Done, Planned, Planner, numbered};
+use pushlab_analysis::record::PlannedRun;
+use pushlab_analysis::report::RunFigures;
+use pushlab_experiment::Experiment;
+use pushlab_experiment::cell::Cell;
+
+/// Plans every cell of all experiments as often as each asks for.
+///
+/// Every repeat has the cells of all experiments, shuffled, so that a drift of the machine hits all alike, and an
+/// interruption leaves whole repeats. Cells whose load follows from what others of the repeat measured come after those.
+pub struct Matrix {
+    experiments: Vec<Experiment>,
+    runs: Vec<PlannedRun>,
+}
+
+impl Matrix {
+    /// Of these experiments, in an order that the seed gives.
+    pub fn new(experiments: &[Experiment], seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut runs: Vec<PlannedRun> = Vec::new();
+        let repeats = experiments.iter().map(|experiment| experiment.repeats).max().unwrap_or(0);
+        for repeat in 1..=repeats {
+            let asking = experiments.iter().filter(|experiment| experiment.repeats >= repeat);
+            let mut cells: Vec<(Cell, u32)> =
+                asking.flat_map(|experiment| experiment.cells()).map(|cell| (cell, repeat)).collect();
+            random.shuffle(&mut cells);
+            cells.sort_by_key(|(cell, _)| follows_others(cell, experiments));
+            runs.extend(numbered(cells, runs.len() as u32 + 1, &mut random));
+        }
+        Self { experiments: experiments.to_vec(), runs }
+    }
+
+    fn planned(&self, run: &PlannedRun, rates: &Rates) -> Planned {
+        let named = self.experiments.iter().find(|experiment| experiment.name == run.cell.experiment);
+        let experiment = named.ok_or_else(|| format!("there is no experiment {}", run.cell.experiment));
+        let experiment = experiment.and_then(|experiment| rates.apply(experiment.at(&run.cell), &run.cell));
+        Planned { run: run.clone(), experiment }
+    }
+}
+
+/// Whether a cell's load follows from what other runs of the same repeat measured.
+fn follows_others(cell: &Cell, experiments: &[Experiment]) -> bool {
+    experiments.iter().any(|experiment| experiment.name == cell.experiment && experiment.capacity_share.is_some())
+}
+
+impl Planner for Matrix {
+    fn block(&self, so_far: &[RunFigures]) -> Option<Vec<Planned>> {
+        let done = Done::of(so_far);
+        let mut left = self.runs.iter().filter(|run| done.find(run).is_none()).peekable();
+        let first = *left.peek()?;
+        let place = |run: &PlannedRun| (run.repeat, follows_others(&run.cell, &self.experiments));
+        let rates = Rates::of(so_far);
+        Some(left.take_while(|run| place(run) == place(first)).map(|run| self.planned(run, &rates)).collect())
+    }
+
+    fn known(&self, _: &[RunFigures]) -> Vec<PlannedRun> {
+        self.runs.clone()
+    }
+
+    fn experiments(&self, _: &[RunFigures]) -> Vec<Experiment> {
+        self.experiments.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments;
+    use std::collections::HashSet;
+
+    fn runs(name: &str, profile: Option<&str>, seed: u64) -> Matrix {
+        Matrix::new(&experiments::load_all(name, profile).unwrap().1, seed)
+    }
+
+    fn measured(run: &PlannedRun, delivered: f64) -> RunFigures {
+        let figures = [("delivered".to_owned(), delivered)].into();
+        RunFigures { repeat: run.repeat, figures, ..RunFigures::planned(run.cell.clone()) }
+    }
+
+    #[test]
+    fn every_cell_comes_once_in_every_repeat_in_an_order_that_the_seed_gives() {
+        let matrix = runs("transports", None, 7);
+        let cells: usize = matrix.experiments.iter().map(|e| e.runs() / e.repeats as usize).sum();
+        let planned = matrix.known(&[]);
+        assert_eq!(planned.len(), cells * 3);
+        assert!(planned.iter().map(|run| run.order).eq(1..=planned.len() as u32));
+        for block in planned.chunks(cells) {
+            assert_eq!(block.iter().map(|run| run.cell.clone()).collect::<HashSet<_>>().len(), cells);
+        }
+        assert_eq!(runs("transports", None, 7).known(&[]), planned);
+        assert_ne!(runs("transports", None, 8).known(&[]), planned);
+    }
+
+    /// What needs the results of others is in a block of its own, after theirs, with a rate that follows from them.
+    #[test]
+    fn followers_come_after_what_they_follow() {
+        let matrix = runs("peers", Some("quick"), 7);
+        let mut so_far = Vec::new();
+        let mut blocks = Vec::new();
+        while let Some(block) = matrix.block(&so_far) {
+            so_far.extend(block.iter().map(|planned| measured(&planned.run, 1_000.0)));
+            blocks.push(block);
+        }
+        assert_eq!(so_far.len(), matrix.runs.len());
+        let follows = |planned: &Planned| follows_others(&planned.run.cell, &matrix.experiments);
+        for (index, block) in blocks.iter().enumerate() {
+            let repeat = index as u32 / 2 + 1;
+            assert!(block.iter().all(|planned| planned.run.repeat == repeat && follows(planned) == (index % 2 == 1)));
+            assert!(block.iter().all(|planned| planned.experiment.is_ok()));
+        }
+        let nothing = |run: &PlannedRun| measured(run, 0.0);
+        let so_far: Vec<RunFigures> = blocks[0].iter().map(|planned| nothing(&planned.run)).collect();
+        let followers = matrix.block(&so_far).unwrap();
+        assert!(followers.iter().all(|planned| planned.experiment.is_err()), "nothing was measured to follow from");
+    }
+
+    #[test]
+    fn what_is_done_is_not_planned_again() {
+        let matrix = runs("tangen-chat", Some("quick"), 3);
+        let all = matrix.known(&[]);
+        let (second, last) = (all[1].clone(), all.last().unwrap().clone());
+        let block = matrix.block(&[measured(&second, 1.0)]).unwrap();
+        let repeat = all.iter().filter(|run| run.repeat == 1).count();
+        assert_eq!((block[0].run.order, block[1].run.order, block.len()), (1, 3, repeat - 1));
+        let so_far: Vec<RunFigures> = all[..all.len() - 1].iter().map(|run| measured(run, 1.0)).collect();
+        let block = matrix.block(&so_far).unwrap();
+        assert_eq!(block.iter().map(|planned| &planned.run).collect::<Vec<_>>(), [&last]);
+        let so_far: Vec<RunFigures> = all.iter().map(|run| measured(run, 1.0)).collect();
+        assert!(matrix.block(&so_far).is_none());
+    }
+}

@@ -1,0 +1,59 @@
+//! Planners: which runs come next, from what was measured so far.
+//!
+//! A planner knows the experiments and says what to do; it starts nothing, stores nothing and remembers nothing but what
+//! it was made of. So a campaign that was interrupted goes on by asking again, with the runs that the store has.
+//! Interleaving, retries, storage and going on are the campaign's, whatever the planner.
+
+mod matrix;
+mod rates;
+pub mod search;
+
+pub use matrix::Matrix;
+use pushlab_analysis::record::PlannedRun;
+use pushlab_analysis::report::RunFigures;
+use pushlab_experiment::Experiment;
+use pushlab_experiment::cell::Cell;
+use std::collections::HashMap;
+
+/// A run that is to be done.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// Which.
+    pub run: PlannedRun,
+    /// The experiment as it is for this run, or why it cannot be done.
+    pub experiment: Result<Experiment, String>,
+}
+
+/// Says what is to be measured.
+pub trait Planner {
+    /// The runs that come next, in their order: those of a block that are not done yet. They do not depend on each other,
+    /// so that any may be put off to the end of the block; what comes after the block may depend on them. `None` when
+    /// nothing is left to be done.
+    fn block(&self, so_far: &[RunFigures]) -> Option<Vec<Planned>>;
+
+    /// Every run that is known to be needed by now, done or not, in their order.
+    fn known(&self, so_far: &[RunFigures]) -> Vec<PlannedRun>;
+
+    /// The experiments whose runs these are: what a report goes by.
+    fn experiments(&self, so_far: &[RunFigures]) -> Vec<Experiment>;
+}
+
+/// What was measured, by the cell and the repeat of which it is.
+struct Done<'a>(HashMap<(&'a Cell, u32), &'a RunFigures>);
+
+impl<'a> Done<'a> {
+    fn of(so_far: &'a [RunFigures]) -> Self {
+        Self(so_far.iter().map(|run| ((&run.cell, run.repeat), run)).collect())
+    }
+
+    /// What was measured in a planned run, if it was done.
+    fn find(&self, run: &PlannedRun) -> Option<&'a RunFigures> {
+        self.0.get(&(&run.cell, run.repeat)).copied()
+    }
+}
+
+/// Runs of these cells in their order, numbered from the one given, each with a seed of its own.
+fn numbered(cells: Vec<(Cell, u32)>, first: u32, random: &mut fastrand::Rng) -> Vec<PlannedRun> {
+    let mut run = |(order, (cell, repeat))| PlannedRun { order, cell, repeat, seed: random.u64(..1 << 48) };
+    (first..).zip(cells).map(&mut run).collect()
+}

@@ -1,0 +1,520 @@
+//! The largest load that meets a goal: doubled until it fails, then narrowed down between the two.
+
+use super::{Done, Planned, Planner, numbered};
+use crate::checks::check_plans;
+use crate::pinning::Pinning;
+use pushlab_analysis::header::SearchHeader;
+use pushlab_analysis::record::PlannedRun;
+use pushlab_analysis::report::RunFigures;
+use pushlab_experiment::cell::Sweep;
+use pushlab_experiment::statement::{Relation, Side, Statement};
+use pushlab_experiment::{Experiment, Written};
+use pushlab_wire::transport::Transport;
+
+/// The search ends when failing and passing loads differ by no more than this share.
+pub const TOLERANCE: f64 = 0.05;
+
+/// What to search for.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// The load, of which one axis is searched; every transport that the goal names, or all, for itself.
+    pub experiment: Experiment,
+    /// What must hold: a metric below or above a number.
+    pub goal: Statement,
+    /// The axis.
+    pub over: Sweep,
+    /// The first load tried.
+    pub from: u32,
+    /// The largest load tried.
+    pub max: u32,
+}
+
+/// What was found for one transport.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capacity {
+    /// Which.
+    pub transport: Transport,
+    /// The largest load that met the goal, and what the goal compares there: the metric's mean times its factor.
+    pub met: Option<(u32, f64)>,
+    /// The smallest load that did not, and why.
+    pub limit: Option<(u32, Limit)>,
+}
+
+/// Why a load is too large.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Limit {
+    /// The goal was missed: what it compares.
+    Goal(f64),
+    /// Deliveries were lost.
+    Loss(u64),
+    /// The runs were void: the generator, not the subject, is at its end.
+    Generator,
+    /// The runs failed, or the load cannot be run.
+    Failed(String),
+    /// The runs count, and have no such figure.
+    NotMeasured(&'static str),
+}
+
+/// A goal or an axis that cannot be searched.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// The goal compares with no number.
+    #[error("goal {0}: a goal compares a metric with a number, like `p99(websocket) < 50 ms`")]
+    Goal(String),
+    /// A part of the goal that a search cannot mind.
+    #[error("goal {goal}: a search cannot mind {what}")]
+    NotMinded {
+        /// The goal.
+        goal: String,
+        /// Which part.
+        what: String,
+    },
+    /// The goal names no transport of the experiment.
+    #[error("goal {goal}: {experiment} measures {known}")]
+    NoTransport {
+        /// The goal.
+        goal: String,
+        /// The experiment.
+        experiment: String,
+        /// Its transports.
+        known: String,
+    },
+    /// The experiment has several variants or networks, and the goal names none of them.
+    #[error("goal {goal}: {experiment} has the {what} {known}; name one in the parentheses")]
+    NotNamed {
+        /// The goal.
+        goal: String,
+        /// The experiment.
+        experiment: String,
+        /// `variants` or `networks`.
+        what: &'static str,
+        /// Those that it has.
+        known: String,
+    },
+    /// The range is empty.
+    #[error("the search goes from {from} to {max}: the first must be at least 1 and below the second")]
+    Range {
+        /// The first load.
+        from: u32,
+        /// The last.
+        max: u32,
+    },
+}
+
+impl Search {
+    /// What a campaign's header says of it.
+    pub fn header(&self) -> SearchHeader {
+        let Self { experiment, goal, over, from, max } = self.clone();
+        SearchHeader { experiment, goal: goal.to_string(), over, from, max }
+    }
+
+    /// The transports to search, each for itself.
+    fn transports(&self) -> Result<Vec<Transport>, SearchError> {
+        let all = &self.experiment.transports;
+        let is_variant = |word: &&String| self.experiment.variants.iter().any(|variant| variant.name == **word);
+        let is_network = |word: &&String| self.experiment.networks.contains(word);
+        let words = self.goal.left.words.iter().filter(|word| !is_variant(word) && !is_network(word));
+        let words: Vec<&String> = words.collect();
+        let named: Vec<Transport> =
+            all.iter().filter(|t| words.iter().any(|word| *word == t.name())).copied().collect();
+        if let Some(word) = words.iter().find(|word| Transport::from_name(word).is_none()) {
+            let what = format!("{word:?}: it searches transports, variants and networks");
+            return Err(SearchError::NotMinded { goal: self.goal.to_string(), what });
+        }
+        if words.is_empty() {
+            return Ok(all.clone());
+        }
+        if named.is_empty() {
+            return Err(SearchError::NoTransport {
+                goal: self.goal.to_string(),
+                experiment: self.experiment.name.clone(),
+                known: all.iter().map(|t| t.name()).collect::<Vec<_>>().join(", "),
+            });
+        }
+        Ok(named)
+    }
+
+    /// Of variants or networks the one that the goal names; `None` where there are none.
+    fn named<T: Clone>(
+        &self,
+        what: &'static str,
+        all: &[T],
+        name: impl Fn(&T) -> &String,
+    ) -> Result<Option<T>, SearchError> {
+        match all {
+            [] => Ok(None),
+            [one] => Ok(Some(one.clone())),
+            many => {
+                let named = many.iter().find(|one| self.goal.left.words.contains(name(one)));
+                named.cloned().map(Some).ok_or_else(|| SearchError::NotNamed {
+                    goal: self.goal.to_string(),
+                    experiment: self.experiment.name.clone(),
+                    what,
+                    known: many.iter().map(|one| name(one).as_str()).collect::<Vec<_>>().join(", "),
+                })
+            }
+        }
+    }
+
+    /// The experiment with the variant and the network that the goal names.
+    fn narrowed(&self) -> Result<Experiment, SearchError> {
+        let variants = self.named("variants", &self.experiment.variants, |variant| &variant.name)?;
+        let networks = self.named("networks", &self.experiment.networks, |network| network)?;
+        let mut own = self.experiment.clone();
+        own.variants = variants.into_iter().collect();
+        own.networks = networks.into_iter().collect();
+        Ok(own)
+    }
+
+    /// The experiment at these loads of one transport.
+    fn at(&self, transport: Transport, loads: &[u32]) -> Experiment {
+        let mut experiment = self.experiment.clone();
+        let own: &mut Written = &mut experiment;
+        own.transports = vec![transport];
+        own.axis = Some(self.over);
+        for others in [&mut own.clients, &mut own.deliveries_per_s, &mut own.payload_bytes] {
+            *others = others.iter().copied().max().into_iter().collect();
+        }
+        own.expect.clear();
+        own.policies.truncate(1);
+        own.subjects.truncate(1);
+        match self.over {
+            Sweep::Clients => own.clients = loads.to_vec(),
+            Sweep::DeliveriesPerS => own.deliveries_per_s = loads.to_vec(),
+            Sweep::PayloadBytes => own.payload_bytes = loads.to_vec(),
+        }
+        experiment
+    }
+}
+
+/// Searches every transport of an experiment for itself, all of them in turn.
+///
+/// Every block has one load of each transport that is still searched, as often as the experiment repeats: a drift of the
+/// machine hits all alike. What was found so far follows from the runs alone, so that a search that was interrupted goes
+/// on where it was.
+pub struct CapacitySearch {
+    search: Search,
+    limit: f64,
+    transports: Vec<Transport>,
+    seed: u64,
+    cores: usize,
+}
+
+/// How far a search is.
+struct State {
+    /// Of each transport.
+    brackets: Vec<Bracket>,
+    /// Loads tried of each transport.
+    loads: Vec<Vec<u32>>,
+    /// Every run that was planned.
+    runs: Vec<PlannedRun>,
+    /// Those of the last block, in which some are not done.
+    left: Vec<PlannedRun>,
+}
+
+impl CapacitySearch {
+    /// Looks a search over.
+    ///
+    /// # Errors
+    /// See [`SearchError`].
+    pub fn new(search: &Search, seed: u64) -> Result<Self, SearchError> {
+        let Side::Number(limit) = search.goal.right else { return Err(SearchError::Goal(search.goal.to_string())) };
+        if matches!(search.goal.relation, Relation::About(_)) {
+            return Err(SearchError::Goal(search.goal.to_string()));
+        }
+        if search.goal.at.is_some() || search.goal.under.is_some() {
+            let what = "`at` or `under`: the load is what it looks for".to_owned();
+            return Err(SearchError::NotMinded { goal: search.goal.to_string(), what });
+        }
+        if search.from == 0 || search.from >= search.max {
+            return Err(SearchError::Range { from: search.from, max: search.max });
+        }
+        let transports = search.transports()?;
+        let search = Search { experiment: search.narrowed()?, ..search.clone() };
+        Ok(Self { search, limit, transports, seed, cores: Pinning::of_this_machine().load.len() })
+    }
+
+    /// What was found for each transport, as far as the search has come.
+    pub fn found(&self, so_far: &[RunFigures]) -> Vec<Capacity> {
+        let brackets = self.replay(so_far).brackets;
+        let found = |(transport, Bracket { met, limit, .. })| Capacity { transport, met, limit };
+        self.transports.iter().copied().zip(brackets).map(found).collect()
+    }
+
+    /// Goes through the blocks up to the first that is not done.
+    fn replay(&self, so_far: &[RunFigures]) -> State {
+        let done = Done::of(so_far);
+        let mut random = fastrand::Rng::with_seed(self.seed);
+        let bracket = || Bracket { from: self.search.from, max: self.search.max, met: None, limit: None };
+        let mut state = State {
+            brackets: self.transports.iter().map(|_| bracket()).collect(),
+            loads: vec![Vec::new(); self.transports.len()],
+            runs: Vec::new(),
+            left: Vec::new(),
+        };
+        loop {
+            let next: Vec<Option<u32>> = state.brackets.iter().map(Bracket::next).collect();
+            let mut cells = Vec::new();
+            for (index, (transport, load)) in self.transports.iter().zip(&next).enumerate() {
+                let Some(load) = *load else { continue };
+                let own = self.search.at(*transport, &[load]);
+                if let Err(reason) = self.check(&own) {
+                    state.brackets[index].tried(load, Err(Limit::Failed(reason)));
+                    continue;
+                }
+                state.loads[index].push(load);
+                let repeats = 1..=own.repeats;
+                cells.extend(own.cells().into_iter().flat_map(|cell| repeats.clone().map(move |n| (cell.clone(), n))));
+            }
+            if cells.is_empty() && next.iter().all(Option::is_none) {
+                return state;
+            }
+            random.shuffle(&mut cells);
+            let block = numbered(cells, state.runs.len() as u32 + 1, &mut random);
+            state.runs.extend(block.iter().cloned());
+            state.left = block.iter().filter(|run| done.find(run).is_none()).cloned().collect();
+            if !state.left.is_empty() {
+                return state;
+            }
+            for (index, transport) in self.transports.iter().enumerate() {
+                let own = block.iter().filter(|run| run.cell.transport == *transport);
+                let figures: Vec<&RunFigures> = own.filter_map(|run| done.find(run)).collect();
+                if let (Some(load), false) = (next[index], figures.is_empty()) {
+                    state.brackets[index].tried(load, self.judge(&figures));
+                }
+            }
+        }
+    }
+
+    /// Whether a load can be run at all.
+    fn check(&self, experiment: &Experiment) -> Result<(), String> {
+        experiment.check("this load").map_err(|error| error.to_string())?;
+        check_plans(std::slice::from_ref(experiment), self.cores).map_err(|error| error.to_string())
+    }
+
+    fn judge(&self, runs: &[&RunFigures]) -> Result<f64, Limit> {
+        if let Some(reason) = runs.iter().find_map(|run| run.failure.clone()) {
+            return Err(Limit::Failed(reason));
+        }
+        let counting: Vec<&&RunFigures> = runs.iter().filter(|run| run.counts()).collect();
+        let term = &self.search.goal.left;
+        let values: Vec<f64> = counting.iter().filter_map(|run| run.figures.get(term.metric.name).copied()).collect();
+        if counting.len() * 2 <= runs.len() {
+            return Err(Limit::Generator);
+        }
+        let Some(mean) = pushlab_stats::mean(&values) else { return Err(Limit::NotMeasured(term.metric.name)) };
+        let mean = mean * term.factor;
+        let lost: u64 = counting.iter().map(|run| run.wrong[0]).sum();
+        let is_met = match self.search.goal.relation {
+            Relation::Less => mean < self.limit,
+            _ => mean > self.limit,
+        };
+        match (is_met, lost) {
+            (false, _) => Err(Limit::Goal(mean)),
+            (true, 1..) => Err(Limit::Loss(lost)),
+            (true, 0) => Ok(mean),
+        }
+    }
+}
+
+impl Planner for CapacitySearch {
+    fn block(&self, so_far: &[RunFigures]) -> Option<Vec<Planned>> {
+        let planned = |run: PlannedRun| {
+            let load = self.search.over.of(&run.cell).unwrap_or(self.search.from);
+            let experiment = self.search.at(run.cell.transport, &[load]).at(&run.cell);
+            Planned { run, experiment: Ok(experiment) }
+        };
+        let left = self.replay(so_far).left;
+        (!left.is_empty()).then(|| left.into_iter().map(planned).collect())
+    }
+
+    fn known(&self, so_far: &[RunFigures]) -> Vec<PlannedRun> {
+        self.replay(so_far).runs
+    }
+
+    /// One for each transport: their loads differ, and each is whole.
+    fn experiments(&self, so_far: &[RunFigures]) -> Vec<Experiment> {
+        let loads = self.replay(so_far).loads;
+        let of = |(transport, loads): (&Transport, Vec<u32>)| {
+            let mut loads = loads;
+            loads.sort_unstable();
+            self.search.at(*transport, &loads)
+        };
+        self.transports.iter().zip(loads).filter(|(_, loads)| !loads.is_empty()).map(of).collect()
+    }
+}
+
+/// Where the largest load lies that passes, as far as it is known: doubled until it fails, then narrowed down.
+#[derive(Debug, Clone, PartialEq)]
+struct Bracket {
+    from: u32,
+    max: u32,
+    met: Option<(u32, f64)>,
+    limit: Option<(u32, Limit)>,
+}
+
+impl Bracket {
+    /// The load to be tried next; `None` when it is known well enough.
+    fn next(&self) -> Option<u32> {
+        let low = self.met.map_or(0, |(load, _)| load);
+        let load = match &self.limit {
+            None if low == 0 => self.from,
+            None if low >= self.max => return None,
+            None => low.saturating_mul(2).min(self.max),
+            Some((high, _)) if f64::from(high - low) <= TOLERANCE * f64::from(*high) || high - low <= 1 => return None,
+            Some((high, _)) => low.midpoint(*high),
+        };
+        (load > 0).then_some(load)
+    }
+
+    fn tried(&mut self, load: u32, outcome: Result<f64, Limit>) {
+        match outcome {
+            Ok(value) => self.met = Some((load, value)),
+            Err(why) => self.limit = Some((load, why)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search_for(capacity: u32, from: u32, max: u32) -> (Bracket, u32) {
+        let mut bracket = Bracket { from, max, met: None, limit: None };
+        let mut tries = 0;
+        while let Some(load) = bracket.next() {
+            tries += 1;
+            bracket.tried(load, if load <= capacity { Ok(f64::from(load)) } else { Err(Limit::Generator) });
+        }
+        (bracket, tries)
+    }
+
+    fn search(goal: &str, change: impl FnOnce(&mut Experiment)) -> Search {
+        let mut experiment = crate::experiments::load("tangen-chat", None).unwrap();
+        change(&mut experiment);
+        Search { experiment, goal: Statement::parse(goal).unwrap(), over: Sweep::Clients, from: 10, max: 2_000 }
+    }
+
+    #[test]
+    fn a_goal_names_one_of_several_networks() {
+        let networks = |goal: &str| search(goal, |e| e.networks = vec!["lan-100".to_owned(), "4g".to_owned()]);
+        let named = networks("p99(websocket, 4g) < 50 ms");
+        assert_eq!(named.narrowed().unwrap().networks, ["4g"]);
+        assert_eq!(named.transports().unwrap(), [Transport::WebSocket]);
+        let error = networks("p99(websocket) < 50 ms").narrowed().unwrap_err().to_string();
+        assert!(error.contains("has the networks lan-100, 4g; name one"), "{error}");
+        let error = networks("p99(websocket, 3g) < 50 ms").transports().unwrap_err().to_string();
+        assert!(error.contains("\"3g\""), "{error}");
+    }
+
+    #[test]
+    fn the_bracket_holds_the_capacity_and_is_narrow() {
+        for capacity in [1, 7, 100, 999, 12_345, 60_000] {
+            let (Bracket { met, limit, .. }, tries) = search_for(capacity, 10, 100_000);
+            let low = met.map_or(0, |(load, _)| load);
+            let (high, _) = limit.unwrap();
+            assert!(low <= capacity && capacity < high, "{capacity}: {low} to {high}");
+            assert!(f64::from(high - low) <= TOLERANCE * f64::from(high) || high - low == 1, "{capacity}");
+            assert!(tries < 25, "{capacity}: {tries}");
+        }
+    }
+
+    #[test]
+    fn the_largest_load_is_the_end() {
+        let (Bracket { met, limit, .. }, _) = search_for(u32::MAX, 10, 1000);
+        assert_eq!((met.map(|m| m.0), limit), (Some(1000), None));
+        let (Bracket { met, limit, .. }, _) = search_for(0, 8, 1000);
+        assert_eq!((met, limit.map(|l| l.0)), (None, Some(1)), "narrowed down to one");
+    }
+
+    /// What a server measures that holds so many clients over each transport.
+    fn measured(run: &PlannedRun, capacity: impl Fn(Transport) -> u32) -> RunFigures {
+        let p99 = if run.cell.clients <= capacity(run.cell.transport) { 10.0 } else { 90.0 };
+        let figures = [("latency_p99".to_owned(), p99)].into();
+        RunFigures { repeat: run.repeat, figures, ..RunFigures::planned(run.cell.clone()) }
+    }
+
+    fn capacity(transport: Transport) -> u32 {
+        match transport {
+            Transport::WebSocket => 700,
+            Transport::Sse => 61,
+            _ => 5_000,
+        }
+    }
+
+    /// Runs of each block, up to so many runs.
+    fn carry_out(planner: &CapacitySearch, so_far: &mut Vec<RunFigures>, most: usize) -> Vec<Vec<PlannedRun>> {
+        let mut blocks = Vec::new();
+        while let Some(block) = planner.block(so_far) {
+            let left = most - so_far.len();
+            let runs: Vec<PlannedRun> = block.into_iter().map(|planned| planned.run).take(left).collect();
+            so_far.extend(runs.iter().map(|run| measured(run, capacity)));
+            blocks.push(runs);
+            if so_far.len() == most {
+                break;
+            }
+        }
+        blocks
+    }
+
+    fn planner() -> CapacitySearch {
+        let transports = vec![Transport::WebSocket, Transport::Sse, Transport::LongPolling];
+        let search =
+            search("p99() < 50 ms", |experiment| (experiment.transports, experiment.repeats) = (transports, 2));
+        CapacitySearch::new(&search, 5).unwrap()
+    }
+
+    #[test]
+    fn every_block_has_one_load_of_each_transport_that_is_searched() {
+        let planner = planner();
+        let mut so_far = Vec::new();
+        let blocks = carry_out(&planner, &mut so_far, usize::MAX);
+        assert_eq!(blocks[0].len(), 6);
+        assert!(blocks[0].iter().all(|run| run.cell.clients == 10));
+        for block in &blocks {
+            for transport in &planner.transports {
+                let own: Vec<u32> =
+                    block.iter().filter(|run| run.cell.transport == *transport).map(|run| run.cell.clients).collect();
+                assert!(own.is_empty() || own.len() == 2 && own[0] == own[1], "{own:?}");
+            }
+        }
+        assert!(blocks.iter().any(|block| block.windows(2).any(|two| two[0].cell.transport != two[1].cell.transport)));
+        let met: Vec<Option<u32>> =
+            planner.found(&so_far).iter().map(|found| found.met.map(|(load, _)| load)).collect();
+        assert!((650..=700).contains(&met[0].unwrap()) && met[1] == Some(60), "{met:?}");
+        assert_eq!(met[2], Some(2_000), "as many as were asked for");
+        let orders: Vec<u32> = planner.known(&so_far).iter().map(|run| run.order).collect();
+        assert!(orders.iter().copied().eq(1..=so_far.len() as u32));
+        let tried: usize = planner.experiments(&so_far).iter().map(|experiment| experiment.runs()).sum();
+        assert_eq!(tried, so_far.len(), "a report finds every run");
+    }
+
+    #[test]
+    fn a_search_that_was_interrupted_goes_on_where_it_was() {
+        let (mut whole, mut so_far) = (Vec::new(), Vec::new());
+        carry_out(&planner(), &mut whole, usize::MAX);
+        for _ in 0..whole.len() {
+            // Another process each time, one run further.
+            let most = so_far.len() + 1;
+            carry_out(&planner(), &mut so_far, most);
+        }
+        let cells = |runs: &[RunFigures]| runs.iter().map(|run| (run.cell.clone(), run.repeat)).collect::<Vec<_>>();
+        assert_eq!(cells(&so_far), cells(&whole));
+        assert!(planner().block(&so_far).is_none());
+    }
+
+    #[test]
+    fn a_load_that_cannot_be_run_is_the_limit() {
+        let mut search = search("p99(websocket) < 50 ms", |_| ());
+        (search.from, search.max) = (4_000, 900_000);
+        let planner = CapacitySearch::new(&search, 1).unwrap();
+        let mut so_far = Vec::new();
+        while let Some(block) = planner.block(&so_far) {
+            so_far.extend(block.iter().map(|planned| measured(&planned.run, |_| u32::MAX)));
+        }
+        let found = planner.found(&so_far).remove(0);
+        // A chat of more has more pairs than can be checked.
+        let Some((high, Limit::Failed(why))) = found.limit else { panic!("{found:?}") };
+        assert!(high > 4_096 && why.contains("max_tracked_pairs") && found.met.is_some(), "{why}");
+    }
+}
