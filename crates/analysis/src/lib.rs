@@ -8,15 +8,13 @@
 //! # let experiment = Experiment::believe(Written::read(text, None, "tangen-chat")?, &|_| Ok(None));
 //!
 //! let planned = PlannedRun { order: 1, cell: experiment.cells().remove(0), repeat: 1, seed: 1 };
-//! let figures = RunFigures::of(&RunRecord::failed(&planned, "no subject".to_owned()));
+//! let figures = RunFigures::of(&RunRecord::failed(&planned, "no subject".to_owned(), "2026-01-31T12:00:00Z".to_owned()));
 //! assert!(!figures.counts() && figures.figures.is_empty());
 //! # Ok::<(), pushlab_experiment::ExperimentError>(())
 //! ```
 
-mod bytes;
 pub mod doubts;
 pub mod header;
-mod link_figures;
 pub mod measure;
 #[cfg(test)]
 mod presets;

@@ -180,10 +180,9 @@ impl RunRecord {
         }
     }
 
-    /// Of a run that could not be begun.
-    pub fn failed(planned: &PlannedRun, reason: String) -> Self {
-        let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
-        Self { started_at, ..Self::ended(planned.clone(), Outcome::Failed { reason, phase: None }) }
+    /// Of a run that could not be begun; `now` is the wall-clock time, RFC 3339, UTC.
+    pub fn failed(planned: &PlannedRun, reason: String, now: String) -> Self {
+        Self { started_at: now, ..Self::ended(planned.clone(), Outcome::Failed { reason, phase: None }) }
     }
 
     /// Whether its figures count: it came to its end, and no doubt voids it.

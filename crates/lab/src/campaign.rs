@@ -9,6 +9,7 @@ use crate::planner::search::{Capacity, CapacitySearch, Search, SearchError};
 use crate::planner::{Matrix, Planned, Planner};
 use crate::probes::Usage;
 use crate::run::RunObserver;
+use crate::wall_clock;
 use crate::workplace::{Workplace, WorkplaceError};
 use pushlab_analysis::header::Header;
 use pushlab_analysis::record::{PlannedRun, RunRecord};
@@ -204,7 +205,7 @@ impl<P: Planner> Campaign<P> {
             observer.run(&planned.run);
             let record = match &planned.experiment {
                 Ok(own) => execute_until_valid(&planned.run, own, &self.place, &mut Forward(observer)),
-                Err(reason) => Some(Box::new(RunRecord::failed(&planned.run, reason.clone()))),
+                Err(reason) => Some(Box::new(RunRecord::failed(&planned.run, reason.clone(), wall_clock::now()))),
             };
             let Some(mut record) = record else { return Ok(Ended::Interrupted) };
             record.attempts += attempts;

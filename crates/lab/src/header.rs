@@ -1,6 +1,7 @@
 //! The header of a campaign that begins, and what is known of its subjects.
 
 use crate::pinning::Pinning;
+use crate::wall_clock;
 use pushlab_analysis::header::Header;
 use pushlab_analysis::report::KnownSubject;
 use pushlab_experiment::Experiment;
@@ -11,7 +12,7 @@ use pushlab_subjects::named::{Named, Server};
 use pushlab_subjects::runtimes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher as _};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// What the catalogue says of the subjects that are in it: their name in results, and their part of it.
 fn catalogued(experiments: &[Experiment]) -> BTreeMap<String, (&'static Manifest, Option<String>)> {
@@ -75,7 +76,7 @@ pub fn empty(name: &str, seed: u64, command: Vec<String>, pinning: &Pinning) -> 
         seed,
         command,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        created_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        created_at: wall_clock::now(),
         subject_cores: pinning.subject.clone(),
         load_cores: pinning.load.clone(),
         build: this_build(),

@@ -29,6 +29,7 @@ pub mod schema;
 mod site;
 pub mod stored;
 mod target;
+mod wall_clock;
 mod workplace;
 
 pub use campaign::{Campaign, CampaignError, Ended, Observer, Start};

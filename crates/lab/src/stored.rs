@@ -1,6 +1,7 @@
 //! Reports of what is stored: of one result, of several over each other, of several against each other.
 
 use crate::archive::{self, ArchiveError};
+use crate::wall_clock;
 use pushlab_analysis::report::model::{Comparison, Report};
 use pushlab_analysis::report::{self, COMPARED_METRICS, CompareError, Contender, ResultRuns, RunFigures};
 use pushlab_experiment::metric::Metric;
@@ -38,7 +39,7 @@ pub fn read_all(store: &Store, rows: &[ExperimentRow]) -> Result<Vec<ResultRuns>
 /// # Errors
 /// See [`ArchiveError`].
 pub fn report_of(results: &[ResultRuns], comparison: Option<Comparison>) -> Result<Report, ArchiveError> {
-    Ok(report::build(results, &published(results)?, comparison))
+    Ok(report::build(results, &published(results)?, comparison, wall_clock::now()))
 }
 
 /// What changed from the first result to each of the others; of one that measured several subjects, from the first

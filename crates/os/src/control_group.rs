@@ -47,6 +47,8 @@ impl ControlGroup {
         let folder = Hierarchy::find()?.folder_of_this_process()?.join(name);
         fs::create_dir(&folder).map_err(cannot("make a control group", &folder))?;
         let group = Self { folder };
+        // It is counted for whoever reads it, which nobody does, at the cost of every process in the group.
+        let _ = fs::write(group.folder.join("cgroup.pressure"), "0");
         let kill = group.folder.join(KILL);
         match fs::metadata(&kill) {
             Ok(_) => Ok(group),

@@ -2,7 +2,7 @@
 
 use crate::catalogue::Entry;
 use crate::manifest::Manifest;
-use crate::process::{Process, describe};
+use crate::process::{Process, describe, end_of_log};
 use crate::runtimes;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -254,7 +254,7 @@ pub(crate) fn run_command(
     is_interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<(), InstallError> {
     let failed = |why: String| {
-        let (name, tail) = (name.to_owned(), crate::running::last_words(log));
+        let (name, tail) = (name.to_owned(), end_of_log(log));
         InstallError::Command { name, command: command.join(" "), why, log: log.to_owned(), tail }
     };
     let start = || {

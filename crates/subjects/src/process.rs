@@ -4,8 +4,10 @@ use crate::leftovers;
 use pushlab_os::child::Prepare as _;
 use pushlab_os::control_group::ControlGroup;
 use pushlab_os::process::{self, Signal};
+use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -119,6 +121,17 @@ impl Drop for Process {
         // A process that the kernel cannot end now keeps its group, which another lab removes later.
         self.group.take().map(|group| group.remove(GONE_WITHIN));
     }
+}
+
+/// The end of what a process wrote to its log, to stand behind a sentence; empty if it wrote nothing.
+pub fn end_of_log(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let tail: Vec<&str> = text.lines().rev().take(5).collect();
+    if tail.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<&str> = tail.into_iter().rev().collect();
+    format!("; its last words: {}", lines.join(" / "))
 }
 
 /// `signal 9 (killed)`, `exit code 1`.

@@ -2,7 +2,7 @@
 
 use crate::install::Installed;
 use crate::manifest::{Manifest, Ready};
-use crate::process::{Process, describe};
+use crate::process::{Process, describe, end_of_log};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 use pushlab_link::namespace::Namespace;
@@ -276,7 +276,7 @@ impl Subject {
     /// Why it is not there any more, if it is not.
     pub fn death(&mut self) -> Option<String> {
         let status = self.process.ended()?;
-        Some(format!("the subject ended with {}{}", describe(status), last_words(&self.log)))
+        Some(format!("the subject ended with {}{}", describe(status), end_of_log(&self.log)))
     }
 
     /// Ends it and all that it has started; an empty log is not kept.
@@ -304,7 +304,7 @@ fn launch(
         Ok(address) => Ok((process, address)),
         Err(why) => {
             drop(process);
-            Err(SubjectError::NotReady { why, log: last_words(log) })
+            Err(SubjectError::NotReady { why, log: end_of_log(log) })
         }
     }
 }
@@ -351,15 +351,4 @@ fn await_address(process: &mut Process, timeout: Duration) -> Result<SocketAddr,
         .as_str()
         .and_then(|address| address.parse().ok())
         .ok_or_else(|| format!("it said {:?} instead of its address", line.trim()))
-}
-
-/// The end of a log, as a sentence.
-pub(crate) fn last_words(log: &Path) -> String {
-    let text = std::fs::read_to_string(log).unwrap_or_default();
-    let tail: Vec<&str> = text.lines().rev().take(5).collect();
-    if tail.is_empty() {
-        return String::new();
-    }
-    let lines: Vec<&str> = tail.into_iter().rev().collect();
-    format!("; its last words: {}", lines.join(" / "))
 }

@@ -10,6 +10,7 @@ pub mod coordination;
 pub mod errors;
 pub mod messages;
 pub mod pacing;
+pub mod page_clock;
 pub mod payload;
 pub mod plan;
 pub mod plan_checks;

@@ -1,11 +1,13 @@
 //! From runs to a report.
 
+use super::command_line::command_line;
 use super::expectations::expectations;
 use super::leaderboard::leaderboard;
-use super::model::{Comparison, Completeness, DoubtReport, ExperimentReport, Fact, MetricInfo, Origin, Repeat, Report};
+use super::model::{Comparison, Completeness, DoubtReport, ExperimentReport, Fact, MetricInfo, Repeat, Report};
 use super::points;
 use super::rankings::rankings;
-use super::samples::{self, RunFigures, SeriesRuns, Source};
+use super::results::{ResultRuns, series_of};
+use super::samples::{self, RunFigures};
 use super::tables::tables;
 use super::verdict::verdict;
 use crate::header::Header;
@@ -14,7 +16,6 @@ use pushlab_experiment::metric::{METRICS, Metric};
 use pushlab_experiment::studies;
 use pushlab_stats::DoubtCode;
 use std::collections::BTreeMap;
-use std::time::SystemTime;
 
 /// Version of the report's structure.
 const REPORT_VERSION: u32 = 2;
@@ -23,32 +24,9 @@ const MAX_LISTED_RUNS: usize = 12;
 /// Ranked beside what is charted.
 const ALWAYS_RANKED: &str = "cpu_per_delivery";
 
-/// One result: what was planned, and its runs.
-#[derive(Debug)]
-pub struct ResultRuns {
-    /// Distinguishes it from others in the same report; empty for a single one.
-    pub tag: String,
-    /// What was planned, and where.
-    pub header: Header,
-    /// What is known of its subjects, by their names in results.
-    pub known: BTreeMap<String, KnownSubject>,
-    /// Its runs.
-    pub runs: Vec<RunFigures>,
-}
-
-/// What is known of a subject beside its runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownSubject {
-    /// Its name for people.
-    pub title: String,
-    /// On what it runs, for people.
-    pub platform: String,
-    /// Whether it is compiled while it runs, so that it is slower at first.
-    pub warms_up: bool,
-}
-
-/// Computes a report of one result, or of several laid over each other. `published` are the runs of studies.
-pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Option<Comparison>) -> Report {
+/// Computes a report of one result, or of several laid over each other. `published` are the runs of studies, `now` is
+/// the wall-clock time, RFC 3339, UTC.
+pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Option<Comparison>, now: String) -> Report {
     let seed = results.first().map_or(1, |result| result.header.seed);
     let mut experiments: Vec<&Experiment> = Vec::new();
     for experiment in results.iter().flat_map(|result| &result.header.experiments) {
@@ -78,7 +56,7 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Optio
     Report {
         version: REPORT_VERSION,
         title: title(results, comparison.as_ref()),
-        generated_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        generated_at: now,
         verdict: sentences,
         metrics,
         comparison,
@@ -102,22 +80,6 @@ fn title(results: &[ResultRuns], comparison: Option<&Comparison>) -> String {
             format!("{} beside each other", tags.join(", "))
         }
     }
-}
-
-/// The series of one experiment over all results, and what the studies printed.
-pub fn series_of<'a>(
-    experiment: &Experiment,
-    results: &'a [ResultRuns],
-    published: &'a [RunFigures],
-) -> Vec<SeriesRuns<'a>> {
-    let mut sources: Vec<Source<'a>> = results
-        .iter()
-        .map(|result| Source { origin: Origin::Measured, tag: &result.tag, runs: &result.runs })
-        .collect();
-    if experiment.study.is_some() {
-        sources.push(Source { origin: Origin::Published, tag: "", runs: published });
-    }
-    samples::series(experiment, &sources)
 }
 
 fn report_of(
@@ -223,8 +185,7 @@ fn environment(results: &[ResultRuns]) -> Vec<Fact> {
 
 fn repeat(results: &[ResultRuns]) -> Repeat {
     let command = |header: &Header| {
-        let words: Vec<String> = header.command.iter().map(|word| quoted(word)).collect();
-        let mut command = words.join(" ");
+        let mut command = command_line(&header.command);
         if !command.contains("--seed") {
             command.push_str(&format!(" --seed {}", header.seed));
         }
@@ -236,24 +197,5 @@ fn repeat(results: &[ResultRuns]) -> Repeat {
         commands: results.iter().map(|r| &r.header).filter(|header| !header.command.is_empty()).map(command).collect(),
         seed: results.first().map_or(0, |result| result.header.seed),
         experiments: experiments.map(|e| Fact { label: e.name.clone(), value: toml(e) }).collect(),
-    }
-}
-
-/// A word as a shell takes it back.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_where_a_shell_needs_it() {
-        assert_eq!(["--seed", "7", "a b", "it's", ""].map(quoted), ["--seed", "7", "'a b'", "'it'\\''s'", "''"]);
     }
 }

@@ -2,7 +2,6 @@
 
 use super::model::{Column, DataCell, DataTable, Figure, Origin, Stack, StackPart};
 use super::samples::{SeriesRuns, figure};
-use super::tables::{cell, column, text};
 use pushlab_experiment::cell::Sweep;
 
 /// Parts from the inside of a message outwards: stable name, heading, metric.
@@ -55,16 +54,16 @@ fn table(rows: &[Row]) -> DataTable {
     let parts: Vec<usize> = (0..PARTS.len()).filter(|&at| has_part(at)).collect();
     let wholes: Vec<usize> = (0..WHOLES.len()).filter(|&at| has_whole(at)).collect();
     let is_grouped = rows.iter().any(|row| row.place != rows[0].place);
-    let mut columns: Vec<Column> = vec![column("Series", "")];
-    columns.extend(is_grouped.then(|| column("At", "")));
+    let mut columns: Vec<Column> = vec![Column::new("Series", "")];
+    columns.extend(is_grouped.then(|| Column::new("At", "")));
     let first_part = columns.len();
-    columns.extend(parts.iter().map(|&at| column(PARTS[at].1, "B")));
+    columns.extend(parts.iter().map(|&at| Column::new(PARTS[at].1, "B")));
     let first_whole = columns.len();
-    columns.extend(wholes.iter().map(|&at| column(WHOLES[at].0, "B")));
+    columns.extend(wholes.iter().map(|&at| Column::new(WHOLES[at].0, "B")));
     let cells = |row: &Row| -> Vec<DataCell> {
-        let place = is_grouped.then(|| text(row.place.clone()));
+        let place = is_grouped.then(|| DataCell::text(row.place.clone()));
         let figures = parts.iter().map(|&at| row.parts[at]).chain(wholes.iter().map(|&at| row.wholes[at]));
-        std::iter::once(text(row.label.clone())).chain(place).chain(figures.map(cell)).collect()
+        std::iter::once(DataCell::text(row.label.clone())).chain(place).chain(figures.map(DataCell::figure)).collect()
     };
     let part =
         |(index, &at): (usize, &usize)| StackPart { name: PARTS[at].0.to_owned(), column: (first_part + index) as u32 };

@@ -24,18 +24,6 @@ pub fn tables(experiment: &Experiment, series: &[SeriesRuns<'_>], charted: &[&Me
     side_by_side(experiment.sweep(), series, charted, seed).into_iter().chain(derived).collect()
 }
 
-pub(super) fn column(title: &str, unit: &str) -> Column {
-    Column { title: title.to_owned(), unit: unit.to_owned() }
-}
-
-pub(super) fn text(text: impl Into<String>) -> DataCell {
-    DataCell::Text(text.into())
-}
-
-pub(super) fn cell(figure: Option<Figure>) -> DataCell {
-    figure.map_or(DataCell::Nothing(()), DataCell::Figure)
-}
-
 /// Each printed figure beside the measured one of the same transport at the same place, or at the nearest where
 /// that series was measured at no place that was printed.
 fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], seed: u64) -> Option<DataTable> {
@@ -58,13 +46,13 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
                 let is_same = place == x && clients(&own.cells[&place]) == clients(runs);
                 let ratio = here.filter(|_| is_same && printed.value != 0.0).map(|here| here.value / printed.value);
                 rows.push(vec![
-                    text(printed_label),
-                    text(format!("{}, {}", metric.title, unit(metric))),
-                    text(sweep.place(x)),
-                    cell(Some(printed)),
-                    text(format!("{by}{}", sweep.place(place))),
-                    cell(here),
-                    ratio.map_or(DataCell::Nothing(()), |ratio| text(format!("{ratio:.2} ×"))),
+                    DataCell::text(printed_label),
+                    DataCell::text(format!("{}, {}", metric.title, unit(metric))),
+                    DataCell::text(sweep.place(x)),
+                    DataCell::figure(Some(printed)),
+                    DataCell::text(format!("{by}{}", sweep.place(place))),
+                    DataCell::figure(here),
+                    ratio.map_or(DataCell::Nothing(()), |ratio| DataCell::text(format!("{ratio:.2} ×"))),
                 ]);
             }
         }
@@ -83,7 +71,7 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
         note: "What the study printed, on its own machines and servers, beside what our server did here. The ratio is \
                measured over published, where clients and load are the same."
             .to_owned(),
-        columns: columns.map(|(title, unit)| column(title, unit)).to_vec(),
+        columns: columns.map(|(title, unit)| Column::new(title, unit)).to_vec(),
         rows,
         stack: None,
     })
@@ -121,12 +109,12 @@ fn performance_factors(series: &[SeriesRuns<'_>], seed: u64) -> Option<DataTable
             let is_push = Transport::from_name(&own.transport).is_some_and(Transport::is_push);
             let place = if own.cells.len() > 1 { format!("{} · {x}", own.label) } else { own.label.clone() };
             rows.push(vec![
-                text(place),
-                text(if is_push { "push" } else { "request and response" }),
-                cell(per_client("connections")),
-                cell(requests.map(|(requests, delivered)| scaled(requests, 1.0 / delivered.value))),
-                cell(of("overhead_per_delivery")),
-                cell(of("delivered")),
+                DataCell::text(place),
+                DataCell::text(if is_push { "push" } else { "request and response" }),
+                DataCell::figure(per_client("connections")),
+                DataCell::figure(requests.map(|(requests, delivered)| scaled(requests, 1.0 / delivered.value))),
+                DataCell::figure(of("overhead_per_delivery")),
+                DataCell::figure(of("delivered")),
             ]);
         }
     }
@@ -137,12 +125,12 @@ fn performance_factors(series: &[SeriesRuns<'_>], seed: u64) -> Option<DataTable
                received them."
             .to_owned(),
         columns: vec![
-            column("Series", ""),
-            column("Direction", ""),
-            column("Connections of a client", ""),
-            column("Requests a message", ""),
-            column("Overhead a message", "B"),
-            column("Messages", "/s"),
+            Column::new("Series", ""),
+            Column::new("Direction", ""),
+            Column::new("Connections of a client", ""),
+            Column::new("Requests a message", ""),
+            Column::new("Overhead a message", "B"),
+            Column::new("Messages", "/s"),
         ],
         rows,
         stack: None,
@@ -173,7 +161,7 @@ fn memory_per_client(series: &[SeriesRuns<'_>]) -> Option<DataTable> {
         };
         let (user, kernel) = (of("memory_idle"), of("memory_kernel"));
         if user.is_some() || kernel.is_some() {
-            rows.push(vec![text(own.label.clone()), cell(user), cell(kernel)]);
+            rows.push(vec![DataCell::text(own.label.clone()), DataCell::figure(user), DataCell::figure(kernel)]);
         }
     }
     (!rows.is_empty()).then(|| DataTable {
@@ -181,7 +169,11 @@ fn memory_per_client(series: &[SeriesRuns<'_>]) -> Option<DataTable> {
         note: "The slope over the numbers of clients. User memory is the server's own resident memory; kernel memory \
                is what the kernel holds for both ends of the connections, since server and clients share this machine."
             .to_owned(),
-        columns: vec![column("Series", ""), column("User memory", "KiB"), column("Kernel memory, both ends", "KiB")],
+        columns: vec![
+            Column::new("Series", ""),
+            Column::new("User memory", "KiB"),
+            Column::new("Kernel memory, both ends", "KiB"),
+        ],
         rows,
         stack: None,
     })

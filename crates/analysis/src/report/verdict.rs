@@ -1,9 +1,10 @@
 //! The report in two or three sentences.
 
 use super::leaderboard::sentences::sentences as standings;
-use super::model::{Completeness, ExperimentReport, Figure, Leaderboard, Origin, Place, Point, Ranking};
+use super::model::{Completeness, ExperimentReport, Leaderboard, Origin, Place, Point, Ranking};
 use super::samples::RunFigures;
 use super::tally::Tally;
+use super::wording::{distance, join, show};
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_stats::Regime;
@@ -79,16 +80,6 @@ fn short(experiment: &ExperimentReport) -> &str {
     experiment.title.split(':').next().unwrap_or(&experiment.title)
 }
 
-/// How far another value is from the best one.
-pub fn distance(best: f64, other: f64) -> String {
-    match other / best {
-        factor if !factor.is_finite() => "more than nothing".to_owned(),
-        factor if factor >= 2.0 => format!("{factor:.1} times that"),
-        factor if factor >= 1.0 => format!("{:.0} % more", (factor - 1.0) * 100.0),
-        factor => format!("{:.0} % less", (1.0 - factor) * 100.0),
-    }
-}
-
 /// A place on an experiment's axis: `300 clients`.
 fn place(experiment: &ExperimentReport, x: f64) -> String {
     let sweep = Sweep::ALL.into_iter().find(|sweep| sweep.axis().name == experiment.axis.name);
@@ -149,42 +140,4 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
     }
     text.push('.');
     text
-}
-
-/// A figure with its interval and unit.
-pub fn show(figure: &Figure, unit: &str) -> String {
-    if figure.runs < 2 {
-        return format!("{} {unit}", digits(figure.value));
-    }
-    format!("{} {unit}, {} to {}", digits(figure.value), digits(figure.low), digits(figure.high))
-}
-
-/// Three significant digits.
-pub fn digits(value: f64) -> String {
-    let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
-    let decimals = (2 - magnitude).clamp(0, 6) as usize;
-    format!("{value:.decimals$}")
-}
-
-fn join(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_three_digits() {
-        assert_eq!([0.0, 0.01234, 1.5, 12.34, 1234.5].map(digits), ["0.00", "0.0123", "1.50", "12.3", "1234"]);
-    }
-
-    #[test]
-    fn names_are_joined_as_people_do() {
-        assert_eq!(join(&["a", "b", "c"]), "a, b and c");
-    }
 }

@@ -9,6 +9,7 @@ pub use figures::BROWSER;
 pub use summary::{ResultState, ResultSummary, summaries};
 
 use crate::header::known_subjects;
+use crate::wall_clock;
 use convert::{figures_of, from_store, to_store};
 use pushlab_analysis::header::Header;
 use pushlab_analysis::record::RunRecord;
@@ -20,7 +21,6 @@ use pushlab_store::{self as store, Kind, MeasuringLock, NewExperiment, Store, St
 use pushlab_subjects::named::offer;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::SystemTime;
 
 /// Why results cannot be kept or read.
 #[derive(Debug, thiserror::Error)]
@@ -221,7 +221,7 @@ pub fn figures_header(name: &str) -> NewExperiment {
     NewExperiment {
         name: name.to_owned(),
         kind: if STUDIES.iter().any(|study| name.starts_with(study.id)) { Kind::Published } else { Kind::Imported },
-        created_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        created_at: wall_clock::now(),
         seed: 0,
         planned: 0,
         facts: Vec::new(),

@@ -6,6 +6,7 @@ use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
 use pushlab_wire::exposition::{Exposition, Kind};
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Phases and their names.
@@ -17,6 +18,14 @@ const PHASES: [(Phase, &str); 6] = [
     (Phase::Drain, "drain"),
     (Phase::After, "after"),
 ];
+
+/// Shared by the campaign and those who show them.
+pub type Shared = Arc<Mutex<Figures>>;
+
+/// Whoever panicked left numbers behind, which cannot be half written.
+pub fn lock(figures: &Shared) -> MutexGuard<'_, Figures> {
+    figures.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What is known of a campaign.
 #[derive(Debug, Default)]

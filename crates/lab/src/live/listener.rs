@@ -1,6 +1,7 @@
 //! The thread that shows the figures: one connection at a time, with little time and few bytes for each.
 
-use super::{LiveError, Shared, lock};
+use super::error::LiveError;
+use super::figures::{Shared, lock};
 use crate::pinning::Pinning;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::socket::shut_down;

@@ -4,57 +4,32 @@
 //! `/metrics` ([`listener`]), another tells them to a page ([`teller`]). Both are pinned like the generator, away from
 //! the subject's core.
 
+mod error;
 mod figures;
 mod listener;
 mod state;
 mod teller;
 
+pub use error::LiveError;
 pub use state::{Activity, LiveRun, LiveState};
 
 use crate::campaign::Observer;
 use crate::probes::Usage;
-use figures::Figures;
+use figures::{Figures, Shared, lock};
 use listener::Listener;
 use pushlab_analysis::record::{PlannedRun, RunRecord};
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
-use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use teller::Teller;
-
-/// The figures, shared by the campaign and those who show them.
-type Shared = Arc<Mutex<Figures>>;
-
-fn lock(figures: &Shared) -> MutexGuard<'_, Figures> {
-    // Whoever panicked left numbers behind, which cannot be half written.
-    figures.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The figures of a campaign, and who is shown them until this is dropped.
 pub struct Live {
     figures: Shared,
     listener: Option<Listener>,
     tellers: Vec<Teller>,
-}
-
-/// Why the figures cannot be shown.
-#[derive(Debug, thiserror::Error)]
-pub enum LiveError {
-    /// The address is taken or not ours.
-    #[error(
-        "cannot serve metrics on {address}: {source}; choose another address with --metrics, or port 0 for a free one"
-    )]
-    Listen {
-        /// What was asked for.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The operating system refused a thread.
-    #[error("cannot start the thread that shows live figures: {0}")]
-    Thread(#[source] io::Error),
 }
 
 impl Live {

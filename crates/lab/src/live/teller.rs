@@ -1,7 +1,8 @@
 //! The thread that tells a page how far a campaign is.
 
+use super::error::LiveError;
+use super::figures::{Shared, lock};
 use super::state::{Activity, LiveState};
-use super::{LiveError, Shared, lock};
 use crate::pinning::Pinning;
 use pushlab_os::affinity::pin_to;
 use std::sync::Arc;

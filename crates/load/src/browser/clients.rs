@@ -1,7 +1,6 @@
 //! The clients of a browser's pages, accounted for as native ones are.
 
 use super::BrowserError;
-use super::clock::PageClock;
 use super::launch::Browser;
 use super::listener::{Listener, Request, Response};
 use super::messages::{Answer, Publication, Report, Sender, Setup};
@@ -15,6 +14,7 @@ use pushlab_wire::stamp::Stamp;
 use pushlab_workload::audience::Audience;
 use pushlab_workload::check::Schedule;
 use pushlab_workload::pacing::Pacing;
+use pushlab_workload::page_clock::PageClock;
 use pushlab_workload::plan::Plan;
 use pushlab_workload::result::Part;
 use pushlab_workload::traffic::Traffic;

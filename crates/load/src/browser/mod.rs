@@ -2,10 +2,9 @@
 //! accounted for by the code that accounts for native clients.
 //!
 //! From the outside in: [`clients`] is the loop, [`launch`] the browser's process, [`listener`] the small server that
-//! pages come from and report to, [`messages`] what is said there, [`clock`] how a page's clock becomes the worker's.
+//! pages come from and report to, [`messages`] what is said there.
 
 pub mod clients;
-pub mod clock;
 pub mod launch;
 pub mod listener;
 pub mod messages;

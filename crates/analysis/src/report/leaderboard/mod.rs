@@ -4,7 +4,7 @@
 //! server can do needs a closed loop, which keeps it busy, latency says something only below that, on a schedule, and
 //! what an idle client costs takes more of them than can be served at once.
 //! So each experiment that asks for the table `leaderboard` feeds the columns that its kind of scenario can answer
-//! ([`COLUMNS`]): capacity, CPU time, bytes and the generator's CPU come from closed loops, latency from schedules,
+//! ([`columns`]): capacity, CPU time, bytes and the generator's CPU come from closed loops, latency from schedules,
 //! memory from scenario `idle`. No figure is taken from the other kind where its own is missing, and columns without
 //! any are left out.
 //! Where the schedule is a share of what each server can do, no two rows had the same rate: it stands in a column that
@@ -12,7 +12,7 @@
 //! its figures, but has no rank for a latency that grew for as long as the load lasted.
 //!
 //! A rank says nothing of what was lost on the way to it. So rows are marked with the doubts that bear on it
-//! ([`MARKS`]).
+//! ([`columns::MARKS`]).
 //!
 //! A row is a subject over a transport. The experiments have one cell for each
 //! ([`Experiment::check`] sees to it); where imported or merged results have more, the first series and its highest
@@ -20,134 +20,23 @@
 //! same transport: both are computed here, because ties cannot be read off intervals. A row of which no run counts
 //! is not ranked last: it goes to those left out, with the reason.
 
+mod columns;
+mod entries;
+mod headings;
 pub mod sentences;
 
-use super::build::{KnownSubject, ResultRuns, quoted, series_of};
-use super::model::{
-    Leaderboard, LeaderboardColumn, LeaderboardDoubt, LeaderboardRow, LeaderboardSubject, LeftOut, Origin, Rank,
-    Standing,
-};
+use super::command_line::command_line;
+use super::model::{Leaderboard, LeaderboardDoubt, LeaderboardRow, LeaderboardSubject, LeftOut, Rank, Standing};
 use super::rankings::order;
-use super::samples::{RunFigures, figure, values};
-use super::verdict::digits;
-use crate::doubts::WARM_UP_SEEN_MS;
+use super::results::{KnownSubject, ResultRuns};
+use super::samples::{figure, values};
+use columns::{COLUMNS, ColumnKind, Kind, MARKS};
+use entries::{Entry, entries};
+use headings::{heading, note};
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_experiment::subject::OURS;
-use pushlab_experiment::traffic::is_closed_loop;
 use pushlab_experiment::{Derived, Experiment};
 use pushlab_stats::DoubtCode;
-use pushlab_workload::scenario::Scenario;
-
-/// The column with the rate of the schedules, which is what was asked for.
-const RATE: &str = "due";
-
-/// The doubts that rows are marked with: the others are about the machine, or about how sure an interval is.
-const MARKS: [(DoubtCode, &str); 6] = [
-    (DoubtCode::Loss, "deliveries never came; latency is that of those that did"),
-    (DoubtCode::Duplication, "deliveries came more than once; the first counts"),
-    (DoubtCode::Reordering, "deliveries overtook earlier ones of the same publisher"),
-    (
-        DoubtCode::Overloaded,
-        "not all that was due came while the load lasted: its latency says for how long, and has no rank",
-    ),
-    (DoubtCode::GeneratorBound, "the load was the slower side: the server's deliveries are a lower bound"),
-    (DoubtCode::Unstable, "a figure still rose or fell while it was measured"),
-];
-
-/// Whether a mark says something of a column's figures: two are of one kind of experiment alone.
-fn bears_on(mark: &str, metric: &str) -> bool {
-    let from = COLUMNS.iter().find(|column| column.metric == metric).map(|column| column.from);
-    let only = [(DoubtCode::GeneratorBound, Kind::ClosedLoop), (DoubtCode::Overloaded, Kind::Scheduled)];
-    only.iter().all(|(code, kind)| code.to_string() != mark || from == Some(*kind))
-}
-
-/// A column: whose figures it takes, and how it is headed.
-struct ColumnKind {
-    metric: &'static str,
-    title: &'static str,
-    /// Not the metric's own where the figure is told of more than one delivery: µs of one are ms of a thousand.
-    unit: &'static str,
-    from: Kind,
-}
-
-/// A kind of experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// The next message follows from the last.
-    ClosedLoop,
-    /// Messages are due on a schedule.
-    Scheduled,
-    /// There are none.
-    Idle,
-}
-
-impl Kind {
-    fn of(experiment: &Experiment) -> Self {
-        match experiment.scenario {
-            Scenario::Idle => Self::Idle,
-            _ if is_closed_loop(&experiment.scenario) => Self::ClosedLoop,
-            _ => Self::Scheduled,
-        }
-    }
-}
-
-const fn column(metric: &'static str, title: &'static str, unit: &'static str, from: Kind) -> ColumnKind {
-    ColumnKind { metric, title, unit, from }
-}
-
-/// Every column there can be, the one that orders the rows first.
-const COLUMNS: [ColumnKind; 8] = [
-    column("delivered", "Deliveries", "/s", Kind::ClosedLoop),
-    column(RATE, "At a rate of", "deliveries/s", Kind::Scheduled),
-    column("latency_median", "Latency, median", "ms", Kind::Scheduled),
-    column("latency_p99", "Latency, p99", "ms", Kind::Scheduled),
-    column("memory_per_client", "Memory per idle client", "KiB", Kind::Idle),
-    column("cpu_per_delivery", "CPU time per 1,000 deliveries", "ms", Kind::ClosedLoop),
-    column("bytes_per_delivery", "Bytes per delivery", "B", Kind::ClosedLoop),
-    column("generator_cpu", "Generator's CPU", "%", Kind::ClosedLoop),
-];
-
-/// A row before it is ranked.
-struct Entry<'a> {
-    tag: String,
-    subject: String,
-    transport: String,
-    /// The runs of its cell in each experiment that has it.
-    cells: Vec<(&'a Experiment, Vec<&'a RunFigures>)>,
-}
-
-impl Entry<'_> {
-    /// The runs that a column takes its figure from, and their experiment.
-    fn runs(&self, column: &ColumnKind) -> Option<&(&Experiment, Vec<&RunFigures>)> {
-        self.cells
-            .iter()
-            .find(|(experiment, runs)| Kind::of(experiment) == column.from && !values(runs, column.metric).is_empty())
-    }
-
-    /// The doubts that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.
-    fn marks(&self) -> Vec<DoubtCode> {
-        MARKS.iter().map(|(code, _)| *code).filter(|code| self.raises(*code)).collect()
-    }
-
-    fn raises(&self, code: DoubtCode) -> bool {
-        let mut runs = self.cells.iter().flat_map(|(_, runs)| runs).filter(|run| run.counts());
-        runs.any(|run| run.doubts.iter().any(|doubt| doubt.code == code))
-    }
-
-    fn name(&self) -> String {
-        if self.tag.is_empty() { self.subject.clone() } else { format!("{} · {}", self.subject, self.tag) }
-    }
-
-    /// Why it has no figure.
-    fn reason(&self) -> String {
-        let runs = || self.cells.iter().flat_map(|(_, runs)| runs);
-        let failure = runs().find_map(|run| run.failure.clone());
-        let doubt =
-            || runs().flat_map(|run| &run.doubts).find(|d| d.is_void()).map(|d| format!("{}: {}", d.code, d.detail));
-        let why = failure.or_else(doubt).unwrap_or_else(|| "it has none of these figures".to_owned());
-        format!("{}: no run counts; {why}", self.transport)
-    }
-}
 
 /// The leaderboard of a report; `None` where no experiment asks for one.
 pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u64) -> Option<Leaderboard> {
@@ -208,31 +97,6 @@ fn doubts(rows: &[LeaderboardRow]) -> Vec<LeaderboardDoubt> {
     occurring.map(|(code, meaning)| LeaderboardDoubt { code, meaning: meaning.to_owned() }).collect()
 }
 
-fn entries<'a>(asking: &[&'a Experiment], results: &'a [ResultRuns]) -> Vec<Entry<'a>> {
-    let mut entries: Vec<Entry<'a>> = Vec::new();
-    for experiment in asking {
-        for series in series_of(experiment, results, &[]) {
-            let Some((_, runs)) = series.cells.last_key_value().filter(|_| series.origin == Origin::Measured) else {
-                continue;
-            };
-            let is_same = |e: &&mut Entry<'_>| {
-                (&e.tag, &e.subject, &e.transport) == (&series.tag, &series.subject, &series.transport)
-            };
-            match entries.iter_mut().find(is_same) {
-                Some(entry) if entry.cells.iter().any(|(known, _)| known.name == experiment.name) => {}
-                Some(entry) => entry.cells.push((experiment, runs.clone())),
-                None => entries.push(Entry {
-                    tag: series.tag,
-                    subject: series.subject,
-                    transport: series.transport,
-                    cells: vec![(experiment, runs.clone())],
-                }),
-            }
-        }
-    }
-    entries
-}
-
 /// A column's figures and ranks, one place for each entry.
 fn standings(entries: &[Entry<'_>], column: &ColumnKind, metric: &Metric, seed: u64) -> Vec<Option<Standing>> {
     let mut standings: Vec<Option<Standing>> = entries
@@ -280,32 +144,6 @@ fn sort(rows: &mut [LeaderboardRow], at: usize, better: Better) {
     });
 }
 
-fn heading(column: &ColumnKind, metric: &Metric, entries: &[Entry<'_>], cores: Option<usize>) -> LeaderboardColumn {
-    let source = entries.iter().find_map(|entry| entry.runs(column)).map(|(experiment, _)| *experiment);
-    let share = source.and_then(|experiment| experiment.capacity_share.as_ref());
-    let title = match share {
-        Some(wanted) if column.metric != RATE => {
-            let most = wanted.at_most.map_or_else(String::new, |most| format!(", or {} /s", digits(f64::from(most))));
-            format!("{}, at {} its own rate{most}", column.title, part(wanted.share))
-        }
-        _ if column.metric == "delivered" && cores == Some(1) => format!("{} on one core", column.title),
-        _ => column.title.to_owned(),
-    };
-    LeaderboardColumn {
-        metric: column.metric.to_owned(),
-        title,
-        unit: column.unit.to_owned(),
-        better: metric.better,
-        experiment: source.map_or_else(String::new, |experiment| experiment.name.clone()),
-        share: share.map(|wanted| wanted.share),
-    }
-}
-
-/// `half`, `30 % of`.
-fn part(share: f64) -> String {
-    if share == 0.5 { "half".to_owned() } else { format!("{} % of", (share * 1e3).round() / 10.0) }
-}
-
 /// Who was measured: version and command lines, ours first, then by name.
 fn subjects(entries: &[Entry<'_>], results: &[ResultRuns]) -> Vec<LeaderboardSubject> {
     let mut subjects: Vec<LeaderboardSubject> = Vec::new();
@@ -322,7 +160,7 @@ fn subjects(entries: &[Entry<'_>], results: &[ResultRuns]) -> Vec<LeaderboardSub
             let Some(command) = runs.iter().map(|run| &run.command).find(|command| !command.is_empty()) else {
                 continue;
             };
-            let line = command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+            let line = command_line(command);
             if !subjects[at].commands.contains(&line) {
                 subjects[at].commands.push(line);
             }
@@ -353,63 +191,20 @@ fn cores(results: &[ResultRuns]) -> Option<usize> {
     (first > 0 && results.iter().all(|result| result.header.subject_cores.len() == first)).then_some(first)
 }
 
-fn note(asking: &[&Experiment], cores: Option<usize>, warms_up: bool) -> String {
-    let own = |kind| asking.iter().filter(move |experiment| Kind::of(experiment) == kind);
-    let titles = |kind| {
-        let titles: Vec<String> = own(kind).map(|experiment| format!("“{}”", experiment.title)).collect();
-        (!titles.is_empty()).then(|| titles.join(", "))
-    };
-    let on = match cores {
-        Some(1) => "; the server had one core".to_owned(),
-        Some(cores) => format!("; the server had {cores} cores"),
-        None => String::new(),
-    };
-    let mut sentences = Vec::new();
-    if let Some(closed) = titles(Kind::ClosedLoop) {
-        sentences.push(format!(
-            "Deliveries, CPU time and bytes are those of {closed}, where publications follow deliveries, so that the \
-             server is never without work{on}."
-        ));
-    }
-    if let Some(scheduled) = titles(Kind::Scheduled) {
-        let share = own(Kind::Scheduled).find_map(|experiment| experiment.capacity_share.as_ref());
-        let how = share.map_or("which publishes on a schedule".to_owned(), |wanted| {
-            let most = wanted.at_most.map_or_else(String::new, |most| {
-                let most = digits(f64::from(most));
-                format!(", or at {most} /s where that is less: the faster a server then is, the more it has to spare")
-            });
-            format!(
-                "at {} what the same server delivered over the same transport{most}. Each row had a rate of its own, which \
-                 stands before its latency",
-                part(wanted.share)
-            )
-        });
-        sentences.push(format!("Latency is that of {scheduled}, {how}."));
-    }
-    if let Some(idle) = titles(Kind::Idle) {
-        sentences.push(format!("Memory is that of {idle}."));
-    }
-    let is_short =
-        |experiment: &&Experiment| Kind::of(experiment) != Kind::Idle && experiment.phases.load_ms < WARM_UP_SEEN_MS;
-    if asking.iter().any(is_short) && warms_up {
-        sentences.push(
-            "Load phases this short do not tell whether a virtual machine of Java has warmed up: those servers may do \
-             better in the full experiments."
-                .to_owned(),
-        );
-    }
-    sentences.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
+    use super::headings::part;
     use super::sentences::sentences;
     use super::*;
+    use crate::doubts::WARM_UP_SEEN_MS;
     use crate::header::Header;
     use crate::presets;
+    use crate::report::model::LeaderboardColumn;
+    use crate::report::samples::RunFigures;
     use pushlab_experiment::CapacityShare;
     use pushlab_stats::Doubt;
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::scenario::Scenario;
     use std::collections::BTreeMap;
 
     fn experiments() -> Vec<Experiment> {

@@ -1,8 +1,8 @@
 //! What the verdict says of a leaderboard.
 
-use super::bears_on;
+use super::columns::bears_on;
 use crate::report::model::{Figure, Leaderboard, LeaderboardColumn, LeaderboardRow, Standing};
-use crate::report::verdict::{digits, distance, show};
+use crate::report::wording::{digits, distance, show};
 use pushlab_experiment::metric::Better;
 
 /// What the verdict tells of.

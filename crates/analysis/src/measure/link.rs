@@ -1,27 +1,21 @@
-//! Figures of one run that are about packets, requests and the link itself; those about bytes are in
-//! [`crate::bytes`].
+//! Figures of one run from what the link counted, and the kernel of TCP.
 
-use crate::measure::counter_rate;
 use crate::record::RunRecord;
 use pushlab_link::totals::{Counts, Totals};
-use pushlab_workload::plan::{Phase, ProberPath};
-use pushlab_workload::result::ClientBytes;
+use pushlab_workload::plan::Phase;
 
 /// What the clients' packets were, both ways together.
-pub(crate) fn clients(totals: &Totals) -> Counts {
+pub(super) fn of_clients(totals: &Totals) -> Counts {
     totals.down.clients.plus(&totals.up.clients)
 }
 
-fn load_bytes(run: &RunRecord) -> Option<&ClientBytes> {
-    Some(&run.result.as_ref()?.bytes_load)
-}
-
 fn deliveries(run: &RunRecord) -> Option<f64> {
-    load_bytes(run).filter(|bytes| bytes.deliveries > 0).map(|bytes| bytes.deliveries as f64)
+    let deliveries = run.result.as_ref()?.bytes_load.deliveries;
+    (deliveries > 0).then_some(deliveries as f64)
 }
 
 fn link_per_delivery(run: &RunRecord, count: fn(&Counts) -> u64) -> Option<f64> {
-    Some(count(&clients(&run.network.as_ref()?.load)) as f64 / deliveries(run)?)
+    Some(count(&of_clients(&run.network.as_ref()?.load)) as f64 / deliveries(run)?)
 }
 
 /// Packets or bytes of clients each way in a second, over load and drain, which is when what was published arrives.
@@ -62,23 +56,16 @@ pub fn acks_per_delivery(run: &RunRecord) -> Option<f64> {
     link_per_delivery(run, |link| link.ack_packets)
 }
 
-/// HTTP heads and transport framing per delivery, both ways, bytes.
-pub fn transport_overhead(run: &RunRecord) -> Option<f64> {
-    let ClientBytes { down, up, .. } = load_bytes(run)?;
-    let parts = [down.heads, down.framing, up.heads, up.framing];
-    Some(parts.into_iter().map(|bytes| bytes as f64).sum::<f64>() / deliveries(run)?)
-}
-
 /// Packets that carried data again, per cent of those with data.
 pub fn retransmitted(run: &RunRecord) -> Option<f64> {
-    let link = clients(&run.network.as_ref()?.load);
+    let link = of_clients(&run.network.as_ref()?.load);
     let data = link.data_packets + link.retransmitted_packets;
     (data > 0).then(|| link.retransmitted_packets as f64 * 100.0 / data as f64)
 }
 
 /// Packets that the link lost or had no room for, per cent.
 pub fn packets_lost(run: &RunRecord) -> Option<f64> {
-    let link = clients(&run.network.as_ref()?.load);
+    let link = of_clients(&run.network.as_ref()?.load);
     (link.packets > 0).then(|| (link.lost_packets + link.queue_full_packets) as f64 * 100.0 / link.packets as f64)
 }
 
@@ -102,27 +89,4 @@ pub fn link_cpu(run: &RunRecord) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
     let cpu_ns = run.network.as_ref().filter(|_| end > start)?.cpu_load_ns;
     Some(cpu_ns as f64 * 100.0 / end.saturating_sub(start) as f64)
-}
-
-/// HTTP requests per second that the server counted in the load phase, but for those of the lab's own instruments:
-/// the reader of its counters, a prober that posts, and a feeder that does. Polls of a feeder are in it.
-pub fn requests_server(run: &RunRecord) -> Option<f64> {
-    let (start, end) = run.phase_span(Phase::Load)?;
-    let inside: Vec<u64> = run.counters.iter().map(|c| c.t_ns).filter(|t_ns| (start..=end).contains(t_ns)).collect();
-    let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
-    // Each reading counts itself, so from the first to the last there is one less.
-    let readings = inside.len().saturating_sub(1) as f64 / seconds(*inside.first()?, *inside.last()?);
-    let plan = run.plan.as_ref()?;
-    let posts = plan.prober.as_ref().filter(|p| p.over == ProberPath::Http || !plan.transport.is_bidirectional());
-    let pings = posts.map_or(0, |_| run.result.as_ref().map_or(0, |result| result.response_load.count()));
-    let has_posting_feeder = plan.scenario.has_feeder() && !plan.transport.is_bidirectional();
-    let fed = run.result.as_ref().filter(|_| has_posting_feeder).map_or(0, |result| result.published);
-    let own = readings + (pings + fed) as f64 / seconds(start, end);
-    counter_rate(run, |counters| counters.requests).filter(|_| own.is_finite()).map(|rate| (rate - own).max(0.0))
-}
-
-/// Clients that were subscribed when the load began.
-pub fn subscribed(run: &RunRecord) -> Option<f64> {
-    let unsubscribed = run.result.as_ref()?.unsubscribed;
-    Some(u64::from(run.planned.cell.clients).saturating_sub(unsubscribed) as f64)
 }

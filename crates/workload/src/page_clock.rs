@@ -1,4 +1,4 @@
-//! A page's clock put onto the worker's, from round trips alone. No clock, no socket.
+//! The clock of a browser's page put onto the worker's, from round trips alone.
 
 /// What is known of how far the worker's clock is ahead of a page's `performance.now()`.
 ///

@@ -3,10 +3,21 @@
 //! Everything here is already computed: a reader of this structure draws, it never calculates.
 //! `schema/report.schema.json` is generated from these types, and the console's TypeScript from that.
 
+mod comparison;
+mod figure;
+mod leaderboard;
+mod table;
+
+pub use comparison::{Change, Comparison, ComparisonRow};
+pub use figure::Figure;
+pub use leaderboard::{
+    Leaderboard, LeaderboardColumn, LeaderboardDoubt, LeaderboardRow, LeaderboardSubject, LeftOut, Rank, Standing,
+};
+pub use table::{Column, DataCell, DataTable, Stack, StackPart};
+
 use pushlab_experiment::cell::Axis;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_stats::{Band, Regime, Severity};
-use pushlab_store::Bound;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -170,22 +181,6 @@ pub struct Point {
     pub timeline: Option<Timeline>,
 }
 
-/// A value with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figure {
-    /// The estimate.
-    pub value: f64,
-    /// Lower end of the 95 % interval; equals `value` when there is only one run.
-    pub low: f64,
-    /// Upper end of the 95 % interval; equals `value` when there is only one run.
-    pub high: f64,
-    /// Runs behind it. With 1 there is no interval, and a reader must say so.
-    pub runs: u32,
-    /// How exact a published value is, where the study says less than a number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bound: Option<Bound>,
-}
-
 /// A statement, and whether the measurement agrees.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
@@ -211,227 +206,6 @@ pub enum Agreement {
     Refuted,
     /// They exclude neither, or there are too few runs.
     Undecided,
-}
-
-/// A table beside the charts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DataTable {
-    /// E.g. `Performance factors`.
-    pub title: String,
-    /// What it shows and how it was computed, in a sentence or two.
-    pub note: String,
-    /// Columns.
-    pub columns: Vec<Column>,
-    /// Rows, each as long as `columns`.
-    pub rows: Vec<Vec<DataCell>>,
-    /// How its rows can be drawn as bars, where their figures are parts of a whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stack: Option<Stack>,
-}
-
-/// A table's rows as bars, each stacked of its parts; what a bar is called stands in the first column.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Stack {
-    /// The column whose texts put rows into groups, such as places on the axis; absent with one group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<u32>,
-    /// The parts, from the inside of a message outwards.
-    pub parts: Vec<StackPart>,
-    /// Columns with the whole; in each row the first that has a figure counts.
-    pub wholes: Vec<u32>,
-}
-
-/// A part of a stack.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StackPart {
-    /// Stable name, e.g. `payload`: the same part looks the same everywhere.
-    pub name: String,
-    /// The column with its figures.
-    pub column: u32,
-}
-
-/// A column of a table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Column {
-    /// Heading.
-    pub title: String,
-    /// Unit; empty for text and for numbers of things.
-    pub unit: String,
-}
-
-/// A cell of a table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum DataCell {
-    /// Text.
-    Text(String),
-    /// A value with its interval.
-    Figure(Figure),
-    /// Nothing was measured.
-    Nothing(()),
-}
-
-/// What results differ in: each of the others against the first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Comparison {
-    /// The first: what the others are compared with.
-    pub baseline: String,
-    /// The others.
-    pub candidates: Vec<String>,
-    /// In a sentence or two: what changed, what did not, how sure.
-    pub summary: String,
-    /// Cells that the baseline measured and a candidate ran without one run that counts, and why.
-    pub missing: Vec<String>,
-    /// One row for each candidate, cell and metric that both sides have, what changed first.
-    pub rows: Vec<ComparisonRow>,
-}
-
-/// A candidate against the baseline, in one metric at one point.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ComparisonRow {
-    /// Which candidate.
-    pub candidate: String,
-    /// Which cell: `tangen-broadcast · websocket · 300 clients`.
-    pub cell: String,
-    /// The metric's name.
-    pub metric: String,
-    /// The baseline's figure.
-    pub baseline: Figure,
-    /// The candidate's figure.
-    pub value: Figure,
-    /// Candidate less baseline, in the metric's unit, with its interval.
-    pub difference: Figure,
-    /// The difference as a share of the baseline, per cent; absent where the baseline is 0.
-    pub relative_percent: Option<f64>,
-    /// Cliff's delta, −1 to 1.
-    pub effect: f64,
-    /// Its size in words: `negligible`, `small`, `medium`, `large`.
-    pub magnitude: String,
-    /// Chance of such a difference if there were none, corrected for the number of rows; absent with too few runs.
-    pub p_value: Option<f64>,
-    /// What it comes to.
-    pub change: Change,
-}
-
-/// What a comparison comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    /// A change for the worse that chance does not explain.
-    Worse,
-    /// A change for the better that chance does not explain.
-    Better,
-    /// A change of something that is neither good nor bad.
-    Different,
-    /// Chance explains it, or it is too small to matter.
-    Same,
-    /// Too few runs to say.
-    Unknown,
-}
-
-/// Every subject over every transport, ranked by each of several figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Leaderboard {
-    /// In a sentence or two: what was measured how.
-    pub note: String,
-    /// Names of the experiments that asked for it.
-    pub experiments: Vec<String>,
-    /// What is ranked; only what was measured.
-    pub columns: Vec<LeaderboardColumn>,
-    /// A row for each subject and transport, in the order of the first column that is ranked, the best first.
-    pub rows: Vec<LeaderboardRow>,
-    /// What rows are marked with: only what occurs.
-    pub doubts: Vec<LeaderboardDoubt>,
-    /// Who was measured, and how it was started.
-    pub subjects: Vec<LeaderboardSubject>,
-    /// Who was not, and why.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A column of a leaderboard.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LeaderboardColumn {
-    /// The metric's name, unique in the table.
-    pub metric: String,
-    /// Heading.
-    pub title: String,
-    /// Unit of its figures as they are shown here.
-    pub unit: String,
-    /// What is better; what is neither has no ranks.
-    pub better: Better,
-    /// Name of the experiment that its figures come from.
-    pub experiment: String,
-    /// Share of its own deliveries per second at which each row was measured; null where that is not what set the rate.
-    pub share: Option<f64>,
-}
-
-/// A subject over a transport.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LeaderboardRow {
-    /// The subject, as in [`Leaderboard::subjects`].
-    pub subject: String,
-    /// Transport name.
-    pub transport: String,
-    /// Whether it is our own server.
-    pub is_ours: bool,
-    /// One for each column; null where nothing was measured.
-    pub standings: Vec<Option<Standing>>,
-    /// Codes of [`Leaderboard::doubts`] that runs behind its figures raised.
-    pub doubts: Vec<String>,
-}
-
-/// A doubt that whoever reads a leaderboard has to know of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeaderboardDoubt {
-    /// Stable code, e.g. `generator-bound`.
-    pub code: String,
-    /// What it means for a row, in a clause.
-    pub meaning: String,
-}
-
-/// A figure and where it stands.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Standing {
-    /// The value.
-    pub figure: Figure,
-    /// Among all rows; null where the metric is not judged.
-    pub overall: Option<Rank>,
-    /// Among the rows of the same transport; null where the metric is not judged.
-    pub of_transport: Option<Rank>,
-}
-
-/// A rank that may be shared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Rank {
-    /// 1 is best; tied entries share a rank.
-    pub rank: u32,
-    /// Whether the intervals cannot separate it from another of the same rank.
-    pub is_tied: bool,
-}
-
-/// A subject of a leaderboard.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeaderboardSubject {
-    /// Its name.
-    pub name: String,
-    /// Its name for people, where it is known.
-    pub title: Option<String>,
-    /// On what it runs, for people, where it is known.
-    pub platform: Option<String>,
-    /// Its version, where it is known.
-    pub version: Option<String>,
-    /// The command lines that started it, each as a shell takes it; `PORT` stands for the port of a run. Empty where
-    /// they are not known.
-    pub commands: Vec<String>,
-}
-
-/// A subject that was not measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
-    /// Its name.
-    pub subject: String,
-    /// Why: what is missing, or what it does not have.
-    pub reason: String,
 }
 
 /// One-second and finer series of one run. Columns of equal length share their `*_t`, seconds since the run began.

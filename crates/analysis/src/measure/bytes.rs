@@ -1,8 +1,8 @@
 //! What a delivered message costs on the wire, part by part.
 
-use crate::link_figures::clients;
+use super::link::of_clients;
 use crate::record::RunRecord;
-use pushlab_workload::result::ByteUses;
+use pushlab_workload::result::{ByteUses, ClientBytes};
 
 /// Bytes of load and drain for each delivery, both directions together, those of prober and collector left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,7 +67,7 @@ pub fn breakdown(run: &RunRecord) -> Option<Breakdown> {
         http_heads: of(|uses| uses.heads),
         tls: has_tls.then(|| of(|uses| uses.tls)),
         link: run.network.as_ref().map(|network| {
-            let link = clients(&network.load);
+            let link = of_clients(&network.load);
             LinkBytes {
                 tcp_ip_headers: share(link.data_header_bytes),
                 acknowledgements: share(link.ack_bytes),
@@ -139,12 +139,19 @@ pub fn bytes_link(run: &RunRecord) -> Option<f64> {
     Some(breakdown(run)?.link?.total)
 }
 
+/// HTTP heads and transport framing per delivery, both ways, bytes.
+pub fn transport_overhead(run: &RunRecord) -> Option<f64> {
+    let ClientBytes { deliveries, down, up, .. } = &run.result.as_ref()?.bytes_load;
+    let parts = [down.heads, down.framing, up.heads, up.framing];
+    (*deliveries > 0).then(|| parts.into_iter().map(|bytes| bytes as f64).sum::<f64>() / *deliveries as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use pushlab_experiment::cell::{Cell, SlowPolicy};
     use pushlab_wire::transport::Transport;
-    use pushlab_workload::result::{ClientBytes, LoadResult};
+    use pushlab_workload::result::LoadResult;
 
     fn record(bytes_load: ClientBytes) -> RunRecord {
         let cell = Cell {

@@ -1,0 +1,28 @@
+//! Figures of one run, from its record: a function for each metric.
+
+mod bytes;
+mod clients;
+mod counters;
+mod link;
+mod times;
+mod usage;
+
+pub use counters::counter_rate;
+pub use times::{clock_error, latency_median};
+pub use usage::{cpu_percent, memory, memory_growth};
+
+use crate::record::RunRecord;
+// A metric whose function is in none of them does not compile.
+use {bytes::*, clients::*, counters::*, link::*, times::*, usage::*};
+
+/// A figure that a run may have; `None` when it was not measured.
+pub type Measure = fn(&RunRecord) -> Option<f64>;
+
+macro_rules! measures {
+    ($($name:ident $title:literal, $unit:literal, $better:ident, $description:literal;)*) => {
+        /// Every metric's name, and what takes it from a run.
+        pub const MEASURES: &[(&str, Measure)] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+pushlab_experiment::for_each_metric!(measures);

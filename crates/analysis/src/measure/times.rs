@@ -1,0 +1,101 @@
+//! Figures of one run that are times: of pings, of deliveries, of the generator itself.
+
+use crate::record::RunRecord;
+use pushlab_stats::Histogram;
+
+/// Measurements that a 99th percentile needs to be more than the maximum.
+const P99_COUNT_MIN: u64 = 100;
+
+/// Prober's response time under load, median, ms.
+pub fn response_median(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.response_load.quantile_ms(0.5)
+}
+
+/// Prober's response time under load, mean, ms.
+pub fn response_mean(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.response_load.mean_ms()
+}
+
+/// Prober's response time under load, 99th percentile, ms.
+pub fn response_p99(run: &RunRecord) -> Option<f64> {
+    p99(&run.result.as_ref()?.response_load)
+}
+
+/// Prober's response time before the load, mean, ms.
+pub fn response_idle_mean(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.response_idle.mean_ms()
+}
+
+/// Prober's response time before the load, median, ms.
+pub fn response_idle_median(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.response_idle.quantile_ms(0.5)
+}
+
+/// Delivery latency, median, ms.
+pub fn latency_median(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency.quantile_ms(0.5)
+}
+
+/// Delivery latency, mean, ms.
+pub fn latency_mean(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency.mean_ms()
+}
+
+/// Delivery latency, 99th percentile, ms.
+pub fn latency_p99(run: &RunRecord) -> Option<f64> {
+    p99(&run.result.as_ref()?.latency)
+}
+
+/// Latency of each publication's first subscriber, median, ms.
+pub fn latency_first(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_first.quantile_ms(0.5)
+}
+
+/// Latency of each publication's last subscriber, median, ms.
+pub fn latency_last(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_last.quantile_ms(0.5)
+}
+
+/// Round trip of clients' own publications, median, ms.
+pub fn latency_own_median(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_own.quantile_ms(0.5)
+}
+
+/// Round trip of clients' own publications, mean, ms.
+pub fn latency_own_mean(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_own.mean_ms()
+}
+
+/// From the intended instant to the server, mean, ms.
+pub fn latency_up_mean(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_up.mean_ms()
+}
+
+/// From the server to the client, mean, ms.
+pub fn latency_down_mean(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_down.mean_ms()
+}
+
+/// Of one client's messages in their order, which a record does not keep: browsers alone tell it.
+pub fn jitter(_: &RunRecord) -> Option<f64> {
+    None
+}
+
+/// TCP connect to the first subscription answer, median, ms.
+pub fn connect(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.connect.quantile_ms(0.5)
+}
+
+/// How late publications left, 99th percentile, ms.
+pub fn lateness(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.lateness.quantile_ms(0.99)
+}
+
+/// How far the instants that a browser's pages told may be off, ms.
+pub fn clock_error(run: &RunRecord) -> Option<f64> {
+    Some(run.result.as_ref()?.clock_error_ns? as f64 / 1e6)
+}
+
+fn p99(histogram: &Histogram) -> Option<f64> {
+    (histogram.count() >= P99_COUNT_MIN).then(|| histogram.quantile_ms(0.99))?
+}

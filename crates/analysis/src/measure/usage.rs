@@ -1,0 +1,159 @@
+//! Figures of one run from the probe's samples: CPU, memory and connections of the subject, CPU of the generator.
+
+use crate::record::RunRecord;
+use pushlab_probe::Sample;
+use pushlab_workload::plan::{Phase, Plan};
+use pushlab_workload::scenario::Scenario;
+
+const MIB: f64 = 1024.0 * 1024.0;
+const KIB_PER_MIB: f64 = 1024.0;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Seconds of a load phase that are looked at: more than a day of an imported record is no measurement.
+const MAX_SECONDS: usize = 1 << 17;
+const HOUR_NS: f64 = 3.6e12;
+/// Shortest load phase whose memory has a trend worth telling.
+const TREND_NS_MIN: u64 = 60 * SECOND_NS;
+
+/// CPU over a span, per cent of one core, from cumulative readings.
+pub fn cpu_percent(samples: &[Sample], (start, end): (u64, u64)) -> Option<f64> {
+    let inside: Vec<&Sample> = samples.iter().filter(|s| s.t_ns >= start && s.t_ns <= end).collect();
+    let (first, last) = (inside.first()?, inside.last()?);
+    (last.t_ns > first.t_ns)
+        .then(|| last.cpu_ns.saturating_sub(first.cpu_ns) as f64 * 100.0 / (last.t_ns - first.t_ns) as f64)
+}
+
+/// Subject's CPU under load, per cent of one core.
+pub fn cpu(run: &RunRecord) -> Option<f64> {
+    cpu_percent(&run.subject, run.phase_span(Phase::Load)?)
+}
+
+/// Subject's CPU under load, per cent of one core: the median of its seconds.
+pub fn cpu_median(run: &RunRecord) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let seconds = (start..end).step_by(SECOND_NS as usize).take(MAX_SECONDS).filter(|from| from + SECOND_NS <= end);
+    let shares: Vec<f64> = seconds.filter_map(|from| cpu_percent(&run.subject, (from, from + SECOND_NS))).collect();
+    pushlab_stats::median(&shares)
+}
+
+/// Subject's CPU before the load, per cent of one core.
+pub fn cpu_idle(run: &RunRecord) -> Option<f64> {
+    cpu_percent(&run.subject, run.phase_span(Phase::Idle)?)
+}
+
+/// CPU of the subject alone, before any client, per cent of one core.
+pub fn cpu_baseline(run: &RunRecord) -> Option<f64> {
+    cpu_percent(&run.subject, run.baseline?)
+}
+
+/// Subject's CPU time per delivery, µs: load and drain, in which the publications of the load are delivered.
+pub fn cpu_per_delivery(run: &RunRecord) -> Option<f64> {
+    let (start, _) = run.phase_span(Phase::Load)?;
+    let (_, end) = run.phase_span(Phase::Drain)?;
+    let delivered = run.result.as_ref()?.delivered;
+    let cpu_us = cpu_percent(&run.subject, (start, end))? / 100.0 * end.saturating_sub(start) as f64 / 1e3;
+    (delivered > 0).then(|| cpu_us / delivered as f64)
+}
+
+/// Generator's CPU under load, per cent of one core.
+pub fn generator_cpu(run: &RunRecord) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Load)?;
+    (end > start).then(|| run.result.as_ref().map(|r| r.cpu_load_ns as f64 * 100.0 / (end - start) as f64))?
+}
+
+/// Subject's highest resident memory under load, MiB.
+pub fn memory(run: &RunRecord) -> Option<f64> {
+    let (start, _) = run.phase_span(Phase::Load)?;
+    let (_, end) = run.phase_span(Phase::Drain)?;
+    let inside = run.subject.iter().filter(|s| s.t_ns >= start && s.t_ns <= end);
+    inside.map(|s| s.rss_bytes).max().map(|bytes| bytes as f64 / MIB)
+}
+
+/// Resident memory of the subject alone, before any client, MiB.
+pub fn memory_baseline(run: &RunRecord) -> Option<f64> {
+    memory_at_end(run, run.baseline?)
+}
+
+/// Subject's resident memory with all clients connected and silent, MiB.
+pub fn memory_idle(run: &RunRecord) -> Option<f64> {
+    memory_at_end(run, run.phase_span(Phase::Idle)?)
+}
+
+/// Subject's resident memory after the load, MiB.
+pub fn memory_after(run: &RunRecord) -> Option<f64> {
+    memory_at_end(run, run.phase_span(Phase::After)?)
+}
+
+/// Growth of the subject's resident memory from before any client until all are connected and silent, over their
+/// number, KiB.
+pub fn memory_per_client(run: &RunRecord) -> Option<f64> {
+    let clients = run.planned.cell.clients;
+    let growth = memory_idle(run)? - memory_baseline(run)?;
+    (clients > 0).then(|| growth * KIB_PER_MIB / f64::from(clients))
+}
+
+/// Trend of resident memory over a load phase of at least a minute, MiB per hour.
+pub fn memory_growth(run: &RunRecord) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let inside = run.subject.iter().filter(|s| s.t_ns >= start && s.t_ns <= end);
+    let points: Vec<(f64, f64)> =
+        inside.map(|s| ((s.t_ns - start) as f64 / HOUR_NS, s.rss_bytes as f64 / MIB)).collect();
+    let found = (end.saturating_sub(start) >= TREND_NS_MIN).then(|| pushlab_stats::trend(&points, 0.95))?.ok()?;
+    Some(found.per_unit)
+}
+
+/// What the kernel holds more with all clients connected than before the first, MiB: both ends of each connection.
+pub fn memory_kernel(run: &RunRecord) -> Option<f64> {
+    let growth = run.kernel?.idle_bytes as f64 - run.kernel?.before_bytes as f64;
+    Some(growth / MIB)
+}
+
+fn memory_at_end(run: &RunRecord, (start, end): (u64, u64)) -> Option<f64> {
+    let last = run.subject.iter().rev().find(|s| s.t_ns >= start && s.t_ns <= end)?;
+    Some(last.rss_bytes as f64 / MIB)
+}
+
+/// Most TCP connections open at the server at once in the load phase, but for those of the lab's own instruments:
+/// the prober, a feeder and the reader of the server's counters.
+pub fn connections(run: &RunRecord) -> Option<f64> {
+    let feeders = |plan: &Plan| {
+        let clients = match plan.scenario {
+            Scenario::FanOut { publishers, .. } => publishers,
+            _ => u32::from(plan.scenario.has_feeder()),
+        };
+        // One that receives, and one that posts.
+        clients * if plan.publishes_in_frames() { 1 } else { 2 }
+    };
+    let reader = u32::from(!run.counters.is_empty());
+    let instruments = reader + run.plan.as_ref().map_or(0, |plan| u32::from(plan.prober.is_some()) + feeders(plan));
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let inside = run.subject.iter().filter(|s| s.t_ns >= start && s.t_ns <= end);
+    let most = inside.filter_map(|s| s.tcp).map(|tcp| tcp.established).max()?;
+    Some(f64::from(most.saturating_sub(instruments)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use pushlab_workload::result::{LoadResult, PhaseMark};
+
+    #[test]
+    fn memory_of_a_client_is_what_it_adds_to_the_server_alone() {
+        let mut cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        cell.clients = 64;
+        let mut run = RunRecord::blank(cell);
+        let mark = |phase, t_ns| PhaseMark { phase, t_ns };
+        run.result = Some(LoadResult {
+            phases: vec![mark(Phase::Connect, 20), mark(Phase::Idle, 30), mark(Phase::Load, 40)],
+            end_ns: 50,
+            ..LoadResult::default()
+        });
+        let sample = |t_ns, kib: u64| Sample { t_ns, rss_bytes: kib * 1024, ..Sample::default() };
+        run.subject = vec![sample(5, 1000), sample(25, 9000), sample(35, 1160), sample(45, 9000)];
+        assert_eq!(memory_per_client(&run), None, "nobody looked at the server alone");
+        run.baseline = Some((0, 10));
+        assert_eq!(memory_per_client(&run), Some(2.5));
+        run.planned.cell.clients = 0;
+        assert_eq!(memory_per_client(&run), None);
+    }
+}

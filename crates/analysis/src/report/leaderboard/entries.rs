@@ -1,0 +1,78 @@
+//! What is measured of a subject over a transport, before it is ranked.
+
+use super::columns::{ColumnKind, Kind, MARKS};
+use crate::report::model::Origin;
+use crate::report::results::{ResultRuns, series_of};
+use crate::report::samples::{RunFigures, values};
+use pushlab_experiment::Experiment;
+use pushlab_stats::DoubtCode;
+
+/// A row before it is ranked.
+pub struct Entry<'a> {
+    pub tag: String,
+    pub subject: String,
+    pub transport: String,
+    /// The runs of its cell in each experiment that has it.
+    pub cells: Vec<(&'a Experiment, Vec<&'a RunFigures>)>,
+}
+
+impl Entry<'_> {
+    /// The runs that a column takes its figure from, and their experiment.
+    pub fn runs(&self, column: &ColumnKind) -> Option<&(&Experiment, Vec<&RunFigures>)> {
+        self.cells
+            .iter()
+            .find(|(experiment, runs)| Kind::of(experiment) == column.from && !values(runs, column.metric).is_empty())
+    }
+
+    /// The doubts that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.
+    pub fn marks(&self) -> Vec<DoubtCode> {
+        MARKS.iter().map(|(code, _)| *code).filter(|code| self.raises(*code)).collect()
+    }
+
+    /// Whether a run behind its figures raises a doubt.
+    pub fn raises(&self, code: DoubtCode) -> bool {
+        let mut runs = self.cells.iter().flat_map(|(_, runs)| runs).filter(|run| run.counts());
+        runs.any(|run| run.doubts.iter().any(|doubt| doubt.code == code))
+    }
+
+    /// Its subject, told apart from those of other results.
+    pub fn name(&self) -> String {
+        if self.tag.is_empty() { self.subject.clone() } else { format!("{} · {}", self.subject, self.tag) }
+    }
+
+    /// Why it has no figure.
+    pub fn reason(&self) -> String {
+        let runs = || self.cells.iter().flat_map(|(_, runs)| runs);
+        let failure = runs().find_map(|run| run.failure.clone());
+        let doubt =
+            || runs().flat_map(|run| &run.doubts).find(|d| d.is_void()).map(|d| format!("{}: {}", d.code, d.detail));
+        let why = failure.or_else(doubt).unwrap_or_else(|| "it has none of these figures".to_owned());
+        format!("{}: no run counts; {why}", self.transport)
+    }
+}
+
+/// What the experiments measured that ask for the table.
+pub fn entries<'a>(asking: &[&'a Experiment], results: &'a [ResultRuns]) -> Vec<Entry<'a>> {
+    let mut entries: Vec<Entry<'a>> = Vec::new();
+    for experiment in asking {
+        for series in series_of(experiment, results, &[]) {
+            let Some((_, runs)) = series.cells.last_key_value().filter(|_| series.origin == Origin::Measured) else {
+                continue;
+            };
+            let is_same = |e: &&mut Entry<'_>| {
+                (&e.tag, &e.subject, &e.transport) == (&series.tag, &series.subject, &series.transport)
+            };
+            match entries.iter_mut().find(is_same) {
+                Some(entry) if entry.cells.iter().any(|(known, _)| known.name == experiment.name) => {}
+                Some(entry) => entry.cells.push((experiment, runs.clone())),
+                None => entries.push(Entry {
+                    tag: series.tag,
+                    subject: series.subject,
+                    transport: series.transport,
+                    cells: vec![(experiment, runs.clone())],
+                }),
+            }
+        }
+    }
+    entries
+}

@@ -1,0 +1,63 @@
+//! What results differ in.
+
+use super::figure::Figure;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What results differ in: each of the others against the first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// The first: what the others are compared with.
+    pub baseline: String,
+    /// The others.
+    pub candidates: Vec<String>,
+    /// In a sentence or two: what changed, what did not, how sure.
+    pub summary: String,
+    /// Cells that the baseline measured and a candidate ran without one run that counts, and why.
+    pub missing: Vec<String>,
+    /// One row for each candidate, cell and metric that both sides have, what changed first.
+    pub rows: Vec<ComparisonRow>,
+}
+
+/// A candidate against the baseline, in one metric at one point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparisonRow {
+    /// Which candidate.
+    pub candidate: String,
+    /// Which cell: `tangen-broadcast · websocket · 300 clients`.
+    pub cell: String,
+    /// The metric's name.
+    pub metric: String,
+    /// The baseline's figure.
+    pub baseline: Figure,
+    /// The candidate's figure.
+    pub value: Figure,
+    /// Candidate less baseline, in the metric's unit, with its interval.
+    pub difference: Figure,
+    /// The difference as a share of the baseline, per cent; absent where the baseline is 0.
+    pub relative_percent: Option<f64>,
+    /// Cliff's delta, −1 to 1.
+    pub effect: f64,
+    /// Its size in words: `negligible`, `small`, `medium`, `large`.
+    pub magnitude: String,
+    /// Chance of such a difference if there were none, corrected for the number of rows; absent with too few runs.
+    pub p_value: Option<f64>,
+    /// What it comes to.
+    pub change: Change,
+}
+
+/// What a comparison comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// A change for the worse that chance does not explain.
+    Worse,
+    /// A change for the better that chance does not explain.
+    Better,
+    /// A change of something that is neither good nor bad.
+    Different,
+    /// Chance explains it, or it is too small to matter.
+    Same,
+    /// Too few runs to say.
+    Unknown,
+}

@@ -1,0 +1,21 @@
+//! Values with their intervals.
+
+use pushlab_store::Bound;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A value with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figure {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end of the 95 % interval; equals `value` when there is only one run.
+    pub low: f64,
+    /// Upper end of the 95 % interval; equals `value` when there is only one run.
+    pub high: f64,
+    /// Runs behind it. With 1 there is no interval, and a reader must say so.
+    pub runs: u32,
+    /// How exact a published value is, where the study says less than a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+}
