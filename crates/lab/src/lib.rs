@@ -27,9 +27,9 @@ pub mod planner;
 mod probes;
 mod run;
 pub mod schema;
-mod site;
 pub mod stored;
 mod target;
+mod topology;
 mod wall_clock;
 mod workplace;
 

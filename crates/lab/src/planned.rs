@@ -67,7 +67,7 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         loops: experiment.loops.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1).max(1)),
         workers: experiment.workers.unwrap_or(1),
         seed: planned.seed,
-        handicap_us: experiment.handicap_us,
+        injected_delay_us: experiment.injected_delay_us,
         backend_listen: ends.backend_listen,
         backend_descriptor: ends.backend_descriptor,
         sockets: Sockets {

@@ -3,8 +3,8 @@
 use crate::link_watch::LinkWatch;
 use crate::planned::{CHANNEL, Ends, named, plan};
 use crate::probes::{CounterWatch, LatestUsage, Usage, sample};
-use crate::site::Site;
 use crate::target::Target;
+use crate::topology::Topology;
 use crate::workplace::Workplace;
 use pushlab_analysis::doubts::{self, Evidence};
 use pushlab_analysis::measure;
@@ -152,18 +152,18 @@ fn attempt(
 ) -> Result<Ended, String> {
     let prefix = place.logs.join(format!("{:05}", planned.order));
     let capture = place.captures.then(|| prefix.with_extension("pcapng"));
-    let mut site = Site::make(planned, experiment, &place.pinning.load, &prefix, capture)?;
+    let mut topology = Topology::make(planned, experiment, &place.pinning.load, &prefix, capture)?;
     let has_back_end = experiment.scenario.has_back_end();
-    let listen = || site.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"));
+    let listen = || topology.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"));
     let backend = has_back_end.then(listen).transpose()?;
     let named = named(&planned.cell, experiment)?;
     let feed = backend.as_ref().map(|backend| (backend.address, CHANNEL));
     let log = prefix.with_extension("subject.log");
-    let mut target = Target::start(&named, planned, experiment, place, &site, feed, log)?;
+    let mut target = Target::start(&named, planned, experiment, place, &topology, feed, log)?;
     collected.subject_command.clone_from(&target.command);
     collected.unobserved = target.unobserved().map(str::to_owned);
     let used = [LatestUsage::default(), LatestUsage::default()];
-    let watch_subject = target.watch(&site, &used[0])?;
+    let watch_subject = target.watch(&topology, &used[0])?;
     if experiment.baseline_ms > 0 {
         let begin = monotonic_ns();
         if wait(Duration::from_millis(experiment.baseline_ms), observer) {
@@ -176,20 +176,21 @@ fn attempt(
         target: target.reached.clone(),
         backend_listen: backend.as_ref().map(|backend| backend.address),
         backend_descriptor: backend.as_ref().map(|backend| backend.socket.as_raw_fd()),
-        sources: site.sources(),
-        instruments_from: site.instruments_from(),
+        sources: topology.sources(),
+        instruments_from: topology.instruments_from(),
     };
     let plan = plan(planned, &named, experiment, &ends, place.pinning.load.len());
-    let (mut load, plan) = fleet::begin(&place.program, &plan, &place.pinning.load, site.load_namespace(), backend)?;
+    let (mut load, plan) =
+        fleet::begin(&place.program, &plan, &place.pinning.load, topology.load_namespace(), backend)?;
     collected.plan = Some(plan);
     let watch_generator = sample(&load.fleet().ids(), Vec::new(), &used[1])?;
-    let counters = target.watch_counters(&site, experiment)?;
+    let counters = target.watch_counters(&topology, experiment)?;
     let mut link = LinkWatch::default();
     let mut seen = Seen { subject: target.process(), ..Seen::default() };
     let follow = Follow { experiment, silence_max: silence_max(planned, experiment), used: &used };
     let ended = follow.to_the_end(&mut target, &mut load, observer, &mut |phase, t_ns| {
         seen.phase(phase);
-        link.phase(phase, t_ns, &experiment.phases, site.network());
+        link.phase(phase, t_ns, &experiment.phases, topology.network());
     });
     (collected.machine, collected.tcp) = (seen.load, seen.tcp);
     collected.kernel = kernel_before
@@ -199,7 +200,7 @@ fn attempt(
     collected.subject = watch_subject.map(Sampler::finish);
     collected.generator = Some(watch_generator.finish());
     drop(load);
-    collected.network = site.take_link().map(|ended| link.finish(ended));
+    collected.network = topology.take_link().map(|ended| link.finish(ended));
     match ended {
         // One that hangs would not heed a request to end.
         Ended::Silent { .. } => drop(target),

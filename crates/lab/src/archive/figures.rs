@@ -114,7 +114,7 @@ fn of_nothing(name: &str) -> Written {
         tables: Vec::new(),
         expect: Vec::new(),
         generator_limits: GeneratorLimits::default(),
-        handicap_us: 0,
+        injected_delay_us: 0,
     }
 }
 
