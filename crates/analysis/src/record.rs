@@ -55,6 +55,9 @@ pub struct RunRecord {
     pub counters: Vec<CounterSample>,
     /// Command line of the subject.
     pub subject_command: Vec<String>,
+    /// Why nothing but its clients tells of the subject, where that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unobserved: Option<String>,
     /// What the worker was told; `None` when it was never started.
     pub plan: Option<Plan>,
     /// When the subject ran alone, ns; `None` where that was not asked for.
@@ -168,6 +171,7 @@ impl RunRecord {
             generator: Vec::new(),
             counters: Vec::new(),
             subject_command: Vec::new(),
+            unobserved: None,
             plan: None,
             baseline: None,
             kernel: None,

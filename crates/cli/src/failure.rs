@@ -3,7 +3,7 @@
 use pushlab_lab::archive::ArchiveError;
 use pushlab_lab::experiments::LoadError;
 use pushlab_lab::stored::StoredError;
-use pushlab_lab::{CampaignError, CheckError};
+use pushlab_lab::{CampaignError, CheckError, WorkplaceError};
 use pushlab_store::StoreError;
 use pushlab_wire::codes::ExitCode;
 
@@ -13,7 +13,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
         return ExitCode::BadExperiment;
     }
     let campaign = match error.downcast_ref::<CampaignError>() {
-        Some(CampaignError::Folder { .. }) => return ExitCode::ResultsUnwritable,
+        Some(CampaignError::Workplace(WorkplaceError::Folder { .. })) => return ExitCode::ResultsUnwritable,
         Some(CampaignError::Check(CheckError::Plan { .. })) => return ExitCode::BadExperiment,
         Some(CampaignError::Search(_)) => return ExitCode::Usage,
         Some(CampaignError::Archive(archive)) => Some(archive),

@@ -94,9 +94,9 @@ impl Experiment {
                 return Err(format!("{what} is something that our own server alone can do: leave the others out"));
             }
         }
-        let elsewhere = foreign.find(|(_, offer)| offer.is_elsewhere);
-        if let Some((text, _)) = elsewhere.filter(|_| !self.networks.is_empty()) {
-            return Err(format!("networks: {} runs elsewhere, so no network can be put before it", name_of(text)));
+        let external = foreign.find(|(_, offer)| offer.is_external);
+        if let Some((text, _)) = external.filter(|_| !self.networks.is_empty()) {
+            return Err(format!("networks: {} is not started here, so no network can be put before it", name_of(text)));
         }
         if self.cells().is_empty() {
             let names: Vec<&str> = self.subjects.iter().map(|text| name_of(text)).collect();

@@ -17,7 +17,7 @@ pub struct Offer {
     /// Whether it publishes what a back end feeds it.
     pub feed: bool,
     /// Whether somebody else runs it.
-    pub is_elsewhere: bool,
+    pub is_external: bool,
 }
 
 impl Offer {

@@ -35,6 +35,7 @@ presets! {
     "anomaly-queues",
     "polling-study-collection",
     "overload",
+    "any-server",
 }
 
 /// Experiments that are run together, their runs interleaved.

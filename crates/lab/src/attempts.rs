@@ -1,6 +1,7 @@
 //! Runs that are tried again: because something held up the generator, or because the subject was not warm.
 
-use crate::run::{Executed, RunObserver, Workplace, execute};
+use crate::run::{Executed, RunObserver, execute};
+use crate::workplace::Workplace;
 use pushlab_analysis::doubts;
 use pushlab_analysis::record::{PlannedRun, RunRecord};
 use pushlab_experiment::Experiment;

@@ -2,14 +2,15 @@
 
 use crate::archive::{self, Archive, ArchiveError};
 use crate::attempts::{execute_until_valid, is_bound_by_load};
-use crate::certificate;
 use crate::checks::{CheckError, check_plans};
 use crate::header::{self, this_build};
 use crate::pinning::Pinning;
 use crate::planner::search::{Capacity, CapacitySearch, Search, SearchError};
 use crate::planner::{Matrix, Planned, Planner};
-use crate::run::{RunObserver, Usage, Workplace};
+use crate::probes::Usage;
+use crate::run::RunObserver;
 use crate::wall_clock;
+use crate::workplace::{Workplace, WorkplaceError};
 use pushlab_analysis::header::Header;
 use pushlab_analysis::record::{PlannedRun, RunRecord};
 use pushlab_analysis::report::RunFigures;
@@ -17,7 +18,6 @@ use pushlab_analysis::report::model::LeftOut;
 use pushlab_experiment::Experiment;
 use pushlab_os::affinity::pin_to;
 use pushlab_store::Store;
-use pushlab_subjects::leftovers;
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
 use std::collections::VecDeque;
@@ -65,17 +65,9 @@ pub enum CampaignError {
     /// See there.
     #[error(transparent)]
     Search(#[from] SearchError),
-    /// The folder of its report and logs.
-    #[error("cannot write {}: {source}; choose another folder with --out", .path.display())]
-    Folder {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// This program's own path is not known, so that it cannot be started as subject and worker.
-    #[error("this program cannot find itself: {0}")]
-    Program(std::io::Error),
+    /// See there.
+    #[error(transparent)]
+    Workplace(#[from] WorkplaceError),
 }
 
 /// What somebody who watches is told.
@@ -155,7 +147,7 @@ impl<P: Planner> Campaign<P> {
         pinning: Pinning,
         start: &Start,
     ) -> Result<Self, CampaignError> {
-        let place = workplace(pinning, &start.out, start.captures, &header, archive.id())?;
+        let place = Workplace::make(pinning, start.out.join(header.folder_name(archive.id())), start.captures)?;
         let so_far = archive.runs()?;
         Ok(Self { planner, header, archive, place, so_far })
     }
@@ -266,21 +258,4 @@ impl RunObserver for Forward<'_> {
     fn is_interrupted(&mut self) -> bool {
         self.0.is_interrupted()
     }
-}
-
-/// Where a campaign's runs happen; its folder is made. What a killed lab may have left behind is ended first.
-fn workplace(
-    pinning: Pinning,
-    out: &Path,
-    captures: bool,
-    header: &Header,
-    id: i64,
-) -> Result<Workplace, CampaignError> {
-    let program = crate::run::this_program().map_err(CampaignError::Program)?;
-    let logs = out.join(header.folder_name(id));
-    std::fs::create_dir_all(&logs).map_err(|source| CampaignError::Folder { path: logs.clone(), source })?;
-    // What may not be ended is somebody else's, and shows as a noisy neighbour if it matters.
-    let _ = leftovers::clean();
-    certificate::sweep(&logs);
-    Ok(Workplace { program, pinning, logs, captures })
 }

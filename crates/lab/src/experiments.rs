@@ -41,25 +41,46 @@ pub fn resolve(written: Written, origin: &str) -> Result<Experiment, ExperimentE
 
 /// A preset by name, or a TOML file by path.
 pub fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> {
+    load_of(name, profile, &[])
+}
+
+/// The same with these subjects in place of its own, if there are any.
+fn load_of(name: &str, profile: Option<&str>, subjects: &[String]) -> Result<Experiment, LoadError> {
+    let written = |text: &str| -> Result<Experiment, ExperimentError> {
+        let mut written = Written::read(text, profile, name)?;
+        if !subjects.is_empty() {
+            written.subjects = subjects.to_vec();
+        }
+        resolve(written, name)
+    };
     if let Some(text) = presets::text(name) {
-        return Ok(parse(text, profile, name)?);
+        return Ok(written(text)?);
     }
     let text = std::fs::read_to_string(Path::new(name)).map_err(|source| LoadError::NotFound {
         name: name.to_owned(),
         known: presets::known().join(", "),
         source,
     })?;
-    Ok(parse(&text, profile, name)?)
+    Ok(written(&text)?)
 }
 
 /// The experiments of a suite, a preset or a file, and what to call their campaign.
 pub fn load_all(name: &str, profile: Option<&str>) -> Result<(String, Vec<Experiment>), LoadError> {
+    load_all_of(name, profile, &[])
+}
+
+/// The same with these subjects in place of their own, if there are any.
+pub fn load_all_of(
+    name: &str,
+    profile: Option<&str>,
+    subjects: &[String],
+) -> Result<(String, Vec<Experiment>), LoadError> {
     if let Some(suite) = SUITES.iter().find(|suite| suite.name == name) {
         let experiments: Result<Vec<Experiment>, LoadError> =
-            suite.presets.iter().map(|preset| load(preset, profile.or(suite.profile))).collect();
+            suite.presets.iter().map(|preset| load_of(preset, profile.or(suite.profile), subjects)).collect();
         return Ok((campaign_name(name, profile), experiments?));
     }
-    let experiment = load(name, profile)?;
+    let experiment = load_of(name, profile, subjects)?;
     Ok((campaign_name(&experiment.name, profile), vec![experiment]))
 }
 
@@ -174,8 +195,8 @@ mod tests {
             let error = experiment(&format!("{change}\n{base}")).unwrap_err();
             assert!(error.contains(why), "{change}: {error}");
         }
-        let elsewhere = "subjects = [\"a=bare+http://127.0.0.1:1/\"]\ntransports = [\"sse\"]\nnetworks = [\"4g\"]";
-        assert!(experiment(&format!("{elsewhere}\n{IDLE}")).unwrap_err().contains("runs elsewhere"));
+        let external = "subjects = [\"a=bare+http://127.0.0.1:1/\"]\ntransports = [\"sse\"]\nnetworks = [\"4g\"]";
+        assert!(experiment(&format!("{external}\n{IDLE}")).unwrap_err().contains("is not started here"));
         let nothing = "subjects = [\"mercure\"]\ntransports = [\"websocket\"]";
         assert!(experiment(&format!("{nothing}\n{IDLE}")).unwrap_err().contains("none of mercure offers"));
     }

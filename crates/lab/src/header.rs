@@ -20,7 +20,7 @@ fn catalogued(experiments: &[Experiment]) -> BTreeMap<String, (&'static Manifest
         let named = Named::parse(text).ok()?;
         match named.server {
             Server::Catalogued(entry, way) => Some((named.name, (&entry.manifest, way))),
-            Server::Ours(_) | Server::Elsewhere(_) => None,
+            Server::Ours(_) | Server::External(_) => None,
         }
     };
     experiments.iter().flat_map(|experiment| &experiment.subjects).filter_map(known).collect()
@@ -59,7 +59,7 @@ fn known_subject(text: &str) -> Option<KnownSubject> {
     let (title, platform) = match Named::parse(text).ok()?.server {
         Server::Ours(_) => ("Pushlab", Platform::Rust),
         Server::Catalogued(entry, _) => (entry.manifest.title.as_str(), entry.manifest.platform),
-        Server::Elsewhere(_) => return None,
+        Server::External(_) => return None,
     };
     let (title, platform_title) = (title.to_owned(), platform.title().to_owned());
     Some(KnownSubject { title, platform: platform_title, warms_up: platform == Platform::Java })

@@ -1,9 +1,10 @@
 //! One run: a fresh subject, a worker, probes on both, and what came of it.
 
-use crate::counter_reader::CounterReader;
 use crate::link_watch::LinkWatch;
-use crate::pinning::Pinning;
+use crate::probes::{CounterWatch, LatestUsage, Usage, sample};
 use crate::site::Site;
+use crate::target::Target;
+use crate::workplace::Workplace;
 use pushlab_analysis::doubts::{self, Evidence};
 use pushlab_analysis::measure;
 use pushlab_analysis::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
@@ -12,34 +13,18 @@ use pushlab_experiment::cell::Cell;
 use pushlab_experiment::subject::name_of;
 use pushlab_load::fleet::Load;
 use pushlab_os::clock::monotonic_ns;
-use pushlab_probe::{MachineLoad, TcpActivity, kernel_memory_bytes};
-use pushlab_probe::{Probe, ProbeConfig, Recording, Sample, Sampler, SamplerConfig};
+use pushlab_probe::{MachineLoad, Recording, Sampler, TcpActivity, kernel_memory_bytes};
 use pushlab_subjects::fleet::{self, Listener, Processes};
-use pushlab_subjects::install::Cache;
-use pushlab_subjects::named::{Named, Server};
-use pushlab_subjects::running::{self, ForeignStart, Subject};
+use pushlab_subjects::named::Named;
 use pushlab_workload::messages::{Progress, RunEvent};
-use pushlab_workload::plan::{Phase, Plan, Sockets, Sources, Target, TlsTarget, Trust};
+use pushlab_workload::plan::{self, Phase, Plan, Sockets, Sources, TlsTarget, Trust};
 use pushlab_workload::result::LoadResult;
-use pushlab_workload::scenario::Scenario;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Channel of all traffic.
 const CHANNEL: &str = "lab";
-/// Time between two readings of the server's counters. Each costs the server a request, which shows where it has
-/// little to do, so that long runs are read less often.
-const COUNTER_INTERVAL: Duration = Duration::from_millis(250);
-/// The same for a load phase of at least [`LONG_LOAD_MS`], and for silent clients.
-const LONG_COUNTER_INTERVAL: Duration = Duration::from_secs(2);
-/// What counts as long, ms.
-const LONG_LOAD_MS: u64 = 60_000;
 /// How long to listen to the worker before looking after everything else.
 const LISTEN: Duration = Duration::from_millis(50);
 /// Time that a run may take beyond its phases.
@@ -52,18 +37,6 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// The same where clients live in a browser: one of which nothing is heard is itself found out after 25 s.
 const SILENCE_IN_BROWSER_MAX: Duration = Duration::from_secs(26);
 
-/// Where runs happen.
-pub struct Workplace {
-    /// The `pushlab` program, which is subject and worker too.
-    pub program: PathBuf,
-    /// Cores of both sides.
-    pub pinning: Pinning,
-    /// Where subjects write their logs.
-    pub logs: PathBuf,
-    /// Whether to keep every packet that crosses a link, beside the logs.
-    pub captures: bool,
-}
-
 /// What to tell while a run goes on.
 pub trait RunObserver {
     /// A phase began.
@@ -74,15 +47,6 @@ pub trait RunObserver {
     fn usage(&mut self, subject: Usage, generator: Usage);
     /// Whether to stop now.
     fn is_interrupted(&mut self) -> bool;
-}
-
-/// What a process tree has used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// CPU time since it began, ns.
-    pub cpu_ns: u64,
-    /// Resident memory, bytes.
-    pub rss_bytes: u64,
 }
 
 /// How a run's execution ended.
@@ -106,6 +70,7 @@ struct Collected {
     kernel: Option<KernelMemory>,
     tcp: Option<TcpActivity>,
     network: Option<NetworkRecord>,
+    unobserved: Option<String>,
 }
 
 enum Ended {
@@ -153,6 +118,7 @@ pub fn execute(
         kernel: collected.kernel,
         tcp: collected.tcp,
         network: collected.network,
+        unobserved: collected.unobserved,
         ..RunRecord::ended(planned.clone(), outcome)
     };
     seen_from_outside(&mut record);
@@ -198,14 +164,11 @@ fn attempt(
     let named = named(&planned.cell, experiment)?;
     let feed = backend.as_ref().map(|backend| (backend.address, CHANNEL));
     let log = prefix.with_extension("subject.log");
-    let mut subject = start(&named, planned, experiment, place, &site, feed, log)?;
-    collected.subject_command.clone_from(&subject.command);
+    let mut target = Target::start(&named, planned, experiment, place, &site, feed, log)?;
+    collected.subject_command.clone_from(&target.command);
+    collected.unobserved = target.unobserved().map(str::to_owned);
     let used = [LatestUsage::default(), LatestUsage::default()];
-    let watch_subject = subject.id().map(|id| {
-        site.beside_subject(|| sample(&[id], vec![subject.address.port()], &used[0]))
-            .map_err(|e| format!("cannot enter the subject's network namespace: {e}"))?
-    });
-    let watch_subject = watch_subject.transpose()?;
+    let watch_subject = target.watch(&site, &used[0])?;
     if experiment.baseline_ms > 0 {
         let begin = monotonic_ns();
         if wait(Duration::from_millis(experiment.baseline_ms), observer) {
@@ -214,22 +177,15 @@ fn attempt(
         collected.baseline = Some((begin, monotonic_ns()));
     }
     let kernel_before = kernel_memory_bytes();
-    let plan =
-        plan(planned, &named, experiment, &Ends::of(&site, &subject, backend.as_ref()), place.pinning.load.len());
+    let plan = plan(planned, &named, experiment, &Ends::of(&site, &target, backend.as_ref()), place.pinning.load.len());
     let (mut load, plan) = fleet::begin(&place.program, &plan, &place.pinning.load, site.load_namespace(), backend)?;
     collected.plan = Some(plan);
     let watch_generator = sample(&load.fleet().ids(), Vec::new(), &used[1])?;
-    let counters = match named.is_ours() {
-        true => {
-            let reader = CounterReader::new(subject.address, &site).map_err(|e| e.to_string())?;
-            Some(CounterWatch::start(reader, counter_interval(experiment)))
-        }
-        false => None,
-    };
+    let counters = target.watch_counters(&site, experiment)?;
     let mut link = LinkWatch::default();
-    let mut seen = Seen { subject: subject.id(), ..Seen::default() };
+    let mut seen = Seen { subject: target.process(), ..Seen::default() };
     let follow = Follow { experiment, silence_max: silence_max(planned, experiment), used: &used };
-    let ended = follow.to_the_end(&mut subject, &mut load, observer, &mut |phase, t_ns| {
+    let ended = follow.to_the_end(&mut target, &mut load, observer, &mut |phase, t_ns| {
         seen.phase(phase);
         link.phase(phase, t_ns, &experiment.phases, site.network());
     });
@@ -244,8 +200,8 @@ fn attempt(
     collected.network = site.take_link().map(|ended| link.finish(ended));
     match ended {
         // One that hangs would not heed a request to end.
-        Ended::Silent { .. } => drop(subject),
-        _ => subject.stop(),
+        Ended::Silent { .. } => drop(target),
+        _ => target.stop(),
     }
     Ok(ended)
 }
@@ -266,49 +222,6 @@ fn named(cell: &Cell, experiment: &Experiment) -> Result<Named, String> {
     Named::parse(text.map_or(&cell.subject, |text| text))
 }
 
-fn start(
-    named: &Named,
-    planned: &PlannedRun,
-    experiment: &Experiment,
-    place: &Workplace,
-    site: &Site,
-    feed: Option<(SocketAddr, &str)>,
-    log: PathBuf,
-) -> Result<Subject, String> {
-    let cores = &place.pinning.subject;
-    let started = match &named.server {
-        Server::Ours(program) => Subject::start(running::Start {
-            program: program.as_ref().unwrap_or(&place.program),
-            experiment,
-            cell: &planned.cell,
-            host: site.subject_address(),
-            namespace: site.subject_namespace(),
-            certificate: site.certificate().map(|made| (made.chain.as_path(), made.key.as_path())),
-            feed,
-            cores,
-            log,
-        }),
-        Server::Catalogued(entry, _) => {
-            let installed = Cache::of_user().find(entry).map_err(|error| error.to_string())?;
-            let environment: Vec<_> = experiment.environment.clone().into_iter().collect();
-            Subject::start_foreign(ForeignStart {
-                manifest: &entry.manifest,
-                installed: &installed,
-                host: site.subject_address(),
-                namespace: site.subject_namespace(),
-                feed,
-                environment: &environment,
-                cores,
-                log,
-            })
-        }
-        Server::Elsewhere(elsewhere) => {
-            return Ok(Subject::elsewhere(elsewhere.address()?, &elsewhere.authority, &elsewhere.url));
-        }
-    };
-    started.map_err(|error| error.to_string())
-}
-
 /// Waits; `true` when the observer wants to stop.
 fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
     let end = Instant::now() + length;
@@ -323,7 +236,7 @@ fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
 
 /// What the ends of a run's connections are.
 struct Ends {
-    target: Target,
+    target: plan::Target,
     backend_listen: Option<SocketAddr>,
     backend_descriptor: Option<i32>,
     sources: Sources,
@@ -331,14 +244,9 @@ struct Ends {
 }
 
 impl Ends {
-    fn of(site: &Site, subject: &Subject, backend: Option<&Listener>) -> Self {
-        let tls = site.certificate().map(|certificate| TlsTarget {
-            server_name: subject.address.ip().to_string(),
-            trust: Trust::Certificate(certificate.authority.clone()),
-        });
-        let target = Target { authority: subject.authority.clone(), tls, ..Target::plain(subject.address) };
+    fn of(site: &Site, target: &Target, backend: Option<&Listener>) -> Self {
         Self {
-            target,
+            target: target.reached.clone(),
             backend_listen: backend.map(|backend| backend.address),
             backend_descriptor: backend.map(|backend| backend.socket.as_raw_fd()),
             sources: site.sources(),
@@ -356,7 +264,7 @@ pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> R
     let (server_name, trust) = (anywhere.ip().to_string(), Trust::Certificate("made for the run".into()));
     let tls = experiment.sockets.tls.then_some(TlsTarget { server_name, trust });
     let ends = Ends {
-        target: Target { tls, ..Target::plain(anywhere) },
+        target: plan::Target { tls, ..plan::Target::plain(anywhere) },
         backend_listen: Some(anywhere),
         backend_descriptor: None,
         sources: Sources::Usual,
@@ -440,7 +348,7 @@ impl Follow<'_> {
     /// deadline. A subject that is silent for too long has come to its end too.
     fn to_the_end(
         &self,
-        subject: &mut Subject,
+        target: &mut Target,
         load: &mut Load<Processes>,
         observer: &mut dyn RunObserver,
         on_phase: &mut dyn FnMut(Phase, u64),
@@ -463,7 +371,7 @@ impl Follow<'_> {
                 }
                 Some(RunEvent::Progress(progress)) => {
                     observer.progress(&progress);
-                    match (silence(&progress, self.silence_max), subject.death()) {
+                    match (silence(&progress, self.silence_max), target.death()) {
                         (Some(reason), None) => return Ended::Silent { reason, phase },
                         _ => continue,
                     }
@@ -479,7 +387,7 @@ impl Follow<'_> {
                 // A worker that fails may only have noticed first what happened to the subject.
                 std::thread::sleep(DEATH_NOTICE);
             }
-            if let Some(reason) = subject.death().or(reason) {
+            if let Some(reason) = target.death().or(reason) {
                 return Ended::Failed { reason, phase };
             }
         }
@@ -495,68 +403,6 @@ fn silence(progress: &Progress, silence_max: Duration) -> Option<String> {
             "the subject went silent: it delivered nothing for {silent_s} s while {outstanding} deliveries were outstanding"
         )
     })
-}
-
-/// The latest of a sampler's samples, for other threads.
-#[derive(Clone, Default)]
-struct LatestUsage(Arc<[AtomicU64; 2]>);
-
-impl LatestUsage {
-    fn read(&self) -> Usage {
-        let [cpu_ns, rss_bytes] = &*self.0;
-        Usage { cpu_ns: cpu_ns.load(Ordering::Relaxed), rss_bytes: rss_bytes.load(Ordering::Relaxed) }
-    }
-}
-
-fn sample(pids: &[u32], ports: Vec<u16>, used: &LatestUsage) -> Result<Sampler, String> {
-    let failed = |what: &dyn std::fmt::Display| format!("cannot watch processes {pids:?}: {what}");
-    let probe = Probe::of_all(pids, ProbeConfig { ports, ..ProbeConfig::default() }).map_err(|e| failed(&e))?;
-    let used = used.0.clone();
-    let note = move |sample: &Sample| {
-        used[0].store(sample.cpu_ns, Ordering::Relaxed);
-        used[1].store(sample.rss_bytes, Ordering::Relaxed);
-    };
-    Sampler::start(probe, SamplerConfig::default(), note).map_err(|e| failed(&e))
-}
-
-fn counter_interval(experiment: &Experiment) -> Duration {
-    let is_quiet = experiment.phases.load_ms >= LONG_LOAD_MS || experiment.scenario == Scenario::Idle;
-    if is_quiet { LONG_COUNTER_INTERVAL } else { COUNTER_INTERVAL }
-}
-
-/// Reads the server's counters in a thread of its own.
-struct CounterWatch {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<CounterSample>>,
-}
-
-impl CounterWatch {
-    fn start(mut reader: CounterReader, interval: Duration) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = std::thread::spawn(move || {
-            let mut samples = Vec::new();
-            let mut next = Instant::now();
-            while !stopped.load(Ordering::Relaxed) {
-                samples.extend(reader.read());
-                next = (next + interval).max(Instant::now());
-                std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
-            }
-            samples
-        });
-        Self { stop, thread }
-    }
-
-    fn finish(self) -> Vec<CounterSample> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.thread().unpark();
-        self.thread.join().unwrap_or_default()
-    }
-}
-
-/// The program that runs now: subject and worker are the same.
-pub fn this_program() -> io::Result<PathBuf> {
-    std::env::current_exe()
 }
 
 #[cfg(test)]

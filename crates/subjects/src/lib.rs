@@ -11,6 +11,7 @@
 
 pub mod catalogue;
 pub mod check;
+pub mod external;
 pub mod facts;
 pub mod fleet;
 pub mod install;

@@ -1,6 +1,7 @@
 //! Subjects as experiments name them.
 
 use crate::catalogue::{Entry, catalogue};
+use crate::external::{self, External};
 use crate::install::{Cache, InstallError};
 use crate::manifest::{Platform, Way};
 use pushlab_dialects::{Dialect, Topic, Turn};
@@ -8,9 +9,7 @@ use pushlab_experiment::Offer;
 use pushlab_experiment::subject::OURS;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::Speaks;
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
-use url::{Position, Url};
 
 /// A subject of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,76 +28,12 @@ pub enum Server {
     /// One of the catalogue, and which of its ways to speak if not the usual ones.
     Catalogued(&'static Entry, Option<String>),
     /// One that somebody else runs.
-    Elsewhere(Elsewhere),
-}
-
-/// A server that somebody else runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Elsewhere {
-    /// As it was given.
-    pub url: String,
-    /// Host and port.
-    pub authority: String,
-    /// What is spoken there.
-    pub speaks: Speaks,
-}
-
-impl Elsewhere {
-    /// Reads `DIALECT+http://HOST:PORT/PATH[#HOW]`.
-    fn parse(text: &str) -> Result<Self, String> {
-        let bad = |why: &str| {
-            format!(
-                "subject {text:?}: {why}; write DIALECT+http://HOST:PORT/PATH, e.g. socketio+http://127.0.0.1:3000/socket.io/"
-            )
-        };
-        let (dialect, url) = text.split_once('+').ok_or_else(|| bad("no dialect"))?;
-        let known = Dialect::ALL.iter().copied().find(|known| known.name() == dialect);
-        let dialect = known.ok_or_else(|| {
-            let known: Vec<String> = Dialect::ALL.iter().copied().map(Dialect::name).collect();
-            bad(&format!("dialect {dialect:?} is not known; known are {}", known.join(", ")))
-        })?;
-        // The parser would leave them out, or escape them.
-        if url.bytes().any(|byte| byte <= b' ') {
-            return Err(bad("an address has no spaces"));
-        }
-        let parsed = Url::parse(url).map_err(|error| bad(&error.to_string()))?;
-        if parsed.scheme() != "http" {
-            return Err(bad("only http:// can be measured"));
-        }
-        if !parsed[Position::BeforeUsername..Position::BeforeHost].is_empty() {
-            return Err(bad("a user name in the address is not supported: leave out what comes before the @"));
-        }
-        let (Some(host), Some(port)) = (parsed.host_str(), parsed.port_or_known_default()) else {
-            return Err(bad("no host"));
-        };
-        let path = match &parsed[Position::BeforePath..Position::AfterQuery] {
-            // To the parser every address has a path; some dialects append theirs to none.
-            "/" if !url.split('#').next().is_some_and(|place| place.ends_with('/')) => "",
-            path => path,
-        };
-        let how = parsed.fragment().unwrap_or_default();
-        let authority = format!("{host}:{port}");
-        let speaks = Speaks { dialect, path: path.to_owned(), how: how.to_owned(), recording: None };
-        Ok(Self { url: text.to_owned(), authority, speaks })
-    }
-
-    /// Where it is now.
-    ///
-    /// # Errors
-    /// As a sentence, when the name is not known.
-    pub fn address(&self) -> Result<SocketAddr, String> {
-        let found = self.authority.to_socket_addrs().map(|mut addresses| addresses.next());
-        match found {
-            Ok(Some(address)) => Ok(address),
-            Ok(None) => Err(format!("{} has no address", self.authority)),
-            Err(error) => Err(format!("cannot find {}: {error}", self.authority)),
-        }
-    }
+    External(External),
 }
 
 impl Named {
     /// Reads `pushlab`, `NAME=PATH` (another build of it), `SUBJECT` or `SUBJECT:WAY` of the catalogue, or
-    /// `NAME=DIALECT+http://HOST:PORT/PATH`.
+    /// [`external::FORM`].
     ///
     /// # Errors
     /// As a sentence.
@@ -112,13 +47,13 @@ impl Named {
                 return Err(format!("subject {text:?}: use NAME=PATH, NAME of lower-case letters, digits and hyphens"));
             }
             return match place.contains("://") {
-                true => named(name, Server::Elsewhere(Elsewhere::parse(place)?)),
+                true => named(name, Server::External(External::parse(place)?)),
                 false => named(name, Server::Ours(Some(PathBuf::from(place)))),
             };
         }
         let (name, way) = text.split_once(':').map_or((text, None), |(name, way)| (name, Some(way)));
         let entry = catalogue().and_then(|catalogue| catalogue.find(name)).map_err(|error| {
-            format!("{error}; or pushlab, NAME=PATH for another build of it, or NAME=DIALECT+http://HOST:PORT/PATH")
+            format!("{error}; or pushlab, NAME=PATH for another build of it, or {}", external::FORM)
         })?;
         let ways: Vec<&str> = entry.manifest.ways.iter().map(|way| way.name.as_str()).collect();
         if let Some(way) = way.filter(|way| !ways.contains(way)) {
@@ -152,7 +87,7 @@ impl Named {
         match &self.server {
             Server::Ours(_) => None,
             Server::Catalogued(..) => self.way(transport).map(Way::speaks),
-            Server::Elsewhere(elsewhere) => Some(elsewhere.speaks.clone()),
+            Server::External(external) => external.speaks.clone(),
         }
     }
 
@@ -166,20 +101,20 @@ impl Named {
         let having = |has: &dyn Fn(Transport) -> bool| Transport::ALL.into_iter().filter(|one| has(*one)).collect();
         match &self.server {
             Server::Ours(_) => None,
-            Server::Elsewhere(Elsewhere { speaks, .. }) => Some(Offer {
-                transports: having(&|transport| can_open(speaks, transport)),
-                echo: speaks.dialect.has_echo(),
+            Server::External(External { speaks, .. }) => Some(Offer {
+                transports: having(&|transport| speaks.as_ref().is_none_or(|speaks| can_open(speaks, transport))),
+                echo: speaks.as_ref().is_none_or(|speaks| speaks.dialect.has_echo()),
                 rooms: true,
                 // Nobody can tell it where a back end is.
                 feed: false,
-                is_elsewhere: true,
+                is_external: true,
             }),
             Server::Catalogued(entry, _) => Some(Offer {
                 transports: having(&|transport| self.way(transport).is_some()),
                 echo: entry.manifest.echo,
                 rooms: entry.manifest.rooms,
                 feed: entry.manifest.feed,
-                is_elsewhere: false,
+                is_external: false,
             }),
         }
     }
@@ -188,7 +123,7 @@ impl Named {
     pub fn answers_pings(&self, transport: Transport) -> bool {
         let echoes = match &self.server {
             Server::Catalogued(entry, _) => entry.manifest.echo,
-            Server::Elsewhere(elsewhere) => elsewhere.speaks.dialect.has_echo(),
+            Server::External(external) => external.speaks.as_ref().is_none_or(|speaks| speaks.dialect.has_echo()),
             Server::Ours(_) => true,
         };
         let in_reach = self.speaks(transport).is_none_or(|speaks| {
@@ -232,27 +167,19 @@ mod tests {
     use pushlab_workload::scenario::Scenario;
 
     #[test]
-    fn subjects_are_ours_catalogued_or_elsewhere() {
+    fn subjects_are_ours_catalogued_or_external() {
         assert_eq!(Named::parse("pushlab").unwrap().server, Server::Ours(None));
         let build = Named::parse("old=/opt/pushlab").unwrap();
         assert_eq!((build.name.as_str(), build.is_ours()), ("old", true));
         let chat = Named::parse("chat=bare+http://10.0.0.5:3000/live#gws").unwrap();
-        let Server::Elsewhere(elsewhere) = &chat.server else { panic!("{chat:?}") };
-        assert_eq!((elsewhere.authority.as_str(), elsewhere.speaks.path.as_str()), ("10.0.0.5:3000", "/live"));
-        assert_eq!(elsewhere.speaks.how, "gws");
+        assert!(matches!(chat.server, Server::External(_)), "{chat:?}");
         let has = |named: &Named, transport| named.offer().unwrap().has(transport, &Scenario::Idle);
         assert!(has(&chat, Transport::Sse) && !has(&chat, Transport::WebSocketPolling));
-        for (place, authority, path) in [
-            ("http://h", "h:80", ""),
-            ("http://h#gws", "h:80", ""),
-            ("http://h/#gws", "h:80", "/"),
-            ("http://h:3000/", "h:3000", "/"),
-            ("http://[::1]/a?b=%63", "[::1]:80", "/a?b=%63"),
-        ] {
-            let elsewhere = Elsewhere::parse(&format!("bare+{place}")).unwrap();
-            let found = (elsewhere.authority.as_str(), elsewhere.speaks.path.as_str());
-            assert_eq!(found, (authority, path), "{place}");
-        }
+        let ours = Named::parse("live=https://push.example.org").unwrap();
+        assert!(!ours.is_ours() && Transport::ALL.iter().all(|transport| ours.speaks(*transport).is_none()));
+        assert!(ours.answers_pings(Transport::Sse));
+        let offer = ours.offer().unwrap();
+        assert!(offer.transports.len() == Transport::ALL.len() && offer.echo && offer.rooms && !offer.feed);
         let node = Named::parse("node-bare:sse").unwrap();
         assert!(has(&node, Transport::Sse) && !has(&node, Transport::WebSocket));
         for (bad, why) in [
@@ -260,13 +187,7 @@ mod tests {
             ("node-bare:telepathy", "has no transport"),
             ("pushlab=/opt/pushlab", "use NAME=PATH"),
             ("Old=/opt/pushlab", "lower-case"),
-            ("chat=morse+http://h/", "is not known; known are"),
-            ("chat=bare+https://h/", "only http://"),
-            ("chat=http://h/", "no dialect"),
-            ("chat=bare+http://", "empty host"),
-            ("chat=bare+http://h:port/", "invalid port"),
-            ("chat=bare+http://h/a b", "no spaces"),
-            ("chat=bare+http://ada:secret@h/", "user name"),
+            ("chat=morse+http://h/", "is not known; known are native and"),
         ] {
             let error = Named::parse(bad).unwrap_err();
             assert!(error.contains(why), "{bad}: {error}");

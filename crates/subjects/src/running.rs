@@ -57,13 +57,10 @@ pub enum SubjectError {
 
 /// A running subject.
 pub struct Subject {
-    /// `None` for one that somebody else runs.
-    process: Option<Process>,
+    process: Process,
     stop_timeout: Duration,
     /// Where it listens.
     pub address: SocketAddr,
-    /// What requests call it.
-    pub authority: String,
     /// Its command line, with the variables set for it before it.
     pub command: Vec<String>,
     log: PathBuf,
@@ -232,14 +229,7 @@ impl Subject {
         let program = start.program.display().to_string();
         let await_ready = |process: &mut Process| await_address(process, READY_TIMEOUT);
         let (process, address) = launch(&mut builder, &program, start.cores, &start.log, await_ready)?;
-        Ok(Self {
-            process: Some(process),
-            stop_timeout: STOP_TIMEOUT,
-            authority: address.to_string(),
-            address,
-            command,
-            log: start.log,
-        })
+        Ok(Self { process, stop_timeout: STOP_TIMEOUT, address, command, log: start.log })
     }
 
     /// Starts our server as it is by default, on any port.
@@ -252,14 +242,7 @@ impl Subject {
         let mut builder = ours(program, &arguments);
         let await_ready = |process: &mut Process| await_address(process, READY_TIMEOUT);
         let (process, address) = launch(&mut builder, &program.display().to_string(), &[], &log, await_ready)?;
-        Ok(Self {
-            process: Some(process),
-            stop_timeout: STOP_TIMEOUT,
-            authority: address.to_string(),
-            address,
-            command,
-            log,
-        })
+        Ok(Self { process, stop_timeout: STOP_TIMEOUT, address, command, log })
     }
 
     /// Starts somebody else's server.
@@ -282,37 +265,23 @@ impl Subject {
             }
         };
         let (process, address) = launch(&mut builder, &program, start.cores, &start.log, await_ready)?;
-        Ok(Self {
-            process: Some(process),
-            stop_timeout: FOREIGN_STOP_TIMEOUT,
-            authority: address.to_string(),
-            address,
-            command,
-            log: start.log,
-        })
+        Ok(Self { process, stop_timeout: FOREIGN_STOP_TIMEOUT, address, command, log: start.log })
     }
 
-    /// A server that somebody else runs.
-    pub fn elsewhere(address: SocketAddr, authority: &str, url: &str) -> Self {
-        let (command, log) = (vec![url.to_owned()], PathBuf::new());
-        Self { process: None, stop_timeout: Duration::ZERO, address, authority: authority.to_owned(), command, log }
-    }
-
-    /// Process id; `None` for one that somebody else runs.
-    pub fn id(&self) -> Option<u32> {
-        self.process.as_ref().map(Process::id)
+    /// Process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Why it is not there any more, if it is not.
     pub fn death(&mut self) -> Option<String> {
-        let status = self.process.as_mut()?.ended()?;
+        let status = self.process.ended()?;
         Some(format!("the subject ended with {}{}", describe(status), end_of_log(&self.log)))
     }
 
     /// Ends it and all that it has started; an empty log is not kept.
     pub fn stop(self) {
-        let Some(process) = self.process else { return };
-        process.stop(self.stop_timeout);
+        self.process.stop(self.stop_timeout);
         if std::fs::metadata(&self.log).is_ok_and(|m| m.len() == 0) {
             // A log that stays costs nothing but a look.
             let _ = std::fs::remove_file(&self.log);

@@ -8,7 +8,7 @@ use pushlab_analysis::report::{self, ResultRuns};
 use pushlab_console::page;
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::statement::Statement;
-use pushlab_lab::{CampaignError, archive, stored};
+use pushlab_lab::{WorkplaceError, archive, stored};
 use pushlab_store::{ExperimentRow, Kind, Store};
 use pushlab_wire::codes::ExitCode;
 use std::collections::BTreeSet;
@@ -266,7 +266,7 @@ impl Shown {
             }
         };
         let folder = out.join(name);
-        let unwritable = |source| CampaignError::Folder { path: folder.clone(), source };
+        let unwritable = |source| WorkplaceError::Folder { path: folder.clone(), source };
         std::fs::create_dir_all(&folder).map_err(unwritable)?;
         let page = folder.join("report.html");
         write_whole(&page, page::html(&report)?.as_bytes()).map_err(unwritable)?;

@@ -17,6 +17,7 @@ use pushlab_lab::{Campaign, Ended, Live, Observer, Start, experiments, leave_out
 use pushlab_link::rights;
 use pushlab_server::Server;
 use pushlab_store::Store;
+use pushlab_subjects::external;
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::Named;
 use pushlab_wire::codes::ExitCode;
@@ -75,8 +76,16 @@ pub struct MeasureArgs {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_HELP)]
 pub struct RunArgs {
-    /// Preset (see `pushlab list`) or path of a TOML file.
+    /// Preset or suite (see `pushlab list`), path of a TOML file, or the URL of a server that runs already.
+    ///
+    /// A URL is [DIALECT+]http[s]://HOST[:PORT][/PATH], for instance https://push.example.org or
+    /// socketio+http://10.0.0.5:3000/socket.io/; without a dialect our own protocol is spoken. It is measured by the preset
+    /// any-server, from outside.
     experiment: String,
+    /// Measure these subjects in place of the experiment's own: socketio, NAME=PATH (another build of pushlab), or
+    /// [NAME=]URL (a server that runs already); may be repeated.
+    #[arg(long, value_name = "SUBJECT")]
+    subject: Vec<String>,
     /// The short form: the same as --profile quick.
     #[arg(long, conflicts_with = "profile")]
     quick: bool,
@@ -101,12 +110,28 @@ pub struct RunArgs {
     measure: MeasureArgs,
 }
 
+/// The preset that a URL alone is measured by.
+const ANY_SERVER: &str = "any-server";
+
+/// Subjects as experiments have them: one of which only a URL is given is called as its host.
+fn subjects_of(texts: &[String]) -> Vec<String> {
+    let named = |text: &String| match text.split_once("://") {
+        Some((before, _)) if !before.contains('=') => format!("{}={text}", external::name_for(text)),
+        _ => text.clone(),
+    };
+    texts.iter().map(named).collect()
+}
+
 const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 wrong experiment; 4 a cell has no run that succeeded; \
 5 interrupted (the same command goes on); 6 results cannot be written; 8 every run is void; 9 --fail-if holds.";
 
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let profile = if args.quick { Some("quick") } else { args.profile.as_deref() };
-    let (name, mut experiments) = experiments::load_all(&args.experiment, profile)?;
+    let (what, subjects) = match args.experiment.contains("://") {
+        true => (ANY_SERVER, std::slice::from_ref(&args.experiment)),
+        false => (args.experiment.as_str(), args.subject.as_slice()),
+    };
+    let (name, mut experiments) = experiments::load_all_of(what, profile, &subjects_of(subjects))?;
     if let Some(program) = &args.against {
         add_baseline(&mut experiments, program)?;
     }

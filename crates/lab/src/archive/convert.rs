@@ -25,6 +25,8 @@ struct Document {
     version: u32,
     #[serde(default)]
     subject_command: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unobserved: Option<String>,
     #[serde(default)]
     plan: Option<Plan>,
     #[serde(default)]
@@ -58,6 +60,7 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
     let document = Document {
         version: record.version,
         subject_command: record.subject_command.clone(),
+        unobserved: record.unobserved.clone(),
         plan: record.plan.clone(),
         baseline: record.baseline,
         kernel: record.kernel,
@@ -144,6 +147,7 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
         doubts: run.doubts,
         result,
         subject_command: document.subject_command,
+        unobserved: document.unobserved,
         plan: document.plan,
         baseline: document.baseline,
         kernel: document.kernel,
@@ -432,6 +436,7 @@ mod tests {
             generator: vec![sample(3)],
             counters: vec![counters, CounterSample { t_ns: 2, ..CounterSample::default() }],
             subject_command: vec!["pushlab".to_owned(), "serve".to_owned()],
+            unobserved: Some("it is far away".to_owned()),
             plan: Some(full_plan()),
             baseline: Some((5, 6)),
             kernel: Some(KernelMemory { before_bytes: 7, idle_bytes: 8 }),

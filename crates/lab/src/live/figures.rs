@@ -1,7 +1,7 @@
 //! What is known of a campaign at an instant, and its page.
 
 use super::state::{Activity, LiveRun, LiveState};
-use crate::run::Usage;
+use crate::probes::Usage;
 use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
 use pushlab_wire::exposition::{Exposition, Kind};
 use pushlab_workload::messages::Progress;

@@ -14,7 +14,7 @@ pub use error::LiveError;
 pub use state::{Activity, LiveRun, LiveState};
 
 use crate::campaign::Observer;
-use crate::run::Usage;
+use crate::probes::Usage;
 use figures::{Figures, Shared, lock};
 use listener::Listener;
 use pushlab_analysis::record::{PlannedRun, RunRecord};

@@ -1,0 +1,157 @@
+//! What is measured, and what can be seen of it from outside.
+//!
+//! Clients measure every target alike. What else there is depends on what it is: of a process that the lab started its
+//! CPU time, memory and sockets, and its own counters if it is ours; of a server known by a URL nothing. Figures that
+//! follow from what is not seen are absent, and the record says why.
+
+use crate::counter_reader::CounterReader;
+use crate::probes::{CounterWatch, LatestUsage, counter_interval, sample};
+use crate::site::Site;
+use crate::workplace::Workplace;
+use pushlab_analysis::record::PlannedRun;
+use pushlab_experiment::Experiment;
+use pushlab_probe::Sampler;
+use pushlab_subjects::install::Cache;
+use pushlab_subjects::named::{Named, Server};
+use pushlab_subjects::running::{self, ForeignStart, Subject};
+use pushlab_workload::plan::{self, TlsTarget, Trust};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why nothing but its clients tells of a server that the lab did not start.
+const EXTERNAL: &str = "the lab did not start it: CPU, memory, sockets and its own counters cannot be read from here";
+
+/// What is measured in one run.
+pub struct Target {
+    /// How clients reach it.
+    pub reached: plan::Target,
+    /// Its command line, or its URL.
+    pub command: Vec<String>,
+    seen: Seen,
+}
+
+/// What can be seen of it from outside.
+enum Seen {
+    /// A process that the lab started.
+    Process {
+        subject: Box<Subject>,
+        /// Whether it has counters that we know.
+        is_ours: bool,
+    },
+    /// Nothing, and why.
+    Nothing(&'static str),
+}
+
+impl Target {
+    /// Starts what a run's cell asks for, or finds where it is.
+    ///
+    /// # Errors
+    /// As a sentence.
+    pub fn start(
+        named: &Named,
+        planned: &PlannedRun,
+        experiment: &Experiment,
+        place: &Workplace,
+        site: &Site,
+        feed: Option<(SocketAddr, &str)>,
+        log: PathBuf,
+    ) -> Result<Self, String> {
+        let cores = &place.pinning.subject;
+        let started = match &named.server {
+            Server::Ours(program) => Subject::start(running::Start {
+                program: program.as_ref().unwrap_or(&place.program),
+                experiment,
+                cell: &planned.cell,
+                host: site.subject_address(),
+                namespace: site.subject_namespace(),
+                certificate: site.certificate().map(|made| (made.chain.as_path(), made.key.as_path())),
+                feed,
+                cores,
+                log,
+            }),
+            Server::Catalogued(entry, _) => {
+                let installed = Cache::of_user().find(entry).map_err(|error| error.to_string())?;
+                let environment: Vec<_> = experiment.environment.clone().into_iter().collect();
+                Subject::start_foreign(ForeignStart {
+                    manifest: &entry.manifest,
+                    installed: &installed,
+                    host: site.subject_address(),
+                    namespace: site.subject_namespace(),
+                    feed,
+                    environment: &environment,
+                    cores,
+                    log,
+                })
+            }
+            Server::External(external) => {
+                let (reached, command) = (external.target()?, vec![external.url.clone()]);
+                return Ok(Self { reached, command, seen: Seen::Nothing(EXTERNAL) });
+            }
+        };
+        let subject = started.map_err(|error| error.to_string())?;
+        let tls = site.certificate().map(|certificate| TlsTarget {
+            server_name: subject.address.ip().to_string(),
+            trust: Trust::Certificate(certificate.authority.clone()),
+        });
+        Ok(Self {
+            reached: plan::Target { tls, ..plan::Target::plain(subject.address) },
+            command: subject.command.clone(),
+            seen: Seen::Process { subject: Box::new(subject), is_ours: named.is_ours() },
+        })
+    }
+
+    /// Its process; `None` where there is none to be seen.
+    pub fn process(&self) -> Option<u32> {
+        match &self.seen {
+            Seen::Process { subject, .. } => Some(subject.id()),
+            Seen::Nothing(_) => None,
+        }
+    }
+
+    /// Why nothing but its clients tells of it.
+    pub fn unobserved(&self) -> Option<&'static str> {
+        match &self.seen {
+            Seen::Process { .. } => None,
+            Seen::Nothing(why) => Some(why),
+        }
+    }
+
+    /// Samples its processes from now on, where they can be seen.
+    ///
+    /// # Errors
+    /// As a sentence.
+    pub fn watch(&self, site: &Site, used: &LatestUsage) -> Result<Option<Sampler>, String> {
+        let Some(process) = self.process() else { return Ok(None) };
+        let port = self.reached.address.port();
+        site.beside_subject(|| sample(&[process], vec![port], used))
+            .map_err(|error| format!("cannot enter the subject's network namespace: {error}"))?
+            .map(Some)
+    }
+
+    /// Reads its counters from now on, where it has any that we know.
+    ///
+    /// # Errors
+    /// As a sentence.
+    pub fn watch_counters(&self, site: &Site, experiment: &Experiment) -> Result<Option<CounterWatch>, String> {
+        if !matches!(self.seen, Seen::Process { is_ours: true, .. }) {
+            return Ok(None);
+        }
+        let reader = CounterReader::new(self.reached.address, site).map_err(|error| error.to_string())?;
+        Ok(Some(CounterWatch::start(reader, counter_interval(experiment))))
+    }
+
+    /// Why it is not there any more, if that can be seen and it is not.
+    pub fn death(&mut self) -> Option<String> {
+        match &mut self.seen {
+            Seen::Process { subject, .. } => subject.death(),
+            Seen::Nothing(_) => None,
+        }
+    }
+
+    /// Ends what the lab started: one that is dropped instead is killed.
+    pub fn stop(self) {
+        if let Seen::Process { subject, .. } = self.seen {
+            subject.stop();
+        }
+    }
+}
