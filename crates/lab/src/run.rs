@@ -4,6 +4,7 @@ use crate::link_watch::LinkWatch;
 use crate::probes::{CounterWatch, LatestUsage, Usage, sample};
 use crate::site::Site;
 use crate::target::Target;
+use crate::wall_clock;
 use crate::workplace::Workplace;
 use pushlab_analysis::doubts::{self, Evidence};
 use pushlab_analysis::measure;
@@ -21,7 +22,7 @@ use pushlab_workload::plan::{self, Phase, Plan, Sockets, Sources, TlsTarget, Tru
 use pushlab_workload::result::LoadResult;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Channel of all traffic.
 const CHANNEL: &str = "lab";
@@ -94,7 +95,7 @@ pub fn execute(
     place: &Workplace,
     observer: &mut dyn RunObserver,
 ) -> Executed {
-    let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let started_at = wall_clock::now();
     let start = Instant::now();
     let mut collected = Collected::default();
     let ended = attempt(planned, experiment, place, observer, &mut collected)
