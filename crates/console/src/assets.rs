@@ -2,7 +2,6 @@
 
 use pushlab_server::Origin;
 use pushlab_server::application::{Body, Request, Response};
-use pushlab_server::requests::{Answer, check};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 
@@ -11,10 +10,6 @@ macro_rules! built {
         include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/console/dist/console/", $name))
     };
 }
-
-/// Paths of pages. They are all the same file, whose script shows what the path names.
-const PAGES: [&str; 9] =
-    ["/", "/live", "/compare", "/new", "/measure", "/demos", "/demos/ticker", "/demos/chat", "/demos/auction"];
 
 /// A file of the bundle.
 struct Asset {
@@ -28,16 +23,19 @@ static INDEX: LazyLock<Asset> = LazyLock::new(|| Asset::new("text/html; charset=
 static SCRIPT: LazyLock<Asset> = LazyLock::new(|| Asset::new("text/javascript; charset=utf-8", built!("console.js")));
 static STYLE: LazyLock<Asset> = LazyLock::new(|| Asset::new("text/css; charset=utf-8", built!("console.css")));
 
-/// Answers for pages and their files, which browsers see at these addresses as well; `None` for other paths.
-pub fn answer(request: &Request, origins: &[Origin]) -> Option<Answer> {
-    let path = request.path.as_str();
-    let asset = match path {
-        "/assets/console.js" => &*SCRIPT,
-        "/assets/console.css" => &*STYLE,
-        _ if PAGES.contains(&path) => &*INDEX,
-        _ => return None,
-    };
-    Some(check(request, &["GET"]).map(|()| asset.response(request, origins)))
+/// The page, which browsers see at these addresses as well.
+pub fn page(request: &Request, origins: &[Origin]) -> Response {
+    INDEX.response(request, origins)
+}
+
+/// What the page does.
+pub fn script(request: &Request, origins: &[Origin]) -> Response {
+    SCRIPT.response(request, origins)
+}
+
+/// What the page looks like.
+pub fn style(request: &Request, origins: &[Origin]) -> Response {
+    STYLE.response(request, origins)
 }
 
 impl Asset {

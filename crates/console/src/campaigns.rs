@@ -10,7 +10,7 @@ use crate::live::Board;
 use pushlab_lab::LiveState;
 use pushlab_lab::live::Activity;
 use pushlab_server::application::{Request, Response};
-use pushlab_server::requests::{Answer, Refusal, body, check, json};
+use pushlab_server::requests::{Answer, Refusal, body, json};
 use pushlab_wire::codes::{ErrorCode, ExitCode};
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -81,20 +81,18 @@ impl Campaigns {
         Ok(Self { starting, board, now, jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// `POST /api/campaigns` begins one, `DELETE` interrupts the one that goes on.
-    pub fn answer(&self, request: &Request) -> Answer {
-        check(request, &["POST", "DELETE"])?;
-        if request.method != "DELETE" {
-            return self.start(&body(request)?);
-        }
+    /// `DELETE /api/campaigns` interrupts the one that goes on.
+    pub fn stop(&self) -> Answer {
         match self.interrupt() {
             true => Ok(json(&serde_json::json!({}))),
             false => Err(Refusal::new(ErrorCode::NotFound, "no experiment is being carried out")),
         }
     }
 
-    fn start(&self, asked: &ExperimentRequest) -> Answer {
-        let found = looked_over(asked);
+    /// `POST /api/campaigns` begins one.
+    pub fn start(&self, request: &Request) -> Answer {
+        let asked: ExperimentRequest = body(request)?;
+        let found = looked_over(&asked);
         if !found.problems.is_empty() {
             return Err(Refusal::new(ErrorCode::BadRequest, found.problems.join("; ")));
         }
@@ -108,7 +106,7 @@ impl Campaigns {
             failed(&format!("cannot write {}, choose another folder with --out", path.display()), error)
         })?;
         let (input, output) = io::pipe().map_err(|error| failed("cannot make a pipe", error))?;
-        let job = Job { command: self.command(&file, asked), input, name: found.name.clone() };
+        let job = Job { command: self.command(&file, &asked), input, name: found.name.clone() };
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.send(job).is_ok());
         jobs.ok_or_else(|| Refusal::new(ErrorCode::Draining, "the console is about to end"))?;
         *now = Some(Now { input: Some(output) });

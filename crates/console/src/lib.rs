@@ -38,13 +38,14 @@ use measurements::Measurements;
 use pushlab_lab::LiveState;
 use pushlab_server::Origin;
 use pushlab_server::application::{Application, Publisher, Request, Response};
-use pushlab_server::requests::{Answer, Refusal, check, json, respond};
+use pushlab_server::requests::{Refusal, json, respond};
+use pushlab_server::routes::{Handler, Route, Routes};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::transport::Transport;
 use results::Results;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// What the names of the console's channels begin with.
 pub const CHANNELS: &str = "console.";
@@ -52,6 +53,37 @@ pub const CHANNELS: &str = "console.";
 /// Transports that a browser can use, in the order in which clients try them.
 const TRANSPORTS: [Transport; 5] =
     [Transport::WebSocket, Transport::Sse, Transport::HttpStreaming, Transport::LongPolling, Transport::Polling];
+
+/// All pages are the same file, whose script shows what the path names.
+const PAGE: Handler<Console> = |console, request, _| Ok(assets::page(request, &console.origins));
+
+const TABLE: &[Route<Console>] = &[
+    ("GET", "/", PAGE),
+    ("GET", "/live", PAGE),
+    ("GET", "/compare", PAGE),
+    ("GET", "/new", PAGE),
+    ("GET", "/measure", PAGE),
+    ("GET", "/demos", PAGE),
+    ("GET", "/demos/ticker", PAGE),
+    ("GET", "/demos/chat", PAGE),
+    ("GET", "/demos/auction", PAGE),
+    ("GET", "/assets/console.js", |console, request, _| Ok(assets::script(request, &console.origins))),
+    ("GET", "/assets/console.css", |console, request, _| Ok(assets::style(request, &console.origins))),
+    ("GET", "/api/about", |console, _, _| Ok(json(&console.about))),
+    ("GET", "/api/results", |console, _, _| console.results.list()),
+    ("GET", "/api/presets", |_, _, _| Ok(experiments::list())),
+    ("GET", "/api/presets/{*name}", |_, _, name| experiments::text(name)),
+    ("POST", "/api/experiments/check", |console, request, _| experiments::examine(request, console.about.can_run)),
+    ("POST", "/api/campaigns", |console, request, _| console.campaigns()?.start(request)),
+    ("DELETE", "/api/campaigns", |console, _, _| console.campaigns()?.stop()),
+    ("GET", "/api/live", |console, _, _| Ok(json(&console.board.start()))),
+    ("POST", "/api/measurements", |console, request, _| console.measurements()?.keep(request, &console.results)),
+    ("GET", "/reports/compare", |console, request, _| console.results.comparison(request)),
+    ("GET", "/reports/", |console, _, id| console.results.report(id)),
+    ("GET", "/reports/{*id}", |console, _, id| console.results.report(id)),
+];
+
+static ROUTES: LazyLock<Routes<Console>> = LazyLock::new(|| Routes::new(TABLE));
 
 /// What a console may do.
 #[derive(Debug, Clone, Default)]
@@ -118,32 +150,14 @@ impl Console {
         }
     }
 
-    fn route(&self, request: &Request) -> Option<Answer> {
-        let path = request.path.as_str();
-        Some(match path {
-            "/api/about" => check(request, &["GET"]).map(|()| json(&self.about)),
-            "/api/results" => self.results.list(request),
-            "/api/presets" => experiments::list(request),
-            "/api/experiments/check" => experiments::examine(request, self.about.can_run),
-            "/api/campaigns" => match &self.campaigns {
-                Some(campaigns) => campaigns.answer(request),
-                None => Err(forbidden("no experiment can be started here; `pushlab console` on your own machine can")),
-            },
-            "/api/live" => check(request, &["GET"]).map(|()| json(&self.board.start())),
-            "/api/measurements" => match &self.measurements {
-                Some(measurements) => measurements.answer(request, &self.results),
-                None => Err(forbidden("no measurement is stored here; `pushlab console` stores them")),
-            },
-            _ => {
-                if let Some(name) = path.strip_prefix("/api/presets/") {
-                    experiments::text(request, name)
-                } else if let Some(which) = path.strip_prefix("/reports/") {
-                    self.results.report(request, which)
-                } else {
-                    return assets::answer(request, &self.origins);
-                }
-            }
-        })
+    fn campaigns(&self) -> Result<&Campaigns, Refusal> {
+        let refused = || forbidden("no experiment can be started here; `pushlab console` on your own machine can");
+        self.campaigns.as_ref().ok_or_else(refused)
+    }
+
+    fn measurements(&self) -> Result<&Measurements, Refusal> {
+        let refused = || forbidden("no measurement is stored here; `pushlab console` stores them");
+        self.measurements.as_ref().ok_or_else(refused)
     }
 }
 
@@ -153,7 +167,7 @@ impl Application for Console {
     }
 
     fn answer(&self, request: &Request) -> Option<Response> {
-        self.route(request).map(respond)
+        ROUTES.answer(self, request).map(respond)
     }
 }
 

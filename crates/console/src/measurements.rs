@@ -4,7 +4,7 @@ use crate::interface::{MAX_LATENCIES, MAX_TEXT_BYTES, MeasuredTransport, Measure
 use crate::results::Results;
 use pushlab_lab::archive::{self, BROWSER};
 use pushlab_server::application::Request;
-use pushlab_server::requests::{Answer, Refusal, body, check, json};
+use pushlab_server::requests::{Answer, Refusal, body, json};
 use pushlab_stats::{Doubt, DoubtCode, mean, median, quantile};
 use pushlab_store::{Cell, FigureValue, NewExperiment, Outcome, Run};
 use pushlab_wire::codes::ErrorCode;
@@ -31,8 +31,7 @@ pub struct Measurements {
 
 impl Measurements {
     /// `POST /api/measurements`.
-    pub fn answer(&self, request: &Request, results: &Results) -> Answer {
-        check(request, &["POST"])?;
+    pub fn keep(&self, request: &Request, results: &Results) -> Answer {
         let measurement: Measurement = body(request)?;
         look_over(&measurement).map_err(|what| Refusal::new(ErrorCode::BadRequest, what))?;
         let just_now = || {

@@ -6,7 +6,7 @@ use pushlab_analysis::report::model::Report;
 use pushlab_lab::archive::{self, ArchiveError};
 use pushlab_lab::stored::{self, StoredError};
 use pushlab_server::application::{Body, Request, Response, THREADS};
-use pushlab_server::requests::{Answer, Refusal, check, json};
+use pushlab_server::requests::{Answer, Refusal, json};
 use pushlab_store::{ExperimentRow, Store, StoreError};
 use pushlab_wire::codes::ErrorCode;
 use std::path::{Path, PathBuf};
@@ -65,8 +65,7 @@ impl Results {
     }
 
     /// `GET /api/results`.
-    pub fn list(&self, request: &Request) -> Answer {
-        check(request, &["GET"])?;
+    pub fn list(&self) -> Answer {
         Ok(match self.existing()? {
             Some(store) => json(&archive::summaries(&store).map_err(|error| Refusal::failed(&error))?),
             None => json(&[(); 0]),
@@ -84,21 +83,24 @@ impl Results {
         Err(Refusal::new(ErrorCode::Overloaded, message))
     }
 
-    /// `GET /reports/ID`, and with `compare` in place of the number `GET /reports/compare?baseline=A&candidate=B`.
-    pub fn report(&self, request: &Request, which: &str) -> Answer {
-        check(request, &["GET"])?;
+    /// `GET /reports/ID`.
+    pub fn report(&self, number: &str) -> Answer {
+        self.page(|store| {
+            let results = stored::read_all(store, &[find(store, number)?]).map_err(refusal)?;
+            stored::report_of(&results, None).map_err(refusal)
+        })
+    }
+
+    /// `GET /reports/compare?baseline=A&candidate=B`.
+    pub fn comparison(&self, request: &Request) -> Answer {
+        self.page(|store| comparison(store, request))
+    }
+
+    fn page(&self, report: impl FnOnce(&Store) -> Result<Report, Refusal>) -> Answer {
         let _making = self.begin()?;
         let nothing = || Refusal::new(ErrorCode::NotFound, "nothing is stored yet");
         let store = self.existing()?.ok_or_else(nothing)?;
-        let report = match which {
-            "compare" => comparison(&store, request)?,
-            number => {
-                let row = find(&store, number)?;
-                let results = stored::read_all(&store, &[row]).map_err(refusal)?;
-                stored::report_of(&results, None).map_err(refusal)?
-            }
-        };
-        let html = page::html(&report).map_err(|error| Refusal::failed(&error))?;
+        let html = page::html(&report(&store)?).map_err(|error| Refusal::failed(&error))?;
         let response = Response::new(200, "text/html; charset=utf-8", Body::Own(html.into_bytes()));
         Ok(response.with("Content-Security-Policy", REPORT_POLICY))
     }

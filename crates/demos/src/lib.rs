@@ -12,16 +12,19 @@ mod secret;
 pub mod ticker;
 
 use pushlab_server::application::{Application, Publisher, Request, Response};
-use pushlab_server::requests::{self, Answer, Refusal};
+use pushlab_server::requests::{self, Refusal};
+use pushlab_server::routes::Routes;
 use pushlab_wire::codes::ErrorCode;
 use serde_json::json;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// What the names of all channels of the demonstrations begin with.
 pub const CHANNELS: &str = "demo.";
 
-/// Where the server's clock is read.
-const TIME_PATH: &str = "/api/demos/time";
+/// What the clock shows by which messages are dated: a page compares it with its own.
+static ROUTES: LazyLock<Routes<Demos>> = LazyLock::new(|| {
+    Routes::new(&[("GET", "/api/demos/time", |_, _, _| Ok(requests::json(&json!({ "now_ms": clock::now_ms() }))))])
+});
 
 /// The three demonstrations. Their threads begin with the server and end when this is dropped.
 pub struct Demos([Box<dyn Application>; 3]);
@@ -39,21 +42,13 @@ impl Application for Demos {
     }
 
     fn answer(&self, request: &Request) -> Option<Response> {
-        if request.path == TIME_PATH {
-            return Some(requests::respond(time(request)));
-        }
-        self.0.iter().find_map(|demo| demo.answer(request))
+        let time = ROUTES.answer(self, request).map(requests::respond);
+        time.or_else(|| self.0.iter().find_map(|demo| demo.answer(request)))
     }
 
     fn may_wait(&self, request: &Request) -> bool {
         self.0.iter().any(|demo| demo.may_wait(request))
     }
-}
-
-/// What the clock shows by which messages are dated: a page compares it with its own.
-fn time(request: &Request) -> Answer {
-    requests::check(request, &["GET"])?;
-    Ok(requests::json(&json!({ "now_ms": clock::now_ms() })))
 }
 
 /// Nothing is served at the path.

@@ -10,10 +10,11 @@ use crate::lock;
 use crate::repeating::Repeating;
 use pushlab_server::application::{Application, Publisher, Request, Response};
 use pushlab_server::requests::{self, Answer, Refusal};
+use pushlab_server::routes::Routes;
 use pushlab_wire::codes::ErrorCode;
 use serde::Serialize;
 use std::f64::consts::TAU;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::Duration;
 
 /// Where prices are published.
@@ -41,6 +42,9 @@ const COMPANIES: [(&str, &str, u32); 12] = [
     ("MRSH", "Marsh Harrier Insurance", 5_206),
     ("QRRY", "Quarry Lane Stone", 7_651),
 ];
+
+static ROUTES: LazyLock<Routes<Ticker>> =
+    LazyLock::new(|| Routes::new(&[("GET", "/api/demos/ticker", |ticker, _, _| ticker.snapshot())]));
 
 /// The demonstration. Its back end runs from the server's start until this is dropped.
 pub struct Ticker {
@@ -91,8 +95,7 @@ impl Ticker {
         Self { seed, interval, running: OnceLock::new() }
     }
 
-    fn snapshot(&self, request: &Request) -> Answer {
-        requests::check(request, &["GET"])?;
+    fn snapshot(&self) -> Answer {
         let Some((exchange, _)) = self.running.get() else {
             return Err(Refusal::new(
                 ErrorCode::InternalError,
@@ -124,7 +127,7 @@ impl Application for Ticker {
     }
 
     fn answer(&self, request: &Request) -> Option<Response> {
-        (request.path == "/api/demos/ticker").then(|| requests::respond(self.snapshot(request)))
+        ROUTES.answer(self, request).map(requests::respond)
     }
 }
 

@@ -11,9 +11,15 @@
 use crate::metric::Metric;
 use pushlab_stats::Regime;
 use std::fmt;
+use winnow::Parser;
+use winnow::ascii::float;
+use winnow::combinator::{cut_err, eof, opt, peek, preceded, separated, terminated};
+use winnow::error::{AddContext, ErrMode, FromExternalError, ModalResult, ParserError};
+use winnow::stream::Stream;
+use winnow::token::{one_of, take_while};
 
-/// Shares that `≈` allows when nothing is said.
-const WITHIN_DEFAULT: f64 = 0.2;
+/// Percent that `≈` allows when nothing is said.
+const WITHIN_DEFAULT: f64 = 20.0;
 
 /// Two sides and how they relate.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +65,7 @@ pub enum Relation {
     Less,
     /// The left one is larger.
     Greater,
-    /// They differ by at most this share of the right one.
+    /// They differ by at most this many percent of the right one.
     About(f64),
 }
 
@@ -71,13 +77,10 @@ impl PartialEq for Metric {
 
 /// What is wrong with a statement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what}; a statement is like `cpu(websocket) < 0.5 × cpu(long-polling) at 300` or `p99(sse) < 50 ms`")]
+#[error("{place}: {what}; a statement is like `cpu(websocket) < 0.5 × cpu(long-polling) at 300` or `p99(sse) < 50 ms`")]
 pub struct StatementError {
+    place: String,
     what: String,
-}
-
-fn wrong<T>(what: impl Into<String>) -> Result<T, StatementError> {
-    Err(StatementError { what: what.into() })
 }
 
 impl Statement {
@@ -95,93 +98,162 @@ impl Statement {
     /// # Errors
     /// Says what was expected where.
     pub fn parse(text: &str) -> Result<Self, StatementError> {
-        let Some((at, sign)) = text.char_indices().find(|(_, c)| "<>≤≥≈~".contains(*c)) else {
-            return wrong("it has no <, > or ≈");
-        };
-        let rest = text[at + sign.len_utf8()..].trim_start_matches('=');
-        let Side::Term(left) = side(&text[..at])? else { return wrong("its left side is no metric") };
-        let (rest, under) = match rest.rsplit_once(" under ") {
-            Some((rest, word)) => (rest, Some(regime(word.trim())?)),
-            None => (rest, None),
-        };
-        let (rest, at) = match rest.rsplit_once(" at ") {
-            Some((rest, place)) => (rest, Some(number(place.trim().trim_end_matches(|c: char| !c.is_ascii_digit()))?)),
-            None => (rest, None),
-        };
-        let (rest, within) = match rest.rsplit_once(" within ") {
-            Some((rest, share)) => (rest, Some(number(share.trim().trim_end_matches('%').trim_end())? / 100.0)),
-            None => (rest, None),
-        };
-        let relation = match (sign, within) {
-            ('<' | '≤', None) => Relation::Less,
-            ('>' | '≥', None) => Relation::Greater,
-            ('≈' | '~', within) => Relation::About(within.unwrap_or(WITHIN_DEFAULT)),
-            _ => return wrong("`within` belongs to ≈"),
-        };
-        let mut right = side(rest)?;
-        if matches!(right, Side::Number(_)) {
-            right = Side::Number(in_unit(rest, left.metric.unit)?);
-        }
-        match &right {
-            Side::Term(right) if right.metric.unit != left.metric.unit => wrong(format!(
-                "{} is in {} and {} in {}: they cannot be compared",
-                left.name, left.metric.unit, right.name, right.metric.unit
-            )),
-            _ => Ok(Self { left, relation, right, at, under }),
-        }
+        statement.parse(text).map_err(|error| {
+            let rest = text[error.offset()..].trim_start();
+            let place = match &text[..text.len() - rest.len()] {
+                _ if rest.is_empty() => "at its end".to_owned(),
+                before => format!("at character {}", before.chars().count() + 1),
+            };
+            StatementError { place, what: error.into_inner().0 }
+        })
     }
 }
 
-fn side(text: &str) -> Result<Side, StatementError> {
-    let text = text.trim();
-    let Some((before, inside)) = text.split_once('(') else {
-        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
-        return Ok(Side::Number(number(digits.trim())?));
-    };
-    let Some(inside) = inside.trim_end().strip_suffix(')') else { return wrong(format!("{text:?} lacks its )")) };
-    let (factor, name) = match before.rsplit_once(['×', '*']) {
-        Some((factor, name)) => (number(factor.trim())?, name.trim()),
-        None => (1.0, before.trim()),
-    };
-    let Some(metric) = Metric::find(name) else {
-        let known: Vec<&str> = Metric::names().collect();
-        return wrong(format!("metric {name:?} is not known; known are {}", known.join(", ")));
-    };
-    let words = inside.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect();
-    Ok(Side::Term(Term { factor, metric, name: name.to_owned(), words }))
-}
+/// Reads [`Statement`]s, by the grammar in `docs/experiments.md`.
+type Read<T> = ModalResult<T, Problem>;
 
-/// A number with the unit that stands behind it, in the metric's unit: times and sizes are converted.
-fn in_unit(text: &str, unit: &str) -> Result<f64, StatementError> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
-    let value = number(digits.trim())?;
-    let given = text[digits.len()..].trim();
-    let factor = match (given, unit) {
-        ("", _) => 1.0,
-        (given, unit) if given == unit => 1.0,
-        ("s", "ms") | ("ms", "µs") | ("kB", "B") | ("MB/s", "kB/s") => 1e3,
-        ("µs" | "us", "ms") => 1e-3,
-        ("us", "µs") => 1.0,
-        ("GiB", "MiB") => 1024.0,
-        ("KiB", "MiB") => 1.0 / 1024.0,
-        _ => return wrong(format!("{given:?} is no unit of the metric, which is in {unit:?}")),
-    };
-    Ok(value * factor)
-}
+/// Why no rule fits; empty where another alternative may.
+#[derive(Debug, Default)]
+struct Problem(String);
 
-fn number(text: &str) -> Result<f64, StatementError> {
-    match text.parse() {
-        Ok(number) if f64::is_finite(number) => Ok(number),
-        _ => wrong(format!("{text:?} is no number")),
+impl ParserError<&str> for Problem {
+    type Inner = Self;
+
+    fn from_input(_: &&str) -> Self {
+        Self::default()
+    }
+
+    fn into_inner(self) -> Result<Self, Self> {
+        Ok(self)
     }
 }
 
-fn regime(word: &str) -> Result<Regime, StatementError> {
-    match word {
+impl<'t> AddContext<&'t str> for Problem {
+    fn add_context(self, _: &&'t str, _: &<&'t str as Stream>::Checkpoint, what: &'static str) -> Self {
+        if self.0.is_empty() { Self(what.to_owned()) } else { self }
+    }
+}
+
+impl FromExternalError<&str, String> for Problem {
+    fn from_external_error(_: &&str, what: String) -> Self {
+        Self(what)
+    }
+}
+
+fn wrong<T>(what: impl Into<String>) -> Read<T> {
+    Err(ErrMode::Cut(Problem(what.into())))
+}
+
+fn statement(input: &mut &str) -> Read<Statement> {
+    space(input)?;
+    let left = cut_err(term).context("its left side is no metric, such as cpu(websocket)").parse_next(input)?;
+    space(input)?;
+    let signs = one_of(['<', '>', '≤', '≥', '≈', '~']);
+    let sign = cut_err(terminated(signs, take_while(0.., '='))).context("it has no <, > or ≈").parse_next(input)?;
+    space(input)?;
+    let right = right(&left, input)?;
+    let before_within = input.checkpoint();
+    let percent = opt(preceded(keyword("within"), cut_err(terminated(number, opt((space, '%')))))).parse_next(input)?;
+    let relation = match (sign, percent) {
+        ('<' | '≤', None) => Relation::Less,
+        ('>' | '≥', None) => Relation::Greater,
+        ('≈' | '~', percent) => Relation::About(percent.unwrap_or(WITHIN_DEFAULT)),
+        _ => {
+            input.reset(&before_within);
+            return wrong("`within` belongs to ≈");
+        }
+    };
+    // What is on the axis may be named behind the place.
+    let at = opt(preceded(keyword("at"), cut_err(terminated(number, opt(unit))))).parse_next(input)?;
+    let under = opt(preceded(keyword("under"), cut_err(regime))).parse_next(input)?;
+    let end = "after its right side come `within`, `at` and `under`, in this order, and nothing else";
+    cut_err(preceded(space, eof)).context(end).parse_next(input)?;
+    Ok(Statement { left, relation, right, at, under })
+}
+
+fn space(input: &mut &str) -> Read<()> {
+    take_while(0.., char::is_whitespace).void().parse_next(input)
+}
+
+fn keyword<'t>(word: &'static str) -> impl Parser<&'t str, &'t str, ErrMode<Problem>> {
+    preceded(space, take_while(1.., char::is_alphabetic).verify(move |found: &str| found == word))
+}
+
+/// `[factor "×"] metric "(" words ")"`
+fn term(input: &mut &str) -> Read<Term> {
+    let factor = opt(terminated(number, (space, one_of(['×', '*']), space))).parse_next(input)?;
+    let name = || take_while(1.., |c: char| !c.is_whitespace() && !"()<>≤≥≈~×*".contains(c));
+    // From its parenthesis on it can be nothing else.
+    peek((name(), space, '(')).parse_next(input)?;
+    let known = |name: &str| match Metric::find(name) {
+        Some(metric) => Ok((metric, name.to_owned())),
+        None => {
+            Err(format!("metric {name:?} is not known; known are {}", Metric::names().collect::<Vec<_>>().join(", ")))
+        }
+    };
+    let (metric, name) = cut_err(name().try_map(known)).parse_next(input)?;
+    let word = take_while(0.., |c: char| !",()<>≤≥≈~".contains(c)).map(str::trim);
+    let words: Vec<&str> = preceded((space, '('), separated(0.., word, ',')).parse_next(input)?;
+    cut_err(')').context("the list of words lacks its )").parse_next(input)?;
+    let words = words.into_iter().filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    Ok(Term { factor: factor.unwrap_or(1.0), metric, name, words })
+}
+
+/// A term with the unit of the left one, or a number in its unit or one of the same kind.
+fn right(left: &Term, input: &mut &str) -> Read<Side> {
+    let start = input.checkpoint();
+    let Some(term) = opt(term).parse_next(input)? else {
+        let value = cut_err(number).parse_next(input)?;
+        let factor = cut_err(unit.try_map(|given| factor(given, left.metric.unit)));
+        let factor = opt(preceded(peek(unit), factor)).parse_next(input)?;
+        return Ok(Side::Number(value * factor.unwrap_or(1.0)));
+    };
+    if term.metric.unit == left.metric.unit {
+        return Ok(Side::Term(term));
+    }
+    input.reset(&start);
+    wrong(format!(
+        "{} is in {} and {} in {}: they cannot be compared",
+        left.name, left.metric.unit, term.name, term.metric.unit
+    ))
+}
+
+fn number(input: &mut &str) -> Read<f64> {
+    space(input)?;
+    let (start, text) = (input.checkpoint(), *input);
+    float.verify(|number: &f64| number.is_finite()).parse_next(input).map_err(|error: ErrMode<Problem>| {
+        input.reset(&start);
+        let what = text.split_whitespace().next().map(|word| format!("{word:?} is no number"));
+        error.map(|_| Problem(what.unwrap_or_else(|| "there is no number".to_owned())))
+    })
+}
+
+/// Text right behind a number, or after spaces, that begins none of the clauses.
+fn unit<'t>(input: &mut &'t str) -> Read<&'t str> {
+    let word = take_while(1.., |c: char| !c.is_whitespace());
+    preceded(space, word.verify(|word: &str| !["within", "at", "under"].contains(&word))).parse_next(input)
+}
+
+fn regime(input: &mut &str) -> Read<Regime> {
+    space(input)?;
+    let regime = |word: &str| match word {
         "load" => Ok(Regime::Load),
         "stress" => Ok(Regime::Stress),
-        _ => wrong(format!("under {word:?}: it is load or stress")),
+        _ => Err(format!("under {word:?}: it is load or stress")),
+    };
+    take_while(0.., |c: char| !c.is_whitespace()).try_map(regime).parse_next(input)
+}
+
+/// What a number in the one unit is multiplied by to be in the other.
+fn factor(given: &str, unit: &str) -> Result<f64, String> {
+    match (given, unit) {
+        (given, unit) if given == unit => Ok(1.0),
+        ("s", "ms") | ("ms", "µs") | ("kB", "B") | ("MB/s", "kB/s") => Ok(1e3),
+        ("µs" | "us", "ms") => Ok(1e-3),
+        ("us", "µs") => Ok(1.0),
+        ("GiB", "MiB") => Ok(1024.0),
+        ("KiB", "MiB") => Ok(1.0 / 1024.0),
+        _ => Err(format!("{given:?} is no unit of the metric, which is in {unit:?}")),
     }
 }
 
@@ -207,8 +279,8 @@ impl fmt::Display for Statement {
             Side::Number(number) if self.left.metric.unit.is_empty() => write!(f, "{number}")?,
             Side::Number(number) => write!(f, "{number} {}", self.left.metric.unit)?,
         }
-        if let Relation::About(share) = self.relation {
-            write!(f, " within {} %", share * 100.0)?;
+        if let Relation::About(percent) = self.relation {
+            write!(f, " within {percent} %")?;
         }
         if let Some(at) = self.at {
             write!(f, " at {at}")?;
@@ -224,6 +296,7 @@ impl fmt::Display for Statement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn what_is_written_is_what_is_read() {
@@ -241,7 +314,18 @@ mod tests {
         assert_eq!((short.relation, short.right), (Relation::Greater, Side::Number(50.0)));
         assert_eq!(Statement::parse("p99(sse) < 1.5 s").unwrap().right, Side::Number(1500.0));
         let ascii = Statement::parse("cpu(sse) ~ 2 * cpu(websocket) within 10% at 50 clients").unwrap();
-        assert_eq!((ascii.relation, ascii.at), (Relation::About(0.1), Some(50.0)));
+        assert_eq!((ascii.relation, ascii.at), (Relation::About(10.0), Some(50.0)));
+    }
+
+    #[test]
+    fn mistakes_have_their_place() {
+        let error = |text: &str| Statement::parse(text).unwrap_err().to_string();
+        assert!(error("cpu(websocket)").starts_with("at its end: "));
+        assert!(error("speed(websocket) < 5").starts_with("at character 1: "));
+        assert!(error("cpu(websocket < 5").starts_with("at character 15: "));
+        assert!(error("cpu(sse) ≥ 2 × speed(sse)").starts_with("at character 16: "));
+        assert!(error("cpu(sse) < cpu(websocket) within 5 %").starts_with("at character 27: "));
+        assert!(error("p99(sse) < 5  parsecs").starts_with("at character 15: "));
     }
 
     #[test]
@@ -256,5 +340,95 @@ mod tests {
         assert!(error("cpu(sse) < latency(sse)").contains("cannot be compared"));
         assert!(error("p99(sse) < 5 parsecs").contains("no unit of the metric"));
         assert!(error("cpu(sse) < 5 under water").contains("load or stress"));
+        assert!(error("cpu(sse) < 5 under load at 300").contains("in this order, and nothing else"));
+        assert!(error("cpu(sse) < ").contains("no number"));
+    }
+
+    /// Words as series bear them, and stranger ones.
+    fn word() -> impl Strategy<Value = String> {
+        let strange = "[^,()<>≤≥≈~]{1,12}".prop_map(|word| word.trim().to_owned());
+        prop_oneof!["[a-z]{2,8}", "[0-9]{1,5} clients", strange.prop_filter("not empty", |word| !word.is_empty())]
+    }
+
+    fn finite() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            proptest::num::f64::NORMAL | proptest::num::f64::ZERO,
+            (0..10_000_u32).prop_map(|n| f64::from(n) / 16.0)
+        ]
+    }
+
+    fn term(metrics: Vec<&'static str>) -> impl Strategy<Value = Term> {
+        let factor = prop_oneof![Just(1.0), finite()];
+        (proptest::sample::select(metrics), factor, proptest::collection::vec(word(), 0..4)).prop_map(
+            |(name, factor, words)| {
+                let metric = Metric::find(name).expect("a name of the table");
+                Term { factor, metric, name: name.to_owned(), words }
+            },
+        )
+    }
+
+    fn any_statement() -> impl Strategy<Value = Statement> {
+        let left = term(Metric::names().collect());
+        let both = left.prop_flat_map(|left| {
+            let unit = left.metric.unit;
+            let alike = Metric::names().filter(|name| Metric::find(name).is_some_and(|metric| metric.unit == unit));
+            let right = prop_oneof![term(alike.collect()).prop_map(Side::Term), finite().prop_map(Side::Number)];
+            (Just(left), right)
+        });
+        let relation = prop_oneof![Just(Relation::Less), Just(Relation::Greater), finite().prop_map(Relation::About)];
+        let under = proptest::option::of(prop_oneof![Just(Regime::Load), Just(Regime::Stress)]);
+        (both, relation, proptest::option::of(finite()), under)
+            .prop_map(|((left, right), relation, at, under)| Statement { left, relation, right, at, under })
+    }
+
+    /// Texts that get far into the grammar.
+    fn nearly_a_statement() -> impl Strategy<Value = String> {
+        let parts = [
+            "cpu",
+            "p99",
+            "(",
+            ")",
+            "websocket",
+            ",",
+            "<",
+            ">",
+            "≥",
+            "≈",
+            "~",
+            "=",
+            "×",
+            "*",
+            "0.5",
+            "1e3",
+            "-",
+            "inf",
+            "ms",
+            "%",
+            "within",
+            "at",
+            "under",
+            "load",
+            " ",
+            "  ",
+            "\u{a0}",
+            "é",
+            "\n",
+        ];
+        proptest::collection::vec(proptest::sample::select(parts.to_vec()), 0..24).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn reading_undoes_writing(statement in any_statement()) {
+            prop_assert_eq!(Statement::parse(&statement.to_string()), Ok(statement));
+        }
+
+        #[test]
+        fn no_text_panics(text in prop_oneof![any::<String>(), nearly_a_statement()]) {
+            match Statement::parse(&text) {
+                Ok(statement) => prop_assert_eq!(Statement::parse(&statement.to_string()), Ok(statement)),
+                Err(error) => prop_assert!(!error.what.is_empty(), "{error}"),
+            }
+        }
     }
 }

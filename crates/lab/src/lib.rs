@@ -22,6 +22,7 @@ mod header;
 mod link_watch;
 pub mod live;
 mod pinning;
+mod planned;
 pub mod planner;
 mod probes;
 mod run;

@@ -1,6 +1,7 @@
 //! One run: a fresh subject, a worker, probes on both, and what came of it.
 
 use crate::link_watch::LinkWatch;
+use crate::planned::{CHANNEL, Ends, named, plan};
 use crate::probes::{CounterWatch, LatestUsage, Usage, sample};
 use crate::site::Site;
 use crate::target::Target;
@@ -10,22 +11,16 @@ use pushlab_analysis::doubts::{self, Evidence};
 use pushlab_analysis::measure;
 use pushlab_analysis::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
 use pushlab_experiment::Experiment;
-use pushlab_experiment::cell::Cell;
-use pushlab_experiment::subject::name_of;
 use pushlab_load::fleet::Load;
 use pushlab_os::clock::monotonic_ns;
 use pushlab_probe::{MachineLoad, Recording, Sampler, TcpActivity, kernel_memory_bytes};
-use pushlab_subjects::fleet::{self, Listener, Processes};
-use pushlab_subjects::named::Named;
+use pushlab_subjects::fleet::{self, Processes};
 use pushlab_workload::messages::{Progress, RunEvent};
-use pushlab_workload::plan::{self, Phase, Plan, Sockets, Sources, TlsTarget, Trust};
+use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
-/// Channel of all traffic.
-const CHANNEL: &str = "lab";
 /// How long to listen to the worker before looking after everything else.
 const LISTEN: Duration = Duration::from_millis(50);
 /// Time that a run may take beyond its phases.
@@ -178,7 +173,14 @@ fn attempt(
         collected.baseline = Some((begin, monotonic_ns()));
     }
     let kernel_before = kernel_memory_bytes();
-    let plan = plan(planned, &named, experiment, &Ends::of(&site, &target, backend.as_ref()), place.pinning.load.len());
+    let ends = Ends {
+        target: target.reached.clone(),
+        backend_listen: backend.as_ref().map(|backend| backend.address),
+        backend_descriptor: backend.as_ref().map(|backend| backend.socket.as_raw_fd()),
+        sources: site.sources(),
+        instruments_from: site.instruments_from(),
+    };
+    let plan = plan(planned, &named, experiment, &ends, place.pinning.load.len());
     let (mut load, plan) = fleet::begin(&place.program, &plan, &place.pinning.load, site.load_namespace(), backend)?;
     collected.plan = Some(plan);
     let watch_generator = sample(&load.fleet().ids(), Vec::new(), &used[1])?;
@@ -217,12 +219,6 @@ fn silence_max(planned: &PlannedRun, experiment: &Experiment) -> Duration {
     least + Duration::from_millis(travels_ms + asks_ms)
 }
 
-/// The subject of a cell.
-fn named(cell: &Cell, experiment: &Experiment) -> Result<Named, String> {
-    let text = experiment.subjects.iter().find(|text| name_of(text) == cell.subject);
-    Named::parse(text.map_or(&cell.subject, |text| text))
-}
-
 /// Waits; `true` when the observer wants to stop.
 fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
     let end = Instant::now() + length;
@@ -233,80 +229,6 @@ fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
         std::thread::sleep(LISTEN.min(end.saturating_duration_since(Instant::now())));
     }
     false
-}
-
-/// What the ends of a run's connections are.
-struct Ends {
-    target: plan::Target,
-    backend_listen: Option<SocketAddr>,
-    backend_descriptor: Option<i32>,
-    sources: Sources,
-    instruments_from: Option<Ipv4Addr>,
-}
-
-impl Ends {
-    fn of(site: &Site, target: &Target, backend: Option<&Listener>) -> Self {
-        Self {
-            target: target.reached.clone(),
-            backend_listen: backend.map(|backend| backend.address),
-            backend_descriptor: backend.map(|backend| backend.socket.as_raw_fd()),
-            sources: site.sources(),
-            instruments_from: site.instruments_from(),
-        }
-    }
-}
-
-/// What a worker would be told, with addresses and files that stand for those of the run.
-///
-/// # Errors
-/// When the subject is not known any more.
-pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> Result<Plan, String> {
-    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-    let (server_name, trust) = (anywhere.ip().to_string(), Trust::Certificate("made for the run".into()));
-    let tls = experiment.sockets.tls.then_some(TlsTarget { server_name, trust });
-    let ends = Ends {
-        target: plan::Target { tls, ..plan::Target::plain(anywhere) },
-        backend_listen: Some(anywhere),
-        backend_descriptor: None,
-        sources: Sources::Usual,
-        instruments_from: None,
-    };
-    Ok(plan(planned, &named(&planned.cell, experiment)?, experiment, &ends, cores))
-}
-
-fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &Ends, cores: usize) -> Plan {
-    Plan {
-        target: ends.target.clone(),
-        transport: planned.cell.transport,
-        speaks: named.speaks(planned.cell.transport),
-        clients: planned.cell.clients,
-        channel: CHANNEL.to_owned(),
-        scenario: experiment.scenario.clone(),
-        poll_interval_ms: experiment.polling.interval_ms,
-        poll_wait_s: experiment.polling.wait_s,
-        // A ping needs an answer for the sender alone.
-        prober: experiment.prober.clone().filter(|_| named.answers_pings(planned.cell.transport)),
-        phases: experiment.phases.clone(),
-        connect_rate: experiment.connect_rate,
-        loops: experiment.loops.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1).max(1)),
-        workers: experiment.workers.unwrap_or(1),
-        seed: planned.seed,
-        handicap_us: experiment.handicap_us,
-        backend_listen: ends.backend_listen,
-        backend_descriptor: ends.backend_descriptor,
-        sockets: Sockets {
-            delayed_acks: experiment.sockets.delayed_acks && !named.waits_for_acks(planned.cell.transport),
-            ..experiment.sockets.clone()
-        },
-        sources: ends.sources,
-        instruments_from: ends.instruments_from,
-        clients_in: experiment.clients_in,
-        drain_stall_ms: None,
-        shape: experiment.shape.clone(),
-        headers: experiment.headers,
-        user_list: experiment.polling.user_list,
-        receipts: experiment.receipts,
-    }
 }
 
 /// What the lab read of the machine at the phases of a run.
@@ -409,25 +331,6 @@ fn silence(progress: &Progress, silence_max: Duration) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments;
-    use pushlab_wire::transport::Transport;
-
-    #[test]
-    fn who_waits_for_acknowledgements_gets_them_at_once() {
-        let experiment = experiments::load("peers-fan-out", None).unwrap();
-        assert!(experiment.sockets.delayed_acks);
-        let is_delayed = |subject: &str, transport| {
-            let mut cell = experiment.cells().into_iter().find(|cell| cell.transport == transport).unwrap();
-            subject.clone_into(&mut cell.subject);
-            let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
-            plan_of(&planned, &experiment, 1).unwrap().sockets.delayed_acks
-        };
-        for subject in ["pushlab", "node-bare"] {
-            assert!(is_delayed(subject, Transport::WebSocket) && is_delayed(subject, Transport::Sse), "{subject}");
-        }
-        assert!(!is_delayed("nchan", Transport::WebSocket) && !is_delayed("nchan", Transport::Sse));
-        assert!(is_delayed("nchan", Transport::HttpStreaming), "these do not wait");
-    }
 
     #[test]
     fn a_subject_is_given_up_when_it_has_been_silent_for_too_long() {

@@ -5,16 +5,19 @@
 //! follow from what is not seen are absent, and the record says why.
 
 use crate::counter_reader::CounterReader;
+use crate::planned::plan_of;
 use crate::probes::{CounterWatch, LatestUsage, counter_interval, sample};
 use crate::site::Site;
 use crate::workplace::Workplace;
 use pushlab_analysis::record::PlannedRun;
 use pushlab_experiment::Experiment;
+use pushlab_os::limits;
 use pushlab_probe::Sampler;
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::{Named, Server};
 use pushlab_subjects::running::{self, ForeignStart, Subject};
 use pushlab_workload::plan::{self, TlsTarget, Trust};
+use pushlab_workload::roles::Roles;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -67,6 +70,7 @@ impl Target {
                 certificate: site.certificate().map(|made| (made.chain.as_path(), made.key.as_path())),
                 feed,
                 cores,
+                loops: loops(planned, experiment)?,
                 log,
             }),
             Server::Catalogued(entry, _) => {
@@ -154,4 +158,12 @@ impl Target {
             subject.stop();
         }
     }
+}
+
+/// Event loops that our server needs for the clients of a run: each may hold so many descriptors.
+fn loops(planned: &PlannedRun, experiment: &Experiment) -> Result<u32, String> {
+    let plan = plan_of(planned, experiment, 1)?;
+    let limit = limits::descriptors().soft;
+    let roles = Roles::of(&plan, limit).map_err(|error| error.to_string())?;
+    Ok(roles.loops_of_server(&plan, limit))
 }

@@ -42,6 +42,10 @@ pub trait Prepare {
 
     /// It begins in a network namespace of its own.
     fn make_network(&mut self) -> &mut Self;
+
+    /// It begins in a control group, given by its [entrance](crate::control_group::ControlGroup::entrance). Where it may
+    /// not, it stays in its parent's.
+    fn enter_control_group(&mut self, entrance: File) -> &mut Self;
 }
 
 impl Prepare for Command {
@@ -100,6 +104,14 @@ impl Prepare for Command {
 
     fn make_network(&mut self) -> &mut Self {
         before_exec(self, namespace::make_network)
+    }
+
+    fn enter_control_group(&mut self, entrance: File) -> &mut Self {
+        before_exec(self, move || {
+            // 0 is the process that writes it.
+            let _ = rustix::io::write(&entrance, b"0");
+            Ok(())
+        })
     }
 }
 

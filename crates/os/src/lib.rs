@@ -19,6 +19,7 @@ pub mod affinity;
 pub mod bell;
 pub mod child;
 pub mod clock;
+pub mod control_group;
 pub mod counter;
 pub mod descriptors;
 pub mod files;

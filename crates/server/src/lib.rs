@@ -23,6 +23,7 @@ mod metrics;
 mod pool;
 mod queued;
 pub mod requests;
+pub mod routes;
 mod secure;
 mod sources;
 mod stats;

@@ -1,4 +1,4 @@
-//! What an application needs of every request: its method, what a body holds, and how a refusal is told.
+//! What an application needs of every request: what a body holds, and how a refusal is told.
 
 use crate::application::{Body, Request, Response};
 use pushlab_wire::codes::ErrorCode;
@@ -73,21 +73,16 @@ pub fn json(value: &impl Serialize) -> Response {
     Response::json(serde_json::to_vec(value).expect("answers hold text, numbers and lists, which always serialise"))
 }
 
-/// Refuses a method that is none of `methods`. That what changes something comes from an own page the server has seen to.
-///
-/// # Errors
-/// `method-not-allowed`.
-pub fn check(request: &Request, methods: &[&str]) -> Result<(), Refusal> {
-    if methods.contains(&request.method.as_str()) {
-        return Ok(());
-    }
+/// The path answers these methods, and the request has another.
+pub(crate) fn method_not_allowed(methods: &[&str]) -> Refusal {
     let allowed = methods.join(", ");
     let mut refusal = Refusal::new(ErrorCode::MethodNotAllowed, format!("this path answers {allowed}"));
     refusal.fields.push(("Allow", allowed));
-    Err(refusal)
+    refusal
 }
 
-/// The body of a request that passed [`check`], JSON of this shape. The type must deny unknown fields.
+/// The body of a request, JSON of this shape. The type must deny unknown fields. That a change comes from an own page the
+/// server has seen to.
 ///
 /// # Errors
 /// `bad-request` where it is none.
@@ -172,7 +167,7 @@ mod tests {
 
     #[test]
     fn refusals_tell_code_message_and_what_belongs_to_them() {
-        let methods = respond(check(&request("PUT", "/", ""), &["GET", "POST"]).map(|()| json(&())));
+        let methods = respond(Err(method_not_allowed(&["GET", "POST"])));
         assert_eq!(methods.status, 405);
         assert!(methods.fields.contains(&("Allow".into(), "GET, POST".into())));
         let away = Response::from(Refusal::new(ErrorCode::DatabaseAway, "gone").after(Duration::from_millis(2100)));

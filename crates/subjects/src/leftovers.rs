@@ -2,12 +2,16 @@
 //!
 //! Subjects and workers are killed by the kernel when their lab ends, and network namespaces vanish with the last
 //! process in them, so that a killed lab leaves nothing behind. Where the kernel's promise fails (a child that changes
-//! its credentials is let off), they are found by a mark in their environment that says whose they are.
+//! its credentials is let off, and so is whatever a child has started), they are found in the control group that their
+//! lab made for them, or by a mark in their environment that says whose they are.
 
 use pushlab_os::Errno;
+use pushlab_os::control_group::ControlGroup;
 use pushlab_os::process::{self, Signal};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,6 +20,8 @@ use std::time::{Duration, Instant};
 pub const MARK: &str = "PUSHLAB_LAB";
 /// Environment variable of one child and of all that it starts.
 pub const CHILD_MARK: &str = "PUSHLAB_CHILD";
+/// What the names of control groups of labs begin with; the rest is a [`CHILD_MARK`] with hyphens.
+const GROUPS: &str = "pushlab-";
 /// Time for a killed process to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
@@ -66,23 +72,50 @@ fn kill_marked_once(mark: &str) -> usize {
     found
 }
 
+/// The control group for the child with this mark; `None` where this process may make none.
+pub fn make_group(mark: &str) -> Option<ControlGroup> {
+    ControlGroup::make(&format!("{GROUPS}{}", mark.replace(':', "-"))).ok()
+}
+
+/// Control groups of labs that are gone.
+fn groups() -> Vec<ControlGroup> {
+    let mut groups = ControlGroup::named(GROUPS);
+    groups.retain(|group| {
+        let mark = group.name().strip_prefix(GROUPS).map(|mark| mark.replace('-', ":"));
+        mark.as_deref().and_then(|mark| mark.rsplit_once(':')).is_some_and(|(lab, _child)| is_gone(lab))
+    });
+    groups
+}
+
 /// Where process ids mean what they mean to this process: a lab in a container has others.
-fn namespace_of_numbers() -> String {
-    fs::read_link("/proc/self/ns/pid").map(|link| link.display().to_string()).unwrap_or_default()
+fn namespace_of_numbers() -> u64 {
+    fs::metadata("/proc/self/ns/pid").map(|namespace| namespace.ino()).unwrap_or_default()
 }
 
 /// Processes of labs that are gone. Those of other users cannot be seen.
 pub fn find() -> Vec<Leftover> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes.filter_map(|entry| orphan(entry.file_name().to_str()?.parse().ok()?)).collect()
+    found_in(&groups())
 }
 
-/// Kills them, and returns what could be.
+fn found_in(groups: &[ControlGroup]) -> Vec<Leftover> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let marked = numbers.filter(|&pid| is_orphan(pid));
+    let grouped = groups.iter().flat_map(ControlGroup::processes);
+    let found: BTreeMap<u32, String> = marked.chain(grouped).filter_map(|pid| Some((pid, command_of(pid)?))).collect();
+    found.into_iter().map(|(pid, command)| Leftover { pid, command }).collect()
+}
+
+/// Kills them, and returns what could be. Control groups of labs that are gone are removed.
 ///
 /// # Errors
 /// Of the first that could not be killed.
 pub fn clean() -> io::Result<Vec<Leftover>> {
-    let found = find();
+    let groups = groups();
+    let found = found_in(&groups);
+    for group in &groups {
+        group.kill().map_err(io::Error::other)?;
+    }
     for leftover in &found {
         if let Err(error) = process::send(leftover.pid, Signal::KILL)
             && error.raw_os_error() != Some(Errno::SRCH.raw_os_error())
@@ -91,30 +124,46 @@ pub fn clean() -> io::Result<Vec<Leftover>> {
         }
     }
     let deadline = Instant::now() + GONE_WITHIN;
-    while found.iter().any(|leftover| orphan(leftover.pid).is_some()) && Instant::now() < deadline {
+    while found.iter().any(|leftover| is_orphan(leftover.pid)) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
+    }
+    for group in groups {
+        // One with a process that the kernel cannot end now is removed the next time.
+        let _ = group.remove(deadline.saturating_duration_since(Instant::now()));
     }
     Ok(found)
 }
 
-fn orphan(pid: u32) -> Option<Leftover> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let mark =
-        environment.split(|&byte| byte == 0).find_map(|line| line.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
-    let mut mark = std::str::from_utf8(mark).ok()?.splitn(3, ':');
-    let (lab, began, namespace) = (mark.next()?, mark.next()?, mark.next()?);
-    let is_alive = started(lab.parse().ok()?).is_some_and(|start| start == began);
-    if is_alive || namespace != namespace_of_numbers() {
-        return None;
-    }
+/// Whether a process has the mark of a lab that is gone.
+fn is_orphan(pid: u32) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mut variables = environment.split(|&byte| byte == 0);
+    let mark = variables.find_map(|line| line.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="));
+    mark.and_then(|mark| std::str::from_utf8(mark).ok()).is_some_and(is_gone)
+}
+
+/// Whether the lab with this [`MARK`] is gone. Of one whose process ids are others nobody here knows.
+fn is_gone(mark: &str) -> bool {
+    let mut parts = mark.split(':');
+    let (Some(Ok(lab)), Some(began), Some(namespace), None) =
+        (parts.next().map(str::parse), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    let is_alive = started(lab).is_some_and(|start| start == began);
+    !is_alive && namespace == namespace_of_numbers().to_string()
+}
+
+/// The command line of a process; `None` if there is no such process.
+fn command_of(pid: u32) -> Option<String> {
     let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let words = command.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
-    Some(Leftover { pid, command: words.join(" ") })
+    Some(words.join(" "))
 }
 
 /// When a process began, in clock ticks since boot: field 22 of `/proc/PID/stat` (proc(5)). A zombie has ended.
-fn started(pid: u32) -> Option<String> {
+pub fn started(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
@@ -125,15 +174,21 @@ fn started(pid: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pushlab_os::child::Prepare as _;
     use std::process::Command;
+    use std::sync::{Mutex, PoisonError};
+
+    /// What one test leaves behind on purpose the other must not clean.
+    static CLEANING: Mutex<()> = Mutex::new(());
 
     #[test]
     fn only_what_has_no_lab_any_more_is_a_leftover() {
+        let _alone = CLEANING.lock().unwrap_or_else(PoisonError::into_inner);
         let start = |mark: &str| Command::new("sleep").arg("60").env(MARK, mark).spawn().unwrap();
         let own = start(&mark_of_this_process());
         // Our process id, and another beginning: an earlier process of that number.
         let mut orphaned = start(&format!("{}:1:{}", std::process::id(), namespace_of_numbers()));
-        let elsewhere = start(&format!("{}:1:pid:[1]", std::process::id()));
+        let elsewhere = start(&format!("{}:1:1", std::process::id()));
         let is_found = |child: &std::process::Child| find().iter().any(|leftover| leftover.pid == child.id());
         // A child shows its new environment once it has called exec.
         let deadline = Instant::now() + Duration::from_secs(10);
@@ -150,5 +205,26 @@ mod tests {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+    }
+
+    /// Where this process may make no control group, there is nothing to test.
+    #[test]
+    fn groups_of_labs_that_are_gone_are_emptied_and_removed() {
+        let _alone = CLEANING.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_lab =
+            |began: &str, child: &str| format!("{}:{began}:{}:{child}", std::process::id(), namespace_of_numbers());
+        let Some(group) = make_group(&of_lab("1", "0")) else { return };
+        let empty = make_group(&of_lab("1", "1")).unwrap();
+        let own = make_group(&mark_of_a_child()).unwrap();
+        // Its environment says nothing.
+        let mut command = Command::new("sleep");
+        let mut orphaned = command.arg("60").enter_control_group(group.entrance().unwrap()).spawn().unwrap();
+        assert!(find().iter().any(|leftover| leftover.pid == orphaned.id()));
+        let cleaned = clean().unwrap();
+        assert!(cleaned.iter().any(|leftover| leftover.pid == orphaned.id() && leftover.command == "sleep 60"));
+        orphaned.wait().unwrap();
+        let is_there = |group: &ControlGroup| !ControlGroup::named(group.name()).is_empty();
+        assert!(!is_there(&group) && !is_there(&empty) && is_there(&own));
+        own.remove(GONE_WITHIN).unwrap();
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::leftovers;
 use pushlab_os::child::Prepare as _;
+use pushlab_os::control_group::ControlGroup;
 use pushlab_os::process::{self, Signal};
 use std::fs;
 use std::io;
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// How often a process is looked at while it is awaited.
 const WATCH: Duration = Duration::from_millis(5);
+/// Time for what was killed to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A child that is killed when dropped, and whatever it has started.
 pub struct Process {
@@ -20,21 +23,42 @@ pub struct Process {
     status: Option<ExitStatus>,
     /// What its environment, and that of whatever it starts, says of it alone.
     mark: String,
+    /// What it starts stays in there; `None` where this process may make no control group.
+    group: Option<ControlGroup>,
+    /// Whether it was seen in there.
+    is_in_group: bool,
 }
 
 impl Process {
     /// Starts a command on these cores, on any if none is named. The child leads a process group of its own, so that
     /// Ctrl-C reaches the lab alone, and is killed by the kernel if the thread that starts it ends first.
     pub fn start(command: &mut Command, cores: &[usize]) -> io::Result<Self> {
+        let mark = leftovers::mark_of_a_child();
+        let group = leftovers::make_group(&mark);
+        Self::start_in(group, mark, command, cores)
+    }
+
+    fn start_in(group: Option<ControlGroup>, mark: String, command: &mut Command, cores: &[usize]) -> io::Result<Self> {
         if !cores.is_empty() {
             command.pin_to(cores);
         }
         // The lab waits for signals instead of being struck, and children would inherit that.
         command.let_signals_through().end_with_parent(Signal::KILL);
-        let mark = leftovers::mark_of_a_child();
+        if let Some(entrance) = group.as_ref().and_then(|group| group.entrance().ok()) {
+            command.enter_control_group(entrance);
+        }
         command.process_group(0).env(leftovers::MARK, leftovers::mark_of_this_process());
         command.env(leftovers::CHILD_MARK, &mark);
-        Ok(Self { child: command.spawn()?, status: None, mark })
+        match command.spawn() {
+            Ok(child) => {
+                let is_in_group = group.as_ref().is_some_and(|group| group.processes().contains(&child.id()));
+                Ok(Self { child, status: None, mark, group, is_in_group })
+            }
+            Err(error) => {
+                group.map(|group| group.remove(GONE_WITHIN));
+                Err(error)
+            }
+        }
     }
 
     /// Process id.
@@ -90,7 +114,12 @@ impl Drop for Process {
         if self.status.is_none() {
             let _ = self.child.wait();
         }
-        leftovers::kill_marked(&self.mark);
+        let is_group_killed = self.group.as_ref().is_some_and(|group| group.kill().is_ok());
+        if !(is_group_killed && self.is_in_group) {
+            leftovers::kill_marked(&self.mark);
+        }
+        // A process that the kernel cannot end now keeps its group, which another lab removes later.
+        self.group.take().map(|group| group.remove(GONE_WITHIN));
     }
 }
 
@@ -114,5 +143,61 @@ pub fn describe(status: ExitStatus) -> String {
         }
         (Some(signal), _) => format!("signal {signal}"),
         (None, code) => format!("exit code {}", code.unwrap_or(-1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    /// A child that leaves a process with another parent, session and process group, and tells its number.
+    fn start(daemon: &str, group: Option<ControlGroup>, mark: String) -> (Process, u32) {
+        let script = format!("({daemon} sh -c 'setsid sleep 60 & echo $!' &); exec sleep 60");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).stdout(Stdio::piped());
+        let mut process = Process::start_in(group, mark, &mut command, &[]).unwrap();
+        let mut line = String::new();
+        BufReader::new(process.child().stdout.take().unwrap()).read_line(&mut line).unwrap();
+        (process, line.trim().parse().unwrap())
+    }
+
+    fn await_end(pid: u32) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while leftovers::started(pid).is_some() {
+            assert!(Instant::now() < deadline, "process {pid} lives");
+            std::thread::sleep(WATCH);
+        }
+    }
+
+    /// Where this process may make no control group, there is nothing to test.
+    #[test]
+    fn a_daemon_ends_with_its_group_even_without_its_environment() {
+        let mark = leftovers::mark_of_a_child();
+        let Some(group) = leftovers::make_group(&mark) else { return };
+        let name = group.name().to_owned();
+        let (process, daemon) = start("setsid env -i", Some(group), mark);
+        assert!(process.is_in_group && leftovers::started(daemon).is_some());
+        drop(process);
+        await_end(daemon);
+        assert!(ControlGroup::named(&name).is_empty());
+    }
+
+    #[test]
+    fn a_daemon_ends_by_its_mark_where_there_is_no_group() {
+        let (process, daemon) = start("setsid", None, leftovers::mark_of_a_child());
+        assert!(!process.is_in_group && leftovers::started(daemon).is_some());
+        drop(process);
+        await_end(daemon);
+    }
+
+    #[test]
+    fn a_command_that_cannot_start_leaves_no_group() {
+        let mark = leftovers::mark_of_a_child();
+        let group = leftovers::make_group(&mark);
+        let name = group.as_ref().map(|group| group.name().to_owned());
+        assert!(Process::start_in(group, mark, &mut Command::new("/no/such/program"), &[]).is_err());
+        assert!(name.is_none_or(|name| ControlGroup::named(&name).is_empty()));
     }
 }

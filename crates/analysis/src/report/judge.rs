@@ -116,7 +116,8 @@ fn at_place(relation: Relation, left: &[f64], right: &Other, [confirm, refute]: 
         }
         // Two one-sided tests (Schuirmann 1987): equivalence is shown, not assumed from a lack of difference.
         Relation::About(_) if is_equal(left, right) => (left.len() > 1, false),
-        Relation::About(share) => {
+        Relation::About(percent) => {
+            let share = percent / 100.0;
             let [near, far] = if right.mean() < 0.0 { [1.0 + share, 1.0 - share] } else { [1.0 - share, 1.0 + share] };
             (
                 gap(far, confirm).is_some_and(|(_, high)| high < 0.0)

@@ -20,5 +20,6 @@ mod results;
 mod strict;
 mod studies;
 mod subjects;
+mod targets;
 mod transfer;
 mod worker;

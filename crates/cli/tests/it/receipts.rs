@@ -26,6 +26,11 @@ impl Served {
         Self { process, address: ready["listening"].as_str().unwrap().parse().unwrap() }
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Two clients, the first of which publishes.
     pub fn plan(&self, transport: Transport) -> Plan {
         Plan {

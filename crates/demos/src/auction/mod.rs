@@ -32,18 +32,33 @@ use announcer::{Announcer, LOOK_INTERVAL};
 use house::{Account, House, HouseError};
 use passwords::Passwords;
 use pushlab_server::application::{Application, Publisher, Request, Response};
-use pushlab_server::requests::{Answer, Refusal, body, check, cookie, json, respond};
+use pushlab_server::requests::{Answer, Refusal, body, cookie, json, respond};
+use pushlab_server::routes::{Route, Routes};
 use pushlab_wire::codes::ErrorCode;
 use serde::Deserialize;
 use serde_json::json as value;
 use sha2::{Digest, Sha256};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use values::{AccountName, Cents, Offer, Password};
 
 /// All requests are below it, and the cookie goes nowhere else.
 pub const PATH: &str = "/api/demos/auction";
+
+const TABLE: &[Route<Auction>] = &[
+    ("GET", "/api/demos/auction/me", |auction, request, _| auction.me(request)),
+    ("POST", "/api/demos/auction/register", |auction, request, _| auction.register(request)),
+    ("POST", "/api/demos/auction/log-in", |auction, request, _| auction.log_in(request)),
+    ("POST", "/api/demos/auction/log-out", |auction, request, _| auction.log_out(request)),
+    ("GET", "/api/demos/auction/items", |auction, _, _| auction.items()),
+    ("POST", "/api/demos/auction/items", |auction, request, _| auction.add(request)),
+    ("GET", "/api/demos/auction/items/{id}", |auction, _, id| auction.item(number(id)?)),
+    ("DELETE", "/api/demos/auction/items/{id}", |auction, request, id| auction.remove(request, number(id)?)),
+    ("POST", "/api/demos/auction/items/{id}/bids", |auction, request, id| auction.bid(request, number(id)?)),
+];
+
+static ROUTES: LazyLock<Routes<Auction>> = LazyLock::new(|| Routes::new(TABLE));
 
 /// The cookie that holds a session's token.
 const COOKIE: &str = "auction";
@@ -132,38 +147,12 @@ impl Auction {
         Ok(Self { house, passwords: Passwords::new()?, changes, opened, telling: OnceLock::new() })
     }
 
-    fn route(&self, request: &Request, rest: &str) -> Answer {
-        let parts: Vec<&str> = rest.split('/').skip(1).collect();
-        match parts[..] {
-            ["me"] => self.me(request),
-            ["register"] => self.register(request),
-            ["log-in"] => self.log_in(request),
-            ["log-out"] => self.log_out(request),
-            ["items"] => {
-                check(request, &["GET", "POST"])?;
-                if request.method == "GET" { self.items() } else { self.add(request) }
-            }
-            ["items", id] => {
-                check(request, &["GET", "DELETE"])?;
-                let id = number(id)?;
-                if request.method == "GET" { self.item(id) } else { self.remove(request, id) }
-            }
-            ["items", id, "bids"] => {
-                check(request, &["POST"])?;
-                self.bid(request, number(id)?)
-            }
-            _ => Err(unknown_path()),
-        }
-    }
-
     fn me(&self, request: &Request) -> Answer {
-        check(request, &["GET"])?;
         let account = self.session(request)?;
         Ok(json(&value!({ "name": account.map(|account| account.name) })))
     }
 
     fn register(&self, request: &Request) -> Answer {
-        check(request, &["POST"])?;
         let Credentials { name, password } = body(request)?;
         let (name, password) = (AccountName::parse(&name)?, Password::parse(password)?);
         self.passwords.allow_registration(Peer::from(request.peer))?;
@@ -174,7 +163,6 @@ impl Auction {
     }
 
     fn log_in(&self, request: &Request) -> Answer {
-        check(request, &["POST"])?;
         let Credentials { name, password } = body(request)?;
         let (name, password) = (AccountName::parse(&name)?, Password::parse(password)?);
         let peer = Peer::from(request.peer);
@@ -193,7 +181,6 @@ impl Auction {
     }
 
     fn log_out(&self, request: &Request) -> Answer {
-        check(request, &["POST"])?;
         let is_in = self.session(request)?.is_some();
         // A change of the house, so not for whoever sends any cookie.
         if let Some(token) = cookie(request, COOKIE).filter(|_| is_in) {
@@ -318,8 +305,9 @@ impl Application for Auction {
     }
 
     fn answer(&self, request: &Request) -> Option<Response> {
-        let rest = request.path.strip_prefix(PATH).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
-        Some(respond(self.route(request, rest)))
+        let rest = request.path.strip_prefix(PATH)?;
+        let is_below = rest.is_empty() || rest.starts_with('/');
+        is_below.then(|| respond(ROUTES.answer(self, request).unwrap_or_else(|| Err(unknown_path()))))
     }
 
     /// For its database, and for the hash of a password.

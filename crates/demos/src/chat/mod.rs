@@ -18,12 +18,27 @@ use gathering::{Event, Gathering, INBOX_CHANNELS, Now, Room};
 use names::{Name, RoomName, Text};
 use pushlab_server::application::{Application, Publisher, Request, Response};
 use pushlab_server::requests::{self, Answer, Refusal};
+use pushlab_server::routes::{Route, Routes};
 use pushlab_wire::codes::ErrorCode;
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 const PATHS: &str = "/api/demos/chat/";
+
+const TABLE: &[Route<Chat>] = &[
+    ("GET", "/api/demos/chat/rooms", |chat, _, _| chat.house()?.rooms()),
+    ("POST", "/api/demos/chat/enter", |chat, request, _| chat.house()?.enter(request)),
+    ("POST", "/api/demos/chat/beat", |chat, request, _| chat.house()?.beat(request)),
+    ("POST", "/api/demos/chat/leave", |chat, request, _| chat.house()?.leave(request)),
+    ("POST", "/api/demos/chat/join", |chat, request, _| chat.house()?.join(request)),
+    ("POST", "/api/demos/chat/part", |chat, request, _| chat.house()?.part(request)),
+    ("POST", "/api/demos/chat/say", |chat, request, _| chat.house()?.say(request)),
+    ("POST", "/api/demos/chat/tell", |chat, request, _| chat.house()?.tell(request)),
+];
+
+static ROUTES: LazyLock<Routes<Chat>> = LazyLock::new(|| Routes::new(TABLE));
+
 /// How long somebody stays of whom nothing is heard.
 pub const LEASE: Duration = Duration::from_secs(10);
 
@@ -131,8 +146,8 @@ impl Application for Chat {
     }
 
     fn answer(&self, request: &Request) -> Option<Response> {
-        let path = request.path.strip_prefix(PATHS)?;
-        Some(requests::respond(self.route(path, request)))
+        let is_below = request.path.starts_with(PATHS);
+        is_below.then(|| requests::respond(ROUTES.answer(self, request).unwrap_or_else(|| Err(crate::unknown_path()))))
     }
 }
 
@@ -143,28 +158,16 @@ impl Chat {
         Self { lease, running: OnceLock::new() }
     }
 
-    fn route(&self, path: &str, request: &Request) -> Answer {
-        let route: fn(&House, &Request) -> Answer = match path {
-            "rooms" => House::rooms,
-            "enter" => House::enter,
-            "beat" => House::beat,
-            "leave" => House::leave,
-            "join" => House::join,
-            "part" => House::part,
-            "say" => House::say,
-            "tell" => House::tell,
-            _ => return Err(crate::unknown_path()),
-        };
-        requests::check(request, &[if path == "rooms" { "GET" } else { "POST" }])?;
-        let Some((house, _)) = self.running.get() else {
-            return Err(Refusal::new(ErrorCode::InternalError, "the chat did not start; the server's output says why"));
-        };
-        route(house, request)
+    fn house(&self) -> Result<&House, Refusal> {
+        let (house, _) = self.running.get().ok_or_else(|| {
+            Refusal::new(ErrorCode::InternalError, "the chat did not start; the server's output says why")
+        })?;
+        Ok(house)
     }
 }
 
 impl House {
-    fn rooms(&self, _: &Request) -> Answer {
+    fn rooms(&self) -> Answer {
         Ok(requests::json(&self.act(|gathering, _| Ok(self.snapshot(gathering)))?))
     }
 
