@@ -5,6 +5,7 @@ use crate::planned::{CHANNEL, Ends, named, plan};
 use crate::probes::{CounterWatch, LatestUsage, Usage, sample};
 use crate::target::Target;
 use crate::topology::Topology;
+use crate::wall_clock;
 use crate::workplace::Workplace;
 use pushlab_analysis::doubts::{self, Evidence};
 use pushlab_analysis::measure;
@@ -18,7 +19,7 @@ use pushlab_workload::messages::{Progress, RunEvent};
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;
 use std::os::fd::AsRawFd as _;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How long to listen to the worker before looking after everything else.
 const LISTEN: Duration = Duration::from_millis(50);
@@ -89,7 +90,7 @@ pub fn execute(
     place: &Workplace,
     observer: &mut dyn RunObserver,
 ) -> Executed {
-    let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let started_at = wall_clock::now();
     let start = Instant::now();
     let mut collected = Collected::default();
     let ended = attempt(planned, experiment, place, observer, &mut collected)
