@@ -168,6 +168,12 @@ pub struct Variant {
     /// Where clients live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients_in: Option<ClientsIn>,
+    /// Event loops of the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<u32>,
+    /// Processes over which they are spread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
 }
 
 /// A rate that follows from what was measured before.

@@ -66,6 +66,8 @@ fn variant(known: &[Variant], name: String) -> Variant {
         environment: None,
         sockets: None,
         clients_in: None,
+        loops: None,
+        workers: None,
     };
     known.iter().find(|variant| variant.name == nothing.name).cloned().unwrap_or(nothing)
 }
