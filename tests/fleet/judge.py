@@ -17,6 +17,8 @@ MARGINS = {
     "latency_last": 1.10,
 }
 CONFIDENCE = 0.95
+# What takes a run out of the figures.
+VOID = {"generator-saturated", "long-turns", "lateness", "subject-restarted", "link-late"}
 
 
 def figures(path):
@@ -25,7 +27,8 @@ def figures(path):
         runs = json.load(file)["experiments"][0]["runs"]
     found = {}
     for run in runs:
-        if run["counts_in_figures"] if "counts_in_figures" in run else run["outcome"]["outcome"] == "completed":
+        doubts = {doubt["code"] for doubt in run["doubts"]}
+        if run["outcome"]["outcome"] == "completed" and not doubts & VOID:
             values = {name: figure["value"] for name, figure in run["figures"].items()}
             found[run["cell"]["variant"], run["repeat"]] = values
     return found
