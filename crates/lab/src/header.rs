@@ -19,7 +19,7 @@ fn catalogued(experiments: &[Experiment]) -> BTreeMap<String, (&'static Manifest
     let known = |text: &String| {
         let named = Named::parse(text).ok()?;
         match named.server {
-            Server::Catalogued(entry, way) => Some((named.name, (&entry.manifest, way))),
+            Server::Catalogued(entry, endpoint) => Some((named.name, (&entry.manifest, endpoint))),
             Server::Ours(_) | Server::External(_) => None,
         }
     };
@@ -27,8 +27,8 @@ fn catalogued(experiments: &[Experiment]) -> BTreeMap<String, (&'static Manifest
 }
 
 fn versions(experiments: &[Experiment]) -> BTreeMap<String, String> {
-    let version = |(name, (manifest, way)): (String, (&Manifest, Option<String>))| {
-        (name, manifest.version_of(way.as_deref()).to_owned())
+    let version = |(name, (manifest, endpoint)): (String, (&Manifest, Option<String>))| {
+        (name, manifest.version_of(endpoint.as_deref()).to_owned())
     };
     catalogued(experiments).into_iter().map(version).collect()
 }

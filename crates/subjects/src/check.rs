@@ -1,9 +1,9 @@
-//! Whether a foreign server does what it is said to do, over every way to speak to it: broadcasts arrive at everybody,
+//! Whether a foreign server does what it is said to do at every endpoint: broadcasts arrive at everybody,
 //! each once and in order, and an echo comes back.
 
 use crate::fleet;
 use crate::install::Installed;
-use crate::manifest::{Fault, Loses, Manifest, Way};
+use crate::manifest::{Endpoint, Fault, Loses, Manifest};
 use crate::running::{ForeignStart, Subject};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::{Progress, RunEvent};
@@ -46,7 +46,7 @@ pub struct CheckOptions {
     pub logs: PathBuf,
 }
 
-/// What a check found on one way.
+/// What a check found on one endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Deliveries that should have come.
@@ -110,14 +110,14 @@ impl Checked {
     }
 }
 
-/// Starts the subject and checks one way to speak to it.
+/// Starts the subject and checks one of its endpoints.
 ///
 /// # Errors
 /// As a sentence: it does not start, clients cannot subscribe, it dies, or somebody wants to stop.
 pub fn check(
     manifest: &Manifest,
     installed: &Installed,
-    way: &Way,
+    endpoint: &Endpoint,
     options: &CheckOptions,
     is_interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<Checked, String> {
@@ -129,17 +129,17 @@ pub fn check(
         feed: None,
         environment: &[],
         cores: &[],
-        log: options.logs.join(format!("{}-{}.log", manifest.name, way.name)),
+        log: options.logs.join(format!("{}-{}.log", manifest.name, endpoint.name)),
     };
     let mut subject = Subject::start_foreign(start).map_err(|error| error.to_string())?;
     let recording =
-        options.recordings.as_ref().map(|folder| folder.join(format!("{}-{}.jsonl", manifest.name, way.name)));
-    let mut speaks = Speaks { recording, ..way.speaks() };
+        options.recordings.as_ref().map(|folder| folder.join(format!("{}-{}.jsonl", manifest.name, endpoint.name)));
+    let mut speaks = Speaks { recording, ..endpoint.speaks() };
     // The first client publishes and receives like all others.
     let broadcast =
         Scenario::Chat { interval_ms: INTERVAL_MS, payload_bytes: 64, payload_bytes_max: None, publishers: Some(1) };
     let load_ms = u64::from(options.publications) * INTERVAL_MS;
-    let plan = plan(subject.address, way.transport, Some(speaks.clone()), broadcast, load_ms);
+    let plan = plan(subject.address, endpoint.transport, Some(speaks.clone()), broadcast, load_ms);
     let result = follow(&mut subject, &plan, &options.program, &mut |_| {}, is_interrupted)?;
     let mut checked = Checked {
         expected: u64::from(options.publications) * u64::from(CLIENTS),
@@ -156,7 +156,7 @@ pub fn check(
     if manifest.echo {
         speaks.recording = None;
         let echo = Scenario::Echo { interval_ms: 50, payload_bytes: 64 };
-        let plan = self::plan(subject.address, way.transport, Some(speaks), echo, ECHOES * 50);
+        let plan = self::plan(subject.address, endpoint.transport, Some(speaks), echo, ECHOES * 50);
         let result = follow(&mut subject, &plan, &options.program, &mut |_| {}, is_interrupted)?;
         checked.echoes = Some((result.expected, result.delivered));
         checked.errors.extend(result.errors.iter().map(|error| (error.error.clone(), error.count)));

@@ -52,9 +52,9 @@ pub struct Manifest {
     /// What a page in a browser loads; `None` where the browser's own interfaces are enough.
     #[serde(default)]
     pub client: Option<ClientPackage>,
-    /// Every way to speak to it; the first of each transport is the usual one.
+    /// Every endpoint; the first of each transport is the usual one.
     #[serde(rename = "transport")]
-    pub ways: Vec<Way>,
+    pub endpoints: Vec<Endpoint>,
 }
 
 /// On what a server runs.
@@ -124,10 +124,10 @@ pub struct ClientPackage {
     pub import: String,
 }
 
-/// One way to speak to a server.
+/// An endpoint of a server: a transport, a dialect, a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Way {
+pub struct Endpoint {
     /// Unique in the subject.
     pub name: String,
     /// How bytes travel.
@@ -136,22 +136,22 @@ pub struct Way {
     pub dialect: Dialect,
     /// What the dialect needs to know of the server's routes.
     pub path: String,
-    /// Which of several ways the dialect has over the transport.
+    /// Which of several forms the dialect has over the transport.
     #[serde(default)]
     pub how: String,
-    /// The version of what serves this way, where it is not the subject's.
+    /// The version of what serves this endpoint, where it is not the subject's.
     #[serde(default)]
     pub version: Option<String>,
     /// Whether the server leaves Nagle's algorithm on, so that a message waits until the last one is acknowledged: its
     /// clients never delay that (`sockets.delayed_acks`).
     #[serde(default)]
     pub nagle: bool,
-    /// What the server is known not to keep on this way.
+    /// What the server is known not to keep at this endpoint.
     #[serde(default)]
     pub loses: Option<Loses>,
 }
 
-/// What a server is known not to keep on a way: a check passes with these faults, and with no others.
+/// What a server is known not to keep at an endpoint: a check passes with these faults, and with no others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Loses {
@@ -216,7 +216,7 @@ impl Loses {
     }
 }
 
-impl Way {
+impl Endpoint {
     /// What is known of it to go wrong.
     pub fn admitted(&self) -> Option<&Loses> {
         self.loses.as_ref()
@@ -238,33 +238,34 @@ impl Manifest {
         if manifest.name != folder {
             return Err(format!("name is {:?}, but its folder is {folder:?}", manifest.name));
         }
-        if manifest.start.is_empty() || manifest.ways.is_empty() || manifest.tools.is_empty() {
+        if manifest.start.is_empty() || manifest.endpoints.is_empty() || manifest.tools.is_empty() {
             return Err("start, tools and transport need at least one entry each".to_owned());
         }
         if let Some(probe) = manifest.probes.iter().find(|probe| probe.command.is_empty()) {
             return Err(format!("the probe for {:?} has no command", probe.what));
         }
-        for (i, way) in manifest.ways.iter().enumerate() {
-            if manifest.ways[..i].iter().any(|other| other.name == way.name) {
-                return Err(format!("two transports are named {:?}", way.name));
+        for (i, endpoint) in manifest.endpoints.iter().enumerate() {
+            if manifest.endpoints[..i].iter().any(|other| other.name == endpoint.name) {
+                return Err(format!("two transports are named {:?}", endpoint.name));
             }
-            if let Some(mistake) = way.loses.as_ref().and_then(Loses::mistake) {
-                return Err(format!("loses of {:?} {mistake}", way.name));
+            if let Some(mistake) = endpoint.loses.as_ref().and_then(Loses::mistake) {
+                return Err(format!("loses of {:?} {mistake}", endpoint.name));
             }
         }
         Ok(manifest)
     }
 
-    /// The way of this name, or, without one, the usual way of a transport.
-    pub fn way(&self, name: Option<&str>, transport: Transport) -> Option<&Way> {
-        let fits = |way: &&Way| way.transport == transport && name.is_none_or(|name| way.name == name);
-        self.ways.iter().find(fits)
+    /// The endpoint of this name, or, without one, the usual endpoint of a transport.
+    pub fn endpoint(&self, name: Option<&str>, transport: Transport) -> Option<&Endpoint> {
+        let fits =
+            |endpoint: &&Endpoint| endpoint.transport == transport && name.is_none_or(|name| endpoint.name == name);
+        self.endpoints.iter().find(fits)
     }
 
-    /// The version of what serves the way of this name; without one, that of the subject.
-    pub fn version_of(&self, way: Option<&str>) -> &str {
-        let own = self.ways.iter().find(|known| way == Some(known.name.as_str()));
-        own.and_then(|way| way.version.as_deref()).unwrap_or(&self.version)
+    /// The version of what serves the endpoint of this name; without one, that of the subject.
+    pub fn version_of(&self, endpoint: Option<&str>) -> &str {
+        let own = self.endpoints.iter().find(|known| endpoint == Some(known.name.as_str()));
+        own.and_then(|endpoint| endpoint.version.as_deref()).unwrap_or(&self.version)
     }
 }
 
@@ -309,10 +310,10 @@ mod tests {
     #[test]
     fn what_a_way_loses_is_said_in_kinds_and_with_a_reason() {
         let one = manifest(r#"loses = { what = ["order", "echoes"], why = "threads" }"#).unwrap();
-        let loses = one.ways[1].admitted().unwrap();
+        let loses = one.endpoints[1].admitted().unwrap();
         assert_eq!(loses.what, [Fault::Order, Fault::Echoes]);
         assert!(loses.admits(Fault::Order) && !loses.admits(Fault::Loss));
-        assert_eq!(one.ways[0].admitted(), None);
+        assert_eq!(one.endpoints[0].admitted(), None);
         for (bad, why) in [
             (r#"loses = "order, since it has threads""#, "invalid type"),
             (r#"loses = { what = ["anything"], why = "threads" }"#, "unknown variant `anything`"),
@@ -331,17 +332,17 @@ mod tests {
     #[test]
     fn a_loss_is_bounded_by_its_share() {
         let one = manifest(r#"loses = { what = ["loss"], loss_percent_max = 10, why = "threads" }"#).unwrap();
-        let loses = one.ways[1].admitted().unwrap();
+        let loses = one.endpoints[1].admitted().unwrap();
         assert!(loses.allows(50_000, 500_000) && !loses.allows(50_001, 500_000));
         let none = manifest(r#"loses = { what = ["order"], why = "threads" }"#).unwrap();
-        let none = none.ways[1].admitted().unwrap();
+        let none = none.endpoints[1].admitted().unwrap();
         assert!(none.allows(0, 500_000) && !none.allows(1, 500_000));
     }
 
     #[test]
     fn a_way_may_have_a_version_of_its_own() {
         let one = manifest(r#"version = "1.8.9""#).unwrap();
-        let versions = [None, Some("websocket"), Some("other")].map(|way| one.version_of(way));
+        let versions = [None, Some("websocket"), Some("other")].map(|endpoint| one.version_of(endpoint));
         assert_eq!(versions, ["1.5.3", "1.5.3", "1.8.9"]);
     }
 }

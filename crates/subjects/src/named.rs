@@ -3,7 +3,7 @@
 use crate::catalogue::{Entry, catalogue};
 use crate::external::{self, External};
 use crate::install::{Cache, InstallError};
-use crate::manifest::{Platform, Way};
+use crate::manifest::{Endpoint, Platform};
 use pushlab_dialects::{Dialect, Topic, Turn};
 use pushlab_experiment::Offer;
 use pushlab_experiment::subject::OURS;
@@ -25,7 +25,7 @@ pub struct Named {
 pub enum Server {
     /// Ours; another build of it, if a program is named.
     Ours(Option<PathBuf>),
-    /// One of the catalogue, and which of its ways to speak if not the usual ones.
+    /// One of the catalogue, and which of its endpoints if not the usual ones.
     Catalogued(&'static Entry, Option<String>),
     /// One that somebody else runs.
     External(External),
@@ -51,15 +51,18 @@ impl Named {
                 false => named(name, Server::Ours(Some(PathBuf::from(place)))),
             };
         }
-        let (name, way) = text.split_once(':').map_or((text, None), |(name, way)| (name, Some(way)));
+        let (name, endpoint) = text.split_once(':').map_or((text, None), |(name, endpoint)| (name, Some(endpoint)));
         let entry = catalogue().and_then(|catalogue| catalogue.find(name)).map_err(|error| {
             format!("{error}; or pushlab, NAME=PATH for another build of it, or {}", external::FORM)
         })?;
-        let ways: Vec<&str> = entry.manifest.ways.iter().map(|way| way.name.as_str()).collect();
-        if let Some(way) = way.filter(|way| !ways.contains(way)) {
-            return Err(format!("subject {text:?}: {name} has no transport {way:?}; it has {}", ways.join(", ")));
+        let endpoints: Vec<&str> = entry.manifest.endpoints.iter().map(|endpoint| endpoint.name.as_str()).collect();
+        if let Some(endpoint) = endpoint.filter(|endpoint| !endpoints.contains(endpoint)) {
+            return Err(format!(
+                "subject {text:?}: {name} has no transport {endpoint:?}; it has {}",
+                endpoints.join(", ")
+            ));
         }
-        named(text, Server::Catalogued(entry, way.map(str::to_owned)))
+        named(text, Server::Catalogued(entry, endpoint.map(str::to_owned)))
     }
 
     /// Whether it is one of our builds.
@@ -75,9 +78,9 @@ impl Named {
         }
     }
 
-    fn way(&self, transport: Transport) -> Option<&Way> {
+    fn endpoint(&self, transport: Transport) -> Option<&Endpoint> {
         match &self.server {
-            Server::Catalogued(entry, way) => entry.manifest.way(way.as_deref(), transport),
+            Server::Catalogued(entry, endpoint) => entry.manifest.endpoint(endpoint.as_deref(), transport),
             _ => None,
         }
     }
@@ -86,14 +89,14 @@ impl Named {
     pub fn speaks(&self, transport: Transport) -> Option<Speaks> {
         match &self.server {
             Server::Ours(_) => None,
-            Server::Catalogued(..) => self.way(transport).map(Way::speaks),
+            Server::Catalogued(..) => self.endpoint(transport).map(Endpoint::speaks),
             Server::External(external) => external.speaks.clone(),
         }
     }
 
     /// Whether it is known to hold messages back until earlier ones are acknowledged, over a transport.
     pub fn waits_for_acks(&self, transport: Transport) -> bool {
-        self.way(transport).is_some_and(|way| way.nagle)
+        self.endpoint(transport).is_some_and(|endpoint| endpoint.nagle)
     }
 
     /// What it offers; `None` of ours, which offer everything.
@@ -110,7 +113,7 @@ impl Named {
                 is_external: true,
             }),
             Server::Catalogued(entry, _) => Some(Offer {
-                transports: having(&|transport| self.way(transport).is_some()),
+                transports: having(&|transport| self.endpoint(transport).is_some()),
                 echo: entry.manifest.echo,
                 rooms: entry.manifest.rooms,
                 feed: entry.manifest.feed,

@@ -75,12 +75,12 @@ const HEADINGS: [&str; 10] = [
     "packages",
     "installed",
     "cold start",
-    "way",
+    "endpoint",
     "after 5 s cut off",
     "between polls",
 ];
 
-/// A row for each way; what is one figure of the subject stands in its first.
+/// A row for each endpoint; what is one figure of the subject stands in its first.
 fn text(all: &[Facts]) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     for facts in all {
@@ -94,12 +94,12 @@ fn text(all: &[Facts]) -> String {
             facts.installed_bytes.known().map_or("–".to_owned(), |bytes| mebibytes(*bytes)),
             facts.cold_start_ms().map_or("–".to_owned(), |ms| format!("{ms:.0} ms")),
         ];
-        for way in &facts.ways {
+        for endpoint in &facts.endpoints {
             let [name, lines, client, size, packages, installed, start] = std::mem::take(&mut own);
-            let cut = way.after_cut.known().map_or("–".to_owned(), after_cut);
-            let polls = way.between_polls.as_ref().map(|fact| fact.known().map_or("–".to_owned(), between_polls));
+            let cut = endpoint.after_cut.known().map_or("–".to_owned(), after_cut);
+            let polls = endpoint.between_polls.as_ref().map(|fact| fact.known().map_or("–".to_owned(), between_polls));
             let polls = polls.unwrap_or_default();
-            rows.push([name, lines, client, size, packages, installed, start, way.name.clone(), cut, polls]);
+            rows.push([name, lines, client, size, packages, installed, start, endpoint.name.clone(), cut, polls]);
         }
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -149,13 +149,13 @@ fn between_polls(found: &BetweenPolls) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_subjects::facts::WayFacts;
+    use pushlab_subjects::facts::EndpointFacts;
     use pushlab_wire::transport::Transport;
 
     #[test]
     fn a_row_for_each_way_and_a_reason_for_what_is_missing() {
         let cut = |outcome, lost| AfterCut { outcome, lost, expected: 3200, duplicated: 0, gaps: 0 };
-        let way = |name: &str, after_cut, between_polls| WayFacts {
+        let endpoint = |name: &str, after_cut, between_polls| EndpointFacts {
             name: name.to_owned(),
             transport: Transport::Polling,
             after_cut,
@@ -171,10 +171,10 @@ mod tests {
             packages: Fact::Known(1),
             installed_bytes: Fact::Known(3 << 20),
             starts_ms: Fact::Known(vec![2.0, 41.6, 50.0]),
-            ways: vec![
-                way("one", Fact::Known(cut(Outcome::Resumed, 0)), None),
-                way("two", Fact::Known(cut(Outcome::Lost, 12)), Some(Fact::Known(polls))),
-                way("three", Fact::Unknown("it died".to_owned()), None),
+            endpoints: vec![
+                endpoint("one", Fact::Known(cut(Outcome::Resumed, 0)), None),
+                endpoint("two", Fact::Known(cut(Outcome::Lost, 12)), Some(Fact::Known(polls))),
+                endpoint("three", Fact::Unknown("it died".to_owned()), None),
             ],
         };
         let text = text(&[facts]);

@@ -8,7 +8,7 @@ use pushlab_lab::this_program;
 use pushlab_subjects::catalogue::{Entry, catalogue};
 use pushlab_subjects::check::{CheckOptions, Checked, Judged, PUBLICATIONS, check};
 use pushlab_subjects::install::{Cache, InstallError, missing_tool};
-use pushlab_subjects::manifest::{Fault, Way};
+use pushlab_subjects::manifest::{Endpoint, Fault};
 use pushlab_subjects::running::{ForeignStart, Subject};
 use pushlab_wire::codes::ExitCode;
 use std::net::Ipv4Addr;
@@ -132,9 +132,9 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Ok);
     }
     for (manifest, state) in rows {
-        let ways: Vec<&str> = manifest.ways.iter().map(|way| way.name.as_str()).collect();
+        let endpoints: Vec<&str> = manifest.endpoints.iter().map(|endpoint| endpoint.name.as_str()).collect();
         let what = format!("{} {}", manifest.title, manifest.version);
-        println!("{:<18} {what:<32} {state:<24} {}", manifest.name, ways.join(", "));
+        println!("{:<18} {what:<32} {state:<24} {}", manifest.name, endpoints.join(", "));
     }
     Ok(ExitCode::Ok)
 }
@@ -191,12 +191,12 @@ fn check_all(args: &CheckArgs) -> anyhow::Result<ExitCode> {
                 continue;
             }
         };
-        let is_wanted = |way: &&Way| {
-            args.transport.as_ref().is_none_or(|wanted| way.name == *wanted || way.transport.name() == wanted)
+        let is_wanted = |endpoint: &&Endpoint| {
+            args.transport.as_ref().is_none_or(|wanted| endpoint.name == *wanted || endpoint.transport.name() == wanted)
         };
-        for way in entry.manifest.ways.iter().filter(is_wanted) {
-            let outcome = check(&entry.manifest, &installed, way, &options, &mut interrupted);
-            if !tell(name, way, outcome) {
+        for endpoint in entry.manifest.endpoints.iter().filter(is_wanted) {
+            let outcome = check(&entry.manifest, &installed, endpoint, &options, &mut interrupted);
+            if !tell(name, endpoint, outcome) {
                 code = ExitCode::Failed;
             }
             if interrupted() {
@@ -210,8 +210,8 @@ fn check_all(args: &CheckArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what a check found; `false` if it is not what the manifest says.
-fn tell(name: &str, way: &Way, outcome: Result<Checked, String>) -> bool {
-    let label = format!("{name} {}", way.name);
+fn tell(name: &str, endpoint: &Endpoint, outcome: Result<Checked, String>) -> bool {
+    let label = format!("{name} {}", endpoint.name);
     let checked = match outcome {
         Ok(checked) => checked,
         Err(why) => {
@@ -224,15 +224,15 @@ fn tell(name: &str, way: &Way, outcome: Result<Checked, String>) -> bool {
     let errors: Vec<String> =
         checked.errors.iter().take(2).map(|(error, count)| format!("; {count} × {error}")).collect();
     let errors = errors.concat();
-    let admitted = way.loses.as_ref().map_or("admitted: nothing".to_owned(), |loses| {
+    let admitted = endpoint.loses.as_ref().map_or("admitted: nothing".to_owned(), |loses| {
         let most = loses.loss_percent_max.map_or_else(String::new, |most| format!(" (at most {most} % lost)"));
         format!("admitted: {}{most}, since {}", kinds(&loses.what), loses.why.trim())
     });
     let detail = format!("{} lost, {} twice, {} out of order", checked.lost(), checked.duplicated, checked.reordered);
     let came = kinds(&checked.faults());
-    let judged = checked.judged(way.admitted());
+    let judged = checked.judged(endpoint.admitted());
     match judged {
-        Judged::Whole if way.loses.is_none() => println!("{label:<34} ok      {counts}{errors}"),
+        Judged::Whole if endpoint.loses.is_none() => println!("{label:<34} ok      {counts}{errors}"),
         Judged::Whole => println!("{label:<34} ok      {counts}; came: nothing, {admitted}{errors}"),
         Judged::AsAdmitted => println!("{label:<34} loses   {counts}: {detail}; came: {came}, {admitted}{errors}"),
         Judged::Failed => println!("{label:<34} FAILED  {counts}: {detail}; came: {came}, {admitted}{errors}"),
@@ -263,8 +263,8 @@ fn start(name: &str) -> anyhow::Result<ExitCode> {
         log,
     })?;
     println!("{} listens at {}; Ctrl-C ends it", entry.manifest.title, subject.address);
-    for way in &entry.manifest.ways {
-        println!("  {:<16} {} at http://{}{}", way.name, way.dialect.name(), subject.address, way.path);
+    for endpoint in &entry.manifest.endpoints {
+        println!("  {:<16} {} at http://{}{}", endpoint.name, endpoint.dialect.name(), subject.address, endpoint.path);
     }
     while !signals::wait(Duration::from_millis(100)) {
         if let Some(why) = subject.death() {

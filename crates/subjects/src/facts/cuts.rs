@@ -80,7 +80,7 @@ pub struct BetweenPolls {
     pub poll_interval_ms: Option<u64>,
 }
 
-/// A way to speak to a subject.
+/// An endpoint of a subject.
 pub struct Spoken<'a> {
     /// How bytes travel.
     pub transport: Transport,
@@ -122,7 +122,7 @@ impl Spoken<'_> {
         Ok(found)
     }
 
-    /// Time between two publications and between two polls, ms; `None` for a way that does not poll.
+    /// Time between two publications and between two polls, ms; `None` for an endpoint that does not poll.
     fn polling(&self) -> Option<(u64, Option<u64>)> {
         match self.transport {
             Transport::LongPolling => Some((HELD_INTERVAL_MS, None)),
@@ -131,7 +131,7 @@ impl Spoken<'_> {
         }
     }
 
-    /// Whether something falls between two polls; `None` for a way that does not poll. `start` starts the subject. It
+    /// Whether something falls between two polls; `None` for an endpoint that does not poll. `start` starts the subject. It
     /// takes some 8 s.
     pub fn between_polls(
         &self,

@@ -84,20 +84,21 @@ pub struct Facts {
     pub installed_bytes: Fact<u64>,
     /// From the start of the process until it takes connections: several starts in order of time, ms.
     pub starts_ms: Fact<Vec<f64>>,
-    /// Every way to speak to it, in the order of the manifest.
-    pub ways: Vec<WayFacts>,
+    /// Every endpoint, in the order of the manifest.
+    #[serde(alias = "ways")]
+    pub endpoints: Vec<EndpointFacts>,
 }
 
-/// What clients get over one way.
+/// What clients get over one endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct WayFacts {
+pub struct EndpointFacts {
     /// Its name in the manifest.
     pub name: String,
     /// How bytes travel.
     pub transport: Transport,
     /// After they were cut off for 5 s.
     pub after_cut: Fact<AfterCut>,
-    /// Between two polls; `None` for a way that does not poll.
+    /// Between two polls; `None` for an endpoint that does not poll.
     pub between_polls: Option<Fact<BetweenPolls>>,
 }
 
@@ -122,11 +123,11 @@ impl Facts {
         ];
         let mut all: Vec<(String, &str)> =
             named.into_iter().filter_map(|(what, why)| Some((what.to_owned(), why?))).collect();
-        for way in &self.ways {
-            let after_cut = way.after_cut.why_not().map(|why| (format!("{} after a cut", way.name), why));
-            let polls = way.between_polls.as_ref().and_then(Fact::why_not);
+        for endpoint in &self.endpoints {
+            let after_cut = endpoint.after_cut.why_not().map(|why| (format!("{} after a cut", endpoint.name), why));
+            let polls = endpoint.between_polls.as_ref().and_then(Fact::why_not);
             all.extend(after_cut);
-            all.extend(polls.map(|why| (format!("{} between polls", way.name), why)));
+            all.extend(polls.map(|why| (format!("{} between polls", endpoint.name), why)));
         }
         all
     }
@@ -190,7 +191,7 @@ fn own_file(cache: &Cache, program: &Path) -> PathBuf {
     cache.path().join(OWN).join(format!("{:016x}-{FILE}", hasher.finish()))
 }
 
-/// Counts and measures everything, and writes it down. It takes half a minute for each way to speak to the server;
+/// Counts and measures everything, and writes it down. It takes half a minute for each endpoint;
 /// `progress` is told what is being looked at.
 ///
 /// # Errors
@@ -211,10 +212,10 @@ pub fn measure(
     let mut facts = whose.counted(cache, options, &mut interrupted);
     progress("starts");
     facts.starts_ms = starts(&whose, options, &mut interrupted).into();
-    for (name, spoken) in whose.ways(options) {
+    for (name, spoken) in whose.endpoints(options) {
         progress(&name);
         let (after_cut, between_polls) = way_facts(&whose, &name, &spoken, options, &mut interrupted);
-        facts.ways.push(WayFacts { name, transport: spoken.transport, after_cut, between_polls });
+        facts.endpoints.push(EndpointFacts { name, transport: spoken.transport, after_cut, between_polls });
     }
     if interrupted() {
         return Err(FactsError::Interrupted(facts.name));
@@ -281,7 +282,7 @@ impl Whose<'_> {
                     .map_err(|error| format!("cannot look at {}: {error}", options.program.display()))
                     .into(),
                 starts_ms: none_yet,
-                ways: Vec::new(),
+                endpoints: Vec::new(),
             },
             Self::Foreign(entry, installed) => Facts {
                 name: entry.manifest.name.clone(),
@@ -292,18 +293,22 @@ impl Whose<'_> {
                 packages: count::packages(&entry.manifest, &installed.folder).into(),
                 installed_bytes: count::installed_bytes(&entry.manifest, installed).into(),
                 starts_ms: none_yet,
-                ways: Vec::new(),
+                endpoints: Vec::new(),
             },
         }
     }
 
-    fn ways<'o>(&self, options: &'o FactsOptions) -> Vec<(String, Spoken<'o>)> {
+    fn endpoints<'o>(&self, options: &'o FactsOptions) -> Vec<(String, Spoken<'o>)> {
         let spoken = |transport, speaks: Option<Speaks>| Spoken { transport, speaks, program: &options.program };
         match *self {
-            Self::Ours => Transport::ALL.iter().map(|&way| (way.name().to_owned(), spoken(way, None))).collect(),
+            Self::Ours => {
+                Transport::ALL.iter().map(|&endpoint| (endpoint.name().to_owned(), spoken(endpoint, None))).collect()
+            }
             Self::Foreign(entry, _) => {
-                let ways = entry.manifest.ways.iter();
-                ways.map(|way| (way.name.clone(), spoken(way.transport, Some(way.speaks())))).collect()
+                let endpoints = entry.manifest.endpoints.iter();
+                endpoints
+                    .map(|endpoint| (endpoint.name.clone(), spoken(endpoint.transport, Some(endpoint.speaks()))))
+                    .collect()
             }
         }
     }
@@ -348,7 +353,7 @@ mod tests {
 
     fn facts() -> Facts {
         let found = AfterCut { outcome: Outcome::Lost, lost: 3, expected: 9, duplicated: 0, gaps: 0 };
-        let way = |name: &str, transport, after_cut| WayFacts {
+        let endpoint = |name: &str, transport, after_cut| EndpointFacts {
             name: name.to_owned(),
             transport,
             after_cut,
@@ -363,10 +368,10 @@ mod tests {
             packages: Fact::Known(1),
             installed_bytes: Fact::Known(2),
             starts_ms: Fact::Known(vec![900.0, 100.0, 300.0, 200.0, 400.0]),
-            ways: vec![
-                way("a", Transport::Polling, Fact::Known(found)),
-                way("b", Transport::Sse, Fact::Unknown("it died".to_owned())),
-                way("c", Transport::Sse, Fact::Known(found)),
+            endpoints: vec![
+                endpoint("a", Transport::Polling, Fact::Known(found)),
+                endpoint("b", Transport::Sse, Fact::Unknown("it died".to_owned())),
+                endpoint("c", Transport::Sse, Fact::Known(found)),
             ],
         }
     }
