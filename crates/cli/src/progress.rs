@@ -57,11 +57,7 @@ impl Observer for Progress {
         let left: u64 = planned[done.min(planned.len())..].iter().map(|run| self.length(run)).sum();
         let about = Duration::from_secs(left / 1000);
         let verb = if done > 0 { format!("going on after {done} of") } else { "doing".to_owned() };
-        eprintln!(
-            "{verb} {} runs, about {}, kept as experiment {id}",
-            planned.len(),
-            humantime::format_duration(about)
-        );
+        eprintln!("{verb} {} runs, about {}, kept as result {id}", planned.len(), humantime::format_duration(about));
         self.bar = ProgressBar::new(total);
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed} gone, {eta} left  {msg}");
         self.bar.set_style(style.expect("the template is valid"));

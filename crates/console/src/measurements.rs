@@ -6,7 +6,7 @@ use pushlab_lab::archive::{self, BROWSER};
 use pushlab_server::application::Request;
 use pushlab_server::requests::{Answer, Refusal, body, json};
 use pushlab_stats::{Doubt, DoubtCode, mean, median, quantile};
-use pushlab_store::{Cell, FigureValue, NewExperiment, Outcome, Run};
+use pushlab_store::{Cell, FigureValue, NewCampaign, Outcome, Run};
 use pushlab_wire::codes::ErrorCode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, TryLockError};
@@ -48,7 +48,7 @@ impl Measurements {
             return Err(just_now());
         }
         let mut store = results.open()?;
-        let rows = store.experiments().map_err(|error| Refusal::failed(&error))?;
+        let rows = store.campaigns().map_err(|error| Refusal::failed(&error))?;
         if rows.iter().filter(|row| row.name == BROWSER).count() >= MAX_MEASUREMENTS {
             let message = format!(
                 "{MAX_MEASUREMENTS} measurements of browsers are stored, which is all that are kept; remove some with \
@@ -98,7 +98,7 @@ fn look_over(measurement: &Measurement) -> Result<(), String> {
 }
 
 /// A measurement as the store keeps it: a run for each transport.
-fn stored(measurement: &Measurement) -> (NewExperiment, Vec<Run>) {
+fn stored(measurement: &Measurement) -> (NewCampaign, Vec<Run>) {
     let all = &measurement.transports;
     let requests: Vec<String> = all.iter().map(|m| format!("{} {}", m.transport.name(), m.requests)).collect();
     let held: Vec<&str> = all.iter().filter(|m| m.is_buffered).map(|m| m.transport.name()).collect();
@@ -107,7 +107,7 @@ fn stored(measurement: &Measurement) -> (NewExperiment, Vec<Run>) {
     if !held.is_empty() {
         facts.push(("held back on the way".to_owned(), held.join(", ")));
     }
-    let experiment = NewExperiment { facts, ..archive::figures_header(BROWSER) };
+    let experiment = NewCampaign { facts, ..archive::figures_header(BROWSER) };
     let run = |(place, measured)| Run {
         doubts: doubts(measured, measurement.was_hidden),
         ..run(place, measured, &experiment.created_at)

@@ -7,7 +7,7 @@ use pushlab_lab::archive::{self, ArchiveError};
 use pushlab_lab::stored::{self, StoredError};
 use pushlab_server::application::{Body, Request, Response, THREADS};
 use pushlab_server::requests::{Answer, Refusal, json};
-use pushlab_store::{ExperimentRow, Store, StoreError};
+use pushlab_store::{CampaignRow, Store, StoreError};
 use pushlab_wire::codes::ErrorCode;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -126,12 +126,12 @@ fn comparison(store: &Store, request: &Request) -> Result<Report, Refusal> {
 }
 
 /// The result of that number: a name in an address would mean another result after the next campaign.
-fn find(store: &Store, number: &str) -> Result<ExperimentRow, Refusal> {
+fn find(store: &Store, number: &str) -> Result<CampaignRow, Refusal> {
     let Ok(id) = number.parse::<i64>() else {
         let message = format!("{number:?} is no number of a result; the list of results has them");
         return Err(Refusal::new(ErrorCode::BadRequest, message));
     };
-    store.experiment(id).map(|experiment| experiment.row).map_err(|error| refusal(error.into()))
+    store.campaign(id).map(|experiment| experiment.row).map_err(|error| refusal(error.into()))
 }
 
 fn refusal(error: ArchiveError) -> Refusal {

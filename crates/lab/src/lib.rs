@@ -7,7 +7,7 @@
 //! let store = archive::open(None)?;
 //! let start = Start { name, out: "results".into(), ..Start::default() };
 //! let campaign = Campaign::open(experiments, store, start)?;
-//! println!("experiment {} in the store", campaign.id());
+//! println!("result {} in the store", campaign.id());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

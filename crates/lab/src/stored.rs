@@ -6,7 +6,7 @@ use pushlab_analysis::report::model::{Comparison, Report};
 use pushlab_analysis::report::{self, COMPARED_METRICS, CompareError, Contender, ResultRuns, RunFigures};
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::studies;
-use pushlab_store::{ExperimentRow, Store};
+use pushlab_store::{CampaignRow, Store};
 use std::collections::BTreeSet;
 
 /// Why stored results cannot be compared.
@@ -24,9 +24,9 @@ pub enum StoredError {
 ///
 /// # Errors
 /// See [`ArchiveError`].
-pub fn read_all(store: &Store, rows: &[ExperimentRow]) -> Result<Vec<ResultRuns>, ArchiveError> {
-    let is_same_name = |row: &ExperimentRow| rows.iter().filter(|other| other.name == row.name).count() > 1;
-    let tag = |row: &ExperimentRow| match is_same_name(row) {
+pub fn read_all(store: &Store, rows: &[CampaignRow]) -> Result<Vec<ResultRuns>, ArchiveError> {
+    let is_same_name = |row: &CampaignRow| rows.iter().filter(|other| other.name == row.name).count() > 1;
+    let tag = |row: &CampaignRow| match is_same_name(row) {
         true => format!("{} #{}", row.name, row.id),
         false => row.name.clone(),
     };
@@ -49,7 +49,7 @@ pub fn report_of(results: &[ResultRuns], comparison: Option<Comparison>) -> Resu
 /// See [`StoredError`].
 pub fn compare(
     store: &Store,
-    rows: &[ExperimentRow],
+    rows: &[CampaignRow],
     metrics: &[&'static Metric],
 ) -> Result<(Vec<ResultRuns>, Comparison), StoredError> {
     let results = read_all(store, rows)?;
@@ -66,12 +66,12 @@ pub fn compare(
     Ok((results, comparison))
 }
 
-fn contender(row: &ExperimentRow, result: &ResultRuns) -> Contender {
+fn contender(row: &CampaignRow, result: &ResultRuns) -> Contender {
     Contender { label: result.tag.clone(), runs: result.runs.clone(), campaign: row.id }
 }
 
 /// The subjects of one result, in the experiment's order.
-fn subjects_of(row: &ExperimentRow, result: &ResultRuns) -> Vec<Contender> {
+fn subjects_of(row: &CampaignRow, result: &ResultRuns) -> Vec<Contender> {
     let mut names: Vec<&str> = Vec::new();
     for cell in result.header.experiments.iter().flat_map(|e| e.cells()) {
         if let Some(run) = result.runs.iter().find(|run| run.cell.subject == cell.subject)

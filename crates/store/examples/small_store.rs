@@ -3,7 +3,7 @@
 use pushlab_stats::{Doubt, DoubtCode, Histogram};
 use pushlab_store::export::{self, Selection};
 use pushlab_store::{
-    Bound, Cell, Column, FigureValue, Kind, NewExperiment, Outcome, Run, SeriesRow, Store, StoreError, Values,
+    Bound, Cell, Column, FigureValue, Kind, NewCampaign, Outcome, Run, SeriesRow, Store, StoreError, Values,
 };
 use std::error::Error;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn fill(store: &mut Store) -> Result<i64, StoreError> {
-    let id = store.create_experiment(&NewExperiment {
+    let id = store.create_campaign(&NewCampaign {
         name: "small".to_owned(),
         kind: Kind::Measured,
         created_at: "2024-05-01T12:00:00Z".to_owned(),

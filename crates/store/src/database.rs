@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::model::{
-    Bound, Cell, Column, Counts, Experiment, ExperimentRow, FigureValue, Kind, NewExperiment, Outcome, PhaseRow, Run,
+    Bound, Campaign, CampaignRow, Cell, Column, Counts, FigureValue, Kind, NewCampaign, Outcome, PhaseRow, Run,
     SeriesRow,
 };
 use crate::series;
@@ -95,17 +95,17 @@ impl Database<'_> {
         serde_json::from_str(&self.get::<String>(row, index)?).map_err(|why| self.unreadable(what, why))
     }
 
-    pub fn experiments(&self) -> Result<Vec<ExperimentRow>, StoreError> {
+    pub fn campaigns(&self) -> Result<Vec<CampaignRow>, StoreError> {
         self.rows(None)
     }
 
-    /// The lines of all experiments, or of one.
-    fn rows(&self, id: Option<i64>) -> Result<Vec<ExperimentRow>, StoreError> {
+    /// The lines of all campaigns, or of one.
+    fn rows(&self, id: Option<i64>) -> Result<Vec<CampaignRow>, StoreError> {
         self.all(EXPERIMENT_ROWS, [id], |row| {
-            Ok(ExperimentRow {
+            Ok(CampaignRow {
                 id: self.get(row, 0)?,
                 name: self.get(row, 1)?,
-                kind: self.parsed(row, 2, "the kind of an experiment", Kind::from_name)?,
+                kind: self.parsed(row, 2, "the kind of a campaign", Kind::from_name)?,
                 created_at: self.get(row, 3)?,
                 is_complete: self.get(row, 4)?,
                 planned: self.get(row, 5)?,
@@ -118,19 +118,19 @@ impl Database<'_> {
         })
     }
 
-    pub fn experiment(&self, id: i64) -> Result<Experiment, StoreError> {
+    pub fn campaign(&self, id: i64) -> Result<Campaign, StoreError> {
         let row = self.rows(Some(id))?.pop().ok_or_else(|| not_found(id))?;
-        let what = format!("experiment {id}");
+        let what = format!("result {id}");
         let rest = self.all("SELECT seed, header FROM experiments WHERE id = ?1", [id], |row| {
             Ok((self.parsed(row, 0, &what, |text| text.parse().ok())?, self.json(row, 1, &what)?))
         })?;
         let (seed, header) = rest.into_iter().next().ok_or_else(|| not_found(id))?;
         let facts = "SELECT name, value FROM facts WHERE experiment_id = ?1 ORDER BY place";
         let facts = self.all(facts, [id], |row| Ok((self.get(row, 0)?, self.get(row, 1)?)))?;
-        Ok(Experiment { row, seed, facts, header })
+        Ok(Campaign { row, seed, facts, header })
     }
 
-    pub fn insert_experiment(&self, new: &NewExperiment) -> Result<i64, StoreError> {
+    pub fn insert_campaign(&self, new: &NewCampaign) -> Result<i64, StoreError> {
         new.check()?;
         let values = params![
             new.name,
@@ -180,26 +180,25 @@ impl Database<'_> {
         Ok(())
     }
 
-    pub fn places(&self, experiment: i64) -> Result<BTreeSet<u32>, StoreError> {
-        self.must_exist(experiment)?;
-        let places =
-            self.all("SELECT place FROM runs WHERE experiment_id = ?1", [experiment], |row| self.get(row, 0))?;
+    pub fn places(&self, campaign: i64) -> Result<BTreeSet<u32>, StoreError> {
+        self.must_exist(campaign)?;
+        let places = self.all("SELECT place FROM runs WHERE experiment_id = ?1", [campaign], |row| self.get(row, 0))?;
         Ok(places.into_iter().collect())
     }
 
-    fn must_exist(&self, experiment: i64) -> Result<(), StoreError> {
-        let found = self.one::<i64>("SELECT id FROM experiments WHERE id = ?1", [experiment])?;
-        found.map(|_| ()).ok_or_else(|| not_found(experiment))
+    fn must_exist(&self, campaign: i64) -> Result<(), StoreError> {
+        let found = self.one::<i64>("SELECT id FROM experiments WHERE id = ?1", [campaign])?;
+        found.map(|_| ()).ok_or_else(|| not_found(campaign))
     }
 
-    pub fn insert_run(&self, experiment: i64, run: &Run) -> Result<i64, StoreError> {
+    pub fn insert_run(&self, campaign: i64, run: &Run) -> Result<i64, StoreError> {
         run.check()?;
-        self.must_exist(experiment)?;
+        self.must_exist(campaign)?;
         let taken = "SELECT id FROM runs WHERE experiment_id = ?1 AND place = ?2";
-        if self.one::<i64>(taken, params![experiment, run.place])?.is_some() {
-            return Err(StoreError::Taken { experiment, place: run.place });
+        if self.one::<i64>(taken, params![campaign, run.place])?.is_some() {
+            return Err(StoreError::Taken { campaign, place: run.place });
         }
-        let cell = self.cell_id(experiment, &run.cell)?;
+        let cell = self.cell_id(campaign, &run.cell)?;
         let (failure, failure_phase) = match &run.outcome {
             Outcome::Completed => (None, None),
             Outcome::Failed { reason, phase } => (Some(reason), phase.as_ref()),
@@ -209,7 +208,7 @@ impl Database<'_> {
                                      failure, failure_phase, document)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         let values = params![
-            experiment,
+            campaign,
             run.place,
             cell,
             run.repeat,
@@ -229,7 +228,7 @@ impl Database<'_> {
         Ok(id)
     }
 
-    fn cell_id(&self, experiment: i64, cell: &Cell) -> Result<i64, StoreError> {
+    fn cell_id(&self, campaign: i64, cell: &Cell) -> Result<i64, StoreError> {
         let Cell {
             experiment: name,
             subject,
@@ -241,7 +240,7 @@ impl Database<'_> {
             deliveries_per_s: rate,
             payload_bytes: size,
         } = cell;
-        let values = params![experiment, name, subject, transport, policy, variant, network, clients, rate, size];
+        let values = params![campaign, name, subject, transport, policy, variant, network, clients, rate, size];
         let find = "SELECT id FROM cells WHERE experiment_id = ?1 AND experiment = ?2 AND subject = ?3
                     AND transport = ?4 AND policy = ?5 AND ifnull(variant, '') = ifnull(?6, '')
                     AND ifnull(network, '') = ifnull(?7, '') AND clients = ?8
@@ -295,10 +294,10 @@ impl Database<'_> {
         Ok(())
     }
 
-    pub fn run(&self, experiment: i64, place: u32) -> Result<Run, StoreError> {
-        let what = format!("run {place} of experiment {experiment}");
+    pub fn run(&self, campaign: i64, place: u32) -> Result<Run, StoreError> {
+        let what = format!("run {place} of result {campaign}");
         let what = what.as_str();
-        let found = self.all(RUN, params![experiment, place], |row| {
+        let found = self.all(RUN, params![campaign, place], |row| {
             let id: i64 = self.get(row, 0)?;
             let outcome = match self.get(row, 7)? {
                 None => Outcome::Completed,
@@ -322,15 +321,15 @@ impl Database<'_> {
                 series: self.series(id, what)?,
             })
         })?;
-        let missing = || StoreError::NotFound { reference: format!("{experiment}, run {place}"), near: Vec::new() };
+        let missing = || StoreError::NotFound { reference: format!("{campaign}, run {place}"), near: Vec::new() };
         found.into_iter().next().ok_or_else(missing)
     }
 
-    pub fn cells(&self, experiment: i64) -> Result<Vec<Cell>, StoreError> {
+    pub fn cells(&self, campaign: i64) -> Result<Vec<Cell>, StoreError> {
         let sql = "SELECT experiment, subject, transport, policy, variant, network, clients, deliveries_per_s,
                           payload_bytes
                    FROM cells WHERE experiment_id = ?1 ORDER BY id";
-        self.all(sql, [experiment], |row| self.cell(row, 0))
+        self.all(sql, [campaign], |row| self.cell(row, 0))
     }
 
     /// The cell whose columns begin at `first`, in the order of [`Cell`].
@@ -424,7 +423,7 @@ fn integer(value: u64) -> i64 {
     i64::try_from(value).expect("checked before anything is written: every count and time is below 2^63")
 }
 
-/// Whether a statement about one experiment met it.
+/// Whether a statement about one campaign met it.
 fn found(id: i64, changed: usize) -> Result<(), StoreError> {
     if changed == 0 { Err(not_found(id)) } else { Ok(()) }
 }

@@ -95,19 +95,19 @@ pub enum StoreError {
         /// The other process, if it could be read.
         pid: Option<u32>,
     },
-    /// No such experiment.
-    #[error("there is no experiment `{reference}`{}", hint(.near))]
+    /// No such campaign.
+    #[error("there is no result `{reference}`{}", hint(.near))]
     NotFound {
         /// What was asked for.
         reference: String,
         /// References that would have been understood and look alike, best first.
         near: Vec<String>,
     },
-    /// The experiment has that run already.
-    #[error("experiment {experiment} has run {place} already; it was kept and the new one was not stored")]
+    /// The campaign has that run already.
+    #[error("result {campaign} has run {place} already; it was kept and the new one was not stored")]
     Taken {
-        /// The experiment.
-        experiment: i64,
+        /// The campaign.
+        campaign: i64,
         /// The run's place.
         place: u32,
     },

@@ -1,12 +1,12 @@
-//! The results database: every experiment, run and number in one SQLite file, with exports and imports.
+//! The results database: every campaign, run and number in one SQLite file, with exports and imports.
 //!
 //! ```
-//! use pushlab_store::{Cell, Kind, NewExperiment, Outcome, Run, Store};
+//! use pushlab_store::{Cell, Kind, NewCampaign, Outcome, Run, Store};
 //! # let folder = std::env::temp_dir().join(format!("pushlab-store-doc-{}", std::process::id()));
 //! # let path = folder.join("results.db");
 //!
 //! let mut store = Store::open(&path)?;
-//! let id = store.create_experiment(&NewExperiment {
+//! let id = store.create_campaign(&NewCampaign {
 //!     name: "compare".into(),
 //!     kind: Kind::Measured,
 //!     created_at: "2024-05-01T12:00:00Z".into(),
@@ -16,7 +16,7 @@
 //!     header: serde_json::json!({"command": ["pushlab", "compare"]}),
 //! })?;
 //! let cell = Cell {
-//!     experiment: "feed".into(),
+//!     campaign: "feed".into(),
 //!     subject: "pushlab".into(),
 //!     transport: "sse".into(),
 //!     policy: "close".into(),
@@ -60,7 +60,7 @@
 //!
 //! # Tables
 //!
-//! `experiments` and their `facts`; `cells`, distinct in each experiment; `runs`, each with `doubts`, `phases`,
+//! `experiments`, which are the campaigns, and their `facts`; `cells`, distinct in each; `runs`, each with `doubts`, `phases`,
 //! `figures`, `counts`, `histograms` and `series`. Seeds are decimal text, because SQLite's integers end at 2⁶³.
 //! A histogram is a BLOB in the HDR V2 encoding, not deflated.
 //! A series is a BLOB, column by column:
@@ -92,7 +92,7 @@ mod store;
 pub use error::StoreError;
 pub use lock::{Measuring, MeasuringLock};
 pub use model::{
-    Bound, Cell, Column, Counts, Experiment, ExperimentRow, FigureValue, Kind, NAME_BYTES_MAX, NewExperiment, Outcome,
+    Bound, Campaign, CampaignRow, Cell, Column, Counts, FigureValue, Kind, NAME_BYTES_MAX, NewCampaign, Outcome,
     PhaseRow, Run, SeriesRow, Values,
 };
 pub use open::{APPLICATION_ID, BUSY_WAIT};

@@ -18,8 +18,8 @@ pub struct MeasuringLock {
 pub struct Measuring {
     /// The process that measures.
     pub pid: u32,
-    /// Into which experiment; `None` while it has none yet.
-    pub experiment: Option<i64>,
+    /// Into which campaign; `None` while it has none yet.
+    pub campaign: Option<i64>,
 }
 
 impl MeasuringLock {
@@ -45,12 +45,12 @@ impl MeasuringLock {
         Ok(Self { file })
     }
 
-    /// Says into which experiment this process measures, for those who list them.
+    /// Says into which campaign this process measures, for those who list them.
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn name(&mut self, experiment: i64) -> std::io::Result<()> {
-        writeln!(self.file, "{experiment}")
+    pub fn name(&mut self, campaign: i64) -> std::io::Result<()> {
+        writeln!(self.file, "{campaign}")
     }
 }
 
@@ -65,10 +65,10 @@ pub(crate) fn measuring(path: &Path) -> Option<Measuring> {
         .then_some(measuring)
 }
 
-/// The process's number, and that of the experiment in the next line, once there is one.
+/// The process's number, and that of the campaign in the next line, once there is one.
 fn parse(text: &str) -> Option<Measuring> {
     let mut lines = text.lines();
-    Some(Measuring { pid: lines.next()?.trim().parse().ok()?, experiment: lines.next().and_then(|id| id.parse().ok()) })
+    Some(Measuring { pid: lines.next()?.trim().parse().ok()?, campaign: lines.next().and_then(|id| id.parse().ok()) })
 }
 
 /// The file beside `path` whose name has `suffix` after it.

@@ -1,4 +1,4 @@
-//! What is stored: experiments, and runs with everything measured in them.
+//! What is stored: campaigns, and runs with everything measured in them.
 
 use crate::error::StoreError;
 use pushlab_stats::{Doubt, Histogram};
@@ -11,7 +11,7 @@ use std::fmt;
 /// Longest name of anything, bytes. A name is a line of a table and part of a tag in exports.
 pub const NAME_BYTES_MAX: usize = 200;
 
-/// Where an experiment's runs come from.
+/// Where a campaign's runs come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -42,10 +42,10 @@ impl Kind {
     }
 }
 
-/// An experiment that begins.
+/// A campaign that begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NewExperiment {
+pub struct NewCampaign {
     /// Name; need not be new.
     pub name: String,
     /// Where its runs come from.
@@ -58,13 +58,13 @@ pub struct NewExperiment {
     pub planned: u32,
     /// Environment as names and values, in an order for people.
     pub facts: Vec<(String, String)>,
-    /// What its owner needs to go on and to report: experiments, command, versions, machine.
+    /// What its owner needs to go on and to report: campaigns, command, versions, machine.
     pub header: serde_json::Value,
 }
 
-/// A line of the list of experiments.
+/// A line of the list of campaigns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ExperimentRow {
+pub struct CampaignRow {
     /// Number, given once.
     pub id: i64,
     /// Name.
@@ -89,11 +89,11 @@ pub struct ExperimentRow {
     pub note: Option<String>,
 }
 
-/// An experiment without its runs.
+/// A campaign without its runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Experiment {
+pub struct Campaign {
     /// Its line in the list.
-    pub row: ExperimentRow,
+    pub row: CampaignRow,
     /// Seed of the order of its runs.
     pub seed: u64,
     /// Environment, in the order given.
@@ -102,11 +102,11 @@ pub struct Experiment {
     pub header: serde_json::Value,
 }
 
-/// One point of an experiment's matrix.
+/// One point of a campaign's matrix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// Name of the experiment in its file; a stored experiment may hold several.
+    /// Name of the experiment in its file; a campaign may hold several.
     pub experiment: String,
     /// Name of the subject.
     pub subject: String,
@@ -286,7 +286,7 @@ impl Values {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Place in the planned order, from 1; unique in the experiment.
+    /// Place in the planned order, from 1; unique in the campaign.
     pub place: u32,
     /// Which point of the matrix.
     pub cell: Cell,
@@ -395,7 +395,7 @@ impl SeriesRow {
     }
 }
 
-impl NewExperiment {
+impl NewCampaign {
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let invalid = |what| StoreError::Invalid { what };
         check_name("experiment", &self.name).map_err(invalid)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a writer waits for another before it gives up. A run takes milliseconds to write, and removing a large
-/// experiment seconds.
+/// campaign seconds.
 pub const BUSY_WAIT: Duration = Duration::from_secs(30);
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 /// Marks the file as ours (`PRAGMA application_id`): "PSLB".

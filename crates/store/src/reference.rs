@@ -1,12 +1,12 @@
-//! How people name experiments.
+//! How people name campaigns.
 
 use crate::error::StoreError;
-use crate::model::ExperimentRow;
+use crate::model::CampaignRow;
 
 const NEAR_MAX: usize = 3;
 
 /// Finds what [`crate::Store::find`] describes among all rows, newest last.
-pub(crate) fn find(rows: &[ExperimentRow], reference: &str) -> Result<ExperimentRow, StoreError> {
+pub(crate) fn find(rows: &[CampaignRow], reference: &str) -> Result<CampaignRow, StoreError> {
     let by_number = reference.parse().ok().and_then(|id: i64| rows.iter().find(|row| row.id == id));
     // A name that looks like a reference is still a name.
     let by_name = || rows.iter().rev().find(|row| row.name == reference);
@@ -27,7 +27,7 @@ pub(crate) fn find(rows: &[ExperimentRow], reference: &str) -> Result<Experiment
     Err(StoreError::NotFound { reference: reference.to_owned(), near })
 }
 
-/// The name and how many experiments of that name to go back.
+/// The name and how many campaigns of that name to go back.
 fn parse(reference: &str) -> (&str, usize) {
     if let Some(name) = reference.strip_suffix("@previous") {
         return (name, 1);
@@ -37,7 +37,7 @@ fn parse(reference: &str) -> (&str, usize) {
 }
 
 /// Names that are spelt alike or contain what was typed, best first.
-fn near(rows: &[ExperimentRow], typed: &str) -> Vec<String> {
+fn near(rows: &[CampaignRow], typed: &str) -> Vec<String> {
     let typed = typed.to_lowercase();
     let mut names: Vec<(usize, &str)> = Vec::new();
     for name in rows.iter().map(|row| row.name.as_str()) {
@@ -73,8 +73,8 @@ mod tests {
     use super::*;
     use crate::model::Kind;
 
-    fn rows(names: &[&str]) -> Vec<ExperimentRow> {
-        let row = |(index, name): (usize, &&str)| ExperimentRow {
+    fn rows(names: &[&str]) -> Vec<CampaignRow> {
+        let row = |(index, name): (usize, &&str)| CampaignRow {
             id: index as i64 + 1,
             name: (*name).to_owned(),
             kind: Kind::Measured,

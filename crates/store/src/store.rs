@@ -1,9 +1,9 @@
-//! The store: experiments by number and by name, and transactions around everything that changes it.
+//! The store: campaigns by number and by name, and transactions around everything that changes it.
 
 use crate::database::Database;
 use crate::error::StoreError;
 use crate::lock::{self, Measuring, MeasuringLock};
-use crate::model::{Cell, Experiment, ExperimentRow, NewExperiment, Run};
+use crate::model::{Campaign, CampaignRow, Cell, NewCampaign, Run};
 use crate::{open, reference};
 use rusqlite::{Connection, TransactionBehavior};
 use std::collections::BTreeSet;
@@ -63,85 +63,83 @@ impl Store {
         self.path.canonicalize().unwrap_or_else(|_| self.path.clone())
     }
 
-    /// Begins an experiment and returns its number.
+    /// Begins a campaign and returns its number.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for a name or instant that is none; those of the disk.
-    pub fn create_experiment(&mut self, new: &NewExperiment) -> Result<i64, StoreError> {
-        self.write(|database| database.insert_experiment(new))
+    pub fn create_campaign(&mut self, new: &NewCampaign) -> Result<i64, StoreError> {
+        self.write(|database| database.insert_campaign(new))
     }
 
-    /// Every experiment, newest last.
+    /// Every campaign, newest last.
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn experiments(&self) -> Result<Vec<ExperimentRow>, StoreError> {
-        self.database().experiments()
+    pub fn campaigns(&self) -> Result<Vec<CampaignRow>, StoreError> {
+        self.database().campaigns()
     }
 
-    /// The experiment that a person means: its number, its name (the latest of it), `NAME~2` (two before the
+    /// The campaign that a person means: its number, its name (the latest of it), `NAME~2` (two before the
     /// latest), or `NAME@previous` (`NAME~1`).
     ///
     /// # Errors
     /// [`StoreError::NotFound`] with names that look alike.
-    pub fn find(&self, reference: &str) -> Result<ExperimentRow, StoreError> {
-        reference::find(&self.experiments()?, reference)
+    pub fn find(&self, reference: &str) -> Result<CampaignRow, StoreError> {
+        reference::find(&self.campaigns()?, reference)
     }
 
-    /// An experiment without its runs.
+    /// A campaign without its runs.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    pub fn experiment(&self, id: i64) -> Result<Experiment, StoreError> {
-        self.read(|database| database.experiment(id))
+    pub fn campaign(&self, id: i64) -> Result<Campaign, StoreError> {
+        self.read(|database| database.campaign(id))
     }
 
     /// Adds a run, whole or not at all, and returns its row's number. It is on the disk when this returns.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] if the experiment has a run of that place, [`StoreError::Invalid`] for what could not
-    /// be stored without loss, [`StoreError::NotFound`] without such an experiment; those of the disk.
-    pub fn add_run(&mut self, experiment: i64, run: &Run) -> Result<i64, StoreError> {
-        self.write(|database| database.insert_run(experiment, run))
+    /// [`StoreError::Taken`] if the campaign has a run of that place, [`StoreError::Invalid`] for what could not
+    /// be stored without loss, [`StoreError::NotFound`] without such a campaign; those of the disk.
+    pub fn add_run(&mut self, campaign: i64, run: &Run) -> Result<i64, StoreError> {
+        self.write(|database| database.insert_run(campaign, run))
     }
 
-    /// Every run of an experiment in the planned order, with all that was measured. Each histogram takes 216 KiB of
+    /// Every run of a campaign in the planned order, with all that was measured. Each histogram takes 216 KiB of
     /// memory; [`Store::run`] reads one run at a time.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::Unreadable`]; those of the disk.
-    pub fn runs(&self, experiment: i64) -> Result<Vec<Run>, StoreError> {
-        self.read(|database| {
-            database.places(experiment)?.iter().map(|&place| database.run(experiment, place)).collect()
-        })
+    pub fn runs(&self, campaign: i64) -> Result<Vec<Run>, StoreError> {
+        self.read(|database| database.places(campaign)?.iter().map(|&place| database.run(campaign, place)).collect())
     }
 
     /// The run of that place.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::Unreadable`]; those of the disk.
-    pub fn run(&self, experiment: i64, place: u32) -> Result<Run, StoreError> {
-        self.read(|database| database.run(experiment, place))
+    pub fn run(&self, campaign: i64, place: u32) -> Result<Run, StoreError> {
+        self.read(|database| database.run(campaign, place))
     }
 
-    /// The distinct cells of an experiment's runs, in the order in which they came.
+    /// The distinct cells of a campaign's runs, in the order in which they came.
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn cells(&self, experiment: i64) -> Result<Vec<Cell>, StoreError> {
-        self.database().cells(experiment)
+    pub fn cells(&self, campaign: i64) -> Result<Vec<Cell>, StoreError> {
+        self.database().cells(campaign)
     }
 
-    /// Adds an experiment that is complete with these runs, and returns its number; `experiment.planned` is replaced
+    /// Adds a campaign that is complete with these runs, and returns its number; `campaign.planned` is replaced
     /// by theirs.
     ///
     /// # Errors
-    /// Those of [`Store::create_experiment`] and [`Store::add_run`], and then nothing was added.
-    pub fn add_complete(&mut self, experiment: &NewExperiment, runs: &[Run]) -> Result<i64, StoreError> {
+    /// Those of [`Store::create_campaign`] and [`Store::add_run`], and then nothing was added.
+    pub fn add_complete(&mut self, campaign: &NewCampaign, runs: &[Run]) -> Result<i64, StoreError> {
         let planned = u32::try_from(runs.len()).unwrap_or(u32::MAX);
-        let experiment = NewExperiment { planned, ..experiment.clone() };
+        let campaign = NewCampaign { planned, ..campaign.clone() };
         self.write(|database| {
-            let id = database.insert_experiment(&experiment)?;
+            let id = database.insert_campaign(&campaign)?;
             for run in runs {
                 database.insert_run(id, run)?;
             }
@@ -154,11 +152,11 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
-    pub fn run_places(&self, experiment: i64) -> Result<BTreeSet<u32>, StoreError> {
-        self.database().places(experiment)
+    pub fn run_places(&self, campaign: i64) -> Result<BTreeSet<u32>, StoreError> {
+        self.database().places(campaign)
     }
 
-    /// Says that nothing is left to do for an experiment.
+    /// Says that nothing is left to do for a campaign.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; those of the disk.
@@ -166,7 +164,7 @@ impl Store {
         self.write(|database| database.set_complete(id))
     }
 
-    /// Replaces an experiment's header and number of planned runs: a search learns its matrix as it goes.
+    /// Replaces a campaign's header and number of planned runs: a search learns its matrix as it goes.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; those of the disk.
@@ -174,7 +172,7 @@ impl Store {
         self.write(|database| database.set_header(id, header, planned))
     }
 
-    /// Gives an experiment a note in place of the one it has; an empty one removes it.
+    /// Gives a campaign a note in place of the one it has; an empty one removes it.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; those of the disk.
@@ -182,15 +180,15 @@ impl Store {
         self.write(|database| database.annotate(id, note))
     }
 
-    /// Removes an experiment with its runs and gives their space back to the disk, as far as other processes and the
+    /// Removes a campaign with its runs and gives their space back to the disk, as far as other processes and the
     /// disk let it; what it cannot give back now is used for later runs, or goes with the next removal.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`]; those of the disk, and then the experiment is still there. Removal needs some room
+    /// [`StoreError::NotFound`]; those of the disk, and then the campaign is still there. Removal needs some room
     /// itself, for its log: on a disk without any it ends with [`StoreError::Full`].
     pub fn remove(&mut self, id: i64) -> Result<(), StoreError> {
         self.write(|database| database.remove(id))?;
-        // The experiment is gone whether or not the file shrinks: an error would say otherwise.
+        // The campaign is gone whether or not the file shrinks: an error would say otherwise.
         let _ = self.database().give_space_back();
         Ok(())
     }

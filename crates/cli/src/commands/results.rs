@@ -9,7 +9,7 @@ use pushlab_console::page;
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::statement::Statement;
 use pushlab_lab::{WorkplaceError, archive, stored};
-use pushlab_store::{ExperimentRow, Kind, Store};
+use pushlab_store::{CampaignRow, Kind, Store};
 use pushlab_wire::codes::ExitCode;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -118,9 +118,9 @@ pub struct RmArgs {
 }
 
 pub fn runs(args: &RunsArgs) -> anyhow::Result<ExitCode> {
-    let rows = archive::open(args.store.as_deref())?.experiments()?;
+    let rows = archive::open(args.store.as_deref())?.campaigns()?;
     if args.json {
-        let value = |row: &ExperimentRow| {
+        let value = |row: &CampaignRow| {
             serde_json::json!({
                 "id": row.id, "name": row.name, "kind": row.kind.name(), "created_at": row.created_at,
                 "runs_planned": row.planned, "runs_done": row.done, "valid": row.valid, "void": row.void,
@@ -175,7 +175,7 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let id = match &args.result {
         Some(reference) => store.find(reference)?.id,
         None => {
-            let latest = store.experiments()?.pop();
+            let latest = store.campaigns()?.pop();
             latest.context("nothing is stored yet; `pushlab run transports` measures something")?.id
         }
     };
@@ -237,7 +237,7 @@ pub fn rm(args: &RmArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Ok)
 }
 
-fn ids(rows: &[ExperimentRow]) -> Vec<i64> {
+fn ids(rows: &[CampaignRow]) -> Vec<i64> {
     rows.iter().map(|row| row.id).collect()
 }
 

@@ -131,7 +131,7 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
             _ => anyhow::bail!("{}: an import ends in .json (a whole export) or .csv (figures)", path.display()),
         };
         for id in ids {
-            println!("{}: experiment {id}, {}", path.display(), store.experiment(id)?.row.name);
+            println!("{}: result {id}, {}", path.display(), store.campaign(id)?.row.name);
         }
     }
     Ok(ExitCode::Ok)

@@ -122,7 +122,7 @@ impl Place {
         if !self.store_path().exists() {
             return 0;
         }
-        self.store().experiments().unwrap().first().map_or(0, |row| row.done as usize)
+        self.store().campaigns().unwrap().first().map_or(0, |row| row.done as usize)
     }
 }
 

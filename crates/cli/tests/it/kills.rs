@@ -32,7 +32,7 @@ fn kills_at_any_instant_lose_nothing_that_was_stored() {
         wait_for("the end of what the lab started", || processes(&place.store_path()).is_empty().then_some(()));
         assert_eq!(integrity(&place.store_path()), "ok", "kill {kill}");
         let store = place.store();
-        let rows = store.experiments().unwrap();
+        let rows = store.campaigns().unwrap();
         assert!(rows.len() <= 1, "kill {kill}: {rows:?}");
         let runs = rows.first().map_or_else(Vec::new, |row| store.runs(row.id).unwrap());
         assert!(runs.starts_with(&known), "kill {kill}: {} runs are not the {} from before", runs.len(), known.len());
@@ -47,7 +47,7 @@ fn kills_at_any_instant_lose_nothing_that_was_stored() {
     let (report, code) = place.report(&["--quiet"]);
     assert_eq!((code, report["experiments"][0]["runs_done"].as_u64()), (0, Some(RUNS.into())), "{report:#}");
     let store = place.store();
-    let rows = store.experiments().unwrap();
+    let rows = store.campaigns().unwrap();
     assert_eq!((rows.len(), rows[0].is_complete), (1, true));
     let runs = store.runs(rows[0].id).unwrap();
     assert_eq!(runs.iter().map(|run| run.place).collect::<Vec<_>>(), (1..=RUNS).collect::<Vec<_>>());

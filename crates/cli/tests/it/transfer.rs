@@ -55,7 +55,7 @@ fn a_whole_export_gives_the_same_report_in_another_store() {
     assert_eq!(code, 0, "{report:#}");
     place.prints(&["export", "test", "--output", "all.json"]);
     let said = place.prints(&["import", "all.json", "--store", "other.db"]);
-    assert!(said.contains("experiment 1, test"), "{said}");
+    assert!(said.contains("result 1, test"), "{said}");
     let other = place.json(&["show", "test", "--json", "--store", "other.db"]);
     for part in ["title", "verdict", "metrics", "experiments", "doubts", "environment", "repeat"] {
         assert_eq!(other[part], report[part], "{part}");

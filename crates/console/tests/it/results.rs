@@ -1,7 +1,7 @@
 //! The list of results and reports, of a store that is missing, damaged, or written by a lab.
 
 use crate::harness::Place;
-use pushlab_store::{Kind, NewExperiment, Store, import};
+use pushlab_store::{Kind, NewCampaign, Store, import};
 
 /// Head of a table of figures.
 const FIGURES: &str = "experiment,subject,transport,policy,variant,clients,deliveries_per_s,payload_bytes,repeat,\
@@ -84,8 +84,8 @@ fn what_is_no_result_has_no_report() {
 fn what_a_lab_measures_is_running_and_what_it_left_is_interrupted() {
     let place = Place::new("running");
     let mut store = Store::open(&place.store_path()).unwrap();
-    let new = NewExperiment { kind: Kind::Measured, planned: 2, ..pushlab_lab::archive::figures_header("measured") };
-    let id = store.create_experiment(&new).unwrap();
+    let new = NewCampaign { kind: Kind::Measured, planned: 2, ..pushlab_lab::archive::figures_header("measured") };
+    let id = store.create_campaign(&new).unwrap();
     let state = || place.get("/api/results").json()[0]["state"].as_str().unwrap().to_owned();
     assert_eq!(state(), "interrupted");
     let mut lock = store.lock_for_measuring().unwrap();

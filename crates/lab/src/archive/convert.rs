@@ -266,7 +266,7 @@ mod tests {
     use pushlab_probe::{Loopback, Sample, TcpActivity, TcpStates, TcpTotals};
     use pushlab_stats::Histogram;
     use pushlab_stats::{Doubt, DoubtCode};
-    use pushlab_store::{Kind, NewExperiment, Store};
+    use pushlab_store::{Kind, NewCampaign, Store};
     use pushlab_workload::errors::ErrorCount;
     use pushlab_workload::result::{ByteUses, ClientBytes, LoadResult};
     use serde_json::Value;
@@ -529,7 +529,7 @@ mod tests {
     fn a_record_comes_back_from_the_store_as_it_was() {
         let path = std::env::temp_dir().join(format!("pushlab-convert-{}.db", std::process::id()));
         let mut store = Store::open(&path).unwrap();
-        let new = NewExperiment {
+        let new = NewCampaign {
             name: "test".to_owned(),
             kind: Kind::Measured,
             created_at: "2026-11-21T12:00:00Z".to_owned(),
@@ -538,7 +538,7 @@ mod tests {
             planned: 3,
             facts: Vec::new(),
         };
-        let id = store.create_experiment(&new).unwrap();
+        let id = store.create_campaign(&new).unwrap();
         let mut last = failed(Some(Phase::WarmUp));
         last.planned.order = 5;
         for record in [whole(), failed(None), last] {

@@ -17,7 +17,7 @@ use pushlab_analysis::report::{ResultRuns, RunFigures};
 use pushlab_experiment::metric;
 use pushlab_experiment::studies::{STUDIES, Study};
 use pushlab_experiment::{MAX_RUNS, Written};
-use pushlab_store::{self as store, Kind, MeasuringLock, NewExperiment, Store, StoreError, import};
+use pushlab_store::{self as store, Kind, MeasuringLock, NewCampaign, Store, StoreError, import};
 use pushlab_subjects::named::offer;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,9 +29,9 @@ pub enum ArchiveError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Something stored that this program did not write.
-    #[error("{what} of experiment {id} cannot be read ({source}): it was written by another version of this program")]
+    #[error("{what} of result {id} cannot be read ({source}): it was written by another version of this program")]
     Foreign {
-        /// The experiment's number.
+        /// The campaign's number.
         id: i64,
         /// Which part.
         what: String,
@@ -68,7 +68,7 @@ impl Archive {
     pub fn begin(mut store: Store, header: &Header) -> Result<Self, ArchiveError> {
         let mut lock = store.lock_for_measuring()?;
         let header_json = serde_json::to_value(header).map_err(|source| ArchiveError::Record { place: 0, source })?;
-        let id = store.create_experiment(&NewExperiment {
+        let id = store.create_campaign(&NewCampaign {
             name: header.name.clone(),
             kind: Kind::Measured,
             created_at: header.created_at.clone(),
@@ -90,7 +90,7 @@ impl Archive {
         Ok(Self { store, id, _lock: lock })
     }
 
-    /// The experiment's number in the store.
+    /// The campaign's number in the store.
     pub fn id(&self) -> i64 {
         self.id
     }
@@ -128,7 +128,7 @@ pub fn find_unfinished(
     build: Option<u64>,
     is_same: impl Fn(&Header) -> bool,
 ) -> Result<Option<(i64, Header)>, ArchiveError> {
-    for row in store.experiments()?.into_iter().rev().filter(|row| row.kind == Kind::Measured && row.name == name) {
+    for row in store.campaigns()?.into_iter().rev().filter(|row| row.kind == Kind::Measured && row.name == name) {
         // One that another version wrote is not ours to go on with.
         let Ok(header) = header(store, row.id) else { continue };
         if header.build != build || !is_same(&header) || seed.is_some_and(|seed| seed != header.seed) {
@@ -141,7 +141,7 @@ pub fn find_unfinished(
 
 /// The header of a stored campaign.
 pub fn header(store: &Store, id: i64) -> Result<Header, ArchiveError> {
-    let experiment = store.experiment(id)?;
+    let experiment = store.campaign(id)?;
     if experiment.row.kind == Kind::Published || experiment.header.is_null() {
         return header_of_figures(store, experiment);
     }
@@ -159,7 +159,7 @@ fn believed(header: Header<Written>) -> Header {
 }
 
 /// A header for runs that came as bare figures: their own matrix.
-fn header_of_figures(store: &Store, experiment: store::Experiment) -> Result<Header, ArchiveError> {
+fn header_of_figures(store: &Store, experiment: store::Campaign) -> Result<Header, ArchiveError> {
     let row = &experiment.row;
     let foreign = |source| ArchiveError::Foreign { id: row.id, what: "a cell".to_owned(), source };
     let mut runs = Vec::new();
@@ -217,8 +217,8 @@ pub fn published(study: &Study) -> Result<Vec<RunFigures>, ArchiveError> {
 }
 
 /// What an experiment of bare figures is called.
-pub fn figures_header(name: &str) -> NewExperiment {
-    NewExperiment {
+pub fn figures_header(name: &str) -> NewCampaign {
+    NewCampaign {
         name: name.to_owned(),
         kind: if STUDIES.iter().any(|study| name.starts_with(study.id)) { Kind::Published } else { Kind::Imported },
         created_at: wall_clock::now(),

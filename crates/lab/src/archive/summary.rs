@@ -3,7 +3,7 @@
 use super::{ArchiveError, believed, figures};
 use pushlab_analysis::header::Header;
 use pushlab_experiment::subject::name_of;
-use pushlab_store::{Experiment, ExperimentRow, Kind, Store};
+use pushlab_store::{Campaign, CampaignRow, Kind, Store};
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,13 +55,13 @@ pub enum ResultState {
 /// # Errors
 /// Those of the store.
 pub fn summaries(store: &Store) -> Result<Vec<ResultSummary>, ArchiveError> {
-    let measured_now = store.measuring().and_then(|measuring| measuring.experiment);
-    let rows = store.experiments()?;
+    let measured_now = store.measuring().and_then(|measuring| measuring.campaign);
+    let rows = store.campaigns()?;
     rows.into_iter().rev().map(|row| summary(store, row, measured_now)).collect()
 }
 
-fn summary(store: &Store, row: ExperimentRow, measured_now: Option<i64>) -> Result<ResultSummary, ArchiveError> {
-    let (title, subjects, mut transports) = contents(store, &store.experiment(row.id)?)?;
+fn summary(store: &Store, row: CampaignRow, measured_now: Option<i64>) -> Result<ResultSummary, ArchiveError> {
+    let (title, subjects, mut transports) = contents(store, &store.campaign(row.id)?)?;
     transports.sort_unstable();
     transports.dedup();
     let state = match row.kind {
@@ -89,7 +89,7 @@ fn summary(store: &Store, row: ExperimentRow, measured_now: Option<i64>) -> Resu
 
 /// Title, subjects and transports: those of the header, and where there is none that can be read, those of the runs. A
 /// result of another version of this program is listed, too.
-fn contents(store: &Store, experiment: &Experiment) -> Result<(String, Vec<String>, Vec<Transport>), ArchiveError> {
+fn contents(store: &Store, experiment: &Campaign) -> Result<(String, Vec<String>, Vec<Transport>), ArchiveError> {
     let mut subjects: Vec<String> = Vec::new();
     let mut add = |name: &str| {
         if !subjects.iter().any(|known| known == name) {

@@ -4,14 +4,14 @@ use super::{COLUMNS, ExportError, Selection, Units, each_figure, text_of};
 use crate::store::Store;
 use std::io::{self, Write};
 
-/// Writes the selected figures of the experiments as CSV with a header line, and returns the number of rows. Values
+/// Writes the selected figures of the campaigns as CSV with a header line, and returns the number of rows. Values
 /// are written with as many digits as give the same `f64` back.
 ///
 /// # Errors
-/// [`crate::StoreError::NotFound`] for an experiment that is not there; those of the store and of `out`.
+/// [`crate::StoreError::NotFound`] for a campaign that is not there; those of the store and of `out`.
 pub fn csv(
     store: &Store,
-    experiments: &[i64],
+    campaigns: &[i64],
     selection: &Selection,
     units: Units<'_>,
     out: &mut dyn Write,
@@ -19,7 +19,7 @@ pub fn csv(
     let mut table = ::csv::Writer::from_writer(out);
     table.write_record(COLUMNS).map_err(io::Error::from)?;
     let rows = store.read(|database| {
-        each_figure(database, experiments, selection, |row| {
+        each_figure(database, campaigns, selection, |row| {
             let number = |number: Option<u32>| number.map_or_else(String::new, |number| number.to_string());
             let fields: [&str; COLUMNS.len()] = [
                 &row.cell.experiment,

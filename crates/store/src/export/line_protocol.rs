@@ -26,18 +26,18 @@ const SECOND: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// [`ExportError::Name`] for a name with a backslash, which readers of the protocol understand differently;
-/// [`crate::StoreError::NotFound`] for an experiment that is not there; those of the store and of `out`.
+/// [`crate::StoreError::NotFound`] for a campaign that is not there; those of the store and of `out`.
 pub fn line_protocol(
     store: &Store,
-    experiments: &[i64],
+    campaigns: &[i64],
     selection: &Selection,
     out: &mut dyn Write,
 ) -> Result<u64, ExportError> {
     store.read(|database| {
         let mut points = 0;
-        for &experiment in experiments {
-            for place in database.places(experiment)? {
-                let run = database.run(experiment, place)?;
+        for &campaign in campaigns {
+            for place in database.places(campaign)? {
+                let run = database.run(campaign, place)?;
                 if selection.has_cell(&run.cell) && selection.has_run(run.counting()) {
                     points += put_run(&run, selection, out)?;
                 }

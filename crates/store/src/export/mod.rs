@@ -1,4 +1,4 @@
-//! Exports: figures as a tidy table (CSV, Parquet), whole experiments as JSON, points for InfluxDB.
+//! Exports: figures as a tidy table (CSV, Parquet), whole campaigns as JSON, points for InfluxDB.
 //!
 //! The tidy table has one value a row and the columns [`COLUMNS`], the same in CSV and Parquet.
 //!
@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 
 /// The columns of the tidy table, in their order.
 ///
-/// `experiment` is the name in the experiment's file ([`Cell::experiment`]), so stored experiments that repeat one
+/// `experiment` is the name in the experiment's file ([`Cell::experiment`]), so stored campaigns that repeat one
 /// another are told apart only by exporting each for itself. `bound` is empty for what was measured, and otherwise
 /// `about`, `below`, `range` or `max`. `counts` is `yes`, `void` or `failed`.
 pub const COLUMNS: [&str; 15] = [
@@ -172,11 +172,11 @@ pub(crate) fn text_of(value: f64) -> String {
     if is_plain { value.to_string() } else { format!("{value:e}") }
 }
 
-/// Gives every selected figure of the experiments to `take`, in the order of the experiments, their runs and the
+/// Gives every selected figure of the campaigns to `take`, in the order of the campaigns, their runs and the
 /// metrics' names. Returns how many there were.
 pub(crate) fn each_figure(
     database: &Database<'_>,
-    experiments: &[i64],
+    campaigns: &[i64],
     selection: &Selection,
     mut take: impl FnMut(TidyRow) -> Result<(), ExportError>,
 ) -> Result<u64, ExportError> {
@@ -185,10 +185,10 @@ pub(crate) fn each_figure(
                payload_bytes, repeat, metric, unit, value, bound, counts
         FROM figures_by_cell WHERE experiment_id = ?1 AND place = ?2 ORDER BY metric";
     let mut rows = 0;
-    for &experiment in experiments {
-        for place in database.places(experiment)? {
-            let what = format!("run {place} of experiment {experiment}");
-            let figures = database.all(FIGURES, (experiment, place), |row| {
+    for &campaign in campaigns {
+        for place in database.places(campaign)? {
+            let what = format!("run {place} of result {campaign}");
+            let figures = database.all(FIGURES, (campaign, place), |row| {
                 Ok(TidyRow {
                     cell: database.cell(row, 0)?,
                     repeat: database.get(row, 9)?,

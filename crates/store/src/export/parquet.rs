@@ -31,14 +31,14 @@ const SCHEMA: &str = "message figures {
     REQUIRED BINARY counts (STRING);
 }";
 
-/// Writes the selected figures of the experiments as a Parquet file, not compressed, texts as dictionaries. Returns
+/// Writes the selected figures of the campaigns as a Parquet file, not compressed, texts as dictionaries. Returns
 /// the number of rows.
 ///
 /// # Errors
-/// [`crate::StoreError::NotFound`] for an experiment that is not there; those of the store and of `out`.
+/// [`crate::StoreError::NotFound`] for a campaign that is not there; those of the store and of `out`.
 pub fn parquet(
     store: &Store,
-    experiments: &[i64],
+    campaigns: &[i64],
     selection: &Selection,
     units: Units<'_>,
     out: impl Write + Send,
@@ -49,7 +49,7 @@ pub fn parquet(
     let mut file = SerializedFileWriter::new(out, schema, properties)?;
     let mut group = Vec::new();
     let rows = store.read(|database| {
-        each_figure(database, experiments, selection, |row| {
+        each_figure(database, campaigns, selection, |row| {
             group.push(row);
             if group.len() == MAX_GROUP_ROWS {
                 write_group(&mut file, &group, units)?;

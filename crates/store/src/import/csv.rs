@@ -2,7 +2,7 @@
 
 use super::ImportError;
 use crate::export::{COLUMNS, Units};
-use crate::model::{Bound, Cell, Counts, FigureValue, NewExperiment, Outcome, Run, check_name, unknown_transport};
+use crate::model::{Bound, Cell, Counts, FigureValue, NewCampaign, Outcome, Run, check_name, unknown_transport};
 use crate::store::Store;
 use csv::StringRecord;
 use pushlab_wire::transport::Transport;
@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::str::FromStr;
 
-/// Adds an experiment whose runs have the figures of a table, and returns its number. The table has a header with
+/// Adds a campaign whose runs have the figures of a table, and returns its number. The table has a header with
 /// the columns [`COLUMNS`], in any order; without `network`, as older exports are, nothing has one. Rows of the same cell and repeat are one run; runs come in the order in
-/// which the table first names them. `experiment.planned` is replaced by their number, and they all start at
-/// `experiment.created_at`. The experiment is complete.
+/// which the table first names them. `campaign.planned` is replaced by their number, and they all start at
+/// `campaign.created_at`. The campaign is complete.
 ///
 /// `units` tells the unit of each metric it knows, and a row must have that one; a metric it does not know (an empty
 /// unit) keeps the row's.
@@ -21,21 +21,16 @@ use std::str::FromStr;
 /// # Errors
 /// [`ImportError::Line`] for a missing or unknown column, a value that is none, or a figure that is there twice. A
 /// void run is refused too: the table does not say what voids it, the JSON export does.
-pub fn csv(
-    store: &mut Store,
-    experiment: &NewExperiment,
-    units: Units<'_>,
-    input: impl Read,
-) -> Result<i64, ImportError> {
-    let runs = read_runs(experiment, units, input)?;
-    Ok(store.add_complete(experiment, &runs)?)
+pub fn csv(store: &mut Store, campaign: &NewCampaign, units: Units<'_>, input: impl Read) -> Result<i64, ImportError> {
+    let runs = read_runs(campaign, units, input)?;
+    Ok(store.add_complete(campaign, &runs)?)
 }
 
 /// The runs of such a table, without a store: see [`csv`].
 ///
 /// # Errors
 /// As [`csv`].
-pub fn read_runs(experiment: &NewExperiment, units: Units<'_>, input: impl Read) -> Result<Vec<Run>, ImportError> {
+pub fn read_runs(campaign: &NewCampaign, units: Units<'_>, input: impl Read) -> Result<Vec<Run>, ImportError> {
     let mut table = csv::ReaderBuilder::new().from_reader(input);
     let header = table.headers().map_err(of_csv)?.clone();
     let columns = Columns::find(&header).map_err(|what| ImportError::Line { line: 1, what })?;
@@ -48,7 +43,7 @@ pub fn read_runs(experiment: &NewExperiment, units: Units<'_>, input: impl Read)
         let at = |what| ImportError::Line { line, what };
         let row = Row::read(&Fields { columns: &columns, record: &record }, units).map_err(at)?;
         let index = *known.entry((row.cell.clone(), row.repeat)).or_insert_with(|| {
-            runs.push(run_of(experiment, &row, runs.len()));
+            runs.push(run_of(campaign, &row, runs.len()));
             runs.len() - 1
         });
         let run = &mut runs[index];
@@ -66,7 +61,7 @@ pub fn read_runs(experiment: &NewExperiment, units: Units<'_>, input: impl Read)
     Ok(runs)
 }
 
-fn run_of(experiment: &NewExperiment, row: &Row, before: usize) -> Run {
+fn run_of(campaign: &NewCampaign, row: &Row, before: usize) -> Run {
     let outcome = match row.counts {
         Counts::Failed => Outcome::Failed { reason: "failed where it was measured".to_owned(), phase: None },
         Counts::Yes | Counts::Void => Outcome::Completed,
@@ -76,7 +71,7 @@ fn run_of(experiment: &NewExperiment, row: &Row, before: usize) -> Run {
         cell: row.cell.clone(),
         repeat: row.repeat,
         seed: 0,
-        started_at: experiment.created_at.clone(),
+        started_at: campaign.created_at.clone(),
         took_ms: 0,
         attempts: 1,
         outcome,

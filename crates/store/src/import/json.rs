@@ -2,7 +2,7 @@
 
 use super::ImportError;
 use crate::export::{JSON_FORMAT, JSON_VERSION};
-use crate::model::{Kind, NewExperiment, Run};
+use crate::model::{Kind, NewCampaign, Run};
 use crate::store::Store;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -29,7 +29,7 @@ struct Document<'a> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry<'a> {
-    experiment: NewExperiment,
+    experiment: NewCampaign,
     is_complete: bool,
     note: Option<String>,
     // Read one by one: the histograms of all runs at once would take hundreds of MiB.
@@ -37,8 +37,8 @@ struct Entry<'a> {
     runs: Vec<&'a RawValue>,
 }
 
-/// Adds every experiment of an export to the store, under new numbers, and returns those. All else is as it was
-/// exported, but that measured experiments are [`Kind::Imported`] here: this store's lab does not resume them.
+/// Adds every campaign of an export to the store, under new numbers, and returns those. All else is as it was
+/// exported, but that measured campaigns are [`Kind::Imported`] here: this store's lab does not resume them.
 ///
 /// # Errors
 /// [`ImportError::Line`] for text that is no such export; those of reading and of the store.
@@ -65,7 +65,7 @@ pub fn json(store: &mut Store, mut input: impl Read) -> Result<Vec<i64>, ImportE
             if entry.experiment.kind == Kind::Measured {
                 entry.experiment.kind = Kind::Imported;
             }
-            let id = database.insert_experiment(&entry.experiment)?;
+            let id = database.insert_campaign(&entry.experiment)?;
             if entry.is_complete {
                 database.set_complete(id)?;
             }

@@ -1,4 +1,4 @@
-//! Imports: experiments from JSON, and figures, such as those of published studies, from CSV.
+//! Imports: campaigns from JSON, and figures, such as those of published studies, from CSV.
 //!
 //! An import is one transaction: what cannot be read leaves the store as it was.
 

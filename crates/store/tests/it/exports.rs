@@ -1,6 +1,6 @@
 //! What exports write; other programs read them back in `tests/exports`.
 
-use crate::fixture::{Place, failed_run, full_run, new_experiment, small_run, void_run};
+use crate::fixture::{Place, failed_run, full_run, new_campaign, small_run, void_run};
 use pushlab_store::export::{self, ExportError, Selection};
 use pushlab_store::{Run, Store, StoreError};
 
@@ -14,7 +14,7 @@ pub fn units(metric: &str) -> &'static str {
 
 pub fn filled(place: &Place) -> (Store, i64) {
     let mut store = place.store();
-    let id = store.create_experiment(&new_experiment("compare")).unwrap();
+    let id = store.create_campaign(&new_campaign("compare")).unwrap();
     for run in [full_run(1), small_run(2), failed_run(3), void_run(4)] {
         store.add_run(id, &run).unwrap();
     }
@@ -87,7 +87,7 @@ fn points_have_the_cell_as_tags() {
 fn a_name_that_points_cannot_hold_is_refused() {
     let place = Place::new("backslash");
     let mut store = place.store();
-    let id = store.create_experiment(&new_experiment("compare")).unwrap();
+    let id = store.create_campaign(&new_campaign("compare")).unwrap();
     let mut run: Run = small_run(1);
     run.cell.subject = "a\\".to_owned();
     store.add_run(id, &run).unwrap();

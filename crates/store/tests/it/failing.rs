@@ -1,6 +1,6 @@
 //! Disks that are full.
 
-use crate::fixture::{Place, SAID, child_in, childs_task, full_run, integrity, new_experiment, said};
+use crate::fixture::{Place, SAID, child_in, childs_task, full_run, integrity, new_campaign, said};
 use crate::opening::has_namespaces;
 use pushlab_store::{Store, StoreError};
 use std::path::Path;
@@ -35,7 +35,7 @@ fn child_on_a_full_disk() {
     std::fs::write(&ballast, vec![1; 3 << 18]).unwrap();
     std::fs::write(&reserve, vec![1; 1 << 18]).unwrap();
     let mut store = Store::open(&path).unwrap();
-    store.create_experiment(&new_experiment("compare")).unwrap();
+    store.create_campaign(&new_campaign("compare")).unwrap();
     let (failed, error) = fill(&mut store, 1);
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
     assert!(error.to_string().contains("free some space and repeat"), "{error}");
@@ -67,7 +67,7 @@ fn child_on_a_full_disk() {
         std::fs::remove_file(reserve).unwrap();
         store.remove(1).expect("there is room for the log");
     }
-    assert_eq!(store.create_experiment(&new_experiment("next")).unwrap(), 2);
+    assert_eq!(store.create_campaign(&new_campaign("next")).unwrap(), 2);
     (1..=stored / 2).for_each(|place| _ = store.add_run(2, &full_run(place)).expect("the space was given back"));
     println!("{SAID}{stored} runs");
 }
@@ -100,7 +100,7 @@ fn child_with_a_limit() {
 #[test]
 fn a_limit_on_file_sizes_loses_nothing_either() {
     let place = Place::new("limit");
-    place.store().create_experiment(&new_experiment("compare")).unwrap();
+    place.store().create_campaign(&new_campaign("compare")).unwrap();
     // Blocks of 512 bytes: 1 MiB. Without the trap the system would end the process.
     let script = "trap '' XFSZ; ulimit -f 2048; exec \"$@\"";
     let child = child_in(&["env"], script, "failing::child_with_a_limit", &place.path(), 0).spawn().unwrap();

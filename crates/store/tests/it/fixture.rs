@@ -2,7 +2,7 @@
 
 use pushlab_stats::{Doubt, DoubtCode, Histogram};
 use pushlab_store::{
-    Bound, Cell, Column, FigureValue, Kind, NewExperiment, Outcome, PhaseRow, Run, SeriesRow, Store, Values,
+    Bound, Cell, Column, FigureValue, Kind, NewCampaign, Outcome, PhaseRow, Run, SeriesRow, Store, Values,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -36,8 +36,8 @@ impl Drop for Place {
     }
 }
 
-pub fn new_experiment(name: &str) -> NewExperiment {
-    NewExperiment {
+pub fn new_campaign(name: &str) -> NewCampaign {
+    NewCampaign {
         name: name.to_owned(),
         kind: Kind::Measured,
         created_at: "2024-05-01T12:00:00Z".to_owned(),

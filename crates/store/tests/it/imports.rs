@@ -1,13 +1,13 @@
 //! What comes back from exports, and what is refused with its line.
 
 use crate::exports::{csv, filled, units};
-use crate::fixture::{Place, new_experiment};
+use crate::fixture::{Place, new_campaign};
 use pushlab_store::export::{self, COLUMNS, Selection};
 use pushlab_store::import::{self, ImportError};
-use pushlab_store::{Kind, NewExperiment, Outcome, Store};
+use pushlab_store::{Kind, NewCampaign, Outcome, Store};
 
-fn published(name: &str) -> NewExperiment {
-    NewExperiment { kind: Kind::Published, ..new_experiment(name) }
+fn published(name: &str) -> NewCampaign {
+    NewCampaign { kind: Kind::Published, ..new_campaign(name) }
 }
 
 #[test]
@@ -16,18 +16,18 @@ fn json_comes_back_as_it_was() {
     let (mut store, id) = filled(&place);
     store.annotate(id, "a note\nof two lines").unwrap();
     store.set_complete(id).unwrap();
-    let empty = store.create_experiment(&published("empty")).unwrap();
+    let empty = store.create_campaign(&published("empty")).unwrap();
     let mut text = Vec::new();
     assert_eq!(export::json(&store, &[id, empty], &mut text).unwrap(), 4);
     serde_json::from_slice::<serde_json::Value>(&text).expect("one document");
 
     let mut other = Store::open(&place.folder.join("other.db")).unwrap();
-    other.create_experiment(&new_experiment("already there")).unwrap();
+    other.create_campaign(&new_campaign("already there")).unwrap();
     let ids = import::json(&mut other, text.as_slice()).unwrap();
     assert_eq!(ids, [2, 3]);
     assert_eq!(other.runs(2).unwrap(), store.runs(id).unwrap());
     assert!(other.runs(3).unwrap().is_empty());
-    let (mine, theirs) = (store.experiment(id).unwrap(), other.experiment(2).unwrap());
+    let (mine, theirs) = (store.campaign(id).unwrap(), other.campaign(2).unwrap());
     assert_eq!((theirs.seed, theirs.facts, theirs.header), (mine.seed, mine.facts, mine.header));
     assert_eq!((theirs.row.kind, other.find("empty").unwrap().kind), (Kind::Imported, Kind::Published));
     assert_eq!((theirs.row.note, theirs.row.is_complete), (mine.row.note, true));
@@ -60,7 +60,7 @@ fn json_that_is_none_leaves_the_store_alone() {
     ] {
         let error = import::json(&mut store, text.as_bytes()).unwrap_err();
         assert!(error.to_string().contains(says), "{error} instead of {says}");
-        assert_eq!(store.experiments().unwrap().len(), 1, "{says}");
+        assert_eq!(store.campaigns().unwrap().len(), 1, "{says}");
     }
 }
 
@@ -113,7 +113,7 @@ fn a_line_that_cannot_be_is_named_and_nothing_imported() {
         let error = import_lines(&mut store, &header, &[GOOD, line]).unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, ImportError::Line { line: 3, .. }) && text.contains(says), "{text} instead of {says}");
-        assert!(store.experiments().unwrap().is_empty(), "{says}");
+        assert!(store.campaigns().unwrap().is_empty(), "{says}");
     }
     let header_cases = [
         (header.replace("bound,", ""), "column `bound` is missing; the columns are experiment,"),
@@ -127,7 +127,7 @@ fn a_line_that_cannot_be_is_named_and_nothing_imported() {
     }
     assert!(import_lines(&mut store, &header, &[]).unwrap_err().to_string().contains("no row"));
     assert!(import::csv(&mut store, &published("x"), &units, &b"\xff\xfe\n"[..]).is_err());
-    assert!(store.experiments().unwrap().is_empty());
+    assert!(store.campaigns().unwrap().is_empty());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is stored comes back.
 
-use crate::fixture::{Place, cell, failed_run, full_run, new_experiment, small_run, void_run};
+use crate::fixture::{Place, cell, failed_run, full_run, new_campaign, small_run, void_run};
 use pushlab_store::{Column, FigureValue, Run, SeriesRow, StoreError, Values};
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 fn a_run_comes_back_as_it_was() {
     let place = Place::new("back");
     let mut store = place.store();
-    let new = new_experiment("compare");
-    let id = store.create_experiment(&new).unwrap();
+    let new = new_campaign("compare");
+    let id = store.create_campaign(&new).unwrap();
     let runs = [full_run(1), small_run(2), failed_run(3), void_run(4)];
     for run in runs.iter().rev() {
         store.add_run(id, run).unwrap();
@@ -21,7 +21,7 @@ fn a_run_comes_back_as_it_was() {
     assert_eq!(store.runs(id).unwrap(), runs);
     assert_eq!(store.run(id, 3).unwrap(), runs[2]);
     assert_eq!(store.run_places(id).unwrap(), BTreeSet::from([1, 2, 3, 4]));
-    let experiment = store.experiment(id).unwrap();
+    let experiment = store.campaign(id).unwrap();
     assert_eq!((experiment.seed, &experiment.facts, &experiment.header), (new.seed, &new.facts, &new.header));
     let row = store.find("compare").unwrap();
     assert_eq!(row, experiment.row);
@@ -38,7 +38,7 @@ fn a_run_comes_back_as_it_was() {
 fn cells_are_stored_once() {
     let place = Place::new("cells");
     let mut store = place.store();
-    let id = store.create_experiment(&new_experiment("compare")).unwrap();
+    let id = store.create_campaign(&new_campaign("compare")).unwrap();
     for number in 1..=6 {
         store.add_run(id, &Run { cell: cell("sse", number % 3), ..small_run(number) }).unwrap();
     }
@@ -53,7 +53,7 @@ fn cells_are_stored_once() {
 fn a_run_of_thirty_seconds_takes_less_than_100_kb() {
     let place = Place::new("size");
     let mut store = place.store();
-    let id = store.create_experiment(&new_experiment("compare")).unwrap();
+    let id = store.create_campaign(&new_campaign("compare")).unwrap();
     (1..=40).for_each(|number| _ = store.add_run(id, &full_run(number)).unwrap());
     drop(store);
     let bytes = std::fs::metadata(place.path()).unwrap().len() / 40;
@@ -64,7 +64,7 @@ fn a_run_of_thirty_seconds_takes_less_than_100_kb() {
 fn what_cannot_be_kept_is_refused_whole() {
     let place = Place::new("refused");
     let mut store = place.store();
-    let id = store.create_experiment(&new_experiment("compare")).unwrap();
+    let id = store.create_campaign(&new_campaign("compare")).unwrap();
     let figure = |value: f64| Run { figures: [("x".to_owned(), value.into())].into(), ..small_run(1) };
     let named = |name: &str| Run { figures: [(name.to_owned(), 1.0.into())].into(), ..small_run(1) };
     let series = |columns: Vec<Values>| {
@@ -105,14 +105,14 @@ fn what_cannot_be_kept_is_refused_whole() {
         assert!(matches!(error, StoreError::Invalid { .. }) && error.to_string().contains(text), "{error}");
     }
     assert!(store.run_places(id).unwrap().is_empty());
-    assert!(matches!(store.create_experiment(&new_experiment("")), Err(StoreError::Invalid { .. })));
+    assert!(matches!(store.create_campaign(&new_campaign("")), Err(StoreError::Invalid { .. })));
 }
 
 #[test]
 fn a_place_is_given_once() {
     let place = Place::new("taken");
     let mut store = place.store();
-    let id = store.create_experiment(&new_experiment("compare")).unwrap();
+    let id = store.create_campaign(&new_campaign("compare")).unwrap();
     store.add_run(id, &small_run(1)).unwrap();
     let other = Run { seed: 9, ..full_run(1) };
     let error = store.add_run(id, &other).unwrap_err();
@@ -127,7 +127,7 @@ fn what_is_not_there_is_said_to_be_missing() {
     let missing = |result: Result<(), StoreError>| matches!(result, Err(StoreError::NotFound { .. }));
     assert!(missing(store.set_complete(1)) && missing(store.annotate(1, "a")) && missing(store.remove(1)));
     assert!(missing(store.runs(1).map(|_| ())) && missing(store.run_places(1).map(|_| ())));
-    assert!(missing(store.experiment(1).map(|_| ())) && missing(store.add_run(1, &small_run(1)).map(|_| ())));
+    assert!(missing(store.campaign(1).map(|_| ())) && missing(store.add_run(1, &small_run(1)).map(|_| ())));
     assert!(missing(store.find("compare").map(|_| ())) && missing(store.run(1, 1).map(|_| ())));
 }
 
@@ -135,9 +135,9 @@ fn what_is_not_there_is_said_to_be_missing() {
 fn removal_takes_everything_and_gives_the_space_back() {
     let place = Place::new("remove");
     let mut store = place.store();
-    let small = store.create_experiment(&new_experiment("compare")).unwrap();
+    let small = store.create_campaign(&new_campaign("compare")).unwrap();
     store.add_run(small, &small_run(1)).unwrap();
-    let large = store.create_experiment(&new_experiment("compare")).unwrap();
+    let large = store.create_campaign(&new_campaign("compare")).unwrap();
     (1..=30).for_each(|number| _ = store.add_run(large, &full_run(number)).unwrap());
     let size = || {
         let files = std::fs::read_dir(&place.folder).unwrap().flatten();
@@ -153,14 +153,14 @@ fn removal_takes_everything_and_gives_the_space_back() {
         let count: i64 = connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
         assert!(count <= 2, "{count} {table}");
     }
-    assert!(store.create_experiment(&new_experiment("compare")).unwrap() > large, "numbers are not given again");
+    assert!(store.create_campaign(&new_campaign("compare")).unwrap() > large, "numbers are not given again");
 }
 
 #[test]
 fn a_damaged_row_is_named() {
     let place = Place::new("damaged");
     let mut store = place.store();
-    let id = store.create_experiment(&new_experiment("compare")).unwrap();
+    let id = store.create_campaign(&new_campaign("compare")).unwrap();
     store.add_run(id, &full_run(1)).unwrap();
     for (damage, text) in [
         ("UPDATE series SET data = substr(data, 1, 99) WHERE name = 'subject'", "series subject: it is cut short"),

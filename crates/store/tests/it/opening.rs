@@ -1,6 +1,6 @@
 //! What may be opened, and what is left alone.
 
-use crate::fixture::{Place, child_in, childs_task, new_experiment, said, small_run};
+use crate::fixture::{Place, child_in, childs_task, new_campaign, said, small_run};
 use pushlab_store::{APPLICATION_ID, Cell, Store, StoreError};
 use rusqlite::Connection;
 use std::path::Path;
@@ -19,12 +19,12 @@ fn refused(path: &Path) -> String {
 fn folders_are_made_and_an_empty_file_is_a_new_database() {
     let place = Place::new("new");
     let path = place.folder.join("a/b/results.db");
-    assert!(Store::open(&path).unwrap().experiments().unwrap().is_empty());
+    assert!(Store::open(&path).unwrap().campaigns().unwrap().is_empty());
     std::fs::write(place.path(), "").unwrap();
     let mut store = place.store();
     assert_eq!(store.path(), place.path());
-    store.create_experiment(&new_experiment("compare")).unwrap();
-    assert_eq!(place.store().experiments().unwrap().len(), 1);
+    store.create_campaign(&new_campaign("compare")).unwrap();
+    assert_eq!(place.store().campaigns().unwrap().len(), 1);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn old_and_new_databases_have_the_same_settings() {
 fn damage_is_told_from_a_foreign_file() {
     let place = Place::new("corrupt");
     let mut store = place.store();
-    let id = store.create_experiment(&new_experiment("compare")).unwrap();
+    let id = store.create_campaign(&new_campaign("compare")).unwrap();
     (1..=50).for_each(|number| _ = store.add_run(id, &small_run(number)).unwrap());
     drop(store);
     let mut bytes = std::fs::read(place.path()).unwrap();

@@ -1,6 +1,6 @@
 //! Several processes at once, and processes that are killed.
 
-use crate::fixture::{Place, SAID, child, childs_task, integrity, new_experiment, said, small_run};
+use crate::fixture::{Place, SAID, child, childs_task, integrity, new_campaign, said, small_run};
 use pushlab_store::{Measuring, Run, Store, StoreError};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -31,7 +31,7 @@ fn child_that_adds_runs() {
 #[test]
 fn runs_of_several_processes_all_arrive() {
     let place = Place::new("writers");
-    place.store().create_experiment(&new_experiment("compare")).unwrap();
+    place.store().create_campaign(&new_campaign("compare")).unwrap();
     let first = |writer: u32| 1 + writer * RUNS_EACH;
     let children: Vec<Child> = (0..3)
         .map(|writer| child("writers::child_that_adds_runs", &place.path(), first(writer)).spawn().unwrap())
@@ -47,7 +47,7 @@ fn runs_of_several_processes_all_arrive() {
 fn child_that_makes_a_database() {
     let Some((path, first)) = childs_task() else { return };
     let mut store = Store::open(&path).unwrap();
-    say(store.create_experiment(&new_experiment(&format!("by-{first}"))).unwrap());
+    say(store.create_campaign(&new_campaign(&format!("by-{first}"))).unwrap());
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn several_processes_may_make_the_same_database() {
         let children: Vec<Child> = (0..6).map(start).collect();
         let ids: BTreeSet<String> = children.into_iter().flat_map(said).collect();
         assert_eq!(ids.len(), 6);
-        assert_eq!(Store::open(&path).unwrap().experiments().unwrap().len(), 6);
+        assert_eq!(Store::open(&path).unwrap().campaigns().unwrap().len(), 6);
     }
 }
 
@@ -76,7 +76,7 @@ fn child_that_never_stops() {
 #[test]
 fn what_was_acknowledged_survives_kill_9() {
     let place = Place::new("kill");
-    place.store().create_experiment(&new_experiment("compare")).unwrap();
+    place.store().create_campaign(&new_campaign("compare")).unwrap();
     let mut random = fastrand::Rng::new();
     let mut acknowledged = BTreeSet::new();
     for round in 0..20_u32 {
@@ -129,19 +129,19 @@ fn one_lab_measures_at_a_time() {
     let error = store.lock_for_measuring().unwrap_err();
     assert!(matches!(&error, StoreError::Measuring { pid: Some(pid), .. } if *pid == other.id()), "{error:?}");
     assert!(error.to_string().contains(&format!("process {}", other.id())), "{error}");
-    assert_eq!(store.measuring(), Some(Measuring { pid: other.id(), experiment: None }));
+    assert_eq!(store.measuring(), Some(Measuring { pid: other.id(), campaign: None }));
     let link = place.folder.join("link.db");
     std::os::unix::fs::symlink(place.path(), &link).unwrap();
     assert!(matches!(Store::open(&link).unwrap().lock_for_measuring(), Err(StoreError::Measuring { .. })));
     // The others may go on with everything else.
-    store.create_experiment(&new_experiment("compare")).unwrap();
+    store.create_campaign(&new_campaign("compare")).unwrap();
 
     other.kill().unwrap();
     other.wait().unwrap();
     assert_eq!(store.measuring(), None, "the file names a process that is gone");
     let mut lock = store.lock_for_measuring().expect("released with the process");
     lock.name(7).unwrap();
-    assert_eq!(store.measuring(), Some(Measuring { pid: std::process::id(), experiment: Some(7) }));
+    assert_eq!(store.measuring(), Some(Measuring { pid: std::process::id(), campaign: Some(7) }));
     assert!(matches!(place.store().lock_for_measuring(), Err(StoreError::Measuring { .. })));
     drop(lock);
     place.store().lock_for_measuring().expect("released when dropped");
@@ -159,10 +159,10 @@ fn wait_for_line(child: &mut Child, text: &str) {
 fn readers_do_not_wait_for_a_writer() {
     let place = Place::new("readers");
     let mut store = place.store();
-    let id = store.create_experiment(&new_experiment("compare")).unwrap();
+    let id = store.create_campaign(&new_campaign("compare")).unwrap();
     store.add_run(id, &small_run(1)).unwrap();
     let writer = rusqlite::Connection::open(place.path()).unwrap();
     writer.execute_batch("BEGIN IMMEDIATE; DELETE FROM experiments;").unwrap();
     assert_eq!(store.runs(id).unwrap().len(), 1);
-    assert_eq!(Store::open(Path::new(&place.path())).unwrap().experiments().unwrap().len(), 1);
+    assert_eq!(Store::open(Path::new(&place.path())).unwrap().campaigns().unwrap().len(), 1);
 }
