@@ -173,6 +173,6 @@ fn a_damaged_row_is_named() {
         let error = store.runs(id).unwrap_err();
         let says = error.to_string();
         assert!(matches!(error, StoreError::Unreadable { .. }), "{says}");
-        assert!(says.contains("run 1 of experiment") && says.contains(text), "{says}");
+        assert!(says.contains("run 1 of result") && says.contains(text), "{says}");
     }
 }
