@@ -70,7 +70,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
         &GeneratorLoad {
             cpu_percent: result.cpu_load_ns as f64 / 1e7 / load_s,
             cores: evidence.load_cores.len() as u32,
-            loop_lag_p99_ms: result.loop_lag.quantile_ms(0.99).unwrap_or(0.0),
+            turn_p99_ms: result.turn_duration.quantile_ms(0.99).unwrap_or(0.0),
             lateness_p99_ms: result.lateness.quantile_ms(0.99).unwrap_or(0.0),
         },
         evidence.limits,
@@ -264,7 +264,7 @@ mod tests {
             loops: 2,
             workers: 1,
             seed: 1,
-            handicap_us: 0,
+            injected_delay_us: 0,
             shape: Shape::Steady,
             headers: RequestHeaders::Minimal,
             user_list: false,

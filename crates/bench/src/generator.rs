@@ -35,6 +35,8 @@ use pushlab_workload::traffic::Traffic;
 use serde_json::json;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -80,6 +82,50 @@ pub fn measure(name: &'static str, frames: u64, scale: &Scale, cores: Cores) -> 
         "loop_busy": middle(&|run| run.cpu_ns as f64 / run.wall_ns as f64),
     });
     Figure::of_repeats(name, &per_cpu_s, detail)
+}
+
+/// The same beside another build's generator: our CPU time for a delivery divided by its, in turn.
+pub fn measure_against(
+    name: &'static str,
+    of: &str,
+    frames: u64,
+    other: &Path,
+    scale: &Scale,
+    cores: Cores,
+) -> anyhow::Result<Figure> {
+    let ours = || run(frames, scale, cores).map(|work| work.cpu_us());
+    let others = || others_cpu_us(of, other);
+    // Each follows the other as often.
+    let pair = |repeat: u32| match repeat % 2 {
+        0 => ours().and_then(|ours| Ok((ours, others()?))),
+        _ => others().and_then(|others| Ok((ours()?, others))),
+    };
+    let pairs = (0..scale.repeats).map(pair).collect::<anyhow::Result<Vec<(f64, f64)>>>()?;
+    let ratios: Vec<f64> = pairs.iter().map(|(ours, others)| ours / others).collect();
+    let detail = json!({
+        "headline": "CPU time of a delivery, ours / the other build's",
+        "repeats": ratios.iter().copied().map(rounded).collect::<Vec<_>>(),
+        "connections": scale.subscribers,
+        "frames_per_write": frames,
+        "cpu_us": pairs.iter().map(|(ours, _)| rounded(*ours)).collect::<Vec<_>>(),
+        "other_cpu_us": pairs.iter().map(|(_, others)| rounded(*others)).collect::<Vec<_>>(),
+    });
+    Figure::of_repeats(name, &ratios, detail)
+}
+
+/// CPU time that another build's generator needs for a delivery, µs, as its own bench measures it.
+fn others_cpu_us(of: &str, other: &Path) -> anyhow::Result<f64> {
+    let only = format!("generator/{of}");
+    let output = Command::new(other)
+        .args(["--only", &only, "--repeats", "1"])
+        .output()
+        .with_context(|| format!("{} cannot be started", other.display()))?;
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let figures = lines.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let value = figures.filter(|figure| figure["name"] == only.as_str()).find_map(|figure| figure["value"].as_f64());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let value = value.with_context(|| format!("{} measured no {only}: {}", other.display(), errors.trim()))?;
+    Ok(1e6 / value)
 }
 
 impl Work {
@@ -130,7 +176,7 @@ fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> an
         connect_rate: 20_000,
         poll_interval_ns: SECOND_NS,
         seed: 1,
-        handicap_ns: 0,
+        injected_delay_ns: 0,
     };
     let state = Arc::clone(state);
     let (sender, cpu) = mpsc::channel();

@@ -147,7 +147,13 @@ fn measure(name: &'static str, scale: &Scale, cores: Cores) -> anyhow::Result<Fi
         ("fanout", Some(transport)) => fanout::measure(name, transport, Io::Write, scale, cores),
         ("fanout-uring", Some(transport)) => fanout::measure(name, transport, Io::Uring, scale, cores),
         ("memory", Some(transport)) => memory::measure(name, transport, other, scale, cores),
-        ("generator", _) => generator::measure(name, if of == "websocket" { 1 } else { 16 }, scale, cores),
+        ("generator", _) => {
+            let frames = if of == "websocket" { 1 } else { 16 };
+            match scale.baseline.program() {
+                Some(other) => generator::measure_against(name, of, frames, other, scale, cores),
+                None => generator::measure(name, frames, scale, cores),
+            }
+        }
         ("link", _) => link::measure(name, scale, cores),
         ("poll", None) => polls::measure(name, of == "immediate", scale, cores),
         _ => bail!("nothing measures {name}"),
@@ -166,7 +172,7 @@ mod tests {
         assert_eq!(only("fanout/sse", &other).unwrap(), ["fanout/sse-against"]);
         assert_eq!(only("poll", &other).unwrap(), ["poll/replies-against", "poll/immediate-against"]);
         assert_eq!(only("memory/sse", &other).unwrap(), ["memory/sse", "memory/sse-other"]);
-        assert_eq!(chosen(&[], &other).unwrap().len(), 3 + 2 + 2 * 4);
+        assert_eq!(chosen(&[], &other).unwrap().len(), 3 + 2 + 2 + 2 * 4);
         let error = only("rooms", &other).unwrap_err().to_string();
         assert!(error.contains("fanout/sse-against") && !error.contains("link"), "{error}");
         assert!(only("fanout/sse-against", &Baseline::Limit).is_err());

@@ -145,6 +145,8 @@ impl Experiment {
             own.environment = variant.environment.unwrap_or(own.environment);
             own.sockets = variant.sockets.unwrap_or(own.sockets);
             own.clients_in = variant.clients_in.unwrap_or(own.clients_in);
+            own.loops = variant.loops.or(own.loops);
+            own.workers = variant.workers.or(own.workers);
         }
         if let Some(bytes) = cell.payload_bytes {
             own.scenario = traffic::with_payload_bytes(own.scenario, bytes);

@@ -19,6 +19,7 @@ mod experiment;
 pub mod metric;
 mod offers;
 pub mod presets;
+mod renamed;
 pub mod statement;
 pub mod studies;
 pub mod subject;

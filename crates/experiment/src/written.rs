@@ -1,6 +1,7 @@
 //! Experiments as files say them, with a profile applied.
 
 use crate::cell::{SlowPolicy, Sweep};
+use crate::renamed::modernise;
 use pushlab_link::profile::Profile;
 use pushlab_stats::GeneratorLimits;
 use pushlab_wire::transport::Transport;
@@ -38,7 +39,7 @@ pub struct Written {
     #[serde(default)]
     pub study: Option<String>,
     /// Servers to measure: `pushlab` is ours, `NAME=PATH` another build of it; `socketio` or `sockjs:htmlfile` is one of
-    /// `pushlab subjects list`, `NAME=DIALECT+http://HOST:PORT/PATH` one that somebody else runs.
+    /// `pushlab subjects list`, `NAME=[DIALECT+]https://HOST[:PORT][/PATH]` one that runs already.
     #[serde(default = "our_server")]
     pub subjects: Vec<String>,
     /// Transports to compare.
@@ -136,8 +137,8 @@ pub struct Written {
     #[serde(default)]
     pub generator_limits: GeneratorLimits,
     /// Busy-wait added to every turn of the generator, in µs: makes a run void on purpose.
-    #[serde(default)]
-    pub handicap_us: u64,
+    #[serde(default, alias = "handicap_us")]
+    pub injected_delay_us: u64,
 }
 
 /// A variant of the traffic: what it names replaces the experiment's own, whole.
@@ -167,6 +168,12 @@ pub struct Variant {
     /// Where clients live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients_in: Option<ClientsIn>,
+    /// Event loops of the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<u32>,
+    /// Processes over which they are spread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
 }
 
 /// A rate that follows from what was measured before.
@@ -287,6 +294,7 @@ impl Written {
             Some(toml::Value::Table(profiles)) => profiles,
             _ => toml::Table::new(),
         };
+        modernise(&mut table);
         if let Some(profile) = profile {
             let Some(toml::Value::Table(changes)) = profiles.get(profile) else {
                 let known: Vec<&str> = profiles.keys().map(String::as_str).collect();
@@ -297,9 +305,23 @@ impl Written {
                     known,
                 });
             };
-            merge(&mut table, changes);
+            let mut changes = changes.clone();
+            modernise(&mut changes);
+            merge(&mut table, &changes);
         }
         table.try_into().map_err(format)
+    }
+
+    /// What to say of keys that have another name now.
+    pub fn deprecations(text: &str) -> Vec<String> {
+        let mut table: toml::Table = text.parse().unwrap_or_default();
+        let mut notes = modernise(&mut table);
+        let profiles = table.get_mut("profile").and_then(toml::Value::as_table_mut);
+        for (name, profile) in profiles.into_iter().flatten() {
+            let notes_of = profile.as_table_mut().map(modernise).unwrap_or_default();
+            notes.extend(notes_of.into_iter().map(|note| format!("profile.{name}: {note}")));
+        }
+        notes
     }
 
     /// The names of the profiles in an experiment's file; none of a text that is no such file.
@@ -337,7 +359,7 @@ impl Written {
             ("server_options", self.server_options != other.server_options),
             ("environment", self.environment != other.environment),
             ("capacity_share", self.capacity_share != other.capacity_share),
-            ("handicap_us", self.handicap_us != other.handicap_us),
+            ("injected_delay_us", self.injected_delay_us != other.injected_delay_us),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
     }

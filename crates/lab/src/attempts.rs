@@ -55,7 +55,7 @@ fn is_worth_another_try(record: &RunRecord) -> bool {
     let mut voids = record.doubts.iter().filter(|d| d.is_void()).peekable();
     record.is_void()
         && voids.peek().is_some()
-        && voids.all(|d| matches!(d.code, DoubtCode::Lateness | DoubtCode::LoopLag))
+        && voids.all(|d| matches!(d.code, DoubtCode::Lateness | DoubtCode::LongTurns))
 }
 
 /// Whether a run says how fast the load is instead of the subject, and is measured again later: see

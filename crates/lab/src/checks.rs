@@ -1,6 +1,7 @@
 //! What cannot be carried out here, found out before anything runs.
 
 use crate::pinning::Pinning;
+use crate::planned::plan_of;
 use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::model::LeftOut;
 use pushlab_experiment::{Experiment, Written};
@@ -95,7 +96,7 @@ fn check_each(experiments: &[Experiment], cores: usize) -> impl Iterator<Item = 
     cells.map(move |(experiment, cell)| {
         let label = cell.label();
         let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
-        let plan = crate::run::plan_of(&planned, &experiment.at(&planned.cell), cores);
+        let plan = plan_of(&planned, &experiment.at(&planned.cell), cores);
         let plan = plan.map_err(CheckError::Subject)?;
         let is_good = Roles::of(&plan, limits::descriptors().soft).map(drop);
         is_good.map_err(|source| CheckError::Plan { cell: label, source: Box::new(source) })

@@ -1,6 +1,6 @@
 //! Our server asked for its counters while a run goes on.
 
-use crate::site::Site;
+use crate::topology::Topology;
 use pushlab_analysis::record::CounterSample;
 use pushlab_link::namespace::Namespace;
 use pushlab_wire::http::{BodyKind, Headers, parse_response};
@@ -35,8 +35,8 @@ impl CounterReader {
     ///
     /// # Errors
     /// When the run's certificate or namespace cannot be used.
-    pub fn new(address: SocketAddr, site: &Site) -> io::Result<Self> {
-        let tls = match site.certificate() {
+    pub fn new(address: SocketAddr, topology: &Topology) -> io::Result<Self> {
+        let tls = match topology.certificate() {
             None => None,
             Some(certificate) => {
                 let mut roots = RootCertStore::empty();
@@ -49,7 +49,7 @@ impl CounterReader {
         Ok(Self {
             address,
             tls,
-            namespace: site.subject_namespace().cloned(),
+            namespace: topology.subject_namespace().cloned(),
             stream: None,
             sent_bytes: 0,
             received_bytes: 0,

@@ -64,6 +64,12 @@ fn load_of(name: &str, profile: Option<&str>, subjects: &[String]) -> Result<Exp
     Ok(written(&text)?)
 }
 
+/// What to say of old keys in a file; of a preset, or of what cannot be read, nothing.
+pub fn deprecations(name: &str) -> Vec<String> {
+    let text = if presets::text(name).is_some() { None } else { std::fs::read_to_string(name).ok() };
+    text.map_or_else(Vec::new, |text| Written::deprecations(&text))
+}
+
 /// The experiments of a suite, a preset or a file, and what to call their campaign.
 pub fn load_all(name: &str, profile: Option<&str>) -> Result<(String, Vec<Experiment>), LoadError> {
     load_all_of(name, profile, &[])

@@ -22,13 +22,14 @@ mod header;
 mod link_watch;
 pub mod live;
 mod pinning;
+mod planned;
 pub mod planner;
 mod probes;
 mod run;
 pub mod schema;
-mod site;
 pub mod stored;
 mod target;
+mod topology;
 mod wall_clock;
 mod workplace;
 

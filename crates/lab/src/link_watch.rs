@@ -1,6 +1,6 @@
 //! What a run's link carried, phase by phase.
 
-use crate::site::Link;
+use crate::topology::Link;
 use pushlab_analysis::record::{CaptureRecord, NetworkRecord};
 use pushlab_link::core_wait::CoreWait;
 use pushlab_link::network::Network;

@@ -1,30 +1,26 @@
 //! One run: a fresh subject, a worker, probes on both, and what came of it.
 
 use crate::link_watch::LinkWatch;
+use crate::planned::{CHANNEL, Ends, named, plan};
 use crate::probes::{CounterWatch, LatestUsage, Usage, sample};
-use crate::site::Site;
 use crate::target::Target;
+use crate::topology::Topology;
+use crate::wall_clock;
 use crate::workplace::Workplace;
 use pushlab_analysis::doubts::{self, Evidence};
 use pushlab_analysis::measure;
 use pushlab_analysis::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
 use pushlab_experiment::Experiment;
-use pushlab_experiment::cell::Cell;
-use pushlab_experiment::subject::name_of;
 use pushlab_load::fleet::Load;
 use pushlab_os::clock::monotonic_ns;
 use pushlab_probe::{MachineLoad, Recording, Sampler, TcpActivity, kernel_memory_bytes};
-use pushlab_subjects::fleet::{self, Listener, Processes};
-use pushlab_subjects::named::Named;
+use pushlab_subjects::fleet::{self, Processes};
 use pushlab_workload::messages::{Progress, RunEvent};
-use pushlab_workload::plan::{self, Phase, Plan, Sockets, Sources, TlsTarget, Trust};
+use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-/// Channel of all traffic.
-const CHANNEL: &str = "lab";
 /// How long to listen to the worker before looking after everything else.
 const LISTEN: Duration = Duration::from_millis(50);
 /// Time that a run may take beyond its phases.
@@ -94,7 +90,7 @@ pub fn execute(
     place: &Workplace,
     observer: &mut dyn RunObserver,
 ) -> Executed {
-    let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let started_at = wall_clock::now();
     let start = Instant::now();
     let mut collected = Collected::default();
     let ended = attempt(planned, experiment, place, observer, &mut collected)
@@ -157,18 +153,18 @@ fn attempt(
 ) -> Result<Ended, String> {
     let prefix = place.logs.join(format!("{:05}", planned.order));
     let capture = place.captures.then(|| prefix.with_extension("pcapng"));
-    let mut site = Site::make(planned, experiment, &place.pinning.load, &prefix, capture)?;
+    let mut topology = Topology::make(planned, experiment, &place.pinning.load, &prefix, capture)?;
     let has_back_end = experiment.scenario.has_back_end();
-    let listen = || site.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"));
+    let listen = || topology.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"));
     let backend = has_back_end.then(listen).transpose()?;
     let named = named(&planned.cell, experiment)?;
     let feed = backend.as_ref().map(|backend| (backend.address, CHANNEL));
     let log = prefix.with_extension("subject.log");
-    let mut target = Target::start(&named, planned, experiment, place, &site, feed, log)?;
+    let mut target = Target::start(&named, planned, experiment, place, &topology, feed, log)?;
     collected.subject_command.clone_from(&target.command);
     collected.unobserved = target.unobserved().map(str::to_owned);
     let used = [LatestUsage::default(), LatestUsage::default()];
-    let watch_subject = target.watch(&site, &used[0])?;
+    let watch_subject = target.watch(&topology, &used[0])?;
     if experiment.baseline_ms > 0 {
         let begin = monotonic_ns();
         if wait(Duration::from_millis(experiment.baseline_ms), observer) {
@@ -177,17 +173,25 @@ fn attempt(
         collected.baseline = Some((begin, monotonic_ns()));
     }
     let kernel_before = kernel_memory_bytes();
-    let plan = plan(planned, &named, experiment, &Ends::of(&site, &target, backend.as_ref()), place.pinning.load.len());
-    let (mut load, plan) = fleet::begin(&place.program, &plan, &place.pinning.load, site.load_namespace(), backend)?;
+    let ends = Ends {
+        target: target.reached.clone(),
+        backend_listen: backend.as_ref().map(|backend| backend.address),
+        backend_descriptor: backend.as_ref().map(|backend| backend.socket.as_raw_fd()),
+        sources: topology.sources(),
+        instruments_from: topology.instruments_from(),
+    };
+    let plan = plan(planned, &named, experiment, &ends, place.pinning.load.len());
+    let (mut load, plan) =
+        fleet::begin(&place.program, &plan, &place.pinning.load, topology.load_namespace(), backend)?;
     collected.plan = Some(plan);
     let watch_generator = sample(&load.fleet().ids(), Vec::new(), &used[1])?;
-    let counters = target.watch_counters(&site, experiment)?;
+    let counters = target.watch_counters(&topology, experiment)?;
     let mut link = LinkWatch::default();
     let mut seen = Seen { subject: target.process(), ..Seen::default() };
     let follow = Follow { experiment, silence_max: silence_max(planned, experiment), used: &used };
     let ended = follow.to_the_end(&mut target, &mut load, observer, &mut |phase, t_ns| {
         seen.phase(phase);
-        link.phase(phase, t_ns, &experiment.phases, site.network());
+        link.phase(phase, t_ns, &experiment.phases, topology.network());
     });
     (collected.machine, collected.tcp) = (seen.load, seen.tcp);
     collected.kernel = kernel_before
@@ -197,7 +201,7 @@ fn attempt(
     collected.subject = watch_subject.map(Sampler::finish);
     collected.generator = Some(watch_generator.finish());
     drop(load);
-    collected.network = site.take_link().map(|ended| link.finish(ended));
+    collected.network = topology.take_link().map(|ended| link.finish(ended));
     match ended {
         // One that hangs would not heed a request to end.
         Ended::Silent { .. } => drop(target),
@@ -216,12 +220,6 @@ fn silence_max(planned: &PlannedRun, experiment: &Experiment) -> Duration {
     least + Duration::from_millis(travels_ms + asks_ms)
 }
 
-/// The subject of a cell.
-fn named(cell: &Cell, experiment: &Experiment) -> Result<Named, String> {
-    let text = experiment.subjects.iter().find(|text| name_of(text) == cell.subject);
-    Named::parse(text.map_or(&cell.subject, |text| text))
-}
-
 /// Waits; `true` when the observer wants to stop.
 fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
     let end = Instant::now() + length;
@@ -232,80 +230,6 @@ fn wait(length: Duration, observer: &mut dyn RunObserver) -> bool {
         std::thread::sleep(LISTEN.min(end.saturating_duration_since(Instant::now())));
     }
     false
-}
-
-/// What the ends of a run's connections are.
-struct Ends {
-    target: plan::Target,
-    backend_listen: Option<SocketAddr>,
-    backend_descriptor: Option<i32>,
-    sources: Sources,
-    instruments_from: Option<Ipv4Addr>,
-}
-
-impl Ends {
-    fn of(site: &Site, target: &Target, backend: Option<&Listener>) -> Self {
-        Self {
-            target: target.reached.clone(),
-            backend_listen: backend.map(|backend| backend.address),
-            backend_descriptor: backend.map(|backend| backend.socket.as_raw_fd()),
-            sources: site.sources(),
-            instruments_from: site.instruments_from(),
-        }
-    }
-}
-
-/// What a worker would be told, with addresses and files that stand for those of the run.
-///
-/// # Errors
-/// When the subject is not known any more.
-pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> Result<Plan, String> {
-    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-    let (server_name, trust) = (anywhere.ip().to_string(), Trust::Certificate("made for the run".into()));
-    let tls = experiment.sockets.tls.then_some(TlsTarget { server_name, trust });
-    let ends = Ends {
-        target: plan::Target { tls, ..plan::Target::plain(anywhere) },
-        backend_listen: Some(anywhere),
-        backend_descriptor: None,
-        sources: Sources::Usual,
-        instruments_from: None,
-    };
-    Ok(plan(planned, &named(&planned.cell, experiment)?, experiment, &ends, cores))
-}
-
-fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &Ends, cores: usize) -> Plan {
-    Plan {
-        target: ends.target.clone(),
-        transport: planned.cell.transport,
-        speaks: named.speaks(planned.cell.transport),
-        clients: planned.cell.clients,
-        channel: CHANNEL.to_owned(),
-        scenario: experiment.scenario.clone(),
-        poll_interval_ms: experiment.polling.interval_ms,
-        poll_wait_s: experiment.polling.wait_s,
-        // A ping needs an answer for the sender alone.
-        prober: experiment.prober.clone().filter(|_| named.answers_pings(planned.cell.transport)),
-        phases: experiment.phases.clone(),
-        connect_rate: experiment.connect_rate,
-        loops: experiment.loops.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1).max(1)),
-        workers: experiment.workers.unwrap_or(1),
-        seed: planned.seed,
-        handicap_us: experiment.handicap_us,
-        backend_listen: ends.backend_listen,
-        backend_descriptor: ends.backend_descriptor,
-        sockets: Sockets {
-            delayed_acks: experiment.sockets.delayed_acks && !named.waits_for_acks(planned.cell.transport),
-            ..experiment.sockets.clone()
-        },
-        sources: ends.sources,
-        instruments_from: ends.instruments_from,
-        clients_in: experiment.clients_in,
-        drain_stall_ms: None,
-        shape: experiment.shape.clone(),
-        headers: experiment.headers,
-        user_list: experiment.polling.user_list,
-        receipts: experiment.receipts,
-    }
 }
 
 /// What the lab read of the machine at the phases of a run.
@@ -408,25 +332,6 @@ fn silence(progress: &Progress, silence_max: Duration) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments;
-    use pushlab_wire::transport::Transport;
-
-    #[test]
-    fn who_waits_for_acknowledgements_gets_them_at_once() {
-        let experiment = experiments::load("peers-fan-out", None).unwrap();
-        assert!(experiment.sockets.delayed_acks);
-        let is_delayed = |subject: &str, transport| {
-            let mut cell = experiment.cells().into_iter().find(|cell| cell.transport == transport).unwrap();
-            subject.clone_into(&mut cell.subject);
-            let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
-            plan_of(&planned, &experiment, 1).unwrap().sockets.delayed_acks
-        };
-        for subject in ["pushlab", "node-bare"] {
-            assert!(is_delayed(subject, Transport::WebSocket) && is_delayed(subject, Transport::Sse), "{subject}");
-        }
-        assert!(!is_delayed("nchan", Transport::WebSocket) && !is_delayed("nchan", Transport::Sse));
-        assert!(is_delayed("nchan", Transport::HttpStreaming), "these do not wait");
-    }
 
     #[test]
     fn a_subject_is_given_up_when_it_has_been_silent_for_too_long() {

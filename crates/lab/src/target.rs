@@ -5,16 +5,19 @@
 //! follow from what is not seen are absent, and the record says why.
 
 use crate::counter_reader::CounterReader;
+use crate::planned::plan_of;
 use crate::probes::{CounterWatch, LatestUsage, counter_interval, sample};
-use crate::site::Site;
+use crate::topology::Topology;
 use crate::workplace::Workplace;
 use pushlab_analysis::record::PlannedRun;
 use pushlab_experiment::Experiment;
+use pushlab_os::limits;
 use pushlab_probe::Sampler;
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::{Named, Server};
 use pushlab_subjects::running::{self, ForeignStart, Subject};
 use pushlab_workload::plan::{self, TlsTarget, Trust};
+use pushlab_workload::roles::Roles;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -52,7 +55,7 @@ impl Target {
         planned: &PlannedRun,
         experiment: &Experiment,
         place: &Workplace,
-        site: &Site,
+        topology: &Topology,
         feed: Option<(SocketAddr, &str)>,
         log: PathBuf,
     ) -> Result<Self, String> {
@@ -62,11 +65,12 @@ impl Target {
                 program: program.as_ref().unwrap_or(&place.program),
                 experiment,
                 cell: &planned.cell,
-                host: site.subject_address(),
-                namespace: site.subject_namespace(),
-                certificate: site.certificate().map(|made| (made.chain.as_path(), made.key.as_path())),
+                host: topology.subject_address(),
+                namespace: topology.subject_namespace(),
+                certificate: topology.certificate().map(|made| (made.chain.as_path(), made.key.as_path())),
                 feed,
                 cores,
+                loops: loops(planned, experiment)?,
                 log,
             }),
             Server::Catalogued(entry, _) => {
@@ -75,8 +79,8 @@ impl Target {
                 Subject::start_foreign(ForeignStart {
                     manifest: &entry.manifest,
                     installed: &installed,
-                    host: site.subject_address(),
-                    namespace: site.subject_namespace(),
+                    host: topology.subject_address(),
+                    namespace: topology.subject_namespace(),
                     feed,
                     environment: &environment,
                     cores,
@@ -89,7 +93,7 @@ impl Target {
             }
         };
         let subject = started.map_err(|error| error.to_string())?;
-        let tls = site.certificate().map(|certificate| TlsTarget {
+        let tls = topology.certificate().map(|certificate| TlsTarget {
             server_name: subject.address.ip().to_string(),
             trust: Trust::Certificate(certificate.authority.clone()),
         });
@@ -120,10 +124,11 @@ impl Target {
     ///
     /// # Errors
     /// As a sentence.
-    pub fn watch(&self, site: &Site, used: &LatestUsage) -> Result<Option<Sampler>, String> {
+    pub fn watch(&self, topology: &Topology, used: &LatestUsage) -> Result<Option<Sampler>, String> {
         let Some(process) = self.process() else { return Ok(None) };
         let port = self.reached.address.port();
-        site.beside_subject(|| sample(&[process], vec![port], used))
+        topology
+            .beside_subject(|| sample(&[process], vec![port], used))
             .map_err(|error| format!("cannot enter the subject's network namespace: {error}"))?
             .map(Some)
     }
@@ -132,11 +137,11 @@ impl Target {
     ///
     /// # Errors
     /// As a sentence.
-    pub fn watch_counters(&self, site: &Site, experiment: &Experiment) -> Result<Option<CounterWatch>, String> {
+    pub fn watch_counters(&self, topology: &Topology, experiment: &Experiment) -> Result<Option<CounterWatch>, String> {
         if !matches!(self.seen, Seen::Process { is_ours: true, .. }) {
             return Ok(None);
         }
-        let reader = CounterReader::new(self.reached.address, site).map_err(|error| error.to_string())?;
+        let reader = CounterReader::new(self.reached.address, topology).map_err(|error| error.to_string())?;
         Ok(Some(CounterWatch::start(reader, counter_interval(experiment))))
     }
 
@@ -154,4 +159,12 @@ impl Target {
             subject.stop();
         }
     }
+}
+
+/// Event loops that our server needs for the clients of a run: each may hold so many descriptors.
+fn loops(planned: &PlannedRun, experiment: &Experiment) -> Result<u32, String> {
+    let plan = plan_of(planned, experiment, 1)?;
+    let limit = limits::descriptors().soft;
+    let roles = Roles::of(&plan, limit).map_err(|error| error.to_string())?;
+    Ok(roles.loops_of_server(&plan, limit))
 }

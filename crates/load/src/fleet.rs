@@ -13,6 +13,9 @@ use pushlab_workload::segment::Segment;
 use std::time::Duration;
 pub use threads::{RunError, Threads};
 
+/// Messages that are taken at once; there are a few of each worker a second.
+const MESSAGES_MAX: usize = 1_000;
+
 /// Workers that can be told something and heard.
 pub trait Fleet {
     /// Tells a worker. One that cannot be told is gone, which [`Self::hear`] says.
@@ -80,6 +83,11 @@ impl<F: Fleet> Load<F> {
     pub fn listen(&mut self, timeout: Duration) -> Option<RunEvent> {
         let deadline = monotonic_ns() + timeout.as_nanos() as u64;
         loop {
+            // All that has come by now, before anything is concluded from what has not.
+            for _ in 0..MESSAGES_MAX {
+                let Some(heard) = self.fleet.hear(Duration::ZERO) else { break };
+                self.take(heard);
+            }
             let now = monotonic_ns();
             while let Some(output) = self.coordinator.next(now) {
                 match output {
@@ -91,11 +99,16 @@ impl<F: Fleet> Load<F> {
                 return None;
             }
             let wait = Duration::from_nanos(self.coordinator.wake_ns(now).min(deadline).saturating_sub(now));
-            match self.fleet.hear(wait) {
-                Some((worker, Ok(message))) => self.coordinator.heard(worker, message, monotonic_ns()),
-                Some((worker, Err(reason))) => self.coordinator.gone(worker, reason),
-                None => {}
+            if let Some(heard) = self.fleet.hear(wait) {
+                self.take(heard);
             }
+        }
+    }
+
+    fn take(&mut self, heard: (usize, Result<Message, String>)) {
+        match heard {
+            (worker, Ok(message)) => self.coordinator.heard(worker, message, monotonic_ns()),
+            (worker, Err(reason)) => self.coordinator.gone(worker, reason),
         }
     }
 }

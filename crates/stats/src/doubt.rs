@@ -13,8 +13,9 @@ use std::fmt;
 pub enum DoubtCode {
     /// The generator used all the CPU it had.
     GeneratorSaturated,
-    /// The generator's loop was late although it had CPU to spare.
-    LoopLag,
+    /// Turns of the generator's loops took long although it had CPU to spare. Before: `loop-lag`.
+    #[serde(alias = "loop-lag")]
+    LongTurns,
     /// Publications left long after their intended instants.
     Lateness,
     /// Deliveries never came.
@@ -84,8 +85,8 @@ pub const DOUBTS: &[DoubtKind] = &[
                   Give it more cores or workers, or lower the rate or the number of clients.",
     },
     DoubtKind {
-        code: DoubtCode::LoopLag,
-        name: "loop-lag",
+        code: DoubtCode::LongTurns,
+        name: "long-turns",
         severity: Severity::Void,
         message: "The generator's loop was held up although it had CPU to spare, and what it held up is in every \
                   latency. Look for other processes on its cores, for CPU throttling, and for a hypervisor that takes \
@@ -266,8 +267,10 @@ pub struct GeneratorLimits {
     /// CPU, per cent of each core it was given, from which it counts as saturated. Default 95: a full core rarely
     /// shows 100 over a window.
     pub cpu_percent_max: f64,
-    /// 99th percentile of the loop's lag, ms, above which the run is void. Default 10, as for lateness.
-    pub loop_lag_p99_ms_max: f64,
+    /// 99th percentile of the duration of a loop's turn, ms, above which the run is void: so long may an event have waited.
+    /// Default 10, as for lateness.
+    #[serde(alias = "loop_lag_p99_ms_max")]
+    pub turn_p99_ms_max: f64,
     /// 99th percentile of lateness (intended instant to write), ms, above which the run is void. Default 10: a
     /// tenth of what a person notices, and two slots of a feed at 200 publications a second.
     pub lateness_p99_ms_max: f64,
@@ -275,7 +278,7 @@ pub struct GeneratorLimits {
 
 impl Default for GeneratorLimits {
     fn default() -> Self {
-        Self { cpu_percent_max: 95.0, loop_lag_p99_ms_max: 10.0, lateness_p99_ms_max: 10.0 }
+        Self { cpu_percent_max: 95.0, turn_p99_ms_max: 10.0, lateness_p99_ms_max: 10.0 }
     }
 }
 
@@ -287,7 +290,7 @@ pub struct GeneratorLoad {
     /// Cores it was given; at least 1.
     pub cores: u32,
     /// 99th percentile of its loop's lag, ms.
-    pub loop_lag_p99_ms: f64,
+    pub turn_p99_ms: f64,
     /// 99th percentile of its publications' lateness, ms; 0 when it published nothing.
     pub lateness_p99_ms: f64,
 }
@@ -304,10 +307,11 @@ pub fn generator_doubts(load: &GeneratorLoad, limits: &GeneratorLimits) -> Vec<D
         let detail = format!("CPU {:.0} % of one core, limit {cpu_max:.0} % on {cores} core(s)", load.cpu_percent);
         doubts.push(Doubt::new(DoubtCode::GeneratorSaturated, detail));
     }
-    if load.loop_lag_p99_ms > limits.loop_lag_p99_ms_max && !saturated {
-        let (lag, limit) = (load.loop_lag_p99_ms, limits.loop_lag_p99_ms_max);
-        let detail = format!("loop lag p99 {lag:.1} ms, limit {limit} ms, at CPU {:.0} %", load.cpu_percent);
-        doubts.push(Doubt::new(DoubtCode::LoopLag, detail));
+    if load.turn_p99_ms > limits.turn_p99_ms_max && !saturated {
+        let (turn, limit) = (load.turn_p99_ms, limits.turn_p99_ms_max);
+        let detail =
+            format!("turns of the loop took p99 {turn:.1} ms, limit {limit} ms, at CPU {:.0} %", load.cpu_percent);
+        doubts.push(Doubt::new(DoubtCode::LongTurns, detail));
     }
     if load.lateness_p99_ms > limits.lateness_p99_ms_max {
         let (late, limit) = (load.lateness_p99_ms, limits.lateness_p99_ms_max);
@@ -351,8 +355,7 @@ pub fn delivery_doubts(counts: &DeliveryCounts) -> Vec<Doubt> {
 mod tests {
     use super::*;
 
-    const CALM: GeneratorLoad =
-        GeneratorLoad { cpu_percent: 40.0, cores: 1, loop_lag_p99_ms: 0.3, lateness_p99_ms: 0.5 };
+    const CALM: GeneratorLoad = GeneratorLoad { cpu_percent: 40.0, cores: 1, turn_p99_ms: 0.3, lateness_p99_ms: 0.5 };
 
     fn codes(load: GeneratorLoad) -> Vec<DoubtCode> {
         generator_doubts(&load, &GeneratorLimits::default()).into_iter().map(|doubt| doubt.code).collect()
@@ -371,7 +374,7 @@ mod tests {
     #[test]
     fn a_calm_generator_raises_nothing() {
         assert_eq!(codes(CALM), []);
-        let unknown = GeneratorLoad { cpu_percent: f64::NAN, loop_lag_p99_ms: f64::NAN, ..CALM };
+        let unknown = GeneratorLoad { cpu_percent: f64::NAN, turn_p99_ms: f64::NAN, ..CALM };
         assert_eq!(codes(unknown), []);
     }
 
@@ -384,9 +387,9 @@ mod tests {
 
     #[test]
     fn lag_and_saturation_are_told_apart() {
-        let lagging = GeneratorLoad { loop_lag_p99_ms: 11.0, ..CALM };
-        assert_eq!(codes(lagging), [DoubtCode::LoopLag]);
-        assert_eq!(DoubtCode::LoopLag.severity(), Severity::Void);
+        let lagging = GeneratorLoad { turn_p99_ms: 11.0, ..CALM };
+        assert_eq!(codes(lagging), [DoubtCode::LongTurns]);
+        assert_eq!(DoubtCode::LongTurns.severity(), Severity::Void);
         assert_eq!(codes(GeneratorLoad { cpu_percent: 99.0, ..lagging }), [DoubtCode::GeneratorSaturated]);
     }
 

@@ -188,7 +188,7 @@ pub(crate) fn plan(
         loops: 1,
         workers: 1,
         seed: 1,
-        handicap_us: 0,
+        injected_delay_us: 0,
         shape: Shape::Steady,
         headers: RequestHeaders::Minimal,
         user_list: false,

@@ -84,6 +84,8 @@ pub struct Start<'a> {
     pub feed: Option<(SocketAddr, &'a str)>,
     /// Its cores.
     pub cores: &'a [usize],
+    /// Its event loops, where its options do not say how many.
+    pub loops: u32,
     /// Where its standard error goes.
     pub log: PathBuf,
 }
@@ -101,6 +103,10 @@ impl Start<'_> {
             arguments.push("--mark-receipts".to_owned());
         }
         arguments.extend(self.socket_options());
+        let has_loops = self.experiment.server_options.iter().any(|option| option.starts_with("--cores"));
+        if self.loops > 1 && !has_loops {
+            arguments.push(format!("--cores={}", self.loops));
+        }
         arguments.extend(self.experiment.server_options.iter().cloned());
         arguments
     }

@@ -28,6 +28,8 @@ const PINGS_HEARD_MS: u64 = 1_000;
 const PREPARE_NS: u64 = 40 * S;
 /// Longest time between two words of a worker, ns, which speaks at least once a second.
 const WORD_NS: u64 = 10 * S;
+/// Whoever was not asked for longer, ns, cannot tell who was silent meanwhile: the machine slept, or this process did.
+const ASKED_NS: u64 = 3 * S;
 
 /// What the coordinator wants done.
 #[derive(Debug)]
@@ -87,6 +89,7 @@ pub struct Coordinator {
     workers: Vec<Worker>,
     stage: Stage,
     begun_ns: u64,
+    asked_ns: u64,
     origin_ns: u64,
     timeline: Option<Timeline>,
     phases: Vec<PhaseMark>,
@@ -116,6 +119,7 @@ impl Coordinator {
             workers: segments.iter().map(worker).collect(),
             stage: Stage::Preparing,
             begun_ns: now,
+            asked_ns: now,
             origin_ns: now,
             timeline: None,
             phases: Vec::new(),
@@ -182,6 +186,10 @@ impl Coordinator {
         if self.stage == Stage::Over {
             return;
         }
+        if now > self.asked_ns + ASKED_NS {
+            self.workers.iter_mut().for_each(|worker| worker.heard_ns = now);
+        }
+        self.asked_ns = now;
         if now >= self.next_progress_ns {
             self.next_progress_ns = now.max(self.next_progress_ns + S);
             let progress = self.progress(now);

@@ -45,7 +45,8 @@ pub struct Plan {
     pub seed: u64,
     /// Busy-wait added to every turn of the loop, in µs: makes the generator slow on purpose, to test that such
     /// a run is void.
-    pub handicap_us: u64,
+    #[serde(alias = "handicap_us")]
+    pub injected_delay_us: u64,
     /// How the load's intensity changes over the load phase.
     pub shape: Shape,
     /// What heads of HTTP requests carry.
@@ -406,7 +407,7 @@ pub(crate) mod fixtures {
             loops: 8,
             workers: 1,
             seed: 1,
-            handicap_us: 0,
+            injected_delay_us: 0,
         }
     }
 }

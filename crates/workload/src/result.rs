@@ -195,7 +195,7 @@ measured! {
         /// the write; load phase.
         lateness,
         /// Duration of the turns of the event loops: how long an event may have waited for the generator.
-        loop_lag,
+        turn_duration,
     }
     of_a_run {
         /// Publications that were due in the load phase.

@@ -234,6 +234,14 @@ impl Roles {
         enough.ok_or_else(|| BadPlan::TooFewDescriptors { loops: most, needed: self.descriptors(plan, most), limit })
     }
 
+    /// How many loops a server needs for these clients, each of which may hold so many descriptors. The kernel spreads
+    /// connections over loops as they come, so that each gets room for a tenth more than its share.
+    pub fn loops_of_server(&self, plan: &Plan, limit: u64) -> u32 {
+        let all = self.descriptors(plan, 1);
+        let loops = (all + all / 10).div_ceil(limit.max(1));
+        if all <= limit { 1 } else { u32::try_from(loops).unwrap_or(u32::MAX) }
+    }
+
     /// Descriptors that each of so many loops needs.
     fn descriptors(&self, plan: &Plan, loops: u32) -> u64 {
         // A dialect may have to post before it is subscribed.
@@ -497,6 +505,11 @@ mod tests {
         assert_eq!(clients(60_000, 1, 20_000).unwrap(), 4, "descriptors besides the sockets count");
         assert_eq!(clients(60_000, 6, 20_000).unwrap(), 6, "as many as are asked for, if those suffice");
         assert_eq!(clients(59_952, 1, 20_000).unwrap(), 3);
+        for (clients, loops) in [(19_900, 1), (20_000, 2), (60_000, 4), (200_000, 12)] {
+            let plan = plan(clients, Scenario::Idle);
+            let roles = Roles::of_scenario(&plan).unwrap();
+            assert_eq!(roles.loops_of_server(&plan, 20_000), loops, "{clients}");
+        }
         let refused = clients(64 * 100 + 1, 1, 100 + OTHER_DESCRIPTORS).unwrap_err();
         assert!(matches!(refused, BadPlan::TooFewDescriptors { loops: 64, needed: 117, limit: 116 }), "{refused}");
         let sockets = Sockets { connections_per_host_max: Some(6), clients_per_host: 2, ..Sockets::default() };

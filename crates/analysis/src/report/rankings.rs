@@ -101,14 +101,23 @@ pub(super) fn order(mut entries: Vec<(usize, Vec<f64>)>, better: Better, seed: u
     rank(&entries, CONFIDENCE, seed).ok()
 }
 
-/// The place at which most series are in a regime, the higher one among equals, and those series.
+/// The place at which most series are in a regime, the higher one among equals, and those series. Where nobody could see
+/// a server's CPU it is not known how busy it was: it is ranked beside those of either regime, and under load among
+/// others like it.
 fn best_place<'a, 'b>(series: &[&'b SeriesRuns<'a>], wanted: Regime) -> Option<(u32, Vec<&'b SeriesRuns<'a>>)> {
     let mut places: Vec<u32> = series.iter().flat_map(|s| s.cells.keys().copied()).collect();
     places.sort_unstable();
     places.dedup();
     let at = |x: u32| -> Vec<&'b SeriesRuns<'a>> {
-        let is_there = |s: &&&SeriesRuns<'_>| s.cells.get(&x).and_then(|runs| regime_of(runs)) == Some(wanted);
-        series.iter().filter(is_there).copied().collect()
+        let counting = |s: &SeriesRuns<'_>| s.cells.get(&x).is_some_and(|runs| runs.iter().any(|run| run.counts()));
+        let regime = |s: &SeriesRuns<'_>| s.cells.get(&x).and_then(|runs| regime_of(runs));
+        let there: Vec<&SeriesRuns<'_>> = series.iter().filter(|s| counting(s)).copied().collect();
+        let is_known = there.iter().any(|s| regime(s) == Some(wanted));
+        let is_only_choice = wanted == Regime::Load && there.iter().all(|s| regime(s).is_none());
+        if !is_known && !is_only_choice {
+            return Vec::new();
+        }
+        there.into_iter().filter(|s| regime(s).is_none_or(|regime| regime == wanted)).collect()
     };
     let best = places.into_iter().max_by_key(|&x| (at(x).len(), x))?;
     let members = at(best);
@@ -179,5 +188,32 @@ mod tests {
             rank > 2 && (published, among) == (Some(2), Some(2)),
             "the same order, whoever else was measured: {rank}"
         );
+    }
+
+    #[test]
+    fn whoever_could_not_be_seen_is_ranked_with_those_of_either_regime() {
+        let run = |cpu: Option<f64>, ms: f64| {
+            let figures: Vec<(&str, f64)> =
+                cpu.map(|cpu| ("cpu", cpu)).into_iter().chain([("latency_mean", ms)]).collect();
+            run(&figures)
+        };
+        let calm = [run(Some(20.0), 1.0), run(Some(20.0), 2.0)];
+        let busy = [run(Some(99.0), 7.0), run(Some(99.0), 8.0)];
+        let unseen = [run(None, 4.0), run(None, 5.0)];
+        let of = |runs: &[&RunFigures]| {
+            let series: Vec<SeriesRuns<'_>> = runs
+                .iter()
+                .enumerate()
+                .map(|(at, run)| series(Origin::Measured, &format!("s{at}"), "", vec![*run; 3]))
+                .collect();
+            let metric = Metric::find("latency_mean").unwrap();
+            let of = |ranking: Ranking| (ranking.regime, ranking.places.len());
+            rankings(&series, &[metric], 1).into_iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[&calm[0], &unseen[0]]), [(Regime::Load, 2)]);
+        assert_eq!(of(&[&unseen[0], &unseen[1]]), [(Regime::Load, 2)], "and among others like it");
+        let both = of(&[&calm[0], &calm[1], &busy[0], &busy[1], &unseen[0]]);
+        assert_eq!(both, [(Regime::Load, 3), (Regime::Stress, 3)]);
+        assert_eq!(of(&[&calm[0], &calm[1]]), [(Regime::Load, 2)]);
     }
 }

@@ -1,7 +1,7 @@
 //! `pushlab capacity`: the largest load that meets a goal.
 
 use super::results::Shown;
-use super::run::{MeasureArgs, Watchers, typed};
+use super::run::{MeasureArgs, Watchers, note_deprecations, typed};
 use crate::progress::Progress;
 use crate::signals;
 use clap::{Args, ValueEnum};
@@ -58,6 +58,7 @@ enum Over {
 }
 
 pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
+    note_deprecations(&args.experiment);
     let mut experiments = vec![load(&args.experiment, args.profile.as_deref())?];
     args.measure.apply(&mut experiments)?;
     let left_out = leave_out_missing(&mut experiments, &Cache::of_user())?;

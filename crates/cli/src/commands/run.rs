@@ -113,6 +113,11 @@ pub struct RunArgs {
 /// The preset that a URL alone is measured by.
 const ANY_SERVER: &str = "any-server";
 
+/// Says which keys of an experiment's file have another name now.
+pub fn note_deprecations(file: &str) {
+    experiments::deprecations(file).iter().for_each(|note| eprintln!("note: {file}: {note}"));
+}
+
 /// Subjects as experiments have them: one of which only a URL is given is called as its host.
 fn subjects_of(texts: &[String]) -> Vec<String> {
     let named = |text: &String| match text.split_once("://") {
@@ -131,6 +136,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         true => (ANY_SERVER, std::slice::from_ref(&args.experiment)),
         false => (args.experiment.as_str(), args.subject.as_slice()),
     };
+    note_deprecations(what);
     let (name, mut experiments) = experiments::load_all_of(what, profile, &subjects_of(subjects))?;
     if let Some(program) = &args.against {
         add_baseline(&mut experiments, program)?;

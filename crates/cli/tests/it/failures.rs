@@ -170,7 +170,7 @@ fn a_killed_lab_takes_its_processes_along() {
 #[test]
 fn a_slow_generator_voids_its_runs() {
     let place = Place::new("slow");
-    place.experiment(&[("generator_limits", "{}"), ("handicap_us", "30000"), ("transports", "[\"websocket\"]")]);
+    place.experiment(&[("generator_limits", "{}"), ("injected_delay_us", "30000"), ("transports", "[\"websocket\"]")]);
     let (report, code) = place.report(&[]);
     assert_eq!(code, 8, "{report:#}");
     let voids = points(&report)[0]["voids"].as_array().unwrap();
@@ -184,7 +184,7 @@ fn a_closed_loop_that_the_load_bounds_is_tried_six_times() {
     place.experiment(&[
         // Held up in every turn and full at one per cent, the load is the slower side on any machine.
         ("generator_limits", "{ cpu_percent_max = 1, lateness_p99_ms_max = 10000 }"),
-        ("handicap_us", "1000"),
+        ("injected_delay_us", "1000"),
         ("transports", "[\"websocket\"]"),
         ("scenario", "{ kind = \"fan-out\", publishers = 1, payload_bytes = 50 }"),
     ]);

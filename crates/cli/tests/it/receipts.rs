@@ -60,7 +60,7 @@ impl Served {
             loops: 2,
             workers: 1,
             seed: 3,
-            handicap_us: 0,
+            injected_delay_us: 0,
             shape: Shape::Steady,
             headers: RequestHeaders::Minimal,
             user_list: false,

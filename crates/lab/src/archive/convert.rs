@@ -55,6 +55,9 @@ struct ResultDocument {
 /// The name of a count that only some runs have.
 const CLOCK_ERROR: &str = "clock_error_ns";
 
+/// Names of histograms, and those that earlier versions stored them by.
+const EARLIER_NAMES: &[(&str, &str)] = &[("turn_duration", "loop_lag")];
+
 /// A record for the store.
 pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
     let document = Document {
@@ -124,7 +127,9 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
             // What an earlier version did not count yet is 0.
             result.counts().for_each(|(name, count)| *count = run.counts.get(name).copied().unwrap_or(0));
             for (name, histogram) in result.histograms() {
-                *histogram = run.histograms.remove(name).unwrap_or_default();
+                let earlier = EARLIER_NAMES.iter().find(|(now, _)| *now == name).map(|(_, earlier)| *earlier);
+                let stored = run.histograms.remove(name).or_else(|| run.histograms.remove(earlier?));
+                *histogram = stored.unwrap_or_default();
             }
             result.clock_error_ns = run.counts.get(CLOCK_ERROR).copied();
             result.phases = run.phases.iter().map(mark).collect::<Result<_, _>>()?;
@@ -358,7 +363,7 @@ mod tests {
             response_load: histogram(9),
             connect: histogram(10),
             lateness: histogram(11),
-            loop_lag: Histogram::new(),
+            turn_duration: Histogram::new(),
             cpu_load_ns: 16,
             seconds: seconds.to_vec(),
             bytes_whole: bytes(100),
@@ -508,7 +513,7 @@ mod tests {
             loops: 2,
             workers: 3,
             seed: u64::MAX,
-            handicap_us: 9,
+            injected_delay_us: 9,
             shape: Shape::Step { factors: vec![0.1, 1.0, 1.0 / 3.0] },
             headers: RequestHeaders::Browser,
             user_list: true,
@@ -544,7 +549,7 @@ mod tests {
             let back = from_store(store.run(id, record.planned.order).unwrap()).unwrap();
             assert_eq!(serde_json::to_value(&back).unwrap(), serde_json::to_value(&record).unwrap());
             if let (Some(back), Some(result)) = (back.result, record.result) {
-                assert_eq!((back.latency, back.loop_lag), (result.latency, result.loop_lag));
+                assert_eq!((back.latency, back.turn_duration), (result.latency, result.turn_duration));
             }
         }
         drop(store);

@@ -66,6 +66,8 @@ fn variant(known: &[Variant], name: String) -> Variant {
         environment: None,
         sockets: None,
         clients_in: None,
+        loops: None,
+        workers: None,
     };
     known.iter().find(|variant| variant.name == nothing.name).cloned().unwrap_or(nothing)
 }
@@ -114,7 +116,7 @@ fn of_nothing(name: &str) -> Written {
         tables: Vec::new(),
         expect: Vec::new(),
         generator_limits: GeneratorLimits::default(),
-        handicap_us: 0,
+        injected_delay_us: 0,
     }
 }
 

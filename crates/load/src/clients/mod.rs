@@ -89,7 +89,7 @@ pub struct LoopConfig {
     /// Seed of masks, keys and back-off.
     pub seed: u64,
     /// Busy-wait added to every turn, ns.
-    pub handicap_ns: u64,
+    pub injected_delay_ns: u64,
 }
 
 impl LoopConfig {
@@ -124,7 +124,7 @@ impl LoopConfig {
             connect_rate: 1,
             poll_interval_ns: 1,
             seed: 1,
-            handicap_ns: 0,
+            injected_delay_ns: 0,
         }
     }
 }
@@ -266,8 +266,8 @@ impl<R: Receiver> ClientLoop<R> {
     /// Handles what came and what is due; `true` when the run is over.
     fn turn(&mut self, events: &Events, begun_ns: u64) -> bool {
         self.read_phases();
-        if self.config.handicap_ns > 0 {
-            while monotonic_ns() < begun_ns + self.config.handicap_ns {
+        if self.config.injected_delay_ns > 0 {
+            while monotonic_ns() < begun_ns + self.config.injected_delay_ns {
                 std::hint::spin_loop();
             }
         }
@@ -295,7 +295,7 @@ impl<R: Receiver> ClientLoop<R> {
         self.report(now);
         let done_ns = monotonic_ns();
         if self.marks.is_load(begun_ns) {
-            self.recorder.part.loop_lag.record(done_ns - begun_ns);
+            self.recorder.part.turn_duration.record(done_ns - begun_ns);
         }
         self.is_over(done_ns)
     }

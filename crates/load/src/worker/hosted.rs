@@ -307,7 +307,7 @@ fn loop_config(plan: &Plan, roles: &Roles, segment: Segment, dialler: &Dialler, 
         connect_rate: plan.connect_rate,
         poll_interval_ns: plan.poll_interval_ms * MS,
         seed: plan.seed,
-        handicap_ns: plan.handicap_us * 1_000,
+        injected_delay_ns: plan.injected_delay_us * 1_000,
     }
 }
 

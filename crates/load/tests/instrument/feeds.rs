@@ -134,7 +134,7 @@ fn every_figure_of_a_clean_run_is_whole() {
     // Warm-up is part of the series: 55 ms at 5 ms.
     assert_eq!(result.seconds.iter().map(|s| s.published).sum::<u64>(), 71);
     assert_eq!(result.seconds.iter().map(|s| s.delivered).sum::<u64>(), 71 * 4);
-    assert!(result.cpu_load_ns > 0 && result.loop_lag.count() > 0 && result.bytes_received > 240 * 173);
+    assert!(result.cpu_load_ns > 0 && result.turn_duration.count() > 0 && result.bytes_received > 240 * 173);
     let marks: Vec<_> = result.phases.iter().map(|mark| mark.phase).collect();
     use Phase::{After, Connect, Drain, Idle, Load, WarmUp};
     assert_eq!(marks, [Connect, Idle, WarmUp, Load, Drain, After]);
@@ -143,10 +143,10 @@ fn every_figure_of_a_clean_run_is_whole() {
 }
 
 #[test]
-fn a_handicap_shows_as_loop_lag() {
-    let (result, _) = run_feed(Faults::default(), |plan| Plan { handicap_us: 2_000, ..plan });
+fn an_injected_delay_shows_as_turn_duration() {
+    let (result, _) = run_feed(Faults::default(), |plan| Plan { injected_delay_us: 2_000, ..plan });
     // The lower end of a bucket that is a thousandth wide.
-    assert!(result.loop_lag.min().unwrap() >= 1_990_000);
+    assert!(result.turn_duration.min().unwrap() >= 1_990_000);
     assert_eq!(result.lost, 0);
 }
 

@@ -37,7 +37,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         loops: 2,
         workers: 1,
         seed: 7,
-        handicap_us: 0,
+        injected_delay_us: 0,
     }
 }
 

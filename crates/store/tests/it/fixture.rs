@@ -91,7 +91,7 @@ pub fn full_run(place: u32) -> Run {
         (0..20_000).for_each(|_| histogram.record(200_000 + random.u64(0..1_000) * random.u64(0..5_000)));
         histogram
     };
-    let names = ["latency", "latency_first", "latency_last", "lateness", "loop_lag"];
+    let names = ["latency", "latency_first", "latency_last", "lateness", "turn_duration"];
     let histograms = names.into_iter().map(|name| (name.to_owned(), histogram())).collect();
     let doubt = |code, detail: &str| Doubt::new(code, detail);
     Run {

@@ -2,18 +2,15 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::Finding;
+use super::{Finding, IN_ORDER};
 use crate::modules::{Modules, Unreadable};
 use crate::tree::Tree;
-
-/// Crates that are held to it.
-const CRATES: [&str; 8] = ["analysis", "experiment", "lab", "log", "server", "session", "subjects", "workload"];
 
 const FIX: &str = "move what both need into a module of its own, or have it passed in";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for name in CRATES {
+    for name in IN_ORDER {
         let folder = format!("crates/{name}/src/");
         for (root, _) in tree.below(&folder).filter(|(path, _)| is_root(&path[folder.len()..])) {
             match Modules::read(tree, root) {

@@ -303,6 +303,27 @@ fn a_worker_that_hangs_fails_the_run_and_is_named() {
     }
 }
 
+/// The machine sleeps for a minute: nobody said anything meanwhile, and nobody is to blame.
+#[test]
+fn who_was_not_asked_has_heard_no_silence() {
+    let mut plan = chat(4);
+    plan.phases.load_ms = 120_000;
+    let roles = Roles::of(&plan, 20_000).unwrap();
+    let mut coordinator = Coordinator::new(plan, roles, &Segment::spread(4, 2), S);
+    for worker in [0, 1] {
+        coordinator.heard(worker, Message::Prepared, S);
+        let state = WorkerState { t_ns: S, subscribed: 2, has_prober: true, ..WorkerState::default() };
+        coordinator.heard(worker, Message::State(state), S);
+    }
+    let failed = |coordinator: &mut Coordinator, now: u64| {
+        std::iter::from_fn(|| coordinator.next(now))
+            .any(|output| matches!(output, Output::Event(RunEvent::Failed(LoadError::Silent { .. }))))
+    };
+    assert!(!failed(&mut coordinator, 2 * S) && !failed(&mut coordinator, 62 * S));
+    assert!((63..=72).all(|second| !failed(&mut coordinator, second * S)));
+    assert!(failed(&mut coordinator, 73 * S), "and then they were silent indeed");
+}
+
 #[test]
 fn a_worker_that_never_gets_ready_is_named() {
     let plan = chat(4);

@@ -23,13 +23,13 @@ pub struct Link {
     pub capture: Option<PathBuf>,
 }
 
-/// The site of one run; its namespaces, link and certificate are gone when it is dropped.
-pub struct Site {
+/// The topology of one run; its namespaces, link and certificate are gone when it is dropped.
+pub struct Topology {
     link: Option<Link>,
     certificate: Option<Certificate>,
 }
 
-impl Site {
+impl Topology {
     /// Makes what the run's cell asks for. The link's thread runs on the given cores; files of the run begin with
     /// `prefix`.
     pub fn make(
@@ -57,12 +57,12 @@ impl Site {
                 Some(Link { network, profile, capture })
             }
         };
-        let mut site = Self { link, certificate: None };
+        let mut topology = Self { link, certificate: None };
         if experiment.sockets.tls {
-            let made = Certificate::make(IpAddr::V4(site.subject_address()), prefix);
-            site.certificate = Some(made.map_err(|error| error.to_string())?);
+            let made = Certificate::make(IpAddr::V4(topology.subject_address()), prefix);
+            topology.certificate = Some(made.map_err(|error| error.to_string())?);
         }
-        Ok(site)
+        Ok(topology)
     }
 
     /// The network, if there is one.

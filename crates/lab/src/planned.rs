@@ -1,0 +1,110 @@
+//! What the worker of a run is told.
+
+use pushlab_analysis::record::PlannedRun;
+use pushlab_experiment::Experiment;
+use pushlab_experiment::cell::Cell;
+use pushlab_experiment::subject::name_of;
+use pushlab_subjects::named::Named;
+use pushlab_workload::plan::{self, Plan, Sockets, Sources, TlsTarget, Trust};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// Channel of all traffic.
+pub const CHANNEL: &str = "lab";
+
+/// The subject of a cell.
+pub fn named(cell: &Cell, experiment: &Experiment) -> Result<Named, String> {
+    let text = experiment.subjects.iter().find(|text| name_of(text) == cell.subject);
+    Named::parse(text.map_or(&cell.subject, |text| text))
+}
+
+/// What the ends of a run's connections are.
+pub struct Ends {
+    /// How clients reach the subject.
+    pub target: plan::Target,
+    /// Where the back end listens, if there is one, and by which descriptor the worker inherits that.
+    pub backend_listen: Option<SocketAddr>,
+    /// See there.
+    pub backend_descriptor: Option<i32>,
+    /// From where clients come.
+    pub sources: Sources,
+    /// From where instruments come.
+    pub instruments_from: Option<Ipv4Addr>,
+}
+
+/// What a worker would be told, with addresses and files that stand for those of the run.
+///
+/// # Errors
+/// When the subject is not known any more.
+pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> Result<Plan, String> {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    let (server_name, trust) = (anywhere.ip().to_string(), Trust::Certificate("made for the run".into()));
+    let tls = experiment.sockets.tls.then_some(TlsTarget { server_name, trust });
+    let ends = Ends {
+        target: plan::Target { tls, ..plan::Target::plain(anywhere) },
+        backend_listen: Some(anywhere),
+        backend_descriptor: None,
+        sources: Sources::Usual,
+        instruments_from: None,
+    };
+    Ok(plan(planned, &named(&planned.cell, experiment)?, experiment, &ends, cores))
+}
+
+/// What the worker of a run is told.
+pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: &Ends, cores: usize) -> Plan {
+    Plan {
+        target: ends.target.clone(),
+        transport: planned.cell.transport,
+        speaks: named.speaks(planned.cell.transport),
+        clients: planned.cell.clients,
+        channel: CHANNEL.to_owned(),
+        scenario: experiment.scenario.clone(),
+        poll_interval_ms: experiment.polling.interval_ms,
+        poll_wait_s: experiment.polling.wait_s,
+        // A ping needs an answer for the sender alone.
+        prober: experiment.prober.clone().filter(|_| named.answers_pings(planned.cell.transport)),
+        phases: experiment.phases.clone(),
+        connect_rate: experiment.connect_rate,
+        loops: experiment.loops.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1).max(1)),
+        workers: experiment.workers.unwrap_or(1),
+        seed: planned.seed,
+        injected_delay_us: experiment.injected_delay_us,
+        backend_listen: ends.backend_listen,
+        backend_descriptor: ends.backend_descriptor,
+        sockets: Sockets {
+            delayed_acks: experiment.sockets.delayed_acks && !named.waits_for_acks(planned.cell.transport),
+            ..experiment.sockets.clone()
+        },
+        sources: ends.sources,
+        instruments_from: ends.instruments_from,
+        clients_in: experiment.clients_in,
+        drain_stall_ms: None,
+        shape: experiment.shape.clone(),
+        headers: experiment.headers,
+        user_list: experiment.polling.user_list,
+        receipts: experiment.receipts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments;
+    use pushlab_wire::transport::Transport;
+
+    #[test]
+    fn who_waits_for_acknowledgements_gets_them_at_once() {
+        let experiment = experiments::load("peers-fan-out", None).unwrap();
+        assert!(experiment.sockets.delayed_acks);
+        let is_delayed = |subject: &str, transport| {
+            let mut cell = experiment.cells().into_iter().find(|cell| cell.transport == transport).unwrap();
+            subject.clone_into(&mut cell.subject);
+            let planned = PlannedRun { order: 1, repeat: 1, seed: 1, cell };
+            plan_of(&planned, &experiment, 1).unwrap().sockets.delayed_acks
+        };
+        for subject in ["pushlab", "node-bare"] {
+            assert!(is_delayed(subject, Transport::WebSocket) && is_delayed(subject, Transport::Sse), "{subject}");
+        }
+        assert!(!is_delayed("nchan", Transport::WebSocket) && !is_delayed("nchan", Transport::Sse));
+        assert!(is_delayed("nchan", Transport::HttpStreaming), "these do not wait");
+    }
+}
