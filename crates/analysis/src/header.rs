@@ -138,7 +138,6 @@ impl Header {
                 ("memory", machine.memory_bytes.map_or_else(unknown, gib)),
                 ("descriptors of a process", machine.nofile_soft.map_or_else(unknown, |n| n.to_string())),
                 ("somaxconn", machine.somaxconn.map_or_else(unknown, |n| n.to_string())),
-                ("network", "loopback".to_owned()),
             ]);
         }
         let runtimes = self.runtimes.iter().map(|(tool, said)| (tool.clone(), said.clone()));

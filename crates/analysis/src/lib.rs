@@ -1,4 +1,5 @@
-//! What follows from measurements: figures of a run from its record, doubts about it, and a report of many.
+//! What follows from measurements: figures of a run from its record, doubts about it, a report of many, and the forms
+//! in which it is shown.
 //!
 //! ```
 //! use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
@@ -19,4 +20,5 @@ pub mod measure;
 #[cfg(test)]
 mod presets;
 pub mod record;
+pub mod render;
 pub mod report;

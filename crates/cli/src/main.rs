@@ -2,10 +2,10 @@
 
 mod commands;
 mod failure;
+mod format;
 mod progress;
 mod shape;
 mod signals;
-mod table;
 mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};

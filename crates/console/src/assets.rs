@@ -5,6 +5,9 @@ use pushlab_server::application::{Body, Request, Response};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 
+/// The page of a report, with a place for it.
+pub const REPORT_PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/console/dist/report.html"));
+
 macro_rules! built {
     ($name:literal) => {
         include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/console/dist/console/", $name))

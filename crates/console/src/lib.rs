@@ -24,9 +24,9 @@ mod experiments;
 pub mod interface;
 mod live;
 mod measurements;
-pub mod page;
 mod results;
 
+pub use assets::REPORT_PAGE;
 pub use campaigns::Starting;
 pub use live::CHANNEL;
 pub use measurements::MAX_MEASUREMENTS;

@@ -1,8 +1,9 @@
 //! What is stored: the list, and reports as pages.
 
-use crate::page;
-use pushlab_analysis::report::CompareError;
+use crate::assets::REPORT_PAGE;
+use pushlab_analysis::render::html;
 use pushlab_analysis::report::model::Report;
+use pushlab_analysis::report::{Asked, CompareError};
 use pushlab_lab::archive::{self, ArchiveError};
 use pushlab_lab::stored::{self, StoredError};
 use pushlab_server::application::{Body, Request, Response, THREADS};
@@ -87,7 +88,7 @@ impl Results {
     pub fn report(&self, number: &str) -> Answer {
         self.page(|store| {
             let results = stored::read_all(store, &[find(store, number)?]).map_err(refusal)?;
-            stored::report_of(&results, None).map_err(refusal)
+            stored::report_of(&results, Asked::default()).map_err(refusal)
         })
     }
 
@@ -100,7 +101,7 @@ impl Results {
         let _making = self.begin()?;
         let nothing = || Refusal::new(ErrorCode::NotFound, "nothing is stored yet");
         let store = self.existing()?.ok_or_else(nothing)?;
-        let html = page::html(&report(&store)?).map_err(|error| Refusal::failed(&error))?;
+        let html = html::text(&report(&store)?, REPORT_PAGE).map_err(|error| Refusal::failed(&error))?;
         let response = Response::new(200, "text/html; charset=utf-8", Body::Own(html.into_bytes()));
         Ok(response.with("Content-Security-Policy", REPORT_POLICY))
     }
@@ -122,7 +123,7 @@ fn comparison(store: &Store, request: &Request) -> Result<Report, Refusal> {
         }
         StoredError::Compare(error) => Refusal::failed(&error),
     })?;
-    stored::report_of(&results, Some(comparison)).map_err(refusal)
+    stored::report_of(&results, Asked { comparison: Some(comparison), ..Asked::default() }).map_err(refusal)
 }
 
 /// The result of that number: a name in an address would mean another result after the next campaign.

@@ -63,6 +63,12 @@ impl Experiment {
         &self.offers
     }
 
+    /// Whether somebody else runs the subject of this name, so that it is reached over the network as it is.
+    pub fn is_external(&self, subject: &str) -> bool {
+        let mut named = self.subjects.iter().filter(|text| name_of(text) == subject);
+        named.any(|text| self.offers.of(text).is_some_and(|offer| offer.is_external))
+    }
+
     /// Whether a subject offers a transport, and what a variant's scenario needs.
     fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&str>) -> bool {
         let variant = self.variants.iter().find(|known| Some(known.name.as_str()) == variant);

@@ -3,7 +3,7 @@
 use crate::archive::{self, ArchiveError};
 use crate::wall_clock;
 use pushlab_analysis::report::model::{Comparison, Report};
-use pushlab_analysis::report::{self, COMPARED_METRICS, CompareError, Contender, ResultRuns, RunFigures};
+use pushlab_analysis::report::{self, Asked, COMPARED_METRICS, CompareError, Contender, ResultRuns, RunFigures};
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::studies;
 use pushlab_store::{CampaignRow, Store};
@@ -38,8 +38,8 @@ pub fn read_all(store: &Store, rows: &[CampaignRow]) -> Result<Vec<ResultRuns>, 
 ///
 /// # Errors
 /// See [`ArchiveError`].
-pub fn report_of(results: &[ResultRuns], comparison: Option<Comparison>) -> Result<Report, ArchiveError> {
-    Ok(report::build(results, &published(results)?, comparison, wall_clock::now()))
+pub fn report_of(results: &[ResultRuns], asked: Asked<'_>) -> Result<Report, ArchiveError> {
+    Ok(report::build(results, &published(results)?, asked, wall_clock::now()))
 }
 
 /// What changed from the first result to each of the others; of one that measured several subjects, from the first

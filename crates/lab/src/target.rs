@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Why nothing but its clients tells of a server that the lab did not start.
-const EXTERNAL: &str = "the lab did not start it: CPU, memory, sockets and its own counters cannot be read from here";
+const EXTERNAL: &str = "CPU, memory, sockets and its own counters cannot be read from here: the lab did not start it";
 
 /// What is measured in one run.
 pub struct Target {

@@ -99,7 +99,9 @@ const EXPERIMENT: Shape = {
         fields: { metric: "text", places: { each: { fields: { figure: { fields: {} } } } } },
       },
     },
+    networks: { each: "text" },
     expectations: { each: { fields: { statement: "text", outcome: "text" } } },
+    alarms: { each: { fields: { statement: "text", outcome: "text", detail: "text" } } },
     tables: {
       each: {
         fields: {
@@ -157,6 +159,7 @@ const REPORT: Shape = {
     leaderboard: { optional: LEADERBOARD },
     experiments: { each: EXPERIMENT },
     doubts: { each: { fields: { code: "text", message: "text", runs: "list" } } },
+    unobserved: { each: { fields: { subject: "text", reason: "text" } } },
     environment: "list",
     repeat: { fields: { commands: "list", experiments: "list" } },
   },

@@ -1,9 +1,12 @@
 //! From runs to a report.
 
 use super::command_line::command_line;
-use super::expectations::expectations;
+use super::expectations::{alarms, expectations};
 use super::leaderboard::leaderboard;
-use super::model::{Comparison, Completeness, DoubtReport, ExperimentReport, Fact, MetricInfo, Repeat, Report};
+use super::model::{
+    Comparison, Completeness, DoubtReport, ExperimentReport, Fact, MetricInfo, Repeat, Report, Unobserved,
+};
+use super::networks::networks;
 use super::points;
 use super::rankings::rankings;
 use super::results::{ResultRuns, series_of};
@@ -13,6 +16,7 @@ use super::verdict::verdict;
 use crate::header::Header;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::metric::{METRICS, Metric};
+use pushlab_experiment::statement::Statement;
 use pushlab_experiment::studies;
 use pushlab_stats::DoubtCode;
 use std::collections::BTreeMap;
@@ -24,9 +28,21 @@ const MAX_LISTED_RUNS: usize = 12;
 /// Ranked beside what is charted.
 const ALWAYS_RANKED: &str = "cpu_per_delivery";
 
+/// What a report is asked beside what its experiments ask.
+#[derive(Debug, Default)]
+pub struct Asked<'a> {
+    /// What the results differ in.
+    pub comparison: Option<Comparison>,
+    /// Statements that are to raise an alarm.
+    pub fail_if: &'a [Statement],
+    /// What a search found, in sentences: the verdict begins with them.
+    pub found: Vec<String>,
+}
+
 /// Computes a report of one result, or of several laid over each other. `published` are the runs of studies, `now` is
 /// the wall-clock time, RFC 3339, UTC.
-pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Option<Comparison>, now: String) -> Report {
+pub fn build(results: &[ResultRuns], published: &[RunFigures], asked: Asked<'_>, now: String) -> Report {
+    let Asked { comparison, fail_if, found } = asked;
     let seed = results.first().map_or(1, |result| result.header.seed);
     let mut experiments: Vec<&Experiment> = Vec::new();
     for experiment in results.iter().flat_map(|result| &result.header.experiments) {
@@ -37,7 +53,7 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Optio
     let mut metrics: Vec<MetricInfo> = Vec::new();
     let mut reports = Vec::new();
     for experiment in &experiments {
-        let (report, used) = report_of(experiment, results, published, seed);
+        let (report, used) = report_of(experiment, results, published, fail_if, seed);
         reports.push(report);
         metrics.extend(used.iter().map(|metric| MetricInfo::of(metric)));
     }
@@ -53,6 +69,7 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Optio
         // Who won is beside the point; how certain all is, the last sentence, is not.
         sentences = std::iter::once(comparison.summary.clone()).chain(sentences.pop()).collect();
     }
+    sentences.splice(0..0, found);
     Report {
         version: REPORT_VERSION,
         title: title(results, comparison.as_ref()),
@@ -63,6 +80,7 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], comparison: Optio
         leaderboard,
         experiments: reports,
         doubts: doubts(&runs),
+        unobserved: unobserved(&runs),
         environment: environment(results),
         repeat: repeat(results),
     }
@@ -86,6 +104,7 @@ fn report_of(
     experiment: &Experiment,
     results: &[ResultRuns],
     published: &[RunFigures],
+    fail_if: &[Statement],
     seed: u64,
 ) -> (ExperimentReport, Vec<&'static Metric>) {
     let series = series_of(experiment, results, published);
@@ -121,7 +140,9 @@ fn report_of(
         columns: names(&columns(experiment, &charted, &used)),
         series: series.iter().map(|s| points::series(s, &used, seed)).collect(),
         rankings: rankings(&series, &ranked, seed),
+        networks: networks(&experiment.name, results),
         expectations: expectations(experiment, &series, seed),
+        alarms: alarms(fail_if, experiment, &series, seed),
         tables: tables(experiment, &series, &columns(experiment, &charted, &used), seed),
     };
     (report, used)
@@ -173,6 +194,15 @@ fn doubts(runs: &[&RunFigures]) -> Vec<DoubtReport> {
         .collect();
     doubts.sort_by(|a, b| a.severity.cmp(&b.severity).then(b.count.cmp(&a.count)));
     doubts
+}
+
+fn unobserved(runs: &[&RunFigures]) -> Vec<Unobserved> {
+    let mut all: Vec<Unobserved> = Vec::new();
+    for run in runs {
+        let one = |reason: &String| Unobserved { subject: run.cell.subject.clone(), reason: reason.clone() };
+        all.extend(run.unobserved.as_ref().map(one).filter(|one| !all.contains(one)));
+    }
+    all
 }
 
 fn environment(results: &[ResultRuns]) -> Vec<Fact> {

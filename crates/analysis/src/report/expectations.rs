@@ -1,7 +1,7 @@
 //! What a study found, beside what was measured.
 
 use super::judge::{Judgement, judge};
-use super::model::{Expectation, Origin};
+use super::model::{Alarm, Expectation, Origin};
 use super::samples::PointSamples;
 use super::samples::{self, RunFigures, SeriesRuns, Source};
 use pushlab_experiment::Experiment;
@@ -22,13 +22,30 @@ pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u6
                 outcome: measured.outcome,
                 published: published.map(|judgement| judgement.outcome),
                 detail: measured.detail,
+                figures: measured.figures,
+            }
+        })
+        .collect()
+}
+
+/// Judges those statements that are to raise an alarm which an experiment can answer.
+pub fn alarms(statements: &[Statement], experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Alarm> {
+    let answerable = statements.iter().filter(|statement| unanswerable(statement, experiment).is_none());
+    answerable
+        .map(|statement| {
+            let judged = judgement(statement, series, Origin::Measured, seed);
+            Alarm {
+                statement: statement.to_string(),
+                outcome: judged.somewhere,
+                detail: judged.detail,
+                figures: judged.figures,
             }
         })
         .collect()
 }
 
 /// Judges one statement from the series of one origin.
-pub fn judgement(statement: &Statement, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Judgement {
+fn judgement(statement: &Statement, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Judgement {
     judge(statement, &|term| find(term, series, origin), seed)
 }
 

@@ -2,6 +2,7 @@
 
 use super::model::Agreement;
 use super::samples::{CONFIDENCE, PointSamples};
+use super::wording::digits;
 use pushlab_experiment::statement::{Relation, Side, Statement, Term};
 use pushlab_stats::{difference, interval_of_mean};
 
@@ -10,10 +11,13 @@ use pushlab_stats::{difference, interval_of_mean};
 pub struct Judgement {
     /// Over all places.
     pub outcome: Agreement,
-    /// Whether some place confirms it, at a confidence corrected for the number of places: what an alarm asks.
-    pub holds_somewhere: bool,
+    /// What an alarm asks: confirmed where some place confirms it, at a confidence corrected for the number of places;
+    /// refuted where every place refutes it.
+    pub somewhere: Agreement,
     /// In words, by place.
     pub detail: String,
+    /// What both sides measured, a line for each place.
+    pub figures: Vec<String>,
 }
 
 /// Judges a statement. `find` gives the places of the one series that bears the words, or says why there is none.
@@ -21,7 +25,12 @@ pub struct Judgement {
 /// It is confirmed when every place confirms it, and refuted when one refutes it; the latter at a confidence
 /// corrected for the number of places (Bonferroni), or chance alone would refute true statements.
 pub fn judge(statement: &Statement, find: &dyn Fn(&Term) -> Result<Vec<PointSamples>, String>, seed: u64) -> Judgement {
-    let undecided = |detail: String| Judgement { outcome: Agreement::Undecided, holds_somewhere: false, detail };
+    let undecided = |detail: String| Judgement {
+        outcome: Agreement::Undecided,
+        somewhere: Agreement::Undecided,
+        detail,
+        figures: Vec::new(),
+    };
     let left = match find(&statement.left) {
         Ok(points) => points,
         Err(why) => return undecided(why),
@@ -54,10 +63,41 @@ pub fn judge(statement: &Statement, find: &dyn Fn(&Term) -> Result<Vec<PointSamp
         .iter()
         .map(|(x, left, right)| (*x, at_place(statement.relation, left, right, [CONFIDENCE, corrected], seed)))
         .collect();
-    let strictly =
-        |(_, left, right): &(f64, Vec<f64>, Other)| at_place(statement.relation, left, right, [corrected; 2], seed);
-    let holds_somewhere = places.iter().any(|place| strictly(place) == Agreement::Confirmed);
-    Judgement { holds_somewhere, ..conclude(&judged) }
+    // That it holds nowhere needs no correction: every place has to say so (Berger 1982, intersection-union tests).
+    let levels = [corrected, CONFIDENCE];
+    let for_alarm = places.iter().map(|(_, left, right)| at_place(statement.relation, left, right, levels, seed));
+    let somewhere = somewhere(&for_alarm.collect::<Vec<_>>());
+    let (outcome, detail) = conclude(&judged);
+    Judgement { outcome, somewhere, detail, figures: figures(statement, &places, seed) }
+}
+
+/// `at 300: cpu(websocket) = 45.1 % (44.0 to 46.2), cpu(sse) = 31.0 % (30.1 to 31.9)`.
+fn figures(statement: &Statement, places: &[(f64, Vec<f64>, Other)], seed: u64) -> Vec<String> {
+    let side = |term: &Term, samples: &[f64]| {
+        let interval = interval_of_mean(samples, CONFIDENCE, seed).ok()?;
+        let value = format!("{term} = {} {}", digits(interval.value), term.metric.unit);
+        let ends = (interval.runs > 1).then(|| format!(" ({} to {})", digits(interval.low), digits(interval.high)));
+        Some(value.trim_end().to_owned() + &ends.unwrap_or_default())
+    };
+    let line = |(x, left, right): &(f64, Vec<f64>, Other)| {
+        let other = match (&statement.right, right) {
+            (Side::Term(term), Other::Samples(samples)) => side(term, samples),
+            _ => None,
+        };
+        let sides: Vec<String> = side(&statement.left, left).into_iter().chain(other).collect();
+        format!("at {x}: {}", sides.join(", "))
+    };
+    places.iter().map(line).collect()
+}
+
+fn somewhere(places: &[Agreement]) -> Agreement {
+    if places.contains(&Agreement::Confirmed) {
+        Agreement::Confirmed
+    } else if !places.is_empty() && places.iter().all(|place| *place == Agreement::Refuted) {
+        Agreement::Refuted
+    } else {
+        Agreement::Undecided
+    }
 }
 
 enum Other {
@@ -134,7 +174,7 @@ fn at_place(relation: Relation, left: &[f64], right: &Other, [confirm, refute]: 
     }
 }
 
-fn conclude(judged: &[(f64, Agreement)]) -> Judgement {
+fn conclude(judged: &[(f64, Agreement)]) -> (Agreement, String) {
     let is_any = |wanted| judged.iter().any(|(_, outcome)| *outcome == wanted);
     let outcome = if is_any(Agreement::Refuted) {
         Agreement::Refuted
@@ -144,7 +184,7 @@ fn conclude(judged: &[(f64, Agreement)]) -> Judgement {
         Agreement::Confirmed
     };
     if judged.is_empty() {
-        return Judgement { outcome, holds_somewhere: false, detail: "no point has figures for both sides".to_owned() };
+        return (outcome, "no point has figures for both sides".to_owned());
     }
     let named =
         [(Agreement::Confirmed, "confirmed"), (Agreement::Refuted, "refuted"), (Agreement::Undecided, "undecided")];
@@ -153,7 +193,7 @@ fn conclude(judged: &[(f64, Agreement)]) -> Judgement {
             judged.iter().filter(|(_, outcome)| *outcome == wanted).map(|(x, _)| x.to_string()).collect();
         (!places.is_empty()).then(|| format!("{word} at {}", places.join(", ")))
     });
-    Judgement { outcome, holds_somewhere: false, detail: parts.collect::<Vec<_>>().join("; ") }
+    (outcome, parts.collect::<Vec<_>>().join("; "))
 }
 
 #[cfg(test)]
@@ -209,5 +249,23 @@ mod tests {
         assert_eq!((under.outcome, under.detail.as_str()), (Agreement::Refuted, "refuted at 1"));
         let unknown = judged("cpu(websocket) < cpu(pigeon)", &[LOW], &[LOW]);
         assert_eq!((unknown.outcome, unknown.detail.as_str()), (Agreement::Undecided, "no series bears pigeon"));
+    }
+
+    #[test]
+    fn what_was_judged_is_told_with_its_interval() {
+        let told = judged("2 × cpu(websocket) < cpu(sse)", &[LOW], &[&[4.0]]).figures;
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("at 0: 2 × cpu(websocket) = 2.00 % (1."), "{told:?}");
+        assert!(told[0].ends_with("), cpu(sse) = 4.00 %"), "one run has no interval: {told:?}");
+    }
+
+    #[test]
+    fn an_alarm_is_raised_by_one_place_and_silenced_by_all() {
+        let wide = &[0.5, 2.0, 1.0][..];
+        let alarm = |left: &[&[f64]]| judged("cpu(websocket) < 1.5 %", left, &[]).somewhere;
+        assert_eq!(alarm(&[HIGH, LOW]), Agreement::Confirmed);
+        assert_eq!(alarm(&[HIGH, HIGH]), Agreement::Refuted);
+        assert_eq!(alarm(&[HIGH, wide]), Agreement::Undecided);
+        assert_eq!(alarm(&[]), Agreement::Undecided);
     }
 }

@@ -40,6 +40,7 @@ fn point(x: u32, runs: &[&RunFigures], metrics: &[&Metric], seed: u64) -> Point 
         reordered: wrong(2),
         doubts,
         timeline: representative(runs),
+        took_ms: runs.iter().map(|run| run.took_ms).sum(),
     }
 }
 

@@ -39,6 +39,12 @@ pub struct RunFigures {
     pub timeline: Option<Timeline>,
     /// Command line of the subject, with `PORT` for the port of this run; empty where it is not known.
     pub command: Vec<String>,
+    /// Wall-clock length of the whole run, ms; 0 where it is not known.
+    pub took_ms: u64,
+    /// Why nothing but its clients tells of the subject, where that is so.
+    pub unobserved: Option<String>,
+    /// What the network of its cell was like, in words; `None` where there was none, or it is not known.
+    pub network: Option<String>,
 }
 
 impl RunFigures {
@@ -64,6 +70,9 @@ impl RunFigures {
             wrong,
             timeline: timeline(record),
             command: without_port(&record.subject_command, record.plan.as_ref().map(|plan| plan.target.address.port())),
+            took_ms: record.took_ms,
+            unobserved: record.unobserved.clone(),
+            network: record.network.as_ref().map(|network| network.profile.to_string()),
         }
     }
 
@@ -80,6 +89,9 @@ impl RunFigures {
             wrong: [0; 3],
             timeline: None,
             command: Vec::new(),
+            took_ms: 0,
+            unobserved: None,
+            network: None,
         }
     }
 

@@ -4,8 +4,7 @@ use super::leaderboard::sentences::sentences as standings;
 use super::model::{Completeness, ExperimentReport, Leaderboard, Origin, Place, Point, Ranking};
 use super::samples::RunFigures;
 use super::tally::Tally;
-use super::wording::{distance, join, show};
-use pushlab_experiment::cell::Sweep;
+use super::wording::{distance, join, place, show};
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_stats::Regime;
 
@@ -49,7 +48,7 @@ fn winner(experiment: &ExperimentReport, ranking: &Ranking) -> Option<String> {
     let names: Vec<&str> = tied.iter().map(|p| p.label.as_str()).collect();
     let unit = metric.unit;
     let among = if ranking.among.is_empty() { String::new() } else { format!(" ({})", ranking.among) };
-    let place = format!("{}{among} at {}", short(experiment), place(experiment, ranking.x));
+    let place = format!("{}{among} at {}", short(experiment), place(&experiment.axis, ranking.x));
     if best.figure.runs < 2 {
         return Some(format!(
             "{place}: one run each, so nothing can be ranked; the {best_is} {title} is that of {} ({}).",
@@ -80,12 +79,6 @@ fn short(experiment: &ExperimentReport) -> &str {
     experiment.title.split(':').next().unwrap_or(&experiment.title)
 }
 
-/// A place on an experiment's axis: `300 clients`.
-fn place(experiment: &ExperimentReport, x: f64) -> String {
-    let sweep = Sweep::ALL.into_iter().find(|sweep| sweep.axis().name == experiment.axis.name);
-    sweep.map_or_else(|| x.to_string(), |sweep| sweep.place(x as u32))
-}
-
 /// The ranking that says most: latency below saturation, else whatever there is.
 fn pick<'a>(rankings: &[&'a Ranking]) -> Option<&'a Ranking> {
     let find = |regime| rankings.iter().find(|r| r.regime == regime && r.metric.starts_with("latency"));
@@ -102,7 +95,8 @@ fn saturation(experiment: &ExperimentReport) -> Option<String> {
         return None;
     }
     filled.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let parts: Vec<String> = filled.iter().map(|(x, label)| format!("{label} at {}", place(experiment, *x))).collect();
+    let parts: Vec<String> =
+        filled.iter().map(|(x, label)| format!("{label} at {}", place(&experiment.axis, *x))).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     Some(format!("{}: the server's core is full with {}.", short(experiment), join(&parts)))
 }

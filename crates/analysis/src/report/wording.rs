@@ -1,6 +1,7 @@
 //! Figures and names as sentences have them.
 
 use super::model::Figure;
+use pushlab_experiment::cell::{Axis, Sweep};
 
 /// A figure with its interval and unit.
 pub fn show(figure: &Figure, unit: &str) -> String {
@@ -25,6 +26,12 @@ pub fn distance(best: f64, other: f64) -> String {
         factor if factor >= 1.0 => format!("{:.0} % more", (factor - 1.0) * 100.0),
         factor => format!("{:.0} % less", (1.0 - factor) * 100.0),
     }
+}
+
+/// A place on an axis: `300 clients`.
+pub fn place(axis: &Axis, x: f64) -> String {
+    let sweep = Sweep::ALL.into_iter().find(|sweep| sweep.axis().name == axis.name);
+    sweep.map_or_else(|| x.to_string(), |sweep| sweep.place(x as u32))
 }
 
 pub fn join(names: &[&str]) -> String {

@@ -5,6 +5,7 @@ use super::run::{MeasureArgs, Watchers, note_deprecations, typed};
 use crate::progress::Progress;
 use crate::signals;
 use clap::{Args, ValueEnum};
+use pushlab_analysis::report::Asked;
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::statement::Statement;
 use pushlab_experiment::{Experiment, ExperimentError};
@@ -87,12 +88,10 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     drop((campaign, progress));
     watchers.end()?;
     let store = args.measure.store.open()?;
-    let shown = Shown::of(&store, &[id], &args.measure.store.out)?;
-    shown.print(args.measure.json)?;
-    if !args.measure.json {
-        println!("\nCapacity: {}", args.goal);
-        found.iter().for_each(|capacity| println!("  {}", sentence(capacity, over, args.goal.left.metric.unit)));
-    }
+    let unit = args.goal.left.metric.unit;
+    let found = found.iter().map(|capacity| format!("{}: {}", args.goal, sentence(capacity, over, unit))).collect();
+    let asked = Asked { found, ..Asked::default() };
+    Shown::of(&store, &[id], &args.measure.store.out, asked)?.print(args.measure.format);
     Ok(if ended == Ended::Interrupted { ExitCode::Interrupted } else { ExitCode::Ok })
 }
 
@@ -122,5 +121,5 @@ fn sentence(capacity: &Capacity, over: Sweep, unit: &str) -> String {
         }
         Some((load, Limit::Failed(reason))) => format!("at {} runs fail: {reason}", over.place(*load)),
     };
-    format!("{:<18} {met}; {limit}", capacity.transport.name())
+    format!("{} {met}; {limit}.", capacity.transport.name())
 }

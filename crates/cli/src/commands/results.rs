@@ -1,13 +1,13 @@
 //! What is stored: `pushlab runs`, `show`, `report`, `compare`, `merge`, `rm`.
 
-use crate::table;
+use crate::format::FormatArgs;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use pushlab_analysis::report::model::{Agreement, Change, Comparison, Origin, Report};
-use pushlab_analysis::report::{self, ResultRuns};
-use pushlab_console::page;
+use pushlab_analysis::render::{html, json, terminal};
+use pushlab_analysis::report::model::{Change, Report};
+use pushlab_analysis::report::{Asked, ResultRuns};
+use pushlab_console::REPORT_PAGE;
 use pushlab_experiment::metric::Metric;
-use pushlab_experiment::statement::Statement;
 use pushlab_lab::{WorkplaceError, archive, stored};
 use pushlab_store::{CampaignRow, Kind, Store};
 use pushlab_wire::codes::ExitCode;
@@ -51,9 +51,8 @@ pub struct ShowArgs {
     /// The results database; by default pushlab/results.db in the user's data folder.
     #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
     store: Option<PathBuf>,
-    /// Print the report as JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Make the report of a result again.
@@ -63,9 +62,8 @@ pub struct ReportArgs {
     result: Option<String>,
     #[command(flatten)]
     store: StoreArgs,
-    /// Print the report as JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Compare results: what changed from the first to each of the others, and whether chance explains it.
@@ -85,9 +83,8 @@ pub struct CompareArgs {
     fail_if_worse: bool,
     #[command(flatten)]
     store: StoreArgs,
-    /// Print the report as JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Lay results over each other in one report; or pool repeats of the same experiment.
@@ -101,9 +98,8 @@ pub struct MergeArgs {
     pool: bool,
     #[command(flatten)]
     store: StoreArgs,
-    /// Print the report as JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 /// Remove results.
@@ -150,22 +146,13 @@ pub fn runs(args: &RunsArgs) -> anyhow::Result<ExitCode> {
 pub fn show(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     let store = archive::open(args.store.as_deref())?;
     let row = store.find(&args.result)?;
-    let report = stored::report_of(&[archive::read(&store, row.id, "")?], None)?;
-    if args.json {
-        println!("{}", serde_json::to_string(&report)?);
-        return Ok(ExitCode::Ok);
-    }
-    println!("{} · {} · {} of {} runs", row.id, row.name, row.done, row.planned);
-    print!("{}", table::text(&report));
-    println!("\nEnvironment");
-    for fact in &report.environment {
-        println!("  {}: {}", fact.label, fact.value);
-    }
-    if !report.repeat.commands.is_empty() {
-        println!("\nAgain");
-    }
-    for command in &report.repeat.commands {
-        println!("  {command}");
+    let report = stored::report_of(&[archive::read(&store, row.id, "")?], Asked::default())?;
+    match args.format.render(&report) {
+        Some(text) => print!("{text}"),
+        None => {
+            println!("{} · {} · {} of {} runs", row.id, row.name, row.done, row.planned);
+            print!("{}{}", terminal::text(&report), terminal::environment(&report));
+        }
     }
     Ok(ExitCode::Ok)
 }
@@ -179,7 +166,7 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
             latest.context("nothing is stored yet; `pushlab run transports` measures something")?.id
         }
     };
-    Shown::of(&store, &[id], &args.store.out)?.print(args.json)?;
+    Shown::of(&store, &[id], &args.store.out, Asked::default())?.print(args.format);
     Ok(ExitCode::Ok)
 }
 
@@ -195,8 +182,8 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     if args.fail_if_worse && comparison.rows.iter().all(|row| row.change == Change::Unknown) {
         eprintln!("--fail-if-worse: too few runs to tell; three a side are the least, seven tell more");
     }
-    let shown = Shown::with(&ids(&rows), results, Some(comparison), &args.store.out)?;
-    shown.print(args.json)?;
+    let asked = Asked { comparison: Some(comparison), ..Asked::default() };
+    Shown::with(&ids(&rows), results, asked, &args.store.out)?.print(args.format);
     Ok(if is_worse && args.fail_if_worse { ExitCode::ConditionMet } else { ExitCode::Ok })
 }
 
@@ -220,7 +207,7 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         // Without tags, equal series of several results are one.
         results.iter_mut().for_each(|result| result.tag.clear());
     }
-    Shown::with(&ids(&rows), results, None, &args.store.out)?.print(args.json)?;
+    Shown::with(&ids(&rows), results, Asked::default(), &args.store.out)?.print(args.format);
     Ok(ExitCode::Ok)
 }
 
@@ -250,13 +237,13 @@ pub struct Shown {
 
 impl Shown {
     /// The report of stored results.
-    pub fn of(store: &Store, ids: &[i64], out: &Path) -> anyhow::Result<Self> {
+    pub fn of(store: &Store, ids: &[i64], out: &Path, asked: Asked<'_>) -> anyhow::Result<Self> {
         let results = ids.iter().map(|&id| archive::read(store, id, "")).collect::<Result<Vec<_>, _>>()?;
-        Self::with(ids, results, None, out)
+        Self::with(ids, results, asked, out)
     }
 
-    fn with(ids: &[i64], results: Vec<ResultRuns>, comparison: Option<Comparison>, out: &Path) -> anyhow::Result<Self> {
-        let report = stored::report_of(&results, comparison)?;
+    fn with(ids: &[i64], results: Vec<ResultRuns>, asked: Asked<'_>, out: &Path) -> anyhow::Result<Self> {
+        let report = stored::report_of(&results, asked)?;
         let name = match (ids, results.as_slice(), &report.comparison) {
             (&[id], [one], None) => one.header.folder_name(id),
             (_, _, comparison) => {
@@ -269,48 +256,21 @@ impl Shown {
         let unwritable = |source| WorkplaceError::Folder { path: folder.clone(), source };
         std::fs::create_dir_all(&folder).map_err(unwritable)?;
         let page = folder.join("report.html");
-        write_whole(&page, page::html(&report)?.as_bytes()).map_err(unwritable)?;
-        write_whole(&folder.join("report.json"), &serde_json::to_vec(&report)?).map_err(unwritable)?;
+        write_whole(&page, html::text(&report, REPORT_PAGE)?.as_bytes()).map_err(unwritable)?;
+        write_whole(&folder.join("report.json"), json::text(&report).as_bytes()).map_err(unwritable)?;
         Ok(Self { results, report, page })
     }
 
     /// Prints it.
-    pub fn print(&self, is_json: bool) -> anyhow::Result<()> {
-        if is_json {
-            println!("{}", serde_json::to_string(&self.report)?);
-        } else {
-            print!("{}", table::text(&self.report));
-            println!("\nReport: {}", self.page.display());
-        }
-        Ok(())
-    }
-
-    /// What became of statements that are to raise an alarm, by experiment that can answer them.
-    pub fn alarms(&self, statements: &[Statement]) -> Vec<Alarm> {
-        let mut alarms = Vec::new();
-        for experiment in self.results.iter().flat_map(|result| &result.header.experiments) {
-            let series = report::series_of(experiment, &self.results, &[]);
-            for statement in statements.iter().filter(|s| report::unanswerable(s, experiment).is_none()) {
-                let judged = report::judgement(statement, &series, Origin::Measured, 1);
-                alarms.push(Alarm {
-                    holds: judged.holds_somewhere,
-                    is_undecided: judged.outcome == Agreement::Undecided,
-                    text: format!("{}: {statement}: {}", experiment.name, judged.detail),
-                });
+    pub fn print(&self, format: FormatArgs) {
+        match format.render(&self.report) {
+            Some(text) => print!("{text}"),
+            None => {
+                print!("{}", terminal::text(&self.report));
+                println!("\nReport: {}", self.page.display());
             }
         }
-        alarms
     }
-}
-
-/// What became of a statement.
-pub struct Alarm {
-    /// It holds at some point.
-    pub holds: bool,
-    /// The intervals, for want of runs above all, say neither that it holds nor that it does not.
-    pub is_undecided: bool,
-    /// The experiment, the statement, and where it holds.
-    pub text: String,
 }
 
 /// Writes beside and renames: a full disk leaves the old report.

@@ -2,14 +2,15 @@
 
 use super::pages::{self, SiteArgs};
 use super::results::{Shown, StoreArgs};
+use crate::format::FormatArgs;
 use crate::progress::Progress;
 use crate::shape::ShapeOption;
 use crate::signals;
 use anyhow::Context as _;
 use clap::Args;
 use pushlab_analysis::report::Tally;
-use pushlab_analysis::report::model::LeftOut;
-use pushlab_analysis::report::{self, RunFigures};
+use pushlab_analysis::report::model::{Agreement, LeftOut, Report};
+use pushlab_analysis::report::{self, Asked, RunFigures};
 use pushlab_experiment::statement::Statement;
 use pushlab_experiment::{Experiment, NO_NETWORK};
 use pushlab_lab::experiments::LoadError;
@@ -64,9 +65,8 @@ pub struct MeasureArgs {
     /// Keep every packet that crosses a network, as pcapng files in the campaign's folder.
     #[arg(long)]
     pub capture: bool,
-    /// Print the report as JSON.
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArgs,
     /// Show no progress.
     #[arg(long)]
     pub quiet: bool,
@@ -104,7 +104,7 @@ pub struct RunArgs {
     against: Option<PathBuf>,
     /// Tell live figures as lines of JSON on standard output, and nothing else there; be interrupted when standard input
     /// ends. The console starts experiments so.
-    #[arg(long, hide = true, conflicts_with = "json")]
+    #[arg(long, hide = true, conflicts_with_all = ["json", "format"])]
     live_lines: bool,
     #[command(flatten)]
     measure: MeasureArgs,
@@ -154,24 +154,35 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         eprintln!("left out: {subject}: {reason}");
     }
     let measured = carry_out(name, experiments, left_out, args)?;
-    let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out)?;
+    let asked = Asked { fail_if: &args.fail_if, ..Asked::default() };
+    let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out, asked)?;
     if !args.live_lines {
-        shown.print(args.measure.json)?;
+        shown.print(args.measure.format);
     }
     if measured.ended == Ended::Interrupted {
         eprintln!("interrupted; the same command goes on with the runs that are missing");
         return Ok(ExitCode::Interrupted);
     }
-    let alarms = shown.alarms(&args.fail_if);
-    for alarm in alarms.iter().filter(|alarm| alarm.holds || alarm.is_undecided) {
-        let hint = if alarm.holds { "" } else { "; more repeats decide" };
-        eprintln!("--fail-if: {}{hint}", alarm.text);
-    }
-    if alarms.iter().any(|alarm| alarm.holds) {
+    if tell_alarms(&shown.report) {
         return Ok(ExitCode::ConditionMet);
     }
     let runs: Vec<&RunFigures> = shown.results.iter().flat_map(|result| &result.runs).collect();
     Ok(code_of(&runs))
+}
+
+/// Tells which alarms are raised and which could be, and whether any is.
+fn tell_alarms(report: &Report) -> bool {
+    let mut is_raised = false;
+    for (experiment, alarm) in report.experiments.iter().flat_map(|e| e.alarms.iter().map(move |alarm| (e, alarm))) {
+        let hint = match alarm.outcome {
+            Agreement::Confirmed => "",
+            Agreement::Undecided => "; more repeats decide",
+            Agreement::Refuted => continue,
+        };
+        is_raised |= alarm.outcome == Agreement::Confirmed;
+        eprintln!("--fail-if: {}: {}: {}{hint}", experiment.name, alarm.statement, alarm.detail);
+    }
+    is_raised
 }
 
 /// The exit code of a campaign that came to its end: a cell of which every run failed is told, whatever the others did.

@@ -180,6 +180,9 @@ pub fn figures_of(run: store::Run) -> Result<RunFigures, Error> {
         wrong: [count("lost"), count("duplicated"), count("reordered")],
         timeline: None,
         command: Vec::new(),
+        took_ms: run.took_ms,
+        unobserved: None,
+        network: None,
     })
 }
 

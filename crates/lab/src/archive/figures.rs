@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::experiments;
     use pushlab_analysis::header::Header;
-    use pushlab_analysis::report::{ResultRuns, build};
+    use pushlab_analysis::report::{Asked, ResultRuns, build};
 
     /// Every cell of a preset with variants, three times, from the last to the first.
     fn backwards() -> Vec<RunFigures> {
@@ -163,7 +163,7 @@ mod tests {
         };
         let count = runs.len() as u32;
         let mut result = ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs };
-        let report = build(std::slice::from_ref(&result), &[], None, String::new());
+        let report = build(std::slice::from_ref(&result), &[], Asked::default(), String::new());
         let own = &report.experiments[0];
         assert_eq!((own.runs_done, own.runs_planned), (count, count));
         let mut labels: Vec<String> = Vec::new();
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(own.series.iter().map(|series| series.label.clone()).collect::<Vec<_>>(), labels);
         // Nobody knows whether the others were planned.
         result.runs.truncate(4);
-        let sparse = build(&[result], &[], None, String::new());
+        let sparse = build(&[result], &[], Asked::default(), String::new());
         assert_eq!((sparse.experiments[0].runs_done, sparse.experiments[0].runs_planned), (4, 4));
     }
 

@@ -64,6 +64,10 @@ export interface Report {
    */
   title: string;
   /**
+   * Subjects of which something could not be seen.
+   */
+  unobserved: Unobserved[];
+  /**
    * Two or three sentences: what won, by how much, how sure.
    */
   verdict: string[];
@@ -254,6 +258,10 @@ export interface Fact {
  * One experiment: a scenario swept over transports and an axis.
  */
 export interface ExperimentReport {
+  /**
+   * What `--fail-if` asked, where it was given.
+   */
+  alarms: Alarm[];
   axis: Axis;
   /**
    * Metrics to chart, the most telling first.
@@ -279,6 +287,11 @@ export interface ExperimentReport {
    * Experiment name, e.g. `tangen-broadcast`.
    */
   name: string;
+  /**
+   * What lay between clients and subjects, in words: `loopback`, `4g (round trip 57 ms, …)`, `as it is (SUBJECT)`;
+   * empty where nobody knows.
+   */
+  networks: string[];
   /**
    * Rankings, one for each of `load` and `stress` that occurred, and metric.
    */
@@ -309,6 +322,27 @@ export interface ExperimentReport {
   title: string;
 }
 /**
+ * A statement that was to raise an alarm, and whether it does.
+ */
+export interface Alarm {
+  /**
+   * In words, by points of the axis: `refuted at 50, 150; undecided at 300`.
+   */
+  detail: string;
+  /**
+   * What was measured of both sides, a line for each point.
+   */
+  figures: string[];
+  /**
+   * `confirmed` where it holds at some point, which is the alarm; `refuted` where it holds at none.
+   */
+  outcome: "confirmed" | "refuted" | "undecided";
+  /**
+   * As it was given: `p99(websocket) > 50 ms`.
+   */
+  statement: string;
+}
+/**
  * What the horizontal axis of every chart is.
  */
 export interface Axis {
@@ -337,6 +371,10 @@ export interface Expectation {
    * In words, by points of the axis: `confirmed at 50, 150; undecided at 300`.
    */
   detail: string;
+  /**
+   * What was measured of both sides, a line for each point.
+   */
+  figures: string[];
   /**
    * What it stands for, in the study's sense; may be empty.
    */
@@ -510,6 +548,10 @@ export interface Point {
    * What happened over time in one representative run (the median one by response time).
    */
   timeline?: Timeline | null;
+  /**
+   * Wall-clock time that all its runs took together, ms; 0 where it is not known.
+   */
+  took_ms: number;
   /**
    * Runs that were void (the generator was the bottleneck), with their reasons.
    */
@@ -951,4 +993,17 @@ export interface Repeat {
    * Seed of the run order and of all pacing.
    */
   seed: number;
+}
+/**
+ * What could not be seen of a subject.
+ */
+export interface Unobserved {
+  /**
+   * What, and why.
+   */
+  reason: string;
+  /**
+   * Its name.
+   */
+  subject: string;
 }

@@ -1,12 +1,14 @@
 import type { Agreement, ComparisonRow } from "../generated/report";
 
-type Kind = Agreement | ComparisonRow["change"];
+export type Kind = Agreement | ComparisonRow["change"] | "raised" | "quiet";
 
 /** Sign and tone of what was found; the word beside it says the same without colour. */
 const LOOKS: Record<Kind, { sign: string; tone: "good" | "bad" | "open" | "plain" }> = {
   confirmed: { sign: "✓", tone: "good" },
   refuted: { sign: "✗", tone: "bad" },
   undecided: { sign: "?", tone: "open" },
+  raised: { sign: "!", tone: "bad" },
+  quiet: { sign: "✓", tone: "good" },
   better: { sign: "▲", tone: "good" },
   worse: { sign: "▼", tone: "bad" },
   different: { sign: "≠", tone: "open" },

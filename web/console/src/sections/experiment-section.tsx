@@ -6,6 +6,7 @@ import type { Axis, ExperimentReport } from "../generated/report";
 import type { Identity } from "../series/identity";
 import type { UpdateView } from "../view/use-view";
 import type { ViewState } from "../view/view-state";
+import { Alarms } from "./alarms";
 import { Charts } from "./charts";
 import { DataTables } from "./data-tables";
 import { Expectations } from "./expectations";
@@ -36,6 +37,9 @@ export function ExperimentSection(props: ExperimentProps) {
         <code>{experiment.name}</code> <Extent experiment={experiment} />
         {experiment.completeness === "partial" && <span class="tag tag-warning">unfinished</span>}
       </p>
+      {experiment.networks.length > 0 && (
+        <p class="facts">Network: {experiment.networks.join("; ")}</p>
+      )}
       {experiment.study != null && experiment.study !== "" && (
         <p class="facts">Repeats {experiment.study}</p>
       )}
@@ -44,6 +48,7 @@ export function ExperimentSection(props: ExperimentProps) {
       ) : (
         <>
           <Expectations experiment={experiment} />
+          <Alarms experiment={experiment} />
           <Charts {...props} series={series} />
           <DataTables experiment={experiment} />
           <ResultsTable {...props} series={series} />

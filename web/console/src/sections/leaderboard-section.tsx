@@ -22,6 +22,7 @@ import {
   TRANSPORT_COLUMN,
   transportsOf,
 } from "./leaderboard-order";
+import { Reasons } from "./reasons";
 import { ScrollBox } from "./scroll-box";
 import { SectionLink } from "./section-link";
 
@@ -206,7 +207,7 @@ function MarkList({ board, view }: { board: Leaderboard; view: ViewState }) {
         </SectionLink>
         .
       </p>
-      <dl class="left-out">
+      <dl class="reasons">
         {board.doubts.map(({ code, meaning }) => (
           <div key={code}>
             <dt>
@@ -225,14 +226,7 @@ function LeftOutList({ board }: { board: Leaderboard }) {
   return (
     <section aria-label="Left out">
       <h3>Left out</h3>
-      <dl class="left-out">
-        {board.left_out.map(({ subject, reason }) => (
-          <div key={`${subject} ${reason}`}>
-            <dt>{subject}</dt>
-            <dd>{reason}</dd>
-          </div>
-        ))}
-      </dl>
+      <Reasons of={board.left_out} />
     </section>
   );
 }

@@ -9,6 +9,7 @@ import { Environment } from "./environment";
 import { ExperimentSection } from "./experiment-section";
 import { LeaderboardSection } from "./leaderboard-section";
 import { MetricsSection } from "./metrics-section";
+import { NotSeen } from "./not-seen";
 import { RepeatSection } from "./repeat-section";
 import { ReportHeader } from "./report-header";
 import { useOpenDetailsInPrint } from "./use-open-details-in-print";
@@ -48,6 +49,7 @@ export function Page({ report, seed }: { report: Report; seed: string }) {
             update={update}
           />
         ))}
+        <NotSeen unobserved={report.unobserved} />
         <Doubts doubts={report.doubts} />
         <MetricsSection metrics={report.metrics} />
         <Environment facts={report.environment} />

@@ -70,6 +70,13 @@ export function ReportHeader({ report, view }: { report: Report; view: ViewState
               </SectionLink>
             </li>
           ))}
+          {report.unobserved.length > 0 && (
+            <li>
+              <SectionLink view={view} section="not-seen">
+                Not seen
+              </SectionLink>
+            </li>
+          )}
           <li>
             <SectionLink view={view} section="doubts">
               {doubts}

@@ -43,6 +43,8 @@ pub struct Report {
     pub experiments: Vec<ExperimentReport>,
     /// Everything that makes a result less certain, worst first.
     pub doubts: Vec<DoubtReport>,
+    /// Subjects of which something could not be seen.
+    pub unobserved: Vec<Unobserved>,
     /// The machine and versions, as label and value.
     pub environment: Vec<Fact>,
     /// How to repeat this.
@@ -107,8 +109,13 @@ pub struct ExperimentReport {
     pub series: Vec<Series>,
     /// Rankings, one for each of `load` and `stress` that occurred, and metric.
     pub rankings: Vec<Ranking>,
+    /// What lay between clients and subjects, in words: `loopback`, `4g (round trip 57 ms, …)`, `as it is (SUBJECT)`;
+    /// empty where nobody knows.
+    pub networks: Vec<String>,
     /// What the study found, and whether this measurement agrees.
     pub expectations: Vec<Expectation>,
+    /// What `--fail-if` asked, where it was given.
+    pub alarms: Vec<Alarm>,
     /// Further tables: published beside measured, performance factors, memory per client.
     pub tables: Vec<DataTable>,
 }
@@ -179,6 +186,8 @@ pub struct Point {
     pub doubts: Vec<String>,
     /// What happened over time in one representative run (the median one by response time).
     pub timeline: Option<Timeline>,
+    /// Wall-clock time that all its runs took together, ms; 0 where it is not known.
+    pub took_ms: u64,
 }
 
 /// A statement, and whether the measurement agrees.
@@ -194,6 +203,21 @@ pub struct Expectation {
     pub published: Option<Agreement>,
     /// In words, by points of the axis: `confirmed at 50, 150; undecided at 300`.
     pub detail: String,
+    /// What was measured of both sides, a line for each point.
+    pub figures: Vec<String>,
+}
+
+/// A statement that was to raise an alarm, and whether it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Alarm {
+    /// As it was given: `p99(websocket) > 50 ms`.
+    pub statement: String,
+    /// `confirmed` where it holds at some point, which is the alarm; `refuted` where it holds at none.
+    pub outcome: Agreement,
+    /// In words, by points of the axis: `refuted at 50, 150; undecided at 300`.
+    pub detail: String,
+    /// What was measured of both sides, a line for each point.
+    pub figures: Vec<String>,
 }
 
 /// Whether a statement holds, judged from intervals.
@@ -300,6 +324,15 @@ pub struct DoubtReport {
     pub runs: Vec<String>,
     /// How many runs raised it.
     pub count: u32,
+}
+
+/// What could not be seen of a subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unobserved {
+    /// Its name.
+    pub subject: String,
+    /// What, and why.
+    pub reason: String,
 }
 
 /// A label and its value.

@@ -1,0 +1,215 @@
+//! For an issue or a pull request: GitHub Flavored Markdown.
+
+use super::tables::{self, Rows};
+use crate::report::model::{DataTable, ExperimentReport, MetricInfo, Place, Ranking, Report};
+use crate::report::wording::place;
+use std::fmt::Write as _;
+
+/// The verdict, a table for each experiment with its judgements and rankings, the doubts, and the environment, folded.
+pub fn text(report: &Report) -> String {
+    let mut out = String::new();
+    heading(&mut out, 2, &report.title);
+    list(&mut out, &report.verdict);
+    if let Some(comparison) = &report.comparison {
+        heading(&mut out, 3, &tables::comparison_heading(comparison));
+        if let Some(rows) = tables::changes(comparison) {
+            table(&mut out, &rows);
+        }
+        list(&mut out, &tables::change_notes(comparison));
+        list(&mut out, &comparison.missing);
+    }
+    if let Some(board) = &report.leaderboard {
+        heading(&mut out, 3, "Leaderboard");
+        tables::boards(board).iter().for_each(|rows| table(&mut out, rows));
+        list(&mut out, &tables::board_notes(board));
+    }
+    report.experiments.iter().for_each(|one| experiment(&mut out, one, &report.metrics));
+    section(&mut out, 3, "Not seen", &tables::unobserved(report));
+    section(&mut out, 3, "Doubts", &tables::doubts(report));
+    environment(&mut out, report);
+    out
+}
+
+fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[MetricInfo]) {
+    heading(out, 3, &tables::heading(experiment));
+    list(out, tables::network(experiment).as_slice());
+    table(out, &tables::results(experiment, metrics));
+    list(out, &tables::without_figures(experiment));
+    list(out, &[tables::INTERVALS]);
+    let judged = |outcome, text: &str| format!("**{}**: {}", tables::word(outcome), escaped(text));
+    let expected = experiment.expectations.iter().map(|one| judged(one.outcome, &tables::expected(one)));
+    ready_section(out, "Expected", expected.collect());
+    let asked = experiment.alarms.iter();
+    let asked = asked.map(|alarm| judged(alarm.outcome, &format!("{} ({})", alarm.statement, alarm.detail)));
+    ready_section(out, "Fail if", asked.collect());
+    section(out, 4, "Rankings", &experiment.rankings.iter().map(|one| ranking(one, experiment)).collect::<Vec<_>>());
+    tables::data_tables(experiment).for_each(|table| data_table(out, table));
+}
+
+/// `latency_median at 300 clients, load: 1= websocket 0.12 ±0.01, 1= sse 0.13 ±0.02, 3. polling 251`.
+fn ranking(ranking: &Ranking, experiment: &ExperimentReport) -> String {
+    let place_of = |place: &Place| {
+        let is_tied = ranking.places.iter().filter(|other| other.rank == place.rank).count() > 1;
+        let sign = if is_tied { "=" } else { "." };
+        format!("{}{sign} {} {}", place.rank, place.label, tables::figure(Some(place.figure)))
+    };
+    let places: Vec<String> = ranking.places.iter().map(place_of).collect();
+    let among = if ranking.among.is_empty() { String::new() } else { format!(" among {}", ranking.among) };
+    let (at, regime) = (place(&experiment.axis, ranking.x), tables::regime(ranking.regime));
+    format!("{}{among} at {at}, {regime}: {}", ranking.metric, places.join(", "))
+}
+
+fn data_table(out: &mut String, data: &DataTable) {
+    heading(out, 4, &data.title);
+    table(out, &tables::data(data));
+    list(out, tables::data_note(data).as_slice());
+}
+
+fn environment(out: &mut String, report: &Report) {
+    let fact = |label: &str, value: &str| vec![label.to_owned(), value.to_owned()];
+    let mut rows = vec![fact("what", "value")];
+    rows.extend(report.environment.iter().map(|one| fact(&one.label, &one.value)));
+    rows.extend(report.repeat.commands.iter().map(|command| fact("again", command)));
+    out.push_str("<details>\n<summary>Environment</summary>\n\n");
+    table(out, &rows);
+    out.push_str("</details>\n");
+}
+
+fn heading(out: &mut String, level: usize, title: &str) {
+    let _ = writeln!(out, "{} {}\n", "#".repeat(level), escaped(title));
+}
+
+/// A list under a heading; nothing where it is empty.
+fn section(out: &mut String, level: usize, title: &str, all: &[String]) {
+    if !all.is_empty() {
+        heading(out, level, title);
+        list(out, all);
+    }
+}
+
+/// The same of what is escaped already.
+fn ready_section(out: &mut String, title: &str, all: Vec<String>) {
+    if !all.is_empty() {
+        heading(out, 4, title);
+        items(out, &all);
+    }
+}
+
+fn list(out: &mut String, all: &[impl AsRef<str>]) {
+    items(out, &all.iter().map(|text| escaped(text.as_ref())).collect::<Vec<_>>());
+}
+
+fn items(out: &mut String, all: &[String]) {
+    if all.is_empty() {
+        return;
+    }
+    for item in all {
+        let _ = writeln!(out, "- {item}");
+    }
+    out.push('\n');
+}
+
+/// The first column to the left, the others to the right.
+fn table(out: &mut String, rows: &Rows) {
+    let Some((headings, rows)) = rows.split_first() else { return };
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    out.push_str(&line(headings));
+    let _ = writeln!(out, "|---|{}", "---:|".repeat(headings.len().saturating_sub(1)));
+    rows.iter().for_each(|row| out.push_str(&line(row)));
+    out.push('\n');
+}
+
+/// Text as it is meant, on one line. Within a word an underscore means nothing, and names of metrics have many.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_in_word = before.is_alphanumeric() && rest.peek().is_some_and(|next| next.is_alphanumeric());
+        match c {
+            '_' if is_in_word => out.push(c),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '~' | '&' | '$' => out.extend(['\\', c]),
+            _ if c.is_control() => out.push(' '),
+            _ => out.push(c),
+        }
+        before = c;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample::{compared, hostile, report};
+
+    /// The cells of each row of each table.
+    fn tables_of(text: &str) -> Vec<Vec<Vec<String>>> {
+        let mut tables = vec![Vec::new()];
+        for line in text.lines() {
+            match line.strip_prefix('|').and_then(|line| line.strip_suffix('|')) {
+                // What is escaped within a cell is no border.
+                Some(row) => {
+                    tables.last_mut().unwrap().push(row.replace("\\|", "\0").split('|').map(str::to_owned).collect())
+                }
+                None => tables.push(Vec::new()),
+            }
+        }
+        tables.retain(|table: &Vec<Vec<String>>| !table.is_empty());
+        tables
+    }
+
+    #[test]
+    fn rows_have_as_many_cells_as_their_headings() {
+        for (report, count) in [(report(), 2), (hostile(), 2), (compared(), 3)] {
+            let text = text(&report);
+            let tables = tables_of(&text);
+            assert_eq!(tables.len(), count, "{text}");
+            for rows in tables {
+                assert!(rows.len() > 2 && rows.iter().all(|row| row.len() == rows[0].len()), "{rows:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn it_has_the_columns_of_the_terminal_and_the_judgements() {
+        let text = text(&report());
+        assert!(text.starts_with("## Drill\n\n- Found it.\n- Drill at 2 clients: websocket has the lowest"), "{text}");
+        for part in [
+            "\n### drill · Drill\n\n- network: loopback\n\n| transport | clients | ",
+            "\n| websocket | 2 | ",
+            "\n- failed: polling at 2, repeat 1: it died\n",
+            "\n#### Expected\n\n- **confirmed**: latency(websocket) \\< latency(sse) (confirmed at 2)\n- **refuted**: ",
+            "\n#### Fail if\n\n- **confirmed**: latency(sse) \\> 1 ms (confirmed at 2)\n",
+            "\n#### Rankings\n\n- latency_median at 2 clients, load: 1. websocket 1.02 ±",
+            "\n### Not seen\n\n- pushlab: CPU cannot be read: it is far\n",
+            "\n### Doubts\n\n- generator-saturated (3 runs): ",
+            "\n<details>\n<summary>Environment</summary>\n\n| what | value |\n|---|---:|\n| pushlab | 1.2.3 |\n",
+            "\n| again | pushlab run --seed 7 |\n\n</details>\n",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_changed_comes_before_the_figures() {
+        let text = text(&compared());
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}\n{text}"));
+        assert!(at("### after against before\n\n| cell | metric |") < at("- after: drill · sse · 2 clients: it died"));
+        assert!(at("- after: drill · sse · 2 clients: it died") < at("### drill · Drill"));
+    }
+
+    #[test]
+    fn names_are_shown_as_they_are() {
+        let text = text(&hostile());
+        let name = "a\\|\\<b\\>\\&\"q\" \\`c\\` ";
+        assert!(text.starts_with(&format!("## {name}\n")), "{text}");
+        assert!(text.contains(&format!("\n| {name} | {name} |\n")), "{text}");
+        assert_eq!(
+            escaped("latency_p99 *_x_* [a](b) 5$ ~~c~~"),
+            "latency_p99 \\*\\_x\\_\\* \\[a\\](b) 5\\$ \\~\\~c\\~\\~"
+        );
+    }
+}

@@ -1,0 +1,317 @@
+//! The tables of a report as rows of text, the headings first, and the notes below them.
+
+use crate::report::model::{
+    Agreement, Change, Comparison, ComparisonRow, Completeness, DataCell, DataTable, DoubtReport, Expectation,
+    ExperimentReport, Figure, Leaderboard, LeaderboardColumn, MetricInfo, Origin, Point, Report, Standing,
+};
+use pushlab_stats::Regime;
+use pushlab_store::Bound;
+
+/// Metrics in a table: more do not fit a terminal, and the page has them all.
+const METRICS_MAX: usize = 6;
+/// Rows of a comparison that changed nothing are counted, not listed; of the others at most so many are listed.
+const CHANGES_MAX: usize = 40;
+/// Rows of a table beside the charts: longer ones are left to the page.
+const DATA_ROWS_MAX: usize = 40;
+/// A column of the leaderboard that is left to the page: where the generator's CPU matters, rows are marked with it.
+const NOT_SHOWN: &str = "generator_cpu";
+/// What stands below every table of results.
+pub const INTERVALS: &str = "± is half of the 95 % interval; a value without it rests on one run.";
+
+/// A row for each cell of a table.
+pub type Rows = Vec<Vec<String>>;
+
+/// `tangen-chat · Chat (partial: 3 of 9 runs)`.
+pub fn heading(experiment: &ExperimentReport) -> String {
+    let partial = match experiment.completeness {
+        Completeness::Complete => String::new(),
+        Completeness::Partial => format!(" (partial: {} of {} runs)", experiment.runs_done, experiment.runs_planned),
+    };
+    format!("{} · {}{partial}", experiment.name, experiment.title)
+}
+
+/// What was measured at each point.
+pub fn results(experiment: &ExperimentReport, metrics: &[MetricInfo]) -> Rows {
+    let shown: Vec<&MetricInfo> = experiment
+        .charts
+        .iter()
+        .filter_map(|name| metrics.iter().find(|metric| metric.name == *name))
+        .take(METRICS_MAX)
+        .collect();
+    let mut headings = vec!["transport".to_owned(), experiment.axis.name.clone()];
+    headings.extend(shown.iter().map(|metric| format!("{} {}", metric.name, metric.unit).trim_end().to_owned()));
+    headings.extend(["lost dup reord".to_owned(), String::new()]);
+    let mut rows = vec![headings];
+    for series in experiment.series.iter().filter(|series| series.origin == Origin::Measured) {
+        rows.extend(series.points.iter().map(|point| row(&series.label, point, &shown)));
+    }
+    rows
+}
+
+fn row(label: &str, point: &Point, shown: &[&MetricInfo]) -> Vec<String> {
+    let mut notes = vec![point.regime.map_or(String::new(), |of| regime(of).to_owned())];
+    for (count, what) in [(point.failures.len(), "failed"), (point.voids.len(), "void")] {
+        if count > 0 {
+            notes.push(format!("{count} {what}"));
+        }
+    }
+    let mut row = vec![label.to_owned(), point.x.to_string()];
+    row.extend(shown.iter().map(|metric| figure(point.figures.get(&metric.name).copied())));
+    row.extend([format!("{} {} {}", point.lost, point.duplicated, point.reordered), notes.join(" ")]);
+    row
+}
+
+/// The runs without figures, and why they have none.
+pub fn without_figures(experiment: &ExperimentReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    for series in &experiment.series {
+        for point in &series.points {
+            let failed = point.failures.iter().map(|why| ("failed", why));
+            let reasons = failed.chain(point.voids.iter().map(|why| ("void", why)));
+            lines.extend(reasons.map(|(what, why)| format!("{what}: {} at {}, {why}", series.label, point.x)));
+        }
+    }
+    lines
+}
+
+/// What lay between clients and subjects.
+pub fn network(experiment: &ExperimentReport) -> Option<String> {
+    (!experiment.networks.is_empty()).then(|| format!("network: {}", experiment.networks.join("; ")))
+}
+
+/// A judgement in a word.
+pub fn word(agreement: Agreement) -> &'static str {
+    match agreement {
+        Agreement::Confirmed => "confirmed",
+        Agreement::Refuted => "refuted",
+        Agreement::Undecided => "undecided",
+    }
+}
+
+/// What was expected, and where it holds.
+pub fn expected(expectation: &Expectation) -> String {
+    let Expectation { statement, detail, published, .. } = expectation;
+    let published = published.map_or(String::new(), |p| format!("; by the study's numbers {}", word(p)));
+    format!("{statement} ({detail}{published})")
+}
+
+/// Below one full core, or at it.
+pub fn regime(regime: Regime) -> &'static str {
+    match regime {
+        Regime::Load => "load",
+        Regime::Stress => "stress",
+    }
+}
+
+/// The tables beside the charts that are short enough.
+pub fn data_tables(experiment: &ExperimentReport) -> impl Iterator<Item = &DataTable> {
+    experiment.tables.iter().filter(|table| table.rows.len() <= DATA_ROWS_MAX)
+}
+
+/// A table beside the charts.
+pub fn data(table: &DataTable) -> Rows {
+    let heading = |title: &str, unit: &str| if unit.is_empty() { title.to_owned() } else { format!("{title} {unit}") };
+    let mut rows = vec![table.columns.iter().map(|c| heading(&c.title, &c.unit)).collect::<Vec<_>>()];
+    // Parts of a whole are many columns: with their intervals they would not fit a terminal.
+    let parts = parts(table);
+    rows.extend(table.rows.iter().map(|row| {
+        let text = |(at, cell): (usize, &DataCell)| match cell {
+            DataCell::Text(text) => text.clone(),
+            DataCell::Figure(value) if parts.contains(&at) => digits(value.value),
+            DataCell::Figure(value) => figure(Some(*value)),
+            DataCell::Nothing(()) => "–".to_owned(),
+        };
+        row.iter().enumerate().map(text).collect()
+    }));
+    rows
+}
+
+/// What stands below it.
+pub fn data_note(table: &DataTable) -> Option<&'static str> {
+    (!parts(table).is_empty()).then_some("Parts are shown without their intervals.")
+}
+
+/// The columns that are parts of a whole.
+fn parts(table: &DataTable) -> Vec<usize> {
+    table.stack.iter().flat_map(|stack| &stack.parts).map(|part| part.column as usize).collect()
+}
+
+/// The leaderboard, a table for each transport: ranks among all transports together are on the page.
+pub fn boards(board: &Leaderboard) -> Vec<Rows> {
+    let mut transports: Vec<&str> = Vec::new();
+    let shown = || board.columns.iter().enumerate().filter(|(_, column)| column.metric != NOT_SHOWN);
+    for row in &board.rows {
+        if !transports.contains(&row.transport.as_str()) {
+            transports.push(&row.transport);
+        }
+    }
+    let table = |transport: &str| {
+        let mut rows = vec![vec![transport.to_owned()]];
+        rows[0].extend(shown().map(|(_, column)| board_heading(column)));
+        rows[0].push(String::new());
+        rows.extend(board.rows.iter().filter(|row| row.transport == transport).map(|row| {
+            let standing = |at: usize| row.standings.get(at).copied().flatten();
+            let name = if row.is_ours { format!("{} *", row.subject) } else { row.subject.clone() };
+            let cells = shown().map(|(at, column)| board_cell(column, standing(at)));
+            let marks = row.doubts.iter().map(|code| mark(code)).collect();
+            std::iter::once(name).chain(cells).chain([marks]).collect()
+        }));
+        rows
+    };
+    transports.into_iter().map(table).collect()
+}
+
+/// What stands below them.
+pub fn board_notes(board: &Leaderboard) -> Vec<String> {
+    let mut notes = vec![
+        "1= is a rank that others share, since the intervals cannot separate them; * is ours. k is 1,000.".to_owned(),
+        "CPU and bytes are shown without their intervals.".to_owned(),
+    ];
+    if let Some(share) = board.columns.iter().find_map(|column| column.share) {
+        let share = share_text(share);
+        notes.push(format!(
+            "ms at {share}: at {share} of what the same server delivered; that rate, “at k/s”, differs from row to row."
+        ));
+    }
+    notes.extend(board.doubts.iter().map(|doubt| format!("{} {}: {}", mark(&doubt.code), doubt.code, doubt.meaning)));
+    notes.extend(board.left_out.iter().map(|left| format!("left out: {}, {}", left.subject, left.reason)));
+    notes
+}
+
+/// A doubt in one letter.
+fn mark(code: &str) -> String {
+    code.chars().take(1).flat_map(char::to_uppercase).collect()
+}
+
+fn share_text(share: f64) -> String {
+    if share == 0.5 { "½".to_owned() } else { format!("{} %", digits(share * 1e2)) }
+}
+
+/// Short enough for eight columns in a terminal.
+fn board_heading(column: &LeaderboardColumn) -> String {
+    let at = column.share.map_or(String::new(), |share| format!(" at {}", share_text(share)));
+    match column.metric.as_str() {
+        "delivered" => "deliv. k/s".to_owned(),
+        "due" => "at k/s".to_owned(),
+        "latency_median" => format!("median ms{at}"),
+        "latency_p99" => format!("p99 ms{at}"),
+        "memory_per_client" => "KiB per client".to_owned(),
+        "cpu_per_delivery" => "CPU ms/k".to_owned(),
+        "bytes_per_delivery" => "bytes".to_owned(),
+        _ => format!("{} {}", column.title, column.unit),
+    }
+}
+
+fn board_cell(column: &LeaderboardColumn, standing: Option<Standing>) -> String {
+    let Some(standing) = standing else { return "–".to_owned() };
+    let Figure { value, low, high, .. } = standing.figure;
+    let shown = match column.metric.as_str() {
+        "due" => digits(value / 1e3),
+        "delivered" => figure(Some(Figure { value: value / 1e3, low: low / 1e3, high: high / 1e3, ..standing.figure })),
+        "bytes_per_delivery" | "cpu_per_delivery" => digits(value),
+        _ => figure(Some(standing.figure)),
+    };
+    match standing.of_transport {
+        Some(rank) => format!("{}{} {shown}", rank.rank, if rank.is_tied { "=" } else { "." }),
+        None => shown,
+    }
+}
+
+/// `new against old`.
+pub fn comparison_heading(comparison: &Comparison) -> String {
+    format!("{} against {}", comparison.candidates.join(", "), comparison.baseline)
+}
+
+/// What changed; nothing where nothing did.
+pub fn changes(comparison: &Comparison) -> Option<Rows> {
+    let headings = ["cell", "metric", "baseline", "value", "change", "p", ""];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    rows.extend(changed(comparison).take(CHANGES_MAX).map(|row| {
+        vec![
+            row.cell.clone(),
+            row.metric.clone(),
+            figure(Some(row.baseline)),
+            figure(Some(row.value)),
+            percent(row.relative_percent),
+            row.p_value.map_or("–".to_owned(), |p| format!("{p:.3}")),
+            change(row.change).to_owned(),
+        ]
+    }));
+    (rows.len() > 1).then_some(rows)
+}
+
+/// How much of it is not in the table.
+pub fn change_notes(comparison: &Comparison) -> Vec<String> {
+    let (changed, all) = (changed(comparison).count(), comparison.rows.len());
+    let more = changed.saturating_sub(CHANGES_MAX);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    more.into_iter().chain([format!("{} of {all} figures the same", all - changed)]).collect()
+}
+
+fn changed(comparison: &Comparison) -> impl Iterator<Item = &ComparisonRow> {
+    comparison.rows.iter().filter(|row| row.change != Change::Same)
+}
+
+fn change(change: Change) -> &'static str {
+    match change {
+        Change::Worse => "worse",
+        Change::Better => "better",
+        Change::Different => "different",
+        Change::Same => "same",
+        Change::Unknown => "unknown",
+    }
+}
+
+/// A change as a share of what was before.
+pub fn percent(relative: Option<f64>) -> String {
+    relative.map_or("–".to_owned(), |percent| format!("{percent:+.1} %"))
+}
+
+/// What could not be seen, a line for each subject.
+pub fn unobserved(report: &Report) -> Vec<String> {
+    report.unobserved.iter().map(|one| format!("{}: {}", one.subject, one.reason)).collect()
+}
+
+/// What makes the result less certain, a line for each.
+pub fn doubts(report: &Report) -> Vec<String> {
+    let line = |doubt: &DoubtReport| format!("{} ({} runs): {}", doubt.code, doubt.count, doubt.message);
+    report.doubts.iter().map(line).collect()
+}
+
+/// A value with half of its interval.
+pub fn figure(figure: Option<Figure>) -> String {
+    let Some(figure) = figure else { return "–".to_owned() };
+    let value = digits(figure.value);
+    match figure.bound {
+        Some(Bound::About) => return format!("≈ {value}"),
+        Some(Bound::Below) => return format!("< {value}"),
+        Some(Bound::Max) => return format!("≤ {value}"),
+        Some(Bound::Range) => return format!("{}–{}", digits(figure.low), digits(figure.high)),
+        None => {}
+    }
+    if figure.runs < 2 {
+        return value;
+    }
+    format!("{value} ±{}", digits(figure.high - figure.value))
+}
+
+/// Three significant digits up to thousands, whole numbers beyond.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_shown_where_there_are_any() {
+        let one = Figure { value: 0.123, low: 0.123, high: 0.123, runs: 1, bound: None };
+        let three = Figure { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None };
+        assert_eq!([figure(None), figure(Some(one)), figure(Some(three))], ["–", "0.12", "12.3 ±0.66"]);
+    }
+}

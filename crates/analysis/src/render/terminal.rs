@@ -1,0 +1,234 @@
+//! For whoever sits at the terminal.
+
+use super::tables::{self, Rows};
+use crate::report::model::{DataTable, ExperimentReport, Leaderboard, MetricInfo, Report};
+use std::fmt::Write as _;
+
+/// A table for each experiment, what was expected, the verdict, what could not be seen, and the doubts.
+pub fn text(report: &Report) -> String {
+    let mut out = String::new();
+    report.experiments.iter().for_each(|one| experiment(&mut out, one, &report.metrics));
+    if let Some(board) = &report.leaderboard {
+        leaderboard(&mut out, board);
+    }
+    if let Some(comparison) = &report.comparison {
+        let _ = writeln!(out, "\n{}", on_one_line(&tables::comparison_heading(comparison)));
+        if let Some(rows) = tables::changes(comparison) {
+            aligned(&mut out, &rows);
+        }
+        lines(&mut out, &tables::change_notes(comparison));
+    }
+    section(&mut out, "Verdict", &report.verdict);
+    section(&mut out, "Not seen", &tables::unobserved(report));
+    section(&mut out, "Doubts", &tables::doubts(report));
+    out
+}
+
+/// Where it was measured, and how to repeat it.
+pub fn environment(report: &Report) -> String {
+    let mut out = String::new();
+    let facts: Vec<String> = report.environment.iter().map(|fact| format!("{}: {}", fact.label, fact.value)).collect();
+    section(&mut out, "Environment", &facts);
+    section(&mut out, "Again", &report.repeat.commands);
+    out
+}
+
+fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[MetricInfo]) {
+    let _ = writeln!(out, "\n{}", on_one_line(&tables::heading(experiment)));
+    lines(out, tables::network(experiment).as_slice());
+    aligned(out, &tables::results(experiment, metrics));
+    lines(out, &tables::without_figures(experiment));
+    lines(out, &[tables::INTERVALS]);
+    if !experiment.expectations.is_empty() {
+        out.push_str("\n  Expected\n");
+    }
+    for expectation in &experiment.expectations {
+        lines(out, &[format!("{:<9}  {}", tables::word(expectation.outcome), tables::expected(expectation))]);
+    }
+    tables::data_tables(experiment).for_each(|table| data_table(out, table));
+}
+
+fn data_table(out: &mut String, table: &DataTable) {
+    let _ = writeln!(out, "\n  {}", on_one_line(&table.title));
+    aligned(out, &tables::data(table));
+    lines(out, tables::data_note(table).as_slice());
+}
+
+fn leaderboard(out: &mut String, board: &Leaderboard) {
+    out.push_str("\nLeaderboard\n");
+    for rows in tables::boards(board) {
+        aligned(out, &rows);
+        out.push('\n');
+    }
+    lines(out, &tables::board_notes(board));
+}
+
+/// Lines under a title; nothing where there are none.
+fn section(out: &mut String, title: &str, all: &[String]) {
+    if !all.is_empty() {
+        let _ = writeln!(out, "\n{title}");
+        lines(out, all);
+    }
+}
+
+fn lines(out: &mut String, all: &[impl AsRef<str>]) {
+    for line in all {
+        let own: Vec<String> = line.as_ref().lines().map(on_one_line).collect();
+        let _ = writeln!(out, "  {}", own.join("\n    "));
+    }
+}
+
+/// Names and reasons come from elsewhere: they neither end a line nor steer the terminal.
+fn on_one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+/// The first column to the left, the others to the right.
+fn aligned(out: &mut String, rows: &Rows) {
+    let rows: Rows = rows.iter().map(|row| row.iter().map(|cell| on_one_line(cell)).collect()).collect();
+    let columns = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> =
+        (0..columns).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
+    for row in &rows {
+        let mut line = format!("  {:<1$}", row[0], widths[0]);
+        for (cell, width) in row[1..].iter().zip(&widths[1..]) {
+            let _ = write!(line, "  {cell:>width$}");
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::sample::{NAME, hostile, report};
+    use crate::report::model::{
+        Column, DataCell, Figure, LeaderboardColumn, LeaderboardDoubt, LeaderboardRow, LeftOut, Rank, Stack, StackPart,
+        Standing,
+    };
+    use pushlab_experiment::metric::Better;
+
+    #[test]
+    fn a_report_ends_with_its_verdict_and_what_makes_it_less_certain() {
+        let text = text(&report());
+        let places =
+            ["\ndrill · Drill\n  network: loopback\n  transport ", "\n  Expected\n  confirmed  latency", "\nVerdict\n"];
+        let places = places.into_iter().chain(["\nNot seen\n  pushlab: CPU cannot be read: it is far\n", "\nDoubts\n"]);
+        let at: Vec<Option<usize>> = places.map(|part| text.find(part)).collect();
+        assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{at:?}{text}");
+        assert!(text.contains("\n  failed: polling at 2, repeat 1: it died\n"), "{text}");
+        let environment = environment(&report());
+        assert!(environment.starts_with("\nEnvironment\n  pushlab: 1.2.3\n"), "{environment}");
+        assert!(environment.ends_with("\nAgain\n  pushlab run --seed 7\n"), "{environment}");
+    }
+
+    #[test]
+    fn a_name_neither_ends_a_line_nor_steers_the_terminal() {
+        let text = text(&hostile());
+        assert!(text.contains(&format!("· {}\n", on_one_line(NAME))), "{text}");
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+        assert!(text.lines().all(|line| !line.starts_with("`c`")), "{text}");
+    }
+
+    fn board_doubts() -> Vec<LeaderboardDoubt> {
+        let codes = ["loss", "duplication", "reordering", "overloaded", "generator-bound", "unstable"];
+        let doubt = |code: &str| LeaderboardDoubt { code: code.to_owned(), meaning: "what it means".to_owned() };
+        codes.map(doubt).to_vec()
+    }
+
+    fn board() -> Leaderboard {
+        let column = |(metric, better): (&str, Better)| LeaderboardColumn {
+            metric: metric.to_owned(),
+            title: "Title".to_owned(),
+            unit: "ms".to_owned(),
+            better,
+            experiment: "busy".to_owned(),
+            share: ["due", "latency_median", "latency_p99"].contains(&metric).then_some(0.5),
+        };
+        let standing = |value: f64, rank| {
+            let place = Some(Rank { rank, is_tied: rank == 10 });
+            let figure = Figure { value, low: value * 0.87, high: value * 1.13, runs: 5, bound: None };
+            Some(Standing { figure, overall: place, of_transport: place })
+        };
+        let row = |subject: &str, transport: &str, rank| LeaderboardRow {
+            subject: subject.to_owned(),
+            transport: transport.to_owned(),
+            is_ours: subject == "pushlab",
+            doubts: match subject {
+                "pushlab" => Vec::new(),
+                _ => board_doubts().into_iter().map(|doubt| doubt.code).collect(),
+            },
+            standings: vec![
+                standing(412_345.0, rank),
+                Some(Standing { overall: None, of_transport: None, ..standing(206_172.0, rank).unwrap() }),
+                standing(12.34, rank),
+                standing(98.7, rank),
+                standing(12.34, rank),
+                standing(12.34, rank),
+                standing(1234.5, rank),
+                Some(Standing { overall: None, of_transport: None, ..standing(98.7, rank).unwrap() }),
+            ],
+        };
+        let metrics = ["delivered", "due", "latency_median", "latency_p99", "memory_per_client", "cpu_per_delivery"];
+        let mut columns: Vec<(&str, Better)> = metrics.map(|metric| (metric, Better::Lower)).to_vec();
+        columns.extend([("bytes_per_delivery", Better::Lower), ("generator_cpu", Better::Neither)]);
+        Leaderboard {
+            note: String::new(),
+            experiments: vec!["busy".to_owned()],
+            columns: columns.into_iter().map(column).collect(),
+            rows: vec![
+                row("node-bare-cluster", "websocket", 10),
+                row("pushlab", "sse", 1),
+                row("pushlab", "websocket", 12),
+            ],
+            doubts: board_doubts(),
+            subjects: Vec::new(),
+            left_out: vec![LeftOut { subject: "cometd".to_owned(), reason: "java is missing".to_owned() }],
+        }
+    }
+
+    #[test]
+    fn a_leaderboard_is_told_by_transport_and_fits_a_terminal() {
+        let mut out = String::new();
+        leaderboard(&mut out, &board());
+        let lines: Vec<&str> = out.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= 120), "{out}");
+        assert!(lines[2].starts_with("  websocket  ") && lines[3].starts_with("  node-bare-cluster  "), "{out}");
+        assert!(lines[2].contains("at k/s  median ms at ½     p99 ms at ½"), "{out}");
+        assert!(lines[3].contains("   206  10= 12.3 ±1.60") && lines[3].ends_with("10= 1234  LDROGU"), "{out}");
+        assert!(lines[4].ends_with("12. 1234"), "not marked: {out}");
+        assert!(out.contains("\n  ms at ½: at ½ of what the same server delivered;"), "{out}");
+        assert!(out.contains("\n  G generator-bound: what it means\n"), "{out}");
+        assert!(lines[3].contains("10= 412 ±53.6") && lines[4].contains("12. 412"), "{out}");
+        assert!(lines[4].starts_with("  pushlab *  "), "{out}");
+        assert!(lines[6].starts_with("  sse  "), "{out}");
+        assert_eq!(lines.last(), Some(&"  left out: cometd, java is missing"));
+    }
+
+    #[test]
+    fn parts_of_a_whole_are_shown_without_intervals() {
+        let column = |title: &str| Column { title: title.to_owned(), unit: String::new() };
+        let value = DataCell::Figure(Figure { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None });
+        let mut table = DataTable {
+            title: "Bytes".to_owned(),
+            note: String::new(),
+            columns: ["Series", "Part", "Whole"].map(column).to_vec(),
+            rows: vec![vec![DataCell::Text("sse".to_owned()), value.clone(), value]],
+            stack: Some(Stack {
+                group: None,
+                parts: vec![StackPart { name: "part".to_owned(), column: 1 }],
+                wholes: vec![2],
+            }),
+        };
+        let shown = |table: &DataTable| {
+            let mut out = String::new();
+            data_table(&mut out, table);
+            out
+        };
+        let text = shown(&table);
+        assert!(text.contains("sse     12.3  12.3 ±0.66\n") && text.contains("without their intervals"), "{text}");
+        table.stack = None;
+        let text = shown(&table);
+        assert!(text.contains("12.3 ±0.66  12.3 ±0.66") && !text.contains("without"), "{text}");
+    }
+}

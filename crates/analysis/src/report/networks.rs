@@ -1,0 +1,101 @@
+//! What lay between clients and subjects.
+
+use super::results::ResultRuns;
+use super::samples::RunFigures;
+use pushlab_experiment::Experiment;
+
+/// The networks of an experiment's runs in words, each once, in the order of the runs.
+pub fn networks(name: &str, results: &[ResultRuns]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for result in results {
+        let Some(experiment) = result.header.experiments.iter().find(|experiment| experiment.name == name) else {
+            continue;
+        };
+        // Nobody here knows more of bare figures than came with them.
+        let is_measured = result.header.machine.is_some();
+        for run in result.runs.iter().filter(|run| run.cell.experiment == name) {
+            let words = match &run.cell.network {
+                Some(network) if is_measured => Some(emulated(network, experiment, &result.runs)),
+                Some(network) => Some(network.clone()),
+                None if experiment.is_external(&run.cell.subject) => Some(format!("as it is ({})", run.cell.subject)),
+                None => is_measured.then(|| "loopback".to_owned()),
+            };
+            all.extend(words.filter(|words| !all.contains(words)));
+        }
+    }
+    all
+}
+
+/// As its runs recorded it. One that failed early has no record of it, and had what the experiment says.
+fn emulated(network: &str, experiment: &Experiment, runs: &[RunFigures]) -> String {
+    let is_own =
+        |run: &&RunFigures| run.cell.experiment == experiment.name && run.cell.network.as_deref() == Some(network);
+    let recorded = runs.iter().filter(is_own).find_map(|run| run.network.clone());
+    match recorded.or_else(|| experiment.network(network).map(|profile| profile.to_string())) {
+        Some(words) => format!("{network} ({words})"),
+        None => network.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use pushlab_experiment::Offer;
+    use pushlab_wire::transport::Transport;
+
+    fn runs(experiment: &Experiment) -> Vec<RunFigures> {
+        experiment.cells().into_iter().map(RunFigures::planned).collect()
+    }
+
+    fn told(experiment: &Experiment, runs: Vec<RunFigures>) -> Vec<String> {
+        networks(&experiment.name, &[presets::result(vec![experiment.clone()], runs)])
+    }
+
+    #[test]
+    fn what_was_used_is_told_and_nothing_else() {
+        let mut experiment = presets::load("bigestans-chat", None).unwrap();
+        experiment.networks.clear();
+        assert_eq!(told(&experiment, runs(&experiment)), ["loopback"]);
+        assert_eq!(told(&experiment, Vec::new()), [""; 0], "nothing was measured yet");
+        experiment.networks = vec!["local".to_owned(), "4g".to_owned()];
+        let four = "4g (round trip 57 ms, 13 Mbit/s down, 6 Mbit/s up)";
+        assert_eq!(told(&experiment, runs(&experiment)), ["local (nothing added)", four]);
+        let only = runs(&experiment).into_iter().filter(|run| run.cell.network.as_deref() == Some("4g"));
+        assert_eq!(told(&experiment, only.collect()), [four]);
+    }
+
+    #[test]
+    fn a_network_is_what_the_runs_recorded() {
+        let mut experiment = presets::load("bigestans-chat", None).unwrap();
+        experiment.networks = vec!["4g".to_owned()];
+        let mut runs = runs(&experiment);
+        runs[1].network = Some("round trip 9 ms".to_owned());
+        assert_eq!(told(&experiment, runs), ["4g (round trip 9 ms)"]);
+    }
+
+    #[test]
+    fn a_server_that_somebody_else_runs_is_reached_as_it_is() {
+        let mut written = presets::load("bigestans-chat", None).unwrap().into_written();
+        written.networks.clear();
+        written.subjects = vec!["pushlab".to_owned(), "live=https://push.example.org".to_owned()];
+        let find = |text: &str| {
+            let transports = vec![Transport::WebSocket];
+            let offer = Offer { transports, echo: false, rooms: false, feed: false, is_external: true };
+            Ok((text != "pushlab").then_some(offer))
+        };
+        let experiment = Experiment::believe(written, &find);
+        assert_eq!(told(&experiment, runs(&experiment)), ["loopback", "as it is (live)"]);
+    }
+
+    #[test]
+    fn of_bare_figures_it_is_not_known() {
+        let mut experiment = presets::load("bigestans-chat", None).unwrap();
+        experiment.networks = vec!["4g".to_owned()];
+        let mut result = presets::result(vec![experiment.clone()], runs(&experiment));
+        result.header.machine = None;
+        assert_eq!(networks(&experiment.name, std::slice::from_ref(&result)), ["4g"]);
+        result.runs.iter_mut().for_each(|run| run.cell.network = None);
+        assert_eq!(networks(&experiment.name, &[result]), [""; 0]);
+    }
+}
