@@ -16,7 +16,7 @@
 //!     header: serde_json::json!({"command": ["pushlab", "compare"]}),
 //! })?;
 //! let cell = Cell {
-//!     campaign: "feed".into(),
+//!     experiment: "feed".into(),
 //!     subject: "pushlab".into(),
 //!     transport: "sse".into(),
 //!     policy: "close".into(),
@@ -60,8 +60,8 @@
 //!
 //! # Tables
 //!
-//! `experiments`, which are the campaigns, and their `facts`; `cells`, distinct in each; `runs`, each with `doubts`, `phases`,
-//! `figures`, `counts`, `histograms` and `series`. Seeds are decimal text, because SQLite's integers end at 2⁶³.
+//! `experiments`, which are the campaigns, and their `facts`; `cells`, distinct in each; `runs`, each with `doubts`,
+//! `phases`, `figures`, `counts`, `histograms` and `series`. Seeds are decimal text, because SQLite's integers end at 2⁶³.
 //! A histogram is a BLOB in the HDR V2 encoding, not deflated.
 //! A series is a BLOB, column by column:
 //!
