@@ -5,7 +5,8 @@
 
 use super::tables;
 use crate::report::model::{
-    Agreement, Alarm, Change, Comparison, ComparisonRow, Expectation, ExperimentReport, Origin, Point, Report,
+    Agreement, Alarm, Change, Comparison, ComparisonRow, Completeness, Expectation, ExperimentReport, Origin, Point,
+    Report,
 };
 use crate::report::wording::place;
 use std::fmt::Write as _;
@@ -65,8 +66,13 @@ impl Suite {
             .collect();
         cases.extend(experiment.expectations.iter().map(Case::of_expectation));
         cases.extend(experiment.alarms.iter().map(Case::of_alarm));
-        let networks = experiment.networks.iter().map(|network| ("network".to_owned(), network.clone()));
-        Self { name: experiment.name.clone(), properties: networks.collect(), cases }
+        if experiment.completeness == Completeness::Partial {
+            let done = format!("{} of {} runs are done", experiment.runs_done, experiment.runs_planned);
+            cases.push(Case::new("every planned run".to_owned(), End::Skipped(done)));
+        }
+        let networks = experiment.networks.join("; ");
+        let properties = (!networks.is_empty()).then(|| ("network".to_owned(), networks));
+        Self { name: experiment.name.clone(), properties: properties.into_iter().collect(), cases }
     }
 
     fn of_changes(comparison: &Comparison) -> Self {
@@ -266,6 +272,15 @@ mod tests {
         let text = text(&report);
         let skipped = end(&Document::parse(&text).unwrap(), "sse at 2 clients");
         assert_eq!(skipped, ["skipped", "no run counts: repeat 1: too slow; repeat 2: so was this", ""]);
+    }
+
+    #[test]
+    fn what_was_interrupted_does_not_pass() {
+        let mut report = report();
+        report.experiments[0].completeness = Completeness::Partial;
+        let text = text(&report);
+        let [element, message, _] = end(&Document::parse(&text).unwrap(), "every planned run");
+        assert_eq!((element.as_str(), message.as_str()), ("skipped", "9 of 9 runs are done"));
     }
 
     #[test]

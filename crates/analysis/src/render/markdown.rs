@@ -71,7 +71,7 @@ fn environment(out: &mut String, report: &Report) {
     rows.extend(report.environment.iter().map(|one| fact(&one.label, &one.value)));
     rows.extend(report.repeat.commands.iter().map(|command| fact("again", command)));
     out.push_str("<details>\n<summary>Environment</summary>\n\n");
-    table(out, &rows);
+    table_with(out, &rows, "---|");
     out.push_str("</details>\n");
 }
 
@@ -111,13 +111,17 @@ fn items(out: &mut String, all: &[String]) {
 
 /// The first column to the left, the others to the right.
 fn table(out: &mut String, rows: &Rows) {
+    table_with(out, rows, "---:|");
+}
+
+fn table_with(out: &mut String, rows: &Rows, others: &str) {
     let Some((headings, rows)) = rows.split_first() else { return };
     let line = |row: &Vec<String>| {
         let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
     };
     out.push_str(&line(headings));
-    let _ = writeln!(out, "|---|{}", "---:|".repeat(headings.len().saturating_sub(1)));
+    let _ = writeln!(out, "|---|{}", others.repeat(headings.len().saturating_sub(1)));
     rows.iter().for_each(|row| out.push_str(&line(row)));
     out.push('\n');
 }
@@ -186,7 +190,7 @@ mod tests {
             "\n#### Rankings\n\n- latency_median at 2 clients, load: 1. websocket 1.02 ±",
             "\n### Not seen\n\n- pushlab: CPU cannot be read: it is far\n",
             "\n### Doubts\n\n- generator-saturated (3 runs): ",
-            "\n<details>\n<summary>Environment</summary>\n\n| what | value |\n|---|---:|\n| pushlab | 1.2.3 |\n",
+            "\n<details>\n<summary>Environment</summary>\n\n| what | value |\n|---|---|\n| pushlab | 1.2.3 |\n",
             "\n| again | pushlab run --seed 7 |\n\n</details>\n",
         ] {
             assert!(text.contains(part), "{part}\n{text}");

@@ -3,27 +3,45 @@
 use super::results::ResultRuns;
 use super::samples::RunFigures;
 use pushlab_experiment::Experiment;
+use pushlab_experiment::subject::name_of;
+use std::collections::BTreeMap;
 
-/// The networks of an experiment's runs in words, each once, in the order of the runs.
+/// The networks of an experiment's runs in words, each once, in the order of the experiment's lists.
 pub fn networks(name: &str, results: &[ResultRuns]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for result in results {
-        let Some(experiment) = result.header.experiments.iter().find(|experiment| experiment.name == name) else {
-            continue;
-        };
-        // Nobody here knows more of bare figures than came with them.
-        let is_measured = result.header.machine.is_some();
-        for run in result.runs.iter().filter(|run| run.cell.experiment == name) {
-            let words = match &run.cell.network {
-                Some(network) if is_measured => Some(emulated(network, experiment, &result.runs)),
-                Some(network) => Some(network.clone()),
-                None if experiment.is_external(&run.cell.subject) => Some(format!("as it is ({})", run.cell.subject)),
-                None => is_measured.then(|| "loopback".to_owned()),
-            };
-            all.extend(words.filter(|words| !all.contains(words)));
-        }
+        let own = result.header.experiments.iter().filter(|experiment| experiment.name == name);
+        let words = own.flat_map(|experiment| of_result(experiment, result));
+        words.for_each(|words| {
+            if !all.contains(&words) {
+                all.push(words)
+            }
+        });
     }
     all
+}
+
+fn of_result(experiment: &Experiment, result: &ResultRuns) -> Vec<String> {
+    let place = |names: &[String], name: Option<&str>| {
+        name.map(|name| names.iter().position(|known| name_of(known) == name).unwrap_or(names.len()))
+    };
+    // Networks, and those subjects that somebody else runs: by their places among the others.
+    let mut used: BTreeMap<_, (Option<&str>, Option<&str>)> = BTreeMap::new();
+    for cell in result.runs.iter().map(|run| &run.cell).filter(|cell| cell.experiment == experiment.name) {
+        let network = cell.network.as_deref();
+        let external = Some(cell.subject.as_str()).filter(|subject| experiment.is_external(subject));
+        let order = (place(&experiment.networks, network), place(&experiment.subjects, external), network);
+        used.insert(order, (network, external));
+    }
+    // Nobody here knows more of bare figures than came with them.
+    let is_measured = result.header.machine.is_some();
+    let words = |(network, external)| match (network, external) {
+        (Some(network), _) if is_measured => Some(emulated(network, experiment, &result.runs)),
+        (Some(network), _) => Some(network.to_owned()),
+        (None, Some(subject)) => Some(format!("as it is ({subject})")),
+        (None, None) => is_measured.then(|| "loopback".to_owned()),
+    };
+    used.into_values().filter_map(words).collect()
 }
 
 /// As its runs recorded it. One that failed early has no record of it, and had what the experiment says.
@@ -60,7 +78,9 @@ mod tests {
         assert_eq!(told(&experiment, Vec::new()), [""; 0], "nothing was measured yet");
         experiment.networks = vec!["local".to_owned(), "4g".to_owned()];
         let four = "4g (round trip 57 ms, 13 Mbit/s down, 6 Mbit/s up)";
-        assert_eq!(told(&experiment, runs(&experiment)), ["local (nothing added)", four]);
+        let mut shuffled = runs(&experiment);
+        shuffled.reverse();
+        assert_eq!(told(&experiment, shuffled), ["local (nothing added)", four]);
         let only = runs(&experiment).into_iter().filter(|run| run.cell.network.as_deref() == Some("4g"));
         assert_eq!(told(&experiment, only.collect()), [four]);
     }

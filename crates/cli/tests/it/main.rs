@@ -10,6 +10,7 @@ mod console;
 mod disk;
 mod errors;
 mod failures;
+mod formats;
 mod kills;
 mod metrics;
 mod networks;

@@ -59,6 +59,7 @@ fn the_links_counters_equal_a_capture_and_the_clients_account_for_every_byte() {
     small(&place, &[]);
     let (report, code) = place.report(&["--quiet", "--capture"]);
     assert_eq!(code, 0, "{report:#}");
+    assert_eq!(report["experiments"][0]["networks"], serde_json::json!(["local (nothing added)"]));
     let runs = place.exported("test");
     assert_eq!(runs.len(), 6);
     for run in runs {

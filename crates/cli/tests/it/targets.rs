@@ -112,6 +112,16 @@ fn a_server_that_was_not_started_here_is_ranked_by_what_its_clients_see() {
     let ranked = latency.to_string();
     assert!(["pushlab", "live"].iter().all(|subject| ranked.contains(subject)), "{latency:#}");
     assert_eq!(points(&report).len(), 4);
+    assert_eq!(report["experiments"][0]["networks"], serde_json::json!(["loopback", "as it is (live)"]));
+    let [unobserved] = report["unobserved"].as_array().unwrap().as_slice() else { panic!("{report:#}") };
+    assert_eq!(unobserved["subject"], "live");
+    let reason = unobserved["reason"].as_str().unwrap();
+    assert!(reason.starts_with("CPU, memory, sockets") && reason.ends_with("the lab did not start it"), "{reason}");
+    let told = place.prints(&["show", "test"]);
+    assert!(told.contains("\n  network: loopback; as it is (live)\n"), "{told}");
+    assert!(told.contains(&format!("\nNot seen\n  live: {reason}\n")), "{told}");
+    let row = told.lines().find(|line| line.starts_with("  live · websocket ")).unwrap();
+    assert!(row.contains("  –"), "its CPU and memory are not known: {row}");
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! One report in every form that the command line prints.
+
+use crate::campaign::Place;
+use crate::transfer::Table;
+use std::path::Path;
+
+/// A small reference result.
+fn stored(place: &Place) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runs/polling-study-2-short.csv");
+    place.prints(&["import", file.to_str().unwrap()]);
+}
+
+#[test]
+fn a_stored_result_is_printed_in_every_form() {
+    let place = Place::new("formats");
+    stored(&place);
+    let text = place.prints(&["report"]);
+    assert!(text.contains("\nVerdict\n") && text.contains("\nReport: results/"), "{text}");
+    assert!(place.prints(&["report", "--format", "text"]).starts_with(text.split("\nVerdict").next().unwrap()));
+    assert_eq!(
+        place.json(&["report", "--json"])["experiments"],
+        place.json(&["report", "--format", "json"])["experiments"]
+    );
+
+    let markdown = place.prints(&["report", "--format", "markdown"]);
+    let heading = text.lines().find(|line| line.contains(" · ")).unwrap();
+    assert!(markdown.contains(&format!("\n### {heading}\n")), "{markdown}");
+    let columns = text.lines().find(|line| line.starts_with("  transport ")).unwrap();
+    let columns: Vec<&str> = columns.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
+    let row = format!("\n| {} |  |\n", columns.join(" | "));
+    assert!(markdown.contains(&row), "{row}{markdown}");
+
+    let junit = place.prints(&["report", "--format", "junit"]);
+    let count = |what: &str| junit.matches(what).count();
+    let tests: usize = junit.split("tests=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    assert!(tests > 4 && count("<testcase ") == tests, "{junit}");
+    assert!(count("<skipped ") > 0, "one run of each decides nothing: {junit}");
+    for form in ["markdown", "junit"] {
+        let shown = place.prints(&["show", "polling-study-2-short", "--format", form]);
+        assert_eq!(shown.lines().next(), place.prints(&["report", "--format", form]).lines().next());
+    }
+    let (code, error) = place.fails(&["report", "--json", "--format", "junit"]);
+    assert!(code == 2 && error.contains("cannot be used with"), "{error}");
+}
+
+#[test]
+fn what_got_worse_is_a_failed_test() {
+    let place = Place::new("formats-compare");
+    for (name, ms) in [("before", 10.0), ("after", 20.0)] {
+        let values: Vec<f64> = (0..7).map(|i| ms + 0.1 * f64::from(i)).collect();
+        Table::new("drill").runs("sse", "latency_median", "ms", &values).import(&place, name);
+    }
+    let junit = place.prints(&["compare", "before", "after", "--format", "junit"]);
+    assert!(junit.contains("<testsuite name=\"after against before\" tests=\"1\" failures=\"1\""), "{junit}");
+    let markdown = place.prints(&["compare", "before", "after", "--format", "markdown"]);
+    assert!(markdown.contains("### after against before\n") && markdown.contains(" | worse |\n"), "{markdown}");
+}
+
+#[test]
+fn names_of_somebody_elses_file_break_no_form() {
+    let place = Place::new("formats-hostile");
+    let name = "\"a|<b>&\"\"c\"\" **d**\"";
+    Table::new(name).runs("sse", "latency_median", "ms", &[1.0, 2.0]).import(&place, "hostile");
+    let json = place.json(&["report", "--json"]);
+    assert_eq!(json["experiments"][0]["name"], "a|<b>&\"c\" **d**");
+    let markdown = place.prints(&["report", "--format", "markdown"]);
+    assert!(markdown.contains("### a\\|\\<b\\>\\&\"c\" \\*\\*d\\*\\*"), "{markdown}");
+    let junit = place.prints(&["report", "--format", "junit"]);
+    assert!(junit.contains("<testsuite name=\"a|&lt;b&gt;&amp;&quot;c&quot; **d**\""), "{junit}");
+    let text = place.prints(&["report"]);
+    assert!(text.contains("\na|<b>&\"c\" **d** · "), "{text}");
+}
