@@ -27,8 +27,8 @@ def figures(path):
         runs = json.load(file)["experiments"][0]["runs"]
     found = {}
     for run in runs:
-        doubts = {doubt["code"] for doubt in run["doubts"]}
-        if run["outcome"]["outcome"] == "completed" and not doubts & VOID:
+        warnings = {warning["code"] for warning in run["warnings"]}
+        if run["outcome"]["outcome"] == "completed" and not warnings & VOID:
             values = {name: figure["value"] for name, figure in run["figures"].items()}
             found[run["cell"]["variant"], run["repeat"]] = values
     return found

@@ -1,4 +1,4 @@
-//! What follows from measurements: figures of a run from its record, doubts about it, a report of many, and the forms
+//! What follows from measurements: figures of a run from its record, warnings about it, a report of many, and the forms
 //! in which it is shown.
 //!
 //! ```
@@ -14,7 +14,6 @@
 //! # Ok::<(), pushlab_experiment::ExperimentError>(())
 //! ```
 
-pub mod doubts;
 pub mod header;
 pub mod measure;
 #[cfg(test)]
@@ -22,3 +21,4 @@ mod presets;
 pub mod record;
 pub mod render;
 pub mod report;
+pub mod warnings;

@@ -5,7 +5,7 @@ use pushlab_link::profile::Profile;
 use pushlab_link::totals::Totals;
 use pushlab_probe::Sample;
 use pushlab_probe::TcpActivity;
-use pushlab_stats::{Doubt, Histogram};
+use pushlab_stats::{Histogram, Warning};
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct RunRecord {
     /// Whether it came to its end.
     pub outcome: Outcome,
     /// Why it is less certain than it looks.
-    pub doubts: Vec<Doubt>,
+    pub warnings: Vec<Warning>,
     /// What the generator measured; `None` when it never got to tell.
     pub result: Option<LoadResult>,
     /// The subject, every 50 ms.
@@ -116,7 +116,7 @@ pub struct KernelMemory {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It came to its end; doubts may still make it void.
+    /// It came to its end; warnings may still make it void.
     Completed,
     /// It did not.
     Failed {
@@ -165,7 +165,7 @@ impl RunRecord {
             took_ms: 0,
             attempts: 1,
             outcome,
-            doubts: Vec::new(),
+            warnings: Vec::new(),
             result: None,
             subject: Vec::new(),
             generator: Vec::new(),
@@ -185,14 +185,14 @@ impl RunRecord {
         Self { started_at: now, ..Self::ended(planned.clone(), Outcome::Failed { reason, phase: None }) }
     }
 
-    /// Whether its figures count: it came to its end, and no doubt voids it.
+    /// Whether its figures count: it came to its end, and no warning voids it.
     pub fn counts(&self) -> bool {
         self.outcome == Outcome::Completed && self.result.is_some() && !self.is_void()
     }
 
-    /// Whether a doubt takes it out of the figures.
+    /// Whether a warning takes it out of the figures.
     pub fn is_void(&self) -> bool {
-        self.outcome == Outcome::Completed && self.doubts.iter().any(Doubt::is_void)
+        self.outcome == Outcome::Completed && self.warnings.iter().any(Warning::is_void)
     }
 
     /// When a phase began and ended, ns; `None` if it never began.

@@ -93,8 +93,8 @@ impl Observer for Progress {
         if let Outcome::Failed { reason, .. } = &record.outcome {
             self.say(&format!("failed: {}: {reason}", record.planned.label()));
         }
-        for doubt in record.doubts.iter().filter(|d| d.is_void()) {
-            self.say(&format!("void: {}: {}: {}", record.planned.label(), doubt.code, doubt.detail));
+        for warning in record.warnings.iter().filter(|d| d.is_void()) {
+            self.say(&format!("void: {}: {}: {}", record.planned.label(), warning.code, warning.detail));
         }
     }
 

@@ -5,7 +5,7 @@ use crate::results::Results;
 use pushlab_lab::archive::{self, BROWSER};
 use pushlab_server::application::Request;
 use pushlab_server::requests::{Answer, Refusal, body, json};
-use pushlab_stats::{Doubt, DoubtCode, mean, median, quantile};
+use pushlab_stats::{Warning, WarningCode, mean, median, quantile};
 use pushlab_store::{Cell, FigureValue, NewCampaign, Outcome, Run};
 use pushlab_wire::codes::ErrorCode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,7 +109,7 @@ fn stored(measurement: &Measurement) -> (NewCampaign, Vec<Run>) {
     }
     let experiment = NewCampaign { facts, ..archive::figures_header(BROWSER) };
     let run = |(place, measured)| Run {
-        doubts: doubts(measured, measurement.was_hidden),
+        warnings: warnings(measured, measurement.was_hidden),
         ..run(place, measured, &experiment.created_at)
     };
     let runs = (1..).zip(all).map(run).collect();
@@ -117,15 +117,15 @@ fn stored(measurement: &Measurement) -> (NewCampaign, Vec<Run>) {
 }
 
 /// What takes from a measurement's certainty.
-fn doubts(measured: &MeasuredTransport, was_hidden: bool) -> Vec<Doubt> {
+fn warnings(measured: &MeasuredTransport, was_hidden: bool) -> Vec<Warning> {
     let hidden =
-        was_hidden.then(|| Doubt::new(DoubtCode::PageHidden, "the page was hidden for some of the time or all"));
+        was_hidden.then(|| Warning::new(WarningCode::PageHidden, "the page was hidden for some of the time or all"));
     let cut = match measured.cuts {
         0 => None,
         1 => Some("cut once".to_owned()),
         cuts => Some(format!("cut {cuts} times")),
     };
-    hidden.into_iter().chain(cut.map(|detail| Doubt::new(DoubtCode::ConnectionCut, detail))).collect()
+    hidden.into_iter().chain(cut.map(|detail| Warning::new(WarningCode::ConnectionCut, detail))).collect()
 }
 
 fn run(place: u32, measured: &MeasuredTransport, now: &str) -> Run {
@@ -161,7 +161,7 @@ fn run(place: u32, measured: &MeasuredTransport, now: &str) -> Run {
         took_ms: 0,
         attempts: 1,
         outcome,
-        doubts: Vec::new(),
+        warnings: Vec::new(),
         phases: Vec::new(),
         figures: figures(measured),
         counts: counts.into_iter().filter_map(|(name, count)| Some((name.to_owned(), count?))).collect(),

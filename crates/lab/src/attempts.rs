@@ -2,10 +2,10 @@
 
 use crate::run::{Executed, RunObserver, execute};
 use crate::workplace::Workplace;
-use pushlab_analysis::doubts;
 use pushlab_analysis::record::{PlannedRun, RunRecord};
+use pushlab_analysis::warnings;
 use pushlab_experiment::Experiment;
-use pushlab_stats::DoubtCode;
+use pushlab_stats::WarningCode;
 use pushlab_subjects::manifest::Platform;
 use pushlab_subjects::named::Named;
 
@@ -46,20 +46,20 @@ pub fn execute_until_valid(
 fn is_warming_up(record: &RunRecord) -> bool {
     let named = Named::parse(&record.planned.cell.subject);
     let is_compiled_late = named.is_ok_and(|named| named.platform() == Some(Platform::Java));
-    is_compiled_late && doubts::latency_trend(record).is_some_and(|change| change < 0.0)
+    is_compiled_late && warnings::latency_trend(record).is_some_and(|change| change < 0.0)
 }
 
 /// Whether a run is void only because something held up the generator: on a shared machine that passes. What the
 /// subject did plays no part in this, or repeating would choose the results.
 fn is_worth_another_try(record: &RunRecord) -> bool {
-    let mut voids = record.doubts.iter().filter(|d| d.is_void()).peekable();
+    let mut voids = record.warnings.iter().filter(|d| d.is_void()).peekable();
     record.is_void()
         && voids.peek().is_some()
-        && voids.all(|d| matches!(d.code, DoubtCode::Lateness | DoubtCode::LongTurns))
+        && voids.all(|d| matches!(d.code, WarningCode::Lateness | WarningCode::LongTurns))
 }
 
 /// Whether a run says how fast the load is instead of the subject, and is measured again later: see
 /// `docs/decisions/0020-measured-again.md`.
 pub fn is_bound_by_load(record: &RunRecord) -> bool {
-    record.doubts.iter().any(|doubt| doubt.code == DoubtCode::GeneratorBound)
+    record.warnings.iter().any(|warning| warning.code == WarningCode::GeneratorBound)
 }

@@ -167,7 +167,7 @@ impl<P: Planner> Campaign<P> {
     /// # Errors
     /// When the store cannot be written.
     pub fn carry_out(&mut self, observer: &mut dyn Observer) -> Result<Ended, CampaignError> {
-        // Away from the subject's core; where that is not allowed the doubt about shared cores says so.
+        // Away from the subject's core; where that is not allowed the warning about shared cores says so.
         let _ = pin_to(&self.place.pinning.load);
         let mut told = 0;
         while let Some(block) = self.planner.block(&self.so_far) {

@@ -97,7 +97,7 @@ fn campaign_name(name: &str, profile: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_analysis::doubts::WARM_UP_SEEN_MS;
+    use pushlab_analysis::warnings::WARM_UP_SEEN_MS;
     use pushlab_experiment::cell::SlowPolicy;
     use pushlab_experiment::presets::PRESETS;
     use pushlab_subjects::manifest::Platform;

@@ -2,7 +2,7 @@
 
 use pushlab_os::affinity::{allowed_cores, pin_to};
 
-/// Cores of the two sides. On a machine with one core both share it, and every run is doubted.
+/// Cores of the two sides. On a machine with one core both share it, and every run bears a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pinning {
     /// Cores of the subject.
@@ -24,7 +24,7 @@ impl Pinning {
 }
 
 /// Does something on the load's cores, away from the subject's, and with it all threads that it starts: for what runs
-/// beside a measurement. Where that is not allowed it runs anywhere, and the doubt about shared cores says so.
+/// beside a measurement. Where that is not allowed it runs anywhere, and the warning about shared cores says so.
 pub fn on_load_cores<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let cores = Pinning::of_this_machine().load;
     let pinned = || {

@@ -7,9 +7,9 @@ use crate::target::Target;
 use crate::topology::Topology;
 use crate::wall_clock;
 use crate::workplace::Workplace;
-use pushlab_analysis::doubts::{self, Evidence};
 use pushlab_analysis::measure;
 use pushlab_analysis::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
+use pushlab_analysis::warnings::{self, Evidence};
 use pushlab_experiment::Experiment;
 use pushlab_load::fleet::Load;
 use pushlab_os::clock::monotonic_ns;
@@ -125,7 +125,7 @@ pub fn execute(
         ticks_missed: missed,
         machine: collected.machine,
     };
-    record.doubts = doubts::of(&record, &evidence);
+    record.warnings = warnings::of(&record, &evidence);
     Executed::Recorded(Box::new(record))
 }
 

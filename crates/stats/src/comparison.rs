@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(verdict(&[8.0, 8.3, 7.9, 8.1], &base), Verdict::Lower);
         assert_eq!(verdict(&[10.05, 10.15, 9.9, 10.0], &base), Verdict::NoDifference);
         assert_eq!(verdict(&[12.0, 12.3], &base), Verdict::TooFew);
-        // Told apart without doubt, and too small to matter.
+        // Told apart without warning, and too small to matter.
         let found = compare_family(&[pair(&[10.41, 10.4, 10.42], &[10.0, 10.01, 9.99])], &FAMILY).unwrap()[0];
         assert!(found.significance.unwrap().p < 1e-4 && found.difference.excludes_zero());
         assert_eq!(found.verdict, Verdict::NoDifference);

@@ -1,4 +1,4 @@
-//! Histograms, intervals, comparisons, rankings, slopes, steady state and doubts: what Pushlab computes from a run's numbers.
+//! Histograms, intervals, comparisons, rankings, slopes, steady state and warnings: what Pushlab computes from a run's numbers.
 //!
 //! Everything here is a pure function of its arguments. There is no clock, thread, file or global state, and
 //! whatever draws random numbers takes a seed, so a stored result can be computed again to the last bit.
@@ -22,7 +22,6 @@
 pub mod comparison;
 pub mod contrast;
 pub mod distribution;
-pub mod doubt;
 pub mod histogram;
 pub mod interval;
 mod rank_test;
@@ -31,12 +30,10 @@ pub mod regime;
 pub mod slope;
 pub mod steady;
 pub mod summary;
+pub mod warning;
 
 pub use comparison::{Comparison, Family, FamilyError, Pair, Significance, TestKind, Verdict, compare_family, holm};
 pub use contrast::{contrast, difference, ratio};
-pub use doubt::{
-    DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, Severity, delivery_doubts, generator_doubts,
-};
 pub use histogram::{Histogram, HistogramError, ms};
 pub use interval::{EffectSize, Interval, IntervalError, Magnitude, Method, effect_size, interval_of_mean};
 pub use ranking::{Ranked, rank};
@@ -44,3 +41,7 @@ pub use regime::{Band, Regime, STRESS_CPU_PERCENT, regime};
 pub use slope::{Slope, SlopeError, Trend, slope, trend};
 pub use steady::{POINTS_MIN, Steady, steady_state};
 pub use summary::{mean, median, quantile, variance};
+pub use warning::{
+    DeliveryCounts, GeneratorLimits, GeneratorLoad, Severity, Warning, WarningCode, delivery_warnings,
+    generator_warnings,
+};

@@ -58,7 +58,7 @@ pub enum Steady {
 /// How often a series without a trend is reported, found by simulation with noise of 10 % of the level or more: at 60
 /// points in 2 to 10 % of cases with φ from 0.5 to 0.9. Below 60 points nothing is allowed for, and it is 3 to 11 %
 /// with φ = 0.5, 6 to 25 % with 0.7, 15 to 50 % with 0.9; noise of 4 % keeps all of that below 10 %. That is the
-/// cheaper mistake: a doubt too many costs a longer load phase, a warm-up taken for steady costs the result. What the
+/// cheaper mistake: a warning too many costs a longer load phase, a warm-up taken for steady costs the result. What the
 /// allowance costs: with φ = 0.5 and noise of 5 %, a step by 30 % is reported in half of the series of 60 points, and
 /// in all of 300.
 ///

@@ -1,6 +1,6 @@
 //! Writes a small store and every export of it into a folder, for `tests/exports` to read back with other programs.
 
-use pushlab_stats::{Doubt, DoubtCode, Histogram};
+use pushlab_stats::{Histogram, Warning, WarningCode};
 use pushlab_store::export::{self, Selection};
 use pushlab_store::{
     Bound, Cell, Column, FigureValue, Kind, NewCampaign, Outcome, Run, SeriesRow, Store, StoreError, Values,
@@ -78,7 +78,7 @@ fn run(place: u32) -> Run {
             7 => Outcome::Failed { reason: "killed".to_owned(), phase: None },
             _ => Outcome::Completed,
         },
-        doubts: if place == 8 { vec![Doubt::new(DoubtCode::Lateness, "40 ms")] } else { vec![] },
+        warnings: if place == 8 { vec![Warning::new(WarningCode::Lateness, "40 ms")] } else { vec![] },
         phases: vec![],
         figures,
         counts: [("delivered".to_owned(), u64::from(place))].into(),

@@ -8,7 +8,7 @@ use crate::model::{
 use crate::series;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use pushlab_stats::{Doubt, Histogram};
+use pushlab_stats::{Histogram, Warning};
 use rusqlite::types::FromSql;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 use std::collections::{BTreeMap, BTreeSet};
@@ -256,9 +256,9 @@ impl Database<'_> {
     }
 
     fn insert_numbers(&self, id: i64, run: &Run) -> Result<(), StoreError> {
-        for (place, doubt) in run.doubts.iter().enumerate() {
+        for (place, warning) in run.warnings.iter().enumerate() {
             let sql = "INSERT INTO doubts (run_id, place, code, detail) VALUES (?1, ?2, ?3, ?4)";
-            self.execute(sql, params![id, place as i64, doubt.code.kind().name, doubt.detail])?;
+            self.execute(sql, params![id, place as i64, warning.code.kind().name, warning.detail])?;
         }
         for (place, phase) in run.phases.iter().enumerate() {
             let sql = "INSERT INTO phases (run_id, place, name, start_ns, end_ns) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -313,7 +313,7 @@ impl Database<'_> {
                 outcome,
                 document: self.json(row, 9, what)?,
                 cell: self.cell(row, 10)?,
-                doubts: self.doubts(id, what)?,
+                warnings: self.warnings(id, what)?,
                 phases: self.phases(id, what)?,
                 figures: self.figures(id, what)?,
                 counts: self.counts(id, what)?,
@@ -365,11 +365,11 @@ impl Database<'_> {
         self.parsed(row, index, what, Counts::from_name)
     }
 
-    fn doubts(&self, id: i64, what: &str) -> Result<Vec<Doubt>, StoreError> {
+    fn warnings(&self, id: i64, what: &str) -> Result<Vec<Warning>, StoreError> {
         self.all("SELECT code, detail FROM doubts WHERE run_id = ?1 ORDER BY place", [id], |row| {
             let code: String = self.get(row, 0)?;
             let code = serde_json::from_value(code.into()).map_err(|why| self.unreadable(what, why))?;
-            Ok(Doubt { code, detail: self.get(row, 1)? })
+            Ok(Warning { code, detail: self.get(row, 1)? })
         })
     }
 

@@ -35,7 +35,7 @@
 //!     took_ms: 30_000,
 //!     attempts: 1,
 //!     outcome: Outcome::Completed,
-//!     doubts: vec![],
+//!     warnings: vec![],
 //!     phases: vec![],
 //!     figures: [("latency_median".to_owned(), 1.25.into())].into(),
 //!     counts: [("delivered".to_owned(), 60_000)].into(),
@@ -60,7 +60,7 @@
 //!
 //! # Tables
 //!
-//! `experiments`, which are the campaigns, and their `facts`; `cells`, distinct in each; `runs`, each with `doubts`,
+//! `experiments`, which are the campaigns, and their `facts`; `cells`, distinct in each; `runs`, each with `warnings`,
 //! `phases`, `figures`, `counts`, `histograms` and `series`. Seeds are decimal text, because SQLite's integers end at 2⁶³.
 //! A histogram is a BLOB in the HDR V2 encoding, not deflated.
 //! A series is a BLOB, column by column:

@@ -1,7 +1,7 @@
 //! What is stored: campaigns, and runs with everything measured in them.
 
 use crate::error::StoreError;
-use pushlab_stats::{Doubt, Histogram};
+use pushlab_stats::{Histogram, Warning};
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub struct CampaignRow {
     pub done: u32,
     /// Runs whose figures count.
     pub valid: u32,
-    /// Runs that a doubt takes out of the figures.
+    /// Runs that a warning takes out of the figures.
     pub void: u32,
     /// Runs that did not come to their end.
     pub failed: u32,
@@ -130,7 +130,7 @@ pub struct Cell {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It came to its end; doubts may still make it void.
+    /// It came to its end; warnings may still make it void.
     Completed,
     /// It did not.
     Failed {
@@ -146,7 +146,7 @@ pub enum Outcome {
 pub enum Counts {
     /// They do.
     Yes,
-    /// A doubt takes them out.
+    /// A warning takes them out.
     Void,
     /// The run did not come to its end.
     Failed,
@@ -303,7 +303,8 @@ pub struct Run {
     /// Whether it came to its end.
     pub outcome: Outcome,
     /// Why it is less certain than it looks.
-    pub doubts: Vec<Doubt>,
+    #[serde(alias = "doubts")]
+    pub warnings: Vec<Warning>,
     /// Its phases, in their order.
     pub phases: Vec<PhaseRow>,
     /// Figures by metric.
@@ -323,7 +324,7 @@ impl Run {
     pub fn counting(&self) -> Counts {
         match self.outcome {
             Outcome::Failed { .. } => Counts::Failed,
-            Outcome::Completed if self.doubts.iter().any(Doubt::is_void) => Counts::Void,
+            Outcome::Completed if self.warnings.iter().any(Warning::is_void) => Counts::Void,
             Outcome::Completed => Counts::Yes,
         }
     }

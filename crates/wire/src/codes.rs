@@ -606,7 +606,7 @@ const EXIT_CODES: [Row; 10] = [
         number: 8,
         retry: true,
         meaning: "Every run was void, so there is nothing to report: the generator, not the subject, was the bottleneck.",
-        action: "Lower the load, give the generator more cores, or quieten the machine; each run says which doubt voided it.",
+        action: "Lower the load, give the generator more cores, or quieten the machine; each run says which warning voided it.",
     },
     Row {
         name: "condition-met",

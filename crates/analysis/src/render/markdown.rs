@@ -5,7 +5,7 @@ use crate::report::model::{DataTable, ExperimentReport, MetricInfo, Place, Ranki
 use crate::report::wording::place;
 use std::fmt::Write as _;
 
-/// The verdict, a table for each experiment with its judgements and rankings, the doubts, and the environment, folded.
+/// The verdict, a table for each experiment with its judgements and rankings, the warnings, and the environment, folded.
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     heading(&mut out, 2, &report.title);
@@ -25,7 +25,7 @@ pub fn text(report: &Report) -> String {
     }
     report.experiments.iter().for_each(|one| experiment(&mut out, one, &report.metrics));
     section(&mut out, 3, "Not seen", &tables::unobserved(report));
-    section(&mut out, 3, "Doubts", &tables::doubts(report));
+    section(&mut out, 3, "Warnings", &tables::warnings(report));
     environment(&mut out, report);
     out
 }
@@ -189,7 +189,7 @@ mod tests {
             "\n#### Fail if\n\n- **confirmed**: latency(sse) \\> 1 ms (confirmed at 2)\n",
             "\n#### Rankings\n\n- latency_median at 2 clients, load: 1. websocket 1.02 ±",
             "\n### Not seen\n\n- pushlab: CPU cannot be read: it is far\n",
-            "\n### Doubts\n\n- generator-saturated (3 runs): ",
+            "\n### Warnings\n\n- generator-saturated (3 runs): ",
             "\n<details>\n<summary>Environment</summary>\n\n| what | value |\n|---|---|\n| pushlab | 1.2.3 |\n",
             "\n| again | pushlab run --seed 7 |\n\n</details>\n",
         ] {

@@ -6,7 +6,7 @@ use crate::report::{Asked, Contender, RunFigures, build, compare};
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::statement::Statement;
 use pushlab_experiment::{Experiment, Written};
-use pushlab_stats::{Doubt, DoubtCode};
+use pushlab_stats::{Warning, WarningCode};
 
 /// What somebody may call an experiment in a file that is imported.
 pub const NAME: &str = "a|<b>&\"q\"\n`c`\u{1b}";
@@ -82,13 +82,13 @@ fn runs(experiment: &Experiment, reason: &str) -> Vec<RunFigures> {
                     .into()
             };
             let run = RunFigures { repeat, took_ms: 1500, ..RunFigures::planned(cell.clone()) };
-            let void = Doubt { code: DoubtCode::GeneratorSaturated, detail: "98 % of a core".to_owned() };
+            let void = Warning { code: WarningCode::GeneratorSaturated, detail: "98 % of a core".to_owned() };
             runs.push(match (cell.transport.name(), repeat) {
                 ("websocket", _) => RunFigures { figures: figures(1.0), ..run },
-                ("sse", 3) => RunFigures { figures: figures(9.0), doubts: vec![void], ..run },
+                ("sse", 3) => RunFigures { figures: figures(9.0), warnings: vec![void], ..run },
                 ("sse", _) => RunFigures { figures: figures(2.0), ..run },
                 (_, 1) => RunFigures { failure: Some(reason.to_owned()), ..run },
-                _ => RunFigures { doubts: vec![void], ..run },
+                _ => RunFigures { warnings: vec![void], ..run },
             });
         }
     }

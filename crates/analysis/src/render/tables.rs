@@ -1,8 +1,8 @@
 //! The tables of a report as rows of text, the headings first, and the notes below them.
 
 use crate::report::model::{
-    Agreement, Change, Comparison, ComparisonRow, Completeness, DataCell, DataTable, DoubtReport, Expectation,
-    ExperimentReport, Figure, Leaderboard, LeaderboardColumn, MetricInfo, Origin, Point, Report, Standing,
+    Agreement, Change, Comparison, ComparisonRow, Completeness, DataCell, DataTable, Expectation, ExperimentReport,
+    Figure, Leaderboard, LeaderboardColumn, MetricInfo, Origin, Point, Report, Standing, WarningReport,
 };
 use pushlab_stats::Regime;
 use pushlab_store::Bound;
@@ -153,7 +153,7 @@ pub fn boards(board: &Leaderboard) -> Vec<Rows> {
             let standing = |at: usize| row.standings.get(at).copied().flatten();
             let name = if row.is_ours { format!("{} *", row.subject) } else { row.subject.clone() };
             let cells = shown().map(|(at, column)| board_cell(column, standing(at)));
-            let marks = row.doubts.iter().map(|code| mark(code)).collect();
+            let marks = row.warnings.iter().map(|code| mark(code)).collect();
             std::iter::once(name).chain(cells).chain([marks]).collect()
         }));
         rows
@@ -173,12 +173,14 @@ pub fn board_notes(board: &Leaderboard) -> Vec<String> {
             "ms at {share}: at {share} of what the same server delivered; that rate, “at k/s”, differs from row to row."
         ));
     }
-    notes.extend(board.doubts.iter().map(|doubt| format!("{} {}: {}", mark(&doubt.code), doubt.code, doubt.meaning)));
+    notes.extend(
+        board.warnings.iter().map(|warning| format!("{} {}: {}", mark(&warning.code), warning.code, warning.meaning)),
+    );
     notes.extend(board.left_out.iter().map(|left| format!("left out: {}, {}", left.subject, left.reason)));
     notes
 }
 
-/// A doubt in one letter.
+/// A warning in one letter.
 fn mark(code: &str) -> String {
     code.chars().take(1).flat_map(char::to_uppercase).collect()
 }
@@ -273,9 +275,9 @@ pub fn unobserved(report: &Report) -> Vec<String> {
 }
 
 /// What makes the result less certain, a line for each.
-pub fn doubts(report: &Report) -> Vec<String> {
-    let line = |doubt: &DoubtReport| format!("{} ({} runs): {}", doubt.code, doubt.count, doubt.message);
-    report.doubts.iter().map(line).collect()
+pub fn warnings(report: &Report) -> Vec<String> {
+    let line = |warning: &WarningReport| format!("{} ({} runs): {}", warning.code, warning.count, warning.message);
+    report.warnings.iter().map(line).collect()
 }
 
 /// A value with half of its interval.

@@ -4,7 +4,7 @@ use super::tables::{self, Rows};
 use crate::report::model::{DataTable, ExperimentReport, Leaderboard, MetricInfo, Report};
 use std::fmt::Write as _;
 
-/// A table for each experiment, what was expected, the verdict, what could not be seen, and the doubts.
+/// A table for each experiment, what was expected, the verdict, what could not be seen, and the warnings.
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     report.experiments.iter().for_each(|one| experiment(&mut out, one, &report.metrics));
@@ -20,7 +20,7 @@ pub fn text(report: &Report) -> String {
     }
     section(&mut out, "Verdict", &report.verdict);
     section(&mut out, "Not seen", &tables::unobserved(report));
-    section(&mut out, "Doubts", &tables::doubts(report));
+    section(&mut out, "Warnings", &tables::warnings(report));
     out
 }
 
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
     use crate::render::sample::{NAME, hostile, report};
     use crate::report::model::{
-        Column, DataCell, Figure, LeaderboardColumn, LeaderboardDoubt, LeaderboardRow, LeftOut, Rank, Stack, StackPart,
-        Standing,
+        Column, DataCell, Figure, LeaderboardColumn, LeaderboardRow, LeaderboardWarning, LeftOut, Rank, Stack,
+        StackPart, Standing,
     };
     use pushlab_experiment::metric::Better;
 
@@ -113,7 +113,8 @@ mod tests {
         let text = text(&report());
         let places =
             ["\ndrill · Drill\n  network: loopback\n  transport ", "\n  Expected\n  confirmed  latency", "\nVerdict\n"];
-        let places = places.into_iter().chain(["\nNot seen\n  pushlab: CPU cannot be read: it is far\n", "\nDoubts\n"]);
+        let places =
+            places.into_iter().chain(["\nNot seen\n  pushlab: CPU cannot be read: it is far\n", "\nWarnings\n"]);
         let at: Vec<Option<usize>> = places.map(|part| text.find(part)).collect();
         assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{at:?}{text}");
         assert!(text.contains("\n  failed: polling at 2, repeat 1: it died\n"), "{text}");
@@ -130,10 +131,10 @@ mod tests {
         assert!(text.lines().all(|line| !line.starts_with("`c`")), "{text}");
     }
 
-    fn board_doubts() -> Vec<LeaderboardDoubt> {
+    fn board_warnings() -> Vec<LeaderboardWarning> {
         let codes = ["loss", "duplication", "reordering", "overloaded", "generator-bound", "unstable"];
-        let doubt = |code: &str| LeaderboardDoubt { code: code.to_owned(), meaning: "what it means".to_owned() };
-        codes.map(doubt).to_vec()
+        let warning = |code: &str| LeaderboardWarning { code: code.to_owned(), meaning: "what it means".to_owned() };
+        codes.map(warning).to_vec()
     }
 
     fn board() -> Leaderboard {
@@ -154,9 +155,9 @@ mod tests {
             subject: subject.to_owned(),
             transport: transport.to_owned(),
             is_ours: subject == "pushlab",
-            doubts: match subject {
+            warnings: match subject {
                 "pushlab" => Vec::new(),
-                _ => board_doubts().into_iter().map(|doubt| doubt.code).collect(),
+                _ => board_warnings().into_iter().map(|warning| warning.code).collect(),
             },
             standings: vec![
                 standing(412_345.0, rank),
@@ -181,7 +182,7 @@ mod tests {
                 row("pushlab", "sse", 1),
                 row("pushlab", "websocket", 12),
             ],
-            doubts: board_doubts(),
+            warnings: board_warnings(),
             subjects: Vec::new(),
             left_out: vec![LeftOut { subject: "cometd".to_owned(), reason: "java is missing".to_owned() }],
         }

@@ -4,7 +4,7 @@ use super::command_line::command_line;
 use super::expectations::{alarms, expectations};
 use super::leaderboard::leaderboard;
 use super::model::{
-    Comparison, Completeness, DoubtReport, ExperimentReport, Fact, MetricInfo, Repeat, Report, Unobserved,
+    Comparison, Completeness, ExperimentReport, Fact, MetricInfo, Repeat, Report, Unobserved, WarningReport,
 };
 use super::networks::networks;
 use super::points;
@@ -18,12 +18,12 @@ use pushlab_experiment::Experiment;
 use pushlab_experiment::metric::{METRICS, Metric};
 use pushlab_experiment::statement::Statement;
 use pushlab_experiment::studies;
-use pushlab_stats::DoubtCode;
+use pushlab_stats::WarningCode;
 use std::collections::BTreeMap;
 
 /// Version of the report's structure.
 const REPORT_VERSION: u32 = 2;
-/// Runs that a doubt lists by name.
+/// Runs that a warning lists by name.
 const MAX_LISTED_RUNS: usize = 12;
 /// Ranked beside what is charted.
 const ALWAYS_RANKED: &str = "cpu_per_delivery";
@@ -79,7 +79,7 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], asked: Asked<'_>,
         comparison,
         leaderboard,
         experiments: reports,
-        doubts: doubts(&runs),
+        warnings: warnings(&runs),
         unobserved: unobserved(&runs),
         environment: environment(results),
         repeat: repeat(results),
@@ -168,22 +168,22 @@ fn columns(experiment: &Experiment, charted: &[&'static Metric], used: &[&'stati
     columns
 }
 
-fn doubts(runs: &[&RunFigures]) -> Vec<DoubtReport> {
-    let mut by_code: BTreeMap<DoubtCode, Vec<String>> = BTreeMap::new();
+fn warnings(runs: &[&RunFigures]) -> Vec<WarningReport> {
+    let mut by_code: BTreeMap<WarningCode, Vec<String>> = BTreeMap::new();
     for run in runs {
-        let mut details: BTreeMap<DoubtCode, Vec<&str>> = BTreeMap::new();
-        run.doubts.iter().for_each(|doubt| details.entry(doubt.code).or_default().push(&doubt.detail));
+        let mut details: BTreeMap<WarningCode, Vec<&str>> = BTreeMap::new();
+        run.warnings.iter().for_each(|warning| details.entry(warning.code).or_default().push(&warning.detail));
         for (code, details) in details {
             let text = format!("{} · repeat {}: {}", run.cell.label(), run.repeat, details.join("; "));
             by_code.entry(code).or_default().push(text);
         }
     }
-    let mut doubts: Vec<DoubtReport> = by_code
+    let mut warnings: Vec<WarningReport> = by_code
         .into_iter()
         .map(|(code, mut runs)| {
             let count = runs.len() as u32;
             runs.truncate(MAX_LISTED_RUNS);
-            DoubtReport {
+            WarningReport {
                 code: code.to_string(),
                 severity: code.severity(),
                 message: code.message().to_owned(),
@@ -192,8 +192,8 @@ fn doubts(runs: &[&RunFigures]) -> Vec<DoubtReport> {
             }
         })
         .collect();
-    doubts.sort_by(|a, b| a.severity.cmp(&b.severity).then(b.count.cmp(&a.count)));
-    doubts
+    warnings.sort_by(|a, b| a.severity.cmp(&b.severity).then(b.count.cmp(&a.count)));
+    warnings
 }
 
 fn unobserved(runs: &[&RunFigures]) -> Vec<Unobserved> {

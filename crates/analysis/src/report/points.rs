@@ -3,7 +3,7 @@
 use super::model::{Point, Series, Timeline};
 use super::samples::{RunFigures, SeriesRuns, figure, regime_of};
 use pushlab_experiment::metric::Metric;
-use pushlab_stats::{Band, Doubt};
+use pushlab_stats::{Band, Warning};
 
 /// A series with all its points. `metrics` are those of the whole report.
 pub fn series(runs: &SeriesRuns<'_>, metrics: &[&Metric], seed: u64) -> Series {
@@ -22,9 +22,9 @@ fn point(x: u32, runs: &[&RunFigures], metrics: &[&Metric], seed: u64) -> Point 
         metrics.iter().filter_map(|metric| Some((metric.name.to_owned(), figure(runs, metric.name, seed)?))).collect();
     let response = figure(runs, "response_median", seed).or_else(|| figure(runs, "response_mean", seed));
     let wrong = |which: usize| runs.iter().filter(|run| run.counts()).map(|run| run.wrong[which]).sum();
-    let mut doubts: Vec<String> = runs.iter().flat_map(|run| &run.doubts).map(|d| d.code.to_string()).collect();
-    doubts.sort();
-    doubts.dedup();
+    let mut warnings: Vec<String> = runs.iter().flat_map(|run| &run.warnings).map(|d| d.code.to_string()).collect();
+    warnings.sort();
+    warnings.dedup();
     let failure = |run: &&RunFigures| Some(format!("repeat {}: {}", run.repeat, run.failure.as_ref()?));
     Point {
         x: f64::from(x),
@@ -38,15 +38,15 @@ fn point(x: u32, runs: &[&RunFigures], metrics: &[&Metric], seed: u64) -> Point 
         lost: wrong(0),
         duplicated: wrong(1),
         reordered: wrong(2),
-        doubts,
+        warnings,
         timeline: representative(runs),
         took_ms: runs.iter().map(|run| run.took_ms).sum(),
     }
 }
 
 fn void(run: &RunFigures) -> String {
-    let voids = run.doubts.iter().filter(|doubt| doubt.is_void());
-    let reasons: Vec<String> = voids.map(|Doubt { code, detail, .. }| format!("{code}: {detail}")).collect();
+    let voids = run.warnings.iter().filter(|warning| warning.is_void());
+    let reasons: Vec<String> = voids.map(|Warning { code, detail, .. }| format!("{code}: {detail}")).collect();
     format!("repeat {}: {}", run.repeat, reasons.join("; "))
 }
 

@@ -9,7 +9,7 @@ use pushlab_experiment::cell::Cell;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::metric::{METRICS, Metric};
-use pushlab_stats::{Doubt, Regime, STRESS_CPU_PERCENT, interval_of_mean, regime};
+use pushlab_stats::{Regime, STRESS_CPU_PERCENT, Warning, interval_of_mean, regime};
 use pushlab_store::Bound;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub struct RunFigures {
     /// Whether it failed, and why.
     pub failure: Option<String>,
     /// What makes it less certain.
-    pub doubts: Vec<Doubt>,
+    pub warnings: Vec<Warning>,
     /// Figures by the metric's name.
     pub figures: BTreeMap<String, f64>,
     /// How exact they are, where a study says less than a number.
@@ -64,7 +64,7 @@ impl RunFigures {
             repeat: record.planned.repeat,
             attempts: record.attempts,
             failure,
-            doubts: record.doubts.clone(),
+            warnings: record.warnings.clone(),
             figures: figures.collect(),
             bounds: BTreeMap::new(),
             wrong,
@@ -83,7 +83,7 @@ impl RunFigures {
             repeat: 1,
             attempts: 1,
             failure: None,
-            doubts: Vec::new(),
+            warnings: Vec::new(),
             figures: BTreeMap::new(),
             bounds: BTreeMap::new(),
             wrong: [0; 3],
@@ -100,9 +100,9 @@ impl RunFigures {
         self.failure.is_none() && !self.is_void()
     }
 
-    /// Whether a doubt takes it out of the figures.
+    /// Whether a warning takes it out of the figures.
     pub fn is_void(&self) -> bool {
-        self.failure.is_none() && self.doubts.iter().any(Doubt::is_void)
+        self.failure.is_none() && self.warnings.iter().any(Warning::is_void)
     }
 }
 

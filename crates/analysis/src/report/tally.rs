@@ -9,7 +9,7 @@ pub struct Tally {
     pub valid: usize,
     /// Those of them that were tried more than once.
     pub valid_later: usize,
-    /// Runs that a doubt voids.
+    /// Runs that a warning voids.
     pub void: usize,
     /// Runs that failed.
     pub failed: usize,

@@ -192,7 +192,7 @@ fn a_closed_loop_that_the_load_bounds_is_tried_six_times() {
     assert_eq!(code, 0, "{report:#}");
     let certainty = report["verdict"].as_array().unwrap().last().unwrap().as_str().unwrap();
     assert!(certainty.starts_with("1 run counts (1 not at the first try);"), "{certainty}");
-    let doubts: Vec<_> = report["doubts"].as_array().unwrap().iter().map(|doubt| &doubt["code"]).collect();
-    assert!(doubts.contains(&&Value::from("generator-bound")), "{doubts:?}");
+    let warnings: Vec<_> = report["warnings"].as_array().unwrap().iter().map(|warning| &warning["code"]).collect();
+    assert!(warnings.contains(&&Value::from("generator-bound")), "{warnings:?}");
     assert_eq!(place.exported("test")[0]["attempts"], 6);
 }

@@ -68,7 +68,7 @@ fn what_was_measured_is_listed_shown_and_reported_again() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let same = |other: &Value| {
-        for part in ["version", "title", "verdict", "metrics", "experiments", "doubts", "environment", "repeat"] {
+        for part in ["version", "title", "verdict", "metrics", "experiments", "warnings", "environment", "repeat"] {
             assert_eq!(other[part], report[part], "{part}");
         }
     };

@@ -57,7 +57,7 @@ fn a_whole_export_gives_the_same_report_in_another_store() {
     let said = place.prints(&["import", "all.json", "--store", "other.db"]);
     assert!(said.contains("result 1, test"), "{said}");
     let other = place.json(&["show", "test", "--json", "--store", "other.db"]);
-    for part in ["title", "verdict", "metrics", "experiments", "doubts", "environment", "repeat"] {
+    for part in ["title", "verdict", "metrics", "experiments", "warnings", "environment", "repeat"] {
         assert_eq!(other[part], report[part], "{part}");
     }
     let row = &place.json(&["runs", "--json", "--store", "other.db"])[0];

@@ -54,7 +54,7 @@ fn a_measurement_is_a_result_with_a_run_for_each_transport() {
 }
 
 #[test]
-fn a_page_in_the_background_and_cuts_are_doubts() {
+fn a_page_in_the_background_and_cuts_are_warnings() {
     let place = Place::new("doubted");
     let with = |name: &str, cuts: u32| {
         let mut value = websocket();
@@ -65,14 +65,14 @@ fn a_page_in_the_background_and_cuts_are_doubts() {
     body["was_hidden"] = json!(true);
     let id = place.post("/api/measurements", &body).json()["id"].as_i64().unwrap();
     let runs = Store::open(&place.store_path()).unwrap().runs(id).unwrap();
-    let doubts: Vec<Vec<String>> = runs
+    let warnings: Vec<Vec<String>> = runs
         .iter()
-        .map(|run| run.doubts.iter().map(|doubt| format!("{} {}", doubt.code, doubt.detail)).collect())
+        .map(|run| run.warnings.iter().map(|warning| format!("{} {}", warning.code, warning.detail)).collect())
         .collect();
     let hidden = "page-hidden the page was hidden for some of the time or all";
-    assert_eq!(doubts[0], [hidden]);
-    assert_eq!(doubts[1], [hidden, "connection-cut cut once"]);
-    assert_eq!(doubts[2], [hidden, "connection-cut cut 3 times"]);
+    assert_eq!(warnings[0], [hidden]);
+    assert_eq!(warnings[1], [hidden, "connection-cut cut once"]);
+    assert_eq!(warnings[2], [hidden, "connection-cut cut 3 times"]);
     let report = place.get(&format!("/reports/{id}"));
     for part in ["\"page-hidden\"", "\"connection-cut\"", "Measure again with the page in front"] {
         assert!(report.body.contains(part), "{part}");

@@ -84,7 +84,7 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
         took_ms: record.took_ms,
         attempts: record.attempts,
         outcome: outcome_to_store(&record.outcome)?,
-        doubts: record.doubts.clone(),
+        warnings: record.warnings.clone(),
         phases: Vec::new(),
         figures: RunFigures::of(record).figures.into_iter().map(|(name, v)| (name, FigureValue::from(v))).collect(),
         counts: BTreeMap::new(),
@@ -149,7 +149,7 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
         took_ms: run.took_ms,
         attempts: run.attempts,
         outcome: outcome_from_store(&run.outcome)?,
-        doubts: run.doubts,
+        warnings: run.warnings,
         result,
         subject_command: document.subject_command,
         unobserved: document.unobserved,
@@ -174,7 +174,7 @@ pub fn figures_of(run: store::Run) -> Result<RunFigures, Error> {
         repeat: run.repeat,
         attempts: run.attempts,
         failure,
-        doubts: run.doubts.clone(),
+        warnings: run.warnings.clone(),
         figures: run.figures.iter().map(|(name, figure)| (name.clone(), figure.value)).collect(),
         bounds,
         wrong: [count("lost"), count("duplicated"), count("reordered")],
@@ -268,7 +268,7 @@ mod tests {
     use pushlab_link::totals::{Counts, Parties, Totals};
     use pushlab_probe::{Loopback, Sample, TcpActivity, TcpStates, TcpTotals};
     use pushlab_stats::Histogram;
-    use pushlab_stats::{Doubt, DoubtCode};
+    use pushlab_stats::{Warning, WarningCode};
     use pushlab_store::{Kind, NewCampaign, Store};
     use pushlab_workload::errors::ErrorCount;
     use pushlab_workload::result::{ByteUses, ClientBytes, LoadResult};
@@ -438,7 +438,7 @@ mod tests {
             took_ms: 1234,
             attempts: 2,
             outcome: Outcome::Completed,
-            doubts: vec![Doubt::new(DoubtCode::Loss, "7 of 4"), Doubt::new(DoubtCode::Lateness, "12 ms")],
+            warnings: vec![Warning::new(WarningCode::Loss, "7 of 4"), Warning::new(WarningCode::Lateness, "12 ms")],
             result: Some(result()),
             subject: vec![sample(1), unread],
             generator: vec![sample(3)],

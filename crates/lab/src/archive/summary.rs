@@ -26,7 +26,7 @@ pub struct ResultSummary {
     pub runs_planned: u32,
     /// Runs stored: valid, void and failed.
     pub runs_done: u32,
-    /// Runs that a doubt takes out of the figures.
+    /// Runs that a warning takes out of the figures.
     pub runs_void: u32,
     /// Runs that did not come to their end.
     pub runs_failed: u32,

@@ -217,7 +217,7 @@ impl Figures {
         one("pushlab_lab_runs_planned", gauge, "Runs of the campaign.", count(self.planned as u64));
         let help = "Runs that have ended, those of an interrupted part of the campaign among them.";
         one("pushlab_lab_runs_done", gauge, help, count(self.done as u64));
-        one("pushlab_lab_runs_void_total", counter, "Runs that a doubt took out of the figures.", count(self.void));
+        one("pushlab_lab_runs_void_total", counter, "Runs that a warning took out of the figures.", count(self.void));
         one("pushlab_lab_runs_failed_total", counter, "Runs that did not come to their end.", count(self.failed));
         let help = "Clients subscribed now, read once a second.";
         one("pushlab_lab_clients_connected", gauge, help, count(progress.connected.into()));

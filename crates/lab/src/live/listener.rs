@@ -40,7 +40,7 @@ impl Listener {
         let work = {
             let (listener, is_ending) = (listener.clone(), is_ending.clone());
             move || {
-                // Where that is not allowed, the doubt about shared cores says so.
+                // Where that is not allowed, the warning about shared cores says so.
                 let _ = pin_to(&cores);
                 serve(&listener, &figures, &is_ending);
             }

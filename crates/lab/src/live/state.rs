@@ -18,7 +18,7 @@ pub struct LiveState {
     pub runs_planned: u32,
     /// Runs that have ended, those of an interrupted part of the campaign among them.
     pub runs_done: u32,
-    /// Runs that a doubt took out of the figures.
+    /// Runs that a warning took out of the figures.
     pub runs_void: u32,
     /// Runs that did not come to their end.
     pub runs_failed: u32,

@@ -26,7 +26,7 @@ impl Teller {
         let cores = Pinning::of_this_machine().load;
         let is_ended = is_ending.clone();
         let work = move || {
-            // Where that is not allowed, the doubt about shared cores says so.
+            // Where that is not allowed, the warning about shared cores says so.
             let _ = pin_to(&cores);
             while !is_ended.load(Ordering::Acquire) {
                 let state = lock(&figures).state(Instant::now());

@@ -75,7 +75,7 @@ fn run_of(campaign: &NewCampaign, row: &Row, before: usize) -> Run {
         took_ms: 0,
         attempts: 1,
         outcome,
-        doubts: Vec::new(),
+        warnings: Vec::new(),
         phases: Vec::new(),
         figures: BTreeMap::new(),
         counts: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! A folder for a store, and runs to put into it.
 
-use pushlab_stats::{Doubt, DoubtCode, Histogram};
+use pushlab_stats::{Histogram, Warning, WarningCode};
 use pushlab_store::{
     Bound, Cell, Column, FigureValue, Kind, NewCampaign, Outcome, PhaseRow, Run, SeriesRow, Store, Values,
 };
@@ -73,7 +73,7 @@ pub fn small_run(place: u32) -> Run {
         took_ms: 1_000,
         attempts: 1,
         outcome: Outcome::Completed,
-        doubts: vec![],
+        warnings: vec![],
         phases: vec![],
         figures: [("latency_p50".to_owned(), FigureValue::from(0.1 + f64::from(place) / 3.0))].into(),
         counts: [].into(),
@@ -93,7 +93,7 @@ pub fn full_run(place: u32) -> Run {
     };
     let names = ["latency", "latency_first", "latency_last", "lateness", "turn_duration"];
     let histograms = names.into_iter().map(|name| (name.to_owned(), histogram())).collect();
-    let doubt = |code, detail: &str| Doubt::new(code, detail);
+    let warning = |code, detail: &str| Warning::new(code, detail);
     Run {
         cell: Cell {
             variant: Some("corked".to_owned()),
@@ -103,7 +103,7 @@ pub fn full_run(place: u32) -> Run {
         },
         took_ms: 30_412,
         attempts: 2,
-        doubts: vec![doubt(DoubtCode::Unpinned, "2 cores"), doubt(DoubtCode::Loss, "1 of 10 deliveries")],
+        warnings: vec![warning(WarningCode::Unpinned, "2 cores"), warning(WarningCode::Loss, "1 of 10 deliveries")],
         phases: vec![
             PhaseRow { name: "connect".to_owned(), start_ns: 5, end_ns: 1 << 62 },
             PhaseRow { name: "load".to_owned(), start_ns: 1 << 62, end_ns: (1 << 63) - 1 },
@@ -162,7 +162,7 @@ pub fn failed_run(place: u32) -> Run {
 }
 
 pub fn void_run(place: u32) -> Run {
-    Run { doubts: vec![Doubt::new(DoubtCode::Lateness, "lateness p99 40 ms")], ..small_run(place) }
+    Run { warnings: vec![Warning::new(WarningCode::Lateness, "lateness p99 40 ms")], ..small_run(place) }
 }
 
 /// This test binary again, doing only `task`, with the database's path and a first place in its environment.

@@ -308,7 +308,7 @@ export const exitCodes = {
     number: 8,
     mayRetry: true,
     meaning: "Every run was void, so there is nothing to report: the generator, not the subject, was the bottleneck.",
-    action: "Lower the load, give the generator more cores, or quieten the machine; each run says which doubt voided it.",
+    action: "Lower the load, give the generator more cores, or quieten the machine; each run says which warning voided it.",
   },
   "condition-met": {
     number: 9,

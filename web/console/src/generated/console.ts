@@ -153,7 +153,7 @@ export interface LiveState {
    */
   runs_planned: number;
   /**
-   * Runs that a doubt took out of the figures.
+   * Runs that a warning took out of the figures.
    */
   runs_void: number;
   /**
@@ -261,7 +261,7 @@ export interface LiveState1 {
    */
   runs_planned: number;
   /**
-   * Runs that a doubt took out of the figures.
+   * Runs that a warning took out of the figures.
    */
   runs_void: number;
   /**
@@ -402,7 +402,7 @@ export interface ResultSummary {
    */
   runs_planned: number;
   /**
-   * Runs that a doubt takes out of the figures.
+   * Runs that a warning takes out of the figures.
    */
   runs_void: number;
   /**

@@ -35,10 +35,6 @@ export interface Report {
    */
   comparison?: Comparison | null;
   /**
-   * Everything that makes a result less certain, worst first.
-   */
-  doubts: DoubtReport[];
-  /**
    * The machine and versions, as label and value.
    */
   environment: Fact[];
@@ -75,6 +71,10 @@ export interface Report {
    * Version of this structure; raised when a field changes its meaning.
    */
   version: number;
+  /**
+   * Everything that makes a result less certain, worst first.
+   */
+  warnings: WarningReport[];
 }
 /**
  * What results differ in: each of the others against the first.
@@ -215,31 +215,6 @@ export interface Figure2 {
    * The estimate.
    */
   value: number;
-}
-/**
- * A doubt, with where it was raised.
- */
-export interface DoubtReport {
-  /**
-   * Stable code, e.g. `generator-saturated`.
-   */
-  code: string;
-  /**
-   * How many runs raised it.
-   */
-  count: number;
-  /**
-   * What it means and what to do, for people.
-   */
-  message: string;
-  /**
-   * Runs that raised it, as `experiment · label · clients · repeat`; at most 12 are listed.
-   */
-  runs: string[];
-  /**
-   * `void` takes the run out of the figures, `warning` leaves it in.
-   */
-  severity: "void" | "warning";
 }
 /**
  * A label and its value.
@@ -511,10 +486,6 @@ export interface Point {
    */
   clients: number;
   /**
-   * Codes of the doubts raised by this cell's runs.
-   */
-  doubts: string[];
-  /**
    * Summed over the runs: deliveries received more than once.
    */
   duplicated: number;
@@ -556,6 +527,10 @@ export interface Point {
    * Runs that were void (the generator was the bottleneck), with their reasons.
    */
   voids: string[];
+  /**
+   * Codes of the warnings raised by this cell's runs.
+   */
+  warnings: string[];
   /**
    * Place on the axis.
    */
@@ -766,10 +741,6 @@ export interface Leaderboard {
    */
   columns: LeaderboardColumn[];
   /**
-   * What rows are marked with: only what occurs.
-   */
-  doubts: LeaderboardDoubt[];
-  /**
    * Names of the experiments that asked for it.
    */
   experiments: string[];
@@ -789,6 +760,10 @@ export interface Leaderboard {
    * Who was measured, and how it was started.
    */
   subjects: LeaderboardSubject[];
+  /**
+   * What rows are marked with: only what occurs.
+   */
+  warnings: LeaderboardWarning[];
 }
 /**
  * A column of a leaderboard.
@@ -820,19 +795,6 @@ export interface LeaderboardColumn {
   unit: string;
 }
 /**
- * A doubt that whoever reads a leaderboard has to know of.
- */
-export interface LeaderboardDoubt {
-  /**
-   * Stable code, e.g. `generator-bound`.
-   */
-  code: string;
-  /**
-   * What it means for a row, in a clause.
-   */
-  meaning: string;
-}
-/**
  * A subject that was not measured.
  */
 export interface LeftOut {
@@ -850,10 +812,6 @@ export interface LeftOut {
  */
 export interface LeaderboardRow {
   /**
-   * Codes of [`Leaderboard::doubts`] that runs behind its figures raised.
-   */
-  doubts: string[];
-  /**
    * Whether it is our own server.
    */
   is_ours: boolean;
@@ -869,6 +827,10 @@ export interface LeaderboardRow {
    * Transport name.
    */
   transport: string;
+  /**
+   * Codes of [`Leaderboard::warnings`] that runs behind its figures raised.
+   */
+  warnings: string[];
 }
 /**
  * A figure and where it stands.
@@ -949,6 +911,19 @@ export interface LeaderboardSubject {
   version?: string | null;
 }
 /**
+ * A warning that whoever reads a leaderboard has to know of.
+ */
+export interface LeaderboardWarning {
+  /**
+   * Stable code, e.g. `generator-bound`.
+   */
+  code: string;
+  /**
+   * What it means for a row, in a clause.
+   */
+  meaning: string;
+}
+/**
  * What a metric is: its name is the key in [`Point::figures`] and in statements.
  */
 export interface MetricInfo {
@@ -1006,4 +981,29 @@ export interface Unobserved {
    * Its name.
    */
   subject: string;
+}
+/**
+ * A warning, with where it was raised.
+ */
+export interface WarningReport {
+  /**
+   * Stable code, e.g. `generator-saturated`.
+   */
+  code: string;
+  /**
+   * How many runs raised it.
+   */
+  count: number;
+  /**
+   * What it means and what to do, for people.
+   */
+  message: string;
+  /**
+   * Runs that raised it, as `experiment · label · clients · repeat`; at most 12 are listed.
+   */
+  runs: string[];
+  /**
+   * `void` takes the run out of the figures, `warning` leaves it in.
+   */
+  severity: "void" | "warning";
 }

@@ -26,11 +26,11 @@ test("what is not ranked gives no order of its own", () => {
   expect(effectiveSort(rates, undefined)).toEqual({ column: "latency_median", descending: false });
 });
 
-test("a row is marked with its doubts, and one that is not explained is named all the same", () => {
+test("a row is marked with its warnings, and one that is not explained is named all the same", () => {
   const marked = board.rows.filter((row) => marksOf(board, row).length > 0);
   expect(marked.map((row) => row.subject)).toContain("pushlab");
   expect(marked.length).toBeLessThan(board.rows.length);
-  const row = { ...marked[0], doubts: ["unstable", "unheard-of"] } as LeaderboardRow;
+  const row = { ...marked[0], warnings: ["unstable", "unheard-of"] } as LeaderboardRow;
   expect(marksOf(board, row)).toEqual([
     { code: "unstable", meaning: "a figure still rose or fell while it was measured" },
     { code: "unheard-of", meaning: "" },

@@ -2,9 +2,9 @@ import { soundFigure } from "../format/figure";
 import type {
   Leaderboard,
   LeaderboardColumn,
-  LeaderboardDoubt,
   LeaderboardRow,
   LeaderboardSubject,
+  LeaderboardWarning,
   Rank,
 } from "../generated/report";
 import type { Sort } from "../view/view-state";
@@ -70,10 +70,10 @@ export function sortBoard(
   });
 }
 
-/** The doubts that a row is marked with; what the report does not explain is named all the same. */
-export function marksOf(board: Leaderboard, row: LeaderboardRow): LeaderboardDoubt[] {
-  return row.doubts.map(
-    (code) => board.doubts.find((doubt) => doubt.code === code) ?? { code, meaning: "" },
+/** The warnings that a row is marked with; what the report does not explain is named all the same. */
+export function marksOf(board: Leaderboard, row: LeaderboardRow): LeaderboardWarning[] {
+  return row.warnings.map(
+    (code) => board.warnings.find((warning) => warning.code === code) ?? { code, meaning: "" },
   );
 }
 

@@ -2,9 +2,9 @@ import { formatFigure, NO_INTERVAL, soundFigure } from "../format/figure";
 import type {
   Leaderboard,
   LeaderboardColumn,
-  LeaderboardDoubt,
   LeaderboardRow,
   LeaderboardSubject,
+  LeaderboardWarning,
 } from "../generated/report";
 import type { UpdateView } from "../view/use-view";
 import { LEADERBOARD, type Sort, type ViewState } from "../view/view-state";
@@ -140,7 +140,7 @@ function Heading({ id, title, column, sort, press }: HeadingProps) {
 interface BoardRowProps {
   row: LeaderboardRow;
   columns: readonly LeaderboardColumn[];
-  marks: readonly LeaderboardDoubt[];
+  marks: readonly LeaderboardWarning[];
   /** Whether ranks are those among the same transport. */
   within: boolean;
 }
@@ -195,20 +195,20 @@ function StandingCell({
 }
 
 function MarkList({ board, view }: { board: Leaderboard; view: ViewState }) {
-  if (board.doubts.length === 0) return null;
+  if (board.warnings.length === 0) return null;
   return (
     <section aria-label="Marks">
       <h3>Marks</h3>
       <p class="note board-note">
-        A row is marked with a doubt that at least one run behind its figures raised; ranks take no
-        account of it. The runs are listed under{" "}
-        <SectionLink view={view} section="doubts">
-          Doubts
+        A row is marked with a warning that at least one run behind its figures raised; ranks take
+        no account of it. The runs are listed under{" "}
+        <SectionLink view={view} section="warnings">
+          Warnings
         </SectionLink>
         .
       </p>
       <dl class="reasons">
-        {board.doubts.map(({ code, meaning }) => (
+        {board.warnings.map(({ code, meaning }) => (
           <div key={code}>
             <dt>
               <span class="tag tag-warning">{code}</span>

@@ -4,7 +4,6 @@ import type { Report } from "../generated/report";
 import { identify } from "../series/identity";
 import { useView } from "../view/use-view";
 import { ComparisonSection } from "./comparison-section";
-import { Doubts } from "./doubts";
 import { Environment } from "./environment";
 import { ExperimentSection } from "./experiment-section";
 import { LeaderboardSection } from "./leaderboard-section";
@@ -13,6 +12,7 @@ import { NotSeen } from "./not-seen";
 import { RepeatSection } from "./repeat-section";
 import { ReportHeader } from "./report-header";
 import { useOpenDetailsInPrint } from "./use-open-details-in-print";
+import { Warnings } from "./warnings";
 
 /** The whole report, from the verdict down to how to repeat it. */
 export function Page({ report, seed }: { report: Report; seed: string }) {
@@ -50,7 +50,7 @@ export function Page({ report, seed }: { report: Report; seed: string }) {
           />
         ))}
         <NotSeen unobserved={report.unobserved} />
-        <Doubts doubts={report.doubts} />
+        <Warnings warnings={report.warnings} />
         <MetricsSection metrics={report.metrics} />
         <Environment facts={report.environment} />
         <RepeatSection repeat={report.repeat} seed={seed} />

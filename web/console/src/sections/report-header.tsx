@@ -11,11 +11,12 @@ export function isServed({ protocol, pathname }: Pick<Location, "protocol" | "pa
 
 export function ReportHeader({ report, view }: { report: Report; view: ViewState }) {
   const partial = report.experiments.filter((one) => one.completeness === "partial");
-  const voids = report.doubts.filter((doubt) => doubt.severity === "void").length;
-  const doubts =
-    report.doubts.length === 0
-      ? "No doubts"
-      : plural(report.doubts.length, "doubt") + (voids > 0 ? `, ${formatCount(voids)} void` : "");
+  const voids = report.warnings.filter((warning) => warning.severity === "void").length;
+  const warnings =
+    report.warnings.length === 0
+      ? "No warnings"
+      : plural(report.warnings.length, "warning") +
+        (voids > 0 ? `, ${formatCount(voids)} void` : "");
   return (
     <header>
       {isServed(location) && (
@@ -78,8 +79,8 @@ export function ReportHeader({ report, view }: { report: Report; view: ViewState
             </li>
           )}
           <li>
-            <SectionLink view={view} section="doubts">
-              {doubts}
+            <SectionLink view={view} section="warnings">
+              {warnings}
             </SectionLink>
           </li>
           <li>

@@ -98,14 +98,14 @@ function ErrorCell({ count, runs }: { count: number; runs: number }) {
 }
 
 function CaveatsCell({ point }: { point: Point }) {
-  const { failures, voids, doubts } = point;
+  const { failures, voids, warnings } = point;
   return (
     <td class="caveats">
       {failures.length > 0 && (
         <span class="tag tag-void">{formatCount(failures.length)} failed</span>
       )}
       {voids.length > 0 && <span class="tag tag-void">{plural(voids.length, "void", "void")}</span>}
-      {doubts.map((code) => (
+      {warnings.map((code) => (
         <span key={code} class="tag tag-warning">
           {code}
         </span>

@@ -110,8 +110,8 @@ function caveatsColumn(): OtherColumn {
   return other("caveats", "@caveats", "Caveats", (row) => caveats(row.point));
 }
 
-function caveats({ failures, voids, doubts }: Point): number {
-  return failures.length * 100 + voids.length * 100 + doubts.length;
+function caveats({ failures, voids, warnings }: Point): number {
+  return failures.length * 100 + voids.length * 100 + warnings.length;
 }
 
 function errors(id: string, title: string, count: (point: Point) => number): ErrorColumn {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { DEFAULT_VIEW, LEADERBOARD, parseView, serializeView, type ViewState } from "./view-state";
 
 const FULL: ViewState = {
-  at: "doubts",
+  at: "warnings",
   focus: "pushlab/long-polling",
   columns: "all",
   published: "hidden",

@@ -2,29 +2,29 @@
 
 use pushlab_experiment::Experiment;
 use pushlab_experiment::traffic::is_closed_loop;
-use pushlab_stats::DoubtCode;
+use pushlab_stats::WarningCode;
 use pushlab_workload::scenario::Scenario;
 
 /// The column with the rate of the schedules, which is what was asked for.
 pub const RATE: &str = "due";
 
-/// The doubts that rows are marked with: the others are about the machine, or about how sure an interval is.
-pub const MARKS: [(DoubtCode, &str); 6] = [
-    (DoubtCode::Loss, "deliveries never came; latency is that of those that did"),
-    (DoubtCode::Duplication, "deliveries came more than once; the first counts"),
-    (DoubtCode::Reordering, "deliveries overtook earlier ones of the same publisher"),
+/// The warnings that rows are marked with: the others are about the machine, or about how sure an interval is.
+pub const MARKS: [(WarningCode, &str); 6] = [
+    (WarningCode::Loss, "deliveries never came; latency is that of those that did"),
+    (WarningCode::Duplication, "deliveries came more than once; the first counts"),
+    (WarningCode::Reordering, "deliveries overtook earlier ones of the same publisher"),
     (
-        DoubtCode::Overloaded,
+        WarningCode::Overloaded,
         "not all that was due came while the load lasted: its latency says for how long, and has no rank",
     ),
-    (DoubtCode::GeneratorBound, "the load was the slower side: the server's deliveries are a lower bound"),
-    (DoubtCode::Unstable, "a figure still rose or fell while it was measured"),
+    (WarningCode::GeneratorBound, "the load was the slower side: the server's deliveries are a lower bound"),
+    (WarningCode::Unstable, "a figure still rose or fell while it was measured"),
 ];
 
 /// Whether a mark says something of a column's figures: two are of one kind of experiment alone.
 pub fn bears_on(mark: &str, metric: &str) -> bool {
     let from = COLUMNS.iter().find(|column| column.metric == metric).map(|column| column.from);
-    let only = [(DoubtCode::GeneratorBound, Kind::ClosedLoop), (DoubtCode::Overloaded, Kind::Scheduled)];
+    let only = [(WarningCode::GeneratorBound, Kind::ClosedLoop), (WarningCode::Overloaded, Kind::Scheduled)];
     only.iter().all(|(code, kind)| code.to_string() != mark || from == Some(*kind))
 }
 

@@ -5,7 +5,7 @@ use crate::report::model::Origin;
 use crate::report::results::{ResultRuns, series_of};
 use crate::report::samples::{RunFigures, values};
 use pushlab_experiment::Experiment;
-use pushlab_stats::DoubtCode;
+use pushlab_stats::WarningCode;
 
 /// A row before it is ranked.
 pub struct Entry<'a> {
@@ -24,15 +24,15 @@ impl Entry<'_> {
             .find(|(experiment, runs)| Kind::of(experiment) == column.from && !values(runs, column.metric).is_empty())
     }
 
-    /// The doubts that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.
-    pub fn marks(&self) -> Vec<DoubtCode> {
+    /// The warnings that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.
+    pub fn marks(&self) -> Vec<WarningCode> {
         MARKS.iter().map(|(code, _)| *code).filter(|code| self.raises(*code)).collect()
     }
 
-    /// Whether a run behind its figures raises a doubt.
-    pub fn raises(&self, code: DoubtCode) -> bool {
+    /// Whether a run behind its figures raises a warning.
+    pub fn raises(&self, code: WarningCode) -> bool {
         let mut runs = self.cells.iter().flat_map(|(_, runs)| runs).filter(|run| run.counts());
-        runs.any(|run| run.doubts.iter().any(|doubt| doubt.code == code))
+        runs.any(|run| run.warnings.iter().any(|warning| warning.code == code))
     }
 
     /// Its subject, told apart from those of other results.
@@ -44,9 +44,9 @@ impl Entry<'_> {
     pub fn reason(&self) -> String {
         let runs = || self.cells.iter().flat_map(|(_, runs)| runs);
         let failure = runs().find_map(|run| run.failure.clone());
-        let doubt =
-            || runs().flat_map(|run| &run.doubts).find(|d| d.is_void()).map(|d| format!("{}: {}", d.code, d.detail));
-        let why = failure.or_else(doubt).unwrap_or_else(|| "it has none of these figures".to_owned());
+        let warning =
+            || runs().flat_map(|run| &run.warnings).find(|d| d.is_void()).map(|d| format!("{}: {}", d.code, d.detail));
+        let why = failure.or_else(warning).unwrap_or_else(|| "it has none of these figures".to_owned());
         format!("{}: no run counts; {why}", self.transport)
     }
 }

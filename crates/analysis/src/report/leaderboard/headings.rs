@@ -2,9 +2,9 @@
 
 use super::columns::{ColumnKind, Kind, RATE};
 use super::entries::Entry;
-use crate::doubts::WARM_UP_SEEN_MS;
 use crate::report::model::LeaderboardColumn;
 use crate::report::wording::digits;
+use crate::warnings::WARM_UP_SEEN_MS;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::metric::Metric;
 

@@ -11,7 +11,7 @@
 //! is not ranked, and latencies are headed by the share. A server that did not keep up with its schedule keeps its mark and
 //! its figures, but has no rank for a latency that grew for as long as the load lasted.
 //!
-//! A rank says nothing of what was lost on the way to it. So rows are marked with the doubts that bear on it
+//! A rank says nothing of what was lost on the way to it. So rows are marked with the warnings that bear on it
 //! ([`columns::MARKS`]).
 //!
 //! A row is a subject over a transport. The experiments have one cell for each
@@ -26,7 +26,7 @@ mod headings;
 pub mod sentences;
 
 use super::command_line::command_line;
-use super::model::{Leaderboard, LeaderboardDoubt, LeaderboardRow, LeaderboardSubject, LeftOut, Rank, Standing};
+use super::model::{Leaderboard, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing};
 use super::rankings::order;
 use super::results::{KnownSubject, ResultRuns};
 use super::samples::{figure, values};
@@ -36,7 +36,7 @@ use headings::{heading, note};
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_experiment::subject::OURS;
 use pushlab_experiment::{Derived, Experiment};
-use pushlab_stats::DoubtCode;
+use pushlab_stats::WarningCode;
 
 /// The leaderboard of a report; `None` where no experiment asks for one.
 pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u64) -> Option<Leaderboard> {
@@ -63,7 +63,7 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
             transport: entry.transport.clone(),
             is_ours: entry.subject == OURS,
             standings: by_column.iter().map(|standings| standings[at]).collect(),
-            doubts: entry.marks().iter().map(ToString::to_string).collect(),
+            warnings: entry.marks().iter().map(ToString::to_string).collect(),
         })
         .collect();
     let ranked = columns.iter().map(|(_, metric)| metric.better).enumerate();
@@ -84,17 +84,17 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
         experiments: asking.iter().map(|experiment| experiment.name.clone()).collect(),
         columns: columns.iter().map(|(column, metric)| heading(column, metric, &entries, cores)).collect(),
         subjects,
-        doubts: doubts(&rows),
+        warnings: warnings(&rows),
         rows,
         left_out,
     })
 }
 
 /// What the marks of these rows mean.
-fn doubts(rows: &[LeaderboardRow]) -> Vec<LeaderboardDoubt> {
+fn warnings(rows: &[LeaderboardRow]) -> Vec<LeaderboardWarning> {
     let known = MARKS.iter().map(|(code, meaning)| (code.to_string(), *meaning));
-    let occurring = known.filter(|(code, _)| rows.iter().any(|row| row.doubts.contains(code)));
-    occurring.map(|(code, meaning)| LeaderboardDoubt { code, meaning: meaning.to_owned() }).collect()
+    let occurring = known.filter(|(code, _)| rows.iter().any(|row| row.warnings.contains(code)));
+    occurring.map(|(code, meaning)| LeaderboardWarning { code, meaning: meaning.to_owned() }).collect()
 }
 
 /// A column's figures and ranks, one place for each entry.
@@ -111,7 +111,7 @@ fn standings(entries: &[Entry<'_>], column: &ColumnKind, metric: &Metric, seed: 
         return standings;
     }
     let samples = |of: &dyn Fn(&Entry<'_>) -> bool| -> Vec<(usize, Vec<f64>)> {
-        let is_ranked = |entry: &Entry<'_>| column.from != Kind::Scheduled || !entry.raises(DoubtCode::Overloaded);
+        let is_ranked = |entry: &Entry<'_>| column.from != Kind::Scheduled || !entry.raises(WarningCode::Overloaded);
         let own = entries.iter().enumerate().filter(|(_, entry)| of(entry) && is_ranked(entry));
         own.filter_map(|(at, entry)| Some((at, values(&entry.runs(column)?.1, column.metric)))).collect()
     };
@@ -196,13 +196,13 @@ mod tests {
     use super::headings::part;
     use super::sentences::sentences;
     use super::*;
-    use crate::doubts::WARM_UP_SEEN_MS;
     use crate::header::Header;
     use crate::presets;
     use crate::report::model::LeaderboardColumn;
     use crate::report::samples::RunFigures;
+    use crate::warnings::WARM_UP_SEEN_MS;
     use pushlab_experiment::CapacityShare;
-    use pushlab_stats::Doubt;
+    use pushlab_stats::Warning;
     use pushlab_wire::transport::Transport;
     use pushlab_workload::scenario::Scenario;
     use std::collections::BTreeMap;
@@ -331,26 +331,26 @@ mod tests {
         for run in &mut result.runs {
             let (subject, is_busy) = (run.cell.subject.as_str(), run.cell.experiment == "busy");
             let is_last = run.repeat == 3 && run.cell.transport == Transport::WebSocket;
-            let raised: &[DoubtCode] = match subject {
-                "fast" if is_last && is_busy => &[DoubtCode::GeneratorBound],
-                "fast" if is_last => &[DoubtCode::Loss],
-                "twin" => &[DoubtCode::NoisyNeighbour, DoubtCode::ProbeGaps, DoubtCode::FewSamples],
+            let raised: &[WarningCode] = match subject {
+                "fast" if is_last && is_busy => &[WarningCode::GeneratorBound],
+                "fast" if is_last => &[WarningCode::Loss],
+                "twin" => &[WarningCode::NoisyNeighbour, WarningCode::ProbeGaps, WarningCode::FewSamples],
                 // What is void is not behind a figure.
-                "slow" if is_last => &[DoubtCode::Lateness, DoubtCode::Reordering],
+                "slow" if is_last => &[WarningCode::Lateness, WarningCode::Reordering],
                 _ => &[],
             };
-            run.doubts.extend(raised.iter().map(|code| Doubt::new(*code, "numbers")));
+            run.warnings.extend(raised.iter().map(|code| Warning::new(*code, "numbers")));
         }
         let board = board_of(result);
-        assert_eq!(row(&board, "fast", "websocket").doubts, ["loss", "generator-bound"]);
+        assert_eq!(row(&board, "fast", "websocket").warnings, ["loss", "generator-bound"]);
         let marked: Vec<&str> =
-            board.rows.iter().filter(|row| !row.doubts.is_empty()).map(|row| row.subject.as_str()).collect();
+            board.rows.iter().filter(|row| !row.warnings.is_empty()).map(|row| row.subject.as_str()).collect();
         assert_eq!(marked, ["fast"]);
-        let codes: Vec<&str> = board.doubts.iter().map(|doubt| doubt.code.as_str()).collect();
+        let codes: Vec<&str> = board.warnings.iter().map(|warning| warning.code.as_str()).collect();
         assert_eq!(codes, ["loss", "generator-bound"], "only those that occur are explained");
         let said = sentences(&board);
-        assert!(said[0].ends_with("50 % behind; with doubts: fast (loss, generator-bound)."), "{}", said[0]);
-        assert!(!said[2].contains("doubts"), "{}", said[2]);
+        assert!(said[0].ends_with("50 % behind; with warnings: fast (loss, generator-bound)."), "{}", said[0]);
+        assert!(!said[2].contains("warnings"), "{}", said[2]);
         let board = {
             let mut result = results(usual);
             let busy = |run: &&mut RunFigures| run.cell.subject == OURS && run.cell.experiment == "busy";
@@ -358,13 +358,13 @@ mod tests {
                 .runs
                 .iter_mut()
                 .filter(busy)
-                .for_each(|run| run.doubts.push(Doubt::new(DoubtCode::GeneratorBound, "")));
+                .for_each(|run| run.warnings.push(Warning::new(WarningCode::GeneratorBound, "")));
             board_of(result)
         };
         let said = sentences(&board);
         assert!(said[0].contains("pushlab (generator-bound)"), "{}", said[0]);
         assert!(
-            said[1].contains("memory") && said[1].contains("pushlab") && !said[1].contains("doubts"),
+            said[1].contains("memory") && said[1].contains("pushlab") && !said[1].contains("warnings"),
             "{}",
             said[1]
         );
@@ -377,13 +377,13 @@ mod tests {
             (run.cell.subject.as_str(), run.cell.experiment.as_str(), run.cell.transport)
                 == ("fast", "half", Transport::Sse)
         });
-        late.next().unwrap().doubts.push(Doubt::new(DoubtCode::Overloaded, "90 of 100"));
+        late.next().unwrap().warnings.push(Warning::new(WarningCode::Overloaded, "90 of 100"));
         let board = board_of(result);
         let standings = &row(&board, "fast", "sse").standings;
         assert!(standings[0].unwrap().overall.is_some() && standings[3].unwrap().overall.is_some());
         let latency = standings[2].unwrap();
         assert!(latency.figure.value > 0.0 && latency.overall.is_none() && latency.of_transport.is_none());
-        assert_eq!(row(&board, "fast", "sse").doubts, ["overloaded"]);
+        assert_eq!(row(&board, "fast", "sse").warnings, ["overloaded"]);
         assert_eq!(row(&board, "pushlab", "sse").standings[2].unwrap().of_transport.unwrap().rank, 1);
     }
 
@@ -461,7 +461,7 @@ mod tests {
             match run.cell.transport {
                 Transport::Sse => run.failure = Some("it ended with signal 9".to_owned()),
                 _ if run.cell.experiment == "half" => {
-                    run.doubts.push(Doubt::new(DoubtCode::GeneratorSaturated, "98 %"))
+                    run.warnings.push(Warning::new(WarningCode::GeneratorSaturated, "98 %"))
                 }
                 _ => {}
             }

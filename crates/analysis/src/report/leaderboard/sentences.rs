@@ -38,14 +38,15 @@ fn sentence(board: &Leaderboard, transport: &str, id: &str) -> Option<String> {
         text.push_str(&format!("; {}", follower(ours, at, &best.figure, column)));
     }
     let told = places.iter().enumerate().filter(|(at, (row, _))| *at < 2 || row.is_ours).map(|(_, (row, _))| row);
-    let marks = |row: &LeaderboardRow| row.doubts.iter().filter(|mark| bears_on(mark, id)).cloned().collect::<Vec<_>>();
+    let marks =
+        |row: &LeaderboardRow| row.warnings.iter().filter(|mark| bears_on(mark, id)).cloned().collect::<Vec<_>>();
     let marked: Vec<String> = told
         .map(|row| (row, marks(row)))
         .filter(|(_, marks)| !marks.is_empty())
         .map(|(row, marks)| format!("{} ({})", row.subject, marks.join(", ")))
         .collect();
     if !marked.is_empty() {
-        text.push_str(&format!("; with doubts: {}", marked.join(", ")));
+        text.push_str(&format!("; with warnings: {}", marked.join(", ")));
     }
     if places.iter().all(|(_, standing)| standing.figure.runs < 2) {
         text.push_str("; with one run each this is no ranking");

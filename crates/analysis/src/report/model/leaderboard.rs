@@ -17,7 +17,7 @@ pub struct Leaderboard {
     /// A row for each subject and transport, in the order of the first column that is ranked, the best first.
     pub rows: Vec<LeaderboardRow>,
     /// What rows are marked with: only what occurs.
-    pub doubts: Vec<LeaderboardDoubt>,
+    pub warnings: Vec<LeaderboardWarning>,
     /// Who was measured, and how it was started.
     pub subjects: Vec<LeaderboardSubject>,
     /// Who was not, and why.
@@ -52,13 +52,13 @@ pub struct LeaderboardRow {
     pub is_ours: bool,
     /// One for each column; null where nothing was measured.
     pub standings: Vec<Option<Standing>>,
-    /// Codes of [`Leaderboard::doubts`] that runs behind its figures raised.
-    pub doubts: Vec<String>,
+    /// Codes of [`Leaderboard::warnings`] that runs behind its figures raised.
+    pub warnings: Vec<String>,
 }
 
-/// A doubt that whoever reads a leaderboard has to know of.
+/// A warning that whoever reads a leaderboard has to know of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeaderboardDoubt {
+pub struct LeaderboardWarning {
     /// Stable code, e.g. `generator-bound`.
     pub code: String,
     /// What it means for a row, in a clause.

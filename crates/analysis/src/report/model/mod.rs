@@ -11,7 +11,7 @@ mod table;
 pub use comparison::{Change, Comparison, ComparisonRow};
 pub use figure::Figure;
 pub use leaderboard::{
-    Leaderboard, LeaderboardColumn, LeaderboardDoubt, LeaderboardRow, LeaderboardSubject, LeftOut, Rank, Standing,
+    Leaderboard, LeaderboardColumn, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing,
 };
 pub use table::{Column, DataCell, DataTable, Stack, StackPart};
 
@@ -42,7 +42,7 @@ pub struct Report {
     /// One entry for each experiment, in the order they ran.
     pub experiments: Vec<ExperimentReport>,
     /// Everything that makes a result less certain, worst first.
-    pub doubts: Vec<DoubtReport>,
+    pub warnings: Vec<WarningReport>,
     /// Subjects of which something could not be seen.
     pub unobserved: Vec<Unobserved>,
     /// The machine and versions, as label and value.
@@ -182,8 +182,8 @@ pub struct Point {
     pub duplicated: u64,
     /// Summed over the runs: deliveries received after a later one of the same publisher.
     pub reordered: u64,
-    /// Codes of the doubts raised by this cell's runs.
-    pub doubts: Vec<String>,
+    /// Codes of the warnings raised by this cell's runs.
+    pub warnings: Vec<String>,
     /// What happened over time in one representative run (the median one by response time).
     pub timeline: Option<Timeline>,
     /// Wall-clock time that all its runs took together, ms; 0 where it is not known.
@@ -311,9 +311,9 @@ pub struct Place {
     pub rank_among_published: Option<u32>,
 }
 
-/// A doubt, with where it was raised.
+/// A warning, with where it was raised.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct DoubtReport {
+pub struct WarningReport {
     /// Stable code, e.g. `generator-saturated`.
     pub code: String,
     /// `void` takes the run out of the figures, `warning` leaves it in.

@@ -5,8 +5,8 @@ use crate::record::RunRecord;
 use pushlab_experiment::traffic;
 use pushlab_probe::MachineLoad;
 use pushlab_stats::{
-    DeliveryCounts, Doubt, DoubtCode, GeneratorLimits, GeneratorLoad, POINTS_MIN, Steady, delivery_doubts,
-    generator_doubts, steady_state,
+    DeliveryCounts, GeneratorLimits, GeneratorLoad, POINTS_MIN, Steady, Warning, WarningCode, delivery_warnings,
+    generator_warnings, steady_state,
 };
 use pushlab_workload::plan::Phase;
 use pushlab_workload::scenario::Shape;
@@ -52,21 +52,21 @@ pub struct Evidence<'a> {
     pub machine: Option<MachineLoad>,
 }
 
-/// All doubts about a run.
-pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
-    let mut doubts = Vec::new();
+/// All warnings about a run.
+pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
+    let mut warnings = Vec::new();
     if evidence.subject_cores.iter().any(|core| evidence.load_cores.contains(core)) {
-        doubts.push(Doubt::new(DoubtCode::Unpinned, "subject and generator share a core"));
+        warnings.push(Warning::new(WarningCode::Unpinned, "subject and generator share a core"));
     }
     let ticks = (record.subject.len() + record.generator.len()) as f64;
     let missed = evidence.ticks_missed as f64;
     if missed > MISSED_TICKS_MAX * (ticks + missed) {
-        doubts.push(Doubt::new(DoubtCode::ProbeGaps, format!("{missed} of {} readings missed", ticks + missed)));
+        warnings.push(Warning::new(WarningCode::ProbeGaps, format!("{missed} of {} readings missed", ticks + missed)));
     }
-    let Some(result) = &record.result else { return doubts };
-    let Some((start, end)) = record.phase_span(Phase::Load).filter(|(start, end)| end > start) else { return doubts };
+    let Some(result) = &record.result else { return warnings };
+    let Some((start, end)) = record.phase_span(Phase::Load).filter(|(start, end)| end > start) else { return warnings };
     let load_s = (end - start) as f64 / 1e9;
-    let busy = generator_doubts(
+    let busy = generator_warnings(
         &GeneratorLoad {
             cpu_percent: result.cpu_load_ns as f64 / 1e7 / load_s,
             cores: evidence.load_cores.len() as u32,
@@ -76,8 +76,9 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
         evidence.limits,
     );
     let subject_cores = evidence.subject_cores.len();
-    doubts.extend(busy.into_iter().filter_map(|doubt| of_closed_loop(doubt, record, (start, end), subject_cores)));
-    doubts.extend(delivery_doubts(&DeliveryCounts {
+    warnings
+        .extend(busy.into_iter().filter_map(|warning| of_closed_loop(warning, record, (start, end), subject_cores)));
+    warnings.extend(delivery_warnings(&DeliveryCounts {
         expected: result.expected,
         lost: result.lost,
         duplicated: result.duplicated,
@@ -88,45 +89,48 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Doubt> {
             "{} clients found no connection free at their host and never received anything",
             result.unsubscribed
         );
-        doubts.push(Doubt::new(DoubtCode::Loss, detail));
+        warnings.push(Warning::new(WarningCode::Loss, detail));
     }
     if result.unsent > 0 {
         let detail = format!("{} publications could not be sent: the subject stopped reading", result.unsent);
-        doubts.push(Doubt::new(DoubtCode::Loss, detail));
+        warnings.push(Warning::new(WarningCode::Loss, detail));
     }
     let has_prober = record.plan.as_ref().is_some_and(|p| p.prober.is_some());
     let pings = result.response_load.count();
     if has_prober && pings < PINGS_MIN {
-        doubts.push(Doubt::new(DoubtCode::FewSamples, format!("{pings} pings in the load phase, {PINGS_MIN} wanted")));
+        warnings.push(Warning::new(
+            WarningCode::FewSamples,
+            format!("{pings} pings in the load phase, {PINGS_MIN} wanted"),
+        ));
     }
-    doubts.extend(overloaded(record));
-    doubts.extend(unsure_clock(record));
-    doubts.extend(late_link(record));
+    warnings.extend(overloaded(record));
+    warnings.extend(unsure_clock(record));
+    warnings.extend(late_link(record));
     let capture = record.network.as_ref().and_then(|network| network.capture.as_ref());
-    doubts.extend(capture.and_then(|capture| Some(Doubt::new(DoubtCode::CaptureCut, capture.problem.clone()?))));
-    doubts.extend(unstable(record));
-    doubts.extend(growing(record, load_s));
-    doubts.extend(strangers(record, evidence.machine, load_s));
-    doubts
+    warnings.extend(capture.and_then(|capture| Some(Warning::new(WarningCode::CaptureCut, capture.problem.clone()?))));
+    warnings.extend(unstable(record));
+    warnings.extend(growing(record, load_s));
+    warnings.extend(strangers(record, evidence.machine, load_s));
+    warnings
 }
 
 /// What a saturated generator means where the next message follows from the last: in a closed loop one side is always
 /// busy. If the subject's cores are full, they are what bounds it; otherwise its rate is a lower bound.
-fn of_closed_loop(doubt: Doubt, record: &RunRecord, load: (u64, u64), subject_cores: usize) -> Option<Doubt> {
+fn of_closed_loop(warning: Warning, record: &RunRecord, load: (u64, u64), subject_cores: usize) -> Option<Warning> {
     let is_closed = record.plan.as_ref().is_some_and(|plan| traffic::is_closed_loop(&plan.scenario));
-    if !is_closed || doubt.code != DoubtCode::GeneratorSaturated {
-        return Some(doubt);
+    if !is_closed || warning.code != WarningCode::GeneratorSaturated {
+        return Some(warning);
     }
     let cores = subject_cores.max(1) as f64;
-    let Some(used) = measure::cpu_percent(&record.subject, load) else { return Some(doubt) };
+    let Some(used) = measure::cpu_percent(&record.subject, load) else { return Some(warning) };
     let subject = used / cores;
-    let detail = format!("{}; the subject used {subject:.0} % of its own", doubt.detail);
-    (subject < SUBJECT_FULL_PERCENT).then(|| Doubt::new(DoubtCode::GeneratorBound, detail))
+    let detail = format!("{}; the subject used {subject:.0} % of its own", warning.detail);
+    (subject < SUBJECT_FULL_PERCENT).then(|| Warning::new(WarningCode::GeneratorBound, detail))
 }
 
 /// A schedule that the subject did not keep up with. Nothing is said where the rate was not to be kept up: it changes, the
 /// load phase begins with nothing under way, or clients ask when they please.
-fn overloaded(record: &RunRecord) -> Option<Doubt> {
+fn overloaded(record: &RunRecord) -> Option<Warning> {
     let plan = record.plan.as_ref()?;
     if traffic::deliveries_per_s(&plan.scenario, plan.clients).is_none()
         || plan.shape != Shape::Steady
@@ -141,28 +145,28 @@ fn overloaded(record: &RunRecord) -> Option<Doubt> {
     let allowed = (BEHIND_MAX * result.expected as f64).max(2.0 * f64::from(plan.clients));
     (missing > allowed).then(|| {
         let (due, arrived) = (result.expected, result.arrived);
-        Doubt::new(DoubtCode::Overloaded, format!("{arrived} of {due} deliveries came while the load lasted"))
+        Warning::new(WarningCode::Overloaded, format!("{arrived} of {due} deliveries came while the load lasted"))
     })
 }
 
 /// Pages' clocks that are known less well than the latencies that they measured.
-fn unsure_clock(record: &RunRecord) -> Option<Doubt> {
+fn unsure_clock(record: &RunRecord) -> Option<Warning> {
     let (error_ms, median_ms) = (measure::clock_error(record)?, measure::latency_median(record)?);
     (error_ms > CLOCK_ERROR_SHARE_MAX * median_ms).then(|| {
         let detail = format!("instants of pages may be {error_ms:.2} ms off, and median latency is {median_ms:.2} ms");
-        Doubt::new(DoubtCode::ClockError, detail)
+        Warning::new(WarningCode::ClockError, detail)
     })
 }
 
 /// A link that was no longer the network that it stands for.
-fn late_link(record: &RunRecord) -> Option<Doubt> {
+fn late_link(record: &RunRecord) -> Option<Warning> {
     let network = record.network.as_ref()?;
-    let doubt = |detail| Some(Doubt::new(DoubtCode::LinkLate, detail));
+    let warning = |detail| Some(Warning::new(WarningCode::LinkLate, detail));
     if let Some(problem) = &network.problem {
-        return doubt(problem.clone());
+        return warning(problem.clone());
     }
     if let Some(wait_ms) = network.core_wait_ms.filter(|wait_ms| *wait_ms > LINK_WAIT_MAX_MS) {
-        return doubt(format!(
+        return warning(format!(
             "the link waited {wait_ms:.1} ms for a core each time; {LINK_WAIT_MAX_MS} ms are allowed"
         ));
     }
@@ -171,23 +175,25 @@ fn late_link(record: &RunRecord) -> Option<Doubt> {
     if late_ms <= allowed_ms {
         return None;
     }
-    doubt(format!("one packet in a hundred left the link {late_ms:.1} ms late or more; {allowed_ms:.1} ms are allowed"))
+    warning(format!(
+        "one packet in a hundred left the link {late_ms:.1} ms late or more; {allowed_ms:.1} ms are allowed"
+    ))
 }
 
 /// Memory that keeps growing, as a soak is to show.
-fn growing(record: &RunRecord, load_s: f64) -> Option<Doubt> {
+fn growing(record: &RunRecord, load_s: f64) -> Option<Warning> {
     let per_hour = measure::memory_growth(record)?;
     let growth = per_hour * load_s / 3600.0;
     (growth > MEMORY_GROWTH_MAX * measure::memory(record)?).then(|| {
         let detail = format!("resident memory grows by {per_hour:.1} MiB an hour");
-        Doubt::new(DoubtCode::Unstable, detail)
+        Warning::new(WarningCode::Unstable, detail)
     })
 }
 
-fn unstable(record: &RunRecord) -> Option<Doubt> {
+fn unstable(record: &RunRecord) -> Option<Warning> {
     let change = latency_trend(record)?;
     let detail = format!("median latency changed by {:.0} % over the load phase", change * 100.0);
-    Some(Doubt::new(DoubtCode::Unstable, detail))
+    Some(Warning::new(WarningCode::Unstable, detail))
 }
 
 /// By how much the median latency changed over the load phase, as a share of it; `None` where it was steady, where it
@@ -210,13 +216,13 @@ pub fn latency_trend(record: &RunRecord) -> Option<f64> {
     }
 }
 
-fn strangers(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> Vec<Doubt> {
+fn strangers(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> Vec<Warning> {
     let Some(machine) = machine else { return Vec::new() };
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     let steal = machine.steal_s / load_s;
     if steal > STEAL_MAX {
         let detail = format!("the hypervisor took {:.0} % of a core", steal * 100.0);
-        doubts.push(Doubt::new(DoubtCode::NoisyNeighbour, detail));
+        warnings.push(Warning::new(WarningCode::NoisyNeighbour, detail));
     }
     let ours: f64 = [&record.subject, &record.generator]
         .into_iter()
@@ -227,9 +233,9 @@ fn strangers(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> V
     let strangers = machine.busy_s / load_s - ours;
     if strangers > STRANGERS_MAX {
         let detail = format!("other processes used {:.0} % of a core", strangers * 100.0);
-        doubts.push(Doubt::new(DoubtCode::NoisyNeighbour, detail));
+        warnings.push(Warning::new(WarningCode::NoisyNeighbour, detail));
     }
-    doubts
+    warnings
 }
 
 #[cfg(test)]
@@ -286,7 +292,7 @@ mod tests {
         let mut result = LoadResult { expected: 10_000, arrived: 9_499, ..LoadResult::default() };
         change(&mut plan, &mut result);
         (record.plan, record.result) = (Some(plan), Some(result));
-        overloaded(&record).map(|doubt| doubt.detail)
+        overloaded(&record).map(|warning| warning.detail)
     }
 
     #[test]
