@@ -18,6 +18,7 @@ pub mod backend;
 pub mod broadcasts;
 pub mod browser;
 pub mod clients;
+pub mod connection;
 pub mod dial;
 pub mod fleet;
 pub mod prober;

@@ -6,7 +6,7 @@
 
 use crate::dial::Dialler;
 use crate::run_state::RunState;
-use crate::socket::{Connection, Read};
+use crate::socket::{Read, Socket};
 use crate::transport::frames::encode_text;
 use crate::transport::posts::Posts;
 use crate::transport::{Cut, Event, Receiver, Requests, Sending, Tally};
@@ -202,7 +202,7 @@ struct ProberLoop<P> {
     config: ProberConfig,
     poll: Poll,
     path: P,
-    connection: Option<Connection>,
+    connection: Option<Socket>,
     reconnect_ns: u64,
     is_connected: bool,
     /// Pings and their count so far; known with the phases.

@@ -1,12 +1,12 @@
 //! Opening connections, and opening them again after a cut; sharing them, where the clients of a host do.
 
-use super::client::{Side, Up};
+use super::ClientLoop;
+use super::client::Up;
 use super::hosts::Obtained;
-use super::{ClientLoop, token};
-use crate::socket::{Connection, TlsBytes};
+use crate::connection::{Owner, Side, Stream};
+use crate::socket::TlsBytes;
 use crate::transport::posts::Posts;
 use crate::transport::{Cut, Receiver, Uplink};
-use mio::Interest;
 use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::traffic::Traffic;
 use std::cmp::Reverse;
@@ -67,48 +67,50 @@ impl<R: Receiver> ClientLoop<R> {
         self.send_down(index, now);
     }
 
-    /// Gives a client its receiving connection; `false` if it has none now: it waits, or the attempt has failed.
+    /// Gives a client its receiving stream; `false` if it has none now: it waits, or the attempt has failed.
     fn obtain_down(&mut self, index: usize, now: u64) -> bool {
-        match self.obtain(index, Side::Down, now) {
-            Ok(obtained) => self.clients[index].down = obtained.map(|(connection, _)| connection),
+        match self.obtain(Owner::new(index, Side::Down), now) {
+            Ok(obtained) => self.clients[index].down = obtained,
             Err(error) => self.cut(index, &Cut::Io(error)),
         }
         self.clients[index].down.is_some()
     }
 
-    /// A new connection, or of those of the client's host one that is free, and whether it stands already; `None`
-    /// when the client has to wait for one.
-    fn obtain(&mut self, index: usize, side: Side, now: u64) -> std::io::Result<Option<(Connection, bool)>> {
-        let offered = self.hosts.as_mut().map_or(Obtained::Fresh, |hosts| hosts.obtain(index, side));
-        let obtained = match offered {
+    /// A stream on a new connection, or of those of the client's host on one that is free; `None` when the client has
+    /// to wait for one.
+    fn obtain(&mut self, owner: Owner, now: u64) -> std::io::Result<Option<Stream>> {
+        let Self { hosts, connections, .. } = self;
+        match hosts.as_mut().map_or(Obtained::Fresh, |hosts| hosts.obtain(owner, connections)) {
             Obtained::Later => return Ok(None),
-            Obtained::Fresh => self.open_socket(index, side, now).map(|connection| (connection, false)),
-            Obtained::Kept(mut connection) => {
-                let interest = Interest::READABLE | Interest::WRITABLE;
-                let registered = self.poll.registry().reregister(connection.stream_mut(), token(index, side), interest);
-                registered.map(|()| (connection, true))
-            }
-        };
-        if obtained.is_err()
+            Obtained::Kept(stream) => return Ok(Some(stream)),
+            Obtained::Fresh => {}
+        }
+        let opened = self.open(owner, now);
+        if opened.is_err()
             && let Some(hosts) = &mut self.hosts
         {
-            hosts.has_closed(index);
+            hosts.has_closed(owner.client());
         }
-        obtained.map(Some)
+        opened.map(Some)
     }
 
-    /// Releases a connection, for another client of the host if it can carry another request.
+    /// Releases a stream, and its connection: for another client of the host if it can carry another request.
     pub(super) fn release(&mut self, index: usize, side: Side, keeps_alive: bool) {
-        self.count_tls(index, side, monotonic_ns());
-        let client = &mut self.clients[index];
-        let connection = match side {
-            Side::Down => client.down.take(),
-            Side::Up => client.up.take().map(|up| up.connection),
-        };
-        match (&mut self.hosts, connection) {
-            (Some(hosts), Some(connection)) if keeps_alive => hosts.release(index, connection),
-            (Some(hosts), Some(_)) => hosts.has_closed(index),
-            _ => {}
+        let Some(Stream { connection }) = self.clients[index].take_stream(side) else { return };
+        self.count_tls(connection, monotonic_ns());
+        match &mut self.hosts {
+            Some(hosts) if keeps_alive => {
+                if let Some(kept) = self.connections.at(connection) {
+                    kept.close_stream();
+                }
+                hosts.release(index, connection);
+            }
+            hosts => {
+                self.connections.close(connection);
+                if let Some(hosts) = hosts {
+                    hosts.has_closed(index);
+                }
+            }
         }
     }
 
@@ -137,27 +139,24 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Releases a shared posting connection that there is nothing to send on.
     pub(super) fn release_unused_up(&mut self, index: usize) {
-        let is_unused = |up: &Up| up.is_connected && !up.posts.is_waiting() && !up.connection.is_blocked();
-        if self.hosts.is_some() && self.clients[index].up.as_deref().is_some_and(is_unused) {
+        let Some(up) = &self.clients[index].up else { return };
+        let is_unused = up.is_connected && !up.posts.is_waiting() && !self.connections.is_blocked(Some(up.stream));
+        if self.hosts.is_some() && is_unused {
             self.release(index, Side::Up, true);
         }
     }
 
     /// Counts what TLS has added to a connection's bytes since this was last asked.
     #[inline]
-    pub(super) fn count_tls(&mut self, index: usize, side: Side, now: u64) {
+    pub(super) fn count_tls(&mut self, connection: u32, now: u64) {
         if self.config.dialler.has_tls() {
-            self.add_tls(index, side, now);
+            self.add_tls(connection, now);
         }
     }
 
-    fn add_tls(&mut self, index: usize, side: Side, now: u64) {
-        let client = &mut self.clients[index];
-        let connection = match side {
-            Side::Down => client.down.as_mut(),
-            Side::Up => client.up.as_mut().map(|up| &mut up.connection),
-        };
-        let Some(TlsBytes { read, written }) = connection.map(Connection::tls_bytes) else { return };
+    fn add_tls(&mut self, connection: u32, now: u64) {
+        let Some(connection) = self.connections.at(connection) else { return };
+        let TlsBytes { read, written } = connection.socket.tls_bytes();
         self.pass_time(now);
         self.windows.tls.read += read;
         self.windows.tls.written += written;
@@ -166,20 +165,17 @@ impl<R: Receiver> ClientLoop<R> {
     /// Counts what TLS has added to all connections, at the end of the run.
     pub(super) fn count_all_tls(&mut self) {
         let now = monotonic_ns();
-        for index in 0..self.clients.len() {
-            [Side::Down, Side::Up].into_iter().for_each(|side| self.count_tls(index, side, now));
-        }
+        self.connections.numbers().for_each(|connection| self.count_tls(connection, now));
     }
 
-    fn open_socket(&mut self, index: usize, side: Side, now: u64) -> std::io::Result<Connection> {
-        let number = self.client_number(index);
-        let source = self.config.dialler.source_of(number, self.config.clients);
-        let mut connection = self.config.dialler.dial(source)?;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.poll.registry().register(connection.stream_mut(), token(index, side), interest)?;
+    fn open(&mut self, owner: Owner, now: u64) -> std::io::Result<Stream> {
+        let number = self.client_number(owner.client());
+        let Self { config, connections, poll, .. } = self;
+        let source = config.dialler.source_of(number, config.clients);
+        let stream = connections.open(&config.dialler, source, poll.registry(), owner)?;
         // Counted when begun: one that is refused later is among the errors.
         self.recorder.part.connections_opened += u64::from(self.marks.is_load(now));
-        Ok(connection)
+        Ok(stream)
     }
 
     /// The client's number in the run, which is also its number as a publisher.
@@ -187,14 +183,15 @@ impl<R: Receiver> ClientLoop<R> {
         index as u32 * self.config.lanes + self.config.lane
     }
 
-    /// Sends what was put together on the receiving connection; what it is for has been noted.
+    /// Sends what was put together on the receiving stream; what it is for has been noted.
     pub(super) fn send_down(&mut self, index: usize, now: u64) {
-        let Some(connection) = &mut self.clients[index].down else { return };
+        let Some(stream) = self.clients[index].down else { return };
+        let Some(connection) = self.connections.of(Some(stream)) else { return };
         self.windows.tally.up.all += self.out.len() as u64;
-        match connection.send(&self.out) {
+        match connection.socket.send(&self.out) {
             Ok(taken) => {
                 self.count_sent(taken, now);
-                self.count_tls(index, Side::Down, now);
+                self.count_tls(stream.connection, now);
             }
             Err(error) => self.cut(index, &Cut::Io(error)),
         }
@@ -250,7 +247,7 @@ impl<R: Receiver> ClientLoop<R> {
     /// of those, for one POST.
     pub(super) fn connect_up(&mut self, index: usize) {
         let now = monotonic_ns();
-        let obtained = self.obtain(index, Side::Up, now);
+        let obtained = self.obtain(Owner::new(index, Side::Up), now);
         if matches!(obtained, Ok(None)) {
             return;
         }
@@ -261,8 +258,8 @@ impl<R: Receiver> ClientLoop<R> {
         }
         match obtained {
             Ok(obtained) => {
-                let up =
-                    |(connection, is_connected)| Up { connection, posts: Posts::default(), is_connected, free_ns: now };
+                let is_connected = self.connections.of(obtained).is_some_and(|connection| connection.stands());
+                let up = |stream| Up { stream, posts: Posts::default(), is_connected, free_ns: now };
                 client.up = obtained.map(up).map(Box::new);
             }
             Err(error) => self.cut_up(index, &Cut::Io(error)),

@@ -1,7 +1,6 @@
 //! A closed loop of broadcasts: each of the feeder's publishers keeps one publication under way.
 
-use super::client::WAKEUP;
-use super::{ClientLoop, LoopConfig};
+use super::{ClientLoop, LoopConfig, WAKEUP};
 use crate::broadcasts::Broadcasts;
 use crate::run_state::RunState;
 use crate::transport::{Asking, Receiver};

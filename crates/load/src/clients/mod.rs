@@ -1,7 +1,7 @@
 //! The event loop of virtual clients: one for all transports and scenarios.
 //!
-//! A client is a small state machine in a slab. All clients of a loop share one read buffer; a connection holds
-//! bytes of its own only while a frame is incomplete or the socket is full. Sockets are registered once,
+//! A client is a small state machine in one slab, what carries its streams in another: see [`crate::connection`]. All
+//! clients of a loop share one read buffer; a connection holds bytes of its own only while a frame is incomplete or the socket is full. Sockets are registered once,
 //! edge-triggered; a readable one costs one `read` and one clock reading, however many deliveries it holds.
 
 mod client;
@@ -13,11 +13,12 @@ mod sending;
 mod windows;
 
 use crate::broadcasts::Broadcasts;
+use crate::connection::Connections;
 use crate::dial::Dialler;
 use crate::record::Recorder;
 use crate::run_state::RunState;
 use crate::transport::{Asking, Receiver, Requests};
-use client::{Client, TIMER, WAKEUP, token};
+use client::Client;
 use connecting::Retry;
 use feeding::Feeding;
 use hosts::Hosts;
@@ -42,6 +43,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use windows::Windows;
 
+/// The loop's timer.
+const TIMER: Token = Token(usize::MAX);
+/// What wakes a feeder that waits for deliveries.
+const WAKEUP: Token = Token(usize::MAX - 1);
 /// Events taken from the kernel in one turn.
 const MAX_EVENTS: usize = 1024;
 /// Size of the shared read buffer, bytes; grows only for a frame that is larger.
@@ -163,6 +168,7 @@ struct ClientLoop<R> {
     poll: Poll,
     timer: Timer,
     clients: Vec<Client<R>>,
+    connections: Connections,
     hosts: Option<Hosts>,
     recorder: Recorder,
     windows: Windows,
@@ -188,8 +194,8 @@ struct ClientLoop<R> {
     /// Closed loop of broadcasts: what is under way.
     feeding: Option<Feeding>,
     retries: BinaryHeap<Retry>,
-    /// Sockets that had more to read than one turn's share.
-    again: Vec<Token>,
+    /// Connections that had more to read than one turn's share.
+    again: Vec<u32>,
     subscribed: u32,
     has_started_loop: bool,
 }
@@ -237,6 +243,7 @@ impl<R: Receiver> ClientLoop<R> {
             poll,
             timer,
             clients: (0..own).map(|_| Client::new()).collect(),
+            connections: Connections::with_capacity(own as usize),
             hosts: config.hosts.map(|limit| Hosts::new(limit, own)),
             recorder: Recorder::new(own, &config, Arc::clone(&state)),
             windows: Windows::default(),
@@ -279,19 +286,21 @@ impl<R: Receiver> ClientLoop<R> {
             if event.token() == WAKEUP {
                 continue;
             }
+            let connection = event.token().0 as u32;
             if event.is_writable() {
-                self.writable(event.token());
+                self.writable(connection);
             }
             if event.is_readable() || event.is_read_closed() || event.is_error() {
-                self.readable(event.token(), event.is_read_closed() || event.is_error(), begun_ns);
+                self.readable(connection, event.is_read_closed() || event.is_error(), begun_ns);
             }
         }
-        for token in std::mem::take(&mut self.again) {
+        for connection in std::mem::take(&mut self.again) {
             // Whether the peer has closed is unknown by now: read until nothing is left.
-            self.readable(token, true, begun_ns);
+            self.readable(connection, true, begun_ns);
         }
         let now = monotonic_ns();
         self.do_what_is_due(now);
+        self.connections.end_turn();
         self.report(now);
         let done_ns = monotonic_ns();
         if self.marks.is_load(begun_ns) {

@@ -1,11 +1,10 @@
 //! What sockets bring.
 
 use super::ClientLoop;
-use super::client::{Side, client_of};
+use crate::connection::{Owner, Side};
 use crate::record::Delivery;
 use crate::socket::Read;
 use crate::transport::{Asking, Cut, Event, Receiver, Uplink};
-use mio::Token;
 use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::traffic::Traffic;
 
@@ -23,27 +22,26 @@ struct ReadOutcome {
 }
 
 impl<R: Receiver> ClientLoop<R> {
-    pub(super) fn writable(&mut self, token: Token) {
-        let (index, side) = client_of(token);
-        let client = &mut self.clients[index];
-        let connection = match side {
-            Side::Down => client.down.as_mut(),
-            Side::Up => client.up.as_mut().map(|up| {
-                if !up.is_connected && !up.connection.is_handshaking() {
-                    (up.is_connected, up.free_ns) = (true, monotonic_ns());
-                }
-                &mut up.connection
-            }),
-        };
-        let Some(connection) = connection else { return };
-        match connection.flush() {
+    pub(super) fn writable(&mut self, number: u32) {
+        let Some(connection) = self.connections.at(number) else { return };
+        let Some(owner) = connection.owner() else { return };
+        let (index, side) = (owner.client(), owner.side);
+        connection.is_writable();
+        if side == Side::Up
+            && connection.stands()
+            && let Some(up) = &mut self.clients[index].up
+            && !up.is_connected
+        {
+            (up.is_connected, up.free_ns) = (true, monotonic_ns());
+        }
+        match connection.socket.flush() {
             Ok(0) => {}
             Ok(taken) => {
                 let now = monotonic_ns();
                 self.clients[index].free_ns = now;
                 self.count_sent(taken, now);
             }
-            Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
+            Err(error) => return self.cut_side(owner, &Cut::Io(error)),
         }
         let client = &self.clients[index];
         if client.sent < client.due || client.receiver.has_own_post() {
@@ -53,30 +51,26 @@ impl<R: Receiver> ClientLoop<R> {
         }
     }
 
-    /// Reads what a socket holds; `turn_ns` is when this turn of the loop began.
-    pub(super) fn readable(&mut self, token: Token, is_closing: bool, turn_ns: u64) {
-        let (index, side) = client_of(token);
+    /// Reads what a connection holds; `turn_ns` is when this turn of the loop began.
+    pub(super) fn readable(&mut self, number: u32, is_closing: bool, turn_ns: u64) {
         for _ in 0..MAX_READS {
-            let client = &mut self.clients[index];
-            let connection = match side {
-                Side::Down => client.down.as_mut(),
-                Side::Up => client.up.as_mut().map(|up| &mut up.connection),
-            };
-            let Some(connection) = connection else { return };
+            let Some(connection) = self.connections.at(number) else { return };
+            // What one brings that a host keeps is looked at when it is wanted again.
+            let Some(owner) = connection.owner() else { return };
             if self.config.dialler.delays_acks() {
-                connection.delay_acks(turn_ns);
+                connection.socket.delay_acks(turn_ns);
             }
-            match connection.read(&mut self.buffer) {
+            match connection.socket.read(&mut self.buffer) {
                 Ok(Read::Blocked) => return,
-                Ok(Read::Stands) => self.writable(token),
-                Ok(Read::Closed) => return self.cut_side(index, side, &Cut::Closed),
-                Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
+                Ok(Read::Stands) => self.writable(number),
+                Ok(Read::Closed) => return self.cut_side(owner, &Cut::Closed),
+                Err(error) => return self.cut_side(owner, &Cut::Io(error)),
                 Ok(Read::Bytes { held, new, is_drained }) => {
                     let now = monotonic_ns();
                     self.count_received(new, now);
-                    self.count_tls(index, side, now);
-                    if let Err(cut) = self.decode(index, side, held, now) {
-                        return self.cut_side(index, side, &cut);
+                    self.count_tls(number, now);
+                    if let Err(cut) = self.decode(number, owner, held, now) {
+                        return self.cut_side(owner, &cut);
                     }
                     if now >= self.next_publication_ns {
                         self.publish_due(now);
@@ -87,11 +81,12 @@ impl<R: Receiver> ClientLoop<R> {
                 }
             }
         }
-        self.again.push(token);
+        self.again.push(number);
     }
 
-    fn cut_side(&mut self, index: usize, side: Side, cut: &Cut) {
-        match side {
+    fn cut_side(&mut self, owner: Owner, cut: &Cut) {
+        let index = owner.client();
+        match owner.side {
             Side::Down => self.cut(index, cut),
             Side::Up => {
                 self.cut_up(index, cut);
@@ -106,9 +101,10 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Decodes what lies at the front of the buffer and acts on it.
     #[inline]
-    fn decode(&mut self, index: usize, side: Side, held: usize, now: u64) -> Result<(), Cut> {
+    fn decode(&mut self, number: u32, owner: Owner, held: usize, now: u64) -> Result<(), Cut> {
+        let (index, side) = (owner.client(), owner.side);
         let own_source = self.client_number(index);
-        let Self { clients, recorder, windows, rng, buffer, out, .. } = self;
+        let Self { clients, connections, recorder, windows, rng, buffer, out, .. } = self;
         let client = &mut clients[index];
         let mut outcome = ReadOutcome::default();
         let mut payload = 0;
@@ -130,21 +126,17 @@ impl<R: Receiver> ClientLoop<R> {
         };
         out.clear();
         let input = &mut buffer[..held];
-        let (connection, consumed) = match side {
-            Side::Down => {
-                let consumed = client.receiver.receive(rng, input, out, &mut windows.tally, &mut sink);
-                (client.down.as_mut(), consumed)
-            }
+        let consumed = match side {
+            Side::Down => client.receiver.receive(rng, input, out, &mut windows.tally, &mut sink),
             Side::Up => {
                 let Some(up) = client.up.as_deref_mut() else { return Ok(()) };
-                let consumed = client.receiver.receive_answers(&mut up.posts, input, &mut windows.tally, &mut sink);
-                (Some(&mut up.connection), consumed)
+                client.receiver.receive_answers(&mut up.posts, input, &mut windows.tally, &mut sink)
             }
         };
         windows.tally.down.payload += payload;
         let consumed = consumed?;
-        if let Some(connection) = connection {
-            connection.keep(&buffer[consumed..held]);
+        if let Some(connection) = connections.at(number) {
+            connection.socket.keep(&buffer[consumed..held]);
         }
         for _ in 0..outcome.asked {
             self.count_request(index, now);
@@ -236,8 +228,8 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Asks for messages, unless an answer is outstanding.
     pub(super) fn ask(&mut self, index: usize, now: u64) {
-        match &self.clients[index].down {
-            Some(connection) if !connection.is_blocked() => drop(self.ask_now(index, now)),
+        match self.clients[index].down {
+            Some(stream) if !self.connections.is_blocked(Some(stream)) => drop(self.ask_now(index, now)),
             None if self.hosts.is_some() => self.ask_over_shared(index, now),
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! What clients send: open loop on the run's schedule, or closed loop.
 
-use super::client::{Client, Side};
+use super::client::Client;
 use super::{ClientLoop, LoopConfig};
 use crate::transport::frames::encode_text;
 use crate::transport::tally::WayTally;
@@ -125,28 +125,29 @@ impl<R: Receiver> ClientLoop<R> {
 
     fn send_frame(&mut self, index: usize) -> bool {
         let client = &self.clients[index];
-        if !client.is_subscribed || client.down.as_ref().is_none_or(crate::socket::Connection::is_blocked) {
+        if !client.is_subscribed || self.connections.is_blocked(client.down) {
             return false;
         }
         let Some((sending, stamp)) = self.next_stamp(index) else { return false };
         self.config.requests.turn_to_source(stamp.source);
-        let Self { config, clients, rng, out, text, .. } = self;
+        let Self { config, clients, connections, rng, out, text, .. } = self;
         let Some(payload) = &mut config.payload else { return false };
         text.clear();
         let data = payload.stamped(&stamp);
         clients[index].receiver.encode_frame(&config.requests, sending, data, text);
-        let Some(connection) = &mut clients[index].down else { return false };
+        let Some(stream) = clients[index].down else { return false };
+        let Some(connection) = connections.of(Some(stream)) else { return false };
         out.clear();
         encode_text(out, text, rng);
         let (all, texts, payload) = (out.len() as u64, text.len() as u64, data.len() as u64);
         let handed = WayTally { all, heads: 0, texts, payload };
         let now = monotonic_ns();
-        match connection.offer(out) {
+        match connection.socket.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
                 self.count_handed(handed, now);
                 self.has_sent(index, &stamp, taken, now, self.clients[index].free_ns);
-                self.count_tls(index, Side::Down, now);
+                self.count_tls(stream.connection, now);
                 true
             }
             Err(error) => {
@@ -166,16 +167,18 @@ impl<R: Receiver> ClientLoop<R> {
             return false;
         };
         self.config.requests.turn_to_source(stamp.source);
-        let Self { config, clients, out, .. } = self;
+        let Self { config, clients, connections, out, .. } = self;
         let Client { receiver, up, .. } = &mut clients[index];
         let (Some(payload), Some(up)) = (&mut config.payload, up) else { return false };
+        let stream = up.stream;
+        let Some(connection) = connections.of(Some(stream)) else { return false };
         out.clear();
         let data = payload.stamped(&stamp);
         let texts = receiver.encode_post(&config.requests, sending, data, out) as u64;
         let all = out.len() as u64;
         let handed = WayTally { all, heads: all - texts, texts, payload: data.len() as u64 };
         let now = monotonic_ns();
-        match up.connection.offer(out) {
+        match connection.socket.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
                 let free_ns = up.free_ns;
@@ -183,7 +186,7 @@ impl<R: Receiver> ClientLoop<R> {
                 self.count_request(index, now);
                 self.count_handed(handed, now);
                 self.has_sent(index, &stamp, taken, now, free_ns);
-                self.count_tls(index, Side::Up, now);
+                self.count_tls(stream.connection, now);
                 true
             }
             Err(error) => {
@@ -201,8 +204,8 @@ impl<R: Receiver> ClientLoop<R> {
             }
             self.connect_up(index);
         }
-        let up = self.clients[index].up.as_ref();
-        up.is_some_and(|up| up.is_connected && !up.posts.is_waiting() && !up.connection.is_blocked())
+        let Some(up) = &self.clients[index].up else { return false };
+        up.is_connected && !up.posts.is_waiting() && !self.connections.is_blocked(Some(up.stream))
     }
 
     /// Sends what the protocol client itself has to post.
@@ -211,19 +214,21 @@ impl<R: Receiver> ClientLoop<R> {
         if !self.can_post(index) {
             return false;
         }
-        let Self { config, clients, out, .. } = self;
+        let Self { config, clients, connections, out, .. } = self;
         let Client { receiver, up: Some(up), .. } = &mut clients[index] else { return false };
+        let stream = up.stream;
+        let Some(connection) = connections.of(Some(stream)) else { return false };
         out.clear();
         let handed = receiver.encode_own_post(&config.requests, out);
         let now = monotonic_ns();
-        match up.connection.offer(out) {
+        match connection.socket.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
                 up.posts.has_sent(Sending::Publish);
                 self.count_request(index, now);
                 self.count_handed(handed, now);
                 self.count_sent(taken, now);
-                self.count_tls(index, Side::Up, now);
+                self.count_tls(stream.connection, now);
                 true
             }
             Err(error) => {
