@@ -4,9 +4,10 @@ use super::ClientLoop;
 use super::client::Up;
 use super::hosts::Obtained;
 use crate::connection::{Owner, Side, Stream};
+use crate::cut::Cut;
 use crate::socket::TlsBytes;
 use crate::transport::posts::Posts;
-use crate::transport::{Cut, Receiver, Uplink};
+use crate::transport::{Receiver, Uplink};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::traffic::Traffic;
 use std::cmp::Reverse;
@@ -63,7 +64,6 @@ impl<R: Receiver> ClientLoop<R> {
         self.config.requests.turn_to_client(number);
         client.receiver.open(&self.config.requests, &mut self.rng, &mut self.out);
         self.count_request(index, now);
-        self.windows.tally.up.heads += self.out.len() as u64;
         self.send_down(index, now);
     }
 
@@ -183,12 +183,12 @@ impl<R: Receiver> ClientLoop<R> {
         index as u32 * self.config.lanes + self.config.lane
     }
 
-    /// Sends what was put together on the receiving stream; what it is for has been noted.
+    /// Sends what was put together on the receiving stream.
     pub(super) fn send_down(&mut self, index: usize, now: u64) {
         let Some(stream) = self.clients[index].down else { return };
         let Some(connection) = self.connections.of(Some(stream)) else { return };
-        self.windows.tally.up.all += self.out.len() as u64;
-        match connection.socket.send(&self.out) {
+        self.windows.tally.up += self.out.tally();
+        match connection.send(&self.out) {
             Ok(taken) => {
                 self.count_sent(taken, now);
                 self.count_tls(stream.connection, now);

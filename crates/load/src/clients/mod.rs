@@ -13,7 +13,7 @@ mod sending;
 mod windows;
 
 use crate::broadcasts::Broadcasts;
-use crate::connection::Connections;
+use crate::connection::{Connections, Outgoing};
 use crate::dial::Dialler;
 use crate::record::Recorder;
 use crate::run_state::RunState;
@@ -174,8 +174,8 @@ struct ClientLoop<R> {
     windows: Windows,
     rng: fastrand::Rng,
     buffer: Vec<u8>,
-    /// Bytes to send, while they are put together.
-    out: Vec<u8>,
+    /// What is sent next, while it is put together.
+    out: Outgoing,
     /// A frame's text before it is masked.
     text: Vec<u8>,
     marks: Marks,
@@ -249,7 +249,7 @@ impl<R: Receiver> ClientLoop<R> {
             windows: Windows::default(),
             rng: fastrand::Rng::with_seed(config.seed ^ u64::from(config.lane) << 32),
             buffer: vec![0; READ_BUFFER_BYTES],
-            out: Vec::new(),
+            out: Outgoing::default(),
             text: Vec::new(),
             marks: Marks::UNKNOWN,
             connect_turns: Turns::new(connects, config.lane, config.lanes),

@@ -1,10 +1,14 @@
 //! What sockets bring.
 
 use super::ClientLoop;
-use crate::connection::{Owner, Side};
-use crate::record::Delivery;
+use super::client::Client;
+use crate::connection::{Head, Incoming, Outgoing, Owner, Side};
+use crate::cut::Cut;
+use crate::record::{Delivery, Recorder};
 use crate::socket::Read;
-use crate::transport::{Asking, Cut, Event, Receiver, Uplink};
+use crate::tally::WayTally;
+use crate::transport::{Asking, Event, Hearing, Receiver, Uplink};
+use fastrand::Rng;
 use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::traffic::Traffic;
 
@@ -19,6 +23,90 @@ struct ReadOutcome {
     has_echo: bool,
     /// Requests put among the bytes to send.
     asked: u32,
+}
+
+/// Takes down what one client hears.
+struct Heard<'a> {
+    recorder: &'a mut Recorder,
+    outcome: ReadOutcome,
+    payload: u64,
+    receiver: u32,
+    own_source: u32,
+    now_ns: u64,
+}
+
+impl Heard<'_> {
+    #[inline]
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Message(data) => {
+                self.payload += if self.recorder.is_back_ends(data) { 0 } else { data.len() as u64 };
+                self.deliver(data);
+            }
+            Event::Echo(data) => {
+                self.outcome.has_echo = true;
+                self.payload += data.len() as u64;
+                self.deliver(data);
+            }
+            Event::Subscribed => self.outcome.is_subscribed = true,
+            Event::Gap => self.recorder.part.gaps += 1,
+            Event::Error { code, text } => self.recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
+            Event::Asked => self.outcome.asked += 1,
+            Event::Answered { keeps_alive } => self.outcome.answered = Some(keeps_alive),
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, data: &[u8]) {
+        let Self { receiver, own_source, now_ns, .. } = *self;
+        self.recorder.delivered(Delivery { receiver, own_source, data, now_ns });
+    }
+}
+
+/// A client that is told what one of its streams brought.
+struct Told<'a, R> {
+    client: &'a mut Client<R>,
+    side: Side,
+    rng: &'a mut Rng,
+    out: &'a mut Outgoing,
+    tally: &'a mut WayTally,
+    heard: Heard<'a>,
+}
+
+impl<R: Receiver> Incoming for Told<'_, R> {
+    fn head_bytes(&mut self, size: usize) {
+        self.tally.heads += size as u64;
+    }
+
+    fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+        self.head_bytes(head.size);
+        let Self { client, side, rng, out, tally, heard } = self;
+        match (side, &mut client.up) {
+            (Side::Up, Some(up)) => client.receiver.post_head(&mut up.posts, head),
+            _ => {
+                let sink = &mut |event: Event<'_>| heard.take(event);
+                client.receiver.head(head, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+            }
+        }
+    }
+
+    #[inline]
+    fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
+        let Self { client, side, rng, out, tally, heard } = self;
+        let sink = &mut |event: Event<'_>| heard.take(event);
+        let mut hearing = Hearing { rng, out, texts: &mut tally.texts, sink };
+        match (side, &mut client.up) {
+            (Side::Up, Some(up)) => client.receiver.post_body(&mut up.posts, data, is_last, &mut hearing),
+            _ => client.receiver.body(data, is_last, &mut hearing),
+        }
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &mut [u8]) -> Result<usize, Cut> {
+        let Self { client, rng, out, tally, heard, .. } = self;
+        let sink = &mut |event: Event<'_>| heard.take(event);
+        client.receiver.frames(bytes, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+    }
 }
 
 impl<R: Receiver> ClientLoop<R> {
@@ -105,39 +193,15 @@ impl<R: Receiver> ClientLoop<R> {
         let (index, side) = (owner.client(), owner.side);
         let own_source = self.client_number(index);
         let Self { clients, connections, recorder, windows, rng, buffer, out, .. } = self;
-        let client = &mut clients[index];
-        let mut outcome = ReadOutcome::default();
-        let mut payload = 0;
-        let mut sink = |event: Event<'_>| match event {
-            Event::Message(data) => {
-                payload += if recorder.is_back_ends(data) { 0 } else { data.len() as u64 };
-                recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
-            }
-            Event::Echo(data) => {
-                outcome.has_echo = true;
-                payload += data.len() as u64;
-                recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
-            }
-            Event::Subscribed => outcome.is_subscribed = true,
-            Event::Gap => recorder.part.gaps += 1,
-            Event::Error { code, text } => recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
-            Event::Asked => outcome.asked += 1,
-            Event::Answered { keeps_alive } => outcome.answered = Some(keeps_alive),
-        };
+        let Some(connection) = connections.at(number) else { return Ok(()) };
         out.clear();
-        let input = &mut buffer[..held];
-        let consumed = match side {
-            Side::Down => client.receiver.receive(rng, input, out, &mut windows.tally, &mut sink),
-            Side::Up => {
-                let Some(up) = client.up.as_deref_mut() else { return Ok(()) };
-                client.receiver.receive_answers(&mut up.posts, input, &mut windows.tally, &mut sink)
-            }
-        };
-        windows.tally.down.payload += payload;
-        let consumed = consumed?;
-        if let Some(connection) = connections.at(number) {
-            connection.socket.keep(&buffer[consumed..held]);
-        }
+        let (tally, outcome) = (&mut windows.tally.down, ReadOutcome::default());
+        let heard = Heard { recorder, outcome, payload: 0, receiver: index as u32, own_source, now_ns: now };
+        let mut told = Told { client: &mut clients[index], side, rng, out, tally, heard };
+        let consumed = connection.receive(&mut buffer[..held], &mut told);
+        let Heard { outcome, payload, .. } = told.heard;
+        tally.payload += payload;
+        connection.socket.keep(&buffer[consumed?..held]);
         for _ in 0..outcome.asked {
             self.count_request(index, now);
         }
@@ -242,7 +306,7 @@ impl<R: Receiver> ClientLoop<R> {
         let client = &mut self.clients[index];
         self.out.clear();
         self.config.requests.turn_to_client(number);
-        if !client.receiver.poll(&self.config.requests, &mut self.rng, &mut self.out, &mut self.windows.tally) {
+        if !client.receiver.poll(&self.config.requests, &mut self.rng, &mut self.out) {
             return false;
         }
         if R::UPLINK == Uplink::Posts {

@@ -2,9 +2,10 @@
 
 use super::client::Client;
 use super::{ClientLoop, LoopConfig};
+use crate::cut::Cut;
+use crate::tally::WayTally;
 use crate::transport::frames::encode_text;
-use crate::transport::tally::WayTally;
-use crate::transport::{Cut, Receiver, Sending, Uplink};
+use crate::transport::{Receiver, Sending, Uplink};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::stamp::{MAX_SEQUENCE, RESOLUTION_NS, Stamp};
 use pushlab_workload::pacing::Pacing;
@@ -139,10 +140,10 @@ impl<R: Receiver> ClientLoop<R> {
         let Some(connection) = connections.of(Some(stream)) else { return false };
         out.clear();
         encode_text(out, text, rng);
-        let (all, texts, payload) = (out.len() as u64, text.len() as u64, data.len() as u64);
-        let handed = WayTally { all, heads: 0, texts, payload };
+        out.note_payload(data.len());
+        let handed = out.tally();
         let now = monotonic_ns();
-        match connection.socket.offer(out) {
+        match connection.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
                 self.count_handed(handed, now);
@@ -174,11 +175,11 @@ impl<R: Receiver> ClientLoop<R> {
         let Some(connection) = connections.of(Some(stream)) else { return false };
         out.clear();
         let data = payload.stamped(&stamp);
-        let texts = receiver.encode_post(&config.requests, sending, data, out) as u64;
-        let all = out.len() as u64;
-        let handed = WayTally { all, heads: all - texts, texts, payload: data.len() as u64 };
+        receiver.encode_post(&config.requests, sending, data, out);
+        out.note_payload(data.len());
+        let handed = out.tally();
         let now = monotonic_ns();
-        match connection.socket.offer(out) {
+        match connection.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
                 let free_ns = up.free_ns;
@@ -214,14 +215,15 @@ impl<R: Receiver> ClientLoop<R> {
         if !self.can_post(index) {
             return false;
         }
-        let Self { config, clients, connections, out, .. } = self;
+        let Self { clients, connections, out, .. } = self;
         let Client { receiver, up: Some(up), .. } = &mut clients[index] else { return false };
         let stream = up.stream;
         let Some(connection) = connections.of(Some(stream)) else { return false };
         out.clear();
-        let handed = receiver.encode_own_post(&config.requests, out);
+        receiver.encode_own_post(out);
+        let handed = out.tally();
         let now = monotonic_ns();
-        match connection.socket.offer(out) {
+        match connection.offer(out) {
             Ok(0) => false,
             Ok(taken) => {
                 up.posts.has_sent(Sending::Publish);

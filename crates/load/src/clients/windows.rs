@@ -2,7 +2,7 @@
 
 use super::Marks;
 use crate::socket::TlsBytes;
-use crate::transport::Tally;
+use crate::tally::Tally;
 use pushlab_workload::result::{ByteUses, ClientBytes, Part};
 
 /// What is counted.

@@ -1,6 +1,7 @@
 //! The connections of one loop.
 
-use super::{Owner, Stream};
+use super::{Http1, Incoming, Outgoing, Owner, Stream};
+use crate::cut::Cut;
 use crate::dial::Dialler;
 use crate::socket::Socket;
 use mio::{Interest, Registry, Token};
@@ -12,11 +13,17 @@ use std::net::Ipv4Addr;
 pub struct Connection {
     /// What carries the bytes.
     pub socket: Socket,
+    http1: Http1,
     owner: Option<Owner>,
     stands: bool,
 }
 
 impl Connection {
+    /// One whose only stream is its owner's.
+    pub fn new(socket: Socket, owner: Owner) -> Self {
+        Self { socket, http1: Http1::default(), owner: Some(owner), stands: false }
+    }
+
     /// Whose the stream on it is; nobody's while a host keeps it for the next request.
     #[inline]
     pub fn owner(&self) -> Option<Owner> {
@@ -32,6 +39,36 @@ impl Connection {
     #[inline]
     pub fn is_writable(&mut self) {
         self.stands |= !self.socket.is_handshaking();
+    }
+
+    /// Says what `input` means, from its front on; returns how many bytes are done with.
+    ///
+    /// # Errors
+    /// When the connection cannot go on.
+    #[inline]
+    pub fn receive(&mut self, input: &mut [u8], incoming: &mut impl Incoming) -> Result<usize, Cut> {
+        self.http1.receive(input, incoming)
+    }
+
+    /// Sends what was put together, queueing what the socket does not take. Returns how many bytes it took now.
+    ///
+    /// # Errors
+    /// What the socket answers.
+    pub fn send(&mut self, out: &Outgoing) -> io::Result<usize> {
+        self.http1.has_sent(out);
+        self.socket.send(out.bytes())
+    }
+
+    /// The same if the socket takes at least one byte now; otherwise it returns 0 and queues nothing.
+    ///
+    /// # Errors
+    /// What the socket answers.
+    pub fn offer(&mut self, out: &Outgoing) -> io::Result<usize> {
+        let taken = self.socket.offer(out.bytes())?;
+        if taken > 0 {
+            self.http1.has_sent(out);
+        }
+        Ok(taken)
     }
 
     /// Takes its stream from whoever had it.
@@ -71,7 +108,7 @@ impl Connections {
         let mut socket = dialler.dial(source)?;
         let place = self.free.last().map_or(self.places.len(), |&place| place as usize);
         registry.register(socket.stream_mut(), Token(place), Interest::READABLE | Interest::WRITABLE)?;
-        let connection = Some(Connection { socket, owner: Some(owner), stands: false });
+        let connection = Some(Connection::new(socket, owner));
         match self.free.pop() {
             Some(_) => self.places[place] = connection,
             None => self.places.push(connection),

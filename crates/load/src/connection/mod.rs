@@ -2,9 +2,18 @@
 //!
 //! A [`Connection`] carries streams, each of which is one side of a client's. The loop's tokens name connections, a
 //! connection knows whose its streams are, and clients hold streams: so one of either may end without the other.
+//!
+//! What a stream carries is HTTP, whatever the bytes are: clients put requests into [`Outgoing`] and hear heads, bodies
+//! and upgrades as [`Incoming`]. [`Http1`] says how that is written in HTTP/1.1.
 
 mod connections;
+pub mod http1;
+mod incoming;
+mod outgoing;
 mod owner;
 
 pub use connections::{Connection, Connections};
+pub use http1::Http1;
+pub use incoming::{Head, Incoming};
+pub use outgoing::{Outgoing, Request};
 pub use owner::{Owner, Side, Stream};

@@ -5,14 +5,13 @@ use super::frames::{Frames, encode_text};
 use super::headers::HeaderLines;
 use super::posts::Posts;
 use super::replies::ReplyReader;
-use super::streams::StreamReader;
-use super::tally::WayTally;
-use super::{Asking, Cut, Event, MAX_MESSAGE_BYTES, Receiver, ReceiverVisitor, Requests, Sending, Tally, Uplink};
+use super::{Asking, Event, Hearing, MAX_MESSAGE_BYTES, Receiver, ReceiverVisitor, Requests, Sending, Uplink};
+use crate::connection::{self, Head, Outgoing};
+use crate::cut::Cut;
 use fastrand::Rng;
 use pushlab_dialects::recording::{RecordingClient, SharedRecording};
 use pushlab_dialects::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Step, Topic, Turn};
 use pushlab_wire::event_stream::EventStreamDecoder;
-use pushlab_wire::http::ResponseHead;
 use pushlab_wire::lines::LineDecoder;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::Speaks;
@@ -34,20 +33,19 @@ pub(super) struct ForeignSetup {
 }
 
 impl ForeignSetup {
-    fn encode(&self, out: &mut Vec<u8>, request: &Request) {
+    fn encode(&self, out: &mut Outgoing, request: &Request) {
         let lines = match (request.method.as_str(), request.answer) {
             ("GET", Answer::Events) => &self.lines.event_source,
             ("GET", _) => &self.lines.fetch,
             _ => &self.lines.post,
         };
-        let head = [&request.method, " ", &request.target, " HTTP/1.1\r\nHost: ", &self.authority, "\r\n", lines];
-        head.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
-        out.extend_from_slice(request.headers.as_bytes());
-        if request.method != "GET" {
-            out.extend_from_slice(format!("Content-Length: {}\r\n", request.body.len()).as_bytes());
-        }
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(request.body.as_bytes());
+        out.request(&connection::Request {
+            method: &request.method,
+            target: &[&request.target],
+            authority: &self.authority,
+            lines: &[lines, &request.headers],
+            body: (request.method != "GET").then_some(request.body.as_bytes()),
+        });
     }
 }
 
@@ -134,14 +132,14 @@ enum Mode {
     /// An answer is to come.
     Asked(ReplyReader),
     /// An endless answer.
-    Events(StreamReader, Box<EventStreamDecoder>, bool),
+    Events(Box<EventStreamDecoder>),
     /// An endless answer.
-    Lines(StreamReader, LineDecoder, bool),
+    Lines(LineDecoder),
     /// A WebSocket, and whether the protocol client knows that it stands.
     Socket(Frames, bool),
 }
 
-fn wanted(wanted: &'static [&'static str], head: &ResponseHead<'_, '_>) -> Vec<(&'static str, String)> {
+fn wanted(wanted: &'static [&'static str], head: &Head<'_>) -> Vec<(&'static str, String)> {
     let all = wanted.iter().flat_map(|&name| head.headers(name).map(move |value| (name, value.to_owned())));
     all.collect()
 }
@@ -225,8 +223,7 @@ impl State {
     }
 
     /// Sends a request on the receiving connection.
-    fn ask(&mut self, request: &Request, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) {
-        let before = out.len();
+    fn ask(&mut self, request: &Request, rng: &mut Rng, out: &mut Outgoing) {
         self.is_last = request.is_last();
         let ForeignSetup { authority, lines, .. } = &*self.setup;
         if request.answer == Answer::WebSocket {
@@ -236,22 +233,17 @@ impl State {
             self.mode = Mode::Socket(frames, false);
         } else {
             self.setup.encode(out, request);
-            tally.up.texts += request.body.len() as u64;
             self.mode = match request.answer {
-                Answer::Events => {
-                    let decoder = Box::new(EventStreamDecoder::new(MAX_MESSAGE_BYTES));
-                    Mode::Events(StreamReader::default(), decoder, false)
-                }
-                Answer::Lines => Mode::Lines(StreamReader::default(), LineDecoder::new(MAX_MESSAGE_BYTES), false),
+                Answer::Events => Mode::Events(Box::new(EventStreamDecoder::new(MAX_MESSAGE_BYTES))),
+                Answer::Lines => Mode::Lines(LineDecoder::new(MAX_MESSAGE_BYTES)),
                 Answer::Whole | Answer::WebSocket => Mode::Asked(ReplyReader::default()),
             };
         }
-        tally.up.heads += (out.len() - before - request.body.len()) as u64;
     }
 
     /// Sends what the protocol client wants to; a request on the receiving connection is returned, as that one may have
     /// to be opened first.
-    fn perform(&mut self, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> Result<Option<Request>, Cut> {
+    fn perform(&mut self, rng: &mut Rng, out: &mut Outgoing) -> Result<Option<Request>, Cut> {
         let mut down = None;
         for step in self.steps.drain(..) {
             match step {
@@ -259,7 +251,6 @@ impl State {
                     if !matches!(self.mode, Mode::Socket(..)) {
                         return Err(Refused::unexpected("a frame without a WebSocket", &text).into());
                     }
-                    tally.up.texts += text.len() as u64;
                     encode_text(out, text.as_bytes(), rng);
                 }
                 Step::Ask(Over::Up, request) => self.own_posts.push_back(request),
@@ -274,160 +265,131 @@ impl State {
     }
 
     /// After an answer: asks what comes next, or says that the connection is free.
-    fn go_on(
-        &mut self,
-        keeps_alive: bool,
-        rng: &mut Rng,
-        out: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<(), Cut> {
+    fn go_on<S: FnMut(Event<'_>)>(&mut self, keeps_alive: bool, hearing: &mut Hearing<'_, S>) -> Result<(), Cut> {
+        let Hearing { rng, out, sink, .. } = hearing;
         if std::mem::take(&mut self.has_resumed) && self.is_subscribed {
             sink(Event::Subscribed);
         }
         self.mode = Mode::Free;
-        let mut next = self.perform(rng, out, tally)?;
+        let mut next = self.perform(rng, out)?;
         if let (true, Some(request)) = (keeps_alive, &next) {
-            self.ask(request, rng, out, tally);
+            self.ask(request, rng, out);
             sink(Event::Asked);
             return Ok(());
         }
         if !keeps_alive && next.is_none() {
-            self.turn(sink, |client, turn| client.poll(turn));
-            next = self.perform(rng, out, tally)?;
+            self.turn(*sink, |client, turn| client.poll(turn));
+            next = self.perform(rng, out)?;
         }
         self.pending = next;
         sink(Event::Answered { keeps_alive });
         Ok(())
     }
 
-    fn receive_answer(
+    fn hear_answer<S: FnMut(Event<'_>)>(
         &mut self,
-        rng: &mut Rng,
-        input: &[u8],
-        out: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
-        let mut mode = std::mem::replace(&mut self.mode, Mode::Free);
-        let Mode::Asked(reader) = &mut mode else { return Err(Cut::Unasked) };
-        let names = self.setup.speaks.dialect.wanted_headers();
-        let headers = &mut self.headers;
-        let (consumed, reply) = reader.read_noting(input, tally, |head| *headers = wanted(names, head))?;
-        let Some(reply) = reply else {
-            self.mode = mode;
-            return Ok(consumed);
-        };
-        tally.down.texts += reply.body.len() as u64;
+        data: &[u8],
+        is_last: bool,
+        hearing: &mut Hearing<'_, S>,
+    ) -> Result<(), Cut> {
+        let Mode::Asked(reader) = &mut self.mode else { return Err(Cut::Unasked) };
+        let Some(reply) = reader.body(data, is_last)? else { return Ok(()) };
+        self.mode = Mode::Free;
+        *hearing.texts += reply.body.len() as u64;
         let body = text_of(&reply.body)?;
         let headers = std::mem::take(&mut self.headers);
         let reply_of = Reply { status: reply.status, headers: &headers, body };
-        self.turn(sink, |client, turn| client.reply(Over::Down, &reply_of, turn))?;
-        self.go_on(reply.keeps_alive && !self.is_last, rng, out, tally, sink)?;
-        Ok(consumed)
+        self.turn(hearing.sink, |client, turn| client.reply(Over::Down, &reply_of, turn))?;
+        self.go_on(reply.keeps_alive && !self.is_last, hearing)
     }
 
     #[inline]
-    fn receive_frames(
+    fn hear_frames<S: FnMut(Event<'_>)>(
         &mut self,
-        rng: &mut Rng,
-        input: &mut [u8],
-        out: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
+        bytes: &mut [u8],
+        hearing: &mut Hearing<'_, S>,
     ) -> Result<usize, Cut> {
-        let consumed = {
-            let Self { protocol_client, topic, steps, is_subscribed, mode, .. } = self;
-            let Mode::Socket(frames, is_known) = mode else { return Err(Cut::Unasked) };
+        let Self { protocol_client, topic, steps, is_subscribed, mode, .. } = self;
+        let Mode::Socket(frames, is_known) = mode else { return Err(Cut::Unasked) };
+        if !std::mem::replace(is_known, true) {
+            protocol_client.opened(&mut Turn::new(topic, steps, &mut notice_sink(is_subscribed, hearing.sink)))?;
+        }
+        let consumed = frames.receive(bytes, hearing, |text, sink| {
             let mut notices = notice_sink(is_subscribed, sink);
             let mut turn = Turn::new(topic, steps, &mut notices);
-            let consumed = frames.receive(rng, input, out, tally, |text| {
-                if !std::mem::replace(is_known, true) {
-                    protocol_client.opened(&mut turn)?;
-                }
-                Ok(protocol_client.text(&Incoming { text, event: "", id: "" }, &mut turn)?)
-            })?;
-            if frames.is_open() && !std::mem::replace(is_known, true) {
-                protocol_client.opened(&mut turn)?;
-            }
-            consumed
-        };
-        if !self.steps.is_empty() && self.perform(rng, out, tally)?.is_some() {
+            Ok(protocol_client.text(&Incoming { text, event: "", id: "" }, &mut turn)?)
+        })?;
+        if !self.steps.is_empty() && self.perform(hearing.rng, hearing.out)?.is_some() {
             return Err(Refused::unexpected("a request on a connection that is a WebSocket", "").into());
         }
         Ok(consumed)
     }
 
-    /// Reads a stream; what the reader says, and whether its head has only just come.
-    fn read_stream(
-        &mut self,
-        input: &[u8],
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> (Result<usize, Cut>, bool) {
-        let target = &self.setup.speaks.path;
-        let Self { protocol_client, topic, steps, is_subscribed, mode, .. } = self;
-        let mut notices = notice_sink(is_subscribed, sink);
-        let mut turn = Turn::new(topic, steps, &mut notices);
-        let mut broken = None;
-        let mut handle = |incoming: &Incoming<'_>, is_known: &mut bool| {
-            if !std::mem::replace(is_known, true) {
-                protocol_client.opened(&mut turn)?;
+    fn hear_head<S: FnMut(Event<'_>)>(&mut self, head: &Head<'_>, hearing: &mut Hearing<'_, S>) -> Result<(), Cut> {
+        match &mut self.mode {
+            Mode::Asked(reader) => {
+                reader.head(head);
+                self.headers = wanted(self.setup.speaks.dialect.wanted_headers(), head);
+                Ok(())
             }
-            protocol_client.text(incoming, &mut turn)
-        };
-        match mode {
-            Mode::Events(reader, events, is_known) => {
-                let received = reader.receive(target, input, tally, |data, texts| {
-                    events.decode(data, |event| {
-                        *texts += event.data.len() as u64;
-                        let incoming = Incoming { text: event.data, event: event.name, id: event.id };
-                        broken = broken.take().or_else(|| handle(&incoming, is_known).err().map(Cut::from));
-                    })?;
-                    broken.take().map_or(Ok(()), Err)
-                });
-                (received, reader.is_open() && !std::mem::replace(is_known, true))
+            Mode::Events(_) | Mode::Lines(_) => {
+                head.accept(&self.setup.speaks.path)?;
+                self.turn(hearing.sink, |client, turn| client.opened(turn))?;
+                if std::mem::take(&mut self.has_resumed) && self.is_subscribed {
+                    (hearing.sink)(Event::Subscribed);
+                }
+                self.perform_on_stream(hearing)
             }
-            Mode::Lines(reader, lines, is_known) => {
-                let received = reader.receive(target, input, tally, |data, texts| {
-                    lines.decode(data, |line| {
-                        *texts += line.len() as u64;
-                        let mut handle = |text| Ok::<_, Cut>(handle(&Incoming { text, event: "", id: "" }, is_known)?);
-                        broken = broken.take().or(text_of(line).and_then(&mut handle).err());
-                    })?;
-                    broken.take().map_or(Ok(()), Err)
-                });
-                (received, reader.is_open() && !std::mem::replace(is_known, true))
-            }
-            _ => (Err(Cut::Unasked), false),
+            Mode::Free | Mode::Socket(..) => Err(Cut::Unasked),
         }
     }
 
-    fn receive_stream(
+    fn read_stream<S: FnMut(Event<'_>)>(&mut self, data: &[u8], hearing: &mut Hearing<'_, S>) -> Result<(), Cut> {
+        let Self { protocol_client, topic, steps, is_subscribed, mode, .. } = self;
+        let Hearing { texts, sink, .. } = hearing;
+        let mut notices = notice_sink(is_subscribed, *sink);
+        let mut turn = Turn::new(topic, steps, &mut notices);
+        let mut broken = None;
+        match mode {
+            Mode::Events(events) => events.decode(data, |event| {
+                **texts += event.data.len() as u64;
+                let incoming = Incoming { text: event.data, event: event.name, id: event.id };
+                broken = broken.take().or_else(|| protocol_client.text(&incoming, &mut turn).err().map(Cut::from));
+            })?,
+            Mode::Lines(lines) => lines.decode(data, |line| {
+                **texts += line.len() as u64;
+                let mut handle =
+                    |text| Ok::<_, Cut>(protocol_client.text(&Incoming { text, event: "", id: "" }, &mut turn)?);
+                broken = broken.take().or(text_of(line).and_then(&mut handle).err());
+            })?,
+            _ => return Err(Cut::Unasked),
+        }
+        broken.map_or(Ok(()), Err)
+    }
+
+    fn hear_stream<S: FnMut(Event<'_>)>(
         &mut self,
-        rng: &mut Rng,
-        input: &[u8],
-        out: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
-        let (received, is_new) = self.read_stream(input, tally, sink);
-        if is_new && !matches!(received, Err(Cut::Status { .. })) {
-            self.turn(sink, |client, turn| client.opened(turn))?;
+        data: &[u8],
+        is_last: bool,
+        hearing: &mut Hearing<'_, S>,
+    ) -> Result<(), Cut> {
+        self.read_stream(data, hearing)?;
+        if !is_last {
+            return self.perform_on_stream(hearing);
         }
-        if matches!(received, Err(Cut::StreamEnded)) && self.turn(sink, |client, turn| client.ended(turn)) {
+        if self.turn(hearing.sink, |client, turn| client.ended(turn)) {
             // Whether the connection could carry another request is not worth knowing: streams end rarely.
-            self.go_on(false, rng, out, tally, sink)?;
-            return Ok(input.len());
+            return self.go_on(false, hearing);
         }
-        let consumed = received?;
-        if std::mem::take(&mut self.has_resumed) && self.is_subscribed {
-            sink(Event::Subscribed);
-        }
-        if self.perform(rng, out, tally)?.is_some() {
+        Err(Cut::StreamEnded)
+    }
+
+    /// Sends what the protocol client wants to while a stream goes on.
+    fn perform_on_stream<S>(&mut self, hearing: &mut Hearing<'_, S>) -> Result<(), Cut> {
+        if !self.steps.is_empty() && self.perform(hearing.rng, hearing.out)?.is_some() {
             return Err(Refused::unexpected("a request on a connection that is a stream", "").into());
         }
-        Ok(consumed)
+        Ok(())
     }
 }
 
@@ -455,35 +417,33 @@ impl<K: Kind> Receiver for Foreign<K> {
         Self { state: None, kind: PhantomData }
     }
 
-    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing) {
         let Some(setup) = &requests.foreign else { return };
         let state = self.state.get_or_insert_with(|| Box::new(State::new(setup, requests.client)));
         state.mode = Mode::Free;
-        // The loop counts the whole of a first request as a head.
-        let tally = &mut Tally::default();
         if let Some(request) = state.pending.take() {
             state.has_resumed = true;
-            return state.ask(&request, rng, out, tally);
+            return state.ask(&request, rng, out);
         }
         state.set_topic(requests);
         state.own_posts.clear();
         (state.is_subscribed, state.is_broken, state.has_resumed, state.is_own_post_out) = (false, false, false, false);
         // A way that the dialect does not have is refused before a run begins: see `roles`.
         let _ = state.turn(&mut |_| (), |client, turn| client.open(turn));
-        if let Ok(Some(request)) = state.perform(rng, out, tally) {
-            state.ask(&request, rng, out, tally);
+        if let Ok(Some(request)) = state.perform(rng, out) {
+            state.ask(&request, rng, out);
         }
     }
 
-    fn poll(&mut self, _: &Requests, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
+    fn poll(&mut self, _: &Requests, rng: &mut Rng, out: &mut Outgoing) -> bool {
         let Some(state) = &mut self.state else { return false };
         if !state.is_subscribed || state.pending.is_some() || !matches!(state.mode, Mode::Free) {
             return false;
         }
         state.turn(&mut |_| (), |client, turn| client.poll(turn));
-        match state.perform(rng, out, tally) {
+        match state.perform(rng, out) {
             Ok(Some(request)) => {
-                state.ask(&request, rng, out, tally);
+                state.ask(&request, rng, out);
                 true
             }
             _ => false,
@@ -507,12 +467,11 @@ impl<K: Kind> Receiver for Foreign<K> {
         }
     }
 
-    fn encode_post(&mut self, requests: &Requests, sending: Sending, data: &[u8], out: &mut Vec<u8>) -> usize {
-        let (Some(state), Ok(data)) = (&mut self.state, std::str::from_utf8(data)) else { return 0 };
-        let Step::Ask(_, request) = state.publication(requests, sending, data) else { return 0 };
+    fn encode_post(&mut self, requests: &Requests, sending: Sending, data: &[u8], out: &mut Outgoing) {
+        let (Some(state), Ok(data)) = (&mut self.state, std::str::from_utf8(data)) else { return };
+        let Step::Ask(_, request) = state.publication(requests, sending, data) else { return };
         state.setup.encode(out, &request);
         (state.is_own_post_out, state.is_last_post) = (false, request.is_last());
-        request.body.len()
     }
 
     fn begins_anew(&self) -> bool {
@@ -527,79 +486,74 @@ impl<K: Kind> Receiver for Foreign<K> {
         self.state.as_deref().is_some_and(|state| !state.own_posts.is_empty())
     }
 
-    fn encode_own_post(&mut self, _: &Requests, out: &mut Vec<u8>) -> WayTally {
+    fn encode_own_post(&mut self, out: &mut Outgoing) {
         let Some(State { own_posts, setup, is_own_post_out, is_last_post, .. }) = self.state.as_deref_mut() else {
-            return WayTally::default();
+            return;
         };
-        let Some(request) = own_posts.front() else { return WayTally::default() };
+        let Some(request) = own_posts.front() else { return };
         (*is_own_post_out, *is_last_post) = (true, request.is_last());
         setup.encode(out, request);
-        let (all, texts) = (out.len() as u64, request.body.len() as u64);
-        WayTally { all, heads: all - texts, texts, payload: 0 }
     }
 
-    fn receive_answers(
+    fn post_head(&mut self, posts: &mut Posts, head: &Head<'_>) -> Result<(), Cut> {
+        let Some(state) = &mut self.state else { return Err(Cut::Unasked) };
+        posts.head(head);
+        state.up_headers = wanted(state.setup.speaks.dialect.wanted_headers(), head);
+        Ok(())
+    }
+
+    fn post_body<S: FnMut(Event<'_>)>(
         &mut self,
         posts: &mut Posts,
-        input: &[u8],
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
+        data: &[u8],
+        is_last: bool,
+        hearing: &mut Hearing<'_, S>,
+    ) -> Result<(), Cut> {
         let Some(state) = &mut self.state else { return Err(Cut::Unasked) };
-        if input.is_empty() {
-            return Ok(0);
-        }
         if !posts.is_waiting() {
             return Err(Cut::Unasked);
         }
-        let names = state.setup.speaks.dialect.wanted_headers();
-        let headers = &mut state.up_headers;
-        let (consumed, reply) = posts.reader.read_noting(input, tally, |head| *headers = wanted(names, head))?;
-        let Some(reply) = reply else { return Ok(consumed) };
+        let Some(reply) = posts.reader.body(data, is_last)? else { return Ok(()) };
         posts.has_come();
         let was_own = std::mem::take(&mut state.is_own_post_out);
         if was_own {
             state.own_posts.pop_front();
         }
-        tally.down.texts += reply.body.len() as u64;
+        *hearing.texts += reply.body.len() as u64;
         let body = text_of(&reply.body)?;
         let headers = std::mem::take(&mut state.up_headers);
         let reply_of = Reply { status: reply.status, headers: &headers, body };
-        let handled = state.turn(sink, |client, turn| client.reply(Over::Up, &reply_of, turn));
+        let handled = state.turn(hearing.sink, |client, turn| client.reply(Over::Up, &reply_of, turn));
         state.is_broken |= was_own && handled.is_err();
         handled?;
-        let mut frames = Vec::new();
-        let asked = state.perform(&mut Rng::with_seed(0), &mut frames, tally)?;
-        if asked.is_some() || !frames.is_empty() {
+        let mut others = Outgoing::default();
+        let asked = state.perform(&mut Rng::with_seed(0), &mut others)?;
+        if asked.is_some() || !others.is_empty() {
             return Err(Refused::unexpected("something on the receiving connection after a POST", "").into());
         }
-        sink(Event::Answered { keeps_alive: reply.keeps_alive && !state.is_last_post });
-        Ok(consumed)
+        (hearing.sink)(Event::Answered { keeps_alive: reply.keeps_alive && !state.is_last_post });
+        Ok(())
+    }
+
+    fn head<S: FnMut(Event<'_>)>(&mut self, head: &Head<'_>, hearing: &mut Hearing<'_, S>) -> Result<(), Cut> {
+        self.state.as_deref_mut().ok_or(Cut::Unasked)?.hear_head(head, hearing)
+    }
+
+    fn body<S: FnMut(Event<'_>)>(
+        &mut self,
+        data: &[u8],
+        is_last: bool,
+        hearing: &mut Hearing<'_, S>,
+    ) -> Result<(), Cut> {
+        let state = self.state.as_deref_mut().ok_or(Cut::Unasked)?;
+        match state.mode {
+            Mode::Asked(_) => state.hear_answer(data, is_last, hearing),
+            _ => state.hear_stream(data, is_last, hearing),
+        }
     }
 
     #[inline]
-    fn receive(
-        &mut self,
-        rng: &mut Rng,
-        input: &mut [u8],
-        out: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
-        let Some(state) = &mut self.state else { return Err(Cut::Unasked) };
-        let mut at = 0;
-        while at < input.len() {
-            let consumed = match state.mode {
-                Mode::Socket(..) => state.receive_frames(rng, &mut input[at..], out, tally, sink)?,
-                Mode::Events(..) | Mode::Lines(..) => state.receive_stream(rng, &input[at..], out, tally, sink)?,
-                Mode::Asked(_) => state.receive_answer(rng, &input[at..], out, tally, sink)?,
-                Mode::Free => return Err(Cut::Unasked),
-            };
-            if consumed == 0 {
-                break;
-            }
-            at += consumed;
-        }
-        Ok(at)
+    fn frames<S: FnMut(Event<'_>)>(&mut self, bytes: &mut [u8], hearing: &mut Hearing<'_, S>) -> Result<usize, Cut> {
+        self.state.as_deref_mut().ok_or(Cut::Unasked)?.hear_frames(bytes, hearing)
     }
 }

@@ -1,9 +1,9 @@
 //! How a virtual client receives: one file for each transport, none of which knows a socket or a clock.
 //!
-//! A [`Receiver`] turns bytes into [`Event`]s and says what to send; the loop that owns the sockets is the same
-//! for all. A new transport is one file here and one row in [`with_receiver`].
+//! A [`Receiver`] turns heads, bodies and frames into [`Event`]s and says what to send; what carries them is below, in
+//! [`crate::connection`], and the loop that owns the connections is the same for all. A new transport is one file here
+//! and one row in [`with_receiver`].
 
-pub mod cut;
 pub mod foreign;
 pub mod frames;
 mod headers;
@@ -15,21 +15,18 @@ pub mod posts;
 pub mod replies;
 pub mod requests;
 pub mod sse;
-pub mod streams;
-pub mod tally;
 pub mod websocket;
 pub mod websocket_polling;
 
-pub use cut::Cut;
 pub use requests::{CursorText, Requests};
-pub use tally::Tally;
 
+use crate::connection::{Head, Outgoing};
+use crate::cut::Cut;
 use fastrand::Rng;
 use posts::Posts;
 pub use pushlab_dialects::Sending;
 use pushlab_wire::native::ServerFrame;
 use pushlab_workload::plan::Speaks;
-use tally::WayTally;
 
 /// Largest message, line, event or reply, in bytes: the most that one connection can make the load hold.
 pub const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -81,6 +78,20 @@ pub enum Uplink {
     Posts,
 }
 
+/// What a receiver needs while it hears something.
+#[derive(Debug)]
+pub struct Hearing<'a, S> {
+    /// Chance for masks.
+    pub rng: &'a mut Rng,
+    /// Answers owed at once: pongs, further requests.
+    pub out: &'a mut Outgoing,
+    /// The count of bytes that the transport carries: texts, lines, data of events, bodies. All bytes and the data of
+    /// events are the caller's to count.
+    pub texts: &'a mut u64,
+    /// Who is told what it meant.
+    pub sink: &'a mut S,
+}
+
 /// One client's end of a transport, without its socket.
 pub trait Receiver: Sized + Send + 'static {
     /// When it asks.
@@ -94,13 +105,13 @@ pub trait Receiver: Sized + Send + 'static {
     /// A client that has never been connected.
     fn new() -> Self;
 
-    /// Appends what is sent first on a new connection, a head of a request and nothing else; after an earlier one,
-    /// resumes from the last cursor.
-    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>);
+    /// Appends what is sent first on a new stream, a request; after an earlier one, resumes from the last cursor.
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing);
 
-    /// Appends the next poll and notes what its bytes are for; `false`, and nothing, while one is unanswered or the
-    /// transport never asks.
-    fn poll(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool;
+    /// Appends the next poll; `false`, and nothing, while one is unanswered or the transport never asks.
+    fn poll(&mut self, _: &Requests, _: &mut Rng, _: &mut Outgoing) -> bool {
+        false
+    }
 
     /// Whether an answer leaves another question to be asked at once, though the client asks at an interval.
     fn has_further_question(&self, _: &Requests) -> bool {
@@ -123,10 +134,9 @@ pub trait Receiver: Sized + Send + 'static {
         requests.encode_frame(text, sending, data);
     }
 
-    /// Appends a POST that carries `data`, a JSON text; returns the size of its body.
-    fn encode_post(&mut self, requests: &Requests, sending: Sending, data: &[u8], out: &mut Vec<u8>) -> usize {
-        Posts::encode(requests, sending, data, out);
-        data.len()
+    /// Appends a POST that carries `data`, a JSON text.
+    fn encode_post(&mut self, requests: &Requests, sending: Sending, data: &[u8], out: &mut Outgoing) {
+        requests.encode_post(out, sending, data);
     }
 
     /// Whether the protocol client begins anew on a new receiving connection, so that nothing that was posted before
@@ -145,40 +155,56 @@ pub trait Receiver: Sized + Send + 'static {
         false
     }
 
-    /// Appends what it has to post; what its bytes are for is returned.
-    fn encode_own_post(&mut self, _: &Requests, _: &mut Vec<u8>) -> WayTally {
-        WayTally::default()
-    }
+    /// Appends what it has to post.
+    fn encode_own_post(&mut self, _: &mut Outgoing) {}
 
-    /// Reads answers to POSTs from the front of `input`; returns the bytes that are done with.
+    /// Hears the head of an answer to a POST.
     ///
     /// # Errors
-    /// As [`Self::receive`].
-    fn receive_answers(
+    /// When the stream cannot go on: see [`Cut`].
+    fn post_head(&mut self, posts: &mut Posts, head: &Head<'_>) -> Result<(), Cut> {
+        posts.head(head);
+        Ok(())
+    }
+
+    /// Hears a piece of its body.
+    ///
+    /// # Errors
+    /// As [`Self::post_head`].
+    fn post_body<S: FnMut(Event<'_>)>(
         &mut self,
         posts: &mut Posts,
-        input: &[u8],
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
-        posts.receive(input, tally, sink)
+        data: &[u8],
+        is_last: bool,
+        hearing: &mut Hearing<'_, S>,
+    ) -> Result<(), Cut> {
+        posts.body(data, is_last, hearing)
     }
 
-    /// Reads from the front of `input` and returns how many bytes it needs no more. The caller brings the rest
-    /// again with what comes next, so that any split gives the same events. Answers owed at once (pongs) are
-    /// appended to `out`. Heads and texts are noted in `tally`; all bytes and the data of events are the caller's to
-    /// count.
+    /// Hears the head of an answer on the stream that receives.
     ///
     /// # Errors
-    /// When the connection cannot go on: see [`Cut`].
-    fn receive(
-        &mut self,
-        rng: &mut Rng,
-        input: &mut [u8],
-        out: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut>;
+    /// As [`Self::post_head`].
+    fn head<S: FnMut(Event<'_>)>(&mut self, _: &Head<'_>, _: &mut Hearing<'_, S>) -> Result<(), Cut> {
+        Err(Cut::Unasked)
+    }
+
+    /// Hears a piece of its body; it may be empty where it is the last.
+    ///
+    /// # Errors
+    /// As [`Self::post_head`].
+    fn body<S: FnMut(Event<'_>)>(&mut self, _: &[u8], _: bool, _: &mut Hearing<'_, S>) -> Result<(), Cut> {
+        Err(Cut::Unasked)
+    }
+
+    /// Hears what an upgraded stream brings; the first time, perhaps nothing. Returns how many bytes it needs no more:
+    /// the others come again, with more, so that any split gives the same events.
+    ///
+    /// # Errors
+    /// As [`Self::post_head`].
+    fn frames<S: FnMut(Event<'_>)>(&mut self, _: &mut [u8], _: &mut Hearing<'_, S>) -> Result<usize, Cut> {
+        Err(Cut::Unasked)
+    }
 }
 
 /// Something to do with a receiver's type, once it is known which.
@@ -231,4 +257,4 @@ fn forward(frame: &ServerFrame<'_>, last: &mut CursorText, sink: &mut impl FnMut
 }
 
 #[cfg(test)]
-mod script;
+pub(crate) mod script;

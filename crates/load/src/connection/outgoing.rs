@@ -1,0 +1,96 @@
+//! What a client says on a stream.
+
+use super::http1;
+use crate::tally::WayTally;
+use pushlab_wire::websocket::handshake;
+
+/// A request.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// `GET`.
+    pub method: &'a str,
+    /// Path and query, in parts.
+    pub target: &'a [&'a str],
+    /// Whom it is for: `example.org:8443`.
+    pub authority: &'a str,
+    /// Further header fields, each a line with its end: `Accept: */*\r\n`.
+    pub lines: &'a [&'a str],
+    /// What it carries, if its method lets it carry something.
+    pub body: Option<&'a [u8]>,
+}
+
+/// What a client says on a stream, while it is put together: requests, or what an upgraded stream carries; and what
+/// those bytes are for. One is enough for all clients of a loop.
+#[derive(Debug, Default)]
+pub struct Outgoing {
+    bytes: Vec<u8>,
+    heads: u64,
+    texts: u64,
+    payload: u64,
+    /// Requests among them, and a handshake's key.
+    pub(super) requests: u32,
+    pub(super) key: Option<[u8; 16]>,
+}
+
+impl Outgoing {
+    /// Forgets all of it.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        (self.heads, self.texts, self.payload) = (0, 0, 0);
+        (self.requests, self.key) = (0, None);
+    }
+
+    /// Whether there is nothing to send.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The bytes to send.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What they are for.
+    #[inline]
+    pub fn tally(&self) -> WayTally {
+        WayTally { all: self.bytes.len() as u64, heads: self.heads, texts: self.texts, payload: self.payload }
+    }
+
+    /// Appends a request.
+    pub fn request(&mut self, request: &Request<'_>) {
+        let (before, body) = (self.bytes.len(), request.body.map_or(0, <[u8]>::len));
+        http1::encode(&mut self.bytes, request);
+        self.heads += (self.bytes.len() - before - body) as u64;
+        self.texts += body as u64;
+        self.requests += 1;
+    }
+
+    /// Appends the request for a WebSocket, with a random key (RFC 6455, section 4.1).
+    pub fn upgrade(&mut self, authority: &str, target: &str, lines: &str, key: [u8; 16]) {
+        let before = self.bytes.len();
+        handshake::encode_request_with(&mut self.bytes, authority, target, key, lines);
+        self.heads += (self.bytes.len() - before) as u64;
+        self.key = Some(key);
+    }
+
+    /// Where what an upgraded stream carries is appended.
+    #[inline]
+    pub fn upgraded(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Notes that so many of the bytes are text.
+    #[inline]
+    pub fn note_text(&mut self, bytes: usize) {
+        self.texts += bytes as u64;
+    }
+
+    /// Notes that so many of the text's bytes are the data of a publication or an echo.
+    #[inline]
+    pub fn note_payload(&mut self, bytes: usize) {
+        self.payload += bytes as u64;
+    }
+}
