@@ -4,7 +4,7 @@
 //! neither a stall nor a long way can hide by delaying the measurement. Over HTTP that takes pipelining (RFC 9112,
 //! section 9.3.2).
 
-use crate::connection::{Connection, Head, Incoming, Outgoing, Owner, Side};
+use crate::connection::{Connection, Head, Incoming, Outgoing, Owner, Protocol, Side};
 use crate::cut::Cut;
 use crate::dial::Dialler;
 use crate::run_state::RunState;
@@ -178,6 +178,8 @@ struct Told<'a, P, S> {
 }
 
 impl<P: EchoPath, S: FnMut(&[u8])> Incoming for Told<'_, P, S> {
+    fn turn_to(&mut self, _: Owner) {}
+
     fn head_bytes(&mut self, _: usize) {}
 
     fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
@@ -230,11 +232,13 @@ pub struct ProberReport {
     pub errors: ErrorTally,
 }
 
-struct ProberLoop<P> {
+struct ProberLoop<E, P> {
     config: ProberConfig,
     poll: Poll,
-    path: P,
-    connection: Option<Connection>,
+    path: E,
+    connection: Option<Connection<P>>,
+    /// Its only stream.
+    number: u32,
     reconnect_ns: u64,
     is_connected: bool,
     /// Pings and their count so far; known with the phases.
@@ -252,7 +256,7 @@ struct ProberLoop<P> {
 ///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor.
-pub fn run<P: EchoPath>(
+pub fn run<E: EchoPath, P: Protocol>(
     config: ProberConfig,
     state: &Arc<RunState>,
     progress: &ProberProgress,
@@ -263,9 +267,10 @@ pub fn run<P: EchoPath>(
     let poll = Poll::new()?;
     let mut timer = Timer::new()?;
     poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
-    let mut this = ProberLoop::<P> {
-        path: P::new(),
+    let mut this = ProberLoop::<E, P> {
+        path: E::new(),
         connection: None,
+        number: 0,
         reconnect_ns: 0,
         is_connected: false,
         pings: None,
@@ -316,7 +321,7 @@ pub fn run<P: EchoPath>(
     }
 }
 
-impl<P: EchoPath> ProberLoop<P> {
+impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
     fn connect(&mut self) {
         self.is_connected = false;
         self.out.clear();
@@ -324,8 +329,9 @@ impl<P: EchoPath> ProberLoop<P> {
         let opened = self.config.dialler.dial(None).and_then(|mut socket| {
             let interest = Interest::READABLE | Interest::WRITABLE;
             self.poll.registry().register(socket.stream_mut(), SOCKET, interest)?;
-            let mut connection = Connection::new(socket, Owner::new(0, Side::Down));
-            connection.send(&self.out)?;
+            let (mut connection, number) = Connection::new(socket, Owner::new(0, Side::Down));
+            self.number = number;
+            connection.send(number, &mut self.out)?;
             Ok(connection)
         });
         match opened {
@@ -364,7 +370,7 @@ impl<P: EchoPath> ProberLoop<P> {
     }
 
     fn decode(&mut self, held: usize, now: u64) -> Result<(), Cut> {
-        let Self { path, connection, rng, buffer, out, outstanding, pings, report, .. } = self;
+        let Self { path, connection, number, rng, buffer, out, outstanding, pings, report, .. } = self;
         let Some(connection) = connection else { return Ok(()) };
         out.clear();
         let sink = |data: &[u8]| {
@@ -376,9 +382,19 @@ impl<P: EchoPath> ProberLoop<P> {
                 None => report.errors.add(&"prober: an answer to no ping"),
             }
         };
-        let consumed = connection.receive(&mut buffer[..held], &mut Told { path, rng, out, sink })?;
-        connection.socket.keep(&buffer[consumed..held]);
-        connection.send(out)?;
+        let (mut told, mut at) = (Told { path, rng, out, sink }, 0);
+        loop {
+            let received = connection.protocol.receive(&mut buffer[at..held], &mut told)?;
+            at += received.consumed;
+            received.ended.map_or(Ok(()), Err)?;
+            if !received.has_more {
+                break;
+            }
+        }
+        connection.socket.keep(&buffer[at..held]);
+        if !out.is_empty() {
+            connection.send(*number, out)?;
+        }
         Ok(())
     }
 
@@ -406,7 +422,7 @@ impl<P: EchoPath> ProberLoop<P> {
             self.path.encode(&self.config.requests, &mut self.rng, data, &mut self.out);
             self.outstanding.push_back(self.sent);
             self.sent += 1;
-            if let Err(error) = connection.send(&self.out) {
+            if let Err(error) = connection.send(self.number, &mut self.out) {
                 return self.cut(&Cut::Io(error));
             }
         }
@@ -467,14 +483,14 @@ mod tests {
                 path.encode(&requests, &mut rng, ping.as_bytes(), &mut out);
                 answers.extend(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{ping}", ping.len()).into_bytes());
             }
-            http1.has_sent(&out);
+            http1.has_sent(0, &mut out);
             let (mut heard, mut held, mut start) = (Vec::new(), Vec::new(), 0);
             for i in 0.. {
                 let end = (start + cuts[i % cuts.len()]).min(answers.len());
                 held.extend_from_slice(&answers[start..end]);
                 let sink = |data: &[u8]| heard.push(data.len());
                 let mut told = Told { path: &mut path, rng: &mut rng, out: &mut out, sink };
-                let done = http1.receive(&mut held, &mut told).unwrap();
+                let done = http1.receive(&mut held, &mut told).unwrap().consumed;
                 held.drain(..done);
                 start = end;
                 if start == answers.len() {

@@ -3,7 +3,7 @@
 use super::ClientLoop;
 use super::client::Up;
 use super::hosts::Obtained;
-use crate::connection::{Owner, Side, Stream};
+use crate::connection::{Outgoing, Owner, Protocol, Side, Stream};
 use crate::cut::Cut;
 use crate::socket::TlsBytes;
 use crate::transport::posts::Posts;
@@ -37,7 +37,7 @@ impl PartialOrd for Retry {
     }
 }
 
-impl<R: Receiver> ClientLoop<R> {
+impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// Opens the receiving connection, for the first time or again.
     pub(super) fn connect(&mut self, index: usize, now: u64) {
         let client = &mut self.clients[index];
@@ -86,32 +86,68 @@ impl<R: Receiver> ClientLoop<R> {
             Obtained::Fresh => {}
         }
         let opened = self.open(owner, now);
-        if opened.is_err()
-            && let Some(hosts) = &mut self.hosts
-        {
-            hosts.has_closed(owner.client());
+        if let Some(hosts) = &mut self.hosts {
+            match &opened {
+                Err(_) => hosts.has_closed(owner.client(), None),
+                Ok(stream) => {
+                    let connection = self.connections.at(stream.connection);
+                    if connection.is_some_and(|connection| connection.protocol.has_room()) {
+                        hosts.release(owner.client(), stream.connection);
+                    }
+                }
+            }
         }
         opened.map(Some)
     }
 
-    /// Releases a stream, and its connection: for another client of the host if it can carry another request.
+    /// Releases a stream, and its connection if that has no other: for another client of the host, if it can carry
+    /// another request.
     pub(super) fn release(&mut self, index: usize, side: Side, keeps_alive: bool) {
-        let Some(Stream { connection }) = self.clients[index].take_stream(side) else { return };
-        self.count_tls(connection, monotonic_ns());
-        match &mut self.hosts {
-            Some(hosts) if keeps_alive => {
-                if let Some(kept) = self.connections.at(connection) {
-                    kept.close_stream();
-                }
-                hosts.release(index, connection);
-            }
-            hosts => {
-                self.connections.close(connection);
-                if let Some(hosts) = hosts {
-                    hosts.has_closed(index);
-                }
-            }
+        let Some(stream) = self.clients[index].take_stream(side) else { return };
+        // It may have ended, and this stream with it.
+        let Some(connection) = self.connections.at(stream.connection) else { return };
+        let (now, mut goodbye) = (monotonic_ns(), Outgoing::default());
+        let is_of_use = connection.protocol.close(stream.number, keeps_alive, &mut goodbye);
+        if !goodbye.is_empty() {
+            // That the socket has failed is learned when it is read.
+            let taken = connection.socket.send(goodbye.bytes()).unwrap_or(0);
+            self.count_handed(goodbye.tally(), now);
+            self.count_sent(taken, now);
         }
+        match &mut self.hosts {
+            Some(hosts) if is_of_use => {
+                hosts.release(index, stream.connection);
+                self.count_tls(stream.connection, now);
+            }
+            _ => self.close_unused(stream.connection, now),
+        }
+    }
+
+    /// Closes a connection if it has no streams.
+    fn close_unused(&mut self, connection: u32, now: u64) {
+        let is_used = |connection: &P| connection.owners().into_iter().next().is_some();
+        if !self.connections.at(connection).is_some_and(|connection| is_used(&connection.protocol)) {
+            self.close(connection, now);
+        }
+    }
+
+    /// Closes a connection, whatever streams it has.
+    fn close(&mut self, connection: u32, now: u64) {
+        self.count_tls(connection, now);
+        let Some(closing) = self.connections.at(connection) else { return };
+        let opened_for = closing.opened_for();
+        self.connections.close(connection);
+        if let Some(hosts) = &mut self.hosts {
+            hosts.has_closed(opened_for, Some(connection));
+        }
+    }
+
+    /// Gives a connection up, with all of its streams.
+    pub(super) fn cut_connection(&mut self, connection: u32, why: &Cut) {
+        let Some(cut) = self.connections.at(connection) else { return };
+        let owners = cut.protocol.owners();
+        self.close(connection, monotonic_ns());
+        owners.into_iter().for_each(|owner| self.cut_side(owner, why));
     }
 
     /// Gives the connections of hosts that are free to the clients that have waited longest.
@@ -186,9 +222,10 @@ impl<R: Receiver> ClientLoop<R> {
     /// Sends what was put together on the receiving stream.
     pub(super) fn send_down(&mut self, index: usize, now: u64) {
         let Some(stream) = self.clients[index].down else { return };
-        let Some(connection) = self.connections.of(Some(stream)) else { return };
+        let Some(connection) = self.connections.at(stream.connection) else { return };
+        let sent = connection.send(stream.number, &mut self.out);
         self.windows.tally.up += self.out.tally();
-        match connection.send(&self.out) {
+        match sent {
             Ok(taken) => {
                 self.count_sent(taken, now);
                 self.count_tls(stream.connection, now);
@@ -258,7 +295,8 @@ impl<R: Receiver> ClientLoop<R> {
         }
         match obtained {
             Ok(obtained) => {
-                let is_connected = self.connections.of(obtained).is_some_and(|connection| connection.stands());
+                let connection = obtained.and_then(|stream| self.connections.at(stream.connection));
+                let is_connected = connection.is_some_and(|connection| connection.stands());
                 let up = |stream| Up { stream, posts: Posts::default(), is_connected, free_ns: now };
                 client.up = obtained.map(up).map(Box::new);
             }

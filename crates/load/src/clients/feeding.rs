@@ -2,6 +2,7 @@
 
 use super::{ClientLoop, LoopConfig, WAKEUP};
 use crate::broadcasts::Broadcasts;
+use crate::connection::Protocol;
 use crate::run_state::RunState;
 use crate::transport::{Asking, Receiver};
 use mio::unix::SourceFd;
@@ -71,7 +72,7 @@ impl Feeding {
     }
 }
 
-impl<R: Receiver> ClientLoop<R> {
+impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// What the loop of a feeder has under way; `None` for other loops.
     pub(super) fn feeding(config: &LoopConfig, state: &RunState, registry: &Registry) -> io::Result<Option<Feeding>> {
         let Some(broadcasts) = state.broadcasts().filter(|_| config.traffic == Traffic::Broadcasts) else {

@@ -13,7 +13,7 @@ mod sending;
 mod windows;
 
 use crate::broadcasts::Broadcasts;
-use crate::connection::{Connections, Outgoing};
+use crate::connection::{Connections, Outgoing, Protocol};
 use crate::dial::Dialler;
 use crate::record::Recorder;
 use crate::run_state::RunState;
@@ -162,13 +162,13 @@ pub(crate) fn polls(config: &LoopConfig, origin_ns: u64) -> Pacing {
     Pacing::endless(origin_ns + phase_ns, config.poll_interval_ns, config.clients)
 }
 
-struct ClientLoop<R> {
+struct ClientLoop<R, P> {
     config: LoopConfig,
     state: Arc<RunState>,
     poll: Poll,
     timer: Timer,
     clients: Vec<Client<R>>,
-    connections: Connections,
+    connections: Connections<P>,
     hosts: Option<Hosts>,
     recorder: Recorder,
     windows: Windows,
@@ -200,17 +200,17 @@ struct ClientLoop<R> {
     has_started_loop: bool,
 }
 
-/// Runs clients of one transport on the calling thread until the run ends.
+/// Runs clients of one transport, over connections of one kind, on the calling thread until the run ends.
 ///
 /// The thread leaves the process's descriptor table but for what wakes a feeder: see [`empty_table`].
 ///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor; failing connections are counted instead.
-pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Part> {
+pub fn run<R: Receiver, P: Protocol>(config: LoopConfig, state: Arc<RunState>) -> io::Result<Part> {
     empty_table(state.broadcasts().map(Broadcasts::wakeup))?;
     set_precise_wakeups();
     state.count_thread(CpuClock::of_this_thread());
-    let mut this = ClientLoop::<R>::new(config, state)?;
+    let mut this = ClientLoop::<R, P>::new(config, state)?;
     let mut events = Events::with_capacity(MAX_EVENTS);
     loop {
         let wake_ns = this.next_wake();
@@ -228,7 +228,7 @@ pub fn run<R: Receiver>(config: LoopConfig, state: Arc<RunState>) -> io::Result<
     }
 }
 
-impl<R: Receiver> ClientLoop<R> {
+impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     fn new(config: LoopConfig, state: Arc<RunState>) -> io::Result<Self> {
         let poll = Poll::new()?;
         let timer = Timer::new()?;

@@ -2,7 +2,7 @@
 
 use super::ClientLoop;
 use super::client::Client;
-use crate::connection::{Head, Incoming, Outgoing, Owner, Side};
+use crate::connection::{Head, Incoming, Outgoing, Owner, Protocol, Received, Side};
 use crate::cut::Cut;
 use crate::record::{Delivery, Recorder};
 use crate::socket::Read;
@@ -63,9 +63,11 @@ impl Heard<'_> {
     }
 }
 
-/// A client that is told what one of its streams brought.
+/// The clients that are told what their streams brought, one at a time.
 struct Told<'a, R> {
-    client: &'a mut Client<R>,
+    clients: &'a mut [Client<R>],
+    lane: u32,
+    lanes: u32,
     side: Side,
     rng: &'a mut Rng,
     out: &'a mut Outgoing,
@@ -74,13 +76,21 @@ struct Told<'a, R> {
 }
 
 impl<R: Receiver> Incoming for Told<'_, R> {
+    #[inline]
+    fn turn_to(&mut self, owner: Owner) {
+        self.side = owner.side;
+        self.heard.receiver = owner.client() as u32;
+        self.heard.own_source = self.heard.receiver * self.lanes + self.lane;
+    }
+
     fn head_bytes(&mut self, size: usize) {
         self.tally.heads += size as u64;
     }
 
     fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
         self.head_bytes(head.size);
-        let Self { client, side, rng, out, tally, heard } = self;
+        let Self { clients, side, rng, out, tally, heard, .. } = self;
+        let client = &mut clients[heard.receiver as usize];
         match (side, &mut client.up) {
             (Side::Up, Some(up)) => client.receiver.post_head(&mut up.posts, head),
             _ => {
@@ -92,7 +102,8 @@ impl<R: Receiver> Incoming for Told<'_, R> {
 
     #[inline]
     fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
-        let Self { client, side, rng, out, tally, heard } = self;
+        let Self { clients, side, rng, out, tally, heard, .. } = self;
+        let client = &mut clients[heard.receiver as usize];
         let sink = &mut |event: Event<'_>| heard.take(event);
         let mut hearing = Hearing { rng, out, texts: &mut tally.texts, sink };
         match (side, &mut client.up) {
@@ -103,35 +114,44 @@ impl<R: Receiver> Incoming for Told<'_, R> {
 
     #[inline]
     fn bytes(&mut self, bytes: &mut [u8]) -> Result<usize, Cut> {
-        let Self { client, rng, out, tally, heard, .. } = self;
+        let Self { clients, rng, out, tally, heard, .. } = self;
+        let client = &mut clients[heard.receiver as usize];
         let sink = &mut |event: Event<'_>| heard.take(event);
         client.receiver.frames(bytes, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
     }
 }
 
-impl<R: Receiver> ClientLoop<R> {
+impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     pub(super) fn writable(&mut self, number: u32) {
         let Some(connection) = self.connections.at(number) else { return };
-        let Some(owner) = connection.owner() else { return };
-        let (index, side) = (owner.client(), owner.side);
         connection.is_writable();
+        let (stands, owners) = (connection.stands(), connection.protocol.owners());
+        match connection.socket.flush() {
+            Ok(0) => owners.into_iter().for_each(|owner| self.writable_stream(owner, stands, None)),
+            Ok(taken) => {
+                let now = monotonic_ns();
+                self.count_sent(taken, now);
+                owners.into_iter().for_each(|owner| self.writable_stream(owner, stands, Some(now)));
+            }
+            Err(error) => self.cut_connection(number, &Cut::Io(error)),
+        }
+    }
+
+    /// Sends what waits for a stream, whose connection may just have begun to stand, or have got rid of what it held.
+    #[inline]
+    fn writable_stream(&mut self, owner: Owner, stands: bool, flushed_ns: Option<u64>) {
+        let (index, side) = (owner.client(), owner.side);
+        let client = &mut self.clients[index];
         if side == Side::Up
-            && connection.stands()
-            && let Some(up) = &mut self.clients[index].up
+            && stands
+            && let Some(up) = &mut client.up
             && !up.is_connected
         {
             (up.is_connected, up.free_ns) = (true, monotonic_ns());
         }
-        match connection.socket.flush() {
-            Ok(0) => {}
-            Ok(taken) => {
-                let now = monotonic_ns();
-                self.clients[index].free_ns = now;
-                self.count_sent(taken, now);
-            }
-            Err(error) => return self.cut_side(owner, &Cut::Io(error)),
+        if let Some(now) = flushed_ns {
+            client.free_ns = now;
         }
-        let client = &self.clients[index];
         if client.sent < client.due || client.receiver.has_own_post() {
             self.send_due(index);
         } else if side == Side::Up {
@@ -143,22 +163,23 @@ impl<R: Receiver> ClientLoop<R> {
     pub(super) fn readable(&mut self, number: u32, is_closing: bool, turn_ns: u64) {
         for _ in 0..MAX_READS {
             let Some(connection) = self.connections.at(number) else { return };
-            // What one brings that a host keeps is looked at when it is wanted again.
-            let Some(owner) = connection.owner() else { return };
+            if !connection.is_heard() {
+                return;
+            }
             if self.config.dialler.delays_acks() {
                 connection.socket.delay_acks(turn_ns);
             }
             match connection.socket.read(&mut self.buffer) {
                 Ok(Read::Blocked) => return,
                 Ok(Read::Stands) => self.writable(number),
-                Ok(Read::Closed) => return self.cut_side(owner, &Cut::Closed),
-                Err(error) => return self.cut_side(owner, &Cut::Io(error)),
+                Ok(Read::Closed) => return self.cut_connection(number, &Cut::Closed),
+                Err(error) => return self.cut_connection(number, &Cut::Io(error)),
                 Ok(Read::Bytes { held, new, is_drained }) => {
                     let now = monotonic_ns();
                     self.count_received(new, now);
                     self.count_tls(number, now);
-                    if let Err(cut) = self.decode(number, owner, held, now) {
-                        return self.cut_side(owner, &cut);
+                    if let Err(cut) = self.decode(number, held, now) {
+                        return self.cut_connection(number, &cut);
                     }
                     if now >= self.next_publication_ns {
                         self.publish_due(now);
@@ -172,7 +193,7 @@ impl<R: Receiver> ClientLoop<R> {
         self.again.push(number);
     }
 
-    fn cut_side(&mut self, owner: Owner, cut: &Cut) {
+    pub(super) fn cut_side(&mut self, owner: Owner, cut: &Cut) {
         let index = owner.client();
         match owner.side {
             Side::Down => self.cut(index, cut),
@@ -187,38 +208,60 @@ impl<R: Receiver> ClientLoop<R> {
         }
     }
 
-    /// Decodes what lies at the front of the buffer and acts on it.
+    /// Decodes what lies at the front of the buffer and acts on it, stream by stream.
+    ///
+    /// # Errors
+    /// When the connection cannot go on.
     #[inline]
-    fn decode(&mut self, number: u32, owner: Owner, held: usize, now: u64) -> Result<(), Cut> {
-        let (index, side) = (owner.client(), owner.side);
-        let own_source = self.client_number(index);
-        let Self { clients, connections, recorder, windows, rng, buffer, out, .. } = self;
-        let Some(connection) = connections.at(number) else { return Ok(()) };
-        out.clear();
-        let (tally, outcome) = (&mut windows.tally.down, ReadOutcome::default());
-        let heard = Heard { recorder, outcome, payload: 0, receiver: index as u32, own_source, now_ns: now };
-        let mut told = Told { client: &mut clients[index], side, rng, out, tally, heard };
-        let consumed = connection.receive(&mut buffer[..held], &mut told);
-        let Heard { outcome, payload, .. } = told.heard;
-        tally.payload += payload;
-        connection.socket.keep(&buffer[consumed?..held]);
+    fn decode(&mut self, number: u32, held: usize, now: u64) -> Result<(), Cut> {
+        let mut at = 0;
+        loop {
+            let Self { clients, config, connections, recorder, windows, rng, buffer, out, .. } = self;
+            let Some(connection) = connections.at(number) else { return Ok(()) };
+            out.clear();
+            let (tally, outcome) = (&mut windows.tally.down, ReadOutcome::default());
+            let heard = Heard { recorder, outcome, payload: 0, receiver: 0, own_source: 0, now_ns: now };
+            let (lane, lanes) = (config.lane, config.lanes);
+            let mut told = Told { clients, lane, lanes, side: Side::Down, rng, out, tally, heard };
+            let received = connection.protocol.receive(&mut buffer[at..held], &mut told);
+            let Heard { outcome, payload, .. } = told.heard;
+            tally.payload += payload;
+            let Received { consumed, owner, ended, has_more } = received?;
+            at += consumed;
+            if !has_more {
+                connection.socket.keep(&buffer[at..held]);
+            }
+            match (owner, ended) {
+                (Some(owner), Some(cut)) => self.cut_side(owner, &cut),
+                (Some(owner), None) => self.act(owner, &outcome, now),
+                (None, _) => {}
+            }
+            if !has_more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends what a client answers at once, and does what follows from what it heard.
+    #[inline]
+    fn act(&mut self, owner: Owner, outcome: &ReadOutcome, now: u64) {
+        let index = owner.client();
         for _ in 0..outcome.asked {
             self.count_request(index, now);
         }
         if !self.out.is_empty() {
             self.send_down(index, now);
             if self.clients[index].down.is_none() {
-                return Ok(());
+                return;
             }
         }
         if self.clients[index].receiver.has_own_post() {
             self.send_due(index);
         }
-        match side {
-            Side::Down => self.act_on(index, &outcome, now),
-            Side::Up => self.act_on_post(index, &outcome, now),
+        match owner.side {
+            Side::Down => self.act_on(index, outcome, now),
+            Side::Up => self.act_on_post(index, outcome, now),
         }
-        Ok(())
     }
 
     #[inline]

@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::{ClientLoop, LoopConfig};
+use crate::connection::Protocol;
 use crate::cut::Cut;
 use crate::tally::WayTally;
 use crate::transport::frames::encode_text;
@@ -55,7 +56,7 @@ impl RoomTurns {
     }
 }
 
-impl<R: Receiver> ClientLoop<R> {
+impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// Sends every publication that is due, as far as sockets take them; the others wait as a number and keep
     /// their intended instants.
     pub(super) fn publish_due(&mut self, now: u64) {
@@ -137,15 +138,15 @@ impl<R: Receiver> ClientLoop<R> {
         let data = payload.stamped(&stamp);
         clients[index].receiver.encode_frame(&config.requests, sending, data, text);
         let Some(stream) = clients[index].down else { return false };
-        let Some(connection) = connections.of(Some(stream)) else { return false };
+        let Some(connection) = connections.at(stream.connection) else { return false };
         out.clear();
         encode_text(out, text, rng);
         out.note_payload(data.len());
-        let handed = out.tally();
         let now = monotonic_ns();
-        match connection.offer(out) {
-            Ok(0) => false,
-            Ok(taken) => {
+        match connection.offer(stream.number, out) {
+            Ok(None) => false,
+            Ok(Some(taken)) => {
+                let handed = out.tally();
                 self.count_handed(handed, now);
                 self.has_sent(index, &stamp, taken, now, self.clients[index].free_ns);
                 self.count_tls(stream.connection, now);
@@ -172,16 +173,16 @@ impl<R: Receiver> ClientLoop<R> {
         let Client { receiver, up, .. } = &mut clients[index];
         let (Some(payload), Some(up)) = (&mut config.payload, up) else { return false };
         let stream = up.stream;
-        let Some(connection) = connections.of(Some(stream)) else { return false };
+        let Some(connection) = connections.at(stream.connection) else { return false };
         out.clear();
         let data = payload.stamped(&stamp);
         receiver.encode_post(&config.requests, sending, data, out);
         out.note_payload(data.len());
-        let handed = out.tally();
         let now = monotonic_ns();
-        match connection.offer(out) {
-            Ok(0) => false,
-            Ok(taken) => {
+        match connection.offer(stream.number, out) {
+            Ok(None) => false,
+            Ok(Some(taken)) => {
+                let handed = out.tally();
                 let free_ns = up.free_ns;
                 up.posts.has_sent(sending);
                 self.count_request(index, now);
@@ -218,14 +219,14 @@ impl<R: Receiver> ClientLoop<R> {
         let Self { clients, connections, out, .. } = self;
         let Client { receiver, up: Some(up), .. } = &mut clients[index] else { return false };
         let stream = up.stream;
-        let Some(connection) = connections.of(Some(stream)) else { return false };
+        let Some(connection) = connections.at(stream.connection) else { return false };
         out.clear();
         receiver.encode_own_post(out);
-        let handed = out.tally();
         let now = monotonic_ns();
-        match connection.offer(out) {
-            Ok(0) => false,
-            Ok(taken) => {
+        match connection.offer(stream.number, out) {
+            Ok(None) => false,
+            Ok(Some(taken)) => {
+                let handed = out.tally();
                 up.posts.has_sent(Sending::Publish);
                 self.count_request(index, now);
                 self.count_handed(handed, now);

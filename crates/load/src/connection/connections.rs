@@ -1,33 +1,34 @@
 //! The connections of one loop.
 
-use super::{Http1, Incoming, Outgoing, Owner, Stream};
-use crate::cut::Cut;
+use super::{Outgoing, Owner, Protocol, Stream};
 use crate::dial::Dialler;
 use crate::socket::Socket;
 use mio::{Interest, Registry, Token};
 use std::io;
 use std::net::Ipv4Addr;
 
-/// A socket and the stream on it.
+/// A socket and what runs on it.
 #[derive(Debug)]
-pub struct Connection {
+pub struct Connection<P> {
     /// What carries the bytes.
     pub socket: Socket,
-    http1: Http1,
-    owner: Option<Owner>,
+    /// What they mean.
+    pub protocol: P,
+    opened_for: u32,
     stands: bool,
 }
 
-impl Connection {
-    /// One whose only stream is its owner's.
-    pub fn new(socket: Socket, owner: Owner) -> Self {
-        Self { socket, http1: Http1::default(), owner: Some(owner), stands: false }
+impl<P: Protocol> Connection<P> {
+    /// One with a stream of its first owner's, and that stream's number.
+    pub fn new(socket: Socket, owner: Owner) -> (Self, u32) {
+        let mut protocol = P::default();
+        let number = protocol.open(owner).expect("a new connection has room for a stream");
+        (Self { socket, protocol, opened_for: owner.client() as u32, stands: false }, number)
     }
 
-    /// Whose the stream on it is; nobody's while a host keeps it for the next request.
-    #[inline]
-    pub fn owner(&self) -> Option<Owner> {
-        self.owner
+    /// Whom it was opened for: a client of its host.
+    pub fn opened_for(&self) -> usize {
+        self.opened_for as usize
     }
 
     /// Whether it has been opened, as far as that is known.
@@ -41,39 +42,45 @@ impl Connection {
         self.stands |= !self.socket.is_handshaking();
     }
 
-    /// Says what `input` means, from its front on; returns how many bytes are done with.
-    ///
-    /// # Errors
-    /// When the connection cannot go on.
+    /// Whether it is to be read. One that nobody uses is looked at when it is wanted again, if it is to be used by one
+    /// after the other.
     #[inline]
-    pub fn receive(&mut self, input: &mut [u8], incoming: &mut impl Incoming) -> Result<usize, Cut> {
-        self.http1.receive(input, incoming)
+    pub fn is_heard(&self) -> bool {
+        P::IS_SHARED || !self.protocol.has_room()
     }
 
-    /// Sends what was put together, queueing what the socket does not take. Returns how many bytes it took now.
+    /// Opens another stream; `None` if there is no room, or its peer has closed it.
+    pub fn open(&mut self, owner: Owner) -> Option<u32> {
+        if P::IS_SHARED || self.socket.is_reusable() { self.protocol.open(owner) } else { None }
+    }
+
+    /// Sends what was put together for a stream, queueing what the socket does not take. Returns how many bytes it took
+    /// now; what all of them are for is then in `out`.
     ///
     /// # Errors
     /// What the socket answers.
-    pub fn send(&mut self, out: &Outgoing) -> io::Result<usize> {
-        self.http1.has_sent(out);
+    #[inline]
+    pub fn send(&mut self, number: u32, out: &mut Outgoing) -> io::Result<usize> {
+        self.protocol.has_sent(number, out);
         self.socket.send(out.bytes())
     }
 
-    /// The same if the socket takes at least one byte now; otherwise it returns 0 and queues nothing.
+    /// The same, unless that would have to wait: then nothing is sent and nothing noted.
     ///
     /// # Errors
     /// What the socket answers.
-    pub fn offer(&mut self, out: &Outgoing) -> io::Result<usize> {
-        let taken = self.socket.offer(out.bytes())?;
-        if taken > 0 {
-            self.http1.has_sent(out);
+    #[inline]
+    pub fn offer(&mut self, number: u32, out: &mut Outgoing) -> io::Result<Option<usize>> {
+        if P::IS_SHARED {
+            // What has been framed cannot be taken back.
+            return if self.socket.is_blocked() { Ok(None) } else { self.send(number, out).map(Some) };
         }
-        Ok(taken)
-    }
-
-    /// Takes its stream from whoever had it.
-    pub fn close_stream(&mut self) {
-        self.owner = None;
+        let taken = self.socket.offer(out.bytes())?;
+        if taken == 0 {
+            return Ok(None);
+        }
+        self.protocol.has_sent(number, out);
+        Ok(Some(taken))
     }
 }
 
@@ -81,17 +88,17 @@ impl Connection {
 ///
 /// The number of a connection that is gone is given to another in a later turn only, so that what the kernel still had
 /// to say of it is nobody else's.
-#[derive(Debug, Default)]
-pub struct Connections {
-    places: Vec<Option<Connection>>,
+#[derive(Debug)]
+pub struct Connections<P> {
+    places: Vec<Option<Connection<P>>>,
     free: Vec<u32>,
     freed: Vec<u32>,
 }
 
-impl Connections {
+impl<P: Protocol> Connections<P> {
     /// Room for so many, which costs no memory yet.
     pub fn with_capacity(connections: usize) -> Self {
-        Self { places: Vec::with_capacity(connections), ..Self::default() }
+        Self { places: Vec::with_capacity(connections), free: Vec::new(), freed: Vec::new() }
     }
 
     /// Begins to open a connection, and a stream on it.
@@ -108,34 +115,18 @@ impl Connections {
         let mut socket = dialler.dial(source)?;
         let place = self.free.last().map_or(self.places.len(), |&place| place as usize);
         registry.register(socket.stream_mut(), Token(place), Interest::READABLE | Interest::WRITABLE)?;
-        let connection = Some(Connection::new(socket, owner));
+        let (connection, number) = Connection::new(socket, owner);
         match self.free.pop() {
-            Some(_) => self.places[place] = connection,
-            None => self.places.push(connection),
+            Some(_) => self.places[place] = Some(connection),
+            None => self.places.push(Some(connection)),
         }
-        Ok(Stream { connection: place as u32 })
-    }
-
-    /// Opens a stream on a connection that has none, if its peer has not closed it.
-    pub fn reopen(&mut self, connection: u32, owner: Owner) -> Option<Stream> {
-        let kept = self.at(connection)?;
-        if !kept.socket.is_reusable() {
-            return None;
-        }
-        kept.owner = Some(owner);
-        Some(Stream { connection })
+        Ok(Stream { connection: place as u32, number })
     }
 
     /// A connection, unless it is gone.
     #[inline]
-    pub fn at(&mut self, connection: u32) -> Option<&mut Connection> {
+    pub fn at(&mut self, connection: u32) -> Option<&mut Connection<P>> {
         self.places.get_mut(connection as usize)?.as_mut()
-    }
-
-    /// The connection that carries a stream, if there is such a stream.
-    #[inline]
-    pub fn of(&mut self, stream: Option<Stream>) -> Option<&mut Connection> {
-        self.at(stream?.connection)
     }
 
     /// Whether a stream can take nothing more for now, or is none.
@@ -161,14 +152,14 @@ impl Connections {
     }
 
     /// The numbers of all that there are.
-    pub fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
+    pub fn numbers(&self) -> impl Iterator<Item = u32> + use<P> {
         0..self.places.len() as u32
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Side;
+    use super::super::{Http1, Side};
     use super::*;
     use std::net::TcpListener;
 
@@ -176,8 +167,8 @@ mod tests {
     fn a_number_is_given_again_in_a_later_turn_only() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (dialler, poll) = (Dialler::new(listener.local_addr().unwrap()), mio::Poll::new().unwrap());
-        let mut connections = Connections::default();
-        let open = |connections: &mut Connections, client| {
+        let mut connections = Connections::with_capacity(1);
+        let open = |connections: &mut Connections<Http1>, client| {
             let owner = Owner::new(client, Side::Down);
             connections.open(&dialler, None, poll.registry(), owner).unwrap().connection
         };
@@ -188,6 +179,6 @@ mod tests {
         assert_eq!(open(&mut connections, 7), 2);
         connections.end_turn();
         assert_eq!([8, 9].map(|client| open(&mut connections, client)), [0, 3]);
-        assert_eq!(connections.at(0).unwrap().owner().map(Owner::client), Some(8));
+        assert_eq!(connections.at(0).unwrap().protocol.owners().map(Owner::client), Some(8));
     }
 }

@@ -1,7 +1,7 @@
 //! HTTP/1.1 on a connection, without its socket: requests go out one behind the other, and answers come back in their
 //! order (RFC 9112).
 
-use super::{Head, Incoming, Outgoing, Request};
+use super::{Head, Incoming, Outgoing, Owner, Protocol, Received, Request};
 use crate::cut::Cut;
 use pushlab_wire::http::{BodyDecoder, Headers, ResponseHead, parse_response};
 use pushlab_wire::websocket::handshake;
@@ -10,9 +10,10 @@ use std::io::Write as _;
 /// Longest head of a response, in bytes.
 pub const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// What is under way on one connection.
+/// What is under way on one connection: a single stream, from one owner to the next.
 #[derive(Debug, Default)]
 pub struct Http1 {
+    owner: Option<Owner>,
     state: State,
     /// Requests that are not wholly answered.
     unanswered: u32,
@@ -31,29 +32,54 @@ enum State {
     Upgraded,
 }
 
-impl Http1 {
-    /// Notes what has been sent, so that it can be answered.
+impl Protocol for Http1 {
+    const IS_SHARED: bool = false;
+    type Owners = Option<Owner>;
+
+    fn open(&mut self, owner: Owner) -> Option<u32> {
+        if self.owner.is_some() {
+            return None;
+        }
+        self.owner = Some(owner);
+        Some(0)
+    }
+
+    fn has_room(&self) -> bool {
+        self.owner.is_none()
+    }
+
     #[inline]
-    pub fn has_sent(&mut self, out: &Outgoing) {
+    fn owners(&self) -> Option<Owner> {
+        self.owner
+    }
+
+    fn close(&mut self, _: u32, is_whole: bool, _: &mut Outgoing) -> bool {
+        self.owner = None;
+        is_whole
+    }
+
+    #[inline]
+    fn has_sent(&mut self, _: u32, out: &mut Outgoing) {
         self.unanswered += out.requests;
         if let Some(key) = out.key {
             self.state = State::Upgrading(Box::new(key));
         }
     }
 
-    /// Reads from the front of `input` and says what it means. Returns how many bytes are done with; the caller brings
-    /// the rest again with what comes next, so that any split means the same.
-    ///
-    /// # Errors
-    /// Not HTTP, beyond a limit, not asked for, a refused handshake, or what `incoming` answers.
     #[inline]
-    pub fn receive(&mut self, input: &mut [u8], incoming: &mut impl Incoming) -> Result<usize, Cut> {
-        match self.state {
-            State::Upgraded => incoming.bytes(input),
-            _ => self.receive_answers(input, incoming),
+    fn receive(&mut self, input: &mut [u8], incoming: &mut impl Incoming) -> Result<Received, Cut> {
+        if let Some(owner) = self.owner {
+            incoming.turn_to(owner);
         }
+        let consumed = match self.state {
+            State::Upgraded => incoming.bytes(input)?,
+            _ => self.receive_answers(input, incoming)?,
+        };
+        Ok(Received { consumed, owner: self.owner, ended: None, has_more: false })
     }
+}
 
+impl Http1 {
     fn receive_answers(&mut self, input: &mut [u8], incoming: &mut impl Incoming) -> Result<usize, Cut> {
         let mut at = 0;
         while at < input.len() {
@@ -143,6 +169,10 @@ mod tests {
     }
 
     impl Incoming for Noted {
+        fn turn_to(&mut self, owner: Owner) {
+            assert_eq!(owner.client(), 3);
+        }
+
         fn head_bytes(&mut self, size: usize) {
             self.heads += size;
         }
@@ -175,7 +205,7 @@ mod tests {
         for i in 0.. {
             let end = (start + cuts[i.min(cuts.len() - 1)]).min(bytes.len());
             held.extend_from_slice(&bytes[start..end]);
-            let done = http1.receive(&mut held, &mut noted)?;
+            let done = http1.receive(&mut held, &mut noted)?.consumed;
             held.drain(..done);
             start = end;
             if start == bytes.len() {
@@ -183,6 +213,13 @@ mod tests {
             }
         }
         Ok(noted)
+    }
+
+    fn http1() -> Http1 {
+        let mut http1 = Http1::default();
+        let owner = Owner::new(3, super::super::Side::Down);
+        assert_eq!((http1.open(owner), http1.open(owner), http1.has_room()), (Some(0), None, false));
+        http1
     }
 
     fn get() -> Request<'static> {
@@ -194,8 +231,8 @@ mod tests {
         fn any_split_means_the_same(cuts in prop::collection::vec(1usize..40, 1..9)) {
             let mut out = Outgoing::default();
             (0..4).for_each(|_| out.request(&get()));
-            let mut http1 = Http1::default();
-            http1.has_sent(&out);
+            let mut http1 = http1();
+            http1.has_sent(0, &mut out);
             let answers = [
                 "HTTP/1.1 200 OK\r\nContent-Type: a\r\nContent-Length: 3\r\n\r\nabc",
                 "HTTP/1.1 204 No\r\nContent-Type: b\r\nContent-Type: c\r\n\r\n",
@@ -210,9 +247,9 @@ mod tests {
 
         #[test]
         fn an_upgraded_stream_is_its_owners(cuts in prop::collection::vec(1usize..40, 1..9)) {
-            let (mut out, mut http1) = (Outgoing::default(), Http1::default());
+            let (mut out, mut http1) = (Outgoing::default(), http1());
             out.upgrade("h:1", "/ws", "A: b\r\n", [7; 16]);
-            http1.has_sent(&out);
+            http1.has_sent(0, &mut out);
             let mut headers = Headers::default();
             let (request, size) = pushlab_wire::http::parse_request(out.bytes(), &mut headers).unwrap().unwrap();
             prop_assert_eq!((request.header("a"), size), (Some("b"), out.tally().heads as usize));
@@ -239,18 +276,18 @@ mod tests {
 
     #[test]
     fn a_head_has_a_limit() {
-        let (mut out, mut http1) = (Outgoing::default(), Http1::default());
+        let (mut out, mut http1) = (Outgoing::default(), http1());
         out.request(&get());
-        http1.has_sent(&out);
+        http1.has_sent(0, &mut out);
         let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "a".repeat(MAX_HEAD_BYTES));
         assert!(matches!(hear(&mut http1, endless.as_bytes(), &[999]), Err(Cut::HeadTooLarge { .. })));
     }
 
     #[test]
     fn an_upgrade_may_be_refused() {
-        let (mut out, mut http1) = (Outgoing::default(), Http1::default());
+        let (mut out, mut http1) = (Outgoing::default(), http1());
         out.upgrade("h:1", "/ws", "", [7; 16]);
-        http1.has_sent(&out);
+        http1.has_sent(0, &mut out);
         let refused = hear(&mut http1, b"HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nfull", &[99]);
         assert_eq!(refused.err().unwrap().to_string(), "the WebSocket's handshake answered 503 full");
     }

@@ -1,5 +1,6 @@
 //! What streams bring.
 
+use super::Owner;
 use crate::cut::Cut;
 use pushlab_wire::http::ResponseHead;
 
@@ -37,6 +38,9 @@ impl<'a> Head<'a> {
 
 /// Who hears what a stream brings.
 pub trait Incoming {
+    /// What follows is on the stream of this owner.
+    fn turn_to(&mut self, owner: Owner);
+
     /// So many bytes were a head that nobody else is told of.
     fn head_bytes(&mut self, size: usize);
 

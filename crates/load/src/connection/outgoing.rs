@@ -76,9 +76,9 @@ impl Outgoing {
         self.key = Some(key);
     }
 
-    /// Where what an upgraded stream carries is appended.
+    /// The same, to append what an upgraded stream carries, or to put frames around all of it.
     #[inline]
-    pub fn upgraded(&mut self) -> &mut Vec<u8> {
+    pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 

@@ -30,9 +30,11 @@ impl Owner {
     }
 }
 
-/// A stream, by the number of its connection in the loop.
+/// A stream, by the number of its connection in the loop and its own on that connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
     /// See [`super::Connections`].
     pub connection: u32,
+    /// See [`super::Protocol::open`].
+    pub number: u32,
 }

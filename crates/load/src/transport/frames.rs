@@ -51,7 +51,7 @@ impl Frames {
                             on_text(text, hearing.sink)?;
                         }
                         Some(Event::Ping(payload)) => {
-                            encode(hearing.out.upgraded(), Opcode::Pong, payload, Some(mask(hearing.rng)));
+                            encode(hearing.out.bytes_mut(), Opcode::Pong, payload, Some(mask(hearing.rng)));
                         }
                         Some(Event::Close(code)) => return Err(close_frame(code)),
                         Some(Event::Binary(_) | Event::Pong(_)) | None => {}
@@ -70,7 +70,7 @@ pub fn mask(rng: &mut Rng) -> [u8; 4] {
 
 /// Appends a masked text message.
 pub fn encode_text(out: &mut Outgoing, text: &[u8], rng: &mut Rng) {
-    encode(out.upgraded(), Opcode::Text, text, Some(mask(rng)));
+    encode(out.bytes_mut(), Opcode::Text, text, Some(mask(rng)));
     out.note_text(text.len());
 }
 

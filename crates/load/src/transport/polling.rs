@@ -52,7 +52,7 @@ impl Receiver for Polling {
 mod tests {
     use super::super::script::{Told, chunk_bytes, chunked, head_bytes, play, requests, uses};
     use super::*;
-    use crate::connection::Http1;
+    use crate::connection::{Http1, Protocol as _};
     use crate::tally::WayTally;
     use proptest::prelude::*;
 
@@ -90,7 +90,7 @@ mod tests {
             out.clear();
             assert!(client.poll(&requests, &mut rng, &mut out));
             assert_eq!(out.tally().heads, out.tally().all);
-            http1.has_sent(&out);
+            http1.has_sent(0, &mut out);
             str::from_utf8(out.bytes()).unwrap().split(' ').nth(1).unwrap().to_owned()
         };
         play(&mut client, &[999], &|_: &str| answer("[[\"cursor\",\"e.7\"]]").into_bytes()).unwrap();

@@ -66,7 +66,7 @@ impl Posts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::{Http1, Outgoing};
+    use crate::connection::{Http1, Outgoing, Protocol as _};
     use crate::transport::script::{Told, requests};
     use crate::transport::{Asking, Receiver, Requests, Uplink};
     use fastrand::Rng;
@@ -106,7 +106,7 @@ mod tests {
         let post = |poster: &mut Poster, http1: &mut Http1, sending| {
             let mut out = Outgoing::default();
             requests().encode_post(&mut out, sending, b"\"x\"");
-            http1.has_sent(&out);
+            http1.has_sent(0, &mut out);
             poster.0.has_sent(sending);
         };
         let mut http1 = Http1::default();
@@ -116,7 +116,7 @@ mod tests {
         let mut told = Told::new(&mut poster, |event: Event<'_>| events.push(format!("{event:?}")));
         let mut start = 0;
         for end in 0..=answer.len() {
-            start += http1.receive(&mut answer[start..end].to_vec(), &mut told).unwrap();
+            start += http1.receive(&mut answer[start..end].to_vec(), &mut told).unwrap().consumed;
         }
         assert_eq!((told.tally.heads, told.tally.texts), (answer.len() as u64 - 3, 3));
         assert_eq!(events, ["Echo([34, 120, 34])", "Answered { keeps_alive: true }"]);

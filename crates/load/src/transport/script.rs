@@ -1,7 +1,7 @@
 //! Plays scripted answers to a receiver, cut into pieces, as a loop with its leftovers would.
 
 use super::{Event, Hearing, Receiver, Requests};
-use crate::connection::{Head, Http1, Incoming, Outgoing};
+use crate::connection::{Head, Http1, Incoming, Outgoing, Owner, Protocol as _};
 use crate::cut::Cut;
 use crate::tally::{Tally, WayTally};
 use fastrand::Rng;
@@ -47,6 +47,8 @@ impl<'a, R: Receiver, S: FnMut(Event<'_>)> Told<'a, R, S> {
 }
 
 impl<R: Receiver, S: FnMut(Event<'_>)> Incoming for Told<'_, R, S> {
+    fn turn_to(&mut self, _: Owner) {}
+
     fn head_bytes(&mut self, size: usize) {
         self.tally.heads += size as u64;
     }
@@ -79,7 +81,7 @@ pub fn play(client: &mut impl Receiver, cuts: &[usize], answer: &dyn Fn(&str) ->
     };
     let (mut told, mut http1) = (Told::new(client, sink), Http1::default());
     told.client.open(&requests(), &mut told.rng, &mut told.out);
-    http1.has_sent(&told.out);
+    http1.has_sent(0, &mut told.out);
     let request = String::from_utf8(told.out.bytes().to_vec()).unwrap();
     let mut tally = Tally { up: told.out.tally(), ..Tally::default() };
     told.out.clear();
@@ -93,7 +95,7 @@ pub fn play(client: &mut impl Receiver, cuts: &[usize], answer: &dyn Fn(&str) ->
         held.extend_from_slice(&bytes[start..end]);
         start = end;
         // The loop calls again only with new bytes, so whole frames must never be left over.
-        let consumed = http1.receive(&mut held, &mut told)?;
+        let consumed = http1.receive(&mut held, &mut told)?.consumed;
         held.drain(..consumed);
         if start == bytes.len() && !held.is_empty() {
             http1.receive(&mut held, &mut told)?;

@@ -52,7 +52,7 @@ impl Receiver for WebSocket {
 mod tests {
     use super::super::script::{Outcome, Told, head_bytes, play, requests, upgrade, uses};
     use super::*;
-    use crate::connection::Http1;
+    use crate::connection::{Http1, Protocol as _};
     use proptest::prelude::*;
     use pushlab_wire::codes::CloseCode;
     use pushlab_wire::websocket::{Opcode, encode, encode_close};
@@ -115,7 +115,7 @@ mod tests {
         let (mut client, mut http1) = (WebSocket::new(), Http1::default());
         let mut told = Told::new(&mut client, |_: Event<'_>| ());
         told.client.open(&requests(), &mut told.rng, &mut told.out);
-        http1.has_sent(&told.out);
+        http1.has_sent(0, &mut told.out);
         http1.receive(&mut refuse(""), &mut told).unwrap_err();
         assert_eq!((told.tally.heads, told.tally.texts), (head_bytes(&refuse("")) as u64, 0), "its body is no text");
         let goodbye = |request: &str| {
