@@ -1,6 +1,6 @@
 //! The back end's thread: its sockets and its schedule.
 
-use super::{Announcement, Command, Feed, FeedReport, MAX_PEERS, Shared, Status};
+use super::feed::{Announcement, Command, Feed, FeedReport, MAX_PEERS, Shared, Status};
 use crate::socket::{Read, Socket};
 use mio::net::TcpListener;
 use mio::unix::SourceFd;

@@ -1,8 +1,9 @@
 //! Opening connections, and opening them again after a cut; sharing them, where the clients of a host do.
 
-use super::ClientLoop;
 use super::client::Up;
+use super::event_loop::ClientLoop;
 use super::hosts::Obtained;
+use super::retry::Retry;
 use crate::connection::{Outgoing, Owner, Protocol, Side, Stream};
 use crate::cut::Cut;
 use crate::socket::TlsBytes;
@@ -10,32 +11,11 @@ use crate::transport::posts::Posts;
 use crate::transport::{Receiver, Uplink};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::traffic::Traffic;
-use std::cmp::Reverse;
 
 /// First pause before a connection is opened again, ns; doubled with every failure, and jittered down to half.
 const BACKOFF_NS: u64 = 100_000_000;
 /// Longest pause, as doublings of the first: 6.4 s.
 const BACKOFF_DOUBLINGS_MAX: u8 = 6;
-
-/// A connection to be opened again; the earliest is the greatest, for a heap.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Retry {
-    pub due_ns: u64,
-    client: usize,
-    side: Side,
-}
-
-impl Ord for Retry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        Reverse((self.due_ns, self.client)).cmp(&Reverse((other.due_ns, other.client)))
-    }
-}
-
-impl PartialOrd for Retry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
 
 impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// Opens the receiving connection, for the first time or again.
@@ -152,7 +132,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
 
     /// Gives the connections of hosts that are free to the clients that have waited longest.
     pub(super) fn serve_hosts(&mut self, now: u64) {
-        while let Some((index, side)) = self.hosts.as_mut().and_then(super::Hosts::next_waiting) {
+        while let Some((index, side)) = self.hosts.as_mut().and_then(super::hosts::Hosts::next_waiting) {
             match side {
                 Side::Up => self.send_due(index),
                 Side::Down if self.clients[index].is_subscribed => self.ask(index, now),

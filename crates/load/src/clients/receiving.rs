@@ -1,7 +1,7 @@
 //! What sockets bring.
 
-use super::ClientLoop;
 use super::client::Client;
+use super::event_loop::ClientLoop;
 use crate::connection::{Head, Incoming, Outgoing, Owner, Protocol, Received, Side};
 use crate::cut::Cut;
 use crate::record::{Delivery, Recorder};

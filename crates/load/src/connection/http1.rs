@@ -1,11 +1,10 @@
 //! HTTP/1.1 on a connection, without its socket: requests go out one behind the other, and answers come back in their
 //! order (RFC 9112).
 
-use super::{Head, Incoming, Outgoing, Owner, Protocol, Received, Request};
+use super::{Head, Incoming, Outgoing, Owner, Protocol, Received};
 use crate::cut::Cut;
 use pushlab_wire::http::{BodyDecoder, Headers, ResponseHead, parse_response};
 use pushlab_wire::websocket::handshake;
-use std::io::Write as _;
 
 /// Longest head of a response, in bytes.
 pub const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -138,26 +137,9 @@ fn parse_head<'h, 'b>(input: &'b [u8], headers: &'h mut Headers<'b>) -> Result<P
     }
 }
 
-/// Appends a request.
-pub(super) fn encode(out: &mut Vec<u8>, request: &Request<'_>) {
-    let mut append = |part: &str| out.extend_from_slice(part.as_bytes());
-    append(request.method);
-    append(" ");
-    request.target.iter().for_each(|part| append(part));
-    append(" HTTP/1.1\r\nHost: ");
-    append(request.authority);
-    append("\r\n");
-    request.lines.iter().for_each(|lines| append(lines));
-    if let Some(body) = request.body {
-        // Into memory, so it cannot fail.
-        let _ = write!(out, "Content-Length: {}\r\n", body.len());
-    }
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(request.body.unwrap_or_default());
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Request;
     use super::*;
     use proptest::prelude::*;
 

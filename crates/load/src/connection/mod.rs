@@ -13,10 +13,12 @@ mod incoming;
 mod outgoing;
 mod owner;
 mod protocol;
+mod request;
 
 pub use connections::{Connection, Connections};
 pub use http1::Http1;
 pub use incoming::{Head, Incoming};
-pub use outgoing::{Outgoing, Request};
+pub use outgoing::Outgoing;
 pub use owner::{Owner, Side, Stream};
 pub use protocol::{Protocol, Received};
+pub use request::Request;

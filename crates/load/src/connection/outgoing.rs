@@ -1,23 +1,8 @@
 //! What a client says on a stream.
 
-use super::http1;
+use super::Request;
 use crate::tally::WayTally;
 use pushlab_wire::websocket::handshake;
-
-/// A request.
-#[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
-    /// `GET`.
-    pub method: &'a str,
-    /// Path and query, in parts.
-    pub target: &'a [&'a str],
-    /// Whom it is for: `example.org:8443`.
-    pub authority: &'a str,
-    /// Further header fields, each a line with its end: `Accept: */*\r\n`.
-    pub lines: &'a [&'a str],
-    /// What it carries, if its method lets it carry something.
-    pub body: Option<&'a [u8]>,
-}
 
 /// What a client says on a stream, while it is put together: requests, or what an upgraded stream carries; and what
 /// those bytes are for. One is enough for all clients of a loop.
@@ -62,7 +47,7 @@ impl Outgoing {
     /// Appends a request.
     pub fn request(&mut self, request: &Request<'_>) {
         let (before, body) = (self.bytes.len(), request.body.map_or(0, <[u8]>::len));
-        http1::encode(&mut self.bytes, request);
+        request.encode(&mut self.bytes);
         self.heads += (self.bytes.len() - before - body) as u64;
         self.texts += body as u64;
         self.requests += 1;

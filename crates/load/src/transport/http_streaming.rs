@@ -1,6 +1,7 @@
 //! `http-streaming`: one endless response, a JSON array a line; publications go by POST.
 
-use super::{Asking, CursorText, Event, Hearing, MAX_MESSAGE_BYTES, Receiver, Requests, Uplink, forward};
+use super::events::forward;
+use super::{Asking, CursorText, Event, Hearing, MAX_MESSAGE_BYTES, Receiver, Requests, Uplink};
 use crate::connection::{Head, Outgoing};
 use crate::cut::Cut;
 use fastrand::Rng;

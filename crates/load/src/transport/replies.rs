@@ -1,6 +1,7 @@
 //! Answers to one request at a time on a kept connection, and the polls built on them.
 
-use super::{CursorText, Event, Hearing, MAX_MESSAGE_BYTES, Requests, forward};
+use super::events::forward;
+use super::{CursorText, Event, Hearing, MAX_MESSAGE_BYTES, Requests};
 use crate::connection::{Head, Outgoing};
 use crate::cut::Cut;
 use pushlab_wire::native::parse_reply;

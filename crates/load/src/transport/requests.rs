@@ -1,7 +1,7 @@
 //! What every client of a run asks, prepared once, and the cursor it resumes from.
 
 use super::Sending;
-use super::foreign::ForeignSetup;
+use super::foreign::setup::ForeignSetup;
 use super::headers::HeaderLines;
 use crate::connection::{Outgoing, Request};
 use pushlab_wire::transport::Transport;

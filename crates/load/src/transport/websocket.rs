@@ -1,7 +1,8 @@
 //! `websocket`: the server pushes frames; publications travel the other way on the same connection.
 
+use super::events::forward;
 use super::frames::Frames;
-use super::{Asking, CursorText, Event, Hearing, Receiver, Requests, Uplink, forward};
+use super::{Asking, CursorText, Event, Hearing, Receiver, Requests, Uplink};
 use crate::connection::Outgoing;
 use crate::cut::Cut;
 use fastrand::Rng;

@@ -1,7 +1,8 @@
 //! `websocket-polling`: the client asks at an interval, over a WebSocket.
 
+use super::events::forward;
 use super::frames::{Frames, encode_text};
-use super::{Asking, CursorText, Event, Hearing, Receiver, Requests, Uplink, forward};
+use super::{Asking, CursorText, Event, Hearing, Receiver, Requests, Uplink};
 use crate::connection::Outgoing;
 use crate::cut::Cut;
 use fastrand::Rng;

@@ -7,7 +7,7 @@ use crate::modules::{Modules, Unreadable};
 use crate::tree::Tree;
 
 /// Crates that are held to it.
-const CRATES: [&str; 4] = ["log", "server", "session", "workload"];
+const CRATES: [&str; 5] = ["load", "log", "server", "session", "workload"];
 
 const FIX: &str = "move what both need into a module of its own, or have it passed in";
 

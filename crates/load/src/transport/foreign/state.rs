@@ -1,132 +1,51 @@
-//! Clients of other people's servers: one driver for all dialects, which carries the requests and frames of a
-//! [`ProtocolClient`] over the loop's connections.
+//! What a protocol client and its server have under way.
 
-use super::frames::{Frames, encode_text};
-use super::headers::HeaderLines;
-use super::posts::Posts;
-use super::replies::ReplyReader;
-use super::{Asking, Event, Hearing, MAX_MESSAGE_BYTES, Receiver, ReceiverVisitor, Requests, Sending, Uplink};
-use crate::connection::{self, Head, Outgoing};
+use super::setup::ForeignSetup;
+use crate::connection::{Head, Outgoing};
 use crate::cut::Cut;
+use crate::transport::frames::{Frames, encode_text};
+use crate::transport::replies::ReplyReader;
+use crate::transport::{Event, Hearing, MAX_MESSAGE_BYTES, Requests, Sending};
 use fastrand::Rng;
 use pushlab_dialects::recording::{RecordingClient, SharedRecording};
 use pushlab_dialects::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Step, Topic, Turn};
 use pushlab_wire::event_stream::EventStreamDecoder;
 use pushlab_wire::lines::LineDecoder;
-use pushlab_wire::transport::Transport;
-use pushlab_workload::plan::Speaks;
 use std::collections::VecDeque;
-use std::fmt::Debug;
 use std::io::Write as _;
-use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-/// What makes requests those of another dialect: the same for all clients of a loop.
+/// One client's end, with what it has under way on both of its streams.
 #[derive(Debug)]
-pub(super) struct ForeignSetup {
-    pub authority: String,
-    pub lines: HeaderLines,
-    pub transport: Transport,
-    pub speaks: Speaks,
-    pub sending: Option<Sending>,
-}
-
-impl ForeignSetup {
-    fn encode(&self, out: &mut Outgoing, request: &Request) {
-        let lines = match (request.method.as_str(), request.answer) {
-            ("GET", Answer::Events) => &self.lines.event_source,
-            ("GET", _) => &self.lines.fetch,
-            _ => &self.lines.post,
-        };
-        out.request(&connection::Request {
-            method: &request.method,
-            target: &[&request.target],
-            authority: &self.authority,
-            lines: &[lines, &request.headers],
-            body: (request.method != "GET").then_some(request.body.as_bytes()),
-        });
-    }
-}
-
-/// When clients ask and how they send: what the loop must know when it is compiled.
-pub trait Kind: Debug + Send + 'static {
-    /// When they ask.
-    const ASKING: Asking;
-    /// How they send.
-    const UPLINK: Uplink;
-}
-
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident $asking:ident $uplink:ident;)*) => {
-        $($(#[$doc])*
-        #[derive(Debug)]
-        pub struct $name;
-        impl Kind for $name {
-            const ASKING: Asking = Asking::$asking;
-            const UPLINK: Uplink = Uplink::$uplink;
-        })*
-    };
-}
-
-kinds! {
-    /// A WebSocket, both ways.
-    TwoWay Never Frames;
-    /// The server pushes, and clients post.
-    Pushed Never Posts;
-    /// Long polling.
-    Held AtOnce Posts;
-    /// Polling.
-    Asked AtInterval Posts;
-}
-
-/// The row of the table of transports for a dialect.
-pub(super) fn with_receiver<V: ReceiverVisitor>(transport: Transport, speaks: &Speaks, visitor: V) -> V::Output {
-    match transport {
-        Transport::LongPolling => visitor.visit::<Foreign<Held>>(),
-        Transport::Polling | Transport::WebSocketPolling => visitor.visit::<Foreign<Asked>>(),
-        _ if speaks.dialect.publishes_in_frames(transport, &speaks.how) => visitor.visit::<Foreign<TwoWay>>(),
-        _ => visitor.visit::<Foreign<Pushed>>(),
-    }
-}
-
-/// One client's end.
-#[derive(Debug)]
-pub struct Foreign<K> {
-    /// Nothing before the first connection.
-    state: Option<Box<State>>,
-    kind: PhantomData<K>,
-}
-
-#[derive(Debug)]
-struct State {
+pub(super) struct State {
     protocol_client: Box<dyn ProtocolClient>,
     recording: Option<(SharedRecording, PathBuf)>,
-    setup: Arc<ForeignSetup>,
+    pub setup: Arc<ForeignSetup>,
     topic: Topic,
-    mode: Mode,
+    pub mode: Mode,
     /// What is asked on the next connection, where the server has closed the last one between two requests.
-    pending: Option<Request>,
+    pub pending: Option<Request>,
     /// What the protocol client itself has to post, until it is answered.
-    own_posts: VecDeque<Request>,
+    pub own_posts: VecDeque<Request>,
     /// Whether the POST under way is the first of those.
-    is_own_post_out: bool,
+    pub is_own_post_out: bool,
     /// Whether the request under way on the receiving connection, and the POST under way, are the last of theirs.
     is_last: bool,
-    is_last_post: bool,
-    is_subscribed: bool,
+    pub is_last_post: bool,
+    pub is_subscribed: bool,
     /// Whether what the protocol client itself had to post was refused.
-    is_broken: bool,
+    pub is_broken: bool,
     /// Whether a connection was opened for a protocol client that goes on: it is subscribed though it does not say so.
-    has_resumed: bool,
+    pub has_resumed: bool,
     headers: Vec<(&'static str, String)>,
-    up_headers: Vec<(&'static str, String)>,
+    pub up_headers: Vec<(&'static str, String)>,
     steps: Vec<Step>,
 }
 
 /// What the receiving connection carries.
 #[derive(Debug)]
-enum Mode {
+pub(super) enum Mode {
     /// Nothing under way.
     Free,
     /// An answer is to come.
@@ -139,12 +58,14 @@ enum Mode {
     Socket(Frames, bool),
 }
 
-fn wanted(wanted: &'static [&'static str], head: &Head<'_>) -> Vec<(&'static str, String)> {
+/// Those header fields of an answer that a dialect looks at.
+pub(super) fn wanted(wanted: &'static [&'static str], head: &Head<'_>) -> Vec<(&'static str, String)> {
     let all = wanted.iter().flat_map(|&name| head.headers(name).map(move |value| (name, value.to_owned())));
     all.collect()
 }
 
-fn text_of(bytes: &[u8]) -> Result<&str, Cut> {
+/// Bytes as text.
+pub(super) fn text_of(bytes: &[u8]) -> Result<&str, Cut> {
     std::str::from_utf8(bytes).map_err(|_| Cut::NotUtf8)
 }
 
@@ -163,7 +84,8 @@ fn notice_sink<'s>(is_subscribed: &'s mut bool, sink: &'s mut impl FnMut(Event<'
 }
 
 impl State {
-    fn new(setup: &Arc<ForeignSetup>, client: u32) -> Self {
+    /// One of a client that has never been connected, and its number in the run.
+    pub fn new(setup: &Arc<ForeignSetup>, client: u32) -> Self {
         let speaks = &setup.speaks;
         let recording = speaks.recording.clone().filter(|_| client == 0).map(|path| (SharedRecording::default(), path));
         let protocol_client: Box<dyn ProtocolClient> = match &recording {
@@ -190,7 +112,8 @@ impl State {
         }
     }
 
-    fn set_topic(&mut self, requests: &Requests) {
+    /// Says anew what the protocol client is to talk about.
+    pub fn set_topic(&mut self, requests: &Requests) {
         let ForeignSetup { transport, speaks, sending, .. } = &*self.setup;
         self.topic = Topic {
             transport: Some(*transport),
@@ -205,7 +128,8 @@ impl State {
         };
     }
 
-    fn publication(&mut self, requests: &Requests, sending: Sending, data: &str) -> Step {
+    /// What carries a publication or an echo.
+    pub fn publication(&mut self, requests: &Requests, sending: Sending, data: &str) -> Step {
         if self.topic.publish_to != requests.publish_to {
             self.topic.publish_to.clone_from(&requests.publish_to);
         }
@@ -213,7 +137,7 @@ impl State {
     }
 
     /// Calls the protocol client; what it wants to send waits in `steps`.
-    fn turn<T>(
+    pub fn turn<T>(
         &mut self,
         sink: &mut impl FnMut(Event<'_>),
         act: impl FnOnce(&mut dyn ProtocolClient, &mut Turn<'_>) -> T,
@@ -223,7 +147,7 @@ impl State {
     }
 
     /// Sends a request on the receiving connection.
-    fn ask(&mut self, request: &Request, rng: &mut Rng, out: &mut Outgoing) {
+    pub fn ask(&mut self, request: &Request, rng: &mut Rng, out: &mut Outgoing) {
         self.is_last = request.is_last();
         let ForeignSetup { authority, lines, .. } = &*self.setup;
         if request.answer == Answer::WebSocket {
@@ -243,7 +167,7 @@ impl State {
 
     /// Sends what the protocol client wants to; a request on the receiving connection is returned, as that one may have
     /// to be opened first.
-    fn perform(&mut self, rng: &mut Rng, out: &mut Outgoing) -> Result<Option<Request>, Cut> {
+    pub fn perform(&mut self, rng: &mut Rng, out: &mut Outgoing) -> Result<Option<Request>, Cut> {
         let mut down = None;
         for step in self.steps.drain(..) {
             match step {
@@ -286,7 +210,8 @@ impl State {
         Ok(())
     }
 
-    fn hear_answer<S: FnMut(Event<'_>)>(
+    /// Hears a piece of an answer that is read whole.
+    pub fn hear_answer<S: FnMut(Event<'_>)>(
         &mut self,
         data: &[u8],
         is_last: bool,
@@ -303,8 +228,9 @@ impl State {
         self.go_on(reply.keeps_alive && !self.is_last, hearing)
     }
 
+    /// Hears the frames of a WebSocket.
     #[inline]
-    fn hear_frames<S: FnMut(Event<'_>)>(
+    pub fn hear_frames<S: FnMut(Event<'_>)>(
         &mut self,
         bytes: &mut [u8],
         hearing: &mut Hearing<'_, S>,
@@ -325,7 +251,8 @@ impl State {
         Ok(consumed)
     }
 
-    fn hear_head<S: FnMut(Event<'_>)>(&mut self, head: &Head<'_>, hearing: &mut Hearing<'_, S>) -> Result<(), Cut> {
+    /// Hears the head of an answer.
+    pub fn hear_head<S: FnMut(Event<'_>)>(&mut self, head: &Head<'_>, hearing: &mut Hearing<'_, S>) -> Result<(), Cut> {
         match &mut self.mode {
             Mode::Asked(reader) => {
                 reader.head(head);
@@ -367,7 +294,8 @@ impl State {
         broken.map_or(Ok(()), Err)
     }
 
-    fn hear_stream<S: FnMut(Event<'_>)>(
+    /// Hears a piece of an endless answer.
+    pub fn hear_stream<S: FnMut(Event<'_>)>(
         &mut self,
         data: &[u8],
         is_last: bool,
@@ -405,155 +333,5 @@ impl Drop for State {
         }
         // Whoever asked for the recording looks for the file.
         let _ = std::fs::write(path, text);
-    }
-}
-
-impl<K: Kind> Receiver for Foreign<K> {
-    const ASKING: Asking = K::ASKING;
-    const UPLINK: Uplink = K::UPLINK;
-    const POSTS_UNSUBSCRIBED: bool = false;
-
-    fn new() -> Self {
-        Self { state: None, kind: PhantomData }
-    }
-
-    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing) {
-        let Some(setup) = &requests.foreign else { return };
-        let state = self.state.get_or_insert_with(|| Box::new(State::new(setup, requests.client)));
-        state.mode = Mode::Free;
-        if let Some(request) = state.pending.take() {
-            state.has_resumed = true;
-            return state.ask(&request, rng, out);
-        }
-        state.set_topic(requests);
-        state.own_posts.clear();
-        (state.is_subscribed, state.is_broken, state.has_resumed, state.is_own_post_out) = (false, false, false, false);
-        // A way that the dialect does not have is refused before a run begins: see `roles`.
-        let _ = state.turn(&mut |_| (), |client, turn| client.open(turn));
-        if let Ok(Some(request)) = state.perform(rng, out) {
-            state.ask(&request, rng, out);
-        }
-    }
-
-    fn poll(&mut self, _: &Requests, rng: &mut Rng, out: &mut Outgoing) -> bool {
-        let Some(state) = &mut self.state else { return false };
-        if !state.is_subscribed || state.pending.is_some() || !matches!(state.mode, Mode::Free) {
-            return false;
-        }
-        state.turn(&mut |_| (), |client, turn| client.poll(turn));
-        match state.perform(rng, out) {
-            Ok(Some(request)) => {
-                state.ask(&request, rng, out);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn stays_subscribed(&self) -> bool {
-        self.state.as_deref().is_some_and(|state| state.pending.is_some())
-    }
-
-    fn is_waiting(&self) -> bool {
-        let is_asked = |state: &State| matches!(state.mode, Mode::Asked(_));
-        K::ASKING == Asking::AtInterval && self.state.as_deref().is_some_and(is_asked)
-    }
-
-    fn encode_frame(&mut self, requests: &Requests, sending: Sending, data: &[u8], text: &mut Vec<u8>) {
-        if let (Some(state), Ok(data)) = (&mut self.state, std::str::from_utf8(data))
-            && let Step::Frame(frame) = state.publication(requests, sending, data)
-        {
-            text.extend_from_slice(frame.as_bytes());
-        }
-    }
-
-    fn encode_post(&mut self, requests: &Requests, sending: Sending, data: &[u8], out: &mut Outgoing) {
-        let (Some(state), Ok(data)) = (&mut self.state, std::str::from_utf8(data)) else { return };
-        let Step::Ask(_, request) = state.publication(requests, sending, data) else { return };
-        state.setup.encode(out, &request);
-        (state.is_own_post_out, state.is_last_post) = (false, request.is_last());
-    }
-
-    fn begins_anew(&self) -> bool {
-        self.state.as_deref().is_some_and(|state| state.pending.is_none())
-    }
-
-    fn cannot_go_on(&self) -> bool {
-        self.state.as_deref().is_some_and(|state| state.is_broken)
-    }
-
-    fn has_own_post(&self) -> bool {
-        self.state.as_deref().is_some_and(|state| !state.own_posts.is_empty())
-    }
-
-    fn encode_own_post(&mut self, out: &mut Outgoing) {
-        let Some(State { own_posts, setup, is_own_post_out, is_last_post, .. }) = self.state.as_deref_mut() else {
-            return;
-        };
-        let Some(request) = own_posts.front() else { return };
-        (*is_own_post_out, *is_last_post) = (true, request.is_last());
-        setup.encode(out, request);
-    }
-
-    fn post_head(&mut self, posts: &mut Posts, head: &Head<'_>) -> Result<(), Cut> {
-        let Some(state) = &mut self.state else { return Err(Cut::Unasked) };
-        posts.head(head);
-        state.up_headers = wanted(state.setup.speaks.dialect.wanted_headers(), head);
-        Ok(())
-    }
-
-    fn post_body<S: FnMut(Event<'_>)>(
-        &mut self,
-        posts: &mut Posts,
-        data: &[u8],
-        is_last: bool,
-        hearing: &mut Hearing<'_, S>,
-    ) -> Result<(), Cut> {
-        let Some(state) = &mut self.state else { return Err(Cut::Unasked) };
-        if !posts.is_waiting() {
-            return Err(Cut::Unasked);
-        }
-        let Some(reply) = posts.reader.body(data, is_last)? else { return Ok(()) };
-        posts.has_come();
-        let was_own = std::mem::take(&mut state.is_own_post_out);
-        if was_own {
-            state.own_posts.pop_front();
-        }
-        *hearing.texts += reply.body.len() as u64;
-        let body = text_of(&reply.body)?;
-        let headers = std::mem::take(&mut state.up_headers);
-        let reply_of = Reply { status: reply.status, headers: &headers, body };
-        let handled = state.turn(hearing.sink, |client, turn| client.reply(Over::Up, &reply_of, turn));
-        state.is_broken |= was_own && handled.is_err();
-        handled?;
-        let mut others = Outgoing::default();
-        let asked = state.perform(&mut Rng::with_seed(0), &mut others)?;
-        if asked.is_some() || !others.is_empty() {
-            return Err(Refused::unexpected("something on the receiving connection after a POST", "").into());
-        }
-        (hearing.sink)(Event::Answered { keeps_alive: reply.keeps_alive && !state.is_last_post });
-        Ok(())
-    }
-
-    fn head<S: FnMut(Event<'_>)>(&mut self, head: &Head<'_>, hearing: &mut Hearing<'_, S>) -> Result<(), Cut> {
-        self.state.as_deref_mut().ok_or(Cut::Unasked)?.hear_head(head, hearing)
-    }
-
-    fn body<S: FnMut(Event<'_>)>(
-        &mut self,
-        data: &[u8],
-        is_last: bool,
-        hearing: &mut Hearing<'_, S>,
-    ) -> Result<(), Cut> {
-        let state = self.state.as_deref_mut().ok_or(Cut::Unasked)?;
-        match state.mode {
-            Mode::Asked(_) => state.hear_answer(data, is_last, hearing),
-            _ => state.hear_stream(data, is_last, hearing),
-        }
-    }
-
-    #[inline]
-    fn frames<S: FnMut(Event<'_>)>(&mut self, bytes: &mut [u8], hearing: &mut Hearing<'_, S>) -> Result<usize, Cut> {
-        self.state.as_deref_mut().ok_or(Cut::Unasked)?.hear_frames(bytes, hearing)
     }
 }
