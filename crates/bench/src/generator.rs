@@ -14,6 +14,7 @@ use crate::processor::Cores;
 use crate::scale::Scale;
 use anyhow::{Context as _, anyhow, ensure};
 use pushlab_load::clients::{self, LoopConfig};
+use pushlab_load::connection::Http1;
 use pushlab_load::dial::Dialler;
 use pushlab_load::run_state::RunState;
 use pushlab_load::transport::Requests;
@@ -183,7 +184,7 @@ fn start_loop(target: SocketAddr, connections: u32, state: &Arc<RunState>) -> an
     let thread = std::thread::Builder::new().name("generator".into()).spawn(move || {
         // The receiver waits for this right below.
         let _ = sender.send(CpuClock::of_this_thread());
-        clients::run::<WebSocket>(config, state)
+        clients::run::<WebSocket, Http1>(config, state)
     })?;
     Ok((thread, cpu.recv().context("the loop ended before it began")?))
 }

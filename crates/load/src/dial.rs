@@ -1,12 +1,12 @@
 //! Opening connections: where to, from where, and how their sockets are set.
 
-use crate::socket::Connection;
+use crate::socket::Socket;
 use crate::tls::{BadCertificate, TlsClient};
 use mio::net::TcpStream;
 use pushlab_os::Errno;
 use pushlab_os::socket::choose_port_late;
 use pushlab_workload::plan::{CLIENTS_PER_SOURCE, Plan, Sources};
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -94,7 +94,7 @@ impl Dialler {
         self.tls.is_some()
     }
 
-    /// Whether connections are to delay acknowledgements: see [`Connection::delay_acks`].
+    /// Whether connections are to delay acknowledgements: see [`Socket::delay_acks`].
     pub fn delays_acks(&self) -> bool {
         self.delays_acks
     }
@@ -104,8 +104,9 @@ impl Dialler {
     ///
     /// # Errors
     /// When there is no descriptor or port left, or the kernel refuses at once.
-    pub fn dial(&self, source: Option<Ipv4Addr>) -> io::Result<Connection> {
-        let socket = Socket::new(Domain::for_address(self.target), Type::STREAM.nonblocking().cloexec(), None)?;
+    pub fn dial(&self, source: Option<Ipv4Addr>) -> io::Result<Socket> {
+        let socket =
+            socket2::Socket::new(Domain::for_address(self.target), Type::STREAM.nonblocking().cloexec(), None)?;
         socket.set_tcp_nodelay(!self.nagle)?;
         // Before it connects: the window's scale is announced in the first segment (RFC 7323, section 2.2).
         if let Some(bytes) = self.send_buffer_bytes {
@@ -124,8 +125,8 @@ impl Dialler {
         }
         let stream = TcpStream::from_std(socket.into());
         match &self.tls {
-            None => Ok(Connection::from_stream(stream)),
-            Some(tls) => Ok(Connection::with_tls(stream, tls.open()?)),
+            None => Ok(Socket::from_stream(stream)),
+            Some(tls) => Ok(Socket::with_tls(stream, tls.open()?)),
         }
     }
 }

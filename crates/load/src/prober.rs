@@ -4,12 +4,14 @@
 //! neither a stall nor a long way can hide by delaying the measurement. Over HTTP that takes pipelining (RFC 9112,
 //! section 9.3.2).
 
+use crate::connection::{Connection, Head, Incoming, Outgoing, Owner, Protocol, Side};
+use crate::cut::Cut;
 use crate::dial::Dialler;
 use crate::run_state::RunState;
-use crate::socket::{Connection, Read};
+use crate::socket::Read;
 use crate::transport::frames::encode_text;
 use crate::transport::posts::Posts;
-use crate::transport::{Cut, Event, Receiver, Requests, Sending, Tally};
+use crate::transport::{Event, Hearing, Receiver, Requests, Sending};
 use fastrand::Rng;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -41,22 +43,32 @@ pub trait EchoPath: Send + 'static {
     /// A path that was never connected.
     fn new() -> Self;
     /// Appends what is sent first on a new connection.
-    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>);
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing);
     /// Whether another ping may be sent now, on a connection that stands.
     fn is_free(&self) -> bool;
     /// Appends a ping.
-    fn encode(&mut self, requests: &Requests, rng: &mut Rng, data: &[u8], out: &mut Vec<u8>);
-    /// Reads from the front of `input`; returns the bytes that are done with.
+    fn encode(&mut self, requests: &Requests, rng: &mut Rng, data: &[u8], out: &mut Outgoing);
+    /// Hears the head of an answer.
     ///
     /// # Errors
     /// When the connection cannot go on.
-    fn receive(
-        &mut self,
-        rng: &mut Rng,
-        input: &mut [u8],
-        out: &mut Vec<u8>,
-        sink: &mut impl FnMut(&[u8]),
-    ) -> Result<usize, Cut>;
+    fn head(&mut self, _: &Head<'_>) -> Result<(), Cut> {
+        Err(Cut::Unasked)
+    }
+    /// Hears a piece of its body; who is told is given the data of echoes.
+    ///
+    /// # Errors
+    /// As [`Self::head`].
+    fn body<S: FnMut(&[u8])>(&mut self, _: &[u8], _: bool, _: Hearing<'_, S>) -> Result<(), Cut> {
+        Err(Cut::Unasked)
+    }
+    /// Hears frames; returns the bytes that are done with.
+    ///
+    /// # Errors
+    /// As [`Self::head`].
+    fn frames<S: FnMut(&[u8])>(&mut self, _: &mut [u8], _: Hearing<'_, S>) -> Result<usize, Cut> {
+        Err(Cut::Unasked)
+    }
 }
 
 /// Echo frames on a WebSocket: many may be outstanding.
@@ -72,7 +84,7 @@ impl<R: Receiver> EchoPath for OverFrames<R> {
         Self { receiver: R::new(), is_subscribed: false, text: Vec::new() }
     }
 
-    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing) {
         *self = Self::new();
         self.receiver.open(requests, rng, out);
     }
@@ -81,25 +93,21 @@ impl<R: Receiver> EchoPath for OverFrames<R> {
         self.is_subscribed
     }
 
-    fn encode(&mut self, requests: &Requests, rng: &mut Rng, data: &[u8], out: &mut Vec<u8>) {
+    fn encode(&mut self, requests: &Requests, rng: &mut Rng, data: &[u8], out: &mut Outgoing) {
         self.text.clear();
         self.receiver.encode_frame(requests, Sending::Echo, data, &mut self.text);
         encode_text(out, &self.text, rng);
     }
 
-    fn receive(
-        &mut self,
-        rng: &mut Rng,
-        input: &mut [u8],
-        out: &mut Vec<u8>,
-        sink: &mut impl FnMut(&[u8]),
-    ) -> Result<usize, Cut> {
+    fn frames<S: FnMut(&[u8])>(&mut self, bytes: &mut [u8], hearing: Hearing<'_, S>) -> Result<usize, Cut> {
         let Self { receiver, is_subscribed, .. } = self;
-        receiver.receive(rng, input, out, &mut Tally::default(), &mut |event| match event {
+        let Hearing { rng, out, texts, sink } = hearing;
+        let sink = &mut |event: Event<'_>| match event {
             Event::Subscribed => *is_subscribed = true,
             Event::Echo(data) => sink(data),
             _ => {}
-        })
+        };
+        receiver.frames(bytes, &mut Hearing { rng, out, texts, sink })
     }
 }
 
@@ -118,7 +126,7 @@ impl EchoPath for OverPosts {
         Self { posts: Posts::default(), under_way: 0 }
     }
 
-    fn open(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>) {
+    fn open(&mut self, _: &Requests, _: &mut Rng, _: &mut Outgoing) {
         *self = Self::new();
     }
 
@@ -126,40 +134,66 @@ impl EchoPath for OverPosts {
         self.under_way < MAX_POSTS
     }
 
-    fn encode(&mut self, requests: &Requests, _: &mut Rng, data: &[u8], out: &mut Vec<u8>) {
-        Posts::encode(requests, Sending::Echo, data, out);
+    fn encode(&mut self, requests: &Requests, _: &mut Rng, data: &[u8], out: &mut Outgoing) {
+        requests.encode_post(out, Sending::Echo, data);
         if self.under_way == 0 {
             self.posts.has_sent(Sending::Echo);
         }
         self.under_way += 1;
     }
 
-    fn receive(
-        &mut self,
-        _: &mut Rng,
-        input: &mut [u8],
-        _: &mut Vec<u8>,
-        sink: &mut impl FnMut(&[u8]),
-    ) -> Result<usize, Cut> {
-        let mut at = 0;
-        loop {
-            let (mut is_answered, mut is_closing) = (false, false);
-            at += self.posts.receive(&input[at..], &mut Tally::default(), &mut |event| match event {
-                Event::Echo(data) => sink(data),
-                Event::Answered { keeps_alive } => (is_answered, is_closing) = (true, !keeps_alive),
-                _ => {}
-            })?;
-            if is_closing {
-                return Err(Cut::Closed);
-            }
-            if !is_answered {
-                return Ok(at);
-            }
+    fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+        self.posts.head(head);
+        Ok(())
+    }
+
+    fn body<S: FnMut(&[u8])>(&mut self, data: &[u8], is_last: bool, hearing: Hearing<'_, S>) -> Result<(), Cut> {
+        let (mut is_answered, mut is_closing) = (false, false);
+        let Hearing { rng, out, texts, sink } = hearing;
+        let sink = &mut |event: Event<'_>| match event {
+            Event::Echo(data) => sink(data),
+            Event::Answered { keeps_alive } => (is_answered, is_closing) = (true, !keeps_alive),
+            _ => {}
+        };
+        self.posts.body(data, is_last, &mut Hearing { rng, out, texts, sink })?;
+        if is_closing {
+            return Err(Cut::Closed);
+        }
+        if is_answered {
             self.under_way -= 1;
             if self.under_way > 0 {
                 self.posts.has_sent(Sending::Echo);
             }
         }
+        Ok(())
+    }
+}
+
+/// A path that is told what its connection brought. Its bytes are not counted.
+struct Told<'a, P, S> {
+    path: &'a mut P,
+    rng: &'a mut Rng,
+    out: &'a mut Outgoing,
+    sink: S,
+}
+
+impl<P: EchoPath, S: FnMut(&[u8])> Incoming for Told<'_, P, S> {
+    fn turn_to(&mut self, _: Owner) {}
+
+    fn head_bytes(&mut self, _: usize) {}
+
+    fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+        self.path.head(head)
+    }
+
+    fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
+        let Self { path, rng, out, sink } = self;
+        path.body(data, is_last, Hearing { rng, out, texts: &mut 0, sink })
+    }
+
+    fn bytes(&mut self, bytes: &mut [u8]) -> Result<usize, Cut> {
+        let Self { path, rng, out, sink } = self;
+        path.frames(bytes, Hearing { rng, out, texts: &mut 0, sink })
     }
 }
 
@@ -198,11 +232,13 @@ pub struct ProberReport {
     pub errors: ErrorTally,
 }
 
-struct ProberLoop<P> {
+struct ProberLoop<E, P> {
     config: ProberConfig,
     poll: Poll,
-    path: P,
-    connection: Option<Connection>,
+    path: E,
+    connection: Option<Connection<P>>,
+    /// Its only stream.
+    number: u32,
     reconnect_ns: u64,
     is_connected: bool,
     /// Pings and their count so far; known with the phases.
@@ -212,7 +248,7 @@ struct ProberLoop<P> {
     payload: Payload,
     rng: Rng,
     buffer: Vec<u8>,
-    out: Vec<u8>,
+    out: Outgoing,
     report: ProberReport,
 }
 
@@ -220,7 +256,7 @@ struct ProberLoop<P> {
 ///
 /// # Errors
 /// When the kernel refuses an epoll or timer descriptor.
-pub fn run<P: EchoPath>(
+pub fn run<E: EchoPath, P: Protocol>(
     config: ProberConfig,
     state: &Arc<RunState>,
     progress: &ProberProgress,
@@ -231,9 +267,10 @@ pub fn run<P: EchoPath>(
     let poll = Poll::new()?;
     let mut timer = Timer::new()?;
     poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
-    let mut this = ProberLoop::<P> {
-        path: P::new(),
+    let mut this = ProberLoop::<E, P> {
+        path: E::new(),
         connection: None,
+        number: 0,
         reconnect_ns: 0,
         is_connected: false,
         pings: None,
@@ -242,7 +279,7 @@ pub fn run<P: EchoPath>(
         payload: Payload::new(MIN_PAYLOAD_BYTES).expect("the smallest size is allowed"),
         rng: Rng::with_seed(config.seed),
         buffer: vec![0; 16 * 1024],
-        out: Vec::new(),
+        out: Outgoing::default(),
         report: ProberReport::default(),
         poll,
         config,
@@ -284,15 +321,17 @@ pub fn run<P: EchoPath>(
     }
 }
 
-impl<P: EchoPath> ProberLoop<P> {
+impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
     fn connect(&mut self) {
         self.is_connected = false;
         self.out.clear();
         self.path.open(&self.config.requests, &mut self.rng, &mut self.out);
-        let opened = self.config.dialler.dial(None).and_then(|mut connection| {
+        let opened = self.config.dialler.dial(None).and_then(|mut socket| {
             let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(connection.stream_mut(), SOCKET, interest)?;
-            connection.send(&self.out)?;
+            self.poll.registry().register(socket.stream_mut(), SOCKET, interest)?;
+            let (mut connection, number) = Connection::new(socket, Owner::new(0, Side::Down));
+            self.number = number;
+            connection.send(number, &mut self.out)?;
             Ok(connection)
         });
         match opened {
@@ -310,13 +349,13 @@ impl<P: EchoPath> ProberLoop<P> {
 
     fn ready(&mut self, is_writable: bool) {
         if is_writable && let Some(connection) = &mut self.connection {
-            match connection.flush() {
-                Ok(_) => self.is_connected = !connection.is_handshaking(),
+            match connection.socket.flush() {
+                Ok(_) => self.is_connected = !connection.socket.is_handshaking(),
                 Err(error) => return self.cut(&Cut::Io(error)),
             }
         }
         while let Some(connection) = &mut self.connection {
-            match connection.read(&mut self.buffer) {
+            match connection.socket.read(&mut self.buffer) {
                 Ok(Read::Blocked) => return,
                 Ok(Read::Stands) => self.is_connected = true,
                 Ok(Read::Closed) => return self.cut(&Cut::Closed),
@@ -331,9 +370,10 @@ impl<P: EchoPath> ProberLoop<P> {
     }
 
     fn decode(&mut self, held: usize, now: u64) -> Result<(), Cut> {
-        let Self { path, rng, buffer, out, outstanding, pings, report, .. } = self;
+        let Self { path, connection, number, rng, buffer, out, outstanding, pings, report, .. } = self;
+        let Some(connection) = connection else { return Ok(()) };
         out.clear();
-        let mut sink = |data: &[u8]| {
+        let sink = |data: &[u8]| {
             let Some((pacing, timeline)) = &*pings else { return };
             let sequence = Stamp::find(data).map(|stamp| u64::from(stamp.sequence));
             let place = sequence.and_then(|sequence| outstanding.iter().position(|&other| other == sequence));
@@ -342,10 +382,18 @@ impl<P: EchoPath> ProberLoop<P> {
                 None => report.errors.add(&"prober: an answer to no ping"),
             }
         };
-        let consumed = path.receive(rng, &mut buffer[..held], out, &mut sink)?;
-        if let Some(connection) = &mut self.connection {
-            connection.keep(&self.buffer[consumed..held]);
-            connection.send(&self.out)?;
+        let (mut told, mut at) = (Told { path, rng, out, sink }, 0);
+        loop {
+            let received = connection.protocol.receive(&mut buffer[at..held], &mut told)?;
+            at += received.consumed;
+            received.ended.map_or(Ok(()), Err)?;
+            if !received.has_more {
+                break;
+            }
+        }
+        connection.socket.keep(&buffer[at..held]);
+        if !out.is_empty() {
+            connection.send(*number, out)?;
         }
         Ok(())
     }
@@ -364,7 +412,7 @@ impl<P: EchoPath> ProberLoop<P> {
         let Some((pacing, _)) = &self.pings else { return };
         while self.sent < pacing.count && pacing.due_ns(self.sent) <= now {
             let Some(connection) = &mut self.connection else { return };
-            let may_send = self.is_connected && self.path.is_free() && !connection.is_blocked();
+            let may_send = self.is_connected && self.path.is_free() && !connection.socket.is_blocked();
             if !may_send || self.outstanding.len() >= MAX_OUTSTANDING {
                 return;
             }
@@ -374,7 +422,7 @@ impl<P: EchoPath> ProberLoop<P> {
             self.path.encode(&self.config.requests, &mut self.rng, data, &mut self.out);
             self.outstanding.push_back(self.sent);
             self.sent += 1;
-            if let Err(error) = connection.send(&self.out) {
+            if let Err(error) = connection.send(self.number, &mut self.out) {
                 return self.cut(&Cut::Io(error));
             }
         }
@@ -419,6 +467,7 @@ fn count(report: &mut ProberReport, timeline: &Timeline, intended_ns: u64, now: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Http1;
     use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
     use pushlab_workload::plan::Target;
 
@@ -426,19 +475,22 @@ mod tests {
         #[test]
         fn posts_do_not_wait_for_one_another(cuts in prop::collection::vec(1usize..60, 1..8)) {
             let requests = Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 0);
-            let (mut path, mut rng, mut out) = (OverPosts::new(), Rng::with_seed(1), Vec::new());
+            let (mut path, mut rng, mut out) = (OverPosts::new(), Rng::with_seed(1), Outgoing::default());
+            let mut http1 = Http1::default();
             let mut answers = Vec::new();
             for ping in ["1", "22", "333"] {
                 prop_assert!(path.is_free());
                 path.encode(&requests, &mut rng, ping.as_bytes(), &mut out);
                 answers.extend(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{ping}", ping.len()).into_bytes());
             }
+            http1.has_sent(0, &mut out);
             let (mut heard, mut held, mut start) = (Vec::new(), Vec::new(), 0);
             for i in 0.. {
                 let end = (start + cuts[i % cuts.len()]).min(answers.len());
                 held.extend_from_slice(&answers[start..end]);
-                let mut sink = |data: &[u8]| heard.push(data.len());
-                let done = path.receive(&mut rng, &mut held, &mut Vec::new(), &mut sink).unwrap();
+                let sink = |data: &[u8]| heard.push(data.len());
+                let mut told = Told { path: &mut path, rng: &mut rng, out: &mut out, sink };
+                let done = http1.receive(&mut held, &mut told).unwrap().consumed;
                 held.drain(..done);
                 start = end;
                 if start == answers.len() {
@@ -447,7 +499,8 @@ mod tests {
             }
             prop_assert_eq!(heard, [1, 2, 3]);
             prop_assert_eq!(path.under_way, 0);
-            let unasked = path.receive(&mut rng, b"HTTP".to_vec().as_mut_slice(), &mut out, &mut |_| ());
+            let mut told = Told { path: &mut path, rng: &mut rng, out: &mut out, sink: |_: &[u8]| () };
+            let unasked = http1.receive(b"HTTP".to_vec().as_mut_slice(), &mut told);
             prop_assert!(matches!(unasked, Err(Cut::Unasked)));
         }
     }
@@ -458,7 +511,7 @@ mod tests {
         let (mut path, mut rng) = (OverPosts::new(), Rng::with_seed(1));
         for _ in 0..MAX_POSTS {
             assert!(path.is_free());
-            path.encode(&requests, &mut rng, b"1", &mut Vec::new());
+            path.encode(&requests, &mut rng, b"1", &mut Outgoing::default());
         }
         assert!(!path.is_free());
     }

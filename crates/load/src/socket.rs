@@ -1,4 +1,4 @@
-//! Non-blocking connections, with TLS or without.
+//! Non-blocking sockets, with TLS or without.
 
 pub use crate::tls::TlsBytes;
 use crate::tls::{Tls, TlsRead};
@@ -9,12 +9,12 @@ use std::io::{self, Read as _, Write as _};
 /// How long the kernel surely remembers to delay acknowledgements: half of the 40 ms after which it sends one.
 const ACKS_DELAYED_NS: u64 = 20_000_000;
 
-/// A connection whose bytes are read into somebody else's buffer.
+/// A socket whose bytes are read into somebody else's buffer.
 ///
 /// Holds only what did not fit: input that ends inside of a frame, and output that the socket did not take.
 /// Both are empty, and take no heap memory, on an idle connection without TLS.
 #[derive(Debug)]
-pub struct Connection {
+pub struct Socket {
     stream: TcpStream,
     leftover: Vec<u8>,
     unwritten: Vec<u8>,
@@ -22,7 +22,7 @@ pub struct Connection {
     acks_delayed_until_ns: u64,
 }
 
-/// Outcome of one [`Connection::read`].
+/// Outcome of one [`Socket::read`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read {
     /// So many bytes lie at the front of the buffer, leftover included.
@@ -42,8 +42,8 @@ pub enum Read {
     Closed,
 }
 
-impl Connection {
-    /// A connection that somebody else opened or accepted.
+impl Socket {
+    /// One that somebody else opened or accepted.
     pub fn from_stream(stream: TcpStream) -> Self {
         Self { stream, leftover: Vec::new(), unwritten: Vec::new(), tls: None, acks_delayed_until_ns: 0 }
     }

@@ -7,64 +7,22 @@
 //!
 //! A socket that is full delays publications, drops none and queues none: what is due is a number.
 
+mod feed;
 mod server;
 
+pub use feed::{Announcement, Feed, FeedReport, MAX_PEERS};
+
+use feed::{Command, Shared, Status};
 use mio::Waker;
 use pushlab_os::clock::CpuClock;
-use pushlab_stats::histogram::Histogram;
-use pushlab_workload::pacing::Pacing;
 use pushlab_workload::payload::{BadPayloadSize, Form, Payload};
 use server::Server;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Most connections at once, subjects and controllers.
-pub const MAX_PEERS: usize = 64;
-
-/// What a back end announces, and what it publishes when a controller says `go`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Announcement {
-    /// Time between two publications, µs; where a feed's pacing changes, at the factor 1.
-    pub interval_us: u64,
-    /// Publications in all.
-    pub count: u64,
-    /// Size of each, in bytes; at least [`pushlab_workload::payload::MIN_PAYLOAD_BYTES`].
-    pub payload_bytes: u32,
-    /// Whether they have a place for the subject's receipt mark.
-    pub has_receipt: bool,
-}
-
-/// One feed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Feed {
-    /// When each publication is due; one publisher.
-    pub pacing: Pacing,
-    /// The first publication that counts in the report.
-    pub count_from: u64,
-    /// Where the report's seconds begin, ns.
-    pub origin_ns: u64,
-}
-
-/// What became of a feed. Publications before [`Feed::count_from`] are left out, but for `seconds`.
-#[derive(Debug, Clone, Default)]
-pub struct FeedReport {
-    /// Publications that were to be sent.
-    pub scheduled: u64,
-    /// Handed to the sockets of all subjects that were connected.
-    pub published: u64,
-    /// The rest.
-    pub unsent: u64,
-    /// Intended instant to the write, for each publication and subject.
-    pub lateness: Histogram,
-    /// Publications in each second from [`Feed::origin_ns`] on.
-    pub seconds: Vec<u64>,
-    /// Subjects whose connection broke.
-    pub cuts: u64,
-}
 
 /// A back end that could not start.
 #[derive(Debug, thiserror::Error)]
@@ -78,26 +36,6 @@ pub enum BackEndError {
     /// No publication could ever be due.
     #[error("the feed's interval_us is 0: it must be at least 1")]
     NoInterval,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    status: Mutex<Status>,
-    changed: Condvar,
-}
-
-/// What other threads may look at.
-#[derive(Debug, Default)]
-struct Status {
-    subjects: usize,
-    published: u64,
-    reports: Vec<FeedReport>,
-    cpu: Option<CpuClock>,
-}
-
-enum Command {
-    Begin(Feed),
-    Stop,
 }
 
 /// A running back end: a thread with its sockets.

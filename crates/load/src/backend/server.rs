@@ -1,7 +1,7 @@
 //! The back end's thread: its sockets and its schedule.
 
-use super::{Announcement, Command, Feed, FeedReport, MAX_PEERS, Shared, Status};
-use crate::socket::{Connection, Read};
+use super::feed::{Announcement, Command, Feed, FeedReport, MAX_PEERS, Shared, Status};
+use crate::socket::{Read, Socket};
 use mio::net::TcpListener;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -27,7 +27,7 @@ const WAKER: Token = Token(usize::MAX - 2);
 
 #[derive(Debug)]
 struct Peer {
-    connection: Connection,
+    connection: Socket,
     decoder: Decoder,
     role: PeerRole,
     /// The next publication for it.
@@ -146,7 +146,7 @@ impl Server {
             };
             stream.set_nodelay(true)?;
             self.poll.registry().register(&mut stream, Token(index), Interest::READABLE | Interest::WRITABLE)?;
-            let connection = Connection::from_stream(stream);
+            let connection = Socket::from_stream(stream);
             let role = PeerRole::Unknown;
             self.peers[index] = Some(Peer { connection, decoder: Decoder::default(), role, next: 0, is_done: false });
         }

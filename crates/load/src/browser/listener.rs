@@ -1,6 +1,6 @@
 //! The worker's own small HTTP server, which pages come from and report to.
 
-use crate::socket::{Connection, Read};
+use crate::socket::{Read, Socket};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_wire::http::{BodyKind, Headers, parse_request};
@@ -50,7 +50,7 @@ pub struct Listener {
     poll: Poll,
     listener: TcpListener,
     events: Events,
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<Socket>>,
     buffer: Vec<u8>,
 }
 
@@ -117,7 +117,7 @@ impl Listener {
             };
             stream.set_nodelay(true)?;
             self.poll.registry().register(&mut stream, Token(index), Interest::READABLE | Interest::WRITABLE)?;
-            self.connections[index] = Some(Connection::from_stream(stream));
+            self.connections[index] = Some(Socket::from_stream(stream));
         }
     }
 
@@ -146,7 +146,7 @@ impl Listener {
 /// Answers the whole requests at the front of `input`; returns the bytes that are done with, `None` where they make no
 /// sense.
 fn answer_all(
-    connection: &mut Connection,
+    connection: &mut Socket,
     input: &[u8],
     answer: &mut dyn FnMut(&Request<'_>) -> Response,
 ) -> Option<usize> {

@@ -1,42 +1,23 @@
 //! Opening connections, and opening them again after a cut; sharing them, where the clients of a host do.
 
-use super::client::{Side, Up};
+use super::client::Up;
+use super::event_loop::ClientLoop;
 use super::hosts::Obtained;
-use super::{ClientLoop, token};
-use crate::socket::{Connection, TlsBytes};
+use super::retry::Retry;
+use crate::connection::{Outgoing, Owner, Protocol, Side, Stream};
+use crate::cut::Cut;
+use crate::socket::TlsBytes;
 use crate::transport::posts::Posts;
-use crate::transport::{Cut, Receiver, Uplink};
-use mio::Interest;
+use crate::transport::{Receiver, Uplink};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::traffic::Traffic;
-use std::cmp::Reverse;
 
 /// First pause before a connection is opened again, ns; doubled with every failure, and jittered down to half.
 const BACKOFF_NS: u64 = 100_000_000;
 /// Longest pause, as doublings of the first: 6.4 s.
 const BACKOFF_DOUBLINGS_MAX: u8 = 6;
 
-/// A connection to be opened again; the earliest is the greatest, for a heap.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Retry {
-    pub due_ns: u64,
-    client: usize,
-    side: Side,
-}
-
-impl Ord for Retry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        Reverse((self.due_ns, self.client)).cmp(&Reverse((other.due_ns, other.client)))
-    }
-}
-
-impl PartialOrd for Retry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<R: Receiver> ClientLoop<R> {
+impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// Opens the receiving connection, for the first time or again.
     pub(super) fn connect(&mut self, index: usize, now: u64) {
         let client = &mut self.clients[index];
@@ -63,58 +44,95 @@ impl<R: Receiver> ClientLoop<R> {
         self.config.requests.turn_to_client(number);
         client.receiver.open(&self.config.requests, &mut self.rng, &mut self.out);
         self.count_request(index, now);
-        self.windows.tally.up.heads += self.out.len() as u64;
         self.send_down(index, now);
     }
 
-    /// Gives a client its receiving connection; `false` if it has none now: it waits, or the attempt has failed.
+    /// Gives a client its receiving stream; `false` if it has none now: it waits, or the attempt has failed.
     fn obtain_down(&mut self, index: usize, now: u64) -> bool {
-        match self.obtain(index, Side::Down, now) {
-            Ok(obtained) => self.clients[index].down = obtained.map(|(connection, _)| connection),
+        match self.obtain(Owner::new(index, Side::Down), now) {
+            Ok(obtained) => self.clients[index].down = obtained,
             Err(error) => self.cut(index, &Cut::Io(error)),
         }
         self.clients[index].down.is_some()
     }
 
-    /// A new connection, or of those of the client's host one that is free, and whether it stands already; `None`
-    /// when the client has to wait for one.
-    fn obtain(&mut self, index: usize, side: Side, now: u64) -> std::io::Result<Option<(Connection, bool)>> {
-        let offered = self.hosts.as_mut().map_or(Obtained::Fresh, |hosts| hosts.obtain(index, side));
-        let obtained = match offered {
+    /// A stream on a new connection, or of those of the client's host on one that is free; `None` when the client has
+    /// to wait for one.
+    fn obtain(&mut self, owner: Owner, now: u64) -> std::io::Result<Option<Stream>> {
+        let Self { hosts, connections, .. } = self;
+        match hosts.as_mut().map_or(Obtained::Fresh, |hosts| hosts.obtain(owner, connections)) {
             Obtained::Later => return Ok(None),
-            Obtained::Fresh => self.open_socket(index, side, now).map(|connection| (connection, false)),
-            Obtained::Kept(mut connection) => {
-                let interest = Interest::READABLE | Interest::WRITABLE;
-                let registered = self.poll.registry().reregister(connection.stream_mut(), token(index, side), interest);
-                registered.map(|()| (connection, true))
-            }
-        };
-        if obtained.is_err()
-            && let Some(hosts) = &mut self.hosts
-        {
-            hosts.has_closed(index);
+            Obtained::Kept(stream) => return Ok(Some(stream)),
+            Obtained::Fresh => {}
         }
-        obtained.map(Some)
+        let opened = self.open(owner, now);
+        if let Some(hosts) = &mut self.hosts {
+            match &opened {
+                Err(_) => hosts.has_closed(owner.client(), None),
+                Ok(stream) => {
+                    let connection = self.connections.at(stream.connection);
+                    if connection.is_some_and(|connection| connection.protocol.has_room()) {
+                        hosts.release(owner.client(), stream.connection);
+                    }
+                }
+            }
+        }
+        opened.map(Some)
     }
 
-    /// Releases a connection, for another client of the host if it can carry another request.
+    /// Releases a stream, and its connection if that has no other: for another client of the host, if it can carry
+    /// another request.
     pub(super) fn release(&mut self, index: usize, side: Side, keeps_alive: bool) {
-        self.count_tls(index, side, monotonic_ns());
-        let client = &mut self.clients[index];
-        let connection = match side {
-            Side::Down => client.down.take(),
-            Side::Up => client.up.take().map(|up| up.connection),
-        };
-        match (&mut self.hosts, connection) {
-            (Some(hosts), Some(connection)) if keeps_alive => hosts.release(index, connection),
-            (Some(hosts), Some(_)) => hosts.has_closed(index),
-            _ => {}
+        let Some(stream) = self.clients[index].take_stream(side) else { return };
+        // It may have ended, and this stream with it.
+        let Some(connection) = self.connections.at(stream.connection) else { return };
+        let (now, mut goodbye) = (monotonic_ns(), Outgoing::default());
+        let is_of_use = connection.protocol.close(stream.number, keeps_alive, &mut goodbye);
+        if !goodbye.is_empty() {
+            // That the socket has failed is learned when it is read.
+            let taken = connection.socket.send(goodbye.bytes()).unwrap_or(0);
+            self.count_handed(goodbye.tally(), now);
+            self.count_sent(taken, now);
         }
+        match &mut self.hosts {
+            Some(hosts) if is_of_use => {
+                hosts.release(index, stream.connection);
+                self.count_tls(stream.connection, now);
+            }
+            _ => self.close_unused(stream.connection, now),
+        }
+    }
+
+    /// Closes a connection if it has no streams.
+    fn close_unused(&mut self, connection: u32, now: u64) {
+        let is_used = |connection: &P| connection.owners().into_iter().next().is_some();
+        if !self.connections.at(connection).is_some_and(|connection| is_used(&connection.protocol)) {
+            self.close(connection, now);
+        }
+    }
+
+    /// Closes a connection, whatever streams it has.
+    fn close(&mut self, connection: u32, now: u64) {
+        self.count_tls(connection, now);
+        let Some(closing) = self.connections.at(connection) else { return };
+        let opened_for = closing.opened_for();
+        self.connections.close(connection);
+        if let Some(hosts) = &mut self.hosts {
+            hosts.has_closed(opened_for, Some(connection));
+        }
+    }
+
+    /// Gives a connection up, with all of its streams.
+    pub(super) fn cut_connection(&mut self, connection: u32, why: &Cut) {
+        let Some(cut) = self.connections.at(connection) else { return };
+        let owners = cut.protocol.owners();
+        self.close(connection, monotonic_ns());
+        owners.into_iter().for_each(|owner| self.cut_side(owner, why));
     }
 
     /// Gives the connections of hosts that are free to the clients that have waited longest.
     pub(super) fn serve_hosts(&mut self, now: u64) {
-        while let Some((index, side)) = self.hosts.as_mut().and_then(super::Hosts::next_waiting) {
+        while let Some((index, side)) = self.hosts.as_mut().and_then(super::hosts::Hosts::next_waiting) {
             match side {
                 Side::Up => self.send_due(index),
                 Side::Down if self.clients[index].is_subscribed => self.ask(index, now),
@@ -137,27 +155,24 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Releases a shared posting connection that there is nothing to send on.
     pub(super) fn release_unused_up(&mut self, index: usize) {
-        let is_unused = |up: &Up| up.is_connected && !up.posts.is_waiting() && !up.connection.is_blocked();
-        if self.hosts.is_some() && self.clients[index].up.as_deref().is_some_and(is_unused) {
+        let Some(up) = &self.clients[index].up else { return };
+        let is_unused = up.is_connected && !up.posts.is_waiting() && !self.connections.is_blocked(Some(up.stream));
+        if self.hosts.is_some() && is_unused {
             self.release(index, Side::Up, true);
         }
     }
 
     /// Counts what TLS has added to a connection's bytes since this was last asked.
     #[inline]
-    pub(super) fn count_tls(&mut self, index: usize, side: Side, now: u64) {
+    pub(super) fn count_tls(&mut self, connection: u32, now: u64) {
         if self.config.dialler.has_tls() {
-            self.add_tls(index, side, now);
+            self.add_tls(connection, now);
         }
     }
 
-    fn add_tls(&mut self, index: usize, side: Side, now: u64) {
-        let client = &mut self.clients[index];
-        let connection = match side {
-            Side::Down => client.down.as_mut(),
-            Side::Up => client.up.as_mut().map(|up| &mut up.connection),
-        };
-        let Some(TlsBytes { read, written }) = connection.map(Connection::tls_bytes) else { return };
+    fn add_tls(&mut self, connection: u32, now: u64) {
+        let Some(connection) = self.connections.at(connection) else { return };
+        let TlsBytes { read, written } = connection.socket.tls_bytes();
         self.pass_time(now);
         self.windows.tls.read += read;
         self.windows.tls.written += written;
@@ -166,20 +181,17 @@ impl<R: Receiver> ClientLoop<R> {
     /// Counts what TLS has added to all connections, at the end of the run.
     pub(super) fn count_all_tls(&mut self) {
         let now = monotonic_ns();
-        for index in 0..self.clients.len() {
-            [Side::Down, Side::Up].into_iter().for_each(|side| self.count_tls(index, side, now));
-        }
+        self.connections.numbers().for_each(|connection| self.count_tls(connection, now));
     }
 
-    fn open_socket(&mut self, index: usize, side: Side, now: u64) -> std::io::Result<Connection> {
-        let number = self.client_number(index);
-        let source = self.config.dialler.source_of(number, self.config.clients);
-        let mut connection = self.config.dialler.dial(source)?;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.poll.registry().register(connection.stream_mut(), token(index, side), interest)?;
+    fn open(&mut self, owner: Owner, now: u64) -> std::io::Result<Stream> {
+        let number = self.client_number(owner.client());
+        let Self { config, connections, poll, .. } = self;
+        let source = config.dialler.source_of(number, config.clients);
+        let stream = connections.open(&config.dialler, source, poll.registry(), owner)?;
         // Counted when begun: one that is refused later is among the errors.
         self.recorder.part.connections_opened += u64::from(self.marks.is_load(now));
-        Ok(connection)
+        Ok(stream)
     }
 
     /// The client's number in the run, which is also its number as a publisher.
@@ -187,14 +199,16 @@ impl<R: Receiver> ClientLoop<R> {
         index as u32 * self.config.lanes + self.config.lane
     }
 
-    /// Sends what was put together on the receiving connection; what it is for has been noted.
+    /// Sends what was put together on the receiving stream.
     pub(super) fn send_down(&mut self, index: usize, now: u64) {
-        let Some(connection) = &mut self.clients[index].down else { return };
-        self.windows.tally.up.all += self.out.len() as u64;
-        match connection.send(&self.out) {
+        let Some(stream) = self.clients[index].down else { return };
+        let Some(connection) = self.connections.at(stream.connection) else { return };
+        let sent = connection.send(stream.number, &mut self.out);
+        self.windows.tally.up += self.out.tally();
+        match sent {
             Ok(taken) => {
                 self.count_sent(taken, now);
-                self.count_tls(index, Side::Down, now);
+                self.count_tls(stream.connection, now);
             }
             Err(error) => self.cut(index, &Cut::Io(error)),
         }
@@ -250,7 +264,7 @@ impl<R: Receiver> ClientLoop<R> {
     /// of those, for one POST.
     pub(super) fn connect_up(&mut self, index: usize) {
         let now = monotonic_ns();
-        let obtained = self.obtain(index, Side::Up, now);
+        let obtained = self.obtain(Owner::new(index, Side::Up), now);
         if matches!(obtained, Ok(None)) {
             return;
         }
@@ -261,8 +275,9 @@ impl<R: Receiver> ClientLoop<R> {
         }
         match obtained {
             Ok(obtained) => {
-                let up =
-                    |(connection, is_connected)| Up { connection, posts: Posts::default(), is_connected, free_ns: now };
+                let connection = obtained.and_then(|stream| self.connections.at(stream.connection));
+                let is_connected = connection.is_some_and(|connection| connection.stands());
+                let up = |stream| Up { stream, posts: Posts::default(), is_connected, free_ns: now };
                 client.up = obtained.map(up).map(Box::new);
             }
             Err(error) => self.cut_up(index, &Cut::Io(error)),

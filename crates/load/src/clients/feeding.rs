@@ -1,21 +1,6 @@
-//! A closed loop of broadcasts: each of the feeder's publishers keeps one publication under way.
+//! A closed loop of broadcasts: what is under way.
 
-use super::client::WAKEUP;
-use super::{ClientLoop, LoopConfig};
 use crate::broadcasts::Broadcasts;
-use crate::run_state::RunState;
-use crate::transport::{Asking, Receiver};
-use mio::unix::SourceFd;
-use mio::{Interest, Registry};
-use pushlab_workload::traffic::Traffic;
-use std::io;
-use std::os::fd::AsRawFd as _;
-
-/// How long a publication may be under way without reaching anybody more, ns: more than a client that was cut
-/// needs to come back. Where clients ask at an interval, that comes on top.
-const PATIENCE_NS: u64 = 1_000_000_000;
-/// Why fewer publications are waited for than are missing.
-const GIVEN_UP: &str = "fan-out: a publication was given up, which did not reach all clients for a second";
 
 /// What a feeder's publishers have under way: one publication each, or none.
 #[derive(Debug)]
@@ -33,7 +18,8 @@ struct UnderWay {
 }
 
 impl Feeding {
-    fn new(publishers: u32, patience_ns: u64) -> Self {
+    /// Of so many publishers, and how long one of them waits, ns.
+    pub fn new(publishers: u32, patience_ns: u64) -> Self {
         Self { patience_ns, under_way: vec![None; publishers as usize] }
     }
 
@@ -48,7 +34,7 @@ impl Feeding {
     }
 
     /// Takes out what has reached everybody, and what is not waited for any longer; returns how many these are.
-    fn settle(&mut self, broadcasts: &Broadcasts, now: u64) -> u32 {
+    pub fn settle(&mut self, broadcasts: &Broadcasts, now: u64) -> u32 {
         let mut given_up = 0;
         for (publisher, place) in (0..).zip(&mut self.under_way) {
             let Some(under_way) = place else { continue };
@@ -67,43 +53,8 @@ impl Feeding {
     }
 
     /// The publishers that have one under way.
-    fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
         (0..).zip(&self.under_way).filter(|(_, place)| place.is_some()).map(|(publisher, _)| publisher)
-    }
-}
-
-impl<R: Receiver> ClientLoop<R> {
-    /// What the loop of a feeder has under way; `None` for other loops.
-    pub(super) fn feeding(config: &LoopConfig, state: &RunState, registry: &Registry) -> io::Result<Option<Feeding>> {
-        let Some(broadcasts) = state.broadcasts().filter(|_| config.traffic == Traffic::Broadcasts) else {
-            return Ok(None);
-        };
-        registry.register(&mut SourceFd(&broadcasts.wakeup().as_raw_fd()), WAKEUP, Interest::READABLE)?;
-        let asked_after_ns = if R::ASKING == Asking::AtInterval { config.poll_interval_ns } else { 0 };
-        Ok(Some(Feeding::new(config.clients, PATIENCE_NS + asked_after_ns)))
-    }
-
-    /// Has every publisher that is free send its next one, from the warm-up to the end of the load. What the feeder
-    /// waits for wakes its loop: the broadcasts, its own sockets or, for what is to be given up, the next tick.
-    pub(super) fn keep_publishing(&mut self, now: u64) {
-        let (Some(broadcasts), Some(feeding)) = (self.state.broadcasts(), &mut self.feeding) else { return };
-        if !(self.marks.warm_up_ns..self.marks.load_end_ns).contains(&now) {
-            return;
-        }
-        self.has_started_loop = true;
-        for _ in 0..feeding.settle(broadcasts, now) {
-            self.recorder.part.errors.add(&GIVEN_UP);
-        }
-        for publisher in 0..self.clients.len() {
-            if self.feeding.as_ref().is_some_and(|feeding| feeding.is_free(publisher)) {
-                let client = &mut self.clients[publisher];
-                client.due = client.sent + 1;
-                self.send_due(publisher);
-            }
-        }
-        if let (Some(broadcasts), Some(feeding)) = (self.state.broadcasts(), &self.feeding) {
-            broadcasts.wake_after(feeding.waiting());
-        }
     }
 }
 

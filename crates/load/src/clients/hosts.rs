@@ -6,17 +6,16 @@
 //! an answer that is whole frees its connection for whoever is next. WebSockets have a limit of their own there,
 //! hundreds, and are not counted here.
 
-use super::client::Side;
-use crate::socket::Connection;
+use crate::connection::{Connections, Owner, Protocol, Side, Stream};
 use pushlab_workload::traffic::HostLimit;
 use std::collections::VecDeque;
 
 /// What a request is given.
 #[derive(Debug)]
 pub(super) enum Obtained {
-    /// A connection that has answered somebody before.
-    Kept(Connection),
-    /// The right to open one.
+    /// A stream on a connection of the host's.
+    Kept(Stream),
+    /// The right to open a connection.
     Fresh,
     /// Nothing yet: it is in the queue.
     Later,
@@ -26,8 +25,8 @@ pub(super) enum Obtained {
 struct Host {
     /// Connections, those that are being opened too.
     open: u32,
-    /// Those of them that nobody uses.
-    free: Vec<Connection>,
+    /// Those of them that have room for a stream: with HTTP/1.1, that nobody uses.
+    free: Vec<u32>,
     /// Requests without a connection, first come, first served; two for each client at most.
     queue: VecDeque<(usize, Side)>,
 }
@@ -66,15 +65,23 @@ impl Hosts {
     }
 
     /// Asks for a connection: one that is free, else a new one, else a place in the queue.
-    pub fn obtain(&mut self, client: usize, side: Side) -> Obtained {
+    pub fn obtain<P: Protocol>(&mut self, owner: Owner, connections: &mut Connections<P>) -> Obtained {
+        let (client, side) = (owner.client(), owner.side);
         let is_next = self.next.take_if(|next| *next == (client, side)).is_some();
         let host = &mut self.hosts[client / self.limit.clients as usize];
         if is_next || host.queue.is_empty() {
             // The one used last is the least likely to have been closed meanwhile.
-            while let Some(mut connection) = host.free.pop() {
-                if connection.is_reusable() {
-                    return Obtained::Kept(connection);
+            while let Some(&number) = host.free.last() {
+                let connection = connections.at(number);
+                let opened = connection.and_then(|connection| Some((connection.open(owner)?, connection)));
+                if let Some((on_it, connection)) = opened {
+                    if !connection.protocol.has_room() {
+                        host.free.pop();
+                    }
+                    return Obtained::Kept(Stream { connection: number, number: on_it });
                 }
+                host.free.pop();
+                connections.close(number);
                 host.open -= 1;
             }
             if host.open < self.limit.connections_max {
@@ -89,16 +96,19 @@ impl Hosts {
         Obtained::Later
     }
 
-    /// Takes back a connection whose answer is whole, for others.
-    pub fn release(&mut self, client: usize, connection: Connection) {
+    /// Takes a connection that has room for a stream, for others: with HTTP/1.1, one whose answer is whole.
+    pub fn release(&mut self, client: usize, connection: u32) {
         let host = client / self.limit.clients as usize;
-        self.hosts[host].free.push(connection);
+        if !self.hosts[host].free.contains(&connection) {
+            self.hosts[host].free.push(connection);
+        }
         self.freed.push(host);
     }
 
     /// Notes that a connection of a client's host has ended, or was never opened.
-    pub fn has_closed(&mut self, client: usize) {
+    pub fn has_closed(&mut self, client: usize, connection: Option<u32>) {
         let host = client / self.limit.clients as usize;
+        self.hosts[host].free.retain(|&free| Some(free) != connection);
         self.hosts[host].open -= 1;
         self.freed.push(host);
     }
@@ -125,6 +135,7 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::{Http1, Outgoing};
     use proptest::prelude::*;
 
     fn short(obtained: &Obtained) -> &'static str {
@@ -135,37 +146,48 @@ mod tests {
         }
     }
 
-    fn connection() -> (Connection, std::net::TcpStream) {
+    /// A connection that stands and that nobody uses, and its peer.
+    fn connection(connections: &mut Connections<Http1>) -> (u32, std::net::TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut connection = crate::dial::Dialler::new(listener.local_addr().unwrap()).dial(None).unwrap();
+        let dialler = crate::dial::Dialler::new(listener.local_addr().unwrap());
+        let (poll, owner) = (mio::Poll::new().unwrap(), Owner::new(1, Side::Down));
+        let stream = connections.open(&dialler, None, poll.registry(), owner).unwrap();
         let peer = listener.accept().unwrap().0;
-        while connection.offer(b"x").unwrap() == 0 {}
-        (connection, peer)
+        let kept = connections.at(stream.connection).unwrap();
+        while kept.socket.offer(b"x").unwrap() == 0 {}
+        assert!(kept.protocol.close(0, true, &mut Outgoing::default()));
+        (stream.connection, peer)
     }
 
     #[test]
     fn the_first_to_wait_is_the_first_to_be_served() {
         let mut hosts = Hosts::new(HostLimit { connections_max: 2, clients: 3 }, 5);
-        assert_eq!(short(&hosts.obtain(0, Side::Down)), "fresh");
-        assert_eq!(short(&hosts.obtain(1, Side::Down)), "fresh");
-        assert_eq!(short(&hosts.obtain(2, Side::Down)), "later");
-        assert_eq!(short(&hosts.obtain(0, Side::Up)), "later");
-        assert_eq!(short(&hosts.obtain(0, Side::Up)), "later", "and is not in the queue twice");
-        assert_eq!(short(&hosts.obtain(3, Side::Down)), "fresh", "another host");
+        let connections = &mut Connections::<Http1>::with_capacity(1);
+        assert_eq!(short(&hosts.obtain(Owner::new(0, Side::Down), connections)), "fresh");
+        assert_eq!(short(&hosts.obtain(Owner::new(1, Side::Down), connections)), "fresh");
+        assert_eq!(short(&hosts.obtain(Owner::new(2, Side::Down), connections)), "later");
+        assert_eq!(short(&hosts.obtain(Owner::new(0, Side::Up), connections)), "later");
+        assert_eq!(
+            short(&hosts.obtain(Owner::new(0, Side::Up), connections)),
+            "later",
+            "and is not in the queue twice"
+        );
+        assert_eq!(short(&hosts.obtain(Owner::new(3, Side::Down), connections)), "fresh", "another host");
         assert_eq!((hosts.next_waiting(), hosts.queued_down()), (None, 1));
-        let (kept, peer) = connection();
+        let (kept, peer) = connection(connections);
         hosts.release(1, kept);
-        assert_eq!(short(&hosts.obtain(1, Side::Down)), "later", "nobody overtakes the queue");
+        assert_eq!(short(&hosts.obtain(Owner::new(1, Side::Down), connections)), "later", "nobody overtakes the queue");
         assert_eq!(hosts.next_waiting(), Some((2, Side::Down)));
-        let obtained = hosts.obtain(2, Side::Down);
+        let obtained = hosts.obtain(Owner::new(2, Side::Down), connections);
         assert_eq!((short(&obtained), hosts.next_waiting()), ("kept", None));
-        let Obtained::Kept(kept) = obtained else { unreachable!() };
+        let Obtained::Kept(Stream { connection: kept, .. }) = obtained else { unreachable!() };
         drop(peer);
+        connections.at(kept).unwrap().protocol.close(0, true, &mut Outgoing::default());
         hosts.release(2, kept);
         assert_eq!(hosts.next_waiting(), Some((0, Side::Up)));
-        assert_eq!(short(&hosts.obtain(0, Side::Up)), "fresh", "the other has been closed");
+        assert_eq!(short(&hosts.obtain(Owner::new(0, Side::Up), connections)), "fresh", "the other has been closed");
         assert_eq!((hosts.next_waiting(), hosts.queued_down()), (None, 1));
-        hosts.has_closed(0);
+        hosts.has_closed(0, None);
         assert_eq!(hosts.next_waiting(), Some((1, Side::Down)));
     }
 
@@ -176,11 +198,12 @@ mod tests {
             connections_max in 1u32..4,
         ) {
             let mut hosts = Hosts::new(HostLimit { connections_max, clients: 6 }, 6);
+            let connections = &mut Connections::<Http1>::with_capacity(1);
             let mut open = 0;
             let mut waiting = VecDeque::new();
             for (client, asks_up) in asks {
                 let side = if asks_up { Side::Up } else { Side::Down };
-                match hosts.obtain(client, side) {
+                match hosts.obtain(Owner::new(client, side), connections) {
                     Obtained::Fresh => open += 1,
                     Obtained::Later if !waiting.contains(&(client, side)) => waiting.push_back((client, side)),
                     _ => {}
@@ -189,11 +212,11 @@ mod tests {
                 prop_assert!(waiting.is_empty() || open == connections_max);
             }
             while open > 0 {
-                hosts.has_closed(0);
+                hosts.has_closed(0, None);
                 open -= 1;
                 while let Some((client, side)) = hosts.next_waiting() {
                     prop_assert_eq!(Some((client, side)), waiting.pop_front());
-                    prop_assert_eq!(short(&hosts.obtain(client, side)), "fresh");
+                    prop_assert_eq!(short(&hosts.obtain(Owner::new(client, side), connections)), "fresh");
                     open += 1;
                 }
                 prop_assert!(open <= connections_max);

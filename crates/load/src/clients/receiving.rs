@@ -1,11 +1,14 @@
 //! What sockets bring.
 
-use super::ClientLoop;
-use super::client::{Side, client_of};
-use crate::record::Delivery;
+use super::client::Client;
+use super::event_loop::ClientLoop;
+use crate::connection::{Head, Incoming, Outgoing, Owner, Protocol, Received, Side};
+use crate::cut::Cut;
+use crate::record::{Delivery, Recorder};
 use crate::socket::Read;
-use crate::transport::{Asking, Cut, Event, Receiver, Uplink};
-use mio::Token;
+use crate::tally::WayTally;
+use crate::transport::{Asking, Event, Hearing, Receiver, Uplink};
+use fastrand::Rng;
 use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::traffic::Traffic;
 
@@ -22,30 +25,133 @@ struct ReadOutcome {
     asked: u32,
 }
 
-impl<R: Receiver> ClientLoop<R> {
-    pub(super) fn writable(&mut self, token: Token) {
-        let (index, side) = client_of(token);
-        let client = &mut self.clients[index];
-        let connection = match side {
-            Side::Down => client.down.as_mut(),
-            Side::Up => client.up.as_mut().map(|up| {
-                if !up.is_connected && !up.connection.is_handshaking() {
-                    (up.is_connected, up.free_ns) = (true, monotonic_ns());
-                }
-                &mut up.connection
-            }),
-        };
-        let Some(connection) = connection else { return };
-        match connection.flush() {
-            Ok(0) => {}
+/// Takes down what one client hears.
+struct Heard<'a> {
+    recorder: &'a mut Recorder,
+    outcome: ReadOutcome,
+    payload: u64,
+    receiver: u32,
+    own_source: u32,
+    now_ns: u64,
+}
+
+impl Heard<'_> {
+    #[inline]
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Message(data) => {
+                self.payload += if self.recorder.is_back_ends(data) { 0 } else { data.len() as u64 };
+                self.deliver(data);
+            }
+            Event::Echo(data) => {
+                self.outcome.has_echo = true;
+                self.payload += data.len() as u64;
+                self.deliver(data);
+            }
+            Event::Subscribed => self.outcome.is_subscribed = true,
+            Event::Gap => self.recorder.part.gaps += 1,
+            Event::Error { code, text } => self.recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
+            Event::Asked => self.outcome.asked += 1,
+            Event::Answered { keeps_alive } => self.outcome.answered = Some(keeps_alive),
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, data: &[u8]) {
+        let Self { receiver, own_source, now_ns, .. } = *self;
+        self.recorder.delivered(Delivery { receiver, own_source, data, now_ns });
+    }
+}
+
+/// The clients that are told what their streams brought, one at a time.
+struct Told<'a, R> {
+    clients: &'a mut [Client<R>],
+    lane: u32,
+    lanes: u32,
+    side: Side,
+    rng: &'a mut Rng,
+    out: &'a mut Outgoing,
+    tally: &'a mut WayTally,
+    heard: Heard<'a>,
+}
+
+impl<R: Receiver> Incoming for Told<'_, R> {
+    #[inline]
+    fn turn_to(&mut self, owner: Owner) {
+        self.side = owner.side;
+        self.heard.receiver = owner.client() as u32;
+        self.heard.own_source = self.heard.receiver * self.lanes + self.lane;
+    }
+
+    fn head_bytes(&mut self, size: usize) {
+        self.tally.heads += size as u64;
+    }
+
+    fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+        self.head_bytes(head.size);
+        let Self { clients, side, rng, out, tally, heard, .. } = self;
+        let client = &mut clients[heard.receiver as usize];
+        match (side, &mut client.up) {
+            (Side::Up, Some(up)) => client.receiver.post_head(&mut up.posts, head),
+            _ => {
+                let sink = &mut |event: Event<'_>| heard.take(event);
+                client.receiver.head(head, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+            }
+        }
+    }
+
+    #[inline]
+    fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
+        let Self { clients, side, rng, out, tally, heard, .. } = self;
+        let client = &mut clients[heard.receiver as usize];
+        let sink = &mut |event: Event<'_>| heard.take(event);
+        let mut hearing = Hearing { rng, out, texts: &mut tally.texts, sink };
+        match (side, &mut client.up) {
+            (Side::Up, Some(up)) => client.receiver.post_body(&mut up.posts, data, is_last, &mut hearing),
+            _ => client.receiver.body(data, is_last, &mut hearing),
+        }
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &mut [u8]) -> Result<usize, Cut> {
+        let Self { clients, rng, out, tally, heard, .. } = self;
+        let client = &mut clients[heard.receiver as usize];
+        let sink = &mut |event: Event<'_>| heard.take(event);
+        client.receiver.frames(bytes, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+    }
+}
+
+impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
+    pub(super) fn writable(&mut self, number: u32) {
+        let Some(connection) = self.connections.at(number) else { return };
+        connection.is_writable();
+        let (stands, owners) = (connection.stands(), connection.protocol.owners());
+        match connection.socket.flush() {
+            Ok(0) => owners.into_iter().for_each(|owner| self.writable_stream(owner, stands, None)),
             Ok(taken) => {
                 let now = monotonic_ns();
-                self.clients[index].free_ns = now;
                 self.count_sent(taken, now);
+                owners.into_iter().for_each(|owner| self.writable_stream(owner, stands, Some(now)));
             }
-            Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
+            Err(error) => self.cut_connection(number, &Cut::Io(error)),
         }
-        let client = &self.clients[index];
+    }
+
+    /// Sends what waits for a stream, whose connection may just have begun to stand, or have got rid of what it held.
+    #[inline]
+    fn writable_stream(&mut self, owner: Owner, stands: bool, flushed_ns: Option<u64>) {
+        let (index, side) = (owner.client(), owner.side);
+        let client = &mut self.clients[index];
+        if side == Side::Up
+            && stands
+            && let Some(up) = &mut client.up
+            && !up.is_connected
+        {
+            (up.is_connected, up.free_ns) = (true, monotonic_ns());
+        }
+        if let Some(now) = flushed_ns {
+            client.free_ns = now;
+        }
         if client.sent < client.due || client.receiver.has_own_post() {
             self.send_due(index);
         } else if side == Side::Up {
@@ -53,30 +159,27 @@ impl<R: Receiver> ClientLoop<R> {
         }
     }
 
-    /// Reads what a socket holds; `turn_ns` is when this turn of the loop began.
-    pub(super) fn readable(&mut self, token: Token, is_closing: bool, turn_ns: u64) {
-        let (index, side) = client_of(token);
+    /// Reads what a connection holds; `turn_ns` is when this turn of the loop began.
+    pub(super) fn readable(&mut self, number: u32, is_closing: bool, turn_ns: u64) {
         for _ in 0..MAX_READS {
-            let client = &mut self.clients[index];
-            let connection = match side {
-                Side::Down => client.down.as_mut(),
-                Side::Up => client.up.as_mut().map(|up| &mut up.connection),
-            };
-            let Some(connection) = connection else { return };
-            if self.config.dialler.delays_acks() {
-                connection.delay_acks(turn_ns);
+            let Some(connection) = self.connections.at(number) else { return };
+            if !connection.is_heard() {
+                return;
             }
-            match connection.read(&mut self.buffer) {
+            if self.config.dialler.delays_acks() {
+                connection.socket.delay_acks(turn_ns);
+            }
+            match connection.socket.read(&mut self.buffer) {
                 Ok(Read::Blocked) => return,
-                Ok(Read::Stands) => self.writable(token),
-                Ok(Read::Closed) => return self.cut_side(index, side, &Cut::Closed),
-                Err(error) => return self.cut_side(index, side, &Cut::Io(error)),
+                Ok(Read::Stands) => self.writable(number),
+                Ok(Read::Closed) => return self.cut_connection(number, &Cut::Closed),
+                Err(error) => return self.cut_connection(number, &Cut::Io(error)),
                 Ok(Read::Bytes { held, new, is_drained }) => {
                     let now = monotonic_ns();
                     self.count_received(new, now);
-                    self.count_tls(index, side, now);
-                    if let Err(cut) = self.decode(index, side, held, now) {
-                        return self.cut_side(index, side, &cut);
+                    self.count_tls(number, now);
+                    if let Err(cut) = self.decode(number, held, now) {
+                        return self.cut_connection(number, &cut);
                     }
                     if now >= self.next_publication_ns {
                         self.publish_due(now);
@@ -87,11 +190,12 @@ impl<R: Receiver> ClientLoop<R> {
                 }
             }
         }
-        self.again.push(token);
+        self.again.push(number);
     }
 
-    fn cut_side(&mut self, index: usize, side: Side, cut: &Cut) {
-        match side {
+    pub(super) fn cut_side(&mut self, owner: Owner, cut: &Cut) {
+        let index = owner.client();
+        match owner.side {
             Side::Down => self.cut(index, cut),
             Side::Up => {
                 self.cut_up(index, cut);
@@ -104,65 +208,60 @@ impl<R: Receiver> ClientLoop<R> {
         }
     }
 
-    /// Decodes what lies at the front of the buffer and acts on it.
+    /// Decodes what lies at the front of the buffer and acts on it, stream by stream.
+    ///
+    /// # Errors
+    /// When the connection cannot go on.
     #[inline]
-    fn decode(&mut self, index: usize, side: Side, held: usize, now: u64) -> Result<(), Cut> {
-        let own_source = self.client_number(index);
-        let Self { clients, recorder, windows, rng, buffer, out, .. } = self;
-        let client = &mut clients[index];
-        let mut outcome = ReadOutcome::default();
-        let mut payload = 0;
-        let mut sink = |event: Event<'_>| match event {
-            Event::Message(data) => {
-                payload += if recorder.is_back_ends(data) { 0 } else { data.len() as u64 };
-                recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
+    fn decode(&mut self, number: u32, held: usize, now: u64) -> Result<(), Cut> {
+        let mut at = 0;
+        loop {
+            let Self { clients, config, connections, recorder, windows, rng, buffer, out, .. } = self;
+            let Some(connection) = connections.at(number) else { return Ok(()) };
+            out.clear();
+            let (tally, outcome) = (&mut windows.tally.down, ReadOutcome::default());
+            let heard = Heard { recorder, outcome, payload: 0, receiver: 0, own_source: 0, now_ns: now };
+            let (lane, lanes) = (config.lane, config.lanes);
+            let mut told = Told { clients, lane, lanes, side: Side::Down, rng, out, tally, heard };
+            let received = connection.protocol.receive(&mut buffer[at..held], &mut told);
+            let Heard { outcome, payload, .. } = told.heard;
+            tally.payload += payload;
+            let Received { consumed, owner, ended, has_more } = received?;
+            at += consumed;
+            if !has_more {
+                connection.socket.keep(&buffer[at..held]);
             }
-            Event::Echo(data) => {
-                outcome.has_echo = true;
-                payload += data.len() as u64;
-                recorder.delivered(Delivery { receiver: index as u32, own_source, data, now_ns: now });
+            match (owner, ended) {
+                (Some(owner), Some(cut)) => self.cut_side(owner, &cut),
+                (Some(owner), None) => self.act(owner, &outcome, now),
+                (None, _) => {}
             }
-            Event::Subscribed => outcome.is_subscribed = true,
-            Event::Gap => recorder.part.gaps += 1,
-            Event::Error { code, text } => recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
-            Event::Asked => outcome.asked += 1,
-            Event::Answered { keeps_alive } => outcome.answered = Some(keeps_alive),
-        };
-        out.clear();
-        let input = &mut buffer[..held];
-        let (connection, consumed) = match side {
-            Side::Down => {
-                let consumed = client.receiver.receive(rng, input, out, &mut windows.tally, &mut sink);
-                (client.down.as_mut(), consumed)
+            if !has_more {
+                return Ok(());
             }
-            Side::Up => {
-                let Some(up) = client.up.as_deref_mut() else { return Ok(()) };
-                let consumed = client.receiver.receive_answers(&mut up.posts, input, &mut windows.tally, &mut sink);
-                (Some(&mut up.connection), consumed)
-            }
-        };
-        windows.tally.down.payload += payload;
-        let consumed = consumed?;
-        if let Some(connection) = connection {
-            connection.keep(&buffer[consumed..held]);
         }
+    }
+
+    /// Sends what a client answers at once, and does what follows from what it heard.
+    #[inline]
+    fn act(&mut self, owner: Owner, outcome: &ReadOutcome, now: u64) {
+        let index = owner.client();
         for _ in 0..outcome.asked {
             self.count_request(index, now);
         }
         if !self.out.is_empty() {
             self.send_down(index, now);
             if self.clients[index].down.is_none() {
-                return Ok(());
+                return;
             }
         }
         if self.clients[index].receiver.has_own_post() {
             self.send_due(index);
         }
-        match side {
-            Side::Down => self.act_on(index, &outcome, now),
-            Side::Up => self.act_on_post(index, &outcome, now),
+        match owner.side {
+            Side::Down => self.act_on(index, outcome, now),
+            Side::Up => self.act_on_post(index, outcome, now),
         }
-        Ok(())
     }
 
     #[inline]
@@ -236,8 +335,8 @@ impl<R: Receiver> ClientLoop<R> {
 
     /// Asks for messages, unless an answer is outstanding.
     pub(super) fn ask(&mut self, index: usize, now: u64) {
-        match &self.clients[index].down {
-            Some(connection) if !connection.is_blocked() => drop(self.ask_now(index, now)),
+        match self.clients[index].down {
+            Some(stream) if !self.connections.is_blocked(Some(stream)) => drop(self.ask_now(index, now)),
             None if self.hosts.is_some() => self.ask_over_shared(index, now),
             _ => {}
         }
@@ -250,7 +349,7 @@ impl<R: Receiver> ClientLoop<R> {
         let client = &mut self.clients[index];
         self.out.clear();
         self.config.requests.turn_to_client(number);
-        if !client.receiver.poll(&self.config.requests, &mut self.rng, &mut self.out, &mut self.windows.tally) {
+        if !client.receiver.poll(&self.config.requests, &mut self.rng, &mut self.out) {
             return false;
         }
         if R::UPLINK == Uplink::Posts {

@@ -1,60 +1,17 @@
 //! What clients send: open loop on the run's schedule, or closed loop.
 
-use super::client::{Client, Side};
-use super::{ClientLoop, LoopConfig};
+use super::client::Client;
+use super::event_loop::ClientLoop;
+use crate::connection::Protocol;
+use crate::cut::Cut;
+use crate::tally::WayTally;
 use crate::transport::frames::encode_text;
-use crate::transport::tally::WayTally;
-use crate::transport::{Cut, Receiver, Sending, Uplink};
+use crate::transport::{Receiver, Sending, Uplink};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::stamp::{MAX_SEQUENCE, RESOLUTION_NS, Stamp};
-use pushlab_workload::pacing::Pacing;
-use pushlab_workload::rooms::Rooms;
 use pushlab_workload::traffic::Traffic;
-use std::sync::Arc;
 
-/// What the clients of a loop publish to rooms. A client's next publication follows from its last one, so that any
-/// number may be due without a queue.
-#[derive(Debug)]
-pub(super) struct RoomTurns {
-    rooms: Arc<Rooms>,
-    lane: u32,
-    lanes: u32,
-    /// The next publication of each client of the loop.
-    next: Vec<u64>,
-}
-
-impl RoomTurns {
-    pub fn new(rooms: Arc<Rooms>, pacing: &Pacing, config: &LoopConfig) -> Self {
-        let (lane, lanes) = (config.lane, config.lanes);
-        let clients = (lane..config.clients).step_by(lanes as usize);
-        let next = clients.map(|client| rooms.next_of(client, 0, pacing)).collect();
-        Self { rooms, lane, lanes, next }
-    }
-
-    /// Who publishes `k`: the client's number in the run.
-    pub fn publisher(&self, k: u64, pacing: &Pacing) -> u32 {
-        let (room, sequence) = pacing.publisher_of(k);
-        self.rooms.publisher(room, sequence)
-    }
-
-    /// Whether that is a client of this loop.
-    pub fn is_own(&self, k: u64, pacing: &Pacing) -> bool {
-        self.lanes == 1 || self.publisher(k, pacing) % self.lanes == self.lane
-    }
-
-    fn next_stamp(&self, index: usize, pacing: &Pacing) -> Stamp {
-        let k = self.next[index];
-        let (source, sequence) = pacing.publisher_of(k);
-        Stamp { source, sequence: sequence as u32, instant_ns: pacing.due_ns(k) }
-    }
-
-    fn has_sent(&mut self, index: usize, k: u64, pacing: &Pacing) {
-        let client = index as u32 * self.lanes + self.lane;
-        self.next[index] = self.rooms.next_of(client, k + 1, pacing);
-    }
-}
-
-impl<R: Receiver> ClientLoop<R> {
+impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// Sends every publication that is due, as far as sockets take them; the others wait as a number and keep
     /// their intended instants.
     pub(super) fn publish_due(&mut self, now: u64) {
@@ -125,28 +82,29 @@ impl<R: Receiver> ClientLoop<R> {
 
     fn send_frame(&mut self, index: usize) -> bool {
         let client = &self.clients[index];
-        if !client.is_subscribed || client.down.as_ref().is_none_or(crate::socket::Connection::is_blocked) {
+        if !client.is_subscribed || self.connections.is_blocked(client.down) {
             return false;
         }
         let Some((sending, stamp)) = self.next_stamp(index) else { return false };
         self.config.requests.turn_to_source(stamp.source);
-        let Self { config, clients, rng, out, text, .. } = self;
+        let Self { config, clients, connections, rng, out, text, .. } = self;
         let Some(payload) = &mut config.payload else { return false };
         text.clear();
         let data = payload.stamped(&stamp);
         clients[index].receiver.encode_frame(&config.requests, sending, data, text);
-        let Some(connection) = &mut clients[index].down else { return false };
+        let Some(stream) = clients[index].down else { return false };
+        let Some(connection) = connections.at(stream.connection) else { return false };
         out.clear();
         encode_text(out, text, rng);
-        let (all, texts, payload) = (out.len() as u64, text.len() as u64, data.len() as u64);
-        let handed = WayTally { all, heads: 0, texts, payload };
+        out.note_payload(data.len());
         let now = monotonic_ns();
-        match connection.offer(out) {
-            Ok(0) => false,
-            Ok(taken) => {
+        match connection.offer(stream.number, out) {
+            Ok(None) => false,
+            Ok(Some(taken)) => {
+                let handed = out.tally();
                 self.count_handed(handed, now);
                 self.has_sent(index, &stamp, taken, now, self.clients[index].free_ns);
-                self.count_tls(index, Side::Down, now);
+                self.count_tls(stream.connection, now);
                 true
             }
             Err(error) => {
@@ -166,24 +124,26 @@ impl<R: Receiver> ClientLoop<R> {
             return false;
         };
         self.config.requests.turn_to_source(stamp.source);
-        let Self { config, clients, out, .. } = self;
+        let Self { config, clients, connections, out, .. } = self;
         let Client { receiver, up, .. } = &mut clients[index];
         let (Some(payload), Some(up)) = (&mut config.payload, up) else { return false };
+        let stream = up.stream;
+        let Some(connection) = connections.at(stream.connection) else { return false };
         out.clear();
         let data = payload.stamped(&stamp);
-        let texts = receiver.encode_post(&config.requests, sending, data, out) as u64;
-        let all = out.len() as u64;
-        let handed = WayTally { all, heads: all - texts, texts, payload: data.len() as u64 };
+        receiver.encode_post(&config.requests, sending, data, out);
+        out.note_payload(data.len());
         let now = monotonic_ns();
-        match up.connection.offer(out) {
-            Ok(0) => false,
-            Ok(taken) => {
+        match connection.offer(stream.number, out) {
+            Ok(None) => false,
+            Ok(Some(taken)) => {
+                let handed = out.tally();
                 let free_ns = up.free_ns;
                 up.posts.has_sent(sending);
                 self.count_request(index, now);
                 self.count_handed(handed, now);
                 self.has_sent(index, &stamp, taken, now, free_ns);
-                self.count_tls(index, Side::Up, now);
+                self.count_tls(stream.connection, now);
                 true
             }
             Err(error) => {
@@ -201,8 +161,8 @@ impl<R: Receiver> ClientLoop<R> {
             }
             self.connect_up(index);
         }
-        let up = self.clients[index].up.as_ref();
-        up.is_some_and(|up| up.is_connected && !up.posts.is_waiting() && !up.connection.is_blocked())
+        let Some(up) = &self.clients[index].up else { return false };
+        up.is_connected && !up.posts.is_waiting() && !self.connections.is_blocked(Some(up.stream))
     }
 
     /// Sends what the protocol client itself has to post.
@@ -211,19 +171,22 @@ impl<R: Receiver> ClientLoop<R> {
         if !self.can_post(index) {
             return false;
         }
-        let Self { config, clients, out, .. } = self;
+        let Self { clients, connections, out, .. } = self;
         let Client { receiver, up: Some(up), .. } = &mut clients[index] else { return false };
+        let stream = up.stream;
+        let Some(connection) = connections.at(stream.connection) else { return false };
         out.clear();
-        let handed = receiver.encode_own_post(&config.requests, out);
+        receiver.encode_own_post(out);
         let now = monotonic_ns();
-        match up.connection.offer(out) {
-            Ok(0) => false,
-            Ok(taken) => {
+        match connection.offer(stream.number, out) {
+            Ok(None) => false,
+            Ok(Some(taken)) => {
+                let handed = out.tally();
                 up.posts.has_sent(Sending::Publish);
                 self.count_request(index, now);
                 self.count_handed(handed, now);
                 self.count_sent(taken, now);
-                self.count_tls(index, Side::Up, now);
+                self.count_tls(stream.connection, now);
                 true
             }
             Err(error) => {

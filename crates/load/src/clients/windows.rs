@@ -1,8 +1,8 @@
 //! Counts of the whole run and of its phases: one count that only grows, and what it was when each phase began.
 
-use super::Marks;
+use super::marks::Marks;
 use crate::socket::TlsBytes;
-use crate::transport::Tally;
+use crate::tally::Tally;
 use pushlab_workload::result::{ByteUses, ClientBytes, Part};
 
 /// What is counted.

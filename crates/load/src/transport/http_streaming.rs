@@ -1,7 +1,9 @@
 //! `http-streaming`: one endless response, a JSON array a line; publications go by POST.
 
-use super::streams::StreamReader;
-use super::{Asking, CursorText, Cut, Event, MAX_MESSAGE_BYTES, Receiver, Requests, Tally, Uplink, forward};
+use super::events::forward;
+use super::{Asking, CursorText, Event, Hearing, MAX_MESSAGE_BYTES, Receiver, Requests, Uplink};
+use crate::connection::{Head, Outgoing};
+use crate::cut::Cut;
 use fastrand::Rng;
 use pushlab_wire::lines::LineDecoder;
 use pushlab_wire::native::ServerFrame;
@@ -9,7 +11,6 @@ use pushlab_wire::native::ServerFrame;
 /// A client of `GET /stream`.
 #[derive(Debug)]
 pub struct HttpStreaming {
-    reader: StreamReader,
     lines: LineDecoder,
     cursor: CursorText,
     is_subscribed: bool,
@@ -20,49 +21,46 @@ impl Receiver for HttpStreaming {
     const UPLINK: Uplink = Uplink::Posts;
 
     fn new() -> Self {
-        Self {
-            reader: StreamReader::default(),
-            lines: LineDecoder::new(MAX_MESSAGE_BYTES),
-            cursor: CursorText::default(),
-            is_subscribed: false,
-        }
+        Self { lines: LineDecoder::new(MAX_MESSAGE_BYTES), cursor: CursorText::default(), is_subscribed: false }
     }
 
-    fn open(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>) {
+    fn open(&mut self, requests: &Requests, _: &mut Rng, out: &mut Outgoing) {
         requests.encode_get(out, "/stream", "", &self.cursor);
         *self = Self { cursor: self.cursor, ..Self::new() };
     }
 
-    fn poll(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>, _: &mut Tally) -> bool {
-        false
+    fn head<S: FnMut(Event<'_>)>(&mut self, head: &Head<'_>, _: &mut Hearing<'_, S>) -> Result<(), Cut> {
+        head.accept("/stream")
     }
 
-    fn receive(
+    #[inline]
+    fn body<S: FnMut(Event<'_>)>(
         &mut self,
-        _: &mut Rng,
-        input: &mut [u8],
-        _: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
-        let Self { reader, lines, cursor, is_subscribed } = self;
-        reader.receive("/stream", input, tally, |data, texts| {
-            let mut broken = None;
-            lines.decode(data, |line| {
-                *texts += line.len() as u64;
-                match parse(line) {
-                    Ok(frame) => {
-                        forward(&frame, cursor, sink);
-                        if !*is_subscribed && matches!(frame, ServerFrame::Cursor(_)) {
-                            *is_subscribed = true;
-                            sink(Event::Subscribed);
-                        }
+        data: &[u8],
+        is_last: bool,
+        hearing: &mut Hearing<'_, S>,
+    ) -> Result<(), Cut> {
+        let Self { lines, cursor, is_subscribed } = self;
+        let Hearing { texts, sink, .. } = hearing;
+        let mut broken = None;
+        lines.decode(data, |line| {
+            **texts += line.len() as u64;
+            match parse(line) {
+                Ok(frame) => {
+                    forward(&frame, cursor, sink);
+                    if !*is_subscribed && matches!(frame, ServerFrame::Cursor(_)) {
+                        *is_subscribed = true;
+                        sink(Event::Subscribed);
                     }
-                    Err(cut) => broken = Some(cut),
                 }
-            })?;
-            broken.map_or(Ok(()), Err)
-        })
+                Err(cut) => broken = Some(cut),
+            }
+        })?;
+        match broken {
+            Some(cut) => Err(cut),
+            None if is_last => Err(Cut::StreamEnded),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! `long-polling`: a request that the server holds until something is published; publications go by POST.
 
 use super::replies::Polls;
-use super::{Asking, Cut, Event, Receiver, Requests, Tally, Uplink};
+use super::{Asking, Event, Hearing, Receiver, Requests, Uplink};
+use crate::connection::{Head, Outgoing};
+use crate::cut::Cut;
 use fastrand::Rng;
 
 /// A client of `GET /poll` that waits.
@@ -16,23 +18,25 @@ impl Receiver for LongPolling {
         Self::default()
     }
 
-    fn open(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>) {
+    fn open(&mut self, requests: &Requests, _: &mut Rng, out: &mut Outgoing) {
         self.0.open(requests, out);
     }
 
-    fn poll(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
-        self.0.poll(requests, &requests.poll_wait, out, tally)
+    fn poll(&mut self, requests: &Requests, _: &mut Rng, out: &mut Outgoing) -> bool {
+        self.0.poll(requests, &requests.poll_wait, out)
     }
 
-    fn receive(
+    fn head<S: FnMut(Event<'_>)>(&mut self, head: &Head<'_>, _: &mut Hearing<'_, S>) -> Result<(), Cut> {
+        self.0.head(head)
+    }
+
+    fn body<S: FnMut(Event<'_>)>(
         &mut self,
-        _: &mut Rng,
-        input: &mut [u8],
-        _: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
-        self.0.receive(input, tally, sink)
+        data: &[u8],
+        is_last: bool,
+        hearing: &mut Hearing<'_, S>,
+    ) -> Result<(), Cut> {
+        self.0.body(data, is_last, hearing)
     }
 }
 
@@ -46,15 +50,14 @@ mod tests {
         #[test]
         fn only_the_first_question_is_answered_at_once(cuts in prop::collection::vec(1usize..40, 1..9)) {
             let answer = |_: &str| b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\nConnection: close\r\n\r\n[[\"cursor\",\"e.7\"]]".to_vec();
-            let (mut client, mut out, mut rng) = (LongPolling::new(), Vec::new(), fastrand::Rng::with_seed(1));
+            let (mut client, mut out, mut rng) = (LongPolling::new(), Outgoing::default(), fastrand::Rng::with_seed(1));
             let outcome = play(&mut client, &cuts, &answer).unwrap();
             prop_assert!(outcome.request.starts_with("GET /poll?channel=a HTTP/1.1\r\n"), "{}", outcome.request);
             prop_assert_eq!(outcome.events, ["subscribed", "answered and closed"]);
             prop_assert_eq!(outcome.down, uses([head_bytes(&answer("")), 0, 18, 0]), "an empty poll");
-            let mut tally = Tally::default();
-            prop_assert!(client.poll(&requests(), &mut rng, &mut out, &mut tally));
-            prop_assert_eq!(tally.up.heads, out.len() as u64);
-            prop_assert!(out.starts_with(b"GET /poll?channel=a&wait=25&after=e.7 HTTP/1.1\r\n"));
+            prop_assert!(client.poll(&requests(), &mut rng, &mut out));
+            prop_assert_eq!(out.tally().heads, out.tally().all);
+            prop_assert!(out.bytes().starts_with(b"GET /poll?channel=a&wait=25&after=e.7 HTTP/1.1\r\n"));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! How a virtual client receives: one file for each transport, none of which knows a socket or a clock.
 //!
-//! A [`Receiver`] turns bytes into [`Event`]s and says what to send; the loop that owns the sockets is the same
-//! for all. A new transport is one file here and one row in [`with_receiver`].
+//! A [`Receiver`] turns heads, bodies and frames into [`Event`]s and says what to send; what carries them is below, in
+//! [`crate::connection`], and the loop that owns the connections is the same for all. A new transport is one file here
+//! and one row in [`with_receiver`].
 
-pub mod cut;
+mod events;
 pub mod foreign;
 pub mod frames;
 mod headers;
@@ -12,223 +13,19 @@ pub mod long_polling;
 pub mod planned;
 pub mod polling;
 pub mod posts;
+mod receiver;
 pub mod replies;
 pub mod requests;
 pub mod sse;
-pub mod streams;
-pub mod tally;
+mod table;
 pub mod websocket;
 pub mod websocket_polling;
 
-pub use cut::Cut;
-pub use requests::{CursorText, Requests};
-pub use tally::Tally;
-
-use fastrand::Rng;
-use posts::Posts;
+pub use events::{Event, Hearing, MAX_MESSAGE_BYTES};
 pub use pushlab_dialects::Sending;
-use pushlab_wire::native::ServerFrame;
-use pushlab_workload::plan::Speaks;
-use tally::WayTally;
-
-/// Largest message, line, event or reply, in bytes: the most that one connection can make the load hold.
-pub const MAX_MESSAGE_BYTES: usize = 16 << 20;
-
-/// What a server's bytes meant.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Event<'a> {
-    /// The first answer: whatever is published from now on is for us.
-    Subscribed,
-    /// A delivery's data.
-    Message(&'a [u8]),
-    /// An answer to an echo.
-    Echo(&'a [u8]),
-    /// A gap frame: messages are gone.
-    Gap,
-    /// An error frame.
-    Error {
-        /// A name from the table of codes.
-        code: &'a str,
-        /// For people.
-        text: &'a str,
-    },
-    /// A further request was put among the bytes to send.
-    Asked,
-    /// A request has been answered; the connection is free for the next.
-    Answered {
-        /// Whether the server leaves the connection open.
-        keeps_alive: bool,
-    },
-}
-
-/// When a client asks for messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asking {
-    /// Never: the server pushes.
-    Never,
-    /// As soon as the last answer has come.
-    AtOnce,
-    /// At an interval.
-    AtInterval,
-}
-
-/// How a client sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Uplink {
-    /// WebSocket frames on the connection that receives.
-    Frames,
-    /// POST requests on a second connection, one at a time.
-    Posts,
-}
-
-/// One client's end of a transport, without its socket.
-pub trait Receiver: Sized + Send + 'static {
-    /// When it asks.
-    const ASKING: Asking;
-    /// How it sends.
-    const UPLINK: Uplink;
-    /// Whether publications may be posted by a client that is not subscribed, as it has yet to be or was cut off: some
-    /// dialects have nowhere to send them then.
-    const POSTS_UNSUBSCRIBED: bool = true;
-
-    /// A client that has never been connected.
-    fn new() -> Self;
-
-    /// Appends what is sent first on a new connection, a head of a request and nothing else; after an earlier one,
-    /// resumes from the last cursor.
-    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>);
-
-    /// Appends the next poll and notes what its bytes are for; `false`, and nothing, while one is unanswered or the
-    /// transport never asks.
-    fn poll(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool;
-
-    /// Whether an answer leaves another question to be asked at once, though the client asks at an interval.
-    fn has_further_question(&self, _: &Requests) -> bool {
-        false
-    }
-
-    /// Whether a client that is subscribed stays so while the server has it open another connection: its place is kept
-    /// by a session, and the next answer may be long in coming.
-    fn stays_subscribed(&self) -> bool {
-        false
-    }
-
-    /// Whether a question is unanswered that will be answered at once.
-    fn is_waiting(&self) -> bool {
-        false
-    }
-
-    /// Appends the text of a frame that carries `data`, a JSON text.
-    fn encode_frame(&mut self, requests: &Requests, sending: Sending, data: &[u8], text: &mut Vec<u8>) {
-        requests.encode_frame(text, sending, data);
-    }
-
-    /// Appends a POST that carries `data`, a JSON text; returns the size of its body.
-    fn encode_post(&mut self, requests: &Requests, sending: Sending, data: &[u8], out: &mut Vec<u8>) -> usize {
-        Posts::encode(requests, sending, data, out);
-        data.len()
-    }
-
-    /// Whether the protocol client begins anew on a new receiving connection, so that nothing that was posted before
-    /// belongs to it.
-    fn begins_anew(&self) -> bool {
-        false
-    }
-
-    /// Whether something that had to be posted was refused, so that the receiving connection is of no use.
-    fn cannot_go_on(&self) -> bool {
-        false
-    }
-
-    /// Whether the protocol client itself has something to post, which comes before anything else.
-    fn has_own_post(&self) -> bool {
-        false
-    }
-
-    /// Appends what it has to post; what its bytes are for is returned.
-    fn encode_own_post(&mut self, _: &Requests, _: &mut Vec<u8>) -> WayTally {
-        WayTally::default()
-    }
-
-    /// Reads answers to POSTs from the front of `input`; returns the bytes that are done with.
-    ///
-    /// # Errors
-    /// As [`Self::receive`].
-    fn receive_answers(
-        &mut self,
-        posts: &mut Posts,
-        input: &[u8],
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
-        posts.receive(input, tally, sink)
-    }
-
-    /// Reads from the front of `input` and returns how many bytes it needs no more. The caller brings the rest
-    /// again with what comes next, so that any split gives the same events. Answers owed at once (pongs) are
-    /// appended to `out`. Heads and texts are noted in `tally`; all bytes and the data of events are the caller's to
-    /// count.
-    ///
-    /// # Errors
-    /// When the connection cannot go on: see [`Cut`].
-    fn receive(
-        &mut self,
-        rng: &mut Rng,
-        input: &mut [u8],
-        out: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut>;
-}
-
-/// Something to do with a receiver's type, once it is known which.
-pub trait ReceiverVisitor {
-    /// What comes of it.
-    type Output;
-    /// Does it.
-    fn visit<R: Receiver>(self) -> Self::Output;
-}
-
-/// The table of transports: the only place that knows them all.
-pub fn with_receiver<V: ReceiverVisitor>(
-    transport: pushlab_wire::transport::Transport,
-    speaks: Option<&Speaks>,
-    visitor: V,
-) -> V::Output {
-    use pushlab_wire::transport::Transport;
-    if let Some(speaks) = speaks {
-        return foreign::with_receiver(transport, speaks, visitor);
-    }
-    match transport {
-        Transport::WebSocket => visitor.visit::<websocket::WebSocket>(),
-        Transport::Sse => visitor.visit::<sse::Sse>(),
-        Transport::HttpStreaming => visitor.visit::<http_streaming::HttpStreaming>(),
-        Transport::LongPolling => visitor.visit::<long_polling::LongPolling>(),
-        Transport::Polling => visitor.visit::<polling::Polling>(),
-        Transport::WebSocketPolling => visitor.visit::<websocket_polling::WebSocketPolling>(),
-    }
-}
-
-/// Passes a server frame on as an event and remembers its cursor. Cursors alone make no event.
-#[inline]
-fn forward(frame: &ServerFrame<'_>, last: &mut CursorText, sink: &mut impl FnMut(Event<'_>)) {
-    match frame {
-        ServerFrame::Message { cursor, data, .. } => {
-            if let Some(cursor) = cursor {
-                last.set(cursor);
-            }
-            sink(Event::Message(data.as_bytes()));
-        }
-        ServerFrame::Cursor(cursor) => last.set(cursor),
-        ServerFrame::Echo(data) => sink(Event::Echo(data.as_bytes())),
-        ServerFrame::Gap { to, .. } => {
-            last.set(to);
-            sink(Event::Gap);
-        }
-        ServerFrame::Error { code, text } => sink(Event::Error { code, text }),
-        ServerFrame::Pong(_) | ServerFrame::Server(_) => {}
-    }
-}
+pub use receiver::{Asking, Receiver, ReceiverVisitor, Uplink};
+pub use requests::{CursorText, Requests};
+pub use table::with_receiver;
 
 #[cfg(test)]
-mod script;
+pub(crate) mod script;

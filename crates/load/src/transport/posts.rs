@@ -1,8 +1,9 @@
 //! POST requests on a connection of their own, one at a time: how clients of one-way transports send.
 
-use super::frames::excerpt;
 use super::replies::ReplyReader;
-use super::{Cut, Event, Requests, Sending, Tally};
+use super::{Event, Hearing, Sending};
+use crate::connection::Head;
+use crate::cut::Cut;
 
 /// One client's end of the connection.
 #[derive(Debug, Default)]
@@ -22,66 +23,109 @@ impl Posts {
         self.waiting_for = Some(sending);
     }
 
-    /// Appends a request; call [`Self::has_sent`] when it goes out.
-    pub fn encode(requests: &Requests, sending: Sending, data: &[u8], out: &mut Vec<u8>) {
-        requests.encode_post(out, sending, data);
-    }
-
     /// Notes that the answer has come.
     pub(super) fn has_come(&mut self) {
         self.waiting_for = None;
     }
 
-    /// Reads answers from the front of `input`; returns the bytes that are done with.
+    /// The head of an answer has come.
+    pub fn head(&mut self, head: &Head<'_>) {
+        self.reader.head(head);
+    }
+
+    /// A piece of its body has come.
     ///
     /// # Errors
-    /// An answer that is no success, not HTTP, or not asked for.
-    pub fn receive(&mut self, input: &[u8], tally: &mut Tally, sink: &mut impl FnMut(Event<'_>)) -> Result<usize, Cut> {
-        if input.is_empty() {
-            return Ok(0);
-        }
+    /// An answer that is no success, too large, or not asked for.
+    pub fn body<S: FnMut(Event<'_>)>(
+        &mut self,
+        data: &[u8],
+        is_last: bool,
+        hearing: &mut Hearing<'_, S>,
+    ) -> Result<(), Cut> {
         let Some(sending) = self.waiting_for else { return Err(Cut::Unasked) };
-        let (consumed, reply) = self.reader.read(input, tally)?;
-        let Some(reply) = reply else { return Ok(consumed) };
+        let Some(reply) = self.reader.body(data, is_last)? else { return Ok(()) };
         self.waiting_for = None;
         if !(200..300).contains(&reply.status) {
             let path = match sending {
                 Sending::Publish => "/publish",
                 Sending::Echo => "/echo",
             };
-            return Err(Cut::Status { path: path.to_owned(), status: reply.status, text: excerpt(&reply.body) });
+            return Err(Cut::refusal(path, reply.status, &reply.body));
         }
-        tally.down.texts += reply.body.len() as u64;
+        let Hearing { texts, sink, .. } = hearing;
+        **texts += reply.body.len() as u64;
         if sending == Sending::Echo {
             sink(Event::Echo(&reply.body));
         }
         sink(Event::Answered { keeps_alive: reply.keeps_alive });
-        Ok(consumed)
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::{Http1, Outgoing, Protocol as _};
+    use crate::transport::script::{Told, requests};
+    use crate::transport::{Asking, Receiver, Requests, Uplink};
+    use fastrand::Rng;
+
+    /// A client of nothing but POSTs.
+    #[derive(Debug)]
+    struct Poster(Posts);
+
+    impl Receiver for Poster {
+        const ASKING: Asking = Asking::Never;
+        const UPLINK: Uplink = Uplink::Posts;
+
+        fn new() -> Self {
+            Self(Posts::default())
+        }
+
+        fn open(&mut self, _: &Requests, _: &mut Rng, _: &mut Outgoing) {}
+
+        fn head<S: FnMut(Event<'_>)>(&mut self, head: &Head<'_>, _: &mut Hearing<'_, S>) -> Result<(), Cut> {
+            self.0.head(head);
+            Ok(())
+        }
+
+        fn body<S: FnMut(Event<'_>)>(
+            &mut self,
+            data: &[u8],
+            is_last: bool,
+            hearing: &mut Hearing<'_, S>,
+        ) -> Result<(), Cut> {
+            self.0.body(data, is_last, hearing)
+        }
+    }
 
     #[test]
     fn an_echo_comes_back_and_a_refusal_is_a_cut() {
-        let mut posts = Posts::default();
-        let mut tally = Tally::default();
-        assert!(matches!(posts.receive(b"HTTP", &mut tally, &mut |_| ()), Err(Cut::Unasked)));
-        posts.has_sent(Sending::Echo);
+        let mut poster = Poster::new();
+        let post = |poster: &mut Poster, http1: &mut Http1, sending| {
+            let mut out = Outgoing::default();
+            requests().encode_post(&mut out, sending, b"\"x\"");
+            http1.has_sent(0, &mut out);
+            poster.0.has_sent(sending);
+        };
+        let mut http1 = Http1::default();
+        post(&mut poster, &mut http1, Sending::Echo);
         let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\"x\"";
         let mut events = Vec::new();
+        let mut told = Told::new(&mut poster, |event: Event<'_>| events.push(format!("{event:?}")));
         let mut start = 0;
         for end in 0..=answer.len() {
-            let input = &answer[start..end];
-            start += posts.receive(input, &mut tally, &mut |event| events.push(format!("{event:?}"))).unwrap();
+            start += http1.receive(&mut answer[start..end].to_vec(), &mut told).unwrap().consumed;
         }
+        assert_eq!((told.tally.heads, told.tally.texts), (answer.len() as u64 - 3, 3));
         assert_eq!(events, ["Echo([34, 120, 34])", "Answered { keeps_alive: true }"]);
-        assert!(!posts.is_waiting());
-        assert_eq!((tally.down.heads, tally.down.texts), (answer.len() as u64 - 3, 3));
-        posts.has_sent(Sending::Publish);
-        let refused = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n";
-        assert!(matches!(posts.receive(refused, &mut tally, &mut |_| ()), Err(Cut::Status { status: 413, .. })));
+        assert!(!poster.0.is_waiting());
+        post(&mut poster, &mut http1, Sending::Publish);
+        let refused = http1.receive(
+            &mut b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n".to_vec(),
+            &mut Told::new(&mut poster, |_: Event<'_>| ()),
+        );
+        assert!(matches!(refused, Err(Cut::Status { status: 413, .. })));
     }
 }

@@ -1,8 +1,9 @@
 //! Answers to one request at a time on a kept connection, and the polls built on them.
 
-use super::frames::{MAX_HEAD_BYTES, excerpt};
-use super::{CursorText, Cut, Event, MAX_MESSAGE_BYTES, Requests, Tally, forward};
-use pushlab_wire::http::{BodyDecoder, Headers, ResponseHead, parse_response};
+use super::events::forward;
+use super::{CursorText, Event, Hearing, MAX_MESSAGE_BYTES, Requests};
+use crate::connection::{Head, Outgoing};
+use crate::cut::Cut;
 use pushlab_wire::native::parse_reply;
 use std::borrow::Cow;
 
@@ -17,76 +18,38 @@ pub struct Reply<'a> {
     pub body: Cow<'a, [u8]>,
 }
 
-/// Reads answers one by one. Holds nothing on the heap between two.
+/// Puts answers together one by one. Holds nothing on the heap between two.
 #[derive(Debug, Default)]
 pub struct ReplyReader {
-    head: Option<Head>,
+    status: u16,
+    keeps_alive: bool,
     body: Vec<u8>,
 }
 
-#[derive(Debug)]
-struct Head {
-    status: u16,
-    keeps_alive: bool,
-    body: BodyDecoder,
-}
-
 impl ReplyReader {
-    /// Reads from the front of `input`. Returns the bytes that are done with, and an answer if one is complete.
-    ///
-    /// # Errors
-    /// Not HTTP, or beyond a limit.
-    pub fn read<'a>(&mut self, input: &'a [u8], tally: &mut Tally) -> Result<(usize, Option<Reply<'a>>), Cut> {
-        self.read_noting(input, tally, |_| ())
+    /// The head has come.
+    pub fn head(&mut self, head: &Head<'_>) {
+        (self.status, self.keeps_alive) = (head.status, head.keeps_alive);
     }
 
-    /// [`Self::read`] that shows every head.
+    /// A piece of the body has come; with the last, the answer is whole.
     ///
     /// # Errors
-    /// The same.
-    pub fn read_noting<'a>(
-        &mut self,
-        input: &'a [u8],
-        tally: &mut Tally,
-        on_head: impl FnOnce(&ResponseHead<'_, '_>),
-    ) -> Result<(usize, Option<Reply<'a>>), Cut> {
-        let mut at = 0;
-        let head = match &mut self.head {
-            Some(head) => head,
-            None => {
-                let mut headers = Headers::default();
-                let Some((head, size)) = parse_response(input, &mut headers)? else {
-                    return match input.len() {
-                        0..=MAX_HEAD_BYTES => Ok((0, None)),
-                        _ => Err(Cut::HeadTooLarge { max: MAX_HEAD_BYTES }),
-                    };
-                };
-                at = size;
-                tally.down.heads += size as u64;
-                on_head(&head);
-                let (status, keeps_alive) = (head.status, head.keeps_alive());
-                self.head.insert(Head { status, keeps_alive, body: BodyDecoder::new(head.body) })
+    /// Beyond a limit.
+    pub fn body<'a>(&mut self, data: &'a [u8], is_last: bool) -> Result<Option<Reply<'a>>, Cut> {
+        let Self { status, keeps_alive, body } = self;
+        let whole = if is_last && body.is_empty() {
+            Cow::Borrowed(data)
+        } else if body.len() + data.len() > MAX_MESSAGE_BYTES {
+            return Err(Cut::ReplyTooLarge { max: MAX_MESSAGE_BYTES });
+        } else {
+            body.extend_from_slice(data);
+            if !is_last {
+                return Ok(None);
             }
+            Cow::Owned(std::mem::take(body))
         };
-        let mut whole: &[u8] = &[];
-        while !head.body.is_done() && at < input.len() {
-            let step = head.body.decode(&input[at..])?;
-            at += step.consumed;
-            if step.is_done && self.body.is_empty() {
-                whole = step.data;
-            } else if self.body.len() + step.data.len() > MAX_MESSAGE_BYTES {
-                return Err(Cut::ReplyTooLarge { max: MAX_MESSAGE_BYTES });
-            } else {
-                self.body.extend_from_slice(step.data);
-            }
-        }
-        if !head.body.is_done() {
-            return Ok((at, None));
-        }
-        let (status, keeps_alive) = (head.status, head.keeps_alive);
-        self.head = None;
-        let body = if self.body.is_empty() { Cow::Borrowed(whole) } else { Cow::Owned(std::mem::take(&mut self.body)) };
-        Ok((at, Some(Reply { status, keeps_alive, body })))
+        Ok(Some(Reply { status: *status, keeps_alive: *keeps_alive, body: whole }))
     }
 }
 
@@ -111,24 +74,22 @@ const PATH: &str = "/poll";
 
 impl Polls {
     /// The first question on a new connection: it is answered at once, whatever the wait asked for later.
-    pub fn open(&mut self, requests: &Requests, out: &mut Vec<u8>) {
+    pub fn open(&mut self, requests: &Requests, out: &mut Outgoing) {
         *self = Self { cursor: self.cursor, ..Self::default() };
         self.ask(requests, "", out);
     }
 
     /// The next question, unless one is unanswered; `wait` is what its query says of waiting.
-    pub fn poll(&mut self, requests: &Requests, wait: &str, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
+    pub fn poll(&mut self, requests: &Requests, wait: &str, out: &mut Outgoing) -> bool {
         if self.waiting_for.is_some() || !self.is_subscribed {
             return false;
         }
-        let before = out.len();
         if self.asks_for_list_next(requests) {
             requests.encode_user_list(out, PATH);
             self.waiting_for = Some(Question::Users);
         } else {
             self.ask(requests, wait, out);
         }
-        tally.up.heads += (out.len() - before) as u64;
         true
     }
 
@@ -142,23 +103,31 @@ impl Polls {
         self.is_list_next && requests.users.is_some()
     }
 
-    fn ask(&mut self, requests: &Requests, wait: &str, out: &mut Vec<u8>) {
+    fn ask(&mut self, requests: &Requests, wait: &str, out: &mut Outgoing) {
         requests.encode_get(out, PATH, wait, &self.cursor);
         self.waiting_for = Some(Question::Messages);
     }
 
-    /// Reads answers.
-    pub fn receive(&mut self, input: &[u8], tally: &mut Tally, sink: &mut impl FnMut(Event<'_>)) -> Result<usize, Cut> {
-        if input.is_empty() {
-            return Ok(0);
-        }
+    /// The head of an answer has come.
+    pub fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+        self.reader.head(head);
+        self.waiting_for.map(drop).ok_or(Cut::Unasked)
+    }
+
+    /// A piece of its body has come.
+    pub fn body<S: FnMut(Event<'_>)>(
+        &mut self,
+        data: &[u8],
+        is_last: bool,
+        hearing: &mut Hearing<'_, S>,
+    ) -> Result<(), Cut> {
         let Some(question) = self.waiting_for else { return Err(Cut::Unasked) };
-        let (consumed, reply) = self.reader.read(input, tally)?;
-        let Some(reply) = reply else { return Ok(consumed) };
+        let Some(reply) = self.reader.body(data, is_last)? else { return Ok(()) };
         if reply.status != 200 {
-            return Err(Cut::Status { path: PATH.to_owned(), status: reply.status, text: excerpt(&reply.body) });
+            return Err(Cut::refusal(PATH, reply.status, &reply.body));
         }
-        tally.down.texts += reply.body.len() as u64;
+        let Hearing { texts, sink, .. } = hearing;
+        **texts += reply.body.len() as u64;
         let text = std::str::from_utf8(&reply.body).map_err(|_| Cut::NotUtf8)?;
         match question {
             Question::Messages => parse_reply(text, |frame| forward(&frame, &mut self.cursor, sink))?,
@@ -172,6 +141,6 @@ impl Polls {
             sink(Event::Subscribed);
         }
         sink(Event::Answered { keeps_alive: reply.keeps_alive });
-        Ok(consumed)
+        Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! What every client of a run asks, prepared once, and the cursor it resumes from.
 
 use super::Sending;
-use super::foreign::ForeignSetup;
+use super::foreign::setup::ForeignSetup;
 use super::headers::HeaderLines;
+use crate::connection::{Outgoing, Request};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{RequestHeaders, Speaks, Target};
 use pushlab_workload::rooms::Rooms;
@@ -152,58 +153,48 @@ impl Requests {
     }
 
     /// Appends a GET of `path?channel=…` with `more` and, where there is one, the cursor.
-    pub(super) fn encode_get(&self, out: &mut Vec<u8>, path: &str, more: &str, after: &CursorText) {
+    pub(super) fn encode_get(&self, out: &mut Outgoing, path: &str, more: &str, after: &CursorText) {
         self.encode_get_of(out, [path, &self.channel, more], after, &self.lines.fetch);
     }
 
     /// The same with the header lines of an event stream.
-    pub(super) fn encode_event_source(&self, out: &mut Vec<u8>, path: &str, after: &CursorText) {
+    pub(super) fn encode_event_source(&self, out: &mut Outgoing, path: &str, after: &CursorText) {
         self.encode_get_of(out, [path, &self.channel, ""], after, &self.lines.event_source);
     }
 
     /// Appends the question for the list of users; nothing where nobody asks for it.
-    pub(super) fn encode_user_list(&self, out: &mut Vec<u8>, path: &str) {
+    pub(super) fn encode_user_list(&self, out: &mut Outgoing, path: &str) {
         if let Some(users) = &self.users {
             self.encode_get_of(out, [path, users, ""], &CursorText::default(), &self.lines.fetch);
         }
     }
 
-    fn encode_get_of(&self, out: &mut Vec<u8>, target: [&str; 3], after: &CursorText, lines: &str) {
+    fn encode_get_of(&self, out: &mut Outgoing, target: [&str; 3], after: &CursorText, lines: &str) {
         let [path, channel, more] = target;
-        let parts = ["GET ", &self.path, path, "?channel=", channel, more];
-        parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
-        if let Some(after) = after.get() {
-            out.extend_from_slice(b"&after=");
-            out.extend_from_slice(after.as_bytes());
-        }
-        for part in [" HTTP/1.1\r\nHost: ", &self.authority, "\r\n", lines, "\r\n"] {
-            out.extend_from_slice(part.as_bytes());
-        }
+        let (before_cursor, cursor) = after.get().map_or(("", ""), |cursor| ("&after=", cursor));
+        let target = [&self.path, path, "?channel=", channel, more, before_cursor, cursor];
+        out.request(&Request {
+            method: "GET",
+            target: &target,
+            authority: &self.authority,
+            lines: &[lines],
+            body: None,
+        });
     }
 
     /// Appends a POST that carries `data`, a JSON text.
-    pub fn encode_post(&self, out: &mut Vec<u8>, sending: Sending, data: &[u8]) {
+    pub fn encode_post(&self, out: &mut Outgoing, sending: Sending, data: &[u8]) {
         let (path, channel) = match sending {
             Sending::Publish => ("/publish?channel=", self.publish_to.as_str()),
             Sending::Echo => ("/echo", ""),
         };
-        let size = data.len().to_string();
-        for part in [
-            "POST ",
-            &self.path,
-            path,
-            channel,
-            " HTTP/1.1\r\nHost: ",
-            &self.authority,
-            "\r\n",
-            &self.lines.post,
-            "Content-Type: application/json\r\nContent-Length: ",
-            &size,
-            "\r\n\r\n",
-        ] {
-            out.extend_from_slice(part.as_bytes());
-        }
-        out.extend_from_slice(data);
+        out.request(&Request {
+            method: "POST",
+            target: &[&self.path, path, channel],
+            authority: &self.authority,
+            lines: &[&self.lines.post, "Content-Type: application/json\r\n"],
+            body: Some(data),
+        });
     }
 
     /// Appends the frame that carries `data`, a JSON text, without its WebSocket head.
@@ -243,10 +234,11 @@ mod tests {
     #[test]
     fn a_post_is_what_http_wants() {
         let requests = Requests::new(&Target::plain("127.0.0.1:8000".parse().unwrap()), "a", "a.up", 25);
-        let mut out = Vec::new();
+        let mut out = Outgoing::default();
         requests.encode_post(&mut out, Sending::Publish, b"\"x\"");
+        let out = out.bytes();
         let mut headers = pushlab_wire::http::Headers::default();
-        let (head, size) = pushlab_wire::http::parse_request(&out, &mut headers).unwrap().unwrap();
+        let (head, size) = pushlab_wire::http::parse_request(out, &mut headers).unwrap().unwrap();
         assert_eq!((head.method, head.target), ("POST", "/publish?channel=a.up"));
         assert_eq!(head.body, pushlab_wire::http::BodyKind::Length(3));
         assert_eq!(&out[size..], b"\"x\"");
@@ -262,9 +254,9 @@ mod tests {
         for client in [0, 4] {
             requests.turn_to_client(client);
         }
-        let mut out = Vec::new();
+        let mut out = Outgoing::default();
         requests.encode_get(&mut out, "/sse", "", &CursorText::default());
-        assert!(out.starts_with(expected.as_bytes()), "{}", String::from_utf8(out).unwrap());
+        assert!(out.bytes().starts_with(expected.as_bytes()), "{:?}", str::from_utf8(out.bytes()));
         requests.turn_to_source(*b);
         let mut out = Vec::new();
         requests.encode_frame(&mut out, Sending::Publish, b"1");

@@ -1,7 +1,9 @@
 //! Plays scripted answers to a receiver, cut into pieces, as a loop with its leftovers would.
 
-use super::tally::WayTally;
-use super::{Cut, Event, Receiver, Requests, Tally};
+use super::{Event, Hearing, Receiver, Requests};
+use crate::connection::{Head, Http1, Incoming, Outgoing, Owner, Protocol as _};
+use crate::cut::Cut;
+use crate::tally::{Tally, WayTally};
 use fastrand::Rng;
 use pushlab_wire::http::{CHUNK_END, Headers, encode_chunk_head, parse_request};
 use pushlab_wire::websocket::handshake;
@@ -28,22 +30,63 @@ pub fn requests() -> Requests {
     Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 25)
 }
 
-/// Opens a connection and feeds it `answer(request)` in pieces of the given sizes (the last repeats).
+/// A client that is told what its stream brought.
+pub struct Told<'a, R, S> {
+    pub client: &'a mut R,
+    pub rng: Rng,
+    pub out: Outgoing,
+    pub tally: WayTally,
+    pub sink: S,
+}
+
+impl<'a, R: Receiver, S: FnMut(Event<'_>)> Told<'a, R, S> {
+    pub fn new(client: &'a mut R, sink: S) -> Self {
+        let (out, tally) = (Outgoing::default(), WayTally::default());
+        Self { client, rng: Rng::with_seed(7), out, tally, sink }
+    }
+}
+
+impl<R: Receiver, S: FnMut(Event<'_>)> Incoming for Told<'_, R, S> {
+    fn turn_to(&mut self, _: Owner) {}
+
+    fn head_bytes(&mut self, size: usize) {
+        self.tally.heads += size as u64;
+    }
+
+    fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+        self.head_bytes(head.size);
+        let Self { client, rng, out, tally, sink } = self;
+        client.head(head, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+    }
+
+    fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
+        let Self { client, rng, out, tally, sink } = self;
+        client.body(data, is_last, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+    }
+
+    fn bytes(&mut self, bytes: &mut [u8]) -> Result<usize, Cut> {
+        let Self { client, rng, out, tally, sink } = self;
+        client.frames(bytes, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+    }
+}
+
+/// Opens a stream and feeds it `answer(request)` in pieces of the given sizes (the last repeats).
 pub fn play(client: &mut impl Receiver, cuts: &[usize], answer: &dyn Fn(&str) -> Vec<u8>) -> Result<Outcome, Cut> {
-    let mut rng = Rng::with_seed(7);
-    let mut out = Vec::new();
-    client.open(&requests(), &mut rng, &mut out);
-    let request = String::from_utf8(std::mem::take(&mut out)).unwrap();
-    let bytes = answer(&request);
-    let (mut tally, mut payload) = (Tally::default(), 0);
-    (tally.down.all, tally.up.heads) = (bytes.len() as u64, request.len() as u64);
-    let (mut events, mut held, mut start) = (Vec::new(), Vec::new(), 0);
-    let mut sink = |event: Event<'_>| {
+    let (mut payload, mut events) = (0, Vec::new());
+    let sink = |event: Event<'_>| {
         if let Event::Message(data) | Event::Echo(data) = event {
             payload += data.len() as u64;
         }
         events.push(short(&event));
     };
+    let (mut told, mut http1) = (Told::new(client, sink), Http1::default());
+    told.client.open(&requests(), &mut told.rng, &mut told.out);
+    http1.has_sent(0, &mut told.out);
+    let request = String::from_utf8(told.out.bytes().to_vec()).unwrap();
+    let mut tally = Tally { up: told.out.tally(), ..Tally::default() };
+    told.out.clear();
+    let bytes = answer(&request);
+    let (mut held, mut start) = (Vec::new(), 0);
     for i in 0.. {
         if start == bytes.len() {
             break;
@@ -52,15 +95,18 @@ pub fn play(client: &mut impl Receiver, cuts: &[usize], answer: &dyn Fn(&str) ->
         held.extend_from_slice(&bytes[start..end]);
         start = end;
         // The loop calls again only with new bytes, so whole frames must never be left over.
-        let consumed = client.receive(&mut rng, &mut held, &mut out, &mut tally, &mut sink)?;
+        let consumed = http1.receive(&mut held, &mut told)?.consumed;
         held.drain(..consumed);
         if start == bytes.len() && !held.is_empty() {
-            client.receive(&mut rng, &mut held, &mut out, &mut tally, &mut sink)?;
+            http1.receive(&mut held, &mut told)?;
         }
     }
-    (tally.down.payload, tally.up.all) = (payload, (request.len() + out.len()) as u64);
+    tally.up += told.out.tally();
+    tally.down = WayTally { all: bytes.len() as u64, ..told.tally };
+    let written = told.out.bytes().to_vec();
+    tally.down.payload = payload;
     let [down, up] = [tally.down, tally.up].map(|way| way.uses_since(&WayTally::default()));
-    Ok(Outcome { request, events, written: out, down, up })
+    Ok(Outcome { request, events, written, down, up })
 }
 
 fn short(event: &Event<'_>) -> String {

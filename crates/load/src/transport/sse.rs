@@ -1,7 +1,9 @@
 //! `sse`: an event stream; publications go by POST.
 
-use super::streams::StreamReader;
-use super::{Asking, CursorText, Cut, Event, MAX_MESSAGE_BYTES, Receiver, Requests, Tally, Uplink, forward};
+use super::events::forward;
+use super::{Asking, CursorText, Event, Hearing, MAX_MESSAGE_BYTES, Receiver, Requests, Uplink};
+use crate::connection::{Head, Outgoing};
+use crate::cut::Cut;
 use fastrand::Rng;
 use pushlab_wire::event_stream::EventStreamDecoder;
 use pushlab_wire::native::ServerFrame;
@@ -9,7 +11,6 @@ use pushlab_wire::native::ServerFrame;
 /// A client of `GET /sse`.
 #[derive(Debug)]
 pub struct Sse {
-    reader: StreamReader,
     events: EventStreamDecoder,
     cursor: CursorText,
     is_subscribed: bool,
@@ -20,42 +21,34 @@ impl Receiver for Sse {
     const UPLINK: Uplink = Uplink::Posts;
 
     fn new() -> Self {
-        Self {
-            reader: StreamReader::default(),
-            events: EventStreamDecoder::new(MAX_MESSAGE_BYTES),
-            cursor: CursorText::default(),
-            is_subscribed: false,
-        }
+        Self { events: EventStreamDecoder::new(MAX_MESSAGE_BYTES), cursor: CursorText::default(), is_subscribed: false }
     }
 
-    fn open(&mut self, requests: &Requests, _: &mut Rng, out: &mut Vec<u8>) {
+    fn open(&mut self, requests: &Requests, _: &mut Rng, out: &mut Outgoing) {
         requests.encode_event_source(out, "/sse", &self.cursor);
         *self = Self { cursor: self.cursor, ..Self::new() };
     }
 
-    fn poll(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>, _: &mut Tally) -> bool {
-        false
+    fn head<S: FnMut(Event<'_>)>(&mut self, head: &Head<'_>, _: &mut Hearing<'_, S>) -> Result<(), Cut> {
+        head.accept("/sse")
     }
 
-    fn receive(
+    #[inline]
+    fn body<S: FnMut(Event<'_>)>(
         &mut self,
-        _: &mut Rng,
-        input: &mut [u8],
-        _: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
-        let Self { reader, events, cursor, is_subscribed } = self;
-        let consumed = reader.receive("/sse", input, tally, |data, texts| {
-            let mut broken = None;
-            events.decode(data, |event| {
-                *texts += event.data.len() as u64;
-                match ServerFrame::parse(event.data) {
-                    Ok(frame) => forward(&frame, cursor, sink),
-                    Err(error) => broken = Some(error),
-                }
-            })?;
-            broken.map_or(Ok(()), |error| Err(error.into()))
+        data: &[u8],
+        is_last: bool,
+        hearing: &mut Hearing<'_, S>,
+    ) -> Result<(), Cut> {
+        let Self { events, cursor, is_subscribed } = self;
+        let Hearing { texts, sink, .. } = hearing;
+        let mut broken = None;
+        let decoded = events.decode(data, |event| {
+            **texts += event.data.len() as u64;
+            match ServerFrame::parse(event.data) {
+                Ok(frame) => forward(&frame, cursor, sink),
+                Err(error) => broken = Some(error),
+            }
         });
         if !events.last_id().is_empty() {
             cursor.set(events.last_id());
@@ -64,7 +57,12 @@ impl Receiver for Sse {
                 sink(Event::Subscribed);
             }
         }
-        consumed
+        decoded?;
+        match broken {
+            Some(error) => Err(error.into()),
+            None if is_last => Err(Cut::StreamEnded),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,7 +1,10 @@
 //! `websocket`: the server pushes frames; publications travel the other way on the same connection.
 
+use super::events::forward;
 use super::frames::Frames;
-use super::{Asking, CursorText, Cut, Event, Receiver, Requests, Tally, Uplink, forward};
+use super::{Asking, CursorText, Event, Hearing, Receiver, Requests, Uplink};
+use crate::connection::Outgoing;
+use crate::cut::Cut;
 use fastrand::Rng;
 use pushlab_wire::native::ServerFrame;
 
@@ -21,7 +24,7 @@ impl Receiver for WebSocket {
         Self::default()
     }
 
-    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing) {
         let mut target = format!("/ws?channel={}", requests.channel);
         if let Some(after) = self.cursor.get() {
             target.push_str("&after=");
@@ -31,21 +34,10 @@ impl Receiver for WebSocket {
         self.is_subscribed = false;
     }
 
-    fn poll(&mut self, _: &Requests, _: &mut Rng, _: &mut Vec<u8>, _: &mut Tally) -> bool {
-        false
-    }
-
     #[inline]
-    fn receive(
-        &mut self,
-        rng: &mut Rng,
-        input: &mut [u8],
-        out: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
+    fn frames<S: FnMut(Event<'_>)>(&mut self, bytes: &mut [u8], hearing: &mut Hearing<'_, S>) -> Result<usize, Cut> {
         let Self { frames, cursor, is_subscribed } = self;
-        frames.receive(rng, input, out, tally, |text| {
+        frames.receive(bytes, hearing, |text, sink| {
             let frame = ServerFrame::parse(text)?;
             forward(&frame, cursor, sink);
             if !*is_subscribed && matches!(frame, ServerFrame::Cursor(_)) {
@@ -59,8 +51,9 @@ impl Receiver for WebSocket {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{Outcome, head_bytes, play, requests, upgrade, uses};
+    use super::super::script::{Outcome, Told, head_bytes, play, requests, upgrade, uses};
     use super::*;
+    use crate::connection::{Http1, Protocol as _};
     use proptest::prelude::*;
     use pushlab_wire::codes::CloseCode;
     use pushlab_wire::websocket::{Opcode, encode, encode_close};
@@ -120,11 +113,12 @@ mod tests {
             play(&mut WebSocket::new(), &[999], &refuse).unwrap_err().to_string(),
             "the WebSocket's handshake answered 503 full"
         );
-        let (mut client, mut rng, mut out, mut tally) =
-            (WebSocket::new(), fastrand::Rng::with_seed(1), Vec::new(), Tally::default());
-        client.open(&requests(), &mut rng, &mut out);
-        client.receive(&mut rng, &mut refuse(""), &mut out, &mut tally, &mut |_| ()).unwrap_err();
-        assert_eq!((tally.down.heads, tally.down.texts), (head_bytes(&refuse("")) as u64, 0), "its body is no text");
+        let (mut client, mut http1) = (WebSocket::new(), Http1::default());
+        let mut told = Told::new(&mut client, |_: Event<'_>| ());
+        told.client.open(&requests(), &mut told.rng, &mut told.out);
+        http1.has_sent(0, &mut told.out);
+        http1.receive(&mut refuse(""), &mut told).unwrap_err();
+        assert_eq!((told.tally.heads, told.tally.texts), (head_bytes(&refuse("")) as u64, 0), "its body is no text");
         let goodbye = |request: &str| {
             let mut out = super::super::script::upgrade(request);
             encode_close(&mut out, CloseCode::GoingAway, "bye", None);

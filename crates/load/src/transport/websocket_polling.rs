@@ -1,7 +1,10 @@
 //! `websocket-polling`: the client asks at an interval, over a WebSocket.
 
+use super::events::forward;
 use super::frames::{Frames, encode_text};
-use super::{Asking, CursorText, Cut, Event, Receiver, Requests, Tally, Uplink, forward};
+use super::{Asking, CursorText, Event, Hearing, Receiver, Requests, Uplink};
+use crate::connection::Outgoing;
+use crate::cut::Cut;
 use fastrand::Rng;
 use pushlab_wire::native::{ServerFrame, parse_reply};
 
@@ -10,15 +13,15 @@ use pushlab_wire::native::{ServerFrame, parse_reply};
 pub struct WebSocketPolling {
     frames: Frames,
     cursor: CursorText,
+    is_open: bool,
     is_subscribed: bool,
     is_waiting: bool,
 }
 
 impl WebSocketPolling {
-    fn ask(&mut self, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) {
+    fn ask(&mut self, rng: &mut Rng, out: &mut Outgoing) {
         let text = format!("[\"poll\",\"{}\"]", self.cursor.get().unwrap_or_default());
         encode_text(out, text.as_bytes(), rng);
-        tally.up.texts += text.len() as u64;
         self.is_waiting = true;
     }
 }
@@ -31,18 +34,18 @@ impl Receiver for WebSocketPolling {
         Self::default()
     }
 
-    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Vec<u8>) {
+    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing) {
         let target = format!("/ws?channel={}&mode=poll", requests.channel);
         self.frames.open(requests, &target, rng, out);
-        self.is_subscribed = false;
+        (self.is_open, self.is_subscribed) = (false, false);
         self.is_waiting = true;
     }
 
-    fn poll(&mut self, _: &Requests, rng: &mut Rng, out: &mut Vec<u8>, tally: &mut Tally) -> bool {
-        if self.is_waiting || !self.frames.is_open() {
+    fn poll(&mut self, _: &Requests, rng: &mut Rng, out: &mut Outgoing) -> bool {
+        if self.is_waiting || !self.is_open {
             return false;
         }
-        self.ask(rng, out, tally);
+        self.ask(rng, out);
         true
     }
 
@@ -50,18 +53,10 @@ impl Receiver for WebSocketPolling {
         self.is_waiting
     }
 
-    fn receive(
-        &mut self,
-        rng: &mut Rng,
-        input: &mut [u8],
-        out: &mut Vec<u8>,
-        tally: &mut Tally,
-        sink: &mut impl FnMut(Event<'_>),
-    ) -> Result<usize, Cut> {
-        let was_open = self.frames.is_open();
-        let Self { frames, cursor, is_subscribed, is_waiting } = self;
+    fn frames<S: FnMut(Event<'_>)>(&mut self, bytes: &mut [u8], hearing: &mut Hearing<'_, S>) -> Result<usize, Cut> {
+        let Self { frames, cursor, is_open, is_subscribed, is_waiting } = self;
         // A server may greet with its cursor; only a reply says that polling works.
-        let mut on_text = |text: &str| {
+        let on_text = |text: &str, sink: &mut S| {
             if !text.starts_with("[[") {
                 let frame = ServerFrame::parse(text)?;
                 match frame {
@@ -80,9 +75,9 @@ impl Receiver for WebSocketPolling {
             sink(Event::Answered { keeps_alive: true });
             Ok(())
         };
-        let consumed = frames.receive(rng, input, out, tally, &mut on_text)?;
-        if !was_open && self.frames.is_open() {
-            self.ask(rng, out, tally);
+        let consumed = frames.receive(bytes, hearing, on_text)?;
+        if !std::mem::replace(is_open, true) {
+            self.ask(hearing.rng, hearing.out);
         }
         Ok(consumed)
     }
@@ -108,7 +103,7 @@ mod tests {
                 out
             };
             let mut client = WebSocketPolling::new();
-            let mut out = Vec::new();
+            let mut out = Outgoing::default();
             let mut rng = fastrand::Rng::with_seed(1);
             let requests = Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 0);
             let outcome = play(&mut client, &cuts, &answer).unwrap();
@@ -121,10 +116,9 @@ mod tests {
             let first = outcome.written.len() - 6;
             prop_assert!([11, 14].contains(&first), "{}", first);
             prop_assert_eq!(outcome.up, uses([outcome.request.len(), 6, first, 0]));
-            let mut tally = Tally::default();
-            prop_assert!(client.poll(&requests, &mut rng, &mut out, &mut tally));
-            prop_assert!(!client.poll(&requests, &mut rng, &mut out, &mut tally), "one at a time");
-            prop_assert_eq!((tally.up.texts, out.len()), (14, 6 + 14));
+            prop_assert!(client.poll(&requests, &mut rng, &mut out));
+            prop_assert!(!client.poll(&requests, &mut rng, &mut out), "one at a time");
+            prop_assert_eq!((out.tally().texts, out.tally().all), (14, 6 + 14));
         }
     }
 }

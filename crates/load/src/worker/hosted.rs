@@ -5,6 +5,7 @@ use crate::backend::{BackEnd, Feed};
 use crate::broadcasts::Broadcasts;
 use crate::browser::Pages;
 use crate::clients::{self, LoopConfig};
+use crate::connection::Http1;
 use crate::dial::Dialler;
 use crate::prober::{self, EchoPath, OverFrames, OverPosts, ProberConfig, ProberProgress, ProberReport};
 use crate::run_state::RunState;
@@ -69,7 +70,7 @@ impl ReceiverVisitor for SpawnLoop {
     fn visit<R: Receiver>(self) -> Self::Output {
         let Self(config, state) = self;
         let name = format!("clients-{}", config.progress);
-        std::thread::Builder::new().name(name).spawn(move || clients::run::<R>(config, state))
+        std::thread::Builder::new().name(name).spawn(move || clients::run::<R, Http1>(config, state))
     }
 }
 
@@ -331,7 +332,7 @@ type ProberThread = (JoinHandle<io::Result<ProberReport>>, Arc<ProberProgress>);
 fn spawn_prober<P: EchoPath>(config: ProberConfig, state: Arc<RunState>) -> io::Result<ProberThread> {
     let progress = Arc::new(ProberProgress::default());
     let shared = Arc::clone(&progress);
-    let work = move || prober::run::<P>(config, &state, &shared);
+    let work = move || prober::run::<P, Http1>(config, &state, &shared);
     Ok((std::thread::Builder::new().name("prober".into()).spawn(work)?, progress))
 }
 

@@ -52,9 +52,10 @@ impl AddAssign for WayTally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::{chunked, play, upgrade, uses};
-    use super::super::{Receiver, ReceiverVisitor, Requests, Sending, with_receiver};
     use super::*;
+    use crate::connection::Outgoing;
+    use crate::transport::script::{chunked, play, upgrade, uses};
+    use crate::transport::{Receiver, ReceiverVisitor, Requests, Sending, with_receiver};
     use proptest::prelude::*;
     use pushlab_wire::transport::Transport;
     use pushlab_workload::plan::Target;
@@ -75,7 +76,7 @@ mod tests {
 
     /// Rows of the two tables of examples: what, its bytes, and what they are for.
     fn examples() -> Vec<(String, Vec<u8>, ByteUses)> {
-        let section = include_str!("../../../../docs/networks.md").split("## What the bytes are").nth(1).unwrap();
+        let section = include_str!("../../../docs/networks.md").split("## What the bytes are").nth(1).unwrap();
         let rows = section.lines().filter_map(|line| {
             let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
             let [what, bytes, counts @ ..] = cells.as_slice() else { return None };
@@ -134,10 +135,10 @@ mod tests {
         assert_eq!((transports, examples.len()), (Transport::ALL.len(), Transport::ALL.len() + 4));
         // Unmasked, the frames of clients are what clients make.
         let requests = Requests::new(&Target::plain("127.0.0.1:8000".parse().unwrap()), "a", "a", 25);
-        let (mut post, mut frame) = (Vec::new(), Vec::new());
+        let (mut post, mut frame) = (Outgoing::default(), Vec::new());
         requests.encode_post(&mut post, Sending::Publish, br#"{"n":1}"#);
         requests.encode_frame(&mut frame, Sending::Publish, br#"{"n":1}"#);
-        assert!(examples.iter().any(|(_, bytes, uses)| *bytes == post && uses.payload == 7));
+        assert!(examples.iter().any(|(_, bytes, uses)| *bytes == post.bytes() && uses.payload == 7));
         assert!(examples.iter().any(|(_, bytes, uses)| bytes.get(6..) == Some(&frame) && uses.framing == 6));
     }
 

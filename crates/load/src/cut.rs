@@ -77,3 +77,12 @@ pub enum Cut {
     #[error("stream: {0}")]
     Line(#[from] LineTooLong),
 }
+
+impl Cut {
+    /// An answer other than success, with the beginning of its body.
+    pub fn refusal(path: &str, status: u16, body: &[u8]) -> Self {
+        const MAX_EXCERPT_BYTES: usize = 120;
+        let excerpt = String::from_utf8_lossy(&body[..body.len().min(MAX_EXCERPT_BYTES)]);
+        Self::Status { path: path.to_owned(), status, text: excerpt.trim().to_owned() }
+    }
+}

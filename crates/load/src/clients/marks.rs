@@ -1,0 +1,22 @@
+//! When the phases begin and end, as the loop looks at it.
+
+/// Instants that the loop compares with again and again; far in the future until they are known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marks {
+    pub warm_up_ns: u64,
+    pub load_ns: u64,
+    pub load_end_ns: u64,
+    pub after_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Marks {
+    /// Nothing is known.
+    pub const UNKNOWN: Self =
+        Self { warm_up_ns: u64::MAX, load_ns: u64::MAX, load_end_ns: u64::MAX, after_ns: u64::MAX, end_ns: u64::MAX };
+
+    /// Whether an instant is of the load phase.
+    pub fn is_load(&self, now: u64) -> bool {
+        (self.load_ns..self.load_end_ns).contains(&now)
+    }
+}
