@@ -5,7 +5,7 @@ use crate::planned::plan_of;
 use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::model::LeftOut;
 use pushlab_experiment::{Experiment, Written};
-use pushlab_load::browser;
+use pushlab_fleet::browser;
 use pushlab_os::limits;
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::Named;

@@ -11,7 +11,7 @@ use pushlab_analysis::measure;
 use pushlab_analysis::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
 use pushlab_analysis::warnings::{self, Evidence};
 use pushlab_experiment::Experiment;
-use pushlab_load::fleet::Load;
+use pushlab_fleet::Load;
 use pushlab_os::clock::monotonic_ns;
 use pushlab_probe::{MachineLoad, Recording, Sampler, TcpActivity, kernel_memory_bytes};
 use pushlab_subjects::fleet::{self, Processes};

@@ -133,7 +133,8 @@ impl RunState {
         threads.iter().filter_map(|thread| thread.read_ns()).sum()
     }
 
-    pub(crate) fn with_seconds<T>(&self, work: impl FnOnce(&mut SecondTable) -> T) -> T {
+    /// The table of seconds, locked: what all threads have measured of each second of the load.
+    pub fn with_seconds<T>(&self, work: impl FnOnce(&mut SecondTable) -> T) -> T {
         work(&mut self.seconds.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -1,8 +1,8 @@
 //! Workers that are processes of this machine.
 
 use crate::process::{Process, describe};
+use pushlab_fleet::{Division, Fleet, Load};
 use pushlab_link::namespace::Namespace;
-use pushlab_load::fleet::{Division, Fleet, Load};
 use pushlab_os::child::Prepare as _;
 use pushlab_workload::messages::{Message, Order};
 use pushlab_workload::plan::Plan;

@@ -3,7 +3,7 @@
 use crate::signals;
 use anyhow::Context as _;
 use clap::Args;
-use pushlab_load::backend::{Announcement, BackEnd};
+use pushlab_fleet::backend::{Announcement, BackEnd};
 use pushlab_wire::codes::ExitCode;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;

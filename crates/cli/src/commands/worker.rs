@@ -4,6 +4,6 @@ use pushlab_wire::codes::ExitCode;
 use std::io;
 
 pub fn run() -> anyhow::Result<ExitCode> {
-    let is_done = pushlab_load::worker::serve(io::stdin(), io::stdout().lock())?;
+    let is_done = pushlab_fleet::worker::serve(io::stdin(), io::stdout().lock())?;
     Ok(if is_done { ExitCode::Ok } else { ExitCode::Failed })
 }

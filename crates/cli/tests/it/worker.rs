@@ -1,6 +1,6 @@
 //! A worker's process, led through a run as the lab does it.
 
-use pushlab_load::fleet::{Division, Fleet, Load};
+use pushlab_fleet::{Division, Fleet, Load};
 use pushlab_workload::messages::{LoadError, Message, Order, RunEvent};
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;

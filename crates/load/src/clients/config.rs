@@ -86,7 +86,7 @@ impl LoopConfig {
 /// When clients that poll at an interval do: client i of N at i/N of it, after a phase that the seed gives. Without
 /// one, polls would keep their distance to the publications, which are at an interval too, so that the latency of
 /// polling would be a constant of the experiment, and every repeat would have the same.
-pub(crate) fn polls(config: &LoopConfig, origin_ns: u64) -> Pacing {
+pub fn polls(config: &LoopConfig, origin_ns: u64) -> Pacing {
     // Of the seed alone: the same in every loop.
     let phase_ns = fastrand::Rng::with_seed(config.seed ^ 0x70_6f_6c_6c).u64(0..config.poll_interval_ns.max(1));
     Pacing::endless(origin_ns + phase_ns, config.poll_interval_ns, config.clients)

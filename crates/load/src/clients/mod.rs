@@ -18,6 +18,5 @@ mod room_turns;
 mod sending;
 mod windows;
 
-pub use config::LoopConfig;
-pub(crate) use config::polls;
+pub use config::{LoopConfig, polls};
 pub use event_loop::run;

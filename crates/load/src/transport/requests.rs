@@ -103,12 +103,12 @@ impl Requests {
     }
 
     /// The client's channels, as a query has them: `a.1&channel=a.7`.
-    pub(crate) fn channel(&self) -> &str {
+    pub fn channel(&self) -> &str {
         &self.channel
     }
 
     /// The channel of the publication whose turn it is.
-    pub(crate) fn publishes_to(&self) -> &str {
+    pub fn publishes_to(&self) -> &str {
         &self.publish_to
     }
 

@@ -18,8 +18,8 @@ use crate::generate::Output;
 use crate::tree::Tree;
 
 /// Crates without circles of modules and without long files.
-const IN_ORDER: [&str; 9] =
-    ["analysis", "experiment", "lab", "load", "log", "server", "session", "subjects", "workload"];
+const IN_ORDER: [&str; 10] =
+    ["analysis", "experiment", "fleet", "lab", "load", "log", "server", "session", "subjects", "workload"];
 
 /// Whether a finding fails the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,9 +4,9 @@ mod hosted;
 
 use crate::backend::{Announcement, BackEnd, BackEndError};
 use crate::browser::{BrowserError, Pages};
-use crate::dial::Dialler;
-use crate::tls::BadCertificate;
 use hosted::{Hosted, Ready};
+use pushlab_load::dial::Dialler;
+use pushlab_load::tls::BadCertificate;
 use pushlab_os::clock::{monotonic_ns, sleep_until};
 use pushlab_os::{descriptors, limits};
 use pushlab_workload::messages::{Message, Order, WorkerState};

@@ -2,7 +2,7 @@
 
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run};
-use pushlab_load::fleet::{RunError, Threads};
+use pushlab_fleet::{RunError, Threads};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{Phases, Plan};
 use pushlab_workload::result::LoadResult;

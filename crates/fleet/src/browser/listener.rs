@@ -1,8 +1,8 @@
 //! The worker's own small HTTP server, which pages come from and report to.
 
-use crate::socket::{Read, Socket};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
+use pushlab_load::socket::{Read, Socket};
 use pushlab_wire::http::{BodyKind, Headers, parse_request};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -4,7 +4,7 @@ use crate::feed_server::{connect, each_text};
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run, with_prober};
 use crate::tls_front::TlsFront;
-use pushlab_load::fleet::Threads;
+use pushlab_fleet::Threads;
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::Role;
 use pushlab_workload::plan::{Phases, Plan, ProberPath, Sockets};

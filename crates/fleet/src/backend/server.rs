@@ -1,10 +1,10 @@
 //! The back end's thread: its sockets and its schedule.
 
 use super::feed::{Announcement, Command, Feed, FeedReport, MAX_PEERS, Shared, Status};
-use crate::socket::{Read, Socket};
 use mio::net::TcpListener;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+use pushlab_load::socket::{Read, Socket};
 use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups};
 use pushlab_os::timer::Timer;
 use pushlab_wire::http::{Headers, parse_request};

@@ -2,7 +2,7 @@
 
 use crate::feed_server::{Fault, Faults, FeedServer};
 use crate::plans::{plan, start_of, with_prober};
-use pushlab_load::fleet::{RunError, Threads};
+use pushlab_fleet::{RunError, Threads};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::LoadError;
 use pushlab_workload::plan::{Phase, Phases, Plan, ProberPath};

@@ -2,7 +2,7 @@
 
 use crate::native_server::{Asked, NativeServer};
 use crate::plans::{plan, with_prober};
-use pushlab_load::fleet::Threads;
+use pushlab_fleet::Threads;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::RunEvent;
 use pushlab_workload::plan::{Phase, Phases, Plan, ProberPath};

@@ -3,8 +3,8 @@
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run, with_prober};
 use crate::tls_front::TlsFront;
+use pushlab_fleet::{RunError, Threads};
 use pushlab_load::dial::Dialler;
-use pushlab_load::fleet::{RunError, Threads};
 use pushlab_load::socket::Read;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::LoadError;

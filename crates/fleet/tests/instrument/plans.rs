@@ -1,6 +1,6 @@
 //! Small plans.
 
-use pushlab_load::fleet::Threads;
+use pushlab_fleet::Threads;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{Phase, Phases, Plan, Prober, ProberPath, RequestHeaders, Sources, Target};
 use pushlab_workload::result::LoadResult;

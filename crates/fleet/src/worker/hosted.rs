@@ -2,19 +2,18 @@
 //! upstream run, and the back end or the feeder of a feed.
 
 use crate::backend::{BackEnd, Feed};
-use crate::broadcasts::Broadcasts;
 use crate::browser::Pages;
-use crate::clients::{self, LoopConfig};
-use crate::connection::Http1;
-use crate::dial::Dialler;
-use crate::prober::{self, EchoPath, OverFrames, OverPosts, ProberConfig, ProberProgress, ProberReport};
-use crate::run_state::RunState;
-use crate::transport::foreign::{Foreign, TwoWay};
-use crate::transport::planned::{in_plans_dialect, of_clients, of_feeder};
-use crate::transport::websocket::WebSocket;
-use crate::transport::{Receiver, ReceiverVisitor, Requests, Sending, with_receiver};
+use pushlab_load::broadcasts::Broadcasts;
+use pushlab_load::clients::LoopConfig;
+use pushlab_load::dial::Dialler;
+use pushlab_load::prober::ProberConfig;
+use pushlab_load::run_state::RunState;
+use pushlab_load::threads::{LoopThread, ProberThread, spawn_loop, spawn_prober};
+use pushlab_load::transport::planned::{in_plans_dialect, of_clients, of_feeder};
+use pushlab_load::transport::{Requests, Sending};
 use pushlab_os::clock::{CpuClock, monotonic_ns};
 use pushlab_stats::histogram::Histogram;
+use pushlab_wire::transport::Transport;
 use pushlab_workload::audience::Audience;
 use pushlab_workload::check::Schedule;
 use pushlab_workload::messages::WorkerState;
@@ -48,8 +47,6 @@ pub struct Ready<'a> {
     pub pages: Option<Pages>,
 }
 
-type LoopThread = JoinHandle<io::Result<Part>>;
-
 /// The threads of one worker's run.
 pub struct Hosted {
     state: Arc<RunState>,
@@ -61,17 +58,6 @@ pub struct Hosted {
     back_end: Option<BackEnd>,
     /// What threads that have ended measured.
     part: Part,
-}
-
-struct SpawnLoop(LoopConfig, Arc<RunState>);
-
-impl ReceiverVisitor for SpawnLoop {
-    type Output = io::Result<LoopThread>;
-    fn visit<R: Receiver>(self) -> Self::Output {
-        let Self(config, state) = self;
-        let name = format!("clients-{}", config.progress);
-        std::thread::Builder::new().name(name).spawn(move || clients::run::<R, Http1>(config, state))
-    }
 }
 
 impl Hosted {
@@ -122,11 +108,7 @@ impl Hosted {
                 self.loops.push(std::thread::Builder::new().name("browser".into()).spawn(work)?);
                 continue;
             }
-            self.loops.push(with_receiver(
-                plan.transport,
-                plan.speaks.as_ref(),
-                SpawnLoop(config, Arc::clone(&self.state)),
-            )?);
+            self.loops.push(spawn_loop(plan.transport, plan.speaks.as_ref(), config, &self.state)?);
         }
         if !segment.has_instruments() {
             return Ok(());
@@ -158,11 +140,9 @@ impl Hosted {
         if let Some(audience) = roles.collector.clone() {
             let channel = plan.upstream_channel();
             let requests = in_plans_dialect(Requests::new(&plan.target, &channel, &channel, 0), plan, None);
-            let spawn = SpawnLoop(LoopConfig { audience, ..instrument(requests) }, Arc::clone(&self.state));
-            self.collector = Some(match &plan.speaks {
-                None => spawn.visit::<WebSocket>()?,
-                speaks => with_receiver(plan.transport, speaks.as_ref(), spawn)?,
-            });
+            let transport = if plan.speaks.is_none() { Transport::WebSocket } else { plan.transport };
+            let config = LoopConfig { audience, ..instrument(requests) };
+            self.collector = Some(spawn_loop(transport, plan.speaks.as_ref(), config, &self.state)?);
         }
         if let Some(feeder) = &roles.feeder {
             let config = LoopConfig {
@@ -171,8 +151,7 @@ impl Hosted {
                 payload: Some(feeder.payload.clone()),
                 ..instrument(of_feeder(plan))
             };
-            self.feeder =
-                Some(with_receiver(plan.transport, plan.speaks.as_ref(), SpawnLoop(config, Arc::clone(&self.state)))?);
+            self.feeder = Some(spawn_loop(plan.transport, plan.speaks.as_ref(), config, &self.state)?);
         }
         if let Some(prober) = &plan.prober {
             let channel = plan.prober_channel();
@@ -186,12 +165,7 @@ impl Hosted {
                 interval_ns: prober.interval_ms * MS,
                 seed: plan.seed ^ 0x70_72_6f_62_65_72,
             };
-            let start = match (plan.pings_in_frames(), &plan.speaks) {
-                (false, _) => spawn_prober::<OverPosts>,
-                (true, None) => spawn_prober::<OverFrames<WebSocket>>,
-                (true, Some(_)) => spawn_prober::<OverFrames<Foreign<TwoWay>>>,
-            };
-            self.prober = Some(start(config, Arc::clone(&self.state))?);
+            self.prober = Some(spawn_prober(plan, config, &self.state)?);
         }
         Ok(())
     }
@@ -325,15 +299,6 @@ fn without_traffic(part: Part) -> Part {
         connect: Histogram::default(),
         ..part
     }
-}
-
-type ProberThread = (JoinHandle<io::Result<ProberReport>>, Arc<ProberProgress>);
-
-fn spawn_prober<P: EchoPath>(config: ProberConfig, state: Arc<RunState>) -> io::Result<ProberThread> {
-    let progress = Arc::new(ProberProgress::default());
-    let shared = Arc::clone(&progress);
-    let work = move || prober::run::<P, Http1>(config, &state, &shared);
-    Ok((std::thread::Builder::new().name("prober".into()).spawn(work)?, progress))
 }
 
 fn join<T>(thread: JoinHandle<T>) -> T {

@@ -3,7 +3,7 @@
 use crate::feed_server::{Faults, FeedServer};
 use crate::native_server::NativeServer;
 use crate::plans::{plan, run, start_of};
-use pushlab_load::fleet::{RunError, Threads};
+use pushlab_fleet::{RunError, Threads};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{Phase, Phases, Plan};
 use pushlab_workload::result::LoadResult;

@@ -1,7 +1,5 @@
 //! A fleet: the workers of a run, wherever they are, and the coordinator that leads them through it.
 
-mod threads;
-
 use pushlab_os::clock::monotonic_ns;
 use pushlab_os::limits;
 use pushlab_workload::coordination::{Coordinator, Output};
@@ -11,7 +9,6 @@ use pushlab_workload::plan_checks::BadPlan;
 use pushlab_workload::roles::Roles;
 use pushlab_workload::segment::Segment;
 use std::time::Duration;
-pub use threads::{RunError, Threads};
 
 /// Messages that are taken at once; there are a few of each worker a second.
 const MESSAGES_MAX: usize = 1_000;

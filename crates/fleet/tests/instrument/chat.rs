@@ -2,8 +2,8 @@
 
 use crate::native_server::NativeServer;
 use crate::plans::{NO_TIME, plan, run, with_prober};
-use pushlab_load::fleet::{RunError, Threads};
-use pushlab_load::worker::serve;
+use pushlab_fleet::worker::serve;
+use pushlab_fleet::{RunError, Threads};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::transport::Transport;

@@ -1,6 +1,6 @@
 //! Workers that are threads of this process: for tests, and for programs that bring their own process.
 
-use super::{Division, Fleet, Load};
+use crate::load::{Division, Fleet, Load};
 use crate::worker;
 use pushlab_workload::messages::{LoadError, Message, Order, RunEvent};
 use pushlab_workload::plan::Plan;

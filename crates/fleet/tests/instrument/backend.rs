@@ -1,7 +1,7 @@
 //! The back end on its own.
 
 use crate::feed_server::each_text;
-use pushlab_load::backend::{Announcement, BackEnd, BackEndError};
+use pushlab_fleet::backend::{Announcement, BackEnd, BackEndError};
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::websocket::{Opcode, Role, encode, handshake};
 use pushlab_workload::pacing::Pacing;
@@ -84,7 +84,7 @@ fn a_subject_that_does_not_read_leaves_publications_unsent() {
     wait_for_subjects(&back_end, 1);
     let now = pushlab_os::clock::monotonic_ns();
     let pacing = Pacing { count: 500, ..Pacing::endless(now, 1_000, 1) };
-    back_end.begin(pushlab_load::backend::Feed { pacing, count_from: 0, origin_ns: now });
+    back_end.begin(pushlab_fleet::backend::Feed { pacing, count_from: 0, origin_ns: now });
     assert!(back_end.wait_for_report(Duration::from_millis(300)).is_none());
     let report = back_end.stop().unwrap();
     assert!(report.unsent > 0, "50 MB do not fit into a socket");
