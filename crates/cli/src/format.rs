@@ -23,7 +23,7 @@ enum Format {
     Json,
     /// Tables for an issue or a pull request.
     Markdown,
-    /// Tests for GitHub, GitLab and Jenkins: a test for each cell and each statement.
+    /// Tests for GitHub, GitLab and Jenkins: a test for each cell and each assertion.
     Junit,
 }
 

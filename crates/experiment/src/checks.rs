@@ -1,9 +1,9 @@
 //! What an experiment may not say.
 
+use crate::assertion::Assertion;
 use crate::cell::SlowPolicy;
 use crate::experiment::Experiment;
 use crate::metric::Metric;
-use crate::statement::Statement;
 use crate::studies;
 use crate::subject::name_of;
 use crate::traffic;
@@ -198,7 +198,7 @@ impl Experiment {
         }
         self.check_leaderboard()?;
         for expect in &self.expect {
-            Statement::parse(&expect.that).map_err(|error| format!("expect {:?}: {error}", expect.that))?;
+            Assertion::parse(&expect.that).map_err(|error| format!("expect {:?}: {error}", expect.that))?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What is measured, and in which words: experiments and their cells, metrics, statements, published studies.
+//! What is measured, and in which words: experiments and their cells, metrics, assertions, published studies.
 //!
 //! An experiment is read in two steps. [`Written`] is what a file says; its subjects are names. [`Experiment`] knows
 //! what each of them offers, which somebody who knows the subjects has to tell, and therefore its cells.
@@ -13,6 +13,7 @@
 //! # Ok::<(), pushlab_experiment::ExperimentError>(())
 //! ```
 
+pub mod assertion;
 pub mod cell;
 mod checks;
 mod experiment;
@@ -20,7 +21,6 @@ pub mod metric;
 mod offers;
 pub mod presets;
 mod renamed;
-pub mod statement;
 pub mod studies;
 pub mod subject;
 pub mod traffic;

@@ -1,4 +1,4 @@
-//! The table of metrics: the one list that figures, charts, statements, exports and comparisons share.
+//! The table of metrics: the one list that figures, charts, assertions, exports and comparisons share.
 
 use Better::{Higher, Lower, Neither};
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ pub enum Better {
 /// A metric.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
-    /// Stable name: in statements, files and exports.
+    /// Stable name: in assertions, files and exports.
     pub name: &'static str,
     /// For people.
     pub title: &'static str,
@@ -78,7 +78,7 @@ pub fn unit(name: &str) -> &'static str {
     Metric::find(name).map_or("", |metric| metric.unit)
 }
 
-/// Short names for statements.
+/// Short names for assertions.
 pub const ALIASES: &[(&str, &str)] = &[
     ("latency", "latency_median"),
     ("p99", "latency_p99"),

@@ -130,7 +130,7 @@ pub struct Written {
     /// Tables to derive.
     #[serde(default)]
     pub tables: Vec<Derived>,
-    /// What is expected: findings of the study as statements, judged from intervals.
+    /// What is expected: findings of the study as assertions, judged from intervals.
     #[serde(default)]
     pub expect: Vec<Expect>,
     /// What the generator may do before a run is void.
@@ -193,7 +193,7 @@ pub struct CapacityShare {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
-    /// A statement, e.g. `cpu(websocket) < cpu(long-polling)`; docs/experiments.md has the grammar.
+    /// An assertion, e.g. `cpu(websocket) < cpu(long-polling)`; docs/experiments.md has the grammar.
     pub that: String,
     /// What it stands for, in the study's sense.
     #[serde(default)]

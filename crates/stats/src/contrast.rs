@@ -42,7 +42,7 @@ pub(crate) fn rounded_difference(x: f64, y: f64, n: usize) -> f64 {
 
 /// Interval of mean(`a`) − `factor`·mean(`b`) for two independent sets of runs, in the unit of the figures.
 ///
-/// It decides statements about multiples. "`a` is below half of `b`" holds when the interval with factor 0.5 lies
+/// It decides assertions about multiples. "`a` is below half of `b`" holds when the interval with factor 0.5 lies
 /// below 0. "`a` equals `b` within 20 %" holds when that with 1.2 lies below 0 and that with 0.8 above: two one-sided
 /// tests (Schuirmann, *Journal of Pharmacokinetics and Biopharmaceutics* 15, 1987), each at (1 − confidence)/2, so
 /// 0.9 is the usual confidence there.
@@ -83,7 +83,7 @@ pub fn difference(a: &[f64], b: &[f64], confidence: f64, seed: u64) -> Result<In
     contrast(a, 1.0, b, confidence, seed)
 }
 
-/// Interval of mean(`a`) / mean(`b`), for statements such as "30 % more, from 20 to 41": 1.30, 1.20, 1.41.
+/// Interval of mean(`a`) / mean(`b`), for assertions such as "30 % more, from 20 to 41": 1.30, 1.20, 1.41.
 ///
 /// When a side has fewer than 8 runs: Fieller's interval (*Journal of the Royal Statistical Society B* 16, 1954),
 /// the multiples r for which mean(a) − r·mean(b) cannot be told from 0. So it agrees with [`contrast`], but for the

@@ -56,8 +56,8 @@ test.each<[(report: ReturnType<typeof sampleReport>) => void, string]>([
     "report.experiments[0].series[2].points[1].x is not a number",
   ],
   [
-    (report) => Object.assign(report.experiments[0]?.expectations[0] ?? {}, { statement: 3 }),
-    "report.experiments[0].expectations[0].statement is not a text",
+    (report) => Object.assign(report.experiments[0]?.expectations[0] ?? {}, { assertion: 3 }),
+    "report.experiments[0].expectations[0].assertion is not a text",
   ],
   [
     (report) => Object.assign(report, { comparison: { rows: [{ cell: "" }] } }),

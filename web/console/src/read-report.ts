@@ -100,8 +100,8 @@ const EXPERIMENT: Shape = {
       },
     },
     networks: { each: "text" },
-    expectations: { each: { fields: { statement: "text", outcome: "text" } } },
-    alarms: { each: { fields: { statement: "text", outcome: "text", detail: "text" } } },
+    expectations: { each: { fields: { assertion: "text", outcome: "text" } } },
+    alarms: { each: { fields: { assertion: "text", outcome: "text", detail: "text" } } },
     tables: {
       each: {
         fields: {

@@ -1,7 +1,7 @@
 //! For machines that collect tests: JUnit's XML, as GitHub, GitLab and Jenkins read it.
 //!
-//! A test suite for each experiment, with a test for each cell and each statement. A cell whose runs failed is an error,
-//! one of whose runs none counts is skipped; a statement that is refuted is a failure, one that is undecided skipped.
+//! A test suite for each experiment, with a test for each cell and each assertion. A cell whose runs failed is an error,
+//! one of whose runs none counts is skipped; an assertion that is refuted is a failure, one that is undecided skipped.
 
 use super::tables;
 use crate::report::model::{
@@ -103,23 +103,23 @@ impl Case {
     }
 
     fn of_expectation(expectation: &Expectation) -> Self {
-        let Expectation { statement, outcome, detail, figures, .. } = expectation;
+        let Expectation { assertion, outcome, detail, figures, .. } = expectation;
         let end = match outcome {
             Agreement::Confirmed => End::Passed,
             Agreement::Refuted => End::Failed(detail.clone(), figures.join("\n")),
             Agreement::Undecided => End::Skipped(detail.clone()),
         };
-        Self::new(statement.clone(), end)
+        Self::new(assertion.clone(), end)
     }
 
     fn of_alarm(alarm: &Alarm) -> Self {
-        let Alarm { statement, outcome, detail, figures } = alarm;
+        let Alarm { assertion, outcome, detail, figures } = alarm;
         let end = match outcome {
             Agreement::Confirmed => End::Failed(detail.clone(), figures.join("\n")),
             Agreement::Refuted => End::Passed,
             Agreement::Undecided => End::Skipped(detail.clone()),
         };
-        Self::new(format!("--fail-if {statement}"), end)
+        Self::new(format!("--fail-if {assertion}"), end)
     }
 
     fn of_change(row: &ComparisonRow) -> Self {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_and_statements_are_tests() {
+    fn cells_and_assertions_are_tests() {
         let text = text(&report());
         let document = Document::parse(&text).unwrap();
         assert_eq!(ends(&document, "websocket at 2 clients").len(), 0);

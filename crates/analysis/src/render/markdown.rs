@@ -40,7 +40,7 @@ fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[Metric
     let expected = experiment.expectations.iter().map(|one| judged(one.outcome, &tables::expected(one)));
     ready_section(out, "Expected", expected.collect());
     let asked = experiment.alarms.iter();
-    let asked = asked.map(|alarm| judged(alarm.outcome, &format!("{} ({})", alarm.statement, alarm.detail)));
+    let asked = asked.map(|alarm| judged(alarm.outcome, &format!("{} ({})", alarm.assertion, alarm.detail)));
     ready_section(out, "Fail if", asked.collect());
     section(out, 4, "Rankings", &experiment.rankings.iter().map(|one| ranking(one, experiment)).collect::<Vec<_>>());
     tables::data_tables(experiment).for_each(|table| data_table(out, table));

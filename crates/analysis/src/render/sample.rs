@@ -3,8 +3,8 @@
 use crate::presets;
 use crate::report::model::{Fact, Report};
 use crate::report::{Asked, Contender, RunFigures, build, compare};
+use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::metric::Metric;
-use pushlab_experiment::statement::Statement;
 use pushlab_experiment::{Experiment, Written};
 use pushlab_stats::{Warning, WarningCode};
 
@@ -99,7 +99,7 @@ fn of(experiment: &Experiment, reason: &str) -> Report {
     let mut runs = runs(experiment, reason);
     runs[0].unobserved = Some("CPU cannot be read: it is far".to_owned());
     let fail_if =
-        ["latency(sse) > 1", "latency(sse) > 9", "latency(polling) > 1"].map(|text| Statement::parse(text).unwrap());
+        ["latency(sse) > 1", "latency(sse) > 9", "latency(polling) > 1"].map(|text| Assertion::parse(text).unwrap());
     let asked = Asked { fail_if: &fail_if, found: vec!["Found it.".to_owned()], ..Asked::default() };
     build(&[presets::result(vec![experiment.clone()], runs)], &[], asked, NOW.to_owned())
 }

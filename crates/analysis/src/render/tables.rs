@@ -90,9 +90,9 @@ pub fn word(agreement: Agreement) -> &'static str {
 
 /// What was expected, and where it holds.
 pub fn expected(expectation: &Expectation) -> String {
-    let Expectation { statement, detail, published, .. } = expectation;
+    let Expectation { assertion, detail, published, .. } = expectation;
     let published = published.map_or(String::new(), |p| format!("; by the study's numbers {}", word(p)));
-    format!("{statement} ({detail}{published})")
+    format!("{assertion} ({detail}{published})")
 }
 
 /// Below one full core, or at it.

@@ -15,8 +15,8 @@ use super::tables::tables;
 use super::verdict::verdict;
 use crate::header::Header;
 use pushlab_experiment::Experiment;
+use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::metric::{METRICS, Metric};
-use pushlab_experiment::statement::Statement;
 use pushlab_experiment::studies;
 use pushlab_stats::WarningCode;
 use std::collections::BTreeMap;
@@ -33,8 +33,8 @@ const ALWAYS_RANKED: &str = "cpu_per_delivery";
 pub struct Asked<'a> {
     /// What the results differ in.
     pub comparison: Option<Comparison>,
-    /// Statements that are to raise an alarm.
-    pub fail_if: &'a [Statement],
+    /// Assertions that are to raise an alarm.
+    pub fail_if: &'a [Assertion],
     /// What a search found, in sentences: the verdict begins with them.
     pub found: Vec<String>,
 }
@@ -104,7 +104,7 @@ fn report_of(
     experiment: &Experiment,
     results: &[ResultRuns],
     published: &[RunFigures],
-    fail_if: &[Statement],
+    fail_if: &[Assertion],
     seed: u64,
 ) -> (ExperimentReport, Vec<&'static Metric>) {
     let series = series_of(experiment, results, published);

@@ -5,19 +5,19 @@ use super::model::{Alarm, Expectation, Origin};
 use super::samples::PointSamples;
 use super::samples::{self, RunFigures, SeriesRuns, Source};
 use pushlab_experiment::Experiment;
-use pushlab_experiment::statement::{Statement, Term};
+use pushlab_experiment::assertion::{Assertion, Term};
 
 /// Judges everything that an experiment expects.
 pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Expectation> {
-    let parsed = experiment.expect.iter().filter_map(|e| Some((e, Statement::parse(&e.that).ok()?)));
+    let parsed = experiment.expect.iter().filter_map(|e| Some((e, Assertion::parse(&e.that).ok()?)));
     parsed
-        .map(|(expect, statement)| {
-            let measured = judgement(&statement, series, Origin::Measured, seed);
+        .map(|(expect, assertion)| {
+            let measured = judgement(&assertion, series, Origin::Measured, seed);
             // Where the study printed nothing of the kind, it neither agrees nor disagrees.
-            let is_printed = statement.terms().all(|term| find(term, series, Origin::Published).is_ok());
-            let published = is_printed.then(|| judgement(&statement, series, Origin::Published, seed));
+            let is_printed = assertion.terms().all(|term| find(term, series, Origin::Published).is_ok());
+            let published = is_printed.then(|| judgement(&assertion, series, Origin::Published, seed));
             Expectation {
-                statement: statement.to_string(),
+                assertion: assertion.to_string(),
                 finding: expect.finding.clone(),
                 outcome: measured.outcome,
                 published: published.map(|judgement| judgement.outcome),
@@ -28,14 +28,14 @@ pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u6
         .collect()
 }
 
-/// Judges those statements that are to raise an alarm which an experiment can answer.
-pub fn alarms(statements: &[Statement], experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Alarm> {
-    let answerable = statements.iter().filter(|statement| unanswerable(statement, experiment).is_none());
+/// Judges those assertions that are to raise an alarm which an experiment can answer.
+pub fn alarms(assertions: &[Assertion], experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Alarm> {
+    let answerable = assertions.iter().filter(|assertion| unanswerable(assertion, experiment).is_none());
     answerable
-        .map(|statement| {
-            let judged = judgement(statement, series, Origin::Measured, seed);
+        .map(|assertion| {
+            let judged = judgement(assertion, series, Origin::Measured, seed);
             Alarm {
-                statement: statement.to_string(),
+                assertion: assertion.to_string(),
                 outcome: judged.somewhere,
                 detail: judged.detail,
                 figures: judged.figures,
@@ -44,16 +44,16 @@ pub fn alarms(statements: &[Statement], experiment: &Experiment, series: &[Serie
         .collect()
 }
 
-/// Judges one statement from the series of one origin.
-fn judgement(statement: &Statement, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Judgement {
-    judge(statement, &|term| find(term, series, origin), seed)
+/// Judges one assertion from the series of one origin.
+fn judgement(assertion: &Assertion, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Judgement {
+    judge(assertion, &|term| find(term, series, origin), seed)
 }
 
-/// Why an experiment cannot answer a statement, whatever it will measure; `None` if it can.
-pub fn unanswerable(statement: &Statement, experiment: &Experiment) -> Option<String> {
+/// Why an experiment cannot answer an assertion, whatever it will measure; `None` if it can.
+pub fn unanswerable(assertion: &Assertion, experiment: &Experiment) -> Option<String> {
     let runs: Vec<RunFigures> = experiment.cells().into_iter().map(RunFigures::planned).collect();
     let series = samples::series(experiment, &[Source { origin: Origin::Measured, tag: "", runs: &runs }]);
-    for term in statement.terms() {
+    for term in assertion.terms() {
         let metric = term.metric.name;
         if metric.starts_with("response") && experiment.prober.is_none() {
             return Some(format!("{metric} is measured by the prober, and there is none"));
@@ -66,7 +66,7 @@ pub fn unanswerable(statement: &Statement, experiment: &Experiment) -> Option<St
             Err(why) => return Some(why),
         };
         let is_place = |at: &f64| own.cells.keys().any(|&place| f64::from(place) == *at);
-        if let Some(at) = statement.at.filter(|at| !is_place(at)) {
+        if let Some(at) = assertion.at.filter(|at| !is_place(at)) {
             let places: Vec<String> = own.cells.keys().map(ToString::to_string).collect();
             return Some(format!("nothing is measured at {at}, only at {}", places.join(", ")));
         }

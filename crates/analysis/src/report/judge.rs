@@ -1,9 +1,9 @@
-//! Whether a statement holds.
+//! Whether an assertion holds.
 
 use super::model::Agreement;
 use super::samples::{CONFIDENCE, PointSamples};
 use super::wording::digits;
-use pushlab_experiment::statement::{Relation, Side, Statement, Term};
+use pushlab_experiment::assertion::{Assertion, Relation, Side, Term};
 use pushlab_stats::{difference, interval_of_mean};
 
 /// What came of it.
@@ -20,22 +20,22 @@ pub struct Judgement {
     pub figures: Vec<String>,
 }
 
-/// Judges a statement. `find` gives the places of the one series that bears the words, or says why there is none.
+/// Judges an assertion. `find` gives the places of the one series that bears the words, or says why there is none.
 ///
 /// It is confirmed when every place confirms it, and refuted when one refutes it; the latter at a confidence
-/// corrected for the number of places (Bonferroni), or chance alone would refute true statements.
-pub fn judge(statement: &Statement, find: &dyn Fn(&Term) -> Result<Vec<PointSamples>, String>, seed: u64) -> Judgement {
+/// corrected for the number of places (Bonferroni), or chance alone would refute true assertions.
+pub fn judge(assertion: &Assertion, find: &dyn Fn(&Term) -> Result<Vec<PointSamples>, String>, seed: u64) -> Judgement {
     let undecided = |detail: String| Judgement {
         outcome: Agreement::Undecided,
         somewhere: Agreement::Undecided,
         detail,
         figures: Vec::new(),
     };
-    let left = match find(&statement.left) {
+    let left = match find(&assertion.left) {
         Ok(points) => points,
         Err(why) => return undecided(why),
     };
-    let right = match &statement.right {
+    let right = match &assertion.right {
         Side::Number(_) => None,
         Side::Term(term) => match find(term) {
             Ok(points) => Some((term.factor, points)),
@@ -43,12 +43,12 @@ pub fn judge(statement: &Statement, find: &dyn Fn(&Term) -> Result<Vec<PointSamp
         },
     };
     let is_wanted = |point: &&PointSamples| {
-        statement.at.is_none_or(|at| at == point.x) && statement.under.is_none_or(|r| Some(r) == point.regime)
+        assertion.at.is_none_or(|at| at == point.x) && assertion.under.is_none_or(|r| Some(r) == point.regime)
     };
     let mut places = Vec::new();
     for point in left.iter().filter(is_wanted) {
-        let samples = scaled(&point.samples, statement.left.factor);
-        match (&right, &statement.right) {
+        let samples = scaled(&point.samples, assertion.left.factor);
+        match (&right, &assertion.right) {
             (None, Side::Number(number)) => places.push((point.x, samples, Other::Number(*number))),
             (Some((factor, points)), _) => {
                 let other = points.iter().filter(is_wanted).find(|other| other.x == point.x);
@@ -61,18 +61,18 @@ pub fn judge(statement: &Statement, find: &dyn Fn(&Term) -> Result<Vec<PointSamp
     let corrected = 1.0 - (1.0 - CONFIDENCE) / count;
     let judged: Vec<(f64, Agreement)> = places
         .iter()
-        .map(|(x, left, right)| (*x, at_place(statement.relation, left, right, [CONFIDENCE, corrected], seed)))
+        .map(|(x, left, right)| (*x, at_place(assertion.relation, left, right, [CONFIDENCE, corrected], seed)))
         .collect();
     // That it holds nowhere needs no correction: every place has to say so (Berger 1982, intersection-union tests).
     let levels = [corrected, CONFIDENCE];
-    let for_alarm = places.iter().map(|(_, left, right)| at_place(statement.relation, left, right, levels, seed));
+    let for_alarm = places.iter().map(|(_, left, right)| at_place(assertion.relation, left, right, levels, seed));
     let somewhere = somewhere(&for_alarm.collect::<Vec<_>>());
     let (outcome, detail) = conclude(&judged);
-    Judgement { outcome, somewhere, detail, figures: figures(statement, &places, seed) }
+    Judgement { outcome, somewhere, detail, figures: figures(assertion, &places, seed) }
 }
 
 /// `at 300: cpu(websocket) = 45.1 % (44.0 to 46.2), cpu(sse) = 31.0 % (30.1 to 31.9)`.
-fn figures(statement: &Statement, places: &[(f64, Vec<f64>, Other)], seed: u64) -> Vec<String> {
+fn figures(assertion: &Assertion, places: &[(f64, Vec<f64>, Other)], seed: u64) -> Vec<String> {
     let side = |term: &Term, samples: &[f64]| {
         let interval = interval_of_mean(samples, CONFIDENCE, seed).ok()?;
         let value = format!("{term} = {} {}", digits(interval.value), term.metric.unit);
@@ -80,11 +80,11 @@ fn figures(statement: &Statement, places: &[(f64, Vec<f64>, Other)], seed: u64) 
         Some(value.trim_end().to_owned() + &ends.unwrap_or_default())
     };
     let line = |(x, left, right): &(f64, Vec<f64>, Other)| {
-        let other = match (&statement.right, right) {
+        let other = match (&assertion.right, right) {
             (Side::Term(term), Other::Samples(samples)) => side(term, samples),
             _ => None,
         };
-        let sides: Vec<String> = side(&statement.left, left).into_iter().chain(other).collect();
+        let sides: Vec<String> = side(&assertion.left, left).into_iter().chain(other).collect();
         format!("at {x}: {}", sides.join(", "))
     };
     places.iter().map(line).collect()
@@ -144,7 +144,7 @@ fn gap(left: &[f64], factor: f64, right: &Other, confidence: f64, seed: u64) -> 
     Some((interval.low, interval.high))
 }
 
-/// One place; `levels` are the confidences at which the statement is confirmed and refuted.
+/// One place; `levels` are the confidences at which the assertion is confirmed and refuted.
 fn at_place(relation: Relation, left: &[f64], right: &Other, [confirm, refute]: [f64; 2], seed: u64) -> Agreement {
     let gap = |factor: f64, confidence: f64| gap(left, factor, right, confidence, seed);
     let (holds, fails) = match relation {
@@ -216,7 +216,7 @@ mod tests {
             "sse" => Ok(points(sse)),
             other => Err(format!("no series bears {other}")),
         };
-        judge(&Statement::parse(text).unwrap(), &find, 1)
+        judge(&Assertion::parse(text).unwrap(), &find, 1)
     }
 
     const LOW: &[f64] = &[1.0, 1.1, 0.9];

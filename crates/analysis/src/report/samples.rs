@@ -134,7 +134,7 @@ pub struct SeriesRuns<'a> {
     pub key: String,
     /// Legend text.
     pub label: String,
-    /// What statements may call it by.
+    /// What assertions may call it by.
     pub words: BTreeSet<String>,
     /// Which of several results it is of; empty for a single one.
     pub tag: String,

@@ -6,8 +6,8 @@ use crate::progress::Progress;
 use crate::signals;
 use clap::{Args, ValueEnum};
 use pushlab_analysis::report::Asked;
+use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::cell::Sweep;
-use pushlab_experiment::statement::Statement;
 use pushlab_experiment::{Experiment, ExperimentError};
 use pushlab_lab::experiments::{self, LoadError};
 use pushlab_lab::planner::search::{Capacity, Limit, Search};
@@ -24,8 +24,8 @@ pub struct CapacityArgs {
     /// Preset (see `pushlab list`) or path of a TOML file: the traffic.
     experiment: String,
     /// What must hold, e.g. 'p99(websocket) < 50 ms'; without a transport in the parentheses, each is searched.
-    #[arg(long, value_name = "STATEMENT", value_parser = Statement::parse)]
-    goal: Statement,
+    #[arg(long, value_name = "ASSERTION", value_parser = Assertion::parse)]
+    goal: Assertion,
     /// What is increased.
     #[arg(long, value_enum, default_value = "clients")]
     over: Over,

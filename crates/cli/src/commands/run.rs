@@ -11,7 +11,7 @@ use clap::Args;
 use pushlab_analysis::report::Tally;
 use pushlab_analysis::report::model::{Agreement, LeftOut, Report};
 use pushlab_analysis::report::{self, Asked, RunFigures};
-use pushlab_experiment::statement::Statement;
+use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::{Experiment, NO_NETWORK};
 use pushlab_lab::experiments::LoadError;
 use pushlab_lab::{Campaign, Ended, Live, Observer, Start, experiments, leave_out_missing};
@@ -93,8 +93,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Exit with code 9 if this holds at some point, e.g. 'p99(websocket) > 50ms'; may be repeated.
-    #[arg(long, value_name = "STATEMENT", value_parser = Statement::parse)]
-    fail_if: Vec<Statement>,
+    #[arg(long, value_name = "ASSERTION", value_parser = Assertion::parse)]
+    fail_if: Vec<Assertion>,
     /// Start anew, even if the same campaign was interrupted before.
     #[arg(long)]
     fresh: bool,
@@ -142,10 +142,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         add_baseline(&mut experiments, program)?;
     }
     args.measure.apply(&mut experiments)?;
-    for statement in &args.fail_if {
-        let reasons: Vec<String> = experiments.iter().filter_map(|e| report::unanswerable(statement, e)).collect();
+    for assertion in &args.fail_if {
+        let reasons: Vec<String> = experiments.iter().filter_map(|e| report::unanswerable(assertion, e)).collect();
         if reasons.len() == experiments.len() {
-            eprintln!("error: --fail-if '{statement}' could never hold: {}", reasons.join("; "));
+            eprintln!("error: --fail-if '{assertion}' could never hold: {}", reasons.join("; "));
             return Ok(ExitCode::Usage);
         }
     }
@@ -180,7 +180,7 @@ fn tell_alarms(report: &Report) -> bool {
             Agreement::Refuted => continue,
         };
         is_raised |= alarm.outcome == Agreement::Confirmed;
-        eprintln!("--fail-if: {}: {}: {}{hint}", experiment.name, alarm.statement, alarm.detail);
+        eprintln!("--fail-if: {}: {}: {}{hint}", experiment.name, alarm.assertion, alarm.detail);
     }
     is_raised
 }

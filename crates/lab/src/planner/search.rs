@@ -6,8 +6,8 @@ use crate::pinning::Pinning;
 use pushlab_analysis::header::SearchHeader;
 use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::RunFigures;
+use pushlab_experiment::assertion::{Assertion, Relation, Side};
 use pushlab_experiment::cell::Sweep;
-use pushlab_experiment::statement::{Relation, Side, Statement};
 use pushlab_experiment::{Experiment, Written};
 use pushlab_wire::transport::Transport;
 
@@ -20,7 +20,7 @@ pub struct Search {
     /// The load, of which one axis is searched; every transport that the goal names, or all, for itself.
     pub experiment: Experiment,
     /// What must hold: a metric below or above a number.
-    pub goal: Statement,
+    pub goal: Assertion,
     /// The axis.
     pub over: Sweep,
     /// The first load tried.
@@ -392,7 +392,7 @@ mod tests {
     fn search(goal: &str, change: impl FnOnce(&mut Experiment)) -> Search {
         let mut experiment = crate::experiments::load("tangen-chat", None).unwrap();
         change(&mut experiment);
-        Search { experiment, goal: Statement::parse(goal).unwrap(), over: Sweep::Clients, from: 10, max: 2_000 }
+        Search { experiment, goal: Assertion::parse(goal).unwrap(), over: Sweep::Clients, from: 10, max: 2_000 }
     }
 
     #[test]

@@ -46,11 +46,11 @@ fn intervals_of_means_cover_as_theory_says() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Outliers hit both sides alike, and skew cancels between equals: false statements stay rare where intervals of means
-/// fail. a is exactly half of b, so each statement may be made in 2.5 % of cases; 5 is the limit here.
+/// Outliers hit both sides alike, and skew cancels between equals: false assertions stay rare where intervals of means
+/// fail. a is exactly half of b, so each assertion may be made in 2.5 % of cases; 5 is the limit here.
 #[test]
-fn statements_about_multiples_are_seldom_wrong() {
-    let mut table = "share of false statements that a is below half of b, and the reverse, by runs\n".to_owned();
+fn assertions_about_multiples_are_seldom_wrong() {
+    let mut table = "share of false assertions that a is below half of b, and the reverse, by runs\n".to_owned();
     for (shape, ..) in BOUNDS {
         let mut row = format!("{:<18}", format!("{shape:?}"));
         for (n, trials) in SIZES {

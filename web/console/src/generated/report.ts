@@ -10,7 +10,7 @@
  */
 export type Bound = "about" | "below" | "range" | "max";
 /**
- * Whether a statement holds, judged from intervals.
+ * Whether an assertion holds, judged from intervals.
  */
 export type Agreement = "confirmed" | "refuted" | "undecided";
 /**
@@ -297,9 +297,13 @@ export interface ExperimentReport {
   title: string;
 }
 /**
- * A statement that was to raise an alarm, and whether it does.
+ * An assertion that was to raise an alarm, and whether it does.
  */
 export interface Alarm {
+  /**
+   * As it was given: `p99(websocket) > 50 ms`.
+   */
+  assertion: string;
   /**
    * In words, by points of the axis: `refuted at 50, 150; undecided at 300`.
    */
@@ -312,10 +316,6 @@ export interface Alarm {
    * `confirmed` where it holds at some point, which is the alarm; `refuted` where it holds at none.
    */
   outcome: "confirmed" | "refuted" | "undecided";
-  /**
-   * As it was given: `p99(websocket) > 50 ms`.
-   */
-  statement: string;
 }
 /**
  * What the horizontal axis of every chart is.
@@ -339,9 +339,13 @@ export interface Axis {
   unit: string;
 }
 /**
- * A statement, and whether the measurement agrees.
+ * An assertion, and whether the measurement agrees.
  */
 export interface Expectation {
+  /**
+   * As in the experiment: `cpu(websocket) < cpu(long-polling)`.
+   */
+  assertion: string;
   /**
    * In words, by points of the axis: `confirmed at 50, 150; undecided at 300`.
    */
@@ -362,10 +366,6 @@ export interface Expectation {
    * What the published numbers say, where there are any to judge it by.
    */
   published?: Agreement | null;
-  /**
-   * As in the experiment: `cpu(websocket) < cpu(long-polling)`.
-   */
-  statement: string;
 }
 /**
  * An order of the series by one metric, at the load points or at the stress points.
@@ -924,7 +924,7 @@ export interface LeaderboardWarning {
   meaning: string;
 }
 /**
- * What a metric is: its name is the key in [`Point::figures`] and in statements.
+ * What a metric is: its name is the key in [`Point::figures`] and in assertions.
  */
 export interface MetricInfo {
   /**

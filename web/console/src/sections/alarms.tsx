@@ -1,7 +1,7 @@
 import type { Agreement, ExperimentReport } from "../generated/report";
 import { Badge, type Kind } from "./badge";
 
-/** What a statement comes to that nobody wants to hold. */
+/** What an assertion comes to that nobody wants to hold. */
 const KINDS: Record<Agreement, Kind> = {
   confirmed: "raised",
   refuted: "quiet",
@@ -16,11 +16,11 @@ export function Alarms({ experiment }: { experiment: ExperimentReport }) {
     <section aria-label={`Alarms: ${experiment.title}`}>
       <h3>Alarms</h3>
       <ul class="expectations">
-        {alarms.map(({ statement, outcome, detail }) => (
-          <li key={statement}>
+        {alarms.map(({ assertion, outcome, detail }) => (
+          <li key={assertion}>
             <div>
               <p class="finding">
-                <code>{statement}</code>
+                <code>{assertion}</code>
               </p>
               <p class="note">{detail}</p>
             </div>

@@ -15,7 +15,7 @@ export function Expectations({ experiment }: { experiment: ExperimentReport }) {
       />
       <ul class="expectations">
         {expectations.map((one) => (
-          <ExpectationItem key={one.statement} expectation={one} />
+          <ExpectationItem key={one.assertion} expectation={one} />
         ))}
       </ul>
     </section>
@@ -23,13 +23,13 @@ export function Expectations({ experiment }: { experiment: ExperimentReport }) {
 }
 
 function ExpectationItem({ expectation }: { expectation: Expectation }) {
-  const { statement, finding, outcome, published, detail } = expectation;
+  const { assertion, finding, outcome, published, detail } = expectation;
   return (
     <li>
       <div>
         {finding !== "" && <p class="finding">{finding}</p>}
         <p class={finding === "" ? "finding" : "note"}>
-          <code>{statement}</code>
+          <code>{assertion}</code>
         </p>
         {detail !== "" && <p class="note">{detail}</p>}
       </div>

@@ -51,7 +51,7 @@ pub struct Report {
     pub repeat: Repeat,
 }
 
-/// What a metric is: its name is the key in [`Point::figures`] and in statements.
+/// What a metric is: its name is the key in [`Point::figures`] and in assertions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricInfo {
     /// Stable name, e.g. `latency_median`.
@@ -190,11 +190,11 @@ pub struct Point {
     pub took_ms: u64,
 }
 
-/// A statement, and whether the measurement agrees.
+/// An assertion, and whether the measurement agrees.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
     /// As in the experiment: `cpu(websocket) < cpu(long-polling)`.
-    pub statement: String,
+    pub assertion: String,
     /// What it stands for, in the study's sense; may be empty.
     pub finding: String,
     /// What this measurement says.
@@ -207,11 +207,11 @@ pub struct Expectation {
     pub figures: Vec<String>,
 }
 
-/// A statement that was to raise an alarm, and whether it does.
+/// An assertion that was to raise an alarm, and whether it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Alarm {
     /// As it was given: `p99(websocket) > 50 ms`.
-    pub statement: String,
+    pub assertion: String,
     /// `confirmed` where it holds at some point, which is the alarm; `refuted` where it holds at none.
     pub outcome: Agreement,
     /// In words, by points of the axis: `refuted at 50, 150; undecided at 300`.
@@ -220,7 +220,7 @@ pub struct Alarm {
     pub figures: Vec<String>,
 }
 
-/// Whether a statement holds, judged from intervals.
+/// Whether an assertion holds, judged from intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {

@@ -1,11 +1,11 @@
-//! Statements about figures: `cpu(websocket) < cpu(long-polling)`, read here; crate `analysis` judges them from intervals.
+//! Assertions about figures: `cpu(websocket) < cpu(long-polling)`, read here; crate `analysis` judges them from intervals.
 //!
 //! ```
-//! use pushlab_experiment::statement::Statement;
+//! use pushlab_experiment::assertion::Assertion;
 //!
-//! let statement = Statement::parse("latency(sse) ≈ latency(websocket) within 20 % at 300")?;
-//! assert_eq!(statement.to_string(), "latency(sse) ≈ latency(websocket) within 20 % at 300");
-//! # Ok::<(), pushlab_experiment::statement::StatementError>(())
+//! let assertion = Assertion::parse("latency(sse) ≈ latency(websocket) within 20 % at 300")?;
+//! assert_eq!(assertion.to_string(), "latency(sse) ≈ latency(websocket) within 20 % at 300");
+//! # Ok::<(), pushlab_experiment::assertion::AssertionError>(())
 //! ```
 
 use crate::metric::Metric;
@@ -23,7 +23,7 @@ const WITHIN_DEFAULT: f64 = 20.0;
 
 /// Two sides and how they relate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Statement {
+pub struct Assertion {
     /// Left of the relation; always a metric.
     pub left: Term,
     /// The relation.
@@ -75,15 +75,17 @@ impl PartialEq for Metric {
     }
 }
 
-/// What is wrong with a statement.
+/// What is wrong with an assertion.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {what}; a statement is like `cpu(websocket) < 0.5 × cpu(long-polling) at 300` or `p99(sse) < 50 ms`")]
-pub struct StatementError {
+#[error(
+    "{place}: {what}; an assertion is like `cpu(websocket) < 0.5 × cpu(long-polling) at 300` or `p99(sse) < 50 ms`"
+)]
+pub struct AssertionError {
     place: String,
     what: String,
 }
 
-impl Statement {
+impl Assertion {
     /// The metrics of series on either side.
     pub fn terms(&self) -> impl Iterator<Item = &Term> {
         let right = match &self.right {
@@ -93,23 +95,23 @@ impl Statement {
         std::iter::once(&self.left).chain(right)
     }
 
-    /// Reads a statement.
+    /// Reads an assertion.
     ///
     /// # Errors
     /// Says what was expected where.
-    pub fn parse(text: &str) -> Result<Self, StatementError> {
-        statement.parse(text).map_err(|error| {
+    pub fn parse(text: &str) -> Result<Self, AssertionError> {
+        assertion.parse(text).map_err(|error| {
             let rest = text[error.offset()..].trim_start();
             let place = match &text[..text.len() - rest.len()] {
                 _ if rest.is_empty() => "at its end".to_owned(),
                 before => format!("at character {}", before.chars().count() + 1),
             };
-            StatementError { place, what: error.into_inner().0 }
+            AssertionError { place, what: error.into_inner().0 }
         })
     }
 }
 
-/// Reads [`Statement`]s, by the grammar in `docs/experiments.md`.
+/// Reads [`Assertion`]s, by the grammar in `docs/experiments.md`.
 type Read<T> = ModalResult<T, Problem>;
 
 /// Why no rule fits; empty where another alternative may.
@@ -144,7 +146,7 @@ fn wrong<T>(what: impl Into<String>) -> Read<T> {
     Err(ErrMode::Cut(Problem(what.into())))
 }
 
-fn statement(input: &mut &str) -> Read<Statement> {
+fn assertion(input: &mut &str) -> Read<Assertion> {
     space(input)?;
     let left = cut_err(term).context("its left side is no metric, such as cpu(websocket)").parse_next(input)?;
     space(input)?;
@@ -168,7 +170,7 @@ fn statement(input: &mut &str) -> Read<Statement> {
     let under = opt(preceded(keyword("under"), cut_err(regime))).parse_next(input)?;
     let end = "after its right side come `within`, `at` and `under`, in this order, and nothing else";
     cut_err(preceded(space, eof)).context(end).parse_next(input)?;
-    Ok(Statement { left, relation, right, at, under })
+    Ok(Assertion { left, relation, right, at, under })
 }
 
 fn space(input: &mut &str) -> Read<()> {
@@ -266,7 +268,7 @@ impl fmt::Display for Term {
     }
 }
 
-impl fmt::Display for Statement {
+impl fmt::Display for Assertion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = match self.relation {
             Relation::Less => "<",
@@ -308,18 +310,18 @@ mod tests {
             "response(sse) < response(long-polling) under load",
             "response(sse) ≈ response(websocket) within 5 % at 50 under stress",
         ] {
-            assert_eq!(Statement::parse(text).unwrap().to_string(), text);
+            assert_eq!(Assertion::parse(text).unwrap().to_string(), text);
         }
-        let short = Statement::parse("p99(websocket)>50ms").unwrap();
+        let short = Assertion::parse("p99(websocket)>50ms").unwrap();
         assert_eq!((short.relation, short.right), (Relation::Greater, Side::Number(50.0)));
-        assert_eq!(Statement::parse("p99(sse) < 1.5 s").unwrap().right, Side::Number(1500.0));
-        let ascii = Statement::parse("cpu(sse) ~ 2 * cpu(websocket) within 10% at 50 clients").unwrap();
+        assert_eq!(Assertion::parse("p99(sse) < 1.5 s").unwrap().right, Side::Number(1500.0));
+        let ascii = Assertion::parse("cpu(sse) ~ 2 * cpu(websocket) within 10% at 50 clients").unwrap();
         assert_eq!((ascii.relation, ascii.at), (Relation::About(10.0), Some(50.0)));
     }
 
     #[test]
     fn mistakes_have_their_place() {
-        let error = |text: &str| Statement::parse(text).unwrap_err().to_string();
+        let error = |text: &str| Assertion::parse(text).unwrap_err().to_string();
         assert!(error("cpu(websocket)").starts_with("at its end: "));
         assert!(error("speed(websocket) < 5").starts_with("at character 1: "));
         assert!(error("cpu(websocket < 5").starts_with("at character 15: "));
@@ -330,7 +332,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let error = |text: &str| Statement::parse(text).unwrap_err().to_string();
+        let error = |text: &str| Assertion::parse(text).unwrap_err().to_string();
         assert!(error("cpu(websocket)").contains("no <, > or ≈"));
         assert!(error("speed(websocket) < 5").contains("\"speed\" is not known"));
         assert!(error("cpu(websocket < 5").contains("lacks its )"));
@@ -367,7 +369,7 @@ mod tests {
         )
     }
 
-    fn any_statement() -> impl Strategy<Value = Statement> {
+    fn any_assertion() -> impl Strategy<Value = Assertion> {
         let left = term(Metric::names().collect());
         let both = left.prop_flat_map(|left| {
             let unit = left.metric.unit;
@@ -378,11 +380,11 @@ mod tests {
         let relation = prop_oneof![Just(Relation::Less), Just(Relation::Greater), finite().prop_map(Relation::About)];
         let under = proptest::option::of(prop_oneof![Just(Regime::Load), Just(Regime::Stress)]);
         (both, relation, proptest::option::of(finite()), under)
-            .prop_map(|((left, right), relation, at, under)| Statement { left, relation, right, at, under })
+            .prop_map(|((left, right), relation, at, under)| Assertion { left, relation, right, at, under })
     }
 
     /// Texts that get far into the grammar.
-    fn nearly_a_statement() -> impl Strategy<Value = String> {
+    fn nearly_an_assertion() -> impl Strategy<Value = String> {
         let parts = [
             "cpu",
             "p99",
@@ -419,14 +421,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reading_undoes_writing(statement in any_statement()) {
-            prop_assert_eq!(Statement::parse(&statement.to_string()), Ok(statement));
+        fn reading_undoes_writing(assertion in any_assertion()) {
+            prop_assert_eq!(Assertion::parse(&assertion.to_string()), Ok(assertion));
         }
 
         #[test]
-        fn no_text_panics(text in prop_oneof![any::<String>(), nearly_a_statement()]) {
-            match Statement::parse(&text) {
-                Ok(statement) => prop_assert_eq!(Statement::parse(&statement.to_string()), Ok(statement)),
+        fn no_text_panics(text in prop_oneof![any::<String>(), nearly_an_assertion()]) {
+            match Assertion::parse(&text) {
+                Ok(assertion) => prop_assert_eq!(Assertion::parse(&assertion.to_string()), Ok(assertion)),
                 Err(error) => prop_assert!(!error.what.is_empty(), "{error}"),
             }
         }
