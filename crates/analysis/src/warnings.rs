@@ -13,8 +13,8 @@ use pushlab_workload::scenario::Shape;
 
 /// Share of the probe's ticks that may be missed.
 const MISSED_TICKS_MAX: f64 = 0.2;
-/// CPU that strangers may take, as a share of one core.
-const STRANGERS_MAX: f64 = 0.15;
+/// CPU that other processes may take, as a share of one core.
+const OTHERS_MAX: f64 = 0.15;
 /// CPU that the hypervisor may take, as a share of one core.
 const STEAL_MAX: f64 = 0.05;
 /// Memory that grows by more than this share of itself over a load phase is no steady state.
@@ -110,7 +110,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
     warnings.extend(capture.and_then(|capture| Some(Warning::new(WarningCode::CaptureCut, capture.problem.clone()?))));
     warnings.extend(unstable(record));
     warnings.extend(growing(record, load_s));
-    warnings.extend(strangers(record, evidence.machine, load_s));
+    warnings.extend(other_processes(record, evidence.machine, load_s));
     warnings
 }
 
@@ -216,7 +216,7 @@ pub fn latency_trend(record: &RunRecord) -> Option<f64> {
     }
 }
 
-fn strangers(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> Vec<Warning> {
+fn other_processes(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> Vec<Warning> {
     let Some(machine) = machine else { return Vec::new() };
     let mut warnings = Vec::new();
     let steal = machine.steal_s / load_s;
@@ -230,9 +230,9 @@ fn strangers(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> V
         .sum::<f64>()
         / 100.0
         + record.network.as_ref().map_or(0.0, |network| network.cpu_load_ns as f64 / 1e9 / load_s);
-    let strangers = machine.busy_s / load_s - ours;
-    if strangers > STRANGERS_MAX {
-        let detail = format!("other processes used {:.0} % of a core", strangers * 100.0);
+    let others = machine.busy_s / load_s - ours;
+    if others > OTHERS_MAX {
+        let detail = format!("other processes used {:.0} % of a core", others * 100.0);
         warnings.push(Warning::new(WarningCode::NoisyNeighbour, detail));
     }
     warnings

@@ -357,7 +357,7 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         while let Some(connection) = &mut self.connection {
             match connection.socket.read(&mut self.buffer) {
                 Ok(Read::Blocked) => return,
-                Ok(Read::Stands) => self.is_connected = true,
+                Ok(Read::Established) => self.is_connected = true,
                 Ok(Read::Closed) => return self.cut(&Cut::Closed),
                 Err(error) => return self.cut(&Cut::Io(error)),
                 Ok(Read::Bytes { held, .. }) => {

@@ -37,7 +37,7 @@ pub enum Read {
     /// Nothing to read now.
     Blocked,
     /// The TLS handshake is over: what has waited for it can be sent, and there may be more to read.
-    Stands,
+    Established,
     /// The peer has ended the connection.
     Closed,
 }
@@ -87,7 +87,7 @@ impl Socket {
         if let Some(tls) = &mut self.tls {
             return Ok(match tls.read(&mut self.stream, &mut buffer[left..])? {
                 TlsRead::Bytes { new, is_drained } => Read::Bytes { held: left + new, new, is_drained },
-                TlsRead::Stands => Read::Stands,
+                TlsRead::Established => Read::Established,
                 TlsRead::Blocked => Read::Blocked,
                 TlsRead::Closed => Read::Closed,
             });

@@ -178,7 +178,7 @@ pub(crate) enum TlsRead {
         is_drained: bool,
     },
     /// The handshake is over.
-    Stands,
+    Established,
     /// Nothing to read now.
     Blocked,
     /// The peer has ended the connection.
@@ -242,7 +242,7 @@ impl Tls {
             processed.map_err(|error| explain(error, was_handshaking, self.trusts_system))?;
             pushed?;
             if was_handshaking && !self.session.is_handshaking() {
-                return Ok(TlsRead::Stands);
+                return Ok(TlsRead::Established);
             }
         }
     }

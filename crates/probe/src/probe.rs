@@ -207,7 +207,7 @@ impl Probe {
                 }
                 Life::Zombie | Life::Gone if self.roots.contains(&pid) => return Err(ProbeError::Gone { pid }),
                 Life::Zombie => {}
-                Life::Gone => self.bury(index),
+                Life::Gone => self.settle(index),
             }
         }
         let cpu = self.ledger.sum(self.processes.iter().map(|process| process.account.times()));
@@ -216,7 +216,7 @@ impl Probe {
     }
 
     /// Books what an ended process used with its parent, or with the orphans.
-    fn bury(&mut self, index: usize) {
+    fn settle(&mut self, index: usize) {
         let ended = self.processes.remove(index);
         self.ended_switches.add(ended.switches.total());
         let times = ended.account.times();

@@ -54,7 +54,7 @@ pub struct Connection {
 pub enum Stage {
     /// Its exchange goes on.
     Open,
-    /// Everything is said: waits for the peer to close, so that our last words are not reset away.
+    /// Everything is sent: waits for the peer to close, so that a reset does not overtake our last bytes.
     Lingering,
     /// It has ended, and goes when the turn does. Nothing is read or written any more.
     Ended,

@@ -31,11 +31,11 @@ pub struct Distributor {
 /// What gives publications their order, and who waits for it.
 struct Order {
     log: Box<dyn Log>,
-    asked: HashMap<Ticket, Asker>,
+    asked: HashMap<Ticket, Origin>,
 }
 
-/// Who has asked the log for something that comes later.
-enum Asker {
+/// Where a request to the log came from whose answer comes later.
+enum Origin {
     /// An event loop.
     Loop(usize),
     /// A thread beside them.
@@ -87,7 +87,7 @@ impl Distributor {
         let turn = self.append(channel, data, now, || {
             let (sender, receiver) = sync_channel(1);
             later = Some(receiver);
-            Asker::Thread(sender)
+            Origin::Thread(sender)
         })?;
         match (turn, later) {
             (Turn::Pending(_), Some(later)) => {
@@ -107,7 +107,7 @@ impl Distributor {
         now: Instant,
         index: usize,
     ) -> Result<Turn<Cursor>, PublishError> {
-        self.append(channel, data, now, || Asker::Loop(index))
+        self.append(channel, data, now, || Origin::Loop(index))
     }
 
     fn append(
@@ -115,7 +115,7 @@ impl Distributor {
         channel: &str,
         data: &str,
         now: Instant,
-        asker: impl FnOnce() -> Asker,
+        origin: impl FnOnce() -> Origin,
     ) -> Result<Turn<Cursor>, PublishError> {
         if self.inboxes.iter().any(|inbox| inbox.is_full(self.limits)) {
             return Err(PublishError::Overloaded);
@@ -126,7 +126,7 @@ impl Distributor {
         Ok(match order.log.append(Entry { channel, data, receipt }, self.since_start_ns(now))? {
             Turn::Done(publication) => Turn::Done(self.distribute(publication)),
             Turn::Pending(ticket) => {
-                order.asked.insert(ticket, asker());
+                order.asked.insert(ticket, origin());
                 Turn::Pending(ticket)
             }
         })
@@ -147,7 +147,7 @@ impl Distributor {
         let mut order = lock(&self.order);
         let turn = order.log.read(channels, after, max_bytes);
         if let Turn::Pending(ticket) = turn {
-            order.asked.insert(ticket, Asker::Loop(index));
+            order.asked.insert(ticket, Origin::Loop(index));
         }
         turn
     }
@@ -166,10 +166,10 @@ impl Distributor {
                 Settled::Failed(ticket) => (ticket, Settlement::Failed),
             };
             match order.asked.remove(&ticket) {
-                Some(Asker::Loop(index)) => {
+                Some(Origin::Loop(index)) => {
                     self.inboxes[index].settle(ticket, settlement);
                 }
-                Some(Asker::Thread(sender)) => {
+                Some(Origin::Thread(sender)) => {
                     let cursor = if let Settlement::Published(cursor) = settlement { Some(cursor) } else { None };
                     // It may have waited too long.
                     let _ = sender.try_send(cursor);

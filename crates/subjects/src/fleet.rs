@@ -107,7 +107,7 @@ impl Fleet for Processes {
             let status = self.workers[worker].process.ended();
             let how =
                 status.map_or("closed its output".to_owned(), |status| format!("ended with {}", describe(status)));
-            let errors = if errors.is_empty() { errors } else { format!("; its last words: {errors}") };
+            let errors = if errors.is_empty() { errors } else { format!("; its last output: {errors}") };
             format!("the worker {how} before it was done{errors}")
         });
         Some((worker, heard))

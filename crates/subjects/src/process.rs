@@ -131,7 +131,7 @@ pub fn end_of_log(log: &Path) -> String {
         return String::new();
     }
     let lines: Vec<&str> = tail.into_iter().rev().collect();
-    format!("; its last words: {}", lines.join(" / "))
+    format!("; its last output: {}", lines.join(" / "))
 }
 
 /// `signal 9 (killed)`, `exit code 1`.

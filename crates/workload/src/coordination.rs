@@ -157,7 +157,7 @@ impl Coordinator {
         }
     }
 
-    /// A worker is gone, or nobody understands it.
+    /// A worker is gone, or what it says cannot be read.
     pub fn gone(&mut self, worker: usize, reason: String) {
         if self.workers.get(worker).is_some_and(|worker| !worker.is_done()) {
             self.fail(LoadError::Worker { worker, workers: self.workers.len(), reason });

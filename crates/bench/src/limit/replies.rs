@@ -12,7 +12,7 @@ const FEEDER: Token = Token(usize::MAX - 2);
 const END: &[u8] = b"\r\n\r\n";
 
 /// A connection that asks.
-struct Asker {
+struct Client {
     socket: TcpStream,
     /// Bytes of a request that is not all there.
     carry: Vec<u8>,
@@ -22,7 +22,7 @@ struct Asker {
 
 struct Replies {
     is_immediate: bool,
-    askers: Vec<Asker>,
+    clients: Vec<Client>,
     held: Vec<usize>,
     /// The latest publication: a whole reply.
     reply: Vec<u8>,
@@ -43,7 +43,7 @@ pub fn run(is_immediate: bool) -> anyhow::Result<()> {
     let mut intake = Intake::new();
     let mut replies = Replies {
         is_immediate,
-        askers: Vec::new(),
+        clients: Vec::new(),
         held: Vec::new(),
         reply: Vec::new(),
         published: 0,
@@ -55,7 +55,7 @@ pub fn run(is_immediate: bool) -> anyhow::Result<()> {
         let mut is_fed = has_more;
         for event in &events {
             match event.token() {
-                LISTENER => accept(&listener, &poll, &mut feeder, &mut replies.askers)?,
+                LISTENER => accept(&listener, &poll, &mut feeder, &mut replies.clients)?,
                 FEEDER => is_fed = true,
                 Token(index) => replies.read(index)?,
             }
@@ -82,26 +82,26 @@ pub fn run(is_immediate: bool) -> anyhow::Result<()> {
 
 impl Replies {
     fn read(&mut self, index: usize) -> anyhow::Result<()> {
-        let asker = &mut self.askers[index];
-        let n = match asker.socket.read(&mut self.buffer) {
+        let client = &mut self.clients[index];
+        let n = match client.socket.read(&mut self.buffer) {
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(e) => return Err(e).context("cannot read a request"),
         };
-        let is_whole = if asker.carry.is_empty() && self.buffer[..n].ends_with(END) {
+        let is_whole = if client.carry.is_empty() && self.buffer[..n].ends_with(END) {
             true
         } else {
-            asker.carry.extend_from_slice(&self.buffer[..n]);
-            let is_whole = asker.carry.ends_with(END);
+            client.carry.extend_from_slice(&self.buffer[..n]);
+            let is_whole = client.carry.ends_with(END);
             if is_whole {
-                asker.carry.clear();
+                client.carry.clear();
             }
             is_whole
         };
         if !is_whole {
             return Ok(());
         }
-        if asker.told < self.published || self.is_immediate && self.published > 0 {
+        if client.told < self.published || self.is_immediate && self.published > 0 {
             self.answer(index)
         } else {
             self.held.push(index);
@@ -110,9 +110,9 @@ impl Replies {
     }
 
     fn answer(&mut self, index: usize) -> anyhow::Result<()> {
-        let asker = &mut self.askers[index];
-        asker.told = self.published;
-        if asker.socket.write(&self.reply).context("cannot reply")? < self.reply.len() {
+        let client = &mut self.clients[index];
+        client.told = self.published;
+        if client.socket.write(&self.reply).context("cannot reply")? < self.reply.len() {
             bail!("a reply was not taken whole: the limit has no queues");
         }
         Ok(())
@@ -123,7 +123,7 @@ fn accept(
     listener: &TcpListener,
     poll: &Poll,
     feeder: &mut Option<TcpStream>,
-    askers: &mut Vec<Asker>,
+    clients: &mut Vec<Client>,
 ) -> anyhow::Result<()> {
     loop {
         match listener.accept() {
@@ -132,8 +132,8 @@ fn accept(
                 *feeder = Some(socket);
             }
             Ok((mut socket, _)) => {
-                poll.registry().register(&mut socket, Token(askers.len()), Interest::READABLE)?;
-                askers.push(Asker { socket, carry: Vec::new(), told: 0 });
+                poll.registry().register(&mut socket, Token(clients.len()), Interest::READABLE)?;
+                clients.push(Client { socket, carry: Vec::new(), told: 0 });
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(e) => return Err(e).context("cannot accept"),

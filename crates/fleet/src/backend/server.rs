@@ -159,7 +159,7 @@ impl Server {
             let went_on = match read {
                 Ok(Read::Blocked) => return,
                 Ok(Read::Bytes { held, .. }) => self.decode(index, held),
-                Ok(Read::Stands) => true,
+                Ok(Read::Established) => true,
                 Ok(Read::Closed) | Err(_) => false,
             };
             if !went_on {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Time for a killed browser's processes to go, and for its files to stand still.
 const GONE_WITHIN: Duration = Duration::from_secs(3);
-/// Bytes of a browser's last words that are passed on.
+/// Bytes of a browser's last output that are passed on.
 const LAST_OUTPUT_MAX: usize = 300;
 /// How far a browser stands back for the worker's own threads, on whose cores it runs: setpriority(2). Back end, prober
 /// and the reading of reports keep their schedules however busy pages are; where both want a core, the worker gets three

@@ -129,7 +129,7 @@ impl Listener {
         }
         loop {
             match connection.read(&mut self.buffer) {
-                Ok(Read::Blocked | Read::Stands) => return true,
+                Ok(Read::Blocked | Read::Established) => return true,
                 Ok(Read::Bytes { held, .. }) => {
                     let Some(consumed) = answer_all(connection, &self.buffer[..held], answer) else { return false };
                     if held - consumed > MAX_REPORT_BYTES {

@@ -76,7 +76,7 @@ fn what_tls_adds_is_counted() {
         connection.flush().unwrap();
         match connection.read(&mut buffer).unwrap() {
             Read::Bytes { held, .. } => heard.extend_from_slice(&buffer[..held]),
-            Read::Stands => stands += 1,
+            Read::Established => stands += 1,
             Read::Blocked => std::thread::yield_now(),
             Read::Closed => panic!("closed after {} bytes", heard.len()),
         }

@@ -171,7 +171,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             }
             match connection.socket.read(&mut self.buffer) {
                 Ok(Read::Blocked) => return,
-                Ok(Read::Stands) => self.writable(number),
+                Ok(Read::Established) => self.writable(number),
                 Ok(Read::Closed) => return self.cut_connection(number, &Cut::Closed),
                 Err(error) => return self.cut_connection(number, &Cut::Io(error)),
                 Ok(Read::Bytes { held, new, is_drained }) => {

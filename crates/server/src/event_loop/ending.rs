@@ -9,7 +9,7 @@ use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long our last words may take to be read.
+/// How long the peer may take to read our last bytes.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 
 impl EventLoop {
@@ -72,7 +72,7 @@ impl EventLoop {
         connection.exchange.end();
         connection.carry = Vec::new();
         if connection.has_queued() {
-            // Behind our last words nothing may follow; who resumes gets it then.
+            // Nothing may follow our last bytes; who resumes gets it then.
             let before = connection.queued();
             connection.exchange.subscriber.abandon_queue();
             let after = connection.queued();

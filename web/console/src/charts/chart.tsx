@@ -125,7 +125,7 @@ export function Chart(props: ChartProps) {
           />
         )}
         {/* Only for keys: a moving mouse would never stop talking. */}
-        <p class="unseen" aria-live="polite">
+        <p class="visually-hidden" aria-live="polite">
           {byKeys && cursor !== null ? spoken(props.tooltip(cursor)) : ""}
         </p>
       </div>

@@ -48,7 +48,7 @@ export function DotChart({ metric, axis, series, identities }: DotChartProps) {
           <col />
           <col class="dots-value" />
         </colgroup>
-        <thead class="unseen">
+        <thead class="visually-hidden">
           <tr>
             <th scope="col">Series</th>
             <th scope="col">Position</th>

@@ -31,7 +31,7 @@ export function ExperimentForm({ draft, isDisabled, change }: ExperimentFormProp
   const part: Part = { draft, change, problems: problemsOf(draft) };
   return (
     <fieldset class="experiment-form" disabled={isDisabled}>
-      <legend class="unseen">Experiment</legend>
+      <legend class="visually-hidden">Experiment</legend>
       <div class="field-row">
         <Field {...part} field="name" label="Name" />
         <Field {...part} field="title" label="Title" isWide />

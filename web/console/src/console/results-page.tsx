@@ -164,7 +164,7 @@ function ResultItem({
           checked={ids.includes(id)}
           onChange={() => choose({ chosen: toggleChosen(ids, id).join(",") || null })}
         />
-        <span class="unseen">Choose {title} for a comparison</span>
+        <span class="visually-hidden">Choose {title} for a comparison</span>
       </label>
       <div class="result-title">
         <a href={`/reports/${id}`}>{title}</a>

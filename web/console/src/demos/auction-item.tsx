@@ -115,7 +115,7 @@ function BidForm({ auction, item, me }: BidFormProps) {
           Bid
         </button>
         <fieldset class="auction-quick">
-          <legend class="unseen">Fill in</legend>
+          <legend class="visually-hidden">Fill in</legend>
           {quickBids(least).map((cents, index) => (
             // By place and not by amount: a button must not leave from under a pointer.
             <button key={index} type="button" onClick={() => fill(moneyText(cents))}>

@@ -172,7 +172,7 @@ function Composer({ name, live, send }: ComposerProps) {
   };
   return (
     <form class="chat-composer" onSubmit={submit}>
-      <label class="unseen" for="chat-text">
+      <label class="visually-hidden" for="chat-text">
         Message to {name}
       </label>
       <div class="field-row">

@@ -34,7 +34,7 @@ export function ChatPage() {
       live={live}
       about="Rooms, people and private messages. Open this page in a second window, under another name, to talk to yourself."
     >
-      <p class="unseen" role="status">
+      <p class="visually-hidden" role="status">
         {moves}
       </p>
       {isThere ? (

@@ -155,7 +155,7 @@ function PlaceLink({ chat, place, isOpen, children }: PlaceLinkProps) {
       {unread > 0 && (
         <span class="unread">
           {unread}
-          <span class="unseen"> unread</span>
+          <span class="visually-hidden"> unread</span>
         </span>
       )}
     </ViewLink>

@@ -16,7 +16,7 @@ export function MeasureTable({ transports, measurements, current }: MeasureTable
   return (
     <ScrollBox label="Results by transport">
       <table class="data measure-table">
-        <caption class="unseen">Results by transport</caption>
+        <caption class="visually-hidden">Results by transport</caption>
         <thead>
           <tr>
             <th scope="col">Transport</th>

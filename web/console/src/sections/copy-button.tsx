@@ -27,7 +27,7 @@ export function CopyButton({ text, what }: { text: string; what: string }) {
       <button type="button" class="copy" ref={button} aria-label={`Copy ${what}`} onClick={copy}>
         {outcome === "" ? "Copy" : outcome === "copied" ? "Copied" : "Selected"}
       </button>
-      <span class="unseen" role="status">
+      <span class="visually-hidden" role="status">
         {outcome}
       </span>
     </>

@@ -184,7 +184,7 @@ function StandingCell({
     <td class={rank?.rank === 1 ? "number best" : "number"}>
       {rank != null && (
         <span class="board-rank">
-          <span class="unseen">rank </span>
+          <span class="visually-hidden">rank </span>
           {rankText(rank)}
         </span>
       )}{" "}

@@ -67,7 +67,7 @@ function RankingTable({ ranking, axis, metrics, identities }: RankingTableProps)
           {scale.log ? "; log scale" : ""}
         </span>
       </caption>
-      <thead class="unseen">
+      <thead class="visually-hidden">
         <tr>
           <th scope="col">Rank</th>
           <th scope="col">Series</th>

@@ -29,7 +29,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time for our last words to be read.
+/// Time for our last bytes to be read.
 const LINGER: Duration = Duration::from_secs(2);
 /// Time for an answer to be taken, however slowly.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(20);
