@@ -98,7 +98,9 @@ function Market({ state }: { state: TickerState }) {
       <TickerChart quotes={inChart} slots={slots} isPaused={held !== null} />
       <div class="scroll ticker-box">
         <table class="data ticker-table">
-          <caption class="visually-hidden">Prices of all stocks, and which of them are in the chart</caption>
+          <caption class="visually-hidden">
+            Prices of all stocks, and which of them are in the chart
+          </caption>
           <thead>
             <tr>
               <th scope="col">Stock, in the chart or not</th>
