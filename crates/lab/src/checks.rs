@@ -43,7 +43,7 @@ pub fn leave_out_missing(experiments: &mut Vec<Experiment>, cache: &Cache) -> Re
         let experiment: &mut Written = experiment;
         experiment.subjects.retain(|text| {
             let obstacle = Named::parse(text).ok().and_then(|named| named.obstacle(cache));
-            let out = obstacle.map(|why| LeftOut { subject: text.clone(), reason: why.to_string() });
+            let out = obstacle.map(|why| LeftOut { subject: text.clone(), reason: why });
             let is_kept = out.is_none();
             left_out.extend(out.filter(|out| !left_out.contains(out)));
             is_kept

@@ -5,7 +5,7 @@ use crate::tls::{BadCertificate, TlsClient};
 use mio::net::TcpStream;
 use pushlab_os::Errno;
 use pushlab_os::socket::choose_port_late;
-use pushlab_workload::plan::{CLIENTS_PER_SOURCE, Plan, Sources};
+use pushlab_workload::plan::{CLIENTS_PER_SOURCE, Plan, Sources, Target};
 use socket2::{Domain, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -60,21 +60,28 @@ impl Dialler {
         }
     }
 
+    /// Connections to a target that send at once, by TLS where it has that.
+    ///
+    /// # Errors
+    /// With TLS and no certificate to trust.
+    pub fn to(target: &Target) -> Result<Self, BadCertificate> {
+        let tls = target.tls.as_ref().map(TlsClient::of).transpose()?;
+        Ok(Self { tls, ..Self::new(target.address) })
+    }
+
     /// Connections as a plan has them.
     ///
     /// # Errors
     /// With TLS and no certificate to trust.
     pub fn of(plan: &Plan) -> Result<Self, BadCertificate> {
         let sockets = &plan.sockets;
-        let tls = plan.target.tls.as_ref().map(TlsClient::of).transpose()?;
         Ok(Self {
             sources: plan.sources,
             nagle: sockets.nagle,
             delays_acks: sockets.delayed_acks,
             send_buffer_bytes: sockets.send_buffer_bytes,
             receive_buffer_bytes: sockets.receive_buffer_bytes,
-            tls,
-            ..Self::new(plan.target.address)
+            ..Self::to(&plan.target)?
         })
     }
 

@@ -11,6 +11,7 @@ pub mod connection;
 pub mod cut;
 pub mod dial;
 pub mod prober;
+pub mod reach;
 pub mod record;
 pub mod run_state;
 pub mod seconds;

@@ -72,6 +72,12 @@ pub enum TlsError {
     /// One for others.
     #[error("TLS: the subject's certificate is for others ({0}): reach the subject by a name that it has there")]
     Name(CertificateError),
+    /// An authority's own, as a certificate that signs itself often is.
+    #[error(
+        "TLS: the subject presents the certificate of an authority itself ({0}): give it one that is not for an \
+         authority (basicConstraints CA:FALSE)"
+    )]
+    Authority(CertificateError),
     /// One that is out of date, for instance.
     #[error("TLS: the subject's certificate cannot be trusted ({0}): give it another")]
     Certificate(CertificateError),
@@ -292,6 +298,9 @@ fn explain(error: rustls::Error, was_handshaking: bool, trusts_system: bool) -> 
             // A bad signature is that of another authority of the same name.
             UnknownIssuer | BadSignature if trusts_system => TlsError::Unknown(error),
             UnknownIssuer | BadSignature => TlsError::Stranger(error),
+            CertificateError::Other(ref other) if other.to_string().contains("CaUsedAsEndEntity") => {
+                TlsError::Authority(error)
+            }
             _ => TlsError::Certificate(error),
         },
         rustls::Error::InvalidMessage(_) if was_handshaking => TlsError::NotTls(error),

@@ -40,7 +40,7 @@ pub struct CheckOptions {
     pub program: PathBuf,
     /// Broadcasts.
     pub publications: u32,
-    /// Where the first client's conversation is written: `NAME-WAY.jsonl`.
+    /// Where the first client's conversation is written: `NAME-ENDPOINT.jsonl`.
     pub recordings: Option<PathBuf>,
     /// Where the subject writes its standard error.
     pub logs: PathBuf,

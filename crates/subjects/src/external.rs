@@ -1,12 +1,16 @@
 //! Servers that somebody else runs, known by a URL.
 
 use pushlab_dialects::Dialect;
+use pushlab_load::reach::reach;
 use pushlab_workload::plan::{Speaks, Target, TlsTarget, Trust};
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::time::Duration;
 use url::{Position, Url};
 
 /// How such a subject is written.
 pub const FORM: &str = "NAME=[DIALECT+]http[s]://HOST[:PORT][/PATH]";
+/// How long a connection to it may take, with its TLS handshake: longer than a SYN that is sent a third time.
+const REACH_WITHIN: Duration = Duration::from_secs(5);
 /// What stands for our own protocol where a dialect may stand.
 const NATIVE: &str = "native";
 
@@ -79,6 +83,15 @@ impl External {
         let server_name = self.host.trim_matches(['[', ']']).to_owned();
         let tls = self.has_tls.then_some(TlsTarget { server_name, trust: Trust::System });
         Ok(Target { address, authority: self.authority.clone(), path: self.prefix.clone(), tls })
+    }
+
+    /// Finds out whether it answers at all.
+    ///
+    /// # Errors
+    /// As a sentence that says why not.
+    pub fn reach(&self) -> Result<(), String> {
+        let target = self.target()?;
+        reach(&target, REACH_WITHIN).map_err(|error| format!("cannot reach {} ({}): {error}", self.url, target.address))
     }
 
     fn address(&self) -> Result<SocketAddr, String> {

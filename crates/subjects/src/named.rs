@@ -2,7 +2,7 @@
 
 use crate::catalogue::{Entry, catalogue};
 use crate::external::{self, External};
-use crate::install::{Cache, InstallError};
+use crate::install::Cache;
 use crate::manifest::{Endpoint, Platform};
 use pushlab_dialects::{Dialect, Topic, Turn};
 use pushlab_experiment::Offer;
@@ -32,7 +32,7 @@ pub enum Server {
 }
 
 impl Named {
-    /// Reads `pushlab`, `NAME=PATH` (another build of it), `SUBJECT` or `SUBJECT:WAY` of the catalogue, or
+    /// Reads `pushlab`, `NAME=PATH` (another build of it), `SUBJECT` or `SUBJECT:ENDPOINT` of the catalogue, or
     /// [`external::FORM`].
     ///
     /// # Errors
@@ -136,10 +136,11 @@ impl Named {
     }
 
     /// Why it cannot be measured here, if so.
-    pub fn obstacle(&self, cache: &Cache) -> Option<InstallError> {
+    pub fn obstacle(&self, cache: &Cache) -> Option<String> {
         match &self.server {
-            Server::Catalogued(entry, _) => cache.find(entry).err(),
-            _ => None,
+            Server::Catalogued(entry, _) => cache.find(entry).err().map(|error| error.to_string()),
+            Server::External(external) => external.reach().err(),
+            Server::Ours(_) => None,
         }
     }
 }

@@ -14,13 +14,13 @@ fn certify(place: &Place) -> [String; 3] {
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
     let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
-    [("leaf.pem", leaf.pem()), ("key.pem", key.serialize_pem()), ("authority.pem", authority.pem())].map(
-        |(name, text)| {
-            let path = place.path(name);
-            std::fs::write(&path, text).unwrap();
-            path.display().to_string()
-        },
-    )
+    let write = |(name, text)| {
+        let path = place.path(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    write(("authority-key.pem", authority.key().serialize_pem()));
+    [("leaf.pem", leaf.pem()), ("key.pem", key.serialize_pem()), ("authority.pem", authority.pem())].map(write)
 }
 
 /// A server of somebody else's: event streams and POSTs under a path, and nothing under another host or path.
@@ -135,4 +135,36 @@ fn somebody_elses_server_is_measured_under_its_name_and_path() {
     let runs = place.exported("test");
     assert_eq!(runs[0]["counts"]["lost"], 0, "{:#}", runs[0]);
     assert!(figure(&runs[0], "delivered").unwrap() > 50.0 && figure(&runs[0], "bytes_tls").unwrap() > 1.0);
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_told_before_anything_runs() {
+    let place = Place::new("external-unreachable");
+    let [certificate, key, authority] = certify(&place);
+    let (_server, port) = Foreign::start(&certificate, &key);
+    let (_presents_authority, wrong) = Foreign::start(&authority, &place.path("authority-key.pem").display().to_string());
+    let closed = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    };
+    for (url, reason) in [
+        (format!("http://127.0.0.1:{closed}"), "Connection refused"),
+        ("http://no-such-host.invalid".to_owned(), "cannot find no-such-host.invalid"),
+        (format!("https://localhost:{port}/live"), "name the PEM file of its authority in SSL_CERT_FILE"),
+    ] {
+        let (code, said) = place.fails(&["run", &url, "--quick"]);
+        assert_eq!(code, 1, "{said}");
+        assert!(said.starts_with("error: nothing can be measured: ") && said.contains(reason), "{said}");
+    }
+    let mut command = place.pushlab(&["run", &format!("https://127.0.0.1:{wrong}"), "--quick"]);
+    let refused = command.env("SSL_CERT_FILE", &authority).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("presents the certificate of an authority itself"), "{said}");
+    // Beside one that answers it is left out, with the reason.
+    let subjects = format!("[\"pushlab\", \"gone=http://127.0.0.1:{closed}\"]");
+    place.experiment(&[("subjects", &subjects), ("transports", "[\"sse\"]")]);
+    let output = place.run(&["run", "experiment.toml", "--json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("gone") && said.contains("Connection refused"), "{said}");
+    assert_eq!(points(&serde_json::from_slice(&output.stdout).unwrap()).len(), 1);
 }
