@@ -1,7 +1,7 @@
 //! Experiments for tests, of whose subjects anything is believed, and results of them.
 
 use crate::header::Header;
-use crate::report::{ResultRuns, RunFigures};
+use crate::report::{ResultRuns, RunValues};
 use pushlab_experiment::{Experiment, ExperimentError, Written, presets};
 use pushlab_probe::machine::MachineFacts;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub fn load(name: &str, profile: Option<&str>) -> Result<Experiment, ExperimentE
 }
 
 /// A result that was measured, of these runs.
-pub fn result(experiments: Vec<Experiment>, runs: Vec<RunFigures>) -> ResultRuns {
+pub fn result(experiments: Vec<Experiment>, runs: Vec<RunValues>) -> ResultRuns {
     let header = Header {
         name: "result".to_owned(),
         experiments,

@@ -6,7 +6,7 @@ use pushlab_lab::archive::{self, BROWSER};
 use pushlab_server::application::Request;
 use pushlab_server::requests::{Answer, Refusal, body, json};
 use pushlab_stats::{Warning, WarningCode, mean, median, quantile};
-use pushlab_store::{Cell, FigureValue, NewCampaign, Outcome, Run};
+use pushlab_store::{Cell, MetricValue, NewCampaign, Outcome, Run};
 use pushlab_wire::codes::ErrorCode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, TryLockError};
@@ -107,7 +107,7 @@ fn stored(measurement: &Measurement) -> (NewCampaign, Vec<Run>) {
     if !held.is_empty() {
         facts.push(("held back on the way".to_owned(), held.join(", ")));
     }
-    let experiment = NewCampaign { facts, ..archive::figures_header(BROWSER) };
+    let experiment = NewCampaign { facts, ..archive::values_header(BROWSER) };
     let run = |(place, measured)| Run {
         warnings: warnings(measured, measurement.was_hidden),
         ..run(place, measured, &experiment.created_at)
@@ -173,7 +173,7 @@ fn run(place: u32, measured: &MeasuredTransport, now: &str) -> Run {
 
 /// By the names of the lab's metrics. Bytes are no figure: a browser counts those of echoes, answers and messages
 /// together, and none of the metrics means that.
-fn figures(measured: &MeasuredTransport) -> BTreeMap<String, FigureValue> {
+fn figures(measured: &MeasuredTransport) -> BTreeMap<String, MetricValue> {
     let mut sorted = measured.latencies_ms.clone();
     sorted.sort_by(f64::total_cmp);
     let figures = [
@@ -183,5 +183,5 @@ fn figures(measured: &MeasuredTransport) -> BTreeMap<String, FigureValue> {
         ("jitter", measured.jitter_ms),
         ("connect", measured.connect_ms),
     ];
-    figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), FigureValue::from(value?)))).collect()
+    figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), MetricValue::from(value?)))).collect()
 }

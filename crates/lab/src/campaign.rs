@@ -13,7 +13,7 @@ use crate::wall_clock;
 use crate::workplace::{Workplace, WorkplaceError};
 use pushlab_analysis::header::Header;
 use pushlab_analysis::record::{PlannedRun, RunRecord};
-use pushlab_analysis::report::RunFigures;
+use pushlab_analysis::report::RunValues;
 use pushlab_analysis::report::model::LeftOut;
 use pushlab_experiment::Experiment;
 use pushlab_os::affinity::pin_to;
@@ -31,7 +31,7 @@ pub struct Campaign<P> {
     header: Header,
     archive: Archive,
     place: Workplace,
-    so_far: Vec<RunFigures>,
+    so_far: Vec<RunValues>,
 }
 
 /// How a campaign is to be begun.
@@ -215,7 +215,7 @@ impl<P: Planner> Campaign<P> {
                 continue;
             }
             self.archive.write(&record)?;
-            self.so_far.push(RunFigures::of(&record));
+            self.so_far.push(RunValues::of(&record));
             observer.recorded(&record);
         }
         Ok(Ended::Complete)

@@ -3,7 +3,7 @@
 use crate::archive::{self, ArchiveError};
 use crate::wall_clock;
 use pushlab_analysis::report::model::{Comparison, Report};
-use pushlab_analysis::report::{self, Asked, COMPARED_METRICS, CompareError, Contender, ResultRuns, RunFigures};
+use pushlab_analysis::report::{self, Asked, COMPARED_METRICS, CompareError, Contender, ResultRuns, RunValues};
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::studies;
 use pushlab_store::{CampaignRow, Store};
@@ -96,7 +96,7 @@ pub fn differences(results: &[ResultRuns]) -> Option<String> {
 }
 
 /// The published runs that these results' studies printed.
-fn published(results: &[ResultRuns]) -> Result<Vec<RunFigures>, ArchiveError> {
+fn published(results: &[ResultRuns]) -> Result<Vec<RunValues>, ArchiveError> {
     let named = results.iter().flat_map(|result| &result.header.experiments).filter_map(|e| e.study.as_deref());
     let ids: BTreeSet<&str> = named.collect();
     let mut runs = Vec::new();

@@ -3,7 +3,7 @@
 use pushlab_stats::{Histogram, Warning, WarningCode};
 use pushlab_store::export::{self, Selection};
 use pushlab_store::{
-    Bound, Cell, Column, FigureValue, Kind, NewCampaign, Outcome, Run, SeriesRow, Store, StoreError, Values,
+    Bound, Cell, Column, Kind, MetricValue, NewCampaign, Outcome, Run, SeriesRow, Store, StoreError, Values,
 };
 use std::error::Error;
 use std::path::PathBuf;
@@ -47,11 +47,11 @@ fn run(place: u32) -> Run {
     let transports = ["websocket", "sse", "long-polling"];
     let names = ["plain", "with space", "comma, equals=", "\"quoted\"", "grüße ✓"];
     let at = |index: u32| VALUES[(place + index) as usize % VALUES.len()];
-    let mut figures: std::collections::BTreeMap<String, FigureValue> =
+    let mut figures: std::collections::BTreeMap<String, MetricValue> =
         (0_u32..).zip(METRICS).map(|(index, (metric, _))| (metric.to_owned(), at(index).into())).collect();
     if is_published {
         let bound = Some(Bound::ALL[place as usize / 5 % Bound::ALL.len()]);
-        let figure = FigureValue { value: 120.5, bound, unit: Some("messages/s".to_owned()) };
+        let figure = MetricValue { value: 120.5, bound, unit: Some("messages/s".to_owned()) };
         figures.insert("messages sent, all".to_owned(), figure);
     }
     let mut histogram = Histogram::new();

@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::model::{
-    Bound, Campaign, CampaignRow, Cell, Column, Counts, FigureValue, Kind, NewCampaign, Outcome, PhaseRow, Run,
+    Bound, Campaign, CampaignRow, Cell, Column, Counts, Kind, MetricValue, NewCampaign, Outcome, PhaseRow, Run,
     SeriesRow,
 };
 use crate::series;
@@ -380,10 +380,10 @@ impl Database<'_> {
         })
     }
 
-    fn figures(&self, id: i64, what: &str) -> Result<BTreeMap<String, FigureValue>, StoreError> {
+    fn figures(&self, id: i64, what: &str) -> Result<BTreeMap<String, MetricValue>, StoreError> {
         let figures = self.all("SELECT metric, value, bound, unit FROM figures WHERE run_id = ?1", [id], |row| {
             let (value, bound) = (self.get(row, 1)?, self.bound(row, 2, what)?);
-            Ok((self.get(row, 0)?, FigureValue { value, bound, unit: self.get(row, 3)? }))
+            Ok((self.get(row, 0)?, MetricValue { value, bound, unit: self.get(row, 3)? }))
         })?;
         Ok(figures.into_iter().collect())
     }

@@ -51,10 +51,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The file may be asked in SQL; `figures_by_cell` is the view to begin with:
+//! The file may be asked in SQL; `values_by_cell` is the view to begin with:
 //!
 //! ```sql
-//! SELECT transport, clients, avg(value) FROM figures_by_cell
+//! SELECT transport, clients, avg(value) FROM values_by_cell
 //! WHERE metric = 'latency_median' AND counts = 'yes' GROUP BY transport, clients;
 //! ```
 //!
@@ -92,7 +92,7 @@ mod store;
 pub use error::StoreError;
 pub use lock::{Measuring, MeasuringLock};
 pub use model::{
-    Bound, Campaign, CampaignRow, Cell, Column, Counts, FigureValue, Kind, NAME_BYTES_MAX, NewCampaign, Outcome,
+    Bound, Campaign, CampaignRow, Cell, Column, Counts, Kind, MetricValue, NAME_BYTES_MAX, NewCampaign, Outcome,
     PhaseRow, Run, SeriesRow, Values,
 };
 pub use open::{APPLICATION_ID, BUSY_WAIT};

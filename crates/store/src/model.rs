@@ -208,7 +208,7 @@ impl Bound {
 /// One figure of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FigureValue {
+pub struct MetricValue {
     /// The value, finite; SQLite keeps no sign of zero. What was not measured is left out of the map.
     pub value: f64,
     /// How it is meant; `None` for what was measured.
@@ -219,7 +219,7 @@ pub struct FigureValue {
     pub unit: Option<String>,
 }
 
-impl From<f64> for FigureValue {
+impl From<f64> for MetricValue {
     fn from(value: f64) -> Self {
         Self { value, bound: None, unit: None }
     }
@@ -308,7 +308,7 @@ pub struct Run {
     /// Its phases, in their order.
     pub phases: Vec<PhaseRow>,
     /// Figures by metric.
-    pub figures: BTreeMap<String, FigureValue>,
+    pub figures: BTreeMap<String, MetricValue>,
     /// Raw counts, each below 2⁶³.
     pub counts: BTreeMap<String, u64>,
     /// Distributions.

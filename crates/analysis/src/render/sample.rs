@@ -2,7 +2,7 @@
 
 use crate::presets;
 use crate::report::model::{Fact, Report};
-use crate::report::{Asked, Contender, RunFigures, build, compare};
+use crate::report::{Asked, Contender, RunValues, build, compare};
 use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::{Experiment, Written};
@@ -54,7 +54,7 @@ pub fn compared() -> Report {
             run.failure = Some("it died".to_owned());
         }
     }
-    let contender = |label: &str, runs: &[RunFigures], campaign| Contender {
+    let contender = |label: &str, runs: &[RunValues], campaign| Contender {
         label: label.to_owned(),
         runs: runs.to_vec(),
         campaign,
@@ -71,7 +71,7 @@ fn experiment() -> Experiment {
     Experiment::believe(Written::read(EXPERIMENT, None, "drill").unwrap(), &|_| Ok(None))
 }
 
-fn runs(experiment: &Experiment, reason: &str) -> Vec<RunFigures> {
+fn runs(experiment: &Experiment, reason: &str) -> Vec<RunValues> {
     let mut runs = Vec::new();
     for cell in experiment.cells() {
         for repeat in 1..=3 {
@@ -81,14 +81,14 @@ fn runs(experiment: &Experiment, reason: &str) -> Vec<RunFigures> {
                     .map(|(name, value)| (name.to_owned(), value * spread))
                     .into()
             };
-            let run = RunFigures { repeat, took_ms: 1500, ..RunFigures::planned(cell.clone()) };
+            let run = RunValues { repeat, took_ms: 1500, ..RunValues::planned(cell.clone()) };
             let void = Warning { code: WarningCode::GeneratorSaturated, detail: "98 % of a core".to_owned() };
             runs.push(match (cell.transport.name(), repeat) {
-                ("websocket", _) => RunFigures { figures: figures(1.0), ..run },
-                ("sse", 3) => RunFigures { figures: figures(9.0), warnings: vec![void], ..run },
-                ("sse", _) => RunFigures { figures: figures(2.0), ..run },
-                (_, 1) => RunFigures { failure: Some(reason.to_owned()), ..run },
-                _ => RunFigures { warnings: vec![void], ..run },
+                ("websocket", _) => RunValues { figures: figures(1.0), ..run },
+                ("sse", 3) => RunValues { figures: figures(9.0), warnings: vec![void], ..run },
+                ("sse", _) => RunValues { figures: figures(2.0), ..run },
+                (_, 1) => RunValues { failure: Some(reason.to_owned()), ..run },
+                _ => RunValues { warnings: vec![void], ..run },
             });
         }
     }

@@ -1,8 +1,8 @@
 //! The tables of a report as rows of text, the headings first, and the notes below them.
 
 use crate::report::model::{
-    Agreement, Change, Comparison, ComparisonRow, Completeness, DataCell, DataTable, Expectation, ExperimentReport,
-    Figure, Leaderboard, LeaderboardColumn, MetricInfo, Origin, Point, Report, Standing, WarningReport,
+    Agreement, Change, Comparison, ComparisonRow, Completeness, DataCell, DataTable, Estimate, Expectation,
+    ExperimentReport, Leaderboard, LeaderboardColumn, MetricInfo, Origin, Point, Report, Standing, WarningReport,
 };
 use pushlab_stats::Regime;
 use pushlab_store::Bound;
@@ -117,8 +117,8 @@ pub fn data(table: &DataTable) -> Rows {
     rows.extend(table.rows.iter().map(|row| {
         let text = |(at, cell): (usize, &DataCell)| match cell {
             DataCell::Text(text) => text.clone(),
-            DataCell::Figure(value) if parts.contains(&at) => digits(value.value),
-            DataCell::Figure(value) => figure(Some(*value)),
+            DataCell::Estimate(value) if parts.contains(&at) => digits(value.value),
+            DataCell::Estimate(value) => figure(Some(*value)),
             DataCell::Nothing(()) => "–".to_owned(),
         };
         row.iter().enumerate().map(text).collect()
@@ -206,10 +206,12 @@ fn board_heading(column: &LeaderboardColumn) -> String {
 
 fn board_cell(column: &LeaderboardColumn, standing: Option<Standing>) -> String {
     let Some(standing) = standing else { return "–".to_owned() };
-    let Figure { value, low, high, .. } = standing.figure;
+    let Estimate { value, low, high, .. } = standing.figure;
     let shown = match column.metric.as_str() {
         "due" => digits(value / 1e3),
-        "delivered" => figure(Some(Figure { value: value / 1e3, low: low / 1e3, high: high / 1e3, ..standing.figure })),
+        "delivered" => {
+            figure(Some(Estimate { value: value / 1e3, low: low / 1e3, high: high / 1e3, ..standing.figure }))
+        }
         "bytes_per_delivery" | "cpu_per_delivery" => digits(value),
         _ => figure(Some(standing.figure)),
     };
@@ -281,7 +283,7 @@ pub fn warnings(report: &Report) -> Vec<String> {
 }
 
 /// A value with half of its interval.
-pub fn figure(figure: Option<Figure>) -> String {
+pub fn figure(figure: Option<Estimate>) -> String {
     let Some(figure) = figure else { return "–".to_owned() };
     let value = digits(figure.value);
     match figure.bound {
@@ -312,8 +314,8 @@ mod tests {
 
     #[test]
     fn intervals_are_shown_where_there_are_any() {
-        let one = Figure { value: 0.123, low: 0.123, high: 0.123, runs: 1, bound: None };
-        let three = Figure { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None };
+        let one = Estimate { value: 0.123, low: 0.123, high: 0.123, runs: 1, bound: None };
+        let three = Estimate { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None };
         assert_eq!([figure(None), figure(Some(one)), figure(Some(three))], ["–", "0.12", "12.3 ±0.66"]);
     }
 }

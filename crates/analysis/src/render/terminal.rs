@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::render::sample::{NAME, hostile, report};
     use crate::report::model::{
-        Column, DataCell, Figure, LeaderboardColumn, LeaderboardRow, LeaderboardWarning, LeftOut, Rank, Stack,
+        Column, DataCell, Estimate, LeaderboardColumn, LeaderboardRow, LeaderboardWarning, LeftOut, Rank, Stack,
         StackPart, Standing,
     };
     use pushlab_experiment::metric::Better;
@@ -148,7 +148,7 @@ mod tests {
         };
         let standing = |value: f64, rank| {
             let place = Some(Rank { rank, is_tied: rank == 10 });
-            let figure = Figure { value, low: value * 0.87, high: value * 1.13, runs: 5, bound: None };
+            let figure = Estimate { value, low: value * 0.87, high: value * 1.13, runs: 5, bound: None };
             Some(Standing { figure, overall: place, of_transport: place })
         };
         let row = |subject: &str, transport: &str, rank| LeaderboardRow {
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn parts_of_a_whole_are_shown_without_intervals() {
         let column = |title: &str| Column { title: title.to_owned(), unit: String::new() };
-        let value = DataCell::Figure(Figure { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None });
+        let value = DataCell::Estimate(Estimate { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None });
         let mut table = DataTable {
             title: "Bytes".to_owned(),
             note: String::new(),

@@ -10,7 +10,7 @@ use super::networks::networks;
 use super::points;
 use super::rankings::rankings;
 use super::results::{ResultRuns, series_of};
-use super::samples::{self, RunFigures};
+use super::samples::{self, RunValues};
 use super::tables::tables;
 use super::verdict::verdict;
 use crate::header::Header;
@@ -41,7 +41,7 @@ pub struct Asked<'a> {
 
 /// Computes a report of one result, or of several laid over each other. `published` are the runs of studies, `now` is
 /// the wall-clock time, RFC 3339, UTC.
-pub fn build(results: &[ResultRuns], published: &[RunFigures], asked: Asked<'_>, now: String) -> Report {
+pub fn build(results: &[ResultRuns], published: &[RunValues], asked: Asked<'_>, now: String) -> Report {
     let Asked { comparison, fail_if, found } = asked;
     let seed = results.first().map_or(1, |result| result.header.seed);
     let mut experiments: Vec<&Experiment> = Vec::new();
@@ -62,7 +62,7 @@ pub fn build(results: &[ResultRuns], published: &[RunFigures], asked: Asked<'_>,
     );
     metrics.sort_by_key(|info| METRICS.iter().position(|metric| metric.name == info.name));
     metrics.dedup();
-    let runs: Vec<&RunFigures> = results.iter().flat_map(|result| &result.runs).collect();
+    let runs: Vec<&RunValues> = results.iter().flat_map(|result| &result.runs).collect();
     let leaderboard = leaderboard(&experiments, results, seed);
     let mut sentences = verdict(&reports, leaderboard.as_ref(), &runs);
     if let Some(comparison) = &comparison {
@@ -103,7 +103,7 @@ fn title(results: &[ResultRuns], comparison: Option<&Comparison>) -> String {
 fn report_of(
     experiment: &Experiment,
     results: &[ResultRuns],
-    published: &[RunFigures],
+    published: &[RunValues],
     fail_if: &[Assertion],
     seed: u64,
 ) -> (ExperimentReport, Vec<&'static Metric>) {
@@ -168,7 +168,7 @@ fn columns(experiment: &Experiment, charted: &[&'static Metric], used: &[&'stati
     columns
 }
 
-fn warnings(runs: &[&RunFigures]) -> Vec<WarningReport> {
+fn warnings(runs: &[&RunValues]) -> Vec<WarningReport> {
     let mut by_code: BTreeMap<WarningCode, Vec<String>> = BTreeMap::new();
     for run in runs {
         let mut details: BTreeMap<WarningCode, Vec<&str>> = BTreeMap::new();
@@ -196,7 +196,7 @@ fn warnings(runs: &[&RunFigures]) -> Vec<WarningReport> {
     warnings
 }
 
-fn unobserved(runs: &[&RunFigures]) -> Vec<Unobserved> {
+fn unobserved(runs: &[&RunValues]) -> Vec<Unobserved> {
     let mut all: Vec<Unobserved> = Vec::new();
     for run in runs {
         let one = |reason: &String| Unobserved { subject: run.cell.subject.clone(), reason: reason.clone() };

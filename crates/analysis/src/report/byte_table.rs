@@ -1,6 +1,6 @@
 //! What a delivered message costs on the wire, as a table that can be drawn.
 
-use super::model::{Column, DataCell, DataTable, Figure, Origin, Stack, StackPart};
+use super::model::{Column, DataCell, DataTable, Estimate, Origin, Stack, StackPart};
 use super::samples::{SeriesRuns, figure};
 use pushlab_experiment::cell::Sweep;
 
@@ -24,8 +24,8 @@ const WHOLES: [(&str, &str); 2] = [("On the link", "bytes_link"), ("Sum", "bytes
 struct Row {
     label: String,
     place: String,
-    parts: Vec<Option<Figure>>,
-    wholes: Vec<Option<Figure>>,
+    parts: Vec<Option<Estimate>>,
+    wholes: Vec<Option<Estimate>>,
 }
 
 /// The parts of every cell in which they were counted, and their sum beside what the link carried.
@@ -98,18 +98,18 @@ fn note(has_link: bool) -> String {
 mod tests {
     use super::*;
     use crate::presets;
-    use crate::report::samples::{self, RunFigures, Source};
+    use crate::report::samples::{self, RunValues, Source};
 
-    fn table_of(runs: &[RunFigures]) -> Option<DataTable> {
+    fn table_of(runs: &[RunValues]) -> Option<DataTable> {
         let experiment = presets::load("payload-by-transport", None).unwrap();
         let series = samples::series(&experiment, &[Source { origin: Origin::Measured, tag: "", runs }]);
         bytes_per_message(experiment.sweep(), &series, 1)
     }
 
-    fn runs(cells: usize, figures: &[(&str, f64)]) -> Vec<RunFigures> {
+    fn runs(cells: usize, figures: &[(&str, f64)]) -> Vec<RunValues> {
         let experiment = presets::load("payload-by-transport", None).unwrap();
         let figures: Vec<(String, f64)> = figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        let run = |cell| RunFigures { figures: figures.iter().cloned().collect(), ..RunFigures::planned(cell) };
+        let run = |cell| RunValues { figures: figures.iter().cloned().collect(), ..RunValues::planned(cell) };
         experiment.cells().into_iter().take(cells).map(run).collect()
     }
 
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(titles(&table), ["Series", "At", "Payload", "Dialect", "Unaccounted", "On the link", "Sum"]);
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
         assert_eq!(table.rows[1][5], DataCell::Nothing(()));
-        let DataCell::Figure(unaccounted) = table.rows[0][4] else { panic!("{:?}", table.rows[0]) };
+        let DataCell::Estimate(unaccounted) = table.rows[0][4] else { panic!("{:?}", table.rows[0]) };
         assert_eq!((unaccounted.value, unaccounted.low), (-1.0, -1.0));
         let stack = table.stack.unwrap();
         assert_eq!((stack.group, stack.parts[2].name.as_str(), stack.wholes), (Some(1), "unaccounted", vec![5, 6]));

@@ -1,8 +1,8 @@
 //! Results against each other: what changed, by how much, and whether chance explains it.
 
 use super::CONFIDENCE;
-use super::model::{Change, Comparison, ComparisonRow, Figure};
-use super::samples::RunFigures;
+use super::model::{Change, Comparison, ComparisonRow, Estimate};
+use super::samples::RunValues;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_stats::{Family, Interval, Pair, Verdict, compare_family, interval_of_mean};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct Contender {
     /// How it is called.
     pub label: String,
     /// Its runs.
-    pub runs: Vec<RunFigures>,
+    pub runs: Vec<RunValues>,
     /// Which campaign they belong to: runs of the same one were interleaved, so that they are compared block by block.
     pub campaign: i64,
 }
@@ -41,7 +41,7 @@ struct Entry<'a> {
     candidate: &'a Contender,
     cell: String,
     metric: &'static Metric,
-    figures: [Figure; 2],
+    figures: [Estimate; 2],
     samples: [Vec<f64>; 2],
     is_paired: bool,
 }
@@ -83,21 +83,21 @@ pub fn compare(contenders: &[Contender], metrics: &[&'static Metric], seed: u64)
 /// Cells that the baseline measured and a candidate ran without one run that counts, and why: the worst change of
 /// all, and one that has no figures.
 fn missing(baseline: &Contender, candidate: &Contender) -> Vec<String> {
-    let measured = by_cell(candidate, RunFigures::counts);
+    let measured = by_cell(candidate, RunValues::counts);
     let tried = by_cell(candidate, |run| !run.counts());
     let lacks = |cell: &&String| !measured.contains_key(*cell) && tried.contains_key(*cell);
     let why = |cell: &String| {
         let failed = tried[cell].iter().find_map(|run| run.failure.clone());
         failed.unwrap_or_else(|| "every run is void".to_owned())
     };
-    let before = by_cell(baseline, RunFigures::counts);
+    let before = by_cell(baseline, RunValues::counts);
     before.keys().filter(lacks).map(|cell| format!("{}: {cell}: {}", candidate.label, why(cell))).collect()
 }
 
 /// The runs of a kind by cell. The subject is left out of account where a side has one alone: it is what differs.
-fn by_cell(contender: &Contender, is_wanted: impl Fn(&RunFigures) -> bool) -> BTreeMap<String, Vec<&RunFigures>> {
+fn by_cell(contender: &Contender, is_wanted: impl Fn(&RunValues) -> bool) -> BTreeMap<String, Vec<&RunValues>> {
     let has_one = contender.runs.windows(2).all(|pair| pair[0].cell.subject == pair[1].cell.subject);
-    let mut cells: BTreeMap<String, Vec<&RunFigures>> = BTreeMap::new();
+    let mut cells: BTreeMap<String, Vec<&RunValues>> = BTreeMap::new();
     for run in contender.runs.iter().filter(|run| is_wanted(run)) {
         let mut cell = run.cell.clone();
         if has_one {
@@ -114,9 +114,9 @@ fn common<'a>(
     metrics: &[&'static Metric],
     seed: u64,
 ) -> Vec<Entry<'a>> {
-    let before = by_cell(baseline, RunFigures::counts);
+    let before = by_cell(baseline, RunValues::counts);
     let mut entries = Vec::new();
-    for (cell, runs) in by_cell(candidate, RunFigures::counts) {
+    for (cell, runs) in by_cell(candidate, RunValues::counts) {
         let Some(earlier) = before.get(&cell) else { continue };
         for &metric in metrics {
             let is_same_campaign = baseline.campaign == candidate.campaign;
@@ -135,14 +135,14 @@ fn common<'a>(
     entries
 }
 
-fn figure_of(samples: &[f64], seed: u64) -> Option<Figure> {
+fn figure_of(samples: &[f64], seed: u64) -> Option<Estimate> {
     let Interval { value, low, high, runs, .. } = interval_of_mean(samples, CONFIDENCE, seed).ok()?;
-    Some(Figure { value, low, high, runs, bound: None })
+    Some(Estimate { value, low, high, runs, bound: None })
 }
 
 /// Pairs of values of the same repeat.
-fn blocks(baseline: &[&RunFigures], candidate: &[&RunFigures], metric: &str) -> Vec<(f64, f64)> {
-    let of = |runs: &[&RunFigures], repeat| {
+fn blocks(baseline: &[&RunValues], candidate: &[&RunValues], metric: &str) -> Vec<(f64, f64)> {
+    let of = |runs: &[&RunValues], repeat| {
         runs.iter().find(|run| run.repeat == repeat).and_then(|run| run.figures.get(metric).copied())
     };
     candidate.iter().filter_map(|run| Some((of(baseline, run.repeat)?, of(candidate, run.repeat)?))).collect()
@@ -164,7 +164,7 @@ fn row(entry: &Entry<'_>, found: &pushlab_stats::Comparison) -> ComparisonRow {
         metric: entry.metric.name.to_owned(),
         baseline: entry.figures[0],
         value: entry.figures[1],
-        difference: Figure { value, low, high, runs, bound: None },
+        difference: Estimate { value, low, high, runs, bound: None },
         relative_percent: found.change.map(|change| change * 100.0),
         effect: found.effect.as_ref().map_or(0.0, |effect| effect.delta),
         magnitude: magnitude.unwrap_or_else(|| "unknown".to_owned()),

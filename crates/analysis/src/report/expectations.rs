@@ -3,7 +3,7 @@
 use super::judge::{Judgement, judge};
 use super::model::{Alarm, Expectation, Origin};
 use super::samples::PointSamples;
-use super::samples::{self, RunFigures, SeriesRuns, Source};
+use super::samples::{self, RunValues, SeriesRuns, Source};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::assertion::{Assertion, Term};
 
@@ -51,7 +51,7 @@ fn judgement(assertion: &Assertion, series: &[SeriesRuns<'_>], origin: Origin, s
 
 /// Why an experiment cannot answer an assertion, whatever it will measure; `None` if it can.
 pub fn unanswerable(assertion: &Assertion, experiment: &Experiment) -> Option<String> {
-    let runs: Vec<RunFigures> = experiment.cells().into_iter().map(RunFigures::planned).collect();
+    let runs: Vec<RunValues> = experiment.cells().into_iter().map(RunValues::planned).collect();
     let series = samples::series(experiment, &[Source { origin: Origin::Measured, tag: "", runs: &runs }]);
     for term in assertion.terms() {
         let metric = term.metric.name;

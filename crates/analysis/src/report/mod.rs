@@ -23,5 +23,5 @@ pub use build::{Asked, build};
 pub use compare::{COMPARED_METRICS, CompareError, Contender, compare};
 pub use expectations::unanswerable;
 pub use results::{KnownSubject, ResultRuns};
-pub use samples::{CONFIDENCE, RunFigures};
+pub use samples::{CONFIDENCE, RunValues};
 pub use tally::Tally;

@@ -1,7 +1,7 @@
 //! What lay between clients and subjects.
 
 use super::results::ResultRuns;
-use super::samples::RunFigures;
+use super::samples::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::subject::name_of;
 use std::collections::BTreeMap;
@@ -45,9 +45,9 @@ fn of_result(experiment: &Experiment, result: &ResultRuns) -> Vec<String> {
 }
 
 /// As its runs recorded it. One that failed early has no record of it, and had what the experiment says.
-fn emulated(network: &str, experiment: &Experiment, runs: &[RunFigures]) -> String {
+fn emulated(network: &str, experiment: &Experiment, runs: &[RunValues]) -> String {
     let is_own =
-        |run: &&RunFigures| run.cell.experiment == experiment.name && run.cell.network.as_deref() == Some(network);
+        |run: &&RunValues| run.cell.experiment == experiment.name && run.cell.network.as_deref() == Some(network);
     let recorded = runs.iter().filter(is_own).find_map(|run| run.network.clone());
     match recorded.or_else(|| experiment.network(network).map(|profile| profile.to_string())) {
         Some(words) => format!("{network} ({words})"),
@@ -62,11 +62,11 @@ mod tests {
     use pushlab_experiment::Offer;
     use pushlab_wire::transport::Transport;
 
-    fn runs(experiment: &Experiment) -> Vec<RunFigures> {
-        experiment.cells().into_iter().map(RunFigures::planned).collect()
+    fn runs(experiment: &Experiment) -> Vec<RunValues> {
+        experiment.cells().into_iter().map(RunValues::planned).collect()
     }
 
-    fn told(experiment: &Experiment, runs: Vec<RunFigures>) -> Vec<String> {
+    fn told(experiment: &Experiment, runs: Vec<RunValues>) -> Vec<String> {
         networks(&experiment.name, &[presets::result(vec![experiment.clone()], runs)])
     }
 

@@ -1,7 +1,7 @@
 //! A cell's figures over its repeats.
 
 use super::model::{Point, Series, Timeline};
-use super::samples::{RunFigures, SeriesRuns, figure, regime_of};
+use super::samples::{RunValues, SeriesRuns, figure, regime_of};
 use pushlab_experiment::metric::Metric;
 use pushlab_stats::{Band, Warning};
 
@@ -17,7 +17,7 @@ pub fn series(runs: &SeriesRuns<'_>, metrics: &[&Metric], seed: u64) -> Series {
     }
 }
 
-fn point(x: u32, runs: &[&RunFigures], metrics: &[&Metric], seed: u64) -> Point {
+fn point(x: u32, runs: &[&RunValues], metrics: &[&Metric], seed: u64) -> Point {
     let figures =
         metrics.iter().filter_map(|metric| Some((metric.name.to_owned(), figure(runs, metric.name, seed)?))).collect();
     let response = figure(runs, "response_median", seed).or_else(|| figure(runs, "response_mean", seed));
@@ -25,7 +25,7 @@ fn point(x: u32, runs: &[&RunFigures], metrics: &[&Metric], seed: u64) -> Point 
     let mut warnings: Vec<String> = runs.iter().flat_map(|run| &run.warnings).map(|d| d.code.to_string()).collect();
     warnings.sort();
     warnings.dedup();
-    let failure = |run: &&RunFigures| Some(format!("repeat {}: {}", run.repeat, run.failure.as_ref()?));
+    let failure = |run: &&RunValues| Some(format!("repeat {}: {}", run.repeat, run.failure.as_ref()?));
     Point {
         x: f64::from(x),
         clients: runs.first().map_or(0, |run| run.cell.clients),
@@ -44,17 +44,17 @@ fn point(x: u32, runs: &[&RunFigures], metrics: &[&Metric], seed: u64) -> Point 
     }
 }
 
-fn void(run: &RunFigures) -> String {
+fn void(run: &RunValues) -> String {
     let voids = run.warnings.iter().filter(|warning| warning.is_void());
     let reasons: Vec<String> = voids.map(|Warning { code, detail, .. }| format!("{code}: {detail}")).collect();
     format!("repeat {}: {}", run.repeat, reasons.join("; "))
 }
 
 /// That of the run in the middle by response time; without one that counts, any that there is.
-fn representative(runs: &[&RunFigures]) -> Option<Timeline> {
-    let measured: Vec<&RunFigures> = runs.iter().copied().filter(|run| run.timeline.is_some()).collect();
-    let mut valid: Vec<&RunFigures> = measured.iter().copied().filter(|run| run.counts()).collect();
-    let middle = |run: &RunFigures| {
+fn representative(runs: &[&RunValues]) -> Option<Timeline> {
+    let measured: Vec<&RunValues> = runs.iter().copied().filter(|run| run.timeline.is_some()).collect();
+    let mut valid: Vec<&RunValues> = measured.iter().copied().filter(|run| run.counts()).collect();
+    let middle = |run: &RunValues| {
         let of = |name: &str| run.figures.get(name).copied();
         of("response_median").or_else(|| of("latency_median")).unwrap_or(0.0)
     };

@@ -127,12 +127,12 @@ fn best_place<'a, 'b>(series: &[&'b SeriesRuns<'a>], wanted: Regime) -> Option<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::samples::RunFigures;
+    use crate::report::samples::RunValues;
     use pushlab_experiment::cell::{Cell, SlowPolicy};
     use pushlab_wire::transport::Transport;
     use std::collections::BTreeSet;
 
-    fn run(figures: &[(&str, f64)]) -> RunFigures {
+    fn run(figures: &[(&str, f64)]) -> RunValues {
         let cell = Cell {
             experiment: "e".to_owned(),
             subject: "s".to_owned(),
@@ -145,10 +145,10 @@ mod tests {
             payload_bytes: None,
         };
         let figures = figures.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        RunFigures { figures, ..RunFigures::planned(cell) }
+        RunValues { figures, ..RunValues::planned(cell) }
     }
 
-    fn series<'a>(origin: Origin, subject: &str, variant: &str, runs: Vec<&'a RunFigures>) -> SeriesRuns<'a> {
+    fn series<'a>(origin: Origin, subject: &str, variant: &str, runs: Vec<&'a RunValues>) -> SeriesRuns<'a> {
         SeriesRuns {
             key: format!("{subject}/{variant}"),
             label: subject.to_owned(),
@@ -200,7 +200,7 @@ mod tests {
         let calm = [run(Some(20.0), 1.0), run(Some(20.0), 2.0)];
         let busy = [run(Some(99.0), 7.0), run(Some(99.0), 8.0)];
         let unseen = [run(None, 4.0), run(None, 5.0)];
-        let of = |runs: &[&RunFigures]| {
+        let of = |runs: &[&RunValues]| {
             let series: Vec<SeriesRuns<'_>> = runs
                 .iter()
                 .enumerate()

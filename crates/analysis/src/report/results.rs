@@ -1,7 +1,7 @@
 //! Results as a report takes them, and what is known of their subjects.
 
 use super::model::Origin;
-use super::samples::{self, RunFigures, SeriesRuns, Source};
+use super::samples::{self, RunValues, SeriesRuns, Source};
 use crate::header::Header;
 use pushlab_experiment::Experiment;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub struct ResultRuns {
     /// What is known of its subjects, by their names in results.
     pub known: BTreeMap<String, KnownSubject>,
     /// Its runs.
-    pub runs: Vec<RunFigures>,
+    pub runs: Vec<RunValues>,
 }
 
 /// What is known of a subject beside its runs.
@@ -34,7 +34,7 @@ pub struct KnownSubject {
 pub fn series_of<'a>(
     experiment: &Experiment,
     results: &'a [ResultRuns],
-    published: &'a [RunFigures],
+    published: &'a [RunValues],
 ) -> Vec<SeriesRuns<'a>> {
     let mut sources: Vec<Source<'a>> = results
         .iter()

@@ -1,6 +1,6 @@
 //! What a report is made of: runs as their figures, whether they were measured or printed.
 
-use super::model::{Figure, Origin, Timeline};
+use super::model::{Estimate, Origin, Timeline};
 use super::timeline::timeline;
 use crate::measure::MEASURES;
 use crate::record::{Outcome, RunRecord};
@@ -18,7 +18,7 @@ pub const CONFIDENCE: f64 = 0.95;
 
 /// One run as a report sees it.
 #[derive(Debug, Clone)]
-pub struct RunFigures {
+pub struct RunValues {
     /// Which point.
     pub cell: Cell,
     /// Which repetition, from 1.
@@ -47,7 +47,7 @@ pub struct RunFigures {
     pub network: Option<String>,
 }
 
-impl RunFigures {
+impl RunValues {
     /// Of a measured run: every metric that it has.
     pub fn of(record: &RunRecord) -> Self {
         let figures = MEASURES.iter().filter_map(|(metric, of)| {
@@ -151,7 +151,7 @@ pub struct SeriesRuns<'a> {
     /// Where its numbers come from.
     pub origin: Origin,
     /// Runs of each cell by its place.
-    pub cells: BTreeMap<u32, Vec<&'a RunFigures>>,
+    pub cells: BTreeMap<u32, Vec<&'a RunValues>>,
 }
 
 impl SeriesRuns<'_> {
@@ -162,7 +162,7 @@ impl SeriesRuns<'_> {
 
     /// The values of a metric at each place.
     pub fn samples(&self, metric: &str) -> Vec<PointSamples> {
-        let point = |(&x, runs): (&u32, &Vec<&RunFigures>)| {
+        let point = |(&x, runs): (&u32, &Vec<&RunValues>)| {
             let samples = values(runs, metric);
             let point = PointSamples { x: f64::from(x), regime: regime_of(runs), samples };
             (!point.samples.is_empty()).then_some(point)
@@ -179,7 +179,7 @@ pub struct Source<'a> {
     /// Distinguishes results of the same experiment; empty for a single one.
     pub tag: &'a str,
     /// The runs.
-    pub runs: &'a [RunFigures],
+    pub runs: &'a [RunValues],
 }
 
 /// The series of an experiment, in the order of its first run; what was printed comes last.
@@ -190,10 +190,10 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
     let networks = sources.iter().flat_map(|source| own_of(experiment, source)).map(|run| &run.cell.network);
     let has_networks = networks.collect::<BTreeSet<_>>().len() > 1;
     for source in sources {
-        let own: Vec<&RunFigures> = own_of(experiment, source).collect();
+        let own: Vec<&RunValues> = own_of(experiment, source).collect();
         let mut varies = Varying::of(&own, sweep);
         varies.0[NETWORK] |= has_networks;
-        let mut order: Vec<&RunFigures> = own;
+        let mut order: Vec<&RunValues> = own;
         let planned = experiment.cells();
         order.sort_by_key(|run| planned.iter().position(|cell| *cell == run.cell).unwrap_or(planned.len()));
         for run in order {
@@ -223,7 +223,7 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
     all
 }
 
-fn own_of<'a>(experiment: &Experiment, source: &Source<'a>) -> impl Iterator<Item = &'a RunFigures> + use<'a> {
+fn own_of<'a>(experiment: &Experiment, source: &Source<'a>) -> impl Iterator<Item = &'a RunValues> + use<'a> {
     let name = experiment.name.clone();
     source.runs.iter().filter(move |run| run.cell.experiment == name)
 }
@@ -260,7 +260,7 @@ fn kind(parts: &Parts) -> String {
 struct Varying([bool; 8]);
 
 impl Varying {
-    fn of(runs: &[&RunFigures], sweep: Sweep) -> Self {
+    fn of(runs: &[&RunValues], sweep: Sweep) -> Self {
         let all: Vec<Parts> = runs.iter().map(|run| parts(&run.cell, sweep)).collect();
         Self(std::array::from_fn(|i| all.iter().map(|parts| &parts[i]).collect::<BTreeSet<_>>().len() > 1))
     }
@@ -301,28 +301,28 @@ fn words(parts: &Parts, source: &Source<'_>) -> BTreeSet<String> {
 }
 
 /// One metric's values over the runs that count.
-pub fn values(runs: &[&RunFigures], metric: &str) -> Vec<f64> {
+pub fn values(runs: &[&RunValues], metric: &str) -> Vec<f64> {
     runs.iter().filter(|run| run.counts()).filter_map(|run| run.figures.get(metric).copied()).collect()
 }
 
 /// Mean and interval over the runs that count; for a range that was printed, its middle and its ends.
-pub fn figure(runs: &[&RunFigures], metric: &str, seed: u64) -> Option<Figure> {
+pub fn figure(runs: &[&RunValues], metric: &str, seed: u64) -> Option<Estimate> {
     let values = values(runs, metric);
     let bound = runs.iter().find_map(|run| run.bounds.get(metric).copied());
     if let Some(bound) = bound {
         let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(l, h), &v| (l.min(v), h.max(v)));
         let value = low.midpoint(high);
-        return (!values.is_empty()).then_some(Figure { value, low, high, runs: 1, bound: Some(bound) });
+        return (!values.is_empty()).then_some(Estimate { value, low, high, runs: 1, bound: Some(bound) });
     }
     let interval = interval_of_mean(&values, CONFIDENCE, seed).ok()?;
     // Hardly any measured quantity is negative, though the interval of a skewed one may reach below.
     let may_be_negative = Metric::find(metric).is_some_and(Metric::may_be_negative);
     let low = if may_be_negative { interval.low } else { interval.low.max(0.0) };
-    Some(Figure { value: interval.value, low, high: interval.high, runs: interval.runs, bound: None })
+    Some(Estimate { value: interval.value, low, high: interval.high, runs: interval.runs, bound: None })
 }
 
 /// Load or stress, by the mean CPU of the runs that count.
-pub fn regime_of(runs: &[&RunFigures]) -> Option<Regime> {
+pub fn regime_of(runs: &[&RunValues]) -> Option<Regime> {
     let cpu = pushlab_stats::mean(&values(runs, "cpu")).or_else(|| pushlab_stats::mean(&values(runs, "cpu_median")));
     cpu.map(|cpu| regime(cpu, STRESS_CPU_PERCENT))
 }
@@ -339,10 +339,10 @@ mod tests {
     use super::*;
     use crate::presets;
 
-    fn runs(experiment: &Experiment) -> Vec<RunFigures> {
-        let run = |(index, cell): (usize, Cell)| RunFigures {
+    fn runs(experiment: &Experiment) -> Vec<RunValues> {
+        let run = |(index, cell): (usize, Cell)| RunValues {
             figures: [("latency_own_mean".to_owned(), index as f64)].into(),
-            ..RunFigures::planned(cell)
+            ..RunValues::planned(cell)
         };
         experiment.cells().into_iter().enumerate().map(run).collect()
     }

@@ -2,8 +2,8 @@
 
 use super::CONFIDENCE;
 use super::byte_table::bytes_per_message;
-use super::model::{Column, DataCell, DataTable, Figure, Origin};
-use super::samples::{RunFigures, SeriesRuns, figure, values};
+use super::model::{Column, DataCell, DataTable, Estimate, Origin};
+use super::samples::{RunValues, SeriesRuns, figure, values};
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::{Derived, Experiment};
@@ -77,7 +77,7 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
     })
 }
 
-fn clients(runs: &[&RunFigures]) -> Option<u32> {
+fn clients(runs: &[&RunValues]) -> Option<u32> {
     runs.first().map(|run| run.cell.clients)
 }
 
@@ -137,8 +137,8 @@ fn performance_factors(series: &[SeriesRuns<'_>], seed: u64) -> Option<DataTable
     })
 }
 
-fn scaled(figure: Figure, factor: f64) -> Figure {
-    Figure { value: figure.value * factor, low: figure.low * factor, high: figure.high * factor, ..figure }
+fn scaled(figure: Estimate, factor: f64) -> Estimate {
+    Estimate { value: figure.value * factor, low: figure.low * factor, high: figure.high * factor, ..figure }
 }
 
 /// Memory of one more idle client: the slope over the numbers of clients, so that what the server needs anyway
@@ -157,7 +157,7 @@ fn memory_per_client(series: &[SeriesRuns<'_>]) -> Option<DataTable> {
                 .collect();
             let found = slope(&points, CONFIDENCE).ok()?;
             let (value, low, high) = (found.per_unit, found.low, found.high);
-            Some(Figure { value, low, high, runs: points.len() as u32, bound: None })
+            Some(Estimate { value, low, high, runs: points.len() as u32, bound: None })
         };
         let (user, kernel) = (of("memory_idle"), of("memory_kernel"));
         if user.is_some() || kernel.is_some() {
@@ -191,9 +191,9 @@ mod tests {
         let run = |network: Option<&str>| {
             let mut cell = experiment.cells().remove(0);
             cell.network = network.map(str::to_owned);
-            RunFigures { figures: [("cpu".to_owned(), 1.0)].into(), ..RunFigures::planned(cell) }
+            RunValues { figures: [("cpu".to_owned(), 1.0)].into(), ..RunValues::planned(cell) }
         };
-        let measured: Vec<RunFigures> = networks.iter().map(|network| run(*network)).collect();
+        let measured: Vec<RunValues> = networks.iter().map(|network| run(*network)).collect();
         let sources = [
             Source { origin: Origin::Measured, tag: "", runs: &measured },
             Source { origin: Origin::Published, tag: "", runs: &[run(printed)] },

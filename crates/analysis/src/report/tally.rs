@@ -1,6 +1,6 @@
 //! How many runs hold something to report.
 
-use super::samples::RunFigures;
+use super::samples::RunValues;
 
 /// Whether a campaign's records hold anything to report, and what went wrong with the rest.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Tally {
 
 impl Tally {
     /// Of these records.
-    pub fn of(runs: &[&RunFigures]) -> Self {
+    pub fn of(runs: &[&RunValues]) -> Self {
         let failed = runs.iter().filter(|run| run.failure.is_some()).count();
         let void = runs.iter().filter(|run| run.is_void()).count();
         let valid_later = runs.iter().filter(|run| run.counts() && run.attempts > 1).count();

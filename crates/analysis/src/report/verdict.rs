@@ -2,7 +2,7 @@
 
 use super::leaderboard::sentences::sentences as standings;
 use super::model::{Completeness, ExperimentReport, Leaderboard, Origin, Place, Point, Ranking};
-use super::samples::RunFigures;
+use super::samples::RunValues;
 use super::tally::Tally;
 use super::wording::{distance, join, place, show};
 use pushlab_experiment::metric::{Better, Metric};
@@ -12,7 +12,7 @@ use pushlab_stats::Regime;
 const MAX_WINNERS: usize = 8;
 
 /// What won, by how much, how sure.
-pub fn verdict(experiments: &[ExperimentReport], board: Option<&Leaderboard>, runs: &[&RunFigures]) -> Vec<String> {
+pub fn verdict(experiments: &[ExperimentReport], board: Option<&Leaderboard>, runs: &[&RunValues]) -> Vec<String> {
     let mut sentences: Vec<String> = board.map(standings).unwrap_or_default();
     // What feeds the leaderboard has dozens of series, and that their core is full is the point of it.
     let is_told = |e: &&ExperimentReport| board.is_some_and(|board| board.experiments.contains(&e.name));

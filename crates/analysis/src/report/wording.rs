@@ -1,10 +1,10 @@
 //! Figures and names as sentences have them.
 
-use super::model::Figure;
+use super::model::Estimate;
 use pushlab_experiment::cell::{Axis, Sweep};
 
 /// A figure with its interval and unit.
-pub fn show(figure: &Figure, unit: &str) -> String {
+pub fn show(figure: &Estimate, unit: &str) -> String {
     if figure.runs < 2 {
         return format!("{} {unit}", digits(figure.value));
     }

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use clap::Args;
 use pushlab_analysis::report::Tally;
 use pushlab_analysis::report::model::{Agreement, LeftOut, Report};
-use pushlab_analysis::report::{self, Asked, RunFigures};
+use pushlab_analysis::report::{self, Asked, RunValues};
 use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::{Experiment, NO_NETWORK};
 use pushlab_lab::experiments::LoadError;
@@ -166,7 +166,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     if tell_alarms(&shown.report) {
         return Ok(ExitCode::ConditionMet);
     }
-    let runs: Vec<&RunFigures> = shown.results.iter().flat_map(|result| &result.runs).collect();
+    let runs: Vec<&RunValues> = shown.results.iter().flat_map(|result| &result.runs).collect();
     Ok(code_of(&runs))
 }
 
@@ -186,8 +186,8 @@ fn tell_alarms(report: &Report) -> bool {
 }
 
 /// The exit code of a campaign that came to its end: a cell of which every run failed is told, whatever the others did.
-fn code_of(runs: &[&RunFigures]) -> ExitCode {
-    let mut cells: BTreeMap<String, Vec<&RunFigures>> = BTreeMap::new();
+fn code_of(runs: &[&RunValues]) -> ExitCode {
+    let mut cells: BTreeMap<String, Vec<&RunValues>> = BTreeMap::new();
     runs.iter().for_each(|run| cells.entry(run.cell.label()).or_default().push(run));
     let tallies: Vec<Tally> = cells.values().map(|runs| Tally::of(runs)).collect();
     if tallies.iter().any(|tally| tally.failed > 0 && tally.valid == 0) {

@@ -125,7 +125,7 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
             Some("json") => import::json(&mut store, file).with_context(at)?,
             Some("csv") => {
                 let name = path.file_stem().map_or_else(|| "import".into(), |stem| stem.to_string_lossy());
-                let new = archive::figures_header(&name);
+                let new = archive::values_header(&name);
                 vec![import::csv(&mut store, &new, &metric::unit, file).with_context(at)?]
             }
             _ => anyhow::bail!("{}: an import ends in .json (a whole export) or .csv (figures)", path.display()),

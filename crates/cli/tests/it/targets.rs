@@ -142,7 +142,8 @@ fn a_server_that_cannot_be_reached_is_told_before_anything_runs() {
     let place = Place::new("external-unreachable");
     let [certificate, key, authority] = certify(&place);
     let (_server, port) = Foreign::start(&certificate, &key);
-    let (_presents_authority, wrong) = Foreign::start(&authority, &place.path("authority-key.pem").display().to_string());
+    let (_presents_authority, wrong) =
+        Foreign::start(&authority, &place.path("authority-key.pem").display().to_string());
     let closed = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()

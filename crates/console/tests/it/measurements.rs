@@ -135,7 +135,7 @@ fn only_an_own_page_stores_and_not_too_often() {
 fn so_many_measurements_are_kept() {
     let place = Place::new("many");
     let mut store = Store::open(&place.store_path()).unwrap();
-    let first = store.create_campaign(&pushlab_lab::archive::figures_header("browser")).unwrap();
+    let first = store.create_campaign(&pushlab_lab::archive::values_header("browser")).unwrap();
     let mut export = Vec::new();
     export::json(&store, &[first], &mut export).unwrap();
     // In one transaction.

@@ -15,7 +15,7 @@ fn figures(latency: [f64; 3]) -> String {
 }
 
 fn import(place: &Place, name: &str, latency: [f64; 3]) -> i64 {
-    let new = pushlab_lab::archive::figures_header(name);
+    let new = pushlab_lab::archive::values_header(name);
     let unit = |metric: &str| pushlab_experiment::metric::unit(metric);
     import::csv(&mut Store::open(&place.store_path()).unwrap(), &new, &unit, figures(latency).as_bytes()).unwrap()
 }
@@ -84,7 +84,7 @@ fn what_is_no_result_has_no_report() {
 fn what_a_lab_measures_is_running_and_what_it_left_is_interrupted() {
     let place = Place::new("running");
     let mut store = Store::open(&place.store_path()).unwrap();
-    let new = NewCampaign { kind: Kind::Measured, planned: 2, ..pushlab_lab::archive::figures_header("measured") };
+    let new = NewCampaign { kind: Kind::Measured, planned: 2, ..pushlab_lab::archive::values_header("measured") };
     let id = store.create_campaign(&new).unwrap();
     let state = || place.get("/api/results").json()[0]["state"].as_str().unwrap().to_owned();
     assert_eq!(state(), "interrupted");

@@ -5,11 +5,11 @@
 
 use super::table::{from_series, to_series};
 use pushlab_analysis::record::{KernelMemory, NetworkRecord, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
-use pushlab_analysis::report::RunFigures;
+use pushlab_analysis::report::RunValues;
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_probe::TcpActivity;
-use pushlab_store::{self as store, FigureValue, PhaseRow};
+use pushlab_store::{self as store, MetricValue, PhaseRow};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::errors::ErrorCount;
 use pushlab_workload::plan::{Phase, Plan};
@@ -86,7 +86,7 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
         outcome: outcome_to_store(&record.outcome)?,
         warnings: record.warnings.clone(),
         phases: Vec::new(),
-        figures: RunFigures::of(record).figures.into_iter().map(|(name, v)| (name, FigureValue::from(v))).collect(),
+        figures: RunValues::of(record).figures.into_iter().map(|(name, v)| (name, MetricValue::from(v))).collect(),
         counts: BTreeMap::new(),
         histograms: BTreeMap::new(),
         series: vec![
@@ -162,14 +162,14 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
 }
 
 /// A run that is known by its figures alone: printed in a study, or imported from a table.
-pub fn figures_of(run: store::Run) -> Result<RunFigures, Error> {
+pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
     let failure = match &run.outcome {
         store::Outcome::Completed => None,
         store::Outcome::Failed { reason, .. } => Some(reason.clone()),
     };
     let bounds = run.figures.iter().filter_map(|(name, figure)| Some((name.clone(), figure.bound?))).collect();
     let count = |name: &str| run.counts.get(name).copied().unwrap_or(0);
-    Ok(RunFigures {
+    Ok(RunValues {
         cell: cell_from_store(&run.cell)?,
         repeat: run.repeat,
         attempts: run.attempts,

@@ -1,6 +1,6 @@
 //! The experiment behind runs of which only figures are known.
 
-use pushlab_analysis::report::RunFigures;
+use pushlab_analysis::report::RunValues;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_experiment::metric::METRICS;
 use pushlab_experiment::presets;
@@ -25,8 +25,8 @@ fn known(name: &str) -> Option<Written> {
 }
 
 /// An experiment of which only figures are known: printed in a study, or imported from a table.
-pub fn experiment_of(name: &str, runs: &[RunFigures], is_published: bool) -> Experiment {
-    let own: Vec<&RunFigures> = runs.iter().filter(|run| run.cell.experiment == name).collect();
+pub fn experiment_of(name: &str, runs: &[RunValues], is_published: bool) -> Experiment {
+    let own: Vec<&RunValues> = runs.iter().filter(|run| run.cell.experiment == name).collect();
     let base = known(name).unwrap_or_else(|| of_nothing(name));
     let names: Vec<String> = base.variants.iter().map(|variant| variant.name.clone()).collect();
     let variants = distinct(&names, own.iter().filter_map(|run| run.cell.variant.clone()));
@@ -128,13 +128,13 @@ mod tests {
     use pushlab_analysis::report::{Asked, ResultRuns, build};
 
     /// Every cell of a preset with variants, three times, from the last to the first.
-    fn backwards() -> Vec<RunFigures> {
+    fn backwards() -> Vec<RunValues> {
         let preset = experiments::load("browser-limit", None).unwrap();
         assert!(preset.variants.len() > 1);
-        let run = |(cell, repeat)| RunFigures {
+        let run = |(cell, repeat)| RunValues {
             repeat,
             figures: [("delivered".to_owned(), 5.0)].into(),
-            ..RunFigures::planned(cell)
+            ..RunValues::planned(cell)
         };
         preset.cells().into_iter().rev().flat_map(|cell| (1..=3).map(move |r| (cell.clone(), r))).map(run).collect()
     }

@@ -13,7 +13,7 @@ use crate::wall_clock;
 use convert::{figures_of, from_store, to_store};
 use pushlab_analysis::header::Header;
 use pushlab_analysis::record::RunRecord;
-use pushlab_analysis::report::{ResultRuns, RunFigures};
+use pushlab_analysis::report::{ResultRuns, RunValues};
 use pushlab_experiment::metric;
 use pushlab_experiment::studies::{STUDIES, Study};
 use pushlab_experiment::{MAX_RUNS, Written};
@@ -96,7 +96,7 @@ impl Archive {
     }
 
     /// The runs that are there, read back.
-    pub fn runs(&self) -> Result<Vec<RunFigures>, ArchiveError> {
+    pub fn runs(&self) -> Result<Vec<RunValues>, ArchiveError> {
         Ok(read(&self.store, self.id, "")?.runs)
     }
 
@@ -143,7 +143,7 @@ pub fn find_unfinished(
 pub fn header(store: &Store, id: i64) -> Result<Header, ArchiveError> {
     let experiment = store.campaign(id)?;
     if experiment.row.kind == Kind::Published || experiment.header.is_null() {
-        return header_of_figures(store, experiment);
+        return header_of_values(store, experiment);
     }
     let foreign = |source| ArchiveError::Foreign { id, what: "the header".to_owned(), source };
     let header = believed(serde_json::from_value(experiment.header).map_err(foreign)?);
@@ -159,7 +159,7 @@ fn believed(header: Header<Written>) -> Header {
 }
 
 /// A header for runs that came as bare figures: their own matrix.
-fn header_of_figures(store: &Store, experiment: store::Campaign) -> Result<Header, ArchiveError> {
+fn header_of_values(store: &Store, experiment: store::Campaign) -> Result<Header, ArchiveError> {
     let row = &experiment.row;
     let foreign = |source| ArchiveError::Foreign { id: row.id, what: "a cell".to_owned(), source };
     let mut runs = Vec::new();
@@ -200,7 +200,7 @@ pub fn read(store: &Store, id: i64, tag: &str) -> Result<ResultRuns, ArchiveErro
         let run = store.run(id, place)?;
         let is_whole = run.document.get("plan").is_some();
         runs.push(match is_whole {
-            true => RunFigures::of(&from_store(run).map_err(foreign(place))?),
+            true => RunValues::of(&from_store(run).map_err(foreign(place))?),
             false => figures_of(run).map_err(foreign(place))?,
         });
     }
@@ -208,16 +208,16 @@ pub fn read(store: &Store, id: i64, tag: &str) -> Result<ResultRuns, ArchiveErro
 }
 
 /// What a study printed.
-pub fn published(study: &Study) -> Result<Vec<RunFigures>, ArchiveError> {
+pub fn published(study: &Study) -> Result<Vec<RunValues>, ArchiveError> {
     let file = || format!("the numbers of {}", study.id);
-    let parsed = import::read_runs(&figures_header(study.id), &metric::unit, study.csv.as_bytes())
+    let parsed = import::read_runs(&values_header(study.id), &metric::unit, study.csv.as_bytes())
         .map_err(|source| ArchiveError::Import { file: file(), source })?;
-    let runs: Result<Vec<RunFigures>, _> = parsed.into_iter().map(figures_of).collect();
+    let runs: Result<Vec<RunValues>, _> = parsed.into_iter().map(figures_of).collect();
     runs.map_err(|source| ArchiveError::Foreign { id: 0, what: file(), source })
 }
 
 /// What an experiment of bare figures is called.
-pub fn figures_header(name: &str) -> NewCampaign {
+pub fn values_header(name: &str) -> NewCampaign {
     NewCampaign {
         name: name.to_owned(),
         kind: if STUDIES.iter().any(|study| name.starts_with(study.id)) { Kind::Published } else { Kind::Imported },

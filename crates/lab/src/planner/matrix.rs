@@ -3,7 +3,7 @@
 use super::rates::Rates;
 use super::{Done, Planned, Planner, numbered};
 use pushlab_analysis::record::PlannedRun;
-use pushlab_analysis::report::RunFigures;
+use pushlab_analysis::report::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 
@@ -47,7 +47,7 @@ fn follows_others(cell: &Cell, experiments: &[Experiment]) -> bool {
 }
 
 impl Planner for Matrix {
-    fn block(&self, so_far: &[RunFigures]) -> Option<Vec<Planned>> {
+    fn block(&self, so_far: &[RunValues]) -> Option<Vec<Planned>> {
         let done = Done::of(so_far);
         let mut left = self.runs.iter().filter(|run| done.find(run).is_none()).peekable();
         let first = *left.peek()?;
@@ -56,11 +56,11 @@ impl Planner for Matrix {
         Some(left.take_while(|run| place(run) == place(first)).map(|run| self.planned(run, &rates)).collect())
     }
 
-    fn known(&self, _: &[RunFigures]) -> Vec<PlannedRun> {
+    fn known(&self, _: &[RunValues]) -> Vec<PlannedRun> {
         self.runs.clone()
     }
 
-    fn experiments(&self, _: &[RunFigures]) -> Vec<Experiment> {
+    fn experiments(&self, _: &[RunValues]) -> Vec<Experiment> {
         self.experiments.clone()
     }
 }
@@ -75,9 +75,9 @@ mod tests {
         Matrix::new(&experiments::load_all(name, profile).unwrap().1, seed)
     }
 
-    fn measured(run: &PlannedRun, delivered: f64) -> RunFigures {
+    fn measured(run: &PlannedRun, delivered: f64) -> RunValues {
         let figures = [("delivered".to_owned(), delivered)].into();
-        RunFigures { repeat: run.repeat, figures, ..RunFigures::planned(run.cell.clone()) }
+        RunValues { repeat: run.repeat, figures, ..RunValues::planned(run.cell.clone()) }
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
             assert!(block.iter().all(|planned| planned.experiment.is_ok()));
         }
         let nothing = |run: &PlannedRun| measured(run, 0.0);
-        let so_far: Vec<RunFigures> = blocks[0].iter().map(|planned| nothing(&planned.run)).collect();
+        let so_far: Vec<RunValues> = blocks[0].iter().map(|planned| nothing(&planned.run)).collect();
         let followers = matrix.block(&so_far).unwrap();
         assert!(followers.iter().all(|planned| planned.experiment.is_err()), "nothing was measured to follow from");
     }
@@ -125,10 +125,10 @@ mod tests {
         let block = matrix.block(&[measured(&second, 1.0)]).unwrap();
         let repeat = all.iter().filter(|run| run.repeat == 1).count();
         assert_eq!((block[0].run.order, block[1].run.order, block.len()), (1, 3, repeat - 1));
-        let so_far: Vec<RunFigures> = all[..all.len() - 1].iter().map(|run| measured(run, 1.0)).collect();
+        let so_far: Vec<RunValues> = all[..all.len() - 1].iter().map(|run| measured(run, 1.0)).collect();
         let block = matrix.block(&so_far).unwrap();
         assert_eq!(block.iter().map(|planned| &planned.run).collect::<Vec<_>>(), [&last]);
-        let so_far: Vec<RunFigures> = all.iter().map(|run| measured(run, 1.0)).collect();
+        let so_far: Vec<RunValues> = all.iter().map(|run| measured(run, 1.0)).collect();
         assert!(matrix.block(&so_far).is_none());
     }
 }

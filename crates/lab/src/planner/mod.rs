@@ -10,7 +10,7 @@ pub mod search;
 
 pub use matrix::Matrix;
 use pushlab_analysis::record::PlannedRun;
-use pushlab_analysis::report::RunFigures;
+use pushlab_analysis::report::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 use std::collections::HashMap;
@@ -29,25 +29,25 @@ pub trait Planner {
     /// The runs that come next, in their order: those of a block that are not done yet. They do not depend on each other,
     /// so that any may be put off to the end of the block; what comes after the block may depend on them. `None` when
     /// nothing is left to be done.
-    fn block(&self, so_far: &[RunFigures]) -> Option<Vec<Planned>>;
+    fn block(&self, so_far: &[RunValues]) -> Option<Vec<Planned>>;
 
     /// Every run that is known to be needed by now, done or not, in their order.
-    fn known(&self, so_far: &[RunFigures]) -> Vec<PlannedRun>;
+    fn known(&self, so_far: &[RunValues]) -> Vec<PlannedRun>;
 
     /// The experiments whose runs these are: what a report goes by.
-    fn experiments(&self, so_far: &[RunFigures]) -> Vec<Experiment>;
+    fn experiments(&self, so_far: &[RunValues]) -> Vec<Experiment>;
 }
 
 /// What was measured, by the cell and the repeat of which it is.
-struct Done<'a>(HashMap<(&'a Cell, u32), &'a RunFigures>);
+struct Done<'a>(HashMap<(&'a Cell, u32), &'a RunValues>);
 
 impl<'a> Done<'a> {
-    fn of(so_far: &'a [RunFigures]) -> Self {
+    fn of(so_far: &'a [RunValues]) -> Self {
         Self(so_far.iter().map(|run| ((&run.cell, run.repeat), run)).collect())
     }
 
     /// What was measured in a planned run, if it was done.
-    fn find(&self, run: &PlannedRun) -> Option<&'a RunFigures> {
+    fn find(&self, run: &PlannedRun) -> Option<&'a RunValues> {
         self.0.get(&(&run.cell, run.repeat)).copied()
     }
 }

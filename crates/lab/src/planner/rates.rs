@@ -1,6 +1,6 @@
 //! Rates that follow from what was measured before in the same campaign.
 
-use pushlab_analysis::report::RunFigures;
+use pushlab_analysis::report::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::traffic;
@@ -14,15 +14,15 @@ pub struct Rates(BTreeMap<(String, String, Transport), f64>);
 
 impl Rates {
     /// What was measured so far, in whatever order.
-    pub fn of(so_far: &[RunFigures]) -> Self {
+    pub fn of(so_far: &[RunValues]) -> Self {
         let mut rates = Self::default();
-        let mut runs: Vec<&RunFigures> = so_far.iter().collect();
+        let mut runs: Vec<&RunValues> = so_far.iter().collect();
         runs.sort_by_key(|run| run.repeat);
         runs.into_iter().for_each(|run| rates.note(run));
         rates
     }
 
-    fn note(&mut self, run: &RunFigures) {
+    fn note(&mut self, run: &RunValues) {
         let delivered = run.figures.get("delivered").filter(|delivered| **delivered > 0.0);
         if let (true, Some(delivered)) = (run.counts(), delivered) {
             self.0.entry(key(&run.cell.experiment, &run.cell)).or_insert(*delivered);
@@ -74,7 +74,7 @@ mod tests {
         {
             let cell = Cell { experiment: "full".to_owned(), ..cell.clone() };
             let figures = [("delivered".to_owned(), delivered)].into();
-            rates.note(&RunFigures { failure, figures, ..RunFigures::planned(cell) });
+            rates.note(&RunValues { failure, figures, ..RunValues::planned(cell) });
         }
         let own = rates.apply(experiment.clone(), &cell).unwrap();
         // 500 deliveries a second to 10 clients are 50 publications of 10 publishers: one each in 200 ms.

@@ -5,7 +5,7 @@ use crate::checks::check_plans;
 use crate::pinning::Pinning;
 use pushlab_analysis::header::SearchHeader;
 use pushlab_analysis::record::PlannedRun;
-use pushlab_analysis::report::RunFigures;
+use pushlab_analysis::report::RunValues;
 use pushlab_experiment::assertion::{Assertion, Relation, Side};
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::{Experiment, Written};
@@ -235,14 +235,14 @@ impl CapacitySearch {
     }
 
     /// What was found for each transport, as far as the search has come.
-    pub fn found(&self, so_far: &[RunFigures]) -> Vec<Capacity> {
+    pub fn found(&self, so_far: &[RunValues]) -> Vec<Capacity> {
         let brackets = self.replay(so_far).brackets;
         let found = |(transport, Bracket { met, limit, .. })| Capacity { transport, met, limit };
         self.transports.iter().copied().zip(brackets).map(found).collect()
     }
 
     /// Goes through the blocks up to the first that is not done.
-    fn replay(&self, so_far: &[RunFigures]) -> State {
+    fn replay(&self, so_far: &[RunValues]) -> State {
         let done = Done::of(so_far);
         let mut random = fastrand::Rng::with_seed(self.seed);
         let bracket = || Bracket { from: self.search.from, max: self.search.max, met: None, limit: None };
@@ -278,7 +278,7 @@ impl CapacitySearch {
             }
             for (index, transport) in self.transports.iter().enumerate() {
                 let own = block.iter().filter(|run| run.cell.transport == *transport);
-                let figures: Vec<&RunFigures> = own.filter_map(|run| done.find(run)).collect();
+                let figures: Vec<&RunValues> = own.filter_map(|run| done.find(run)).collect();
                 if let (Some(load), false) = (next[index], figures.is_empty()) {
                     state.brackets[index].tried(load, self.judge(&figures));
                 }
@@ -292,11 +292,11 @@ impl CapacitySearch {
         check_plans(std::slice::from_ref(experiment), self.cores).map_err(|error| error.to_string())
     }
 
-    fn judge(&self, runs: &[&RunFigures]) -> Result<f64, Limit> {
+    fn judge(&self, runs: &[&RunValues]) -> Result<f64, Limit> {
         if let Some(reason) = runs.iter().find_map(|run| run.failure.clone()) {
             return Err(Limit::Failed(reason));
         }
-        let counting: Vec<&&RunFigures> = runs.iter().filter(|run| run.counts()).collect();
+        let counting: Vec<&&RunValues> = runs.iter().filter(|run| run.counts()).collect();
         let term = &self.search.goal.left;
         let values: Vec<f64> = counting.iter().filter_map(|run| run.figures.get(term.metric.name).copied()).collect();
         if counting.len() * 2 <= runs.len() {
@@ -318,7 +318,7 @@ impl CapacitySearch {
 }
 
 impl Planner for CapacitySearch {
-    fn block(&self, so_far: &[RunFigures]) -> Option<Vec<Planned>> {
+    fn block(&self, so_far: &[RunValues]) -> Option<Vec<Planned>> {
         let planned = |run: PlannedRun| {
             let load = self.search.over.of(&run.cell).unwrap_or(self.search.from);
             let experiment = self.search.at(run.cell.transport, &[load]).at(&run.cell);
@@ -328,12 +328,12 @@ impl Planner for CapacitySearch {
         (!left.is_empty()).then(|| left.into_iter().map(planned).collect())
     }
 
-    fn known(&self, so_far: &[RunFigures]) -> Vec<PlannedRun> {
+    fn known(&self, so_far: &[RunValues]) -> Vec<PlannedRun> {
         self.replay(so_far).runs
     }
 
     /// One for each transport: their loads differ, and each is whole.
-    fn experiments(&self, so_far: &[RunFigures]) -> Vec<Experiment> {
+    fn experiments(&self, so_far: &[RunValues]) -> Vec<Experiment> {
         let loads = self.replay(so_far).loads;
         let of = |(transport, loads): (&Transport, Vec<u32>)| {
             let mut loads = loads;
@@ -428,10 +428,10 @@ mod tests {
     }
 
     /// What a server measures that holds so many clients over each transport.
-    fn measured(run: &PlannedRun, capacity: impl Fn(Transport) -> u32) -> RunFigures {
+    fn measured(run: &PlannedRun, capacity: impl Fn(Transport) -> u32) -> RunValues {
         let p99 = if run.cell.clients <= capacity(run.cell.transport) { 10.0 } else { 90.0 };
         let figures = [("latency_p99".to_owned(), p99)].into();
-        RunFigures { repeat: run.repeat, figures, ..RunFigures::planned(run.cell.clone()) }
+        RunValues { repeat: run.repeat, figures, ..RunValues::planned(run.cell.clone()) }
     }
 
     fn capacity(transport: Transport) -> u32 {
@@ -443,7 +443,7 @@ mod tests {
     }
 
     /// Runs of each block, up to so many runs.
-    fn carry_out(planner: &CapacitySearch, so_far: &mut Vec<RunFigures>, most: usize) -> Vec<Vec<PlannedRun>> {
+    fn carry_out(planner: &CapacitySearch, so_far: &mut Vec<RunValues>, most: usize) -> Vec<Vec<PlannedRun>> {
         let mut blocks = Vec::new();
         while let Some(block) = planner.block(so_far) {
             let left = most - so_far.len();
@@ -498,7 +498,7 @@ mod tests {
             let most = so_far.len() + 1;
             carry_out(&planner(), &mut so_far, most);
         }
-        let cells = |runs: &[RunFigures]| runs.iter().map(|run| (run.cell.clone(), run.repeat)).collect::<Vec<_>>();
+        let cells = |runs: &[RunValues]| runs.iter().map(|run| (run.cell.clone(), run.repeat)).collect::<Vec<_>>();
         assert_eq!(cells(&so_far), cells(&whole));
         assert!(planner().block(&so_far).is_none());
     }

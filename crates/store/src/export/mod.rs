@@ -183,7 +183,7 @@ pub(crate) fn each_figure(
     const FIGURES: &str = "
         SELECT experiment, subject, transport, policy, variant, network, clients, deliveries_per_s,
                payload_bytes, repeat, metric, unit, value, bound, counts
-        FROM figures_by_cell WHERE experiment_id = ?1 AND place = ?2 ORDER BY metric";
+        FROM values_by_cell WHERE experiment_id = ?1 AND place = ?2 ORDER BY metric";
     let mut rows = 0;
     for &campaign in campaigns {
         for place in database.places(campaign)? {

@@ -2,7 +2,7 @@
 
 use super::ImportError;
 use crate::export::{COLUMNS, Units};
-use crate::model::{Bound, Cell, Counts, FigureValue, NewCampaign, Outcome, Run, check_name, unknown_transport};
+use crate::model::{Bound, Cell, Counts, MetricValue, NewCampaign, Outcome, Run, check_name, unknown_transport};
 use crate::store::Store;
 use csv::StringRecord;
 use pushlab_wire::transport::Transport;
@@ -138,7 +138,7 @@ struct Row {
     cell: Cell,
     repeat: u32,
     metric: String,
-    figure: FigureValue,
+    figure: MetricValue,
     counts: Counts,
 }
 
@@ -178,7 +178,7 @@ impl Row {
         };
         let unit = unit(&metric, fields.text("unit"), units(&metric))?;
         let counts = counts(fields.text("counts"))?;
-        Ok(Self { cell, repeat, metric, figure: FigureValue { value, bound, unit }, counts })
+        Ok(Self { cell, repeat, metric, figure: MetricValue { value, bound, unit }, counts })
     }
 }
 

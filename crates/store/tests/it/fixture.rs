@@ -2,7 +2,7 @@
 
 use pushlab_stats::{Histogram, Warning, WarningCode};
 use pushlab_store::{
-    Bound, Cell, Column, FigureValue, Kind, NewCampaign, Outcome, PhaseRow, Run, SeriesRow, Store, Values,
+    Bound, Cell, Column, Kind, MetricValue, NewCampaign, Outcome, PhaseRow, Run, SeriesRow, Store, Values,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ pub fn small_run(place: u32) -> Run {
         outcome: Outcome::Completed,
         warnings: vec![],
         phases: vec![],
-        figures: [("latency_p50".to_owned(), FigureValue::from(0.1 + f64::from(place) / 3.0))].into(),
+        figures: [("latency_p50".to_owned(), MetricValue::from(0.1 + f64::from(place) / 3.0))].into(),
         counts: [].into(),
         histograms: [].into(),
         series: vec![],
@@ -114,7 +114,7 @@ pub fn full_run(place: u32) -> Run {
             ("throughput".to_owned(), (1e300 / 3.0).into()),
             (
                 "messages".to_owned(),
-                FigureValue { value: 120.0, bound: Some(Bound::About), unit: Some("messages/s".to_owned()) },
+                MetricValue { value: 120.0, bound: Some(Bound::About), unit: Some("messages/s".to_owned()) },
             ),
         ]
         .into(),

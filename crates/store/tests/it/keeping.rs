@@ -1,7 +1,7 @@
 //! What is stored comes back.
 
 use crate::fixture::{Place, cell, failed_run, full_run, new_campaign, small_run, void_run};
-use pushlab_store::{Column, FigureValue, Run, SeriesRow, StoreError, Values};
+use pushlab_store::{Column, MetricValue, Run, SeriesRow, StoreError, Values};
 use std::collections::BTreeSet;
 
 #[test]
@@ -45,7 +45,7 @@ fn cells_are_stored_once() {
     let connection = rusqlite::Connection::open(place.path()).unwrap();
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(count("SELECT count(*) FROM cells"), 3);
-    let mean = "SELECT count(DISTINCT value) FROM figures_by_cell WHERE metric = 'latency_p50' AND clients = 0";
+    let mean = "SELECT count(DISTINCT value) FROM values_by_cell WHERE metric = 'latency_p50' AND clients = 0";
     assert_eq!(count(mean), 2);
 }
 
@@ -94,7 +94,7 @@ fn what_cannot_be_kept_is_refused_whole() {
         (Run { series: vec![twice.clone(), twice], ..small_run(1) }, "two series"),
         (
             Run {
-                figures: [("x".to_owned(), FigureValue { unit: Some(String::new()), ..1.0.into() })].into(),
+                figures: [("x".to_owned(), MetricValue { unit: Some(String::new()), ..1.0.into() })].into(),
                 ..small_run(1)
             },
             "unit cannot be \"",

@@ -1,8 +1,8 @@
 import { useId } from "preact/hooks";
-import { formatFigureWithUnit, NO_INTERVAL } from "../format/figure";
+import { formatEstimateWithUnit, NO_INTERVAL } from "../format/estimate";
 import { placeText, upperFirst } from "../format/place";
 import { BANDS } from "../format/words";
-import type { Axis, Figure, Series } from "../generated/report";
+import type { Axis, Estimate, Series } from "../generated/report";
 import { Glyph, Marker } from "../series/glyph";
 import type { Identity } from "../series/identity";
 import { ChartCaption } from "./chart";
@@ -115,7 +115,7 @@ interface SeriesRowProps {
 
 function SeriesRow({ row, metric, scale, unrepeated, identity }: SeriesRowProps) {
   const { figure, series, point } = row;
-  const text = figure === null ? null : formatFigureWithUnit(figure, metric.unit);
+  const text = figure === null ? null : formatEstimateWithUnit(figure, metric.unit);
   const silent = text?.interval === NO_INTERVAL && (unrepeated || series.origin === "published");
   return (
     <tr class={row.starts ? "starts" : undefined}>
@@ -144,7 +144,7 @@ function SeriesRow({ row, metric, scale, unrepeated, identity }: SeriesRowProps)
 }
 
 interface PlaceProps {
-  figure: Figure;
+  figure: Estimate;
   scale: ValueScale;
   identity: Identity;
 }

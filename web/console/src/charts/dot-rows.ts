@@ -1,6 +1,6 @@
-import type { Figure, Point, Series } from "../generated/report";
+import type { Estimate, Point, Series } from "../generated/report";
 import { type Scale, shareOn } from "./axis";
-import { figureOf, type Metric, placesOf } from "./metrics";
+import { estimateOf, type Metric, placesOf } from "./metrics";
 
 /** Up to so many places on the axis a chart has a row for each series instead of a line. */
 const PLACES_MAX = 2;
@@ -13,7 +13,7 @@ export function isSinglePoint(series: readonly Series[]): boolean {
 export interface DotRow {
   series: Series;
   point: Point;
-  figure: Figure | null;
+  figure: Estimate | null;
   /** Whether another transport begins here. */
   starts: boolean;
 }
@@ -30,7 +30,7 @@ export function dotGroups(series: readonly Series[], metric: Metric): DotGroup[]
     const rows = ordered.flatMap((one) => {
       const point = one.points.find((candidate) => candidate.x === x);
       if (point === undefined) return [];
-      const figure = figureOf(point, metric.name);
+      const figure = estimateOf(point, metric.name);
       // That a study did not measure something is no news.
       if (figure === null && one.origin === "published") return [];
       return { series: one, point, figure, starts: false };

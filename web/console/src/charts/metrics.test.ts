@@ -3,7 +3,7 @@ import { sampleReport } from "../../fixtures/sample-report";
 import { singleReport } from "../../fixtures/sample-single";
 import type { ExperimentReport, Point } from "../generated/report";
 import { dotGroups, isSinglePoint, percentOn } from "./dot-rows";
-import { chartsOf, figureOf, indexMetrics, metricOf } from "./metrics";
+import { chartsOf, estimateOf, indexMetrics, metricOf } from "./metrics";
 import { dotsOf } from "./series-marks";
 import { valueScale } from "./value-scale";
 
@@ -27,8 +27,8 @@ test("response time has bands, CPU a border, and nothing else a backdrop", () =>
 
 test("what JavaScript inherits is no figure", () => {
   const point = { figures: {} } as Point;
-  expect(figureOf(point, "constructor")).toBeNull();
-  expect(figureOf(point, "__proto__")).toBeNull();
+  expect(estimateOf(point, "constructor")).toBeNull();
+  expect(estimateOf(point, "__proto__")).toBeNull();
 });
 
 test("a chart without any figure is left out", () => {

@@ -1,5 +1,5 @@
-import { soundFigure } from "../format/figure";
-import type { ExperimentReport, Figure, MetricInfo, Point, Series } from "../generated/report";
+import { soundEstimate } from "../format/estimate";
+import type { Estimate, ExperimentReport, MetricInfo, Point, Series } from "../generated/report";
 
 /** Response time has bands; CPU has the border between load and stress. */
 export type Backdrop = "bands" | "full-core";
@@ -53,19 +53,19 @@ function backdropOf(name: string, unit: string, log: boolean): Backdrop | undefi
 }
 
 /** The figure of a point, if it was measured. */
-export function figureOf(point: Point, name: string): Figure | null {
-  return Object.hasOwn(point.figures, name) ? soundFigure(point.figures[name]) : null;
+export function estimateOf(point: Point, name: string): Estimate | null {
+  return Object.hasOwn(point.figures, name) ? soundEstimate(point.figures[name]) : null;
 }
 
 /** Charts that have something to draw. */
 export function chartsOf(experiment: ExperimentReport, metrics: Metrics): Metric[] {
   return experiment.charts
-    .filter((name) => hasFigure(experiment.series, name))
+    .filter((name) => hasEstimate(experiment.series, name))
     .map((name) => metricOf(metrics, name));
 }
 
-export function hasFigure(series: readonly Series[], name: string): boolean {
-  return series.some((one) => one.points.some((point) => figureOf(point, name) !== null));
+export function hasEstimate(series: readonly Series[], name: string): boolean {
+  return series.some((one) => one.points.some((point) => estimateOf(point, name) !== null));
 }
 
 /** Places on the axis at which anything stands, ascending. */

@@ -2,7 +2,7 @@ import * as Plot from "@observablehq/plot";
 import type { Bound, Series } from "../generated/report";
 import type { Identity } from "../series/identity";
 import { type Corner, symbolCorners } from "../series/symbols";
-import { figureOf } from "./metrics";
+import { estimateOf } from "./metrics";
 
 /** A figure at its place. */
 export interface Dot {
@@ -27,7 +27,7 @@ export interface SeriesStyle {
 /** A place without a figure becomes a gap in the line, not a bridge over it. */
 export function dotsOf(series: Series, metric: string): Dot[] {
   const dots = series.points.map((point) => {
-    const figure = figureOf(point, metric);
+    const figure = estimateOf(point, metric);
     const value = figure?.value ?? Number.NaN;
     return {
       x: point.x,

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { bytesReport } from "../../fixtures/sample-bytes";
-import type { DataCell, DataTable, Figure } from "../generated/report";
+import type { DataCell, DataTable, Estimate } from "../generated/report";
 import { stackOf } from "./stack-bars";
 
-const figure = (value: number): Figure => ({ value, low: value, high: value, runs: 3 });
+const figure = (value: number): Estimate => ({ value, low: value, high: value, runs: 3 });
 
 type Row = [group: string, ...figures: (number | null)[]];
 

@@ -1,5 +1,5 @@
-import { soundFigure } from "../format/figure";
-import type { DataCell, DataTable, Figure } from "../generated/report";
+import { soundEstimate } from "../format/estimate";
+import type { DataCell, DataTable, Estimate } from "../generated/report";
 import { type Domain, linearDomain, linearTicks } from "./axis";
 import { percentOn } from "./dot-rows";
 
@@ -13,7 +13,7 @@ export interface StackPiece {
   /** Stable name of the part, which its look goes by. */
   name: string;
   title: string;
-  figure: Figure;
+  figure: Estimate;
   /** Per cent of the track's width. */
   start: number;
   width: number;
@@ -22,7 +22,7 @@ export interface StackPiece {
 export interface StackBar {
   label: string;
   pieces: StackPiece[];
-  whole: Figure | null;
+  whole: Estimate | null;
 }
 
 export interface StackGroup {
@@ -48,7 +48,7 @@ interface Row {
   group: string;
   label: string;
   pieces: Omit<StackPiece, "start" | "width">[];
-  whole: Figure | null;
+  whole: Estimate | null;
 }
 
 /** A table's rows as bars; null where it has none, or nothing that can be stacked. */
@@ -80,14 +80,14 @@ export function stackOf(table: DataTable): StackDrawing | null {
 }
 
 function rowOf({ stack, columns }: DataTable, cells: readonly DataCell[]): Row {
-  const figureAt = (column: number) => figureOf(cells[column]);
+  const estimateAt = (column: number) => estimateOf(cells[column]);
   const pieces = (stack?.parts ?? []).flatMap(({ name, column }) => {
-    const figure = figureAt(column);
+    const figure = estimateAt(column);
     // What is below zero, as a difference may be, has no length.
     if (figure === null || !(figure.value > 0)) return [];
     return { name, title: columns[column]?.title ?? name, figure };
   });
-  const wholes = (stack?.wholes ?? []).map(figureAt);
+  const wholes = (stack?.wholes ?? []).map(estimateAt);
   return {
     group: stack?.group == null ? "" : textOf(cells[stack.group]),
     label: textOf(cells[0]),
@@ -124,8 +124,8 @@ function spread<T>(all: readonly T[], most: number): T[] {
   });
 }
 
-function figureOf(cell: DataCell | undefined): Figure | null {
-  return typeof cell === "object" && cell !== null ? soundFigure(cell) : null;
+function estimateOf(cell: DataCell | undefined): Estimate | null {
+  return typeof cell === "object" && cell !== null ? soundEstimate(cell) : null;
 }
 
 function textOf(cell: DataCell | undefined): string {

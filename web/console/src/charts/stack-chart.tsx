@@ -1,6 +1,6 @@
-import { formatFigure } from "../format/figure";
+import { formatEstimate } from "../format/estimate";
 import { formatTick, joinUnit, plural } from "../format/number";
-import type { DataTable, Figure } from "../generated/report";
+import type { DataTable, Estimate } from "../generated/report";
 import { type StackBar, type StackGroup, stackOf } from "./stack-bars";
 
 /**
@@ -76,7 +76,7 @@ function Group({ group: { title, bars, ticks }, unit, hasTicks }: GroupProps) {
 
 function Bar({ bar: { label, pieces, whole }, unit }: { bar: StackBar; unit: string }) {
   // In the unit of the table below, which is where its parts are.
-  const textOf = (figure: Figure) => joinUnit(formatFigure(figure).value, unit);
+  const textOf = (figure: Estimate) => joinUnit(formatEstimate(figure).value, unit);
   return (
     <li class="stack-row">
       <span class="stack-label">{label}</span>

@@ -1,11 +1,11 @@
 import { useMemo, useState } from "preact/hooks";
-import { formatFigureWithUnit, NO_INTERVAL } from "../format/figure";
+import { formatEstimateWithUnit, NO_INTERVAL } from "../format/estimate";
 import { lowerFirst, placeText, upperFirst } from "../format/place";
 import type { Axis, Point, Series } from "../generated/report";
 import { Glyph } from "../series/glyph";
 import type { Identity } from "../series/identity";
 import { Chart, type ChartSize } from "./chart";
-import { figureOf, hasFigure, type Metric, placesOf } from "./metrics";
+import { estimateOf, hasEstimate, type Metric, placesOf } from "./metrics";
 import { drawSweepPlot } from "./sweep-plot";
 import type { TooltipContent } from "./tooltip";
 
@@ -24,7 +24,8 @@ export function SweepChart(props: SweepChartProps) {
   const [cursor, setCursor] = useState<number | null>(null);
   // A study has numbers for a few metrics only; in the other charts its series would be empty rows.
   const series = useMemo(
-    () => props.series.filter((one) => one.origin === "measured" || hasFigure([one], metric.name)),
+    () =>
+      props.series.filter((one) => one.origin === "measured" || hasEstimate([one], metric.name)),
     [props.series, metric],
   );
   const draw = useMemo(
@@ -62,10 +63,10 @@ function tooltipAt(
   const rows = series.flatMap((one) => {
     const point = one.points.find((candidate) => candidate.x === x);
     if (point === undefined) return [];
-    const figure = figureOf(point, metric.name);
+    const figure = estimateOf(point, metric.name);
     const published = one.origin === "published";
     if (figure === null && published) return [];
-    const text = figure === null ? null : formatFigureWithUnit(figure, metric.unit);
+    const text = figure === null ? null : formatEstimateWithUnit(figure, metric.unit);
     // A study's single value is no single run.
     const interval = published && text?.interval === NO_INTERVAL ? "" : text?.interval;
     return {

@@ -24,7 +24,7 @@ export type Regime = "load" | "stress";
 /**
  * A cell of a table.
  */
-export type DataCell = string | Figure5 | null;
+export type DataCell = string | Estimate5 | null;
 
 /**
  * One experiment or several, aggregated over their repeats.
@@ -105,7 +105,7 @@ export interface Comparison {
  * A candidate against the baseline, in one metric at one point.
  */
 export interface ComparisonRow {
-  baseline: Figure;
+  baseline: Estimate;
   /**
    * Which candidate.
    */
@@ -118,7 +118,7 @@ export interface ComparisonRow {
    * What it comes to.
    */
   change: "worse" | "better" | "different" | "same" | "unknown";
-  difference: Figure1;
+  difference: Estimate1;
   /**
    * Cliff's delta, −1 to 1.
    */
@@ -139,12 +139,12 @@ export interface ComparisonRow {
    * The difference as a share of the baseline, per cent; absent where the baseline is 0.
    */
   relative_percent?: number | null;
-  value: Figure2;
+  value: Estimate2;
 }
 /**
  * The baseline's figure.
  */
-export interface Figure {
+export interface Estimate {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -169,7 +169,7 @@ export interface Figure {
 /**
  * Candidate less baseline, in the metric's unit, with its interval.
  */
-export interface Figure1 {
+export interface Estimate1 {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -194,7 +194,7 @@ export interface Figure1 {
 /**
  * The candidate's figure.
  */
-export interface Figure2 {
+export interface Estimate2 {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -396,7 +396,7 @@ export interface Ranking {
  * A place in a ranking.
  */
 export interface Place {
-  figure: Figure3;
+  figure: Estimate3;
   /**
    * Series key.
    */
@@ -422,7 +422,7 @@ export interface Place {
 /**
  * The value compared.
  */
-export interface Figure3 {
+export interface Estimate3 {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -497,7 +497,7 @@ export interface Point {
    * Figures by the metric's name; what was not measured is not there.
    */
   figures: {
-    [k: string]: Figure4;
+    [k: string]: Estimate4;
   };
   /**
    * Summed over the runs: deliveries expected and not received.
@@ -539,7 +539,7 @@ export interface Point {
 /**
  * A value with its interval.
  */
-export interface Figure4 {
+export interface Estimate4 {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -680,7 +680,7 @@ export interface Column {
 /**
  * A value with its interval.
  */
-export interface Figure5 {
+export interface Estimate5 {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -836,7 +836,7 @@ export interface LeaderboardRow {
  * A figure and where it stands.
  */
 export interface Standing {
-  figure: Figure6;
+  figure: Estimate6;
   /**
    * Among the rows of the same transport; null where the metric is not judged.
    */
@@ -849,7 +849,7 @@ export interface Standing {
 /**
  * A value with its interval.
  */
-export interface Figure6 {
+export interface Estimate6 {
   /**
    * How exact a published value is, where the study says less than a number.
    */

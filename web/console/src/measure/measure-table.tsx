@@ -50,7 +50,7 @@ interface RowProps {
 }
 
 /** A column of figures; undefined where there is none. */
-interface FigureColumn {
+interface EstimateColumn {
   title: string;
   read: (measurement: Measurement) => number | undefined;
   write: (value: number) => string;
@@ -59,7 +59,7 @@ interface FigureColumn {
 const ms = (value: number) => formatQuantity(value, "ms");
 const bytes = (value: number) => formatQuantity(value, "B");
 
-const FIGURES: readonly FigureColumn[] = [
+const FIGURES: readonly EstimateColumn[] = [
   { title: "Opens in", read: (one) => one.connect_ms, write: ms },
   { title: "Message, median", read: (one) => median(one.latencies_ms), write: ms },
   { title: "Slowest", read: (one) => slowest(one.latencies_ms), write: ms },

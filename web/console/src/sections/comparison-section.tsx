@@ -1,11 +1,11 @@
 import { type Metrics, metricOf } from "../charts/metrics";
-import { formatDifference, NO_INTERVAL, soundFigure } from "../format/figure";
+import { formatDifference, NO_INTERVAL, soundEstimate } from "../format/estimate";
 import { formatChance, formatChange, formatCount, joinUnit } from "../format/number";
 import type { Comparison, ComparisonRow } from "../generated/report";
 import type { UpdateView } from "../view/use-view";
 import type { ViewState } from "../view/view-state";
 import { Badge, Tally } from "./badge";
-import { FigureCell } from "./results-cells";
+import { EstimateCell } from "./results-cells";
 import { ScrollBox } from "./scroll-box";
 
 interface ComparisonProps {
@@ -135,14 +135,14 @@ function ComparisonRowView({ row, several, metrics }: RowProps) {
       <td class="number">{percentText(row.relative_percent)}</td>
       <td>{row.magnitude}</td>
       <td class="number">{row.p_value == null ? "–" : formatChance(row.p_value)}</td>
-      <FigureCell figure={soundFigure(row.baseline)} />
-      <FigureCell figure={soundFigure(row.value)} />
+      <EstimateCell figure={soundEstimate(row.baseline)} />
+      <EstimateCell figure={soundEstimate(row.value)} />
     </tr>
   );
 }
 
 function DifferenceCell({ row, unit }: { row: ComparisonRow; unit: string }) {
-  const difference = soundFigure(row.difference);
+  const difference = soundEstimate(row.difference);
   if (difference === null) return <td class="number absent">–</td>;
   const text = formatDifference(difference);
   return (

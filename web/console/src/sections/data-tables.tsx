@@ -1,7 +1,7 @@
 import { StackChart } from "../charts/stack-chart";
-import { soundFigure } from "../format/figure";
+import { soundEstimate } from "../format/estimate";
 import type { DataCell, DataTable, ExperimentReport } from "../generated/report";
-import { FigureCell } from "./results-cells";
+import { EstimateCell } from "./results-cells";
 import { ScrollBox } from "./scroll-box";
 
 /** Tables that the report brings along: published beside measured, performance factors and the like. */
@@ -28,7 +28,7 @@ export function DataTables({ experiment }: { experiment: ExperimentReport }) {
 const COLUMNS_WIDE = 9;
 
 function TableOf({ table: { columns, rows } }: { table: DataTable }) {
-  const numeric = columns.map((_, at) => rows.some((row) => isFigure(row[at] ?? null)));
+  const numeric = columns.map((_, at) => rows.some((row) => isEstimate(row[at] ?? null)));
   return (
     <table class={columns.length > COLUMNS_WIDE ? "data data-wide" : "data"}>
       <thead>
@@ -63,7 +63,7 @@ function TableOf({ table: { columns, rows } }: { table: DataTable }) {
 const LINE_MAX = 24;
 
 function Cell({ cell, first, numeric }: { cell: DataCell; first: boolean; numeric: boolean }) {
-  if (isFigure(cell)) return <FigureCell figure={soundFigure(cell)} />;
+  if (isEstimate(cell)) return <EstimateCell figure={soundEstimate(cell)} />;
   const text = typeof cell === "string" ? cell : "–";
   const width = text.length <= LINE_MAX ? "nowrap" : "prose";
   if (first) {
@@ -77,6 +77,6 @@ function Cell({ cell, first, numeric }: { cell: DataCell; first: boolean; numeri
   return <td class={(numeric ? "number" : `text ${width}`) + absent}>{text}</td>;
 }
 
-function isFigure(cell: DataCell): cell is Exclude<DataCell, string | null> {
+function isEstimate(cell: DataCell): cell is Exclude<DataCell, string | null> {
   return typeof cell === "object" && cell !== null;
 }

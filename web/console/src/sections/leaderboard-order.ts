@@ -1,4 +1,4 @@
-import { soundFigure } from "../format/figure";
+import { soundEstimate } from "../format/estimate";
 import type {
   Leaderboard,
   LeaderboardColumn,
@@ -61,7 +61,7 @@ export function sortBoard(
     return [...rows].sort((a, b) => text(a).localeCompare(text(b), "en") * direction);
   }
   const at = board.columns.findIndex((column) => column.metric === sort.column);
-  const value = (row: LeaderboardRow) => soundFigure(row.standings[at]?.figure)?.value ?? null;
+  const value = (row: LeaderboardRow) => soundEstimate(row.standings[at]?.figure)?.value ?? null;
   return [...rows].sort((a, b) => {
     const left = value(a);
     const right = value(b);

@@ -1,4 +1,4 @@
-import { formatFigure, NO_INTERVAL, soundFigure } from "../format/figure";
+import { formatEstimate, NO_INTERVAL, soundEstimate } from "../format/estimate";
 import type {
   Leaderboard,
   LeaderboardColumn,
@@ -176,10 +176,10 @@ function StandingCell({
   standing: LeaderboardRow["standings"][number];
   within: boolean;
 }) {
-  const figure = soundFigure(standing?.figure);
+  const figure = soundEstimate(standing?.figure);
   if (standing == null || figure === null) return <td class="number absent">–</td>;
   const rank = within ? standing.of_transport : standing.overall;
-  const text = formatFigure(figure);
+  const text = formatEstimate(figure);
   return (
     <td class={rank?.rank === 1 ? "number best" : "number"}>
       {rank != null && (

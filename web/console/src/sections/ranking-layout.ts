@@ -1,4 +1,4 @@
-import type { Figure, Place } from "../generated/report";
+import type { Estimate, Place } from "../generated/report";
 
 /** Above this ratio between the largest and smallest value a linear scale would hide the small ones. */
 const LINEAR_RATIO_MAX = 20;
@@ -10,7 +10,7 @@ export interface RangeScale {
 }
 
 /** A scale on which all intervals of a ranking fit. */
-export function rangeScale(figures: readonly Figure[]): RangeScale {
+export function rangeScale(figures: readonly Estimate[]): RangeScale {
   const lows = figures.map((figure) => figure.low);
   const low = Math.min(...lows);
   const high = Math.max(...figures.map((figure) => figure.high));

@@ -1,5 +1,5 @@
 import { type Metrics, metricOf } from "../charts/metrics";
-import { formatFigureWithUnit, soundFigure } from "../format/figure";
+import { formatEstimateWithUnit, soundEstimate } from "../format/estimate";
 import { placeText } from "../format/place";
 import { REGIME_WORDS } from "../format/words";
 import type { Axis, ExperimentReport, Place, Ranking, Regime } from "../generated/report";
@@ -56,7 +56,7 @@ interface RankingTableProps {
 
 function RankingTable({ ranking, axis, metrics, identities }: RankingTableProps) {
   const { title, unit } = metricOf(metrics, ranking.metric);
-  const places = ranking.places.filter((place) => soundFigure(place.figure) !== null);
+  const places = ranking.places.filter((place) => soundEstimate(place.figure) !== null);
   const scale = rangeScale(places.map((place) => place.figure));
   return (
     <table class="ranking">
@@ -103,7 +103,7 @@ interface PlaceRowProps {
 
 function PlaceRow({ place, tied, unit, at, identity }: PlaceRowProps) {
   const { figure } = place;
-  const text = formatFigureWithUnit(figure, unit);
+  const text = formatEstimateWithUnit(figure, unit);
   const low = at(figure.low);
   return (
     <tr>

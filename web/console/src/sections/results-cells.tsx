@@ -1,8 +1,8 @@
-import { figureOf } from "../charts/metrics";
-import { formatFigure, NO_INTERVAL } from "../format/figure";
+import { estimateOf } from "../charts/metrics";
+import { formatEstimate, NO_INTERVAL } from "../format/estimate";
 import { formatCount, formatExact, plural } from "../format/number";
 import { BANDS } from "../format/words";
-import type { Figure, Point } from "../generated/report";
+import type { Estimate, Point } from "../generated/report";
 import { Glyph } from "../series/glyph";
 import type { Identity } from "../series/identity";
 import type { ResultColumn, Row } from "./results-columns";
@@ -33,7 +33,7 @@ export function ResultCell({ column, row: { series, point }, identity }: ResultC
     case "runs":
       return <RunsCell runs={point.runs} published={published} />;
     case "figure":
-      return <FigureCell figure={figureOf(point, column.id)} />;
+      return <EstimateCell figure={estimateOf(point, column.id)} />;
     case "judgement":
       return <JudgementCell point={point} />;
     case "error":
@@ -48,9 +48,9 @@ export function ResultCell({ column, row: { series, point }, identity }: ResultC
 }
 
 /** A value with its interval below it; that there is none is said once for the row. */
-export function FigureCell({ figure }: { figure: Figure | null }) {
+export function EstimateCell({ figure }: { figure: Estimate | null }) {
   if (figure === null) return <td class="number absent">–</td>;
-  const text = formatFigure(figure);
+  const text = formatEstimate(figure);
   const interval = text.interval === NO_INTERVAL ? "" : text.interval;
   return (
     <td class="number">

@@ -1,4 +1,4 @@
-import { figureOf, hasFigure, type Metrics, metricOf } from "../charts/metrics";
+import { estimateOf, hasEstimate, type Metrics, metricOf } from "../charts/metrics";
 import { axisHeading } from "../format/place";
 import { BANDS } from "../format/words";
 import type { ExperimentReport, Point, Series } from "../generated/report";
@@ -20,7 +20,7 @@ interface ColumnBase {
   sortBy: (row: Row) => number | null;
 }
 
-export interface FigureColumn extends ColumnBase {
+export interface EstimateColumn extends ColumnBase {
   kind: "figure";
 }
 
@@ -34,7 +34,7 @@ export interface OtherColumn extends ColumnBase {
   kind: "series" | "place" | "clients" | "runs" | "judgement" | "caveats";
 }
 
-export type ResultColumn = FigureColumn | ErrorColumn | OtherColumn;
+export type ResultColumn = EstimateColumn | ErrorColumn | OtherColumn;
 
 export const SERIES_COLUMN = "@series";
 
@@ -51,8 +51,8 @@ export function resultColumns(
   const { axis, series } = experiment;
   const points = series.flatMap((one) => one.points);
   const figures = [
-    ...mainFigures(experiment),
-    ...(extent === "all" ? furtherFigures(experiment, metrics) : []),
+    ...mainEstimates(experiment),
+    ...(extent === "all" ? furtherEstimates(experiment, metrics) : []),
   ];
   return [
     other("series", SERIES_COLUMN, "Series", (row) => row.order),
@@ -66,7 +66,7 @@ export function resultColumns(
       points.some((point) => point.regime != null),
       judgement(),
     ),
-    ...figures.map((name) => figureColumn(metrics, name)),
+    ...figures.map((name) => estimateColumn(metrics, name)),
     errors("@lost", "Lost", (point) => point.lost),
     errors("@duplicated", `Dupli${SOFT_HYPHEN}cated`, (point) => point.duplicated),
     errors("@reordered", `Re${SOFT_HYPHEN}ordered`, (point) => point.reordered),
@@ -78,24 +78,24 @@ export function resultColumns(
 }
 
 /** Figures that are measured and not among the columns that the report asks for. */
-export function furtherFigures(experiment: ExperimentReport, metrics: Metrics): string[] {
+export function furtherEstimates(experiment: ExperimentReport, metrics: Metrics): string[] {
   const shown = new Set(experiment.columns);
   const measured = experiment.series.flatMap((one) =>
     one.points.flatMap((point) => Object.keys(point.figures)),
   );
-  const known = [...metrics.keys()].filter((name) => hasFigure(experiment.series, name));
+  const known = [...metrics.keys()].filter((name) => hasEstimate(experiment.series, name));
   return [...new Set([...known, ...measured])].filter((name) => !shown.has(name));
 }
 
-function mainFigures(experiment: ExperimentReport): string[] {
-  return experiment.columns.filter((name) => hasFigure(experiment.series, name));
+function mainEstimates(experiment: ExperimentReport): string[] {
+  return experiment.columns.filter((name) => hasEstimate(experiment.series, name));
 }
 
-function figureColumn(metrics: Metrics, name: string): FigureColumn {
+function estimateColumn(metrics: Metrics, name: string): EstimateColumn {
   const { title, unit } = metricOf(metrics, name);
   return {
     ...{ kind: "figure", id: name, title, unit },
-    sortBy: (row) => figureOf(row.point, name)?.value ?? null,
+    sortBy: (row) => estimateOf(row.point, name)?.value ?? null,
   };
 }
 

@@ -4,7 +4,7 @@ import { indexMetrics } from "../charts/metrics";
 import type { ExperimentReport } from "../generated/report";
 import { excludedRuns } from "./excluded-reasons";
 import { rangeScale, tieGroups } from "./ranking-layout";
-import { furtherFigures, resultColumns } from "./results-columns";
+import { furtherEstimates, resultColumns } from "./results-columns";
 import { nextSort, rowsOf, sortRows } from "./results-order";
 
 const report = sampleReport();
@@ -67,7 +67,7 @@ test("columns are those that the report asks for and that hold figures, then all
   const figures = (extent: "main" | "all") =>
     resultColumns(asked, metrics, extent).flatMap((one) => (one.kind === "figure" ? one.id : []));
   expect(figures("main")).toEqual(["cpu", "latency_median"]);
-  expect(figures("all")).toEqual(["cpu", "latency_median", ...furtherFigures(asked, metrics)]);
+  expect(figures("all")).toEqual(["cpu", "latency_median", ...furtherEstimates(asked, metrics)]);
   expect(new Set(figures("all")).size).toBe(15);
 });
 

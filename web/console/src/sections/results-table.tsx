@@ -5,7 +5,7 @@ import type { Sort } from "../view/view-state";
 import { ExcludedRuns } from "./excluded-runs";
 import type { ExperimentProps } from "./experiment-section";
 import { ResultCell } from "./results-cells";
-import { furtherFigures, type ResultColumn, resultColumns } from "./results-columns";
+import { furtherEstimates, type ResultColumn, resultColumns } from "./results-columns";
 import { nextSort, rowsOf, sortRows } from "./results-order";
 import { ScrollBox } from "./scroll-box";
 
@@ -21,7 +21,7 @@ export function ResultsTable(props: ResultsTableProps) {
     () => resultColumns(experiment, metrics, view.columns),
     [experiment, metrics, view.columns],
   );
-  const further = useMemo(() => furtherFigures(experiment, metrics), [experiment, metrics]);
+  const further = useMemo(() => furtherEstimates(experiment, metrics), [experiment, metrics]);
   const sort = view.sorts[experiment.name];
   const sorted = sortRows(rows, columns, sort);
 

@@ -3,7 +3,7 @@
 use super::columns::{ColumnKind, Kind, MARKS};
 use crate::report::model::Origin;
 use crate::report::results::{ResultRuns, series_of};
-use crate::report::samples::{RunFigures, values};
+use crate::report::samples::{RunValues, values};
 use pushlab_experiment::Experiment;
 use pushlab_stats::WarningCode;
 
@@ -13,12 +13,12 @@ pub struct Entry<'a> {
     pub subject: String,
     pub transport: String,
     /// The runs of its cell in each experiment that has it.
-    pub cells: Vec<(&'a Experiment, Vec<&'a RunFigures>)>,
+    pub cells: Vec<(&'a Experiment, Vec<&'a RunValues>)>,
 }
 
 impl Entry<'_> {
     /// The runs that a column takes its figure from, and their experiment.
-    pub fn runs(&self, column: &ColumnKind) -> Option<&(&Experiment, Vec<&RunFigures>)> {
+    pub fn runs(&self, column: &ColumnKind) -> Option<&(&Experiment, Vec<&RunValues>)> {
         self.cells
             .iter()
             .find(|(experiment, runs)| Kind::of(experiment) == column.from && !values(runs, column.metric).is_empty())

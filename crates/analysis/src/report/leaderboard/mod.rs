@@ -199,7 +199,7 @@ mod tests {
     use crate::header::Header;
     use crate::presets;
     use crate::report::model::LeaderboardColumn;
-    use crate::report::samples::RunFigures;
+    use crate::report::samples::RunValues;
     use crate::warnings::WARM_UP_SEEN_MS;
     use pushlab_experiment::CapacityShare;
     use pushlab_stats::Warning;
@@ -235,7 +235,7 @@ mod tests {
                 let figures = of(&cell.experiment, &cell.subject, cell.transport.name());
                 let figures = figures.into_iter().map(|(name, value)| (name.to_owned(), value * spread)).collect();
                 let command = vec![cell.subject.clone(), "--say".to_owned(), "two words".to_owned()];
-                runs.push(RunFigures { repeat, figures, command, ..RunFigures::planned(cell.clone()) });
+                runs.push(RunValues { repeat, figures, command, ..RunValues::planned(cell.clone()) });
             }
         }
         let header = Header {
@@ -353,7 +353,7 @@ mod tests {
         assert!(!said[2].contains("warnings"), "{}", said[2]);
         let board = {
             let mut result = results(usual);
-            let busy = |run: &&mut RunFigures| run.cell.subject == OURS && run.cell.experiment == "busy";
+            let busy = |run: &&mut RunValues| run.cell.subject == OURS && run.cell.experiment == "busy";
             result
                 .runs
                 .iter_mut()

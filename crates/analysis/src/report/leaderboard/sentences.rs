@@ -1,7 +1,7 @@
 //! What the verdict says of a leaderboard.
 
 use super::columns::bears_on;
-use crate::report::model::{Figure, Leaderboard, LeaderboardColumn, LeaderboardRow, Standing};
+use crate::report::model::{Estimate, Leaderboard, LeaderboardColumn, LeaderboardRow, Standing};
 use crate::report::wording::{digits, distance, show};
 use pushlab_experiment::metric::Better;
 
@@ -59,7 +59,7 @@ fn sentence(board: &Leaderboard, transport: &str, id: &str) -> Option<String> {
 fn follower(
     (row, standing): &(&LeaderboardRow, Standing),
     at: usize,
-    best: &Figure,
+    best: &Estimate,
     column: &LeaderboardColumn,
 ) -> String {
     let rank = standing.of_transport.map_or(1, |rank| rank.rank as usize);

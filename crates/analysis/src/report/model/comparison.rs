@@ -1,6 +1,6 @@
 //! What results differ in.
 
-use super::figure::Figure;
+use super::estimate::Estimate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +29,11 @@ pub struct ComparisonRow {
     /// The metric's name.
     pub metric: String,
     /// The baseline's figure.
-    pub baseline: Figure,
+    pub baseline: Estimate,
     /// The candidate's figure.
-    pub value: Figure,
+    pub value: Estimate,
     /// Candidate less baseline, in the metric's unit, with its interval.
-    pub difference: Figure,
+    pub difference: Estimate,
     /// The difference as a share of the baseline, per cent; absent where the baseline is 0.
     pub relative_percent: Option<f64>,
     /// Cliff's delta, −1 to 1.

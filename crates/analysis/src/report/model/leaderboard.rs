@@ -1,6 +1,6 @@
 //! Every subject over every transport.
 
-use super::figure::Figure;
+use super::estimate::Estimate;
 use pushlab_experiment::metric::Better;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ pub struct LeaderboardWarning {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Standing {
     /// The value.
-    pub figure: Figure,
+    pub figure: Estimate,
     /// Among all rows; null where the metric is not judged.
     pub overall: Option<Rank>,
     /// Among the rows of the same transport; null where the metric is not judged.

@@ -4,12 +4,12 @@
 //! `schema/report.schema.json` is generated from these types, and the console's TypeScript from that.
 
 mod comparison;
-mod figure;
+mod estimate;
 mod leaderboard;
 mod table;
 
 pub use comparison::{Change, Comparison, ComparisonRow};
-pub use figure::Figure;
+pub use estimate::Estimate;
 pub use leaderboard::{
     Leaderboard, LeaderboardColumn, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing,
 };
@@ -175,7 +175,7 @@ pub struct Point {
     /// Response time band of the median; absent without a valid run.
     pub band: Option<Band>,
     /// Figures by the metric's name; what was not measured is not there.
-    pub figures: BTreeMap<String, Figure>,
+    pub figures: BTreeMap<String, Estimate>,
     /// Summed over the runs: deliveries expected and not received.
     pub lost: u64,
     /// Summed over the runs: deliveries received more than once.
@@ -301,7 +301,7 @@ pub struct Place {
     /// Legend text.
     pub label: String,
     /// The value compared.
-    pub figure: Figure,
+    pub figure: Estimate,
     /// Its rank in the study, among all that the study printed of the same variant at this place on the axis, if it
     /// printed any of this subject over this transport.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! Tables beside the charts.
 
-use super::figure::Figure;
+use super::estimate::Estimate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ pub enum DataCell {
     /// Text.
     Text(String),
     /// A value with its interval.
-    Figure(Figure),
+    Estimate(Estimate),
     /// Nothing was measured.
     Nothing(()),
 }
@@ -76,7 +76,7 @@ impl DataCell {
     }
 
     /// A cell with a figure, if there is one.
-    pub fn figure(figure: Option<Figure>) -> Self {
-        figure.map_or(Self::Nothing(()), Self::Figure)
+    pub fn figure(figure: Option<Estimate>) -> Self {
+        figure.map_or(Self::Nothing(()), Self::Estimate)
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A value with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figure {
+pub struct Estimate {
     /// The estimate.
     pub value: f64,
     /// Lower end of the 95 % interval; equals `value` when there is only one run.

@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import type { Bound } from "../generated/report";
 import {
   formatDifference,
-  formatFigure,
-  formatFigureWithUnit,
+  formatEstimate,
+  formatEstimateWithUnit,
   intervalOf,
   NO_INTERVAL,
-  soundFigure,
-} from "./figure";
+  soundEstimate,
+} from "./estimate";
 
 const figure = (value: number, low: number, high: number, runs = 10) => ({
   value,
@@ -18,31 +18,31 @@ const figure = (value: number, low: number, high: number, runs = 10) => ({
 
 test("one run has no interval and says so", () => {
   expect(intervalOf(figure(5, 5, 5, 1))).toEqual({ kind: "none" });
-  expect(formatFigure(figure(5, 5, 5, 1)).interval).toBe(NO_INTERVAL);
+  expect(formatEstimate(figure(5, 5, 5, 1)).interval).toBe(NO_INTERVAL);
 });
 
 test("equal runs have an interval of no width, which is not the same as none", () => {
-  expect(formatFigure(figure(5, 5, 5)).interval).toBe("±0");
+  expect(formatEstimate(figure(5, 5, 5)).interval).toBe("±0");
 });
 
 test("nearly even arms are written as one", () => {
-  expect(formatFigure(figure(12.3, 11.9, 12.8))).toEqual({ value: "12.3", interval: "±0.5" });
+  expect(formatEstimate(figure(12.3, 11.9, 12.8))).toEqual({ value: "12.3", interval: "±0.5" });
 });
 
 test("skewed arms are written apart", () => {
-  expect(formatFigure(figure(12.3, 12.1, 13.5)).interval).toBe("+1.2 −0.2");
+  expect(formatEstimate(figure(12.3, 12.1, 13.5)).interval).toBe("+1.2 −0.2");
 });
 
 test("skewed arms that look alike are written as one", () => {
-  expect(formatFigure(figure(0.5, 0.494, 0.51)).interval).toBe("±0.01");
+  expect(formatEstimate(figure(0.5, 0.494, 0.51)).interval).toBe("±0.01");
 });
 
 test("an arm too small for the decimals of its value gets more of them", () => {
-  expect(formatFigure(figure(200, 199.7, 200.3)).interval).toBe("±0.3");
+  expect(formatEstimate(figure(200, 199.7, 200.3)).interval).toBe("±0.3");
 });
 
 test("the unit is scaled for value and interval alike", () => {
-  const text = formatFigureWithUnit(figure(1500, 1400, 1600), "ms");
+  const text = formatEstimateWithUnit(figure(1500, 1400, 1600), "ms");
   expect(text).toEqual({ value: "1.50\u202fs", interval: "±0.10" });
 });
 
@@ -52,17 +52,20 @@ test.each<[Bound, number, number, number, string]>([
   ["range", 3, 2, 4, "2–4"],
   ["max", 800, 800, 800, "≤ 800"],
 ])("a published value that is %s its number says so", (bound, value, low, high, text) => {
-  expect(formatFigure({ value, low, high, runs: 1, bound })).toEqual({ value: text, interval: "" });
+  expect(formatEstimate({ value, low, high, runs: 1, bound })).toEqual({
+    value: text,
+    interval: "",
+  });
 });
 
 test("a bound moves to the unit that reads best", () => {
   const range = { value: 1500, low: 1000, high: 2000, runs: 1, bound: "range" as const };
-  expect(formatFigureWithUnit(range, "ms").value).toBe("1–2\u202fs");
+  expect(formatEstimateWithUnit(range, "ms").value).toBe("1–2\u202fs");
 });
 
 test("a single whole number claims no decimals", () => {
-  expect(formatFigure(figure(16, 16, 16, 1)).value).toBe("16");
-  expect(formatFigure(figure(16, 15, 17)).value).toBe("16.0");
+  expect(formatEstimate(figure(16, 16, 16, 1)).value).toBe("16");
+  expect(formatEstimate(figure(16, 15, 17)).value).toBe("16.0");
 });
 
 test("a difference has its sign", () => {
@@ -73,7 +76,7 @@ test("a difference has its sign", () => {
 
 test("what is not a number is no figure, and an end that is none is the value", () => {
   const holed = { value: null, low: null, high: null, runs: 3 } as never;
-  expect(soundFigure(holed)).toBeNull();
-  expect(soundFigure(undefined)).toBeNull();
-  expect(soundFigure(figure(5, Number.NaN, 6))).toEqual(figure(5, 5, 6));
+  expect(soundEstimate(holed)).toBeNull();
+  expect(soundEstimate(undefined)).toBeNull();
+  expect(soundEstimate(figure(5, Number.NaN, 6))).toEqual(figure(5, 5, 6));
 });

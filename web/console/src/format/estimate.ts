@@ -1,4 +1,4 @@
-import type { Bound, Figure } from "../generated/report";
+import type { Bound, Estimate } from "../generated/report";
 import {
   decimalsFor,
   formatExact,
@@ -19,7 +19,7 @@ export type Interval =
 const SKEW_MAX = 1.3;
 
 /** A figure that can be drawn, or null: what is not a number is null in JSON. */
-export function soundFigure(figure: Figure | null | undefined): Figure | null {
+export function soundEstimate(figure: Estimate | null | undefined): Estimate | null {
   if (figure == null || !Number.isFinite(figure.value)) return null;
   const { value, low, high } = figure;
   if (Number.isFinite(low) && Number.isFinite(high)) return figure;
@@ -30,7 +30,7 @@ export function soundFigure(figure: Figure | null | undefined): Figure | null {
   };
 }
 
-export function intervalOf(figure: Figure): Interval {
+export function intervalOf(figure: Estimate): Interval {
   if (figure.runs <= 1) return { kind: "none" };
   const below = Math.max(0, figure.value - figure.low);
   const above = Math.max(0, figure.high - figure.value);
@@ -40,7 +40,7 @@ export function intervalOf(figure: Figure): Interval {
   return { kind: "symmetric", half: (below + above) / 2 };
 }
 
-export interface FigureText {
+export interface EstimateText {
   value: string;
   /** `±0.4`, `+1.2 −0.4`, or the admission that one run has none; empty beside a bound. */
   interval: string;
@@ -49,7 +49,7 @@ export interface FigureText {
 export const NO_INTERVAL = "1 run, no interval";
 
 /** Value and interval with equal decimals, in the figure's own unit (for columns headed by the unit). */
-export function formatFigure(figure: Figure): FigureText {
+export function formatEstimate(figure: Estimate): EstimateText {
   if (figure.bound != null) return { value: formatBound(figure, figure.bound), interval: "" };
   // A single whole number is given as it is: decimals would claim a precision that nobody measured.
   const whole = figure.runs <= 1 && Number.isInteger(figure.value);
@@ -59,10 +59,10 @@ export function formatFigure(figure: Figure): FigureText {
   };
 }
 
-/** As `formatFigure`, with the unit that reads best attached to the value. */
-export function formatFigureWithUnit(figure: Figure, unit: string): FigureText {
+/** As `formatEstimate`, with the unit that reads best attached to the value. */
+export function formatEstimateWithUnit(figure: Estimate, unit: string): EstimateText {
   const { factor, unit: shown } = scaleUnit(figure.value, unit);
-  const text = formatFigure({
+  const text = formatEstimate({
     ...figure,
     value: figure.value / factor,
     low: figure.low / factor,
@@ -72,13 +72,13 @@ export function formatFigureWithUnit(figure: Figure, unit: string): FigureText {
 }
 
 /** A difference with its sign, because the sign is the news. */
-export function formatDifference(figure: Figure): FigureText {
-  const text = formatFigure(figure);
+export function formatDifference(figure: Estimate): EstimateText {
+  const text = formatEstimate(figure);
   return { ...text, value: figure.value > 0 ? `+${text.value}` : text.value };
 }
 
 /** As a study prints it: no decimals that it does not have. */
-function formatBound(figure: Figure, bound: Bound): string {
+function formatBound(figure: Estimate, bound: Bound): string {
   switch (bound) {
     case "about":
       return `≈ ${formatTick(figure.value)}`;
