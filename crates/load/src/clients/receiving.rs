@@ -126,15 +126,16 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         let Some(connection) = self.connections.at(number) else { return };
         connection.is_writable();
         let (stands, owners) = (connection.stands(), connection.protocol.owners());
-        match connection.socket.flush() {
-            Ok(0) => owners.into_iter().for_each(|owner| self.writable_stream(owner, stands, None)),
+        let flushed_ns = match connection.socket.flush() {
+            Ok(0) => None,
             Ok(taken) => {
                 let now = monotonic_ns();
                 self.count_sent(taken, now);
-                owners.into_iter().for_each(|owner| self.writable_stream(owner, stands, Some(now)));
+                Some(now)
             }
-            Err(error) => self.cut_connection(number, &Cut::Io(error)),
-        }
+            Err(error) => return self.cut_connection(number, &Cut::Io(error)),
+        };
+        owners.into_iter().for_each(|owner| self.writable_stream(owner, stands, flushed_ns));
     }
 
     /// Sends what waits for a stream, whose connection may just have begun to stand, or have got rid of what it held.
