@@ -95,7 +95,7 @@ pub fn measure_against(
     cores: Cores,
 ) -> anyhow::Result<Figure> {
     let ours = || run(frames, scale, cores).map(|work| work.cpu_us());
-    let others = || others_cpu_us(of, other);
+    let others = || others_cpu_us(of, other, cores);
     // Each follows the other as often.
     let pair = |repeat: u32| match repeat % 2 {
         0 => ours().and_then(|ours| Ok((ours, others()?))),
@@ -115,12 +115,13 @@ pub fn measure_against(
 }
 
 /// CPU time that another build's generator needs for a delivery, µs, as its own bench measures it.
-fn others_cpu_us(of: &str, other: &Path) -> anyhow::Result<f64> {
+fn others_cpu_us(of: &str, other: &Path, cores: Cores) -> anyhow::Result<f64> {
     let only = format!("generator/{of}");
-    let output = Command::new(other)
-        .args(["--only", &only, "--repeats", "1"])
-        .output()
-        .with_context(|| format!("{} cannot be started", other.display()))?;
+    // It chooses its cores by itself, and would inherit the one of this thread.
+    pin_to(&[cores.subject, cores.load])?;
+    let output = Command::new(other).args(["--only", &only, "--repeats", "1"]).output();
+    cores.pin_to_load()?;
+    let output = output.with_context(|| format!("{} cannot be started", other.display()))?;
     let lines = String::from_utf8_lossy(&output.stdout);
     let figures = lines.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let value = figures.filter(|figure| figure["name"] == only.as_str()).find_map(|figure| figure["value"].as_f64());
