@@ -148,7 +148,7 @@ fn wrong<T>(what: impl Into<String>) -> Read<T> {
 
 fn assertion(input: &mut &str) -> Read<Assertion> {
     space(input)?;
-    let left = cut_err(term).context("its left side is no metric, such as cpu(websocket)").parse_next(input)?;
+    let left = cut_err(term).context("its left side must be a metric, such as cpu(websocket)").parse_next(input)?;
     space(input)?;
     let signs = one_of(['<', '>', '≤', '≥', '≈', '~']);
     let sign = cut_err(terminated(signs, take_while(0.., '='))).context("it has no <, > or ≈").parse_next(input)?;
@@ -168,7 +168,7 @@ fn assertion(input: &mut &str) -> Read<Assertion> {
     // What is on the axis may be named behind the place.
     let at = opt(preceded(keyword("at"), cut_err(terminated(number, opt(unit))))).parse_next(input)?;
     let under = opt(preceded(keyword("under"), cut_err(regime))).parse_next(input)?;
-    let end = "after its right side come `within`, `at` and `under`, in this order, and nothing else";
+    let end = "only `within`, `at` and `under`, in this order, may follow the right side";
     cut_err(preceded(space, eof)).context(end).parse_next(input)?;
     Ok(Assertion { left, relation, right, at, under })
 }
@@ -196,7 +196,7 @@ fn term(input: &mut &str) -> Read<Term> {
     let (metric, name) = cut_err(name().try_map(known)).parse_next(input)?;
     let word = take_while(0.., |c: char| !",()<>≤≥≈~".contains(c)).map(str::trim);
     let words: Vec<&str> = preceded((space, '('), separated(0.., word, ',')).parse_next(input)?;
-    cut_err(')').context("the list of words lacks its )").parse_next(input)?;
+    cut_err(')').context("the list of words has no closing )").parse_next(input)?;
     let words = words.into_iter().filter(|word| !word.is_empty()).map(str::to_owned).collect();
     Ok(Term { factor: factor.unwrap_or(1.0), metric, name, words })
 }
@@ -241,7 +241,7 @@ fn regime(input: &mut &str) -> Read<Regime> {
     let regime = |word: &str| match word {
         "load" => Ok(Regime::Load),
         "stress" => Ok(Regime::Stress),
-        _ => Err(format!("under {word:?}: it is load or stress")),
+        _ => Err(format!("under {word:?}: it must be load or stress")),
     };
     take_while(0.., |c: char| !c.is_whitespace()).try_map(regime).parse_next(input)
 }
@@ -255,7 +255,7 @@ fn factor(given: &str, unit: &str) -> Result<f64, String> {
         ("us", "µs") => Ok(1.0),
         ("GiB", "MiB") => Ok(1024.0),
         ("KiB", "MiB") => Ok(1.0 / 1024.0),
-        _ => Err(format!("{given:?} is no unit of the metric, which is in {unit:?}")),
+        _ => Err(format!("{given:?} is not a unit for this metric, which is in {unit:?}")),
     }
 }
 
@@ -335,14 +335,14 @@ mod tests {
         let error = |text: &str| Assertion::parse(text).unwrap_err().to_string();
         assert!(error("cpu(websocket)").contains("no <, > or ≈"));
         assert!(error("speed(websocket) < 5").contains("\"speed\" is not known"));
-        assert!(error("cpu(websocket < 5").contains("lacks its )"));
-        assert!(error("5 < cpu(websocket)").contains("left side is no metric"));
+        assert!(error("cpu(websocket < 5").contains("has no closing )"));
+        assert!(error("5 < cpu(websocket)").contains("left side must be a metric"));
         assert!(error("cpu(websocket) < fast").contains("no number"));
         assert!(error("cpu(sse) < cpu(websocket) within 5 %").contains("`within` belongs to ≈"));
         assert!(error("cpu(sse) < latency(sse)").contains("cannot be compared"));
-        assert!(error("p99(sse) < 5 parsecs").contains("no unit of the metric"));
+        assert!(error("p99(sse) < 5 parsecs").contains("is not a unit for this metric"));
         assert!(error("cpu(sse) < 5 under water").contains("load or stress"));
-        assert!(error("cpu(sse) < 5 under load at 300").contains("in this order, and nothing else"));
+        assert!(error("cpu(sse) < 5 under load at 300").contains("may follow the right side"));
         assert!(error("cpu(sse) < ").contains("no number"));
     }
 

@@ -72,7 +72,7 @@ impl Experiment {
     /// Refuses what foreign subjects cannot do.
     fn check_offers(&self) -> Result<(), String> {
         if self.capacity_share.as_ref().is_some_and(|wanted| !(wanted.share > 0.0 && wanted.share <= 1.0)) {
-            return Err("capacity_share.share is above 0 and at most 1".to_owned());
+            return Err("capacity_share.share must be above 0 and at most 1".to_owned());
         }
         let mut foreign = self.subjects.iter().filter_map(|text| Some((text, self.offers().of(text)?))).peekable();
         if foreign.peek().is_none() {
@@ -91,18 +91,21 @@ impl Experiment {
             ("polling.user_list", self.polling.user_list),
         ] {
             if is_asked {
-                return Err(format!("{what} is something that our own server alone can do: leave the others out"));
+                return Err(format!("{what} works with our own server only: leave the other subjects out"));
             }
         }
         let external = foreign.find(|(_, offer)| offer.is_external);
         if let Some((text, _)) = external.filter(|_| !self.networks.is_empty()) {
-            return Err(format!("networks: {} is not started here, so no network can be put before it", name_of(text)));
+            return Err(format!(
+                "networks: the lab does not start {}, so it cannot put a network in front of it",
+                name_of(text)
+            ));
         }
         if self.cells().is_empty() {
             let names: Vec<&str> = self.subjects.iter().map(|text| name_of(text)).collect();
             return Err(format!(
                 "none of {} offers what is asked for: see `pushlab subjects list` for transports; echo, rooms and feed \
-                 (a back end's; with by = \"publisher\" all have it) are in their manifests",
+                 (from a back end; all support it with by = \"publisher\") are listed in their manifests",
                 names.join(", ")
             ));
         }

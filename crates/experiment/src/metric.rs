@@ -134,7 +134,7 @@ macro_rules! for_each_metric {
             traffic_per_delivery "Traffic per delivery", "B", Lower,
                 "bytes that clients received and sent per delivery, the publication's own included";
             bytes_server "Bytes at the server per delivery", "B", Lower,
-                "read and written by the server per delivery, by its own count: of native clients and browsers alike, the lab's reading of its counters left out, a prober's and a feeder's traffic not";
+                "read and written by the server per delivery, by its own count: for native clients and browsers alike, with the traffic of prober and feeder, without the lab's reading of its counters";
             bytes_payload "Bytes of payload", "B", Neither, "data of publications and echoes per delivery, both ways";
             bytes_dialect "Bytes of the dialect", "B", Lower,
                 "envelope, channel, cursor and messages of the dialect's own per delivery, both ways";
@@ -185,7 +185,7 @@ macro_rules! for_each_metric {
             lateness "Generator lateness, p99", "ms", Neither,
                 "how late publications left, once their connection could take them";
             clock_error "Error of pages' clocks", "ms", Neither,
-                "how far instants that a browser's pages told may be off; of native clients there is none";
+                "how far times reported by a browser's pages may be off; native clients have none";
         }
     };
 }

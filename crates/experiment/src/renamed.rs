@@ -18,7 +18,7 @@ pub fn modernise(file: &mut Table) -> Vec<String> {
         if let Some(value) = table.remove(old) {
             table.entry(new).or_insert(value);
             let place = within.map_or_else(String::new, |name| format!("{name}."));
-            notes.push(format!("{place}{old} is called {place}{new} now; the old name goes with the next version"));
+            notes.push(format!("{place}{old} is now called {place}{new}; the next version removes the old name"));
         }
     }
     notes
@@ -35,7 +35,7 @@ mod tests {
         assert_eq!(file, "injected_delay_us = 5\ngenerator_limits = { turn_p99_ms_max = 3 }".parse().unwrap());
         assert_eq!(notes.len(), 2);
         assert!(
-            notes[1].starts_with("generator_limits.loop_lag_p99_ms_max is called generator_limits.turn_p99_ms_max")
+            notes[1].starts_with("generator_limits.loop_lag_p99_ms_max is now called generator_limits.turn_p99_ms_max")
         );
         assert!(modernise(&mut file).is_empty());
     }

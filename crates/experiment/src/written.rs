@@ -39,7 +39,7 @@ pub struct Written {
     #[serde(default)]
     pub study: Option<String>,
     /// Servers to measure: `pushlab` is ours, `NAME=PATH` another build of it; `socketio` or `sockjs:htmlfile` is one of
-    /// `pushlab subjects list`, `NAME=[DIALECT+]https://HOST[:PORT][/PATH]` one that runs already.
+    /// `pushlab subjects list`, `NAME=[DIALECT+]https://HOST[:PORT][/PATH]` a running one.
     #[serde(default = "our_server")]
     pub subjects: Vec<String>,
     /// Transports to compare.

@@ -192,17 +192,17 @@ mod tests {
     fn what_only_our_server_can_do_is_refused_beside_others() {
         let base = format!("subjects = [\"pushlab\", \"node-bare\"]\ntransports = [\"websocket\"]\n{IDLE}");
         for (change, why) in [
-            ("receipts = true", "receipts is something that our own server alone can do"),
-            ("sockets = { tls = true }", "sockets.tls is"),
-            ("sockets = { nagle = true }", "sockets.nagle is"),
-            ("polling = { user_list = true }", "polling.user_list is"),
-            ("capacity_share = { of = \"x\", share = 1.5 }", "capacity_share.share is above 0"),
+            ("receipts = true", "receipts works with our own server only"),
+            ("sockets = { tls = true }", "sockets.tls works"),
+            ("sockets = { nagle = true }", "sockets.nagle works"),
+            ("polling = { user_list = true }", "polling.user_list works"),
+            ("capacity_share = { of = \"x\", share = 1.5 }", "capacity_share.share must be above 0"),
         ] {
             let error = experiment(&format!("{change}\n{base}")).unwrap_err();
             assert!(error.contains(why), "{change}: {error}");
         }
         let external = "subjects = [\"a=bare+http://127.0.0.1:1/\"]\ntransports = [\"sse\"]\nnetworks = [\"4g\"]";
-        assert!(experiment(&format!("{external}\n{IDLE}")).unwrap_err().contains("is not started here"));
+        assert!(experiment(&format!("{external}\n{IDLE}")).unwrap_err().contains("the lab does not start"));
         let nothing = "subjects = [\"mercure\"]\ntransports = [\"websocket\"]";
         assert!(experiment(&format!("{nothing}\n{IDLE}")).unwrap_err().contains("none of mercure offers"));
     }

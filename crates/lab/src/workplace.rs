@@ -30,7 +30,7 @@ pub enum WorkplaceError {
         source: io::Error,
     },
     /// This program's own path is not known, so that it cannot be started as subject and worker.
-    #[error("this program cannot find itself: {0}")]
+    #[error("cannot determine this program's own path: {0}")]
     Program(io::Error),
 }
 

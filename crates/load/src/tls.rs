@@ -25,7 +25,9 @@ pub enum BadCertificate {
         name: String,
     },
     /// No system's authorities, or none that can be used.
-    #[error("this system trusts no authority{why}: install its ca-certificates, or name a PEM file in SSL_CERT_FILE")]
+    #[error(
+        "this system has no trusted certificate authorities{why}: install the package ca-certificates, or name a PEM file in SSL_CERT_FILE"
+    )]
     NoAuthorities {
         /// What went wrong, if anything, in brackets.
         why: String,
@@ -70,7 +72,7 @@ pub enum TlsError {
     )]
     Unknown(CertificateError),
     /// One for others.
-    #[error("TLS: the subject's certificate is for others ({0}): reach the subject by a name that it has there")]
+    #[error("TLS: the subject's certificate is for another name ({0}): use a name that the certificate covers")]
     Name(CertificateError),
     /// An authority's own, as a certificate that signs itself often is.
     #[error(

@@ -65,7 +65,7 @@ impl External {
             path => path,
         };
         if dialect.is_none() && (parsed.query().is_some() || parsed.fragment().is_some()) {
-            return Err(bad("our own protocol takes a path alone"));
+            return Err(bad("our own protocol takes a path only, without ? and #"));
         }
         let how = parsed.fragment().unwrap_or_default().to_owned();
         let authority = parsed.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));

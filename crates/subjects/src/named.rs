@@ -53,7 +53,7 @@ impl Named {
         }
         let (name, endpoint) = text.split_once(':').map_or((text, None), |(name, endpoint)| (name, Some(endpoint)));
         let entry = catalogue().and_then(|catalogue| catalogue.find(name)).map_err(|error| {
-            format!("{error}; or pushlab, NAME=PATH for another build of it, or {}", external::FORM)
+            format!("{error}; also possible: pushlab, NAME=PATH for another build of it, or {}", external::FORM)
         })?;
         let endpoints: Vec<&str> = entry.manifest.endpoints.iter().map(|endpoint| endpoint.name.as_str()).collect();
         if let Some(endpoint) = endpoint.filter(|endpoint| !endpoints.contains(endpoint)) {

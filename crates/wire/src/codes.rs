@@ -613,7 +613,7 @@ const EXIT_CODES: [Row; 10] = [
         number: 9,
         retry: false,
         meaning: "What --fail-if names holds, or a comparison found a change for the worse: the measurement itself went well.",
-        action: "Read the report that the message names; the assertion and where it holds stand above it.",
+        action: "Read the report named in the message; the lines above it give the assertion and where it holds.",
     },
 ];
 

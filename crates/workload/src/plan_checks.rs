@@ -60,7 +60,7 @@ pub enum BadPlan {
     /// The kernel's limit on descriptors.
     #[error(
         "each of {loops} loops needs {needed} descriptors and may hold {limit}: raise ulimit -n, or use fewer clients{}",
-        if *loops == 1 { "; clients that share connections are all of one loop" } else { "" }
+        if *loops == 1 { "; clients that share connections must be in the same loop" } else { "" }
     )]
     TooFewDescriptors {
         /// As many loops as there may be.
@@ -71,7 +71,7 @@ pub enum BadPlan {
         limit: u64,
     },
     /// Something that one process has to see all of.
-    #[error("workers is {workers}: {why}, within one process; leave workers at 1, and set loops instead")]
+    #[error("workers is {workers}, but {why}, which needs a single process: leave workers at 1 and set loops instead")]
     OneWorker {
         /// What was asked for.
         workers: u32,
@@ -110,7 +110,7 @@ pub enum BadPlan {
         wanted: &'static str,
     },
     /// Addresses beyond the last there is.
-    #[error("sources from {first} on, {clients_each} clients each, are too few for {clients} clients")]
+    #[error("source addresses from {first} on, with {clients_each} clients each, are too few for {clients} clients")]
     Sources {
         /// The first source address.
         first: Ipv4Addr,

@@ -91,7 +91,7 @@ pub fn word(agreement: Agreement) -> &'static str {
 /// What was expected, and where it holds.
 pub fn expected(expectation: &Expectation) -> String {
     let Expectation { assertion, detail, published, .. } = expectation;
-    let published = published.map_or(String::new(), |p| format!("; by the study's numbers {}", word(p)));
+    let published = published.map_or(String::new(), |p| format!("; {} by the study's numbers", word(p)));
     format!("{assertion} ({detail}{published})")
 }
 

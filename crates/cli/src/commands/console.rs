@@ -50,7 +50,7 @@ pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     }
     let site = args.site.site(is_loopback);
     let starting = || -> anyhow::Result<Starting> {
-        let program = this_program().context("this program cannot find itself")?;
+        let program = this_program().context("cannot determine this program's own path")?;
         Ok(Starting { program, store: args.store.store.clone(), out: args.store.out.clone() })
     };
     let console = Arc::new(Console::new(pushlab_console::Config {

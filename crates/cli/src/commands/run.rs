@@ -48,7 +48,7 @@ pub struct MeasureArgs {
     /// Networks between clients and server in place of the experiment's own, e.g. lan-100,4g; none for plain loopback.
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
     pub network: Vec<String>,
-    /// Event loops of the load, in place of one for each of its cores.
+    /// Event loops of the load; default: one for each of its cores, and more if the clients need them.
     #[arg(long, value_name = "N")]
     pub loops: Option<u32>,
     /// Processes over which the load's event loops are spread.
@@ -76,14 +76,14 @@ pub struct MeasureArgs {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_HELP)]
 pub struct RunArgs {
-    /// Preset or suite (see `pushlab list`), path of a TOML file, or the URL of a server that runs already.
+    /// Preset or suite (see `pushlab list`), path of a TOML file, or the URL of a running server.
     ///
     /// A URL is [DIALECT+]http[s]://HOST[:PORT][/PATH], for instance https://push.example.org or
     /// socketio+http://10.0.0.5:3000/socket.io/; without a dialect our own protocol is spoken. It is measured by the preset
     /// any-server, from outside.
     experiment: String,
     /// Measure these subjects in place of the experiment's own: socketio, NAME=PATH (another build of pushlab), or
-    /// [NAME=]URL (a server that runs already); may be repeated.
+    /// [NAME=]URL (a running server); may be repeated.
     #[arg(long, value_name = "SUBJECT")]
     subject: Vec<String>,
     /// The short form: the same as --profile quick.
@@ -176,7 +176,7 @@ fn tell_alarms(report: &Report) -> bool {
     for (experiment, alarm) in report.experiments.iter().flat_map(|e| e.alarms.iter().map(move |alarm| (e, alarm))) {
         let hint = match alarm.outcome {
             Agreement::Confirmed => "",
-            Agreement::Undecided => "; more repeats decide",
+            Agreement::Undecided => "; use more repeats",
             Agreement::Refuted => continue,
         };
         is_raised |= alarm.outcome == Agreement::Confirmed;

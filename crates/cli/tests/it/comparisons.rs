@@ -190,5 +190,5 @@ fn a_condition_that_holds_fails_the_run() {
 
     place.experiment(&[("transports", "[\"websocket\"]")]);
     let (exit, error) = with(&["delivered(websocket) > 1"]);
-    assert!(exit == 0 && error.contains("undecided at 2; more repeats decide"), "one run proves nothing: {error}");
+    assert!(exit == 0 && error.contains("undecided at 2; use more repeats"), "one run proves nothing: {error}");
 }

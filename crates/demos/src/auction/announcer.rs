@@ -5,7 +5,8 @@
 //! uses the same database.
 
 use super::database::Failure;
-use super::house::{House, HouseError, PAGE};
+use super::house::{House, PAGE};
+use super::model::HouseError;
 use crate::clock;
 use pushlab_server::application::Publisher;
 use std::sync::Arc;

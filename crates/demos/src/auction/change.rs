@@ -1,7 +1,7 @@
 //! One change of the house: begun, done and committed, or undone as a whole.
 
 use super::database::{Connection, Failure, Lease, Row, Value};
-use super::house::{Account, HouseError, Item, Kind, SESSION_MS, item, no_house};
+use super::model::{Account, HouseError, Item, Kind, SESSION_MS, item, no_house};
 use serde::Serialize;
 
 /// Changes that are kept: the last 10,000, at worst 80 MB.

@@ -7,14 +7,15 @@ mod announcer;
 mod change;
 mod database;
 mod house;
+mod model;
 mod passwords;
 mod schema;
 mod values;
 
 pub use announcer::CHANNEL;
 pub use database::{BadLocation, Failure, Location};
-pub use house::{Bid, Clock, Item, Kind, Leading};
-pub use house::{KEEP_ENDED_MS, MAX_ACCOUNTS, MAX_HISTORY, MAX_ITEMS, MAX_ITEMS_OF_ACCOUNT, MAX_SESSIONS, SESSION_MS};
+pub use house::{Clock, KEEP_ENDED_MS, MAX_ACCOUNTS, MAX_HISTORY, MAX_ITEMS, MAX_ITEMS_OF_ACCOUNT, MAX_SESSIONS};
+pub use model::{Bid, Item, Kind, Leading, SESSION_MS};
 pub use passwords::{
     HashError, LOG_IN_INTERVAL, MAX_FAILURES, MAX_HASHES, MAX_LOG_INS, MAX_REGISTRATIONS, MAX_WAITING,
     REGISTRATION_INTERVAL, RETRY_INTERVAL,
@@ -29,7 +30,8 @@ use crate::repeating::Repeating;
 use crate::secret::Secret;
 use crate::{clock, failed, lock, unknown_path};
 use announcer::{Announcer, LOOK_INTERVAL};
-use house::{Account, House, HouseError};
+use house::House;
+use model::{Account, HouseError};
 use passwords::Passwords;
 use pushlab_server::application::{Application, Publisher, Request, Response};
 use pushlab_server::requests::{Answer, Refusal, body, cookie, json, respond};

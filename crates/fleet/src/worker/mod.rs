@@ -50,7 +50,9 @@ enum WorkerError {
     Inherit { address: SocketAddr, descriptor: i32, source: io::Error },
     #[error("the plan cannot be run: {0}")]
     Certificate(#[from] BadCertificate),
-    #[error("the subject did not connect to the back end at {address} within {connect_ms} ms: is it told where it is?")]
+    #[error(
+        "the subject did not connect to the back end at {address} within {connect_ms} ms: was it given this address?"
+    )]
     NoSubject { address: SocketAddr, connect_ms: u64 },
     #[error("the clients' browser: {0}")]
     Browser(#[from] BrowserError),

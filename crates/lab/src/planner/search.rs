@@ -61,8 +61,8 @@ pub enum SearchError {
     /// The goal compares with no number.
     #[error("goal {0}: a goal compares a metric with a number, like `p99(websocket) < 50 ms`")]
     Goal(String),
-    /// A part of the goal that a search cannot mind.
-    #[error("goal {goal}: a search cannot mind {what}")]
+    /// A part of the goal that a search cannot use.
+    #[error("goal {goal}: a search cannot use {what}")]
     NotMinded {
         /// The goal.
         goal: String,
@@ -92,7 +92,7 @@ pub enum SearchError {
         known: String,
     },
     /// The range is empty.
-    #[error("the search goes from {from} to {max}: the first must be at least 1 and below the second")]
+    #[error("--from {from} and --max {max}: --from must be at least 1 and less than --max")]
     Range {
         /// The first load.
         from: u32,
@@ -118,7 +118,7 @@ impl Search {
         let named: Vec<Transport> =
             all.iter().filter(|t| words.iter().any(|word| *word == t.name())).copied().collect();
         if let Some(word) = words.iter().find(|word| Transport::from_name(word).is_none()) {
-            let what = format!("{word:?}: it searches transports, variants and networks");
+            let what = format!("{word:?}: the words may name transports, variants and networks only");
             return Err(SearchError::NotMinded { goal: self.goal.to_string(), what });
         }
         if words.is_empty() {
@@ -223,7 +223,7 @@ impl CapacitySearch {
             return Err(SearchError::Goal(search.goal.to_string()));
         }
         if search.goal.at.is_some() || search.goal.under.is_some() {
-            let what = "`at` or `under`: the load is what it looks for".to_owned();
+            let what = "`at` or `under`: it sets the load itself".to_owned();
             return Err(SearchError::NotMinded { goal: search.goal.to_string(), what });
         }
         if search.from == 0 || search.from >= search.max {

@@ -16,7 +16,7 @@ use std::os::fd::AsRawFd as _;
 /// needs to come back. Where clients ask at an interval, that comes on top.
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// Why fewer publications are waited for than are missing.
-const GIVEN_UP: &str = "fan-out: a publication was given up, which did not reach all clients for a second";
+const GIVEN_UP: &str = "fan-out: gave up on a publication: none of its missing deliveries came for a second";
 
 impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// What the loop of a feeder has under way; `None` for other loops.

@@ -17,10 +17,6 @@ use crate::codes::TABLE;
 use crate::generate::Output;
 use crate::tree::Tree;
 
-/// Crates without circles of modules and without long files.
-const IN_ORDER: [&str; 10] =
-    ["analysis", "experiment", "fleet", "lab", "load", "log", "server", "session", "subjects", "workload"];
-
 /// Whether a finding fails the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Finding, IN_ORDER, Severity};
+use super::{Finding, Severity};
 use crate::generate;
 use crate::source::{body_after, code_only, line_of, words};
 use crate::tree::Tree;
 
 /// Longest file, in lines.
 const MAX_FILE_LINES: usize = 800;
-/// Longest file of the crates that are in order, in lines, tests not counted.
+/// Longest file of a crate, in lines, tests not counted.
 const MAX_CODE_LINES: usize = 500;
 /// Largest crate, in lines, tests not counted.
 const MAX_CRATE_LINES: usize = 6000;
@@ -43,7 +43,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             if let Some(name) = crate_of(path).filter(|_| !is_test && !is_generated) {
                 let lines = code_lines(text, &code);
                 *crates.entry(name).or_default() += lines;
-                if IN_ORDER.contains(&name) && lines > MAX_CODE_LINES {
+                if lines > MAX_CODE_LINES {
                     findings.push(long_file(path, lines));
                 }
             }

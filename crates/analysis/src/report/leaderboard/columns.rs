@@ -10,12 +10,12 @@ pub const RATE: &str = "due";
 
 /// The warnings that rows are marked with: the others are about the machine, or about how sure an interval is.
 pub const MARKS: [(WarningCode, &str); 6] = [
-    (WarningCode::Loss, "deliveries never came; latency is that of those that did"),
+    (WarningCode::Loss, "some deliveries never arrived; latency covers those that did"),
     (WarningCode::Duplication, "deliveries came more than once; the first counts"),
     (WarningCode::Reordering, "deliveries overtook earlier ones of the same publisher"),
     (
         WarningCode::Overloaded,
-        "not all that was due came while the load lasted: its latency says for how long, and has no rank",
+        "deliveries fell behind the schedule: latency depends on how long the load lasted, and is not ranked",
     ),
     (WarningCode::GeneratorBound, "the load was the slower side: the server's deliveries are a lower bound"),
     (WarningCode::Unstable, "a figure still rose or fell while it was measured"),

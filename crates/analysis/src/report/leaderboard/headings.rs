@@ -32,7 +32,7 @@ pub fn note(asking: &[&Experiment], cores: Option<usize>, warms_up: bool) -> Str
         let how = share.map_or("which publishes on a schedule".to_owned(), |wanted| {
             let most = wanted.at_most.map_or_else(String::new, |most| {
                 let most = digits(f64::from(most));
-                format!(", or at {most} /s where that is less: the faster a server then is, the more it has to spare")
+                format!(", but at most {most} /s: the faster a server, the more it then has to spare")
             });
             format!(
                 "at {} what the same server delivered over the same transport{most}. Each row had a rate of its own, which \
