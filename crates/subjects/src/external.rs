@@ -172,7 +172,7 @@ mod tests {
             ("bare+http://h:port/", "invalid port"),
             ("bare+http://h/a b", "no spaces"),
             ("bare+http://ada:secret@h/", "user name"),
-            ("http://h/?a=b", "a path alone"),
+            ("http://h/?a=b", "a path only"),
         ] {
             let error = External::parse(bad).unwrap_err();
             assert!(error.contains(why), "{bad}: {error}");
