@@ -15,8 +15,9 @@
 use crate::audience::Audience;
 use crate::baseline::Baseline;
 use crate::connect::PATIENCE;
+use crate::delivery;
 use crate::figure::{Figure, geometric_mean, rounded};
-use crate::frames::{PAYLOAD, learn_delivery, subscription};
+use crate::frames::{PAYLOAD, subscription};
 use crate::processor::Cores;
 use crate::publisher::Publisher;
 use crate::scale::{Load, ORDER, Scale};
@@ -27,10 +28,6 @@ use pushlab_stats::median;
 use pushlab_wire::transport::Transport;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-
-/// Publications on their way in an open loop, at most: a subject that is this far behind has not failed, but more
-/// would only measure its queue.
-const OPEN_WINDOW_MAX: u64 = 256;
 
 /// What one side did in one segment.
 #[derive(Debug, Clone, Copy)]
@@ -106,7 +103,7 @@ fn sides(
     let request = subscription(transport);
     let publisher_of = |server: &Subject| {
         let mut publisher = Publisher::to_server(server.address())?;
-        let delivery = learn_delivery(transport, server, &mut publisher)?;
+        let delivery = delivery::learn(transport, server, &mut publisher)?;
         server.ensure_io(io)?;
         anyhow::Ok((publisher, delivery))
     };
@@ -151,7 +148,7 @@ impl Side {
             }
             let mut timeout = Duration::from_millis(10);
             if !is_over {
-                let due = due(load, elapsed, published, under_way);
+                let due = load.due(elapsed, published, under_way);
                 if due.count > 0 {
                     late += due.late;
                     self.publisher.publish(due.count)?;
@@ -176,32 +173,6 @@ impl Side {
             elapsed,
             late,
         })
-    }
-}
-
-/// What is to be published now.
-pub struct Due {
-    /// Publications.
-    pub count: u64,
-    /// Those that leave later than a whole interval after their instant.
-    pub late: u64,
-    /// Time until something more may be due.
-    pub next: Duration,
-}
-
-/// What a load asks for.
-pub fn due(load: Load, elapsed: Duration, published: u64, under_way: u64) -> Due {
-    match load {
-        Load::Saturation { window_max } => {
-            let count = u64::from(window_max).saturating_sub(under_way);
-            Due { count, late: 0, next: Duration::from_millis(10) }
-        }
-        Load::PerSecond(rate) => {
-            let scheduled = (elapsed.as_secs_f64() * f64::from(rate)) as u64 + 1;
-            let count = scheduled.saturating_sub(published).min(OPEN_WINDOW_MAX.saturating_sub(under_way));
-            let next = Duration::from_secs_f64((published + count) as f64 / f64::from(rate)).saturating_sub(elapsed);
-            Due { count, late: count.saturating_sub(1), next: next.min(Duration::from_millis(10)) }
-        }
     }
 }
 

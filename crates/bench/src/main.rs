@@ -12,6 +12,7 @@
 mod audience;
 mod baseline;
 mod connect;
+mod delivery;
 mod fanout;
 mod figure;
 mod frames;

@@ -4,6 +4,10 @@ use crate::baseline::Baseline;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// Publications on their way in an open loop, at most: a subject that is this far behind has not failed, but more
+/// would only measure its queue.
+const OPEN_WINDOW_MAX: u64 = 256;
+
 /// The publications of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -16,6 +20,35 @@ pub enum Load {
         /// Publications that are not delivered yet, at most.
         window_max: u32,
     },
+}
+
+/// What is to be published now.
+pub struct Due {
+    /// Publications.
+    pub count: u64,
+    /// Those that leave later than a whole interval after their instant.
+    pub late: u64,
+    /// Time until something more may be due.
+    pub next: Duration,
+}
+
+impl Load {
+    /// What it asks for.
+    pub fn due(self, elapsed: Duration, published: u64, under_way: u64) -> Due {
+        match self {
+            Self::Saturation { window_max } => {
+                let count = u64::from(window_max).saturating_sub(under_way);
+                Due { count, late: 0, next: Duration::from_millis(10) }
+            }
+            Self::PerSecond(rate) => {
+                let scheduled = (elapsed.as_secs_f64() * f64::from(rate)) as u64 + 1;
+                let count = scheduled.saturating_sub(published).min(OPEN_WINDOW_MAX.saturating_sub(under_way));
+                let next =
+                    Duration::from_secs_f64((published + count) as f64 / f64::from(rate)).saturating_sub(elapsed);
+                Due { count, late: count.saturating_sub(1), next: next.min(Duration::from_millis(10)) }
+            }
+        }
+    }
 }
 
 /// Numbers of everything.

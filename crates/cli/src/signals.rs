@@ -17,6 +17,11 @@ pub fn wait(timeout: Duration) -> bool {
     signals::wait(&ENDING, timeout).is_some()
 }
 
+/// Whether one has come.
+pub fn has_come() -> bool {
+    wait(Duration::ZERO)
+}
+
 /// Holds SIGHUP back too, for [`wait_as_server`]. Call before any thread exists.
 pub fn block_hangup() {
     // Refused, it ends the process as it does everywhere else.

@@ -15,6 +15,11 @@ pub fn bytes(text: &str) -> Result<usize, String> {
     value.checked_shl(shift).filter(|n| n >> shift == value).ok_or_else(|| "too large".to_owned())
 }
 
+/// Bytes in mebibytes, for people.
+pub fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

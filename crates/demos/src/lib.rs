@@ -7,16 +7,17 @@ mod allowance;
 pub mod auction;
 pub mod chat;
 mod clock;
+mod lock;
+mod refusals;
 mod repeating;
 mod secret;
 pub mod ticker;
 
 use pushlab_server::application::{Application, Publisher, Request, Response};
-use pushlab_server::requests::{self, Refusal};
+use pushlab_server::requests;
 use pushlab_server::routes::Routes;
-use pushlab_wire::codes::ErrorCode;
 use serde_json::json;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 
 /// What the names of all channels of the demonstrations begin with.
 pub const CHANNELS: &str = "demo.";
@@ -49,24 +50,4 @@ impl Application for Demos {
     fn may_wait(&self, request: &Request) -> bool {
         self.0.iter().any(|demo| demo.may_wait(request))
     }
-}
-
-/// Nothing is served at the path.
-fn unknown_path() -> Refusal {
-    Refusal::new(
-        ErrorCode::UnknownPath,
-        "nothing is served at this path; docs/demos.md lists those of the demonstrations",
-    )
-}
-
-/// Something of the server itself failed; what goes to the server's output is not told to the peer.
-fn failed(what: &str, error: &dyn std::error::Error) -> Refusal {
-    eprintln!("{what}: {error}");
-    Refusal::new(ErrorCode::InternalError, "the server failed; its output says why")
-}
-
-/// Locks. What a panic left behind is used further: each demonstration checks what it is asked before it changes
-/// anything, so that a panic leaves nothing half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

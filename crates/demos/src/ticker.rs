@@ -6,7 +6,7 @@
 //! to its cursor and none after: who subscribes after the cursor gets each later step once.
 
 use crate::clock;
-use crate::lock;
+use crate::lock::lock;
 use crate::repeating::Repeating;
 use pushlab_server::application::{Application, Publisher, Request, Response};
 use pushlab_server::requests::{self, Answer, Refusal};

@@ -5,9 +5,8 @@
 //! session. With how = `unidirectional` it names its channels when it connects and says nothing more; what it
 //! publishes goes by the server's HTTP API.
 
-use crate::{
-    Answer, Incoming, Notice, Over, ProtocolClient, RESERVED, Refused, Reply, Request, Sending, Step, Topic, Turn,
-};
+use crate::client::RESERVED;
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use percent_encoding::utf8_percent_encode;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;

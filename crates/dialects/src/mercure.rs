@@ -1,7 +1,8 @@
 //! `mercure`: topics over one event stream; a publication is a form that is posted with a token. See
 //! <https://mercure.rocks/spec>.
 
-use crate::{Answer, Incoming, Notice, Over, ProtocolClient, RESERVED, Refused, Request, Sending, Step, Topic, Turn};
+use crate::client::RESERVED;
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Request, Sending, Step, Topic, Turn};
 use percent_encoding::utf8_percent_encode;
 use pushlab_wire::transport::Transport;
 

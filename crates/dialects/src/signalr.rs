@@ -4,9 +4,8 @@
 //! The hub's methods are `Join(channel)`, `Publish(channel, data)` and `Echo(data)`; it calls `msg(data)` and
 //! `echo(data)` of its clients.
 
-use crate::{
-    Answer, Incoming, Notice, Over, ProtocolClient, RESERVED, Refused, Reply, Request, Sending, Step, Topic, Turn,
-};
+use crate::client::RESERVED;
+use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use percent_encoding::utf8_percent_encode;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;

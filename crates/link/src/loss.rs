@@ -1,6 +1,5 @@
 //! Random loss on the medium: independent, or in bursts after Gilbert and Elliott.
 
-use crate::profile::BadProfile;
 use fastrand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,35 +40,6 @@ impl Loss {
             }
         }
     }
-
-    /// Refuses what is no probability; `place` is where the loss stands, for the message.
-    pub(crate) fn check(&self, place: &str) -> Result<(), BadProfile> {
-        match *self {
-            Self::Independent { probability } => {
-                probability_in(&format!("{place}.independent.probability"), probability)
-            }
-            Self::Bursty { p_good_to_bad, p_bad_to_good, loss_good, loss_bad } => {
-                let field = |name: &str| format!("{place}.bursty.{name}");
-                probability_in(&field("p_good_to_bad"), p_good_to_bad)?;
-                probability_in(&field("p_bad_to_good"), p_bad_to_good)?;
-                probability_in(&field("loss_good"), loss_good)?;
-                probability_in(&field("loss_bad"), loss_bad)?;
-                if p_bad_to_good == 0.0 {
-                    let advice = "the bad state would never end; give the share of packets at which it does";
-                    return Err(BadProfile::new(field("p_bad_to_good"), p_bad_to_good, advice));
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Refuses what is no probability.
-pub(crate) fn probability_in(field: &str, value: f64) -> Result<(), BadProfile> {
-    if (0.0..=1.0).contains(&value) {
-        return Ok(());
-    }
-    Err(BadProfile::new(field, value, "a probability is 0 to 1"))
 }
 
 /// Decides for one packet after another.
@@ -144,19 +114,6 @@ mod tests {
             let bound = 5.0 * (1.0 - p_bad_to_good).sqrt() * mean / bursts.sqrt();
             assert!((lost / bursts - mean).abs() < bound, "seed {seed}: {} for {mean}", lost / bursts);
             assert!((share(&fates) / loss.share() - 1.0).abs() < 0.15, "seed {seed}: {}", share(&fates));
-        }
-    }
-
-    #[test]
-    fn refuses_what_is_no_probability() {
-        for loss in [
-            Loss::Independent { probability: 1.5 },
-            Loss::Independent { probability: f64::NAN },
-            Loss::Bursty { p_good_to_bad: 0.1, p_bad_to_good: 0.0, loss_good: 0.0, loss_bad: 1.0 },
-            Loss::Bursty { p_good_to_bad: 0.1, p_bad_to_good: 0.1, loss_good: -0.1, loss_bad: 1.0 },
-        ] {
-            let error = loss.check("down.loss").expect_err("no probability");
-            assert!(error.field.starts_with("down.loss."), "{error}");
         }
     }
 }

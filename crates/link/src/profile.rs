@@ -1,6 +1,6 @@
 //! What a network is like: a profile, as an experiment's file has it, and those that come with the program.
 
-use crate::loss::{Loss, probability_in};
+use crate::loss::Loss;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
@@ -236,7 +236,7 @@ impl Way {
             return Err(BadProfile::new(place("queue_bytes"), bytes, advice));
         }
         if let Some(loss) = &self.loss {
-            loss.check(&place("loss"))?;
+            check_loss(loss, &place("loss"))?;
         }
         if let Some(Reorder { probability, extra_ms }) = self.reorder {
             probability_in(&place("reorder.probability"), probability)?;
@@ -276,6 +276,33 @@ fn parse(text: &str) -> Result<Vec<(String, Profile)>, toml::de::Error> {
     }
     let file: File = toml::from_str(text)?;
     Ok(file.profile.into_iter().map(|named| (named.name, named.network)).collect())
+}
+
+/// Refuses what is no probability; `place` is where the loss stands, for the message.
+fn check_loss(loss: &Loss, place: &str) -> Result<(), BadProfile> {
+    match *loss {
+        Loss::Independent { probability } => probability_in(&format!("{place}.independent.probability"), probability),
+        Loss::Bursty { p_good_to_bad, p_bad_to_good, loss_good, loss_bad } => {
+            let field = |name: &str| format!("{place}.bursty.{name}");
+            probability_in(&field("p_good_to_bad"), p_good_to_bad)?;
+            probability_in(&field("p_bad_to_good"), p_bad_to_good)?;
+            probability_in(&field("loss_good"), loss_good)?;
+            probability_in(&field("loss_bad"), loss_bad)?;
+            if p_bad_to_good == 0.0 {
+                let advice = "the bad state would never end; give the share of packets at which it does";
+                return Err(BadProfile::new(field("p_bad_to_good"), p_bad_to_good, advice));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Refuses what is no probability.
+fn probability_in(field: &str, value: f64) -> Result<(), BadProfile> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(());
+    }
+    Err(BadProfile::new(field, value, "a probability is 0 to 1"))
 }
 
 #[cfg(test)]
@@ -375,6 +402,19 @@ mod tests {
         for (from, to) in [("delay_ms", "delay"), ("loss_bad", "loss_badly"), ("extra_ms", "extra"), ("[up]", "[upp]")]
         {
             toml::from_str::<Profile>(&WHOLE.replacen(from, to, 1)).expect_err(to);
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_probability() {
+        for loss in [
+            Loss::Independent { probability: 1.5 },
+            Loss::Independent { probability: f64::NAN },
+            Loss::Bursty { p_good_to_bad: 0.1, p_bad_to_good: 0.0, loss_good: 0.0, loss_bad: 1.0 },
+            Loss::Bursty { p_good_to_bad: 0.1, p_bad_to_good: 0.1, loss_good: -0.1, loss_bad: 1.0 },
+        ] {
+            let error = check_loss(&loss, "down.loss").expect_err("no probability");
+            assert!(error.field.starts_with("down.loss."), "{error}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong with the store, told apart by what to do about it.
 
-use crate::lock;
+use crate::beside::beside;
 use rusqlite::{ErrorCode, ffi};
 use std::error::Error;
 use std::fs::{self, File};
@@ -185,7 +185,7 @@ impl StoreError {
 
     /// SQLite does not tell why it could not open a file; a file made beside it does.
     fn cannot_open(path: PathBuf) -> Self {
-        let probe = lock::beside(&path, ".probe");
+        let probe = beside(&path, ".probe");
         let made = File::create(&probe).and_then(|mut file| file.write_all(b"probe"));
         // Nothing depends on it, and where it could not be made it need not go.
         let _ = fs::remove_file(&probe);

@@ -51,10 +51,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The file may be asked in SQL; `values_by_cell` is the view to begin with:
+//! The file may be asked in SQL; `figures_by_cell` is the view to begin with:
 //!
 //! ```sql
-//! SELECT transport, clients, avg(value) FROM values_by_cell
+//! SELECT transport, clients, avg(value) FROM figures_by_cell
 //! WHERE metric = 'latency_median' AND counts = 'yes' GROUP BY transport, clients;
 //! ```
 //!
@@ -78,6 +78,7 @@
 //! Varints are LEB128. A sample of a counter that grows steadily takes two to four bytes, one of a gauge that stands
 //! still one byte.
 
+mod beside;
 mod database;
 mod error;
 pub mod export;

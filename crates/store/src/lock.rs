@@ -1,9 +1,10 @@
 //! One lab measures at a time.
 
+use crate::beside::beside;
 use crate::error::StoreError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// While it lives no other process can measure into the same store. The system releases it with the process,
 /// however that ends.
@@ -69,11 +70,4 @@ pub(crate) fn measuring(path: &Path) -> Option<Measuring> {
 fn parse(text: &str) -> Option<Measuring> {
     let mut lines = text.lines();
     Some(Measuring { pid: lines.next()?.trim().parse().ok()?, campaign: lines.next().and_then(|id| id.parse().ok()) })
-}
-
-/// The file beside `path` whose name has `suffix` after it.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }

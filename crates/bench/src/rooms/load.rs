@@ -5,7 +5,6 @@
 
 use crate::audience::Audience;
 use crate::connect::{PATIENCE, open_blocking, read_until};
-use crate::fanout::due;
 use crate::frames::stamped;
 use crate::scale::Load;
 use anyhow::{Context as _, ensure};
@@ -192,7 +191,7 @@ impl Crowd {
             let mut timeout = Duration::from_millis(10);
             if !is_over {
                 let under_way = (expected.saturating_sub(received) as f64 / self.mean_members).ceil() as u64;
-                let due = due(order.load, elapsed, published, under_way);
+                let due = order.load.due(elapsed, published, under_way);
                 for _ in 0..due.count {
                     let intended_ns = match order.load {
                         Load::PerSecond(rate) => start_ns + published * 1_000_000_000 / u64::from(rate),

@@ -1,7 +1,7 @@
 //! `pushlab subjects facts`: how friendly servers are, counted and measured.
 
-use super::subjects::{interrupted, mebibytes};
 use crate::signals;
+use crate::units::mebibytes;
 use anyhow::Context as _;
 use pushlab_lab::this_program;
 use pushlab_subjects::catalogue::{Entry, catalogue};
@@ -42,7 +42,7 @@ pub fn run(names: &[String], again: bool, json: bool) -> anyhow::Result<ExitCode
             Some(facts) => facts,
             None => {
                 let name = entry.map_or(OWN, |entry| &entry.manifest.name);
-                measure(&cache, whose, &options, &mut |what| eprintln!("{name}: {what}"), &mut interrupted)?
+                measure(&cache, whose, &options, &mut |what| eprintln!("{name}: {what}"), &mut signals::has_come)?
             }
         };
         all.push(facts);

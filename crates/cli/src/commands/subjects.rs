@@ -2,6 +2,7 @@
 
 use super::facts;
 use crate::signals;
+use crate::units::mebibytes;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use pushlab_lab::this_program;
@@ -107,14 +108,6 @@ pub fn run(args: &SubjectsArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-pub(super) fn interrupted() -> bool {
-    signals::wait(Duration::ZERO)
-}
-
-pub(super) fn mebibytes(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
-}
-
 fn list(json: bool) -> anyhow::Result<ExitCode> {
     let cache = Cache::of_user();
     let mut rows = Vec::new();
@@ -145,7 +138,7 @@ fn install(which: &Which) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::Ok;
     for entry in which.entries()? {
         let name = &entry.manifest.name;
-        match cache.install(entry, &mut interrupted) {
+        match cache.install(entry, &mut signals::has_come) {
             Ok(installed) => {
                 let size = mebibytes(installed.bytes);
                 println!("{name}: {} {}, {size}, {:.0} s", entry.manifest.title, installed.version, installed.took_s);
@@ -195,11 +188,11 @@ fn check_all(args: &CheckArgs) -> anyhow::Result<ExitCode> {
             args.transport.as_ref().is_none_or(|wanted| endpoint.name == *wanted || endpoint.transport.name() == wanted)
         };
         for endpoint in entry.manifest.endpoints.iter().filter(is_wanted) {
-            let outcome = check(&entry.manifest, &installed, endpoint, &options, &mut interrupted);
+            let outcome = check(&entry.manifest, &installed, endpoint, &options, &mut signals::has_come);
             if !tell(name, endpoint, outcome) {
                 code = ExitCode::Failed;
             }
-            if interrupted() {
+            if signals::has_come() {
                 anyhow::bail!("interrupted");
             }
         }
@@ -250,7 +243,7 @@ fn kinds(faults: &[Fault]) -> String {
 fn start(name: &str) -> anyhow::Result<ExitCode> {
     signals::block();
     let entry = catalogue()?.find(name)?;
-    let installed = Cache::of_user().install(entry, &mut interrupted)?;
+    let installed = Cache::of_user().install(entry, &mut signals::has_come)?;
     let log = std::env::temp_dir().join(format!("pushlab-{name}-{}.log", std::process::id()));
     let mut subject = Subject::start_foreign(ForeignStart {
         manifest: &entry.manifest,

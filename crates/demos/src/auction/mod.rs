@@ -26,9 +26,11 @@ pub use values::{
 };
 
 use crate::allowance::{Allowances, Peer};
+use crate::clock;
+use crate::lock::lock;
+use crate::refusals::{failed, unknown_path};
 use crate::repeating::Repeating;
 use crate::secret::Secret;
-use crate::{clock, failed, lock, unknown_path};
 use announcer::{Announcer, LOOK_INTERVAL};
 use house::House;
 use model::{Account, HouseError};

@@ -2,8 +2,8 @@
 
 use super::values::{AccountName, Password};
 use crate::allowance::{Allowances, Peer};
-use crate::failed;
-use crate::lock;
+use crate::lock::lock;
+use crate::refusals::failed;
 use crate::secret::Secret;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{Error, PasswordHasher, PasswordVerifier};

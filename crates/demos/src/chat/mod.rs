@@ -11,7 +11,7 @@ mod names;
 
 use crate::allowance::Peer;
 use crate::clock;
-use crate::lock;
+use crate::lock::lock;
 use crate::repeating::Repeating;
 use crate::secret::Secret;
 use gathering::{Event, Gathering, INBOX_CHANNELS, Now, Room};
@@ -147,7 +147,9 @@ impl Application for Chat {
 
     fn answer(&self, request: &Request) -> Option<Response> {
         let is_below = request.path.starts_with(PATHS);
-        is_below.then(|| requests::respond(ROUTES.answer(self, request).unwrap_or_else(|| Err(crate::unknown_path()))))
+        is_below.then(|| {
+            requests::respond(ROUTES.answer(self, request).unwrap_or_else(|| Err(crate::refusals::unknown_path())))
+        })
     }
 }
 
@@ -173,7 +175,8 @@ impl House {
 
     fn enter(&self, request: &Request) -> Answer {
         let Entering { name } = requests::body(request)?;
-        let secret = || Secret::new().map_err(|error| crate::failed("the system gives no random bytes", &error));
+        let secret =
+            || Secret::new().map_err(|error| crate::refusals::failed("the system gives no random bytes", &error));
         let (token, inbox) = (secret()?, secret()?);
         let entered = self.act(|gathering, now| {
             gathering.enter(name.clone(), Peer::from(request.peer), (token, inbox), now)?;

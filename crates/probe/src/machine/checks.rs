@@ -3,7 +3,10 @@
 use super::MachineFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
+/// How long [`checks`] watches for other activity: twenty ticks, so that one tick is 5 %.
+pub const WATCH: Duration = Duration::from_millis(200);
 /// Cores below which server and load cannot be pinned apart.
 const CORES_MIN: u32 = 2;
 /// Descriptors below which large runs need more worker processes than machines like: the design's own limit.
@@ -137,6 +140,11 @@ const ROWS: [Row; 12] = [
         "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
     ),
 ];
+
+/// Reads the facts, watching for [`WATCH`], and judges them.
+pub fn checks() -> Vec<Check> {
+    MachineFacts::read(WATCH).checks()
+}
 
 impl MachineFacts {
     /// Judges the facts, in a fixed order, one entry for each check whether or not it could be made.

@@ -16,16 +16,13 @@ mod activity;
 mod checks;
 
 pub use activity::BusyProcess;
-pub use checks::{Check, Verdict};
+pub use checks::{Check, Verdict, WATCH, checks};
 
 use crate::procfs::labelled;
 use activity::Snapshot;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// How long [`checks`] watches for other activity: twenty ticks, so that one tick is 5 %.
-pub const WATCH: Duration = Duration::from_millis(200);
 
 /// What is known about a machine. A fact that cannot be read is `None`: nothing here fails.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,11 +87,6 @@ pub struct MachineFacts {
     pub tcp_tw_reuse: Option<u64>,
     /// Congestion control, e.g. `cubic`.
     pub congestion_control: Option<String>,
-}
-
-/// Reads the facts, watching for [`WATCH`], and judges them.
-pub fn checks() -> Vec<Check> {
-    MachineFacts::read(WATCH).checks()
 }
 
 impl MachineFacts {

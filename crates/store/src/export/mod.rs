@@ -24,9 +24,9 @@ pub use json::{JSON_FORMAT, JSON_VERSION, json};
 pub use line_protocol::{RUN_MEASUREMENT, SECOND_MEASUREMENT, SECONDS_SERIES, line_protocol};
 pub use parquet::parquet;
 
+use crate::beside::beside;
 use crate::database::Database;
 use crate::error::StoreError;
-use crate::lock::beside;
 use crate::model::{Bound, Cell, Counts};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -183,7 +183,7 @@ pub(crate) fn each_figure(
     const FIGURES: &str = "
         SELECT experiment, subject, transport, policy, variant, network, clients, deliveries_per_s,
                payload_bytes, repeat, metric, unit, value, bound, counts
-        FROM values_by_cell WHERE experiment_id = ?1 AND place = ?2 ORDER BY metric";
+        FROM figures_by_cell WHERE experiment_id = ?1 AND place = ?2 ORDER BY metric";
     let mut rows = 0;
     for &campaign in campaigns {
         for place in database.places(campaign)? {

@@ -45,7 +45,7 @@ fn cells_are_stored_once() {
     let connection = rusqlite::Connection::open(place.path()).unwrap();
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(count("SELECT count(*) FROM cells"), 3);
-    let mean = "SELECT count(DISTINCT value) FROM values_by_cell WHERE metric = 'latency_p50' AND clients = 0";
+    let mean = "SELECT count(DISTINCT value) FROM figures_by_cell WHERE metric = 'latency_p50' AND clients = 0";
     assert_eq!(count(mean), 2);
 }
 

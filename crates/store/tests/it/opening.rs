@@ -73,7 +73,7 @@ fn an_older_format_is_brought_to_the_newest_with_its_rows() {
          INSERT INTO figures VALUES (4, 'latency_p50', 1.5, NULL, NULL);",
     )
     .unwrap();
-    let has_view = "SELECT count(*) FROM sqlite_schema WHERE name IN ('values_by_cell', 'runs_by_counts')";
+    let has_view = "SELECT count(*) FROM sqlite_schema WHERE name IN ('figures_by_cell', 'runs_by_counts')";
     assert_eq!(old.query_row(has_view, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
     drop(old);
 
@@ -94,7 +94,7 @@ fn an_older_format_is_brought_to_the_newest_with_its_rows() {
     let cells: (i64, i64) = new.query_row(cells, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     assert_eq!(cells, (2, 1), "the same cell but for its network is another");
     let networks =
-        "SELECT group_concat(coalesce(network, '-')) FROM (SELECT network FROM values_by_cell ORDER BY place)";
+        "SELECT group_concat(coalesce(network, '-')) FROM (SELECT network FROM figures_by_cell ORDER BY place)";
     assert_eq!(new.query_row(networks, [], |row| row.get::<_, String>(0)).unwrap(), "-,4g");
 }
 

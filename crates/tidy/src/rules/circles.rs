@@ -6,47 +6,26 @@ use super::Finding;
 use crate::modules::{Modules, Unreadable};
 use crate::tree::Tree;
 
-/// Crates without circles of modules.
-const CRATES: [&str; 15] = [
-    "analysis",
-    "console",
-    "experiment",
-    "fleet",
-    "lab",
-    "load",
-    "log",
-    "os",
-    "server",
-    "session",
-    "stats",
-    "subjects",
-    "suites",
-    "wire",
-    "workload",
-];
-
 const FIX: &str = "move what both need into a module of its own, or have it passed in";
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for name in CRATES {
-        let folder = format!("crates/{name}/src/");
-        for (root, _) in tree.below(&folder).filter(|(path, _)| is_root(&path[folder.len()..])) {
-            match Modules::read(tree, root) {
-                Ok(modules) => findings.extend(circles(&modules).iter().map(|circle| finding(&modules, circle))),
-                Err(Unreadable { path, line, what }) => {
-                    findings.push(Finding::new(&path, line, what, "correct it, or the names in it remain unchecked"));
-                }
+    for (root, _) in tree.below("crates/").filter(|(path, _)| is_root(path)) {
+        match Modules::read(tree, root) {
+            Ok(modules) => findings.extend(circles(&modules).iter().map(|circle| finding(&modules, circle))),
+            Err(Unreadable { path, line, what }) => {
+                findings.push(Finding::new(&path, line, what, "correct it, or the names in it remain unchecked"));
             }
         }
     }
     findings
 }
 
-/// Of the library, or of a program.
+/// Whether a file is the root of a crate's library or of a program of it.
 fn is_root(path: &str) -> bool {
+    let below = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/")).map_or("", |(_, below)| below);
     let is_program = |file: &str| file.ends_with(".rs") && !file.contains('/');
-    matches!(path, "lib.rs" | "main.rs") || path.strip_prefix("bin/").is_some_and(is_program)
+    matches!(below, "lib.rs" | "main.rs") || below.strip_prefix("bin/").is_some_and(is_program)
 }
 
 /// Modules that all need each other, and a shortest circle among them.

@@ -3,6 +3,7 @@
 mod changelog;
 mod circles;
 mod decoders;
+mod finding;
 mod layers;
 mod leftovers;
 mod named_paths;
@@ -11,44 +12,11 @@ mod sans_io;
 mod shape;
 mod unsafety;
 
-use std::fmt;
+pub use finding::{Finding, Severity};
 
 use crate::codes::TABLE;
 use crate::generate::Output;
 use crate::tree::Tree;
-
-/// Whether a finding fails the check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// Fails.
-    Violation,
-    /// Is only printed.
-    Warning,
-}
-
-/// One thing to repair: where, what is wrong, what to do.
-#[derive(Debug)]
-pub struct Finding {
-    pub path: String,
-    pub line: usize,
-    pub what: String,
-    pub fix: String,
-    pub severity: Severity,
-}
-
-impl Finding {
-    pub fn new(path: &str, line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), line, what: what.into(), fix: fix.into(), severity: Severity::Violation }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, line, what, fix, severity } = self;
-        let warning = if *severity == Severity::Warning { "warning: " } else { "" };
-        write!(f, "{warning}{path}:{line}: {what}; {fix}")
-    }
-}
 
 /// Runs every rule.
 pub fn check(tree: &Tree, outputs: &[Output]) -> Vec<Finding> {
@@ -88,11 +56,5 @@ mod tests {
         assert_eq!(out_of_date(&Tree::of(&[("docs/codes.md", "old")]), &outputs).len(), 1);
         assert_eq!(out_of_date(&Tree::of(&[]), &outputs).len(), 1);
         assert_eq!(out_of_date(&Tree::of(&[("docs/codes.md", "new")]), &outputs).len(), 0);
-    }
-
-    #[test]
-    fn a_finding_is_one_line() {
-        let finding = Finding::new("a/b.rs", 7, "is wrong", "correct it");
-        assert_eq!(finding.to_string(), "a/b.rs:7: is wrong; correct it");
     }
 }

@@ -1,6 +1,6 @@
 //! MySQL and MariaDB, over TCP or a Unix socket.
 
-use super::{Cause, Connection, Failure, LOCK_WAIT, MAX_CHANGE_IDLE, Row, STATEMENT_WAIT, Value};
+use super::connection::{Cause, Connection, Failure, LOCK_WAIT, MAX_CHANGE_IDLE, Row, STATEMENT_WAIT, Value};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Error, Opts, OptsBuilder, Params};
 

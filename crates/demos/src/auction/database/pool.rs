@@ -1,13 +1,10 @@
 //! A few connections, made when they are needed, again after they broke.
 
-use super::{Connection, Failure, Location, STATEMENT_WAIT};
-use crate::lock;
+use super::connection::{Connection, Failure, STATEMENT_WAIT};
+use super::location::Location;
+use crate::lock::lock;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Connections to a database server: 4. A change holds one for as long as its commit takes, and changes come one after
-/// the other anyway.
-pub const MAX_CONNECTIONS: usize = 4;
 
 /// How long a request waits for a connection that others use: 15 s, half of what the server gives an application. If
 /// the database hangs nobody waits that long: whoever uses a connection finds out, and all who wait are told.
@@ -216,7 +213,8 @@ impl Drop for Lease<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Row, Value};
+    use super::super::connection::{Row, Value};
+    use super::super::location::MAX_CONNECTIONS;
     use super::*;
     use std::net::TcpListener;
     use std::sync::mpsc;

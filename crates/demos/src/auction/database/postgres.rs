@@ -1,6 +1,6 @@
 //! PostgreSQL, over TCP or a Unix socket.
 
-use super::{Cause, Connection, Failure, LOCK_WAIT, MAX_CHANGE_IDLE, Row, STATEMENT_WAIT, Value};
+use super::connection::{Cause, Connection, Failure, LOCK_WAIT, MAX_CHANGE_IDLE, Row, STATEMENT_WAIT, Value};
 use std::collections::HashMap;
 use std::error::Error;
 use std::future::Future;

@@ -1,6 +1,6 @@
 //! SQLite, compiled in.
 
-use super::{Connection, Failure, LOCK_WAIT, Row, STATEMENT_WAIT, Value};
+use super::connection::{Connection, Failure, LOCK_WAIT, Row, STATEMENT_WAIT, Value};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, params_from_iter};
 use std::path::Path;
