@@ -158,8 +158,11 @@ describe("pages with something to show", () => {
       await one.reads("a-room-with-a-rather-long-name");
     };
     await hasCome(visitor);
+    // What is told while the page is loaded anew has nobody to hear it.
+    const conversations = () => visitor.find("navigation", "Conversations");
+    await visitor.find("link", new RegExp(LONG_NAME), await conversations());
     await inspect(visitor, "chat", hasCome);
-    await visitor.press("link", new RegExp(LONG_NAME), await visitor.find("navigation", "Conversations"));
+    await visitor.press("link", new RegExp(LONG_NAME), await conversations());
     await inspect(visitor, "chat-private", (one) => one.reads("Nor is this for the others."));
   });
 

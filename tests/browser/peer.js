@@ -38,6 +38,8 @@ export class Peer {
   /** Says from time to time that one is still there, until the test has ended: of whom nothing is heard is gone. */
   stay(t) {
     const beats = setInterval(() => this.#ask("POST", "chat/beat", { token: this.#token }).catch(() => {}), BEAT_MS);
+    // Where another of the test's ends fails, this one does not come, and nothing may wait for it.
+    beats.unref();
     t.after(() => clearInterval(beats));
   }
 

@@ -209,7 +209,7 @@ impl Server {
     /// Asks it to stop: no new connections, open ones are ended properly within the drain timeout.
     pub fn stop(&self) {
         self.sources.stop();
-        self.shared.is_draining.store(true, Ordering::Relaxed);
+        self.shared.is_draining.store(true, Ordering::Release);
         self.inboxes.iter().for_each(|i| i.wake());
     }
 

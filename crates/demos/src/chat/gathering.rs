@@ -158,11 +158,11 @@ impl Gathering {
         self.person(token, now).map(drop)
     }
 
-    /// Somebody goes, from all rooms.
-    pub fn leave(&mut self, token: Option<Secret>, now: Now) -> Result<(), Refusal> {
-        self.person(token, now)?;
-        self.remove(token, now);
-        Ok(())
+    /// Somebody goes, from all rooms; where they have gone already, nothing happens.
+    pub fn leave(&mut self, token: Option<Secret>, now: Now) {
+        let Some(person) = token.and_then(|token| self.people.remove(&token)) else { return };
+        self.tokens.remove(person.name.key());
+        person.rooms.into_iter().for_each(|room| self.go_out(room, person.name.clone(), now));
     }
 
     /// Somebody comes into a room; where they are in it already, nothing happens. Gives who is in it now.
@@ -232,7 +232,7 @@ impl Gathering {
             gone.push((person.lease_end, person.name.clone(), *token));
         }
         gone.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-        gone.into_iter().for_each(|(_, _, token)| self.remove(Some(token), now));
+        gone.into_iter().for_each(|(_, _, token)| self.leave(Some(token), now));
     }
 
     /// Every room and who is in it.
@@ -280,12 +280,6 @@ impl Gathering {
             .take(now.instant)
             .map_err(|wait| full("too much in a short time; wait a moment").after(wait))?;
         Ok(person)
-    }
-
-    fn remove(&mut self, token: Option<Secret>, now: Now) {
-        let Some(person) = token.and_then(|token| self.people.remove(&token)) else { return };
-        self.tokens.remove(person.name.key());
-        person.rooms.into_iter().for_each(|room| self.go_out(room, person.name.clone(), now));
     }
 
     fn go_out(&mut self, room: RoomName, name: Name, now: Now) {
@@ -410,7 +404,7 @@ mod tests {
         assert_eq!(evening.enter("Ida"), Err(ErrorCode::NameTaken), "not even for herself in a second window");
         assert_eq!(evening.enter("iDA"), Err(ErrorCode::NameTaken));
         let second = evening.enter("Ida 2").unwrap();
-        evening.gathering.leave(ida, evening.now).unwrap();
+        evening.gathering.leave(ida, evening.now);
         assert!(evening.enter("IDA").is_ok());
         assert!(evening.gathering.beat(second, evening.now).is_ok(), "the second window is somebody of its own");
         assert!(evening.published().is_empty(), "nobody was in a room");
@@ -428,7 +422,7 @@ mod tests {
         for imitation in ["lda", "1da", "ida", "Ïda", "B0", "bø"] {
             assert_eq!(evening.enter(imitation), Err(ErrorCode::NameTaken), "{imitation}");
         }
-        evening.gathering.leave(ida, evening.now).unwrap();
+        evening.gathering.leave(ida, evening.now);
         assert!(evening.enter("lda").is_ok());
         assert_eq!(evening.tell(bo, "Ida", "it is for her alone"), Err(ErrorCode::NotFound));
         assert!(evening.tell(bo, "LDA", "but you").is_ok());
@@ -464,7 +458,7 @@ mod tests {
         assert_eq!(evening.news(), ["joined lobby Ida", "joined lobby Bo", "joined attic Bo"]);
         evening.part(ida, "lobby").unwrap();
         evening.part(ida, "lobby").unwrap();
-        evening.gathering.leave(bo, evening.now).unwrap();
+        evening.gathering.leave(bo, evening.now);
         assert_eq!(evening.news(), ["left lobby Ida", "left attic Bo", "left lobby Bo"]);
         assert!(evening.gathering.rooms().is_empty(), "rooms without people are gone");
     }
@@ -521,7 +515,7 @@ mod tests {
         for forged in [None, Some(Secret::new().unwrap())] {
             let now = evening.now;
             assert_eq!(evening.gathering.beat(forged, now).unwrap_err().code(), ErrorCode::Unauthorized);
-            assert_eq!(evening.gathering.leave(forged, now).unwrap_err().code(), ErrorCode::Unauthorized);
+            evening.gathering.leave(forged, now);
             assert_eq!(evening.join(forged, "lobby"), Err(ErrorCode::Unauthorized));
             assert_eq!(evening.part(forged, "lobby"), Err(ErrorCode::Unauthorized));
             assert_eq!(evening.say(forged, "lobby", "hello"), Err(ErrorCode::Unauthorized));
@@ -589,7 +583,7 @@ mod tests {
         evening.part(all[0], "r1").unwrap();
         assert!(evening.join(all[0], "r99").is_ok());
         assert!(evening.join(last, "one-more").is_ok(), "r1 is gone");
-        evening.gathering.leave(last, evening.now).unwrap();
+        evening.gathering.leave(last, evening.now);
         assert!(evening.enter("late").is_ok());
     }
 

@@ -59,6 +59,8 @@ struct House {
 #[serde(deny_unknown_fields)]
 struct Entering {
     name: Name,
+    /// Of the same person's visit before, which may not have ended.
+    token: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -174,11 +176,14 @@ impl House {
     }
 
     fn enter(&self, request: &Request) -> Answer {
-        let Entering { name } = requests::body(request)?;
+        let Entering { name, token: before } = requests::body(request)?;
         let secret =
             || Secret::new().map_err(|error| crate::refusals::failed("the system gives no random bytes", &error));
         let (token, inbox) = (secret()?, secret()?);
         let entered = self.act(|gathering, now| {
+            if let Some(before) = &before {
+                gathering.leave(Secret::parse(before), now);
+            }
             gathering.enter(name.clone(), Peer::from(request.peer), (token, inbox), now)?;
             let inbox = format!("{INBOX_CHANNELS}{inbox}");
             let rooms = self.snapshot(gathering);
@@ -195,7 +200,10 @@ impl House {
 
     fn leave(&self, request: &Request) -> Answer {
         let Known { token } = requests::body(request)?;
-        self.act(|gathering, now| gathering.leave(Secret::parse(&token), now))?;
+        self.act(|gathering, now| {
+            gathering.leave(Secret::parse(&token), now);
+            Ok(())
+        })?;
         Ok(requests::json(&Done {}))
     }
 

@@ -79,6 +79,20 @@ fn a_taken_name_is_refused() {
 }
 
 #[test]
+fn who_shows_the_token_of_the_visit_before_takes_its_place() {
+    let site = Site::start(Chat::default());
+    let ida = Visitor::enter(&site, "Ida");
+    ida.act("join", json!({ "room": "lobby" }));
+    let again = ida.act("enter", json!({ "name": "Ida" }));
+    assert_eq!(again.status, 200, "{again:?}");
+    assert_eq!(ida.act("beat", json!({})).code(), (401, "unauthorized"), "the visit before has ended");
+    assert_eq!(site.get("/api/demos/chat/rooms").body["rooms"], json!([]), "in no room yet");
+    // Another time, the token is nobody's any more, and then of no use.
+    assert_eq!(ida.act("enter", json!({ "name": "Ida" })).code(), (409, "name-taken"));
+    assert_eq!(act(&site, "enter", &json!({ "name": "Bo", "token": "?" })).status, 200);
+}
+
+#[test]
 fn a_name_that_looks_like_a_taken_one_is_refused() {
     let site = Site::start(Chat::default());
     Visitor::enter(&site, "Ida");

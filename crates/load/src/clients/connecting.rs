@@ -276,7 +276,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         match obtained {
             Ok(obtained) => {
                 let connection = obtained.and_then(|stream| self.connections.at(stream.connection));
-                let is_connected = connection.is_some_and(|connection| connection.stands());
+                let is_connected = connection.is_some_and(|connection| connection.is_established());
                 let up = |stream| Up { stream, posts: Posts::default(), is_connected, free_ns: now };
                 client.up = obtained.map(up).map(Box::new);
             }

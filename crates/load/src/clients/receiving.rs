@@ -124,8 +124,8 @@ impl<R: Receiver> Incoming for Told<'_, R> {
 impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     pub(super) fn writable(&mut self, number: u32) {
         let Some(connection) = self.connections.at(number) else { return };
-        connection.is_writable();
-        let (stands, owners) = (connection.stands(), connection.protocol.owners());
+        connection.note_writable();
+        let (is_established, owners) = (connection.is_established(), connection.protocol.owners());
         let flushed_ns = match connection.socket.flush() {
             Ok(0) => None,
             Ok(taken) => {
@@ -135,16 +135,16 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             }
             Err(error) => return self.cut_connection(number, &Cut::Io(error)),
         };
-        owners.into_iter().for_each(|owner| self.writable_stream(owner, stands, flushed_ns));
+        owners.into_iter().for_each(|owner| self.writable_stream(owner, is_established, flushed_ns));
     }
 
     /// Sends what waits for a stream, whose connection may just have begun to stand, or have got rid of what it held.
     #[inline]
-    fn writable_stream(&mut self, owner: Owner, stands: bool, flushed_ns: Option<u64>) {
+    fn writable_stream(&mut self, owner: Owner, is_established: bool, flushed_ns: Option<u64>) {
         let (index, side) = (owner.client(), owner.side);
         let client = &mut self.clients[index];
         if side == Side::Up
-            && stands
+            && is_established
             && let Some(up) = &mut client.up
             && !up.is_connected
         {

@@ -15,7 +15,7 @@ pub struct Connection<P> {
     /// What they mean.
     pub protocol: P,
     opened_for: u32,
-    stands: bool,
+    is_established: bool,
 }
 
 impl<P: Protocol> Connection<P> {
@@ -23,7 +23,7 @@ impl<P: Protocol> Connection<P> {
     pub fn new(socket: Socket, owner: Owner) -> (Self, u32) {
         let mut protocol = P::default();
         let number = protocol.open(owner).expect("a new connection has room for a stream");
-        (Self { socket, protocol, opened_for: owner.client() as u32, stands: false }, number)
+        (Self { socket, protocol, opened_for: owner.client() as u32, is_established: false }, number)
     }
 
     /// Whom it was opened for: a client of its host.
@@ -32,14 +32,14 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Whether it has been opened, as far as that is known.
-    pub fn stands(&self) -> bool {
-        self.stands
+    pub fn is_established(&self) -> bool {
+        self.is_established
     }
 
     /// Notes that its socket can be written.
     #[inline]
-    pub fn is_writable(&mut self) {
-        self.stands |= !self.socket.is_handshaking();
+    pub fn note_writable(&mut self) {
+        self.is_established |= !self.socket.is_handshaking();
     }
 
     /// Whether it is to be read. One that nobody uses is looked at when it is wanted again, if it is to be used by one

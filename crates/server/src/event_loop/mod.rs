@@ -247,9 +247,10 @@ impl EventLoop {
             self.go_on_with_unfinished();
             self.take_answers();
             self.on_timers();
+            // Asked before the inbox is read: what was published before the stop is delivered before the end.
+            let is_stopping = self.shared.is_draining.load(Ordering::Acquire);
             self.fan_out();
-            // What was published before the stop has been delivered.
-            if self.shared.is_draining.load(Ordering::Relaxed) && self.drain_until.is_none() {
+            if is_stopping && self.drain_until.is_none() {
                 self.begin_drain();
             }
             self.finish_turn();

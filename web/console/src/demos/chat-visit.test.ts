@@ -18,6 +18,7 @@ class Server {
     const refusal = this.refusals.get(what);
     if (refusal !== undefined) return refusal;
     if (what === "enter") {
+      this.people.delete(body.token ?? "");
       if ([...this.people.values()].includes(body.name ?? "")) {
         return { status: 409, error: "name-taken" };
       }
@@ -116,6 +117,24 @@ test("two that find out at once come back once", async () => {
   server.asked = [];
   await Promise.all([visit.say("lobby", "a"), visit.say("lobby", "b")]);
   expect(server.asked.filter((what) => what === "enter")).toHaveLength(1);
+});
+
+test("a page that comes back before leave was taken of it takes its own place", async () => {
+  vi.stubGlobal("addEventListener", vi.fn());
+  vi.stubGlobal("navigator", { sendBeacon: vi.fn() });
+  await visit.enter("ann");
+  visit.start()();
+  server.asked = [];
+  const again = new ChatVisit({
+    dispatch: () => {},
+    state: () => ({ ...EMPTY_CHAT, joined: ["lobby"] }),
+    changed: () => {},
+  });
+  const stop = again.start();
+  await vi.waitFor(() => expect(again.session?.token).toBe("token 2"));
+  expect(server.asked.slice(0, 2)).toEqual(["enter", "join lobby"]);
+  expect([...server.people.values()]).toEqual(["ann"]);
+  stop();
 });
 
 test("whose name was taken meanwhile is told, and no longer there", async () => {

@@ -76,9 +76,9 @@ export class ChatVisit {
     };
   }
 
-  /** Comes in under a name, into the rooms one was in before. */
-  async enter(name: string): Promise<void> {
-    const session = await ask<Entered>("POST", `${PATH}/enter`, { name });
+  /** Comes in under a name, into the rooms one was in before. The token is of the visit before: it may not have ended. */
+  async enter(name: string, token?: string): Promise<void> {
+    const session = await ask<Entered>("POST", `${PATH}/enter`, { name, token });
     this.session = session;
     this.isEntering = true;
     this.name = session.name;
@@ -166,7 +166,7 @@ export class ChatVisit {
     } catch (error) {
       const problem = asApiError(error);
       if (problem.code !== "unauthorized" || isLast || this.session === null) throw problem;
-      if (this.session.token === token) await this.#comeBack();
+      if (this.session.token === token) await this.#comeBack(token);
       if (this.session === null) throw problem;
       return this.#send<T>(what, body, true);
     }
@@ -177,11 +177,8 @@ export class ChatVisit {
     if (this.session !== null) await this.#send("beat").catch(() => {});
   }
 
-  /**
-   * Resumes under the same name: the page was loaded anew, was silent for too long, or the server was restarted. The
-   * token is of a visit that may not have ended yet.
-   */
-  #comeBack(token?: string): Promise<void> {
+  /** Resumes under the same name: the page was loaded anew, was silent for too long, or the server was restarted. */
+  #comeBack(token: string): Promise<void> {
     this.#coming ??= this.#resume(token).finally(() => {
       this.#coming = null;
       this.isReturning = false;
@@ -190,16 +187,11 @@ export class ChatVisit {
     return this.#coming;
   }
 
-  async #resume(token: string | undefined): Promise<void> {
+  async #resume(token: string): Promise<void> {
     this.isReturning = true;
     this.#context.changed();
     try {
-      await this.enter(this.name).catch(async (error) => {
-        if (asApiError(error).code !== "name-taken" || token === undefined) throw error;
-        // It may be oneself who has it.
-        await ask("POST", `${PATH}/leave`, { token }).catch(() => {});
-        await this.enter(this.name);
-      });
+      await this.enter(this.name, token);
     } catch (error) {
       const problem = asApiError(error);
       // A server that is not quite back yet: the next beat tries again.
