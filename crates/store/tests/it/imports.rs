@@ -39,6 +39,22 @@ fn json_comes_back_as_it_was() {
     assert_eq!(String::from_utf8(again).unwrap(), expected);
 }
 
+/// Version 0.1.0 called a run's warnings doubts.
+#[test]
+fn json_of_the_first_version_is_read() {
+    let place = Place::new("json-first-version");
+    let (store, id) = filled(&place);
+    let mut text = Vec::new();
+    export::json(&store, &[id], &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap().replace("\"warnings\":", "\"doubts\":");
+    assert!(text.contains("\"doubts\":"), "{text}");
+
+    let mut other = Store::open(&place.folder.join("other.db")).unwrap();
+    let ids = import::json(&mut other, text.as_bytes()).unwrap();
+    assert_eq!(other.runs(ids[0]).unwrap(), store.runs(id).unwrap());
+    assert!(other.runs(ids[0]).unwrap().iter().any(|run| !run.warnings.is_empty()));
+}
+
 #[test]
 fn json_that_is_none_leaves_the_store_alone() {
     let place = Place::new("bad-json");
