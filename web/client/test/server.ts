@@ -39,7 +39,9 @@ export class Server {
   /** Starts one on a free port, or on `port`, and ends it after the test. */
   static async start(options: string[] = [], port = 0): Promise<Server> {
     const args = ["serve", "--listen", `127.0.0.1:${port}`, "--json", ...options];
-    const child = spawn(BINARY, args, { stdio: ["ignore", "pipe", "pipe"] });
+    // The demos publish too, so that cursors could not be foreseen.
+    const env = { ...process.env, PUSHLAB_NO_PAGES: "true" };
+    const child = spawn(BINARY, args, { env, stdio: ["ignore", "pipe", "pipe"] });
     const server = new Server(child);
     child.on("error", (error) => {
       server.#log += `${BINARY}: ${error.message}`;
