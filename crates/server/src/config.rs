@@ -167,6 +167,9 @@ pub struct Limits {
     /// Connections of the whole server; a further one is answered 503 and closed, with TLS closed unheard. Each takes
     /// 0.5 KiB when idle, with TLS 4 KiB, and then 64 KiB more while its socket takes nothing.
     pub max_connections: usize,
+    /// Streams of one connection that speaks HTTP/2, at the same time; each counts as a connection, too. A further one
+    /// is refused.
+    pub max_streams_per_connection: u32,
     /// A request's head, bytes; 431 beyond.
     pub max_head_bytes: usize,
     /// A request's body, bytes; 413 beyond.
@@ -242,6 +245,15 @@ impl Limits {
         InboxLimits { max_messages: self.max_inbox_messages, max_bytes: self.max_inbox_bytes }
     }
 
+    /// The limits of a connection that speaks HTTP/2.
+    pub(crate) fn http2(&self) -> pushlab_http2::limits::Limits {
+        pushlab_http2::limits::Limits {
+            max_streams: self.max_streams_per_connection,
+            max_head_bytes: u32::try_from(self.max_head_bytes).unwrap_or(u32::MAX),
+            ..pushlab_http2::limits::Limits::default()
+        }
+    }
+
     /// The limits of history.
     pub(crate) fn history(&self) -> pushlab_log::Limits {
         pushlab_log::Limits {
@@ -258,6 +270,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_connections: 19_900,
+            max_streams_per_connection: 100,
             max_head_bytes: 16 * 1024,
             max_body_bytes: 64 * 1024,
             max_message_bytes: 64 * 1024,

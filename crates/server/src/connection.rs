@@ -1,6 +1,7 @@
 //! One connection: its bytes, in both directions, and the exchange that they are.
 
 use crate::groups::NO_GROUP;
+use crate::http2::Shared;
 use crate::queued::Queued;
 use crate::stream::Stream;
 use crate::wheel::Tick;
@@ -17,8 +18,10 @@ pub struct Connection {
     pub stream: Stream,
     /// Whether anything is still to be said on it.
     pub stage: Stage,
-    /// What its bytes are.
+    /// What its bytes are, unless they are those of many streams.
     pub exchange: Exchange,
+    /// What its streams share, where it speaks HTTP/2.
+    pub http2: Option<Shared>,
     /// Group it subscribes to, or [`NO_GROUP`].
     pub group: u32,
     /// Its place among the group's members, if it is one.
@@ -41,6 +44,8 @@ pub struct Connection {
     pub ticket: Option<Ticket>,
     /// Transport it counts as.
     pub counted: Option<Transport>,
+    /// Nothing was used of what has come.
+    pub is_fresh: bool,
     /// Something came, or its end, while nothing was read.
     pub has_unread: bool,
     /// `carry` holds more than one turn may take; nothing is read until it has been used.
@@ -68,6 +73,8 @@ impl Connection {
             stream,
             stage: Stage::Open,
             exchange: Exchange::default(),
+            http2: None,
+            is_fresh: true,
             group: NO_GROUP,
             slot: 0,
             deadline: Tick::MAX,

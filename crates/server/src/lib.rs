@@ -18,6 +18,7 @@ mod distributor;
 pub mod engine;
 mod event_loop;
 mod groups;
+mod http2;
 mod inbox;
 mod metrics;
 mod pool;
@@ -321,10 +322,11 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
     for (index, (poll, listener, inbox, caller)) in parts.into_iter().enumerate() {
         let own = [poll.as_raw_fd(), listener.as_raw_fd()];
         let ending = Ending(inbox.clone());
-        let mut event_loop = EventLoop::new(shared.clone(), index, poll, listener, inbox, caller);
+        let shared = shared.clone();
         let (sender, receiver) = mpsc::channel();
         let run = move || {
             let _ending = ending;
+            let mut event_loop = EventLoop::new(shared, index, poll, listener, inbox, caller);
             // Refused, the table stays shared, which only means that the limit is reached earlier.
             let has_left = has_own_tables && descriptors::copy_table().is_ok();
             if has_left {

@@ -77,6 +77,11 @@ impl Secure {
         &mut self.socket
     }
 
+    /// Whether the client wants HTTP/2, and was told that it gets it.
+    pub fn has_agreed_on_http2(&self) -> bool {
+        self.tls.alpn_protocol() == Some(b"h2")
+    }
+
     /// Whether the last read left something behind that no event will tell of.
     pub fn has_more(&self) -> bool {
         self.has_more

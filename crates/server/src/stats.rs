@@ -121,6 +121,8 @@ counters! {
     gauges {
         /// Open connections in all.
         open => "pushlab_open_connections",
+        /// Open connections that speak HTTP/2. Each of their streams counts as a connection as well.
+        http2 => "pushlab_http2_connections",
         /// Polls held right now.
         held_polls => "pushlab_held_polls",
         /// Requests that the application has not answered yet.

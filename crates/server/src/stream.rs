@@ -1,6 +1,8 @@
-//! The bytes of a connection: as they are on its socket, through TLS, or as somebody else carries them.
+//! The bytes of a connection: as they are on its socket, through TLS, as one of the streams of HTTP/2, or as somebody
+//! else carries them.
 
 use crate::carrier::Carrier;
+use crate::http2::Http2Stream;
 use crate::secure::Secure;
 use mio::net::TcpStream;
 use rustls::ServerConfig;
@@ -16,6 +18,8 @@ pub enum Stream {
     Secure(Box<Secure>),
     /// Somebody else's.
     Carried(Box<dyn Carrier>),
+    /// A stream of HTTP/2.
+    Http2(Box<Http2Stream>),
 }
 
 impl Stream {
@@ -32,7 +36,7 @@ impl Stream {
         match self {
             Self::Plain(socket) => Some(socket),
             Self::Secure(secure) => Some(secure.socket()),
-            Self::Carried(_) => None,
+            Self::Carried(_) | Self::Http2(_) => None,
         }
     }
 
@@ -41,7 +45,7 @@ impl Stream {
         match self {
             Self::Plain(socket) => Some(socket),
             Self::Secure(secure) => Some(secure.socket_mut()),
-            Self::Carried(_) => None,
+            Self::Carried(_) | Self::Http2(_) => None,
         }
     }
 
@@ -51,12 +55,17 @@ impl Stream {
             Self::Plain(socket) => socket.peer_addr(),
             Self::Secure(secure) => secure.socket().peer_addr(),
             Self::Carried(carrier) => carrier.peer_address(),
+            Self::Http2(stream) => stream.peer_address(),
         }
     }
 
     /// Whether the peer neither sends nor reads any more, where no event tells.
     pub fn is_gone(&self) -> bool {
-        matches!(self, Self::Carried(carrier) if carrier.is_gone())
+        match self {
+            Self::Plain(_) | Self::Secure(_) => false,
+            Self::Carried(carrier) => carrier.is_gone(),
+            Self::Http2(stream) => stream.is_gone(),
+        }
     }
 
     /// Reads what has come. Less than fits has emptied the socket, unless [`Self::has_more`]. 0 is the end. A peer that
@@ -68,6 +77,7 @@ impl Stream {
             Self::Plain(socket) => socket.read(buffer),
             Self::Secure(secure) => secure.read(buffer),
             Self::Carried(carrier) => carrier.read(buffer),
+            Self::Http2(stream) => stream.read(buffer),
         }
     }
 
@@ -77,6 +87,7 @@ impl Stream {
             Self::Plain(_) => false,
             Self::Secure(secure) => secure.has_more(),
             Self::Carried(carrier) => carrier.has_more(),
+            Self::Http2(stream) => stream.has_more(),
         }
     }
 
@@ -89,7 +100,7 @@ impl Stream {
     /// Gives the socket what it has not taken.
     pub fn push(&mut self) -> io::Result<()> {
         match self {
-            Self::Plain(_) | Self::Carried(_) => Ok(()),
+            Self::Plain(_) | Self::Carried(_) | Self::Http2(_) => Ok(()),
             Self::Secure(secure) => secure.push(),
         }
     }
@@ -100,6 +111,10 @@ impl Stream {
             Self::Plain(socket) => socket.shutdown(Shutdown::Write),
             Self::Secure(secure) => secure.shut_down(),
             Self::Carried(carrier) => carrier.shut_down(),
+            Self::Http2(stream) => {
+                stream.shut_down();
+                Ok(())
+            }
         }
     }
 
@@ -116,6 +131,7 @@ impl Stream {
         match self {
             Self::Plain(_) | Self::Carried(_) => written as u64,
             Self::Secure(secure) => secure.take_sent(),
+            Self::Http2(_) => 0,
         }
     }
 
@@ -125,6 +141,7 @@ impl Stream {
         match self {
             Self::Plain(_) | Self::Carried(_) => read as u64,
             Self::Secure(secure) => secure.take_received(),
+            Self::Http2(_) => 0,
         }
     }
 }
@@ -137,6 +154,7 @@ impl Write for Stream {
             Self::Plain(socket) => socket.write(bytes),
             Self::Secure(secure) => secure.write(bytes),
             Self::Carried(carrier) => carrier.write(bytes),
+            Self::Http2(stream) => stream.write(bytes),
         }
     }
 

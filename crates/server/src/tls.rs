@@ -104,7 +104,7 @@ fn read_config(files: &TlsFiles, ticketer: Arc<dyn ProducesTickets>) -> Result<A
         .map_err(unusable)?;
     config.ticketer = ticketer;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.alpn_protocols = vec![b"http/1.1".to_vec(), b"http/1.0".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec(), b"http/1.0".to_vec()];
     Ok(Arc::new(config))
 }
 

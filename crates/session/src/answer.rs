@@ -1,7 +1,8 @@
-//! The heads of HTTP answers: of transports, of errors, and of applications.
+//! The heads of HTTP answers: of transports, of errors, and of applications; for each version of HTTP.
 
 use crate::framing::Framing;
 use pushlab_wire::codes::ErrorCode;
+use pushlab_wire::fields::FieldList;
 use pushlab_wire::native::json_string;
 
 /// Fields of an application's answer that say what is said here.
@@ -10,24 +11,47 @@ const OWN_FIELDS: [&str; 5] =
 /// Fields that its answer has if it gives no others.
 const USUAL_FIELDS: [(&str, &str); 2] = [("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")];
 
+/// Fields that say how a connection of HTTP/1 is used, and that HTTP/2 forbids (RFC 9113, section 8.2.2).
+const CONNECTION_FIELDS: [&str; 5] = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
+
+/// Where a head is written, and so for which version of HTTP.
+#[derive(Debug)]
+pub enum HeadOut<'o> {
+    /// Text of HTTP/1.1, behind what is there.
+    Text(&'o mut Vec<u8>),
+    /// Fields of HTTP/2, where none are yet.
+    Fields(&'o mut FieldList),
+}
+
 /// The head of an answer while it is written.
+#[derive(Debug)]
 pub struct Head<'o> {
-    out: &'o mut Vec<u8>,
+    out: HeadOut<'o>,
 }
 
 impl<'o> Head<'o> {
-    /// Begins one behind what `out` holds.
-    pub fn new(out: &'o mut Vec<u8>, status: u16) -> Self {
-        out.extend_from_slice(b"HTTP/1.1 ");
-        out.extend([status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8));
-        out.push(b' ');
-        out.extend_from_slice(reason(status).as_bytes());
-        out.extend_from_slice(b"\r\n");
+    /// Begins one.
+    #[inline]
+    pub fn new(mut out: HeadOut<'o>, status: u16) -> Self {
+        let digits = [status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8);
+        match &mut out {
+            HeadOut::Text(out) => {
+                out.extend_from_slice(b"HTTP/1.1 ");
+                out.extend_from_slice(&digits);
+                out.push(b' ');
+                out.extend_from_slice(reason(status).as_bytes());
+                out.extend_from_slice(b"\r\n");
+            }
+            HeadOut::Fields(out) => {
+                debug_assert!(out.is_empty(), "the head before this one was taken");
+                out.push(b":status", &digits);
+            }
+        }
         Self { out }
     }
 
     /// Begins that of an error, with the fields that belong to its code.
-    pub fn of_error(out: &'o mut Vec<u8>, code: ErrorCode) -> Self {
+    pub fn of_error(out: HeadOut<'o>, code: ErrorCode) -> Self {
         let head = Self::new(out, code.http_status());
         match code {
             ErrorCode::UpgradeRequired => head.field("Upgrade", "websocket").field("Sec-WebSocket-Version", "13"),
@@ -36,10 +60,25 @@ impl<'o> Head<'o> {
         }
     }
 
-    /// Adds a field. Name and value must be what they are called, without line breaks.
+    /// Adds a field, if this version of HTTP has it. Name and value must be what they are called, without line breaks.
+    #[inline]
     pub fn field(self, name: &str, value: &str) -> Self {
-        for part in [name, ": ", value, "\r\n"] {
-            self.out.extend_from_slice(part.as_bytes());
+        self.raw_field(name, value.as_bytes())
+    }
+
+    #[inline]
+    fn raw_field(mut self, name: &str, value: &[u8]) -> Self {
+        match &mut self.out {
+            HeadOut::Text(out) => {
+                for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+                    out.extend_from_slice(part);
+                }
+            }
+            HeadOut::Fields(out) => {
+                if !CONNECTION_FIELDS.iter().any(|other| name.eq_ignore_ascii_case(other)) {
+                    out.push_in_lower_case(name.as_bytes(), value);
+                }
+            }
         }
         self
     }
@@ -50,35 +89,54 @@ impl<'o> Head<'o> {
     }
 
     /// Ends a head whose answer ends with the connection or in its own way.
+    #[inline]
     pub fn end(self) {
-        self.out.extend_from_slice(b"\r\n");
+        match self.out {
+            HeadOut::Text(out) => out.extend_from_slice(b"\r\n"),
+            HeadOut::Fields(_) => {}
+        }
     }
 
-    /// Ends a head behind which a body of `size` bytes follows, `None` where there may be none; gives what it was written
-    /// to.
-    pub fn end_before(self, size: Option<usize>, keeps_alive: bool) -> &'o mut Vec<u8> {
+    /// Ends a head behind which a body of `size` bytes follows, `None` where there may be none.
+    #[inline]
+    pub fn end_before(self, size: Option<usize>, keeps_alive: bool) {
         let mut head = if keeps_alive { self } else { self.field("Connection", "close") };
         if let Some(size) = size {
-            head = head.field("Content-Length", &size.to_string());
+            let (digits, start) = decimal(size);
+            head = head.raw_field("Content-Length", &digits[start..]);
         }
-        head.out.extend_from_slice(b"\r\n");
-        head.out
+        head.end();
+    }
+
+    /// Ends the head of a transport's answer: the type of its body of `size` bytes and what all of them have follow.
+    #[inline]
+    pub fn end_before_body(self, content_type: &str, size: usize, has_origin: bool, keeps_alive: bool) {
+        let head = self.field("Content-Type", content_type).field("Cache-Control", "no-store").open_to_all(has_origin);
+        head.end_before(Some(size), keeps_alive);
     }
 }
 
-/// Appends a whole answer of a transport: `head` was begun, its type, `body` and what all answers have follow.
-pub fn encode_body(head: Head<'_>, content_type: &str, body: &[u8], has_origin: bool, keeps_alive: bool) {
-    let head = head.field("Content-Type", content_type).field("Cache-Control", "no-store").open_to_all(has_origin);
-    head.end_before(Some(body.len()), keeps_alive).extend_from_slice(body);
+/// Decimal digits, and where they begin.
+fn decimal(mut number: usize) -> ([u8; 20], usize) {
+    let (mut digits, mut start) = ([b'0'; 20], 20);
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return (digits, start);
+        }
+    }
 }
 
-/// Appends a whole answer of status 200.
+/// Appends a whole answer of status 200 over HTTP/1.
 pub fn encode_ok(out: &mut Vec<u8>, content_type: &str, body: &[u8], has_origin: bool, keeps_alive: bool) {
-    encode_body(Head::new(out, 200), content_type, body, has_origin, keeps_alive);
+    Head::new(HeadOut::Text(out), 200).end_before_body(content_type, body.len(), has_origin, keeps_alive);
+    out.extend_from_slice(body);
 }
 
-/// Appends the head of a stream.
-pub fn encode_stream(out: &mut Vec<u8>, framing: Framing, has_origin: bool) {
+/// Writes the head of a stream.
+pub fn encode_stream(out: HeadOut<'_>, framing: Framing, has_origin: bool) {
     let (kind, is_chunked) = match framing {
         Framing::Events { is_chunked } => ("text/event-stream", is_chunked),
         Framing::Script { is_chunked } => ("text/html; charset=utf-8", is_chunked),
@@ -92,8 +150,8 @@ pub fn encode_stream(out: &mut Vec<u8>, framing: Framing, has_origin: bool) {
     head.open_to_all(has_origin).end();
 }
 
-/// Appends the answer to a browser that asks what pages of other sites may do.
-pub fn encode_preflight(out: &mut Vec<u8>) {
+/// Writes the answer to a browser that asks what pages of other sites may do.
+pub fn encode_preflight(out: HeadOut<'_>) {
     Head::new(out, 204)
         .open_to_all(true)
         .field("Access-Control-Allow-Methods", "GET, POST")
@@ -102,10 +160,29 @@ pub fn encode_preflight(out: &mut Vec<u8>) {
         .end();
 }
 
+/// Writes the answer that lets a client send the body that it holds back (RFC 9110, section 15.2.1). Another follows.
+pub fn encode_leave(out: HeadOut<'_>) {
+    Head::new(out, 100).end();
+}
+
+/// Writes the answer that makes a WebSocket of its connection: with `accept`, the value of `Sec-WebSocket-Accept`, over
+/// HTTP/1 (RFC 6455, section 4.2.2), without it over HTTP/2 (RFC 8441, section 5).
+pub fn encode_websocket(out: HeadOut<'_>, accept: Option<&str>) {
+    match accept {
+        None => Head::new(out, 200).end(),
+        Some(accept) => {
+            let head = Head::new(out, 101).field("Upgrade", "websocket").field("Connection", "Upgrade");
+            head.field("Sec-WebSocket-Accept", accept).end();
+        }
+    }
+}
+
 /// The whole answer to a connection that is closed before anything was read from it.
 pub fn refusal(code: ErrorCode, text: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    encode_body(Head::of_error(&mut out, code), "application/json", &error_body(code, text), false, false);
+    let body = error_body(code, text);
+    Head::of_error(HeadOut::Text(&mut out), code).end_before_body("application/json", body.len(), false, false);
+    out.extend_from_slice(&body);
     out
 }
 
@@ -114,10 +191,10 @@ pub fn error_body(code: ErrorCode, text: &str) -> Vec<u8> {
     format!("{{\"error\":\"{}\",\"message\":{}}}\n", code.name(), json_string(text)).into_bytes()
 }
 
-/// Appends everything of an application's answer before its body, of which `size` is the length if there may be one.
+/// Writes everything of an application's answer before its body, of which `size` is the length if there may be one.
 /// Fields that say what is said here, or could not be sent as they are, are left out.
 pub fn application_head<'a>(
-    out: &mut Vec<u8>,
+    out: HeadOut<'_>,
     status: u16,
     content_type: &'a str,
     fields: impl Iterator<Item = (&'a str, &'a str)> + Clone,
@@ -131,7 +208,8 @@ pub fn application_head<'a>(
     let own = fields.clone().filter(|(name, _)| !OWN_FIELDS.iter().any(|own| is(name, own)));
     for (name, value) in kind.into_iter().chain([("X-Content-Type-Options", "nosniff")]).chain(usual).chain(own) {
         if is_token(name) && !value.contains(['\r', '\n', '\0']) {
-            head = head.field(name, value);
+            // White space around a value is none of it (RFC 9110, section 5.5), and malformed in HTTP/2.
+            head = head.field(name, value.trim_matches([' ', '\t']));
         }
     }
     head.end_before(size, keeps_alive);
@@ -145,6 +223,8 @@ fn is_token(name: &str) -> bool {
 /// What a status means (RFC 9110, section 15); nothing for one that is rare.
 fn reason(status: u16) -> &'static str {
     match status {
+        100 => "Continue",
+        101 => "Switching Protocols",
         200 => "OK",
         201 => "Created",
         202 => "Accepted",
@@ -196,7 +276,7 @@ mod tests {
     #[test]
     fn a_head_may_go_without_a_length() {
         let mut out = Vec::new();
-        Head::new(&mut out, 204).field("A", "b").end_before(None, true);
+        Head::new(HeadOut::Text(&mut out), 204).field("A", "b").end_before(None, true);
         assert_eq!(out, b"HTTP/1.1 204 No Content\r\nA: b\r\n\r\n");
     }
 
@@ -214,7 +294,7 @@ mod tests {
             ("cache-control", "max-age=60"),
         ];
         let mut out = Vec::new();
-        application_head(&mut out, 200, "text/html", fields.into_iter(), Some(3), false);
+        application_head(HeadOut::Text(&mut out), 200, "text/html", fields.into_iter(), Some(3), false);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Content-Type-Options: nosniff\r\n\
@@ -222,9 +302,81 @@ mod tests {
              Connection: close\r\nContent-Length: 3\r\n\r\n"
         );
         let mut bare = Vec::new();
-        application_head(&mut bare, 299, "", [("Referrer-Policy", "origin")].into_iter(), None, true);
+        application_head(HeadOut::Text(&mut bare), 299, "", [("Referrer-Policy", "origin")].into_iter(), None, true);
         let expected = "HTTP/1.1 299 \r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n\
                         Referrer-Policy: origin\r\n\r\n";
         assert_eq!(String::from_utf8(bare).unwrap(), expected);
+    }
+
+    fn listed(write: impl FnOnce(HeadOut<'_>)) -> Vec<(String, String)> {
+        let mut fields = FieldList::default();
+        write(HeadOut::Fields(&mut fields));
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        fields.iter().map(|(name, value)| (text(name), text(value))).collect()
+    }
+
+    fn owned(fields: &[(&str, &str)]) -> Vec<(String, String)> {
+        fields.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn over_http2_a_head_is_fields_without_those_of_a_connection() {
+        let stream = listed(|out| encode_stream(out, Framing::Events { is_chunked: false }, true));
+        let expected = [
+            (":status", "200"),
+            ("content-type", "text/event-stream"),
+            ("cache-control", "no-store"),
+            ("x-accel-buffering", "no"),
+            ("access-control-allow-origin", "*"),
+        ];
+        assert_eq!(stream, owned(&expected));
+        let refused =
+            listed(|out| Head::of_error(out, ErrorCode::UpgradeRequired).end_before_body("a/b", 7, false, false));
+        let expected = [
+            (":status", "426"),
+            ("sec-websocket-version", "13"),
+            ("content-type", "a/b"),
+            ("cache-control", "no-store"),
+            ("content-length", "7"),
+        ];
+        assert_eq!(refused, owned(&expected));
+        assert_eq!(listed(|out| encode_websocket(out, None)), owned(&[(":status", "200")]));
+        assert_eq!(listed(encode_leave), owned(&[(":status", "100")]));
+        let fields = [
+            ("Set-Cookie", " a=B\t"),
+            ("Keep-Alive", "5"),
+            ("Upgrade", "x"),
+            ("Proxy-Connection", "y"),
+            (":status", "7"),
+        ];
+        let own = listed(|out| application_head(out, 304, "", fields.into_iter(), None, false));
+        let expected = [
+            (":status", "304"),
+            ("x-content-type-options", "nosniff"),
+            ("cache-control", "no-store"),
+            ("referrer-policy", "no-referrer"),
+            ("set-cookie", "a=B"),
+        ];
+        assert_eq!(own, owned(&expected));
+    }
+
+    #[test]
+    fn the_handshake_is_the_one_that_clients_expect() {
+        use pushlab_wire::websocket::handshake;
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        encode_websocket(HeadOut::Text(&mut ours), Some("abc="));
+        handshake::encode_response(&mut theirs, "abc=");
+        assert_eq!(ours, theirs);
+        let mut leave = Vec::new();
+        encode_leave(HeadOut::Text(&mut leave));
+        assert_eq!(leave, b"HTTP/1.1 100 Continue\r\n\r\n");
+    }
+
+    #[test]
+    fn lengths_are_written_in_full() {
+        for size in [0, 7, 10, 999, 65_536, usize::MAX] {
+            let (digits, start) = decimal(size);
+            assert_eq!(digits[start..], *size.to_string().as_bytes());
+        }
     }
 }

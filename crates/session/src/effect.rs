@@ -1,9 +1,11 @@
 //! What an exchange asks its caller to do, and what it is told for that.
 
+use crate::answer::HeadOut;
 use crate::channels::ChannelSet;
 use crate::framing::Framing;
 use crate::rules::Rules;
 use pushlab_wire::cursor::{Cursor, Epoch};
+use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
 use pushlab_wire::transport::Transport;
 use std::time::Duration;
@@ -88,7 +90,12 @@ pub struct Question {
 /// what is here before it turns to another exchange.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// The bytes to send.
+    /// The head of an answer over HTTP/2, which leaves before the bytes; empty if there is none.
+    pub head: FieldList,
+    /// The head is that of an interim answer (RFC 9110, section 15.2): it does not begin the answer, which has a head of its
+    /// own.
+    pub is_interim: bool,
+    /// The bytes to send. Over HTTP/2 they are of the body.
     pub bytes: Vec<u8>,
     /// The framing, if these bytes are one event or one reply.
     pub event: Option<Framing>,
@@ -103,6 +110,14 @@ pub struct Output {
     pub channels: ChannelSet,
     /// What happened.
     pub counts: Counts,
+}
+
+impl Output {
+    /// Where the head of an answer goes.
+    #[inline]
+    pub(crate) fn head_out(&mut self, is_http2: bool) -> HeadOut<'_> {
+        if is_http2 { HeadOut::Fields(&mut self.head) } else { HeadOut::Text(&mut self.bytes) }
+    }
 }
 
 /// What happened in exchanges.

@@ -1,14 +1,22 @@
 //! Requests whose bodies come in parts.
 
+use pushlab_wire::fields::FieldList;
 use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, HttpError, RequestHead, parse_request};
 
 /// A request whose body is still coming.
 #[derive(Debug)]
 pub struct PartialRequest {
-    /// The head as it was sent, which is read again when the body is there.
-    head: Vec<u8>,
+    /// Read again when the body is there.
+    head: SentHead,
     decoder: BodyDecoder,
     body: Vec<u8>,
+}
+
+/// A head as it was sent.
+#[derive(Debug)]
+enum SentHead {
+    Text(Vec<u8>),
+    Fields(FieldList),
 }
 
 /// What became of some bytes of a body.
@@ -25,7 +33,13 @@ pub enum Part {
 impl PartialRequest {
     /// One with this head, of which nothing more has come.
     pub fn new(head: &[u8], kind: BodyKind) -> Self {
-        Self { head: head.to_vec(), decoder: BodyDecoder::new(kind), body: Vec::new() }
+        Self { head: SentHead::Text(head.to_vec()), decoder: BodyDecoder::new(kind), body: Vec::new() }
+    }
+
+    /// One over HTTP/2, whose body ends with the peer's side of the stream.
+    pub fn of_http2(head: &FieldList) -> Self {
+        let decoder = BodyDecoder::new(BodyKind::UntilClose);
+        Self { head: SentHead::Fields(head.clone()), decoder, body: Vec::new() }
     }
 
     /// Takes a part of the body, which may have so many bytes in all.
@@ -44,8 +58,10 @@ impl PartialRequest {
     /// Gives head and body of a request that is whole.
     pub fn read<T>(&self, with: impl FnOnce(&RequestHead<'_, '_>, &[u8]) -> T) -> T {
         let mut headers = Headers::default();
-        let head = parse_request(&self.head, &mut headers).ok().flatten();
-        let (head, _) = head.expect("the head was read once already");
-        with(&head, &self.body)
+        let head = match &self.head {
+            SentHead::Text(text) => parse_request(text, &mut headers).ok().flatten().map(|(head, _)| head),
+            SentHead::Fields(fields) => RequestHead::of_http2(fields, &mut headers, false).ok(),
+        };
+        with(&head.expect("the head was read once already"), &self.body)
     }
 }

@@ -4,7 +4,7 @@ use crate::framing::Framing;
 use crate::gate::Refusal;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
-use pushlab_wire::http::{RequestHead, split_target};
+use pushlab_wire::http::{RequestHead, Version, split_target};
 use pushlab_wire::native::{is_json, json_string, single_line};
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::handshake;
@@ -44,8 +44,8 @@ pub enum Request<'a> {
     Preflight,
     /// To go on as a WebSocket.
     WebSocket {
-        /// The value of the answer's `Sec-WebSocket-Accept`.
-        accept: String,
+        /// The value of the answer's `Sec-WebSocket-Accept`, which is for HTTP/1 alone.
+        accept: Option<String>,
         /// What it wants to receive.
         subscription: Subscription<'a>,
         /// The client asks; nothing is pushed.
@@ -164,9 +164,18 @@ impl<'a> Request<'a> {
         if head.method == "OPTIONS" {
             return Ok(Self::Preflight);
         }
+        if let Some(protocol) = head.protocol
+            && !handshake::is_websocket(protocol)
+        {
+            let text = "of the protocols that CONNECT may name there is websocket alone";
+            return Err((ErrorCode::Unsupported, text.into()).into());
+        }
         let Some(&(name, method, path)) = PATHS.iter().find(|(known, _, _)| *known == name) else {
             return Err((ErrorCode::UnknownPath, known_paths().into()).into());
         };
+        // A GET that cannot become a WebSocket has a refusal of its own.
+        let is_connected = path == Path::WebSocket && head.version == Version::Http2 && head.method != method;
+        let method = if is_connected { "CONNECT" } else { method };
         let is_check = head.method == "HEAD" && path.is_for_watchers();
         if head.method != method && !is_check {
             let text = format!("{name} takes {method}").into();
@@ -177,11 +186,15 @@ impl<'a> Request<'a> {
         }
         let Parameters { subscription, wait, is_script, is_told, is_early, is_polling } =
             read_parameters(parameters, head, path, rules)?;
-        let is_chunked = head.minor_version > 0;
+        let is_chunked = head.version == Version::Http11;
         Ok(match path {
             Path::WebSocket => {
-                let accept = handshake::accept(head)
-                    .map_err(|error| Refused::from((ErrorCode::UpgradeRequired, error.to_string().into())))?;
+                let accept = match head.version {
+                    Version::Http2 => handshake::check_connect(head).map(|()| None),
+                    _ => handshake::accept(head).map(Some),
+                };
+                let accept =
+                    accept.map_err(|error| Refused::from((ErrorCode::UpgradeRequired, error.to_string().into())))?;
                 Self::WebSocket { accept, subscription, is_polling, is_told }
             }
             Path::Events => {

@@ -1,5 +1,9 @@
-//! HTTP/1.1 heads (through `httparse`) and bodies.
+//! Heads of requests of any version of HTTP, those of HTTP/1.1 through `httparse`; heads of answers, and bodies, of
+//! HTTP/1.1.
 
+mod listed;
+
+use crate::fields::FieldList;
 use memchr::memchr2;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
@@ -9,11 +13,33 @@ use std::mem::MaybeUninit;
 pub const MAX_HEADERS: usize = 64;
 
 /// Space for the fields of one head, which is not filled in beforehand.
-pub struct Headers<'b>([MaybeUninit<httparse::Header<'b>>; MAX_HEADERS]);
+pub struct Headers<'b> {
+    /// For what `httparse` reads.
+    slots: [MaybeUninit<httparse::Header<'b>>; MAX_HEADERS],
+    /// For what came as a list, which is rarer; it costs no memory until then.
+    listed: Vec<httparse::Header<'b>>,
+}
 
 impl Default for Headers<'_> {
     fn default() -> Self {
-        Self([const { MaybeUninit::uninit() }; MAX_HEADERS])
+        Self { slots: [const { MaybeUninit::uninit() }; MAX_HEADERS], listed: Vec::new() }
+    }
+}
+
+/// The version of HTTP in which a message came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0.
+    Http10,
+    /// HTTP/1.1, and what calls itself a later HTTP/1.
+    Http11,
+    /// HTTP/2, where each request has a stream of its own.
+    Http2,
+}
+
+impl Version {
+    fn of_minor(minor: u8) -> Self {
+        if minor == 0 { Self::Http10 } else { Self::Http11 }
     }
 }
 
@@ -24,11 +50,15 @@ pub struct RequestHead<'h, 'b> {
     pub method: &'b str,
     /// As sent: `/ws?channel=a`.
     pub target: &'b str,
-    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
-    pub minor_version: u8,
+    /// The version in which it came.
+    pub version: Version,
+    /// What a CONNECT over HTTP/2 asks to go on with (`:protocol`; RFC 8441, section 4): `websocket`.
+    pub protocol: Option<&'b str>,
     /// How the body is delimited.
     pub body: BodyKind,
     fields: &'h [httparse::Header<'b>],
+    /// What it was read from over HTTP/2: there its cookies are.
+    list: Option<&'b FieldList>,
 }
 
 /// A response's head.
@@ -36,8 +66,8 @@ pub struct RequestHead<'h, 'b> {
 pub struct ResponseHead<'h, 'b> {
     /// Status code.
     pub status: u16,
-    /// 0 for HTTP/1.0, 1 for HTTP/1.1.
-    pub minor_version: u8,
+    /// The version in which it came.
+    pub version: Version,
     /// How the body is delimited, if there is one.
     pub body: BodyKind,
     fields: &'h [httparse::Header<'b>],
@@ -50,16 +80,25 @@ pub enum BodyKind {
     Length(u64),
     /// With the last chunk.
     Chunked,
-    /// When the connection closes (responses only).
+    /// When the connection closes (responses only), or the peer's side of a stream of HTTP/2.
     UntilClose,
 }
 
-/// Bytes that are no HTTP/1 head or body.
+/// What is no head or body of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     /// Not HTTP/1.x.
     #[error("not an HTTP/1 head: {0}")]
     BadHead(httparse::Error),
+    /// More than [`MAX_HEADERS`].
+    #[error("a head has at most {MAX_HEADERS} fields")]
+    TooManyFields,
+    /// RFC 9113, sections 8.2 and 8.3.1.
+    #[error("{0} is missing or not text")]
+    BadField(&'static str),
+    /// RFC 9113, section 8.5: what is asked for is a proxy.
+    #[error("CONNECT without :protocol is for proxies")]
+    PlainConnect,
     /// RFC 9112, section 6.3: ambiguous or unreadable length, a smuggling risk.
     #[error("Content-Length is not one number, or comes with Transfer-Encoding")]
     BadLength,
@@ -93,7 +132,12 @@ macro_rules! fields {
             /// Whether the connection stays open after this message (RFC 9112, section 9.3).
             pub fn keeps_alive(&self) -> bool {
                 let has = |token| self.has_token("connection", token);
-                if self.minor_version == 0 { has("keep-alive") } else { !has("close") }
+                match self.version {
+                    Version::Http10 => has("keep-alive"),
+                    Version::Http11 => !has("close"),
+                    // Its stream ends.
+                    Version::Http2 => false,
+                }
             }
         }
     };
@@ -103,9 +147,18 @@ fields!(RequestHead);
 fields!(ResponseHead);
 
 impl<'b> RequestHead<'_, 'b> {
-    /// Every field whose value is text, as it was sent: name and value.
+    /// Every field whose value is text, as it was sent: name and value. Over HTTP/2 those that hold cookies are not among
+    /// them: see [`Self::joined_cookies`].
     pub fn fields(&self) -> impl Iterator<Item = (&'b str, &'b str)> + Clone {
         self.fields.iter().filter_map(|f| Some((f.name, std::str::from_utf8(f.value).ok()?)))
+    }
+}
+
+/// What `httparse` finds wrong.
+fn bad_head(error: httparse::Error) -> HttpError {
+    match error {
+        httparse::Error::TooManyHeaders => HttpError::TooManyFields,
+        error => HttpError::BadHead(error),
     }
 }
 
@@ -115,17 +168,18 @@ pub fn parse_request<'h, 'b>(
     headers: &'h mut Headers<'b>,
 ) -> Result<Option<(RequestHead<'h, 'b>, usize)>, HttpError> {
     let mut request = httparse::Request::new(&mut []);
-    let parsed = request.parse_with_uninit_headers(input, &mut headers.0);
-    let size = match parsed.map_err(HttpError::BadHead)? {
+    let parsed = request.parse_with_uninit_headers(input, &mut headers.slots);
+    let size = match parsed.map_err(bad_head)? {
         httparse::Status::Complete(size) => size,
         httparse::Status::Partial => return Ok(None),
     };
-    let (Some(method), Some(target), Some(minor_version)) = (request.method, request.path, request.version) else {
+    let (Some(method), Some(target), Some(minor)) = (request.method, request.path, request.version) else {
         return Err(HttpError::BadHead(httparse::Error::Status));
     };
     let fields: &'h [httparse::Header<'b>] = request.headers;
     let body = body_kind(fields)?.unwrap_or(BodyKind::Length(0));
-    Ok(Some((RequestHead { method, target, minor_version, body, fields }, size)))
+    let version = Version::of_minor(minor);
+    Ok(Some((RequestHead { method, target, version, protocol: None, body, fields, list: None }, size)))
 }
 
 /// Reads a response's head and its size in bytes; `None` when it is not all there.
@@ -135,12 +189,12 @@ pub fn parse_response<'h, 'b>(
 ) -> Result<Option<(ResponseHead<'h, 'b>, usize)>, HttpError> {
     let mut response = httparse::Response::new(&mut []);
     let parsed =
-        httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, input, &mut headers.0);
-    let size = match parsed.map_err(HttpError::BadHead)? {
+        httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, input, &mut headers.slots);
+    let size = match parsed.map_err(bad_head)? {
         httparse::Status::Complete(size) => size,
         httparse::Status::Partial => return Ok(None),
     };
-    let (Some(status), Some(minor_version)) = (response.code, response.version) else {
+    let (Some(status), Some(minor)) = (response.code, response.version) else {
         return Err(HttpError::BadHead(httparse::Error::Status));
     };
     let fields: &'h [httparse::Header<'b>] = response.headers;
@@ -148,7 +202,7 @@ pub fn parse_response<'h, 'b>(
         100..=199 | 204 | 304 => BodyKind::Length(0),
         _ => body_kind(fields)?.unwrap_or(BodyKind::UntilClose),
     };
-    Ok(Some((ResponseHead { status, minor_version, body, fields }, size)))
+    Ok(Some((ResponseHead { status, version: Version::of_minor(minor), body, fields }, size)))
 }
 
 fn body_kind(fields: &[httparse::Header<'_>]) -> Result<Option<BodyKind>, HttpError> {

@@ -19,6 +19,7 @@ pub mod codes;
 pub mod cursor;
 pub mod event_stream;
 pub mod exposition;
+pub mod fields;
 pub mod http;
 pub mod lines;
 pub mod native;

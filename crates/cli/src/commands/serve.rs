@@ -113,6 +113,8 @@ macro_rules! limit_args {
 limit_args! {
     /// Connections in all [default: what the descriptor limit allows].
     max_connections / max_connections: usize,
+    /// Streams of one HTTP/2 connection; each counts as a connection, too [default: 100].
+    max_streams / max_streams_per_connection: u32,
     /// Bytes of a request's head [default: 16KiB].
     max_head_bytes / max_head_bytes: usize => units::bytes,
     /// Bytes of a request's body [default: 64KiB].

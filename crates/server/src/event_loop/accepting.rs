@@ -48,7 +48,7 @@ impl EventLoop {
             };
         }
         match Stream::accept(socket, self.shared.tls.as_ref().map(Tls::config)) {
-            Ok(stream) => self.adopt(stream),
+            Ok(stream) => drop(self.adopt(stream)),
             Err(_) => {
                 self.shared.open.fetch_sub(1, Ordering::Relaxed);
                 add(&self.counters.tls_failures, 1);
@@ -63,14 +63,14 @@ impl EventLoop {
             return;
         }
         if self.has_room() {
-            self.adopt(Stream::Carried(carrier));
+            let _ = self.adopt(Stream::Carried(carrier));
         } else {
             self.turn_away(Stream::Carried(carrier));
         }
     }
 
     /// Counts a new connection; says whether there is room for it.
-    fn has_room(&mut self) -> bool {
+    pub(super) fn has_room(&mut self) -> bool {
         add(&self.counters.accepted, 1);
         let has_room = self.shared.open.fetch_add(1, Ordering::Relaxed) < self.limits().max_connections;
         if !has_room {
@@ -88,8 +88,8 @@ impl EventLoop {
         let _ = stream.read(&mut self.read_buffer);
     }
 
-    /// Takes a connection that is already counted as open.
-    fn adopt(&mut self, stream: Stream) {
+    /// Takes a connection that is already counted as open; gives its place, unless it has ended at once.
+    pub(super) fn adopt(&mut self, stream: Stream) -> Option<usize> {
         shift(&self.counters.open, 1);
         let id = self.connections.insert(Connection::new(stream, self.wheel.now()));
         self.generation = self.generation.wrapping_add(1);
@@ -103,16 +103,19 @@ impl EventLoop {
                 // What came before is told by nobody.
                 self.unfinished.push(id);
             }
+            Stream::Http2(_) => {}
             stream => {
                 let interest = Interest::READABLE | Interest::WRITABLE;
                 let registered = stream
                     .socket_mut()
                     .map_or(Ok(()), |socket| self.poll.registry().register(socket, token(id, generation), interest));
                 if registered.is_err() {
-                    return self.close(id);
+                    self.close(id);
+                    return None;
                 }
             }
         }
         self.set_deadline(id, self.limits().head_timeout);
+        Some(id)
     }
 }

@@ -8,6 +8,7 @@ use crate::inbox::Settlement;
 use crate::metrics;
 use crate::pool::{Answer, Call, Caller, LargeBody};
 use crate::stats::{add, shift};
+use crate::stream::Stream;
 use pushlab_log::{Ticket, Turn};
 use pushlab_session::effect::{Context, Effect, Page, Query, Question};
 use pushlab_session::exchange::Exchange;
@@ -132,6 +133,7 @@ impl EventLoop {
     pub(super) fn say(&mut self, id: usize) {
         self.count_troubles();
         let event = self.output.event.take();
+        self.say_head(id);
         if !self.output.bytes.is_empty() {
             let mut bytes = std::mem::take(&mut self.output.bytes);
             match event {
@@ -150,6 +152,18 @@ impl EventLoop {
         }
         if let Some(patience) = patience {
             self.set_deadline(id, patience);
+        }
+    }
+
+    /// Says the head that an exchange over HTTP/2 has left in the output.
+    fn say_head(&mut self, id: usize) {
+        let output = &mut self.output;
+        if !output.head.is_empty() {
+            if let Stream::Http2(stream) = &mut self.connections[id].stream {
+                stream.send_head(&output.head);
+            }
+            output.head.clear();
+            output.is_interim = false;
         }
     }
 
@@ -299,6 +313,7 @@ impl EventLoop {
             // One write for head and body.
             self.output.bytes.extend_from_slice(body.as_ref());
         } else if has_body {
+            self.say_head(id);
             let connection = &mut self.connections[id];
             let is_new = !connection.has_queued();
             let before = connection.queued();

@@ -4,6 +4,8 @@ use super::EventLoop;
 use crate::connection::Stage;
 use crate::queued::Queued;
 use crate::stats::{add, shift};
+use crate::stream::Stream;
+use pushlab_http2::frame::Code;
 use pushlab_session::subscriber::Subscriber;
 use std::net::Shutdown;
 use std::sync::atomic::Ordering;
@@ -21,6 +23,9 @@ impl EventLoop {
         }
         self.leave_group(id);
         self.cancel(id);
+        if let Some(shared) = self.connections[id].http2.take() {
+            self.forget_http2(&shared);
+        }
         let connection = &mut self.connections[id];
         if let Some(engine) = &mut self.engine
             && engine.forget(id as u32, connection.generation)
@@ -95,7 +100,8 @@ impl EventLoop {
         let stream = &mut self.connections[id].stream;
         let result = stream.shut_down();
         self.turn.bytes_sent += stream.sent(0);
-        if result.is_err() {
+        // A stream waits for nobody: what was said on it is in the output of its connection.
+        if result.is_err() || matches!(stream, Stream::Http2(_)) {
             self.close(id);
         }
     }
@@ -113,7 +119,11 @@ impl EventLoop {
         let ids: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
         for id in ids {
             let connection = &self.connections[id];
-            if connection.is_open() {
+            if let Some(shared) = &connection.http2 {
+                let mut http2 = shared.borrow_mut();
+                http2.protocol.go_away(Code::NoError, true);
+                http2.list();
+            } else if connection.is_open() {
                 let has_partial = !connection.carry.is_empty();
                 let effect = self.step(id, |exchange, cx| exchange.drain(has_partial, cx));
                 self.act(id, effect);

@@ -7,6 +7,7 @@ mod accepting;
 mod acting;
 mod ending;
 mod fanout;
+mod http2;
 mod membership;
 mod reading;
 mod timers;
@@ -17,6 +18,7 @@ use crate::connection::Connection;
 use crate::distributor::Distributor;
 use crate::engine::{Engine, Io, Send};
 use crate::groups::Groups;
+use crate::http2::Unsent;
 use crate::inbox::{Arrivals, Inbox};
 use crate::pool::{Call, Caller};
 use crate::queued::QueuedTotal;
@@ -31,6 +33,7 @@ use pushlab_session::effect::Output;
 use pushlab_session::queue::QueueRules;
 use pushlab_session::rules::Rules;
 use pushlab_wire::cursor::{Cursor, Epoch};
+use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
 use slab::Slab;
 use std::collections::HashMap;
@@ -84,12 +87,16 @@ pub struct EventLoop {
     /// Fans out to large groups, if there is one.
     engine: Option<Engine>,
     wheel: Wheel,
+    start: Instant,
     now: Instant,
+    /// Connections that speak HTTP/2 and have something to send.
+    unsent: Unsent,
     /// Working space, reused every turn.
     read_buffer: Vec<u8>,
     out: Vec<u8>,
     arrivals: Arrivals,
     output: Output,
+    head: FieldList,
     dirty: Vec<usize>,
     due: Vec<(Tick, usize)>,
     /// Connections with more to read, or whose bytes were not all used in the last turn.
@@ -161,11 +168,14 @@ impl EventLoop {
             groups: Groups::default(),
             engine: None,
             wheel: Wheel::new(now),
+            start: now,
             now,
+            unsent: Unsent::default(),
             read_buffer: vec![0; READ_BUFFER_BYTES],
             out: Vec::new(),
             arrivals: Arrivals::default(),
             output: Output::default(),
+            head: FieldList::default(),
             dirty: Vec::new(),
             due: Vec::new(),
             unfinished: Vec::new(),
@@ -253,6 +263,7 @@ impl EventLoop {
             if is_stopping && self.drain_until.is_none() {
                 self.begin_drain();
             }
+            self.send_outputs();
             self.finish_turn();
             if self.is_drained() {
                 return Ok(());
@@ -261,7 +272,7 @@ impl EventLoop {
     }
 
     fn timeout(&self) -> Duration {
-        if !self.unfinished.is_empty() {
+        if !self.unfinished.is_empty() || !self.unsent.borrow().is_empty() {
             return Duration::ZERO;
         }
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
@@ -270,6 +281,8 @@ impl EventLoop {
 
     fn finish_turn(&mut self) {
         self.remove_ended();
+        // Streams that went may have said so.
+        self.send_outputs();
         let turn = std::mem::take(&mut self.turn);
         let counts = std::mem::take(&mut self.output.counts);
         let counters = &self.counters;

@@ -3,6 +3,7 @@
 use super::{EventLoop, MAX_WORK, READ_BUFFER_BYTES};
 use crate::connection::Stage;
 use crate::inbox::Carried;
+use crate::stream::Stream;
 use mio::event::Event;
 use std::io;
 
@@ -59,6 +60,7 @@ impl EventLoop {
 
     /// Reads one buffer; what is left is read in the next turn, after everybody else had theirs.
     pub(super) fn read(&mut self, id: usize) {
+        self.work_left = MAX_WORK;
         let mut buffer = std::mem::take(&mut self.read_buffer);
         let connection = &mut self.connections[id];
         let stream = &mut connection.stream;
@@ -95,6 +97,9 @@ impl EventLoop {
     /// The peer says nothing more. What it has asked for leaves first: it may still read.
     fn on_end(&mut self, id: usize) {
         let connection = &mut self.connections[id];
+        if matches!(connection.stream, Stream::Http2(_)) {
+            return self.on_stream_end(id);
+        }
         match connection.stage {
             Stage::Open if connection.exchange.is_http() && connection.has_queued() => self.close_gently(id),
             Stage::Lingering if connection.has_queued() => {}
@@ -109,8 +114,7 @@ impl EventLoop {
     }
 
     /// Gives bytes to the exchange, behind those that it has not used yet.
-    fn take_in(&mut self, id: usize, fresh: &mut [u8]) {
-        self.work_left = MAX_WORK;
+    pub(super) fn take_in(&mut self, id: usize, fresh: &mut [u8]) {
         self.receipt = self.shared.distributor.receipt();
         let mut carry = std::mem::take(&mut self.connections[id].carry);
         if carry.is_empty() {
@@ -143,6 +147,12 @@ impl EventLoop {
 
     /// Gives bytes to the exchange until it wants no more; says how many were used.
     fn process(&mut self, id: usize, bytes: &mut [u8]) -> usize {
+        if self.begins_http2(id, bytes) {
+            self.begin_http2(id);
+        }
+        if let Some(shared) = self.connections[id].http2.clone() {
+            return self.process_frames(id, &shared, bytes);
+        }
         let mut at = 0;
         while at < bytes.len() && self.work_left > 0 {
             if !self.connections[id].is_open() {
@@ -154,6 +164,7 @@ impl EventLoop {
                 break;
             }
             at += used;
+            self.connections[id].is_fresh = false;
             self.work_left = self.work_left.saturating_sub(1);
         }
         at
@@ -182,6 +193,7 @@ impl EventLoop {
             self.act(id, effect);
         }
         if !self.connections[id].carry.is_empty() {
+            self.work_left = MAX_WORK;
             self.take_in(id, &mut []);
         }
         let connection = &mut self.connections[id];

@@ -47,6 +47,9 @@ impl EventLoop {
     }
 
     pub(super) fn on_deadline(&mut self, id: usize) {
+        if let Some(shared) = self.connections[id].http2.clone() {
+            return self.on_http2_deadline(id, &shared);
+        }
         let now = self.wheel.now();
         let limits = &self.shared.config.limits;
         let ticks = |d: Duration| Tick::try_from(d.as_nanos().div_ceil(TICK.as_nanos())).unwrap_or(Tick::MAX);

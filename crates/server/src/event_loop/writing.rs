@@ -75,6 +75,9 @@ impl EventLoop {
     }
 
     pub(super) fn flush(&mut self, id: usize) {
+        if let Some(shared) = &self.connections[id].http2 {
+            return shared.borrow_mut().list();
+        }
         if !self.write_queued(id) {
             return;
         }
@@ -116,7 +119,7 @@ impl EventLoop {
         self.turn.bytes_sent += sent;
         self.turn.sent += flushed.deliveries;
         add(&self.counters.gaps, flushed.gaps);
-        if sent > 0 {
+        if sent > 0 || flushed.bytes > 0 {
             connection.last_progress = self.wheel.now();
         }
         let is_empty = flushed.is_empty && !connection.stream.is_blocked();

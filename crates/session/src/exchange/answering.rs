@@ -1,7 +1,7 @@
 //! Answers over HTTP.
 
 use super::{Exchange, State, Waiting};
-use crate::answer::{Head, application_head, encode_body, encode_ok, encode_preflight, error_body};
+use crate::answer::{Head, application_head, encode_preflight, error_body};
 use crate::effect::{Context, Effect};
 use pushlab_wire::codes::ErrorCode;
 use std::borrow::Cow;
@@ -13,16 +13,28 @@ pub const UNCONFIRMED: &str = "the log did not confirm this publication: it may 
 impl Exchange {
     /// Answers with status 200.
     pub fn answer(&mut self, content_type: &str, body: &[u8], cx: &mut Context<'_>) -> Effect {
-        let out = &mut cx.output.bytes;
-        encode_ok(out, content_type, body, self.has_origin, self.keeps_alive);
-        if self.is_head {
-            out.truncate(out.len() - body.len());
+        let head = Head::new(cx.output.head_out(self.is_http2), 200);
+        self.end_answer(head, content_type, body.len());
+        self.say_body(body, cx)
+    }
+
+    /// Ends the head of an answer whose body has this type and size.
+    #[inline]
+    fn end_answer(&self, head: Head<'_>, content_type: &str, size: usize) {
+        head.end_before_body(content_type, size, self.has_origin, self.keeps_alive);
+    }
+
+    /// Says the body, unless the answer has none.
+    #[inline]
+    fn say_body(&self, body: &[u8], cx: &mut Context<'_>) -> Effect {
+        if !self.is_head {
+            cx.output.bytes.extend_from_slice(body);
         }
         Effect::Answered
     }
 
-    pub(super) fn answer_preflight(cx: &mut Context<'_>) -> Effect {
-        encode_preflight(&mut cx.output.bytes);
+    pub(super) fn answer_preflight(&self, cx: &mut Context<'_>) -> Effect {
+        encode_preflight(cx.output.head_out(self.is_http2));
         Effect::Answered
     }
 
@@ -40,17 +52,13 @@ impl Exchange {
         cx: &mut Context<'_>,
     ) -> Effect {
         cx.output.counts.errors += 1;
-        let out = &mut cx.output.bytes;
-        let mut head = Head::of_error(out, code);
+        let mut head = Head::of_error(cx.output.head_out(self.is_http2), code);
         if let Some(allow) = allow {
             head = head.field("Allow", allow);
         }
         let body = error_body(code, text);
-        encode_body(head, "application/json", &body, self.has_origin, self.keeps_alive);
-        if self.is_head {
-            out.truncate(out.len() - body.len());
-        }
-        Effect::Answered
+        self.end_answer(head, "application/json", body.len());
+        self.say_body(&body, cx)
     }
 
     /// Answers with an error after which nothing more can be understood.
@@ -89,7 +97,7 @@ impl Exchange {
         let is_bodiless = matches!(status, 204 | 304);
         let fields = fields.iter().map(|(name, value)| (&**name, &**value));
         let size = (!is_bodiless).then_some(size);
-        application_head(&mut cx.output.bytes, status, content_type, fields, size, self.keeps_alive);
+        application_head(cx.output.head_out(self.is_http2), status, content_type, fields, size, self.keeps_alive);
         !is_bodiless && !self.is_head
     }
 

@@ -1,22 +1,25 @@
 //! Requests: which one does what.
 
 use super::{Exchange, State, Waiting};
-use crate::answer::encode_stream;
+use crate::answer::{encode_leave, encode_stream, encode_websocket};
 use crate::effect::{Context, Effect, Page, Query, Question};
 use crate::gate::Refusal;
 use crate::incoming::{Part, PartialRequest};
 use crate::request::{Refused, Request, Subscription, data_of, is_known_path};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
-use pushlab_wire::http::{BodyKind, Headers, HttpError, RequestHead, decode_path, parse_request, split_target};
+use pushlab_wire::fields::FieldList;
+use pushlab_wire::http::{
+    BodyKind, Headers, HttpError, RequestHead, Version, decode_path, parse_request, split_target,
+};
 use pushlab_wire::transport::Transport;
-use pushlab_wire::websocket::{Decoder, handshake};
+use pushlab_wire::websocket::Decoder;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Whether a request is for the application: it is for nothing of our own.
-fn is_for_application(target: &str, cx: &Context<'_>) -> bool {
-    cx.rules.has_application && !is_known_path(split_target(target).0)
+/// Whether a request is for the application: it is for nothing of our own, and to be answered once.
+fn is_for_application(head: &RequestHead<'_, '_>, cx: &Context<'_>) -> bool {
+    cx.rules.has_application && head.protocol.is_none() && !is_known_path(split_target(head.target).0)
 }
 
 impl Exchange {
@@ -24,6 +27,10 @@ impl Exchange {
     pub(super) fn receive_request(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> (usize, Effect) {
         if matches!(self.state, State::Http(Some(_))) {
             return self.receive_body(bytes, cx);
+        }
+        if self.is_http2 {
+            // What comes behind its one request is not for it.
+            return (bytes.len(), Effect::Nothing);
         }
         let max_head_bytes = cx.rules.max_head_bytes;
         let all = bytes.len();
@@ -36,29 +43,11 @@ impl Exchange {
                 self.expect(cx);
                 return (0, Effect::Nothing);
             }
-            Err(HttpError::BadHead(error)) if error.to_string().contains("too many headers") => {
-                return (all, self.refuse_head(cx));
-            }
-            Err(HttpError::UnknownCoding) => {
-                let effect = self.refuse_unread(ErrorCode::Unsupported, "Transfer-Encoding other than chunked", cx);
-                return (all, effect);
-            }
-            Err(error) => return (all, self.refuse_unread(ErrorCode::BadRequest, &error.to_string(), cx)),
+            Err(error) => return (all, self.refuse_malformed(error, cx)),
         };
-        // RFC 9112, section 3.2.
-        let hosts = head.headers("host").take(2).count();
-        if hosts > 1 || hosts == 0 && head.minor_version > 0 {
-            let text = "a request must have exactly one Host header";
-            return (all, self.refuse_unread(ErrorCode::BadRequest, text, cx));
+        if let Some(refusal) = self.on_head(&head, cx) {
+            return (all, refusal);
         }
-        cx.output.counts.requests += 1;
-        let is_for_application = is_for_application(head.target, cx);
-        // What an application answers is for its own pages: nothing lets those of other sites read it.
-        self.has_origin = head.header("origin").is_some() && !is_for_application;
-        self.identity = cx.rules.gate.identify(head.fields(), is_for_application);
-        // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
-        self.keeps_alive = head.minor_version > 0 && head.keeps_alive();
-        self.is_head = head.method == "HEAD";
         let rest = &bytes[size..];
         match head.body {
             BodyKind::Length(length) if length > cx.rules.max_body_bytes as u64 => (all, self.refuse_body(cx)),
@@ -68,14 +57,93 @@ impl Exchange {
                 (size + length, self.on_request(&head, &rest[..length], cx))
             }
             kind => {
-                self.expect(cx);
-                self.state = State::Http(Some(Box::new(PartialRequest::new(&bytes[..size], kind))));
-                let expects = head.header("expect").is_some_and(|v| v.eq_ignore_ascii_case("100-continue"));
-                if expects && head.minor_version > 0 {
-                    cx.output.bytes.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-                }
+                self.await_body(PartialRequest::new(&bytes[..size], kind), &head, cx);
                 (size, Effect::Nothing)
             }
+        }
+    }
+
+    /// Takes the head of the one request of a stream of HTTP/2, whose fields were checked (RFC 9113, section 8), and with
+    /// which the peer's side of the stream has ended or not: returns what it needs next. The body comes by
+    /// [`Self::receive`], its end by [`Self::end_of_input`]. The answer's head is left in
+    /// [`Output::head`](crate::effect::Output::head); the exchange ends with the answer.
+    pub fn receive_head(&mut self, fields: &FieldList, has_ended: bool, cx: &mut Context<'_>) -> Effect {
+        if !self.is_idle() || self.is_http2 {
+            return Effect::Nothing;
+        }
+        self.is_http2 = true;
+        if fields.size() > cx.rules.max_head_bytes {
+            return self.refuse_head(cx);
+        }
+        let mut headers = Headers::default();
+        let head = match RequestHead::of_http2(fields, &mut headers, has_ended) {
+            Ok(head) => head,
+            Err(error) => return self.refuse_malformed(error, cx),
+        };
+        if let Some(refusal) = self.on_head(&head, cx) {
+            return refusal;
+        }
+        // Behind a CONNECT come frames, not a body.
+        if has_ended || head.protocol.is_some() {
+            return self.on_request(&head, b"", cx);
+        }
+        // Whether as many bytes come as were announced is the stream's to check (RFC 9113, section 8.1.1).
+        let length = head.header("content-length").and_then(|length| length.trim().parse::<u64>().ok());
+        if length.is_some_and(|length| length > cx.rules.max_body_bytes as u64) {
+            return self.refuse_body(cx);
+        }
+        self.await_body(PartialRequest::of_http2(fields), &head, cx);
+        Effect::Nothing
+    }
+
+    /// The peer has sent all that it will on a stream of HTTP/2, and all of it was received: not to be said while
+    /// [busy](Self::is_busy). A body ends with it, and so does a WebSocket; who waits for something new goes on waiting.
+    /// Over HTTP/1 it does nothing, as a body tells its length there.
+    pub fn end_of_input(&mut self, cx: &mut Context<'_>) -> Effect {
+        match &mut self.state {
+            _ if !self.is_http2 || self.waiting.is_some() => Effect::Nothing,
+            State::Http(request) => match request.take() {
+                Some(request) => request.read(|head, body| self.on_request(head, body, cx)),
+                None => Effect::Nothing,
+            },
+            // RFC 8441, section 5: as if TCP ended.
+            State::WebSocket { .. } => Effect::End,
+            State::Stream(_) | State::HeldPoll | State::Answering | State::Over => Effect::Nothing,
+        }
+    }
+
+    /// Takes what every request tells before its body; gives what follows if that is a refusal.
+    #[inline]
+    fn on_head(&mut self, head: &RequestHead<'_, '_>, cx: &mut Context<'_>) -> Option<Effect> {
+        // RFC 9112, section 3.2.
+        let hosts = head.headers("host").take(2).count();
+        if hosts > 1 || hosts == 0 && head.version != Version::Http10 {
+            let text = match head.version {
+                Version::Http2 => "a request must name exactly one host, by :authority or Host",
+                _ => "a request must have exactly one Host header",
+            };
+            return Some(self.refuse_unread(ErrorCode::BadRequest, text, cx));
+        }
+        cx.output.counts.requests += 1;
+        let is_for_application = is_for_application(head, cx);
+        // What an application answers is for its own pages: nothing lets those of other sites read it.
+        self.has_origin = head.header("origin").is_some() && !is_for_application;
+        self.identity = cx.rules.gate.identify(head.fields(), is_for_application);
+        // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
+        self.keeps_alive = head.version == Version::Http11 && head.keeps_alive();
+        self.is_head = head.method == "HEAD";
+        None
+    }
+
+    /// The body comes later, as soon as the client has leave to send it if it asks for that.
+    fn await_body(&mut self, request: PartialRequest, head: &RequestHead<'_, '_>, cx: &mut Context<'_>) {
+        self.expect(cx);
+        self.state = State::Http(Some(Box::new(request)));
+        // RFC 9110, section 10.1.1: leave must be given in every version but the oldest.
+        let asks_leave = head.header("expect").is_some_and(|v| v.eq_ignore_ascii_case("100-continue"));
+        if asks_leave && head.version != Version::Http10 {
+            encode_leave(cx.output.head_out(self.is_http2));
+            cx.output.is_interim = self.is_http2;
         }
     }
 
@@ -101,6 +169,22 @@ impl Exchange {
         }
     }
 
+    fn refuse_malformed(&mut self, error: HttpError, cx: &mut Context<'_>) -> Effect {
+        let (code, text) = match error {
+            HttpError::TooManyFields => return self.refuse_head(cx),
+            HttpError::UnknownCoding => (ErrorCode::Unsupported, "Transfer-Encoding other than chunked".into()),
+            HttpError::PlainConnect => (ErrorCode::Unsupported, error.to_string()),
+            _ => (ErrorCode::BadRequest, error.to_string()),
+        };
+        self.refuse_unread(code, &text, cx)
+    }
+
+    /// The same where the head was so large that it is not all here.
+    pub fn refuse_large_head(&mut self, cx: &mut Context<'_>) -> Effect {
+        self.is_http2 = true;
+        self.refuse_head(cx)
+    }
+
     fn refuse_head(&mut self, cx: &mut Context<'_>) -> Effect {
         let text = format!("a request's head has at most {} bytes and 64 fields", cx.rules.max_head_bytes);
         self.refuse_unread(ErrorCode::HeadTooLarge, &text, cx)
@@ -120,7 +204,7 @@ impl Exchange {
 
     fn on_request(&mut self, head: &RequestHead<'_, '_>, body: &[u8], cx: &mut Context<'_>) -> Effect {
         self.is_expected = false;
-        if is_for_application(head.target, cx) {
+        if is_for_application(head, cx) {
             return self.ask_application(head, body, cx);
         }
         let request = match Request::read(head, &cx.rules.of_requests(cx.is_draining)) {
@@ -131,12 +215,12 @@ impl Exchange {
             }
         };
         match request {
-            Request::Preflight => Self::answer_preflight(cx),
+            Request::Preflight => self.answer_preflight(cx),
             Request::WebSocket { accept, mut subscription, is_polling, is_told } => {
                 if let Err((code, text)) = self.choose(&mut subscription.channels, cx) {
                     return self.refuse(code, &text, cx);
                 }
-                handshake::encode_response(&mut cx.output.bytes, &accept);
+                encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref());
                 self.state = State::WebSocket { decoder: Decoder::default(), is_polling };
                 let transport = if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket };
                 self.open(transport, cx.rules.heartbeat, is_told, cx);
@@ -146,7 +230,7 @@ impl Exchange {
                 if let Err((code, text)) = self.choose(&mut subscription.channels, cx) {
                     return self.refuse(code, &text, cx);
                 }
-                encode_stream(&mut cx.output.bytes, framing, self.has_origin);
+                encode_stream(cx.output.head_out(self.is_http2), framing, self.has_origin);
                 framing.preamble(&mut cx.output.bytes);
                 self.state = State::Stream(framing);
                 let heartbeat = cx.rules.heartbeat;
@@ -253,13 +337,14 @@ impl Exchange {
             return self.respond_with_error(ErrorCode::BadRequest, text, cx);
         };
         let fields = head.fields().map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
+        let cookies = head.joined_cookies().map(|cookies| ("cookie".to_owned(), cookies));
         self.waiting = Some(Waiting::Application);
         cx.output.patience = Some(cx.rules.answer_timeout);
         Effect::Ask(Box::new(Question {
             method: method.to_owned(),
             path: path.into_owned(),
             query: query.map(|(name, value)| (name.into_owned(), value.into_owned())).collect(),
-            fields: fields.collect(),
+            fields: fields.chain(cookies).collect(),
             body: body.to_vec(),
             is_tls: cx.rules.is_tls || cx.rules.gate.site.is_secure(head.header("origin").map(str::trim)),
         }))

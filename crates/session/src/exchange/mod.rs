@@ -6,6 +6,8 @@
 mod answering;
 mod http;
 mod subscription;
+#[cfg(test)]
+mod tests;
 mod time;
 mod websocket;
 
@@ -20,7 +22,8 @@ use pushlab_wire::websocket::Decoder;
 pub use answering::UNCONFIRMED;
 pub use time::Silence;
 
-/// What is exchanged with one peer over HTTP/1 or a WebSocket: one request at a time.
+/// What is exchanged with one peer over HTTP/1 or a WebSocket, one request at a time, or on one stream of HTTP/2, one
+/// request in all.
 #[derive(Debug)]
 pub struct Exchange {
     state: State,
@@ -29,6 +32,8 @@ pub struct Exchange {
     pub subscriber: Subscriber,
     /// Who sent the request.
     identity: Identity,
+    /// It is a stream of HTTP/2.
+    is_http2: bool,
     /// The request had an `Origin`: pages of other sites may read the answer.
     has_origin: bool,
     /// The connection goes on after the answer.
@@ -93,6 +98,7 @@ impl Default for Exchange {
             waiting: None,
             subscriber: Subscriber::default(),
             identity: Identity::UNKNOWN,
+            is_http2: false,
             has_origin: false,
             keeps_alive: true,
             is_head: false,
@@ -104,7 +110,7 @@ impl Default for Exchange {
 }
 
 impl Exchange {
-    /// Takes bytes from the peer: returns how many it has used, and what it needs next. It may be called again with the
+    /// Takes bytes from the peer, those of a body or of frames over HTTP/2: returns how many it has used, and what it needs next. It may be called again with the
     /// unused bytes and those that came after them.
     pub fn receive(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> (usize, Effect) {
         match self.state {
@@ -174,8 +180,8 @@ impl Exchange {
         }
     }
 
-    /// Whether a reply made for many fits this one too: it needs no header field of its own, and the connection goes
-    /// on.
+    /// Whether a reply made for many fits this one too: it is text of HTTP/1.1, needs no header field of its own, and the
+    /// connection goes on, as no stream of HTTP/2 does.
     pub fn takes_common_reply(&self) -> bool {
         self.keeps_alive && !self.has_origin
     }

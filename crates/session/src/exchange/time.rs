@@ -120,74 +120,10 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effect::Output;
-    use crate::gate::Gate;
-    use crate::rules::Rules;
+    use crate::fixtures::{NOTHING_HEARD, Server};
     use pushlab_log::Replay;
     use pushlab_wire::cursor::{Cursor, Epoch};
     use pushlab_wire::websocket::{Opcode, encode, handshake};
-    use std::time::Duration;
-
-    const NOTHING_HEARD: Silence = Silence { has_queued: false, has_partial: false, is_long: true };
-
-    /// An exchange, and the world as it sees it.
-    struct Server {
-        exchange: Exchange,
-        rules: Rules,
-        output: Output,
-        is_draining: bool,
-    }
-
-    impl Server {
-        fn new() -> Self {
-            let second = Duration::from_secs(1);
-            let rules = Rules {
-                gate: Gate::default(),
-                has_application: false,
-                is_tls: false,
-                max_head_bytes: 1000,
-                max_body_bytes: 1000,
-                max_message_bytes: 1000,
-                max_channels: 4,
-                max_reply_bytes: 1000,
-                max_wait: second,
-                head_timeout: second,
-                answer_timeout: second,
-                write_timeout: second,
-                idle_timeout: second,
-                heartbeat: second,
-                first_heartbeat: second,
-            };
-            Self { exchange: Exchange::default(), rules, output: Output::default(), is_draining: false }
-        }
-
-        /// What it says in one step, and what it needs then.
-        fn step(&mut self, with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> Effect) -> (String, Effect) {
-            let epoch = Epoch::parse("new").unwrap();
-            self.output.bytes.clear();
-            self.output.patience = None;
-            let (is_draining, output) = (self.is_draining, &mut self.output);
-            let mut cx = Context { rules: &self.rules, is_draining, epoch, offered_to: 7, receipt: None, output };
-            let effect = with(&mut self.exchange, &mut cx);
-            (String::from_utf8_lossy(&self.output.bytes).into_owned(), effect)
-        }
-
-        fn receive(&mut self, bytes: &[u8]) -> (String, Effect) {
-            let mut bytes = bytes.to_vec();
-            self.step(|exchange, cx| exchange.receive(&mut bytes, cx).1)
-        }
-
-        fn expire(&mut self) -> (String, Effect) {
-            self.step(|exchange, cx| exchange.expire(NOTHING_HEARD, cx))
-        }
-
-        fn park(&mut self) {
-            let _ = self.step(|exchange, cx| {
-                exchange.park(cx);
-                Effect::Nothing
-            });
-        }
-    }
 
     /// A client that resumed from a position of this life of the server would not be told what it missed in the last.
     #[test]

@@ -1,5 +1,6 @@
-//! A TCP connection that takes a few bytes and then blocks.
+//! A TCP connection that takes a few bytes and then blocks, or a stream of HTTP/2 over one.
 
+use pushlab_wire::fields::FieldList;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -8,6 +9,10 @@ use std::rc::Rc;
 /// Both directions of one connection.
 #[derive(Debug)]
 pub struct Link {
+    /// The head of a request over HTTP/2, and whether the client's side ended with it.
+    pub head_to_server: Option<(FieldList, bool)>,
+    /// Heads of answers over HTTP/2, and whether each is an interim one.
+    pub heads_to_client: VecDeque<(FieldList, bool)>,
     /// What the client sent, as far as it has arrived.
     pub to_server: Vec<u8>,
     /// Behind that comes the client's end.
@@ -34,6 +39,8 @@ impl Socket {
     /// A connection in which so many bytes may stand on their way to the client.
     pub fn new(capacity: usize) -> Self {
         Self(Rc::new(RefCell::new(Link {
+            head_to_server: None,
+            heads_to_client: VecDeque::new(),
             to_server: Vec::new(),
             has_ended: false,
             is_reset: false,

@@ -23,6 +23,8 @@ pub enum Happening {
     /// A frame of which the socket took only a part.
     BegunFrame,
     HeldPoll,
+    /// The head of an answer over HTTP/2.
+    Http2Answer,
     /// The log answered in a later turn.
     LateAnswer,
     LogFailure,
@@ -31,7 +33,7 @@ pub enum Happening {
     Restart,
 }
 
-const EVENTS: [Happening; 19] = [
+const EVENTS: [Happening; 20] = [
     Happening::Delivery,
     Happening::Gap,
     Happening::Reply,
@@ -46,6 +48,7 @@ const EVENTS: [Happening; 19] = [
     Happening::Part,
     Happening::BegunFrame,
     Happening::HeldPoll,
+    Happening::Http2Answer,
     Happening::LateAnswer,
     Happening::LogFailure,
     Happening::Timeout,

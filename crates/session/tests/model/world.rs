@@ -220,10 +220,9 @@ impl World {
     /// Bytes of a client arrive, cut anywhere; all of them if `is_all`.
     fn arrive(&mut self, is_all: bool) {
         let speaks = |client: &Client| {
-            client
-                .peer
-                .as_ref()
-                .is_some_and(|peer| !peer.out.is_empty() || peer.is_ending && !peer.socket.0.borrow().has_ended)
+            client.peer.as_ref().is_some_and(|peer| {
+                peer.head.is_some() || !peer.out.is_empty() || peer.is_ending && !peer.socket.0.borrow().has_ended
+            })
         };
         let Some(index) = self.pick(speaks) else { return };
         let peer = self.clients[index].peer.as_mut().expect("it was picked for that");
@@ -231,6 +230,10 @@ impl World {
         let n = if is_much { peer.out.len() } else { peer.out.len().min(self.rng.usize(1..60)) };
         let is_read_closed = {
             let mut link = peer.socket.0.borrow_mut();
+            if let Some(head) = peer.head.take() {
+                link.has_ended |= head.1;
+                link.head_to_server = Some(head);
+            }
             link.to_server.extend(peer.out.drain(..n));
             link.has_ended |= peer.is_ending && peer.out.is_empty();
             link.has_ended
@@ -244,7 +247,7 @@ impl World {
         let hears = |client: &Client| {
             client.peer.as_ref().is_some_and(|peer| {
                 let link = peer.socket.0.borrow();
-                !link.to_client.is_empty() || link.is_shut
+                !link.to_client.is_empty() || !link.heads_to_client.is_empty() || link.is_shut
             })
         };
         let Some(index) = self.pick(hears) else { return Ok(()) };
@@ -281,7 +284,8 @@ impl World {
         let Some(index) = self.pick(|client| client.peer.is_some()) else { return Ok(()) };
         let client = &mut self.clients[index];
         let Some(peer) = &mut client.peer else { return Ok(()) };
-        if self.rng.bool() {
+        // A request over HTTP/2 has had its end.
+        if self.rng.bool() && (!peer.is_http2 || peer.is_websocket()) {
             peer.is_ending = true;
             return Ok(());
         }
@@ -338,7 +342,8 @@ impl World {
                 client.peer.as_ref().is_none_or(|peer| {
                     let link = peer.socket.0.borrow();
                     let is_told = !peer.is_ending || link.has_ended;
-                    peer.out.is_empty() && link.to_client.is_empty() && !link.is_shut && is_told
+                    let is_heard = link.to_client.is_empty() && link.heads_to_client.is_empty();
+                    peer.head.is_none() && peer.out.is_empty() && is_heard && !link.is_shut && is_told
                 })
             };
             if self.event_loop.is_idle() && self.clients.iter().all(is_quiet) {

@@ -13,6 +13,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("os", 0),
     ("dialects", 1),
     ("log", 1),
+    ("http2", 1),
     ("probe", 1),
     ("link", 1),
     ("store", 1),

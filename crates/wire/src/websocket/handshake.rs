@@ -1,6 +1,6 @@
-//! The opening handshake (RFC 6455, section 4).
+//! The opening handshake (RFC 6455, section 4; over HTTP/2 RFC 8441, section 5).
 
-use crate::http::RequestHead;
+use crate::http::{BodyKind, RequestHead, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
@@ -13,6 +13,12 @@ pub enum HandshakeError {
     /// No `Upgrade: websocket` with `Connection: Upgrade`.
     #[error("this path is a WebSocket: send Upgrade: websocket and Connection: Upgrade")]
     NotAnUpgrade,
+    /// Over HTTP/2 it is no CONNECT with `:protocol` `websocket`, or its stream has ended with it.
+    #[error(
+        "this path is a WebSocket: over HTTP/2 send CONNECT with :protocol websocket (RFC 8441), and leave the stream \
+         open; or use HTTP/1.1"
+    )]
+    NotAConnect,
     /// Only version 13 exists in practice.
     #[error("Sec-WebSocket-Version must be 13")]
     BadVersion,
@@ -24,21 +30,43 @@ pub enum HandshakeError {
     Refused(&'static str),
 }
 
-/// Checks a request and gives the `Sec-WebSocket-Accept` value.
+/// Checks a request over HTTP/1 and gives the `Sec-WebSocket-Accept` value.
 pub fn accept(request: &RequestHead<'_, '_>) -> Result<String, HandshakeError> {
     let upgrade = request.has_token("upgrade", "websocket");
     let connection = request.has_token("connection", "upgrade");
-    if request.method != "GET" || request.minor_version == 0 || !upgrade || !connection {
+    if request.method != "GET" || request.version != Version::Http11 || !upgrade || !connection {
         return Err(HandshakeError::NotAnUpgrade);
     }
-    if request.header("sec-websocket-version").map(str::trim) != Some("13") {
-        return Err(HandshakeError::BadVersion);
-    }
+    check_version(request)?;
     let key = request.header("sec-websocket-key").map(str::trim).ok_or(HandshakeError::BadKey)?;
     if !STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == 16) {
         return Err(HandshakeError::BadKey);
     }
     Ok(accept_value(key))
+}
+
+/// Checks a request over HTTP/2, which needs no key: the answer is a status of 200 (RFC 8441, section 5).
+///
+/// # Errors
+/// [`HandshakeError::NotAConnect`] and [`HandshakeError::BadVersion`].
+pub fn check_connect(request: &RequestHead<'_, '_>) -> Result<(), HandshakeError> {
+    let is_connect = request.method == "CONNECT" && request.protocol.is_some_and(is_websocket);
+    if !is_connect || request.body == BodyKind::Length(0) {
+        return Err(HandshakeError::NotAConnect);
+    }
+    check_version(request)
+}
+
+/// Whether a protocol is ours; names of protocols have no case (RFC 9110, section 7.8).
+pub fn is_websocket(protocol: &str) -> bool {
+    protocol.eq_ignore_ascii_case("websocket")
+}
+
+fn check_version(request: &RequestHead<'_, '_>) -> Result<(), HandshakeError> {
+    match request.header("sec-websocket-version").map(str::trim) {
+        Some("13") => Ok(()),
+        _ => Err(HandshakeError::BadVersion),
+    }
 }
 
 /// Appends a client's request; the caller brings 16 random bytes as the key.

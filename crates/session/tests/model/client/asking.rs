@@ -5,6 +5,7 @@ use crate::truth::{CHANNELS, Reception, Truth};
 use fastrand::Rng;
 use pushlab_session::queue::Policy;
 use pushlab_wire::cursor::Cursor;
+use pushlab_wire::fields::FieldList;
 use pushlab_wire::native::{json_string, single_line};
 use pushlab_wire::websocket::{Opcode, encode, encode_close, handshake};
 
@@ -31,7 +32,7 @@ impl Client {
         if !peer.is_last && !peer.is_ending && peer.expected.len() < PIPELINED_MAX {
             for _ in 0..self.rng.u32(1..4) {
                 match &peer.mode {
-                    Mode::Http(_) if peer.is_last => {}
+                    Mode::Http(_) if peer.is_last || peer.is_ending => {}
                     Mode::Http(_) => self.request(&mut peer, truth),
                     Mode::WebSocket { .. } => self.frame(&mut peer, truth),
                     Mode::Stream { .. } | Mode::Over => {}
@@ -82,7 +83,36 @@ impl Client {
         self.write(peer, request);
     }
 
+    /// The only request of a stream of HTTP/2.
+    fn write_stream(&mut self, peer: &mut Peer, mut request: Request) {
+        let mut fields = fields_of(request.method, &request.target);
+        for (name, value) in request.fields.lines().filter_map(|line| line.split_once(": ")) {
+            fields.push(name.to_ascii_lowercase().as_bytes(), value.as_bytes());
+        }
+        if self.rng.u32(..4) == 0 {
+            fields.push(b"origin", b"http://other.example");
+            request.expected.has_origin = true;
+        }
+        if request.method == "POST" && self.rng.u32(..8) == 0 {
+            fields.push(b"expect", b"100-continue");
+            request.expected.asks_leave = true;
+        }
+        if request.target.contains(' ') {
+            // The list is what it says, and that path is not known.
+            request.expected.asked = Asked::Status(404);
+            request.expected.is_head = request.method == "HEAD";
+        }
+        peer.head = Some((fields, request.body.is_empty() && self.rng.bool()));
+        peer.out.extend_from_slice(&request.body);
+        peer.is_ending = true;
+        peer.is_last = true;
+        peer.expected.push_back(request.expected);
+    }
+
     fn write(&mut self, peer: &mut Peer, mut request: Request) {
+        if peer.is_http2 {
+            return self.write_stream(peer, request);
+        }
         let is_persistent = !request.is_old && self.rng.u32(..20) > 0;
         let version = if request.is_old { "1.0" } else { "1.1" };
         let mut text =
@@ -260,7 +290,14 @@ impl Client {
             target.push_str("v=2");
         }
         let key = std::array::from_fn(|_| self.rng.u8(..));
-        handshake::encode_request(&mut peer.out, "example.org", &target, key);
+        if peer.is_http2 {
+            let mut fields = fields_of("CONNECT", &target);
+            fields.push(b":protocol", b"websocket");
+            fields.push(b"sec-websocket-version", b"13");
+            peer.head = Some((fields, false));
+        } else {
+            handshake::encode_request(&mut peer.out, "example.org", &target, key);
+        }
         let reception = (!is_polling).then(|| self.reception(&channels, after, true, truth));
         peer.expected.push_back(Expected::frame(Asked::WebSocket { key, channels, is_told, reception }));
         // Other frames wait for the answer.
@@ -366,6 +403,15 @@ impl Request {
         self.body = body;
         self
     }
+}
+
+/// The pseudo-fields of a request over HTTP/2.
+fn fields_of(method: &str, target: &str) -> FieldList {
+    let mut fields = FieldList::default();
+    for (name, value) in [(":method", method), (":scheme", "https"), (":authority", "example.org"), (":path", target)] {
+        fields.push(name.as_bytes(), value.as_bytes());
+    }
+    fields
 }
 
 fn request(method: &'static str, target: &str, asked: Asked) -> Request {

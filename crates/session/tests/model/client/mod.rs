@@ -13,6 +13,7 @@ use fastrand::Rng;
 use pushlab_session::queue::Policy;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::event_stream::EventStreamDecoder;
+use pushlab_wire::fields::FieldList;
 use pushlab_wire::http::BodyDecoder;
 use pushlab_wire::lines::LineDecoder;
 use pushlab_wire::websocket::Decoder;
@@ -103,6 +104,11 @@ pub struct Expected {
 }
 
 impl Expected {
+    /// Whether the answer is a WebSocket, which ends when its client's side does.
+    fn is_websocket(&self) -> bool {
+        matches!(self.asked, Asked::WebSocket { .. })
+    }
+
     pub fn frame(asked: Asked) -> Self {
         Self { asked, is_head: false, has_origin: false, asks_leave: false, may_wait: false }
     }
@@ -130,6 +136,13 @@ pub enum Mode {
     Over,
 }
 
+impl Peer {
+    /// Whether it has become a WebSocket.
+    pub fn is_websocket(&self) -> bool {
+        matches!(self.mode, Mode::WebSocket { .. })
+    }
+}
+
 /// How a stream's body becomes frames.
 pub enum Lines {
     Events(EventStreamDecoder),
@@ -143,6 +156,10 @@ pub struct Peer {
     pub socket: Socket,
     /// Its place at the server.
     pub place: (usize, u32),
+    /// It is a stream of HTTP/2, on which one thing is asked.
+    pub is_http2: bool,
+    /// The head of that which has not arrived, and whether the client's side ends with it.
+    pub head: Option<(FieldList, bool)>,
     /// What was said and has not arrived.
     pub out: Vec<u8>,
     /// It says nothing more: behind `out` comes its end.
@@ -182,6 +199,8 @@ impl Client {
         self.peer = Some(Peer {
             socket,
             place,
+            is_http2: self.rng.u32(..3) == 0,
+            head: None,
             out: Vec::new(),
             is_ending: false,
             is_last: false,
@@ -199,10 +218,12 @@ impl Client {
         if let Mode::WebSocket { reception: Some(reception), .. } | Mode::Stream { reception, .. } = &peer.mode {
             reception.close_account()?;
         }
+        let has_asked = peer.is_http2 && peer.head.is_none() && peer.socket.0.borrow().head_to_server.is_none();
         let is_torn = match &peer.mode {
+            Mode::Http(None) if has_asked && !peer.expected.is_empty() => true,
             Mode::Http(body) => body.is_some() || !peer.buffer.is_empty(),
-            // The close frame was the last.
-            Mode::WebSocket { .. } => true,
+            // The close frame was the last; or the end of a stream of HTTP/2 is answered by another.
+            Mode::WebSocket { .. } => !(peer.is_http2 && peer.is_ending),
             Mode::Stream { .. } | Mode::Over => !peer.buffer.is_empty(),
         };
         if is_whole && is_torn {
@@ -237,7 +258,9 @@ impl Client {
                 }
                 Ok(())
             }
-            Some(expected) if !peer.is_ending => found(Kind::Unanswered, format!("{expected:?}")),
+            Some(expected) if !peer.is_ending || peer.is_http2 && !expected.is_websocket() => {
+                found(Kind::Unanswered, format!("{expected:?}"))
+            }
             _ => Ok(()),
         }
     }

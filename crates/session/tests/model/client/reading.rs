@@ -4,13 +4,79 @@ use super::{Asked, Client, Expected, Form, Lines, Memory, Mode, Peer};
 use crate::tally::Happening;
 use crate::truth::{Checked, Kind, Reception, Truth, channel_of, cursor_of, found};
 use pushlab_wire::event_stream::EventStreamDecoder;
+use pushlab_wire::fields::FieldList;
 use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, parse_response};
 use pushlab_wire::lines::{LineDecoder, unwrap_script};
 use pushlab_wire::native::{ServerFrame, parse_reply};
 use pushlab_wire::websocket::{Decoder, handshake};
 
+/// What no head of HTTP/2 has (RFC 9113, section 8.2.2).
+const FORBIDDEN: [&[u8]; 4] = [b"connection", b"keep-alive", b"transfer-encoding", b"upgrade"];
 /// The largest line and event.
 const MAX_EVENT_BYTES: usize = 1 << 20;
+
+/// What the head of an answer says, whatever its version.
+#[derive(Debug)]
+struct AnswerHead {
+    status: u16,
+    /// Pages of other sites may read the answer.
+    is_open: bool,
+    content_type: Option<String>,
+    body: BodyKind,
+    /// Nothing comes behind the answer.
+    is_last: bool,
+}
+
+impl AnswerHead {
+    /// That which stands in the buffer, which loses it.
+    fn of_text(peer: &mut Peer) -> Checked<Option<Self>> {
+        let mut headers = Headers::default();
+        let (head, size) = match parse_response(&peer.buffer, &mut headers) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                return found(Kind::Malformed, format!("{error}: {:?}", String::from_utf8_lossy(&peer.buffer)));
+            }
+        };
+        if let (101, Some(Expected { asked: Asked::WebSocket { key, .. }, .. })) = (head.status, peer.expected.front())
+            && let Err(error) = handshake::check_response(&head, *key)
+        {
+            return found(Kind::Malformed, error.to_string());
+        }
+        let read = Self {
+            status: head.status,
+            is_open: head.header("access-control-allow-origin").is_some(),
+            content_type: head.header("content-type").map(str::to_owned),
+            body: head.body,
+            is_last: !head.keeps_alive(),
+        };
+        peer.buffer.drain(..size);
+        Ok(Some(read))
+    }
+
+    fn of_fields(fields: &FieldList, is_interim: bool) -> Checked<Self> {
+        let text = |name| fields.get(name).and_then(|value| str::from_utf8(value).ok());
+        let status = text(":status").and_then(|status| status.parse().ok());
+        let names: Vec<&[u8]> = fields.iter().map(|(name, _)| name).collect();
+        let is_bad = |name: &[u8]| name.iter().any(u8::is_ascii_uppercase) || FORBIDDEN.contains(&name);
+        let is_interim_status = status.is_some_and(|status: u16| status < 200);
+        let Some(status) = status.filter(|_| names[0] == b":status" && is_interim_status == is_interim) else {
+            return found(Kind::Malformed, format!("the status of {fields:?}"));
+        };
+        if names.iter().any(|name| is_bad(name)) {
+            return found(Kind::Malformed, format!("{fields:?}"));
+        }
+        let length = text("content-length").and_then(|length| length.parse().ok());
+        let body = if status == 204 { Some(BodyKind::Length(0)) } else { length.map(BodyKind::Length) };
+        Ok(Self {
+            status,
+            is_open: text("access-control-allow-origin").is_some(),
+            content_type: text("content-type").map(str::to_owned),
+            body: body.unwrap_or(BodyKind::UntilClose),
+            is_last: true,
+        })
+    }
+}
 
 impl Client {
     /// Reads so many bytes of what has come.
@@ -54,36 +120,34 @@ impl Client {
 
     /// Reads the head of an answer, if it is all there.
     fn head(&mut self, peer: &mut Peer, truth: &Truth) -> Checked<bool> {
-        let buffer = std::mem::take(&mut peer.buffer);
-        let mut headers = Headers::default();
-        let (head, size) = match parse_response(&buffer, &mut headers) {
-            Ok(Some(found)) => found,
-            Ok(None) => {
-                peer.buffer = buffer;
-                return Ok(false);
-            }
-            Err(error) => return found(Kind::Malformed, format!("{error}: {:?}", String::from_utf8_lossy(&buffer))),
+        let head = if peer.is_http2 {
+            let head = peer.socket.0.borrow_mut().heads_to_client.pop_front();
+            head.map(|(fields, is_interim)| AnswerHead::of_fields(&fields, is_interim)).transpose()?
+        } else {
+            AnswerHead::of_text(peer)?
+        };
+        let Some(head) = head else {
+            let is_early = peer.is_http2 && !peer.buffer.is_empty();
+            return if is_early { found(Kind::Malformed, "a body without a head") } else { Ok(false) };
         };
         let Some(expected) = peer.expected.front_mut() else {
-            return found(Kind::Unanswered, format!("nobody asked for {:?}", String::from_utf8_lossy(&buffer)));
+            return found(Kind::Unanswered, format!("nobody asked for {head:?}"));
         };
         if head.status == 100 && std::mem::take(&mut expected.asks_leave) {
-            peer.buffer = buffer[size..].to_vec();
-            return Ok(!peer.buffer.is_empty());
+            return Ok(true);
         }
-        let is_open = head.header("access-control-allow-origin").is_some();
+        let is_open = head.is_open;
         // Who is not understood, or comes too late, is told so without looking at the request.
         let is_unread = matches!(head.status, 400 | 408);
         if is_open != expected.has_origin && !is_unread && head.status != 204 && head.status != 101 {
             return found(Kind::Malformed, format!("open to all: {is_open}, for {expected:?}"));
         }
         let mut expected = peer.expected.pop_front().expect("there was one");
-        self.memory.tally.count(Happening::Answer);
+        self.memory.tally.count(if peer.is_http2 { Happening::Http2Answer } else { Happening::Answer });
         match (head.status, &mut expected.asked) {
-            (101, Asked::WebSocket { key, channels, is_told, reception }) => {
-                if let Err(error) = handshake::check_response(&head, *key) {
-                    return found(Kind::Malformed, error.to_string());
-                }
+            (101 | 200, Asked::WebSocket { channels, is_told, reception, .. })
+                if peer.is_http2 == (head.status == 200) =>
+            {
                 let (channels, reception) = (std::mem::take(channels), reception.take());
                 peer.is_last = false;
                 peer.mode = Mode::WebSocket { decoder: Decoder::default(), reception, channels, is_told: *is_told };
@@ -97,24 +161,23 @@ impl Client {
                         (Lines::Script(LineDecoder::new(MAX_EVENT_BYTES), false), "text/html; charset=utf-8")
                     }
                 };
-                if head.header("content-type") != Some(kind) || matches!(head.body, BodyKind::Length(_)) {
+                if head.content_type.as_deref() != Some(kind) || matches!(head.body, BodyKind::Length(_)) {
                     return found(Kind::Malformed, format!("no stream of {form:?}: {head:?}"));
                 }
                 peer.mode = Mode::Stream { body: BodyDecoder::new(head.body), lines, reception, is_told };
             }
             _ => {
                 // Who gives up waiting for a head does not know its method.
-                let is_head = expected.is_head && head.status != 408;
+                let is_head = expected.is_head && (head.status != 408 || peer.is_http2);
                 let kind = if is_head { BodyKind::Length(0) } else { head.body };
                 if kind == BodyKind::UntilClose {
                     return found(Kind::Malformed, format!("an answer without a length: {head:?}"));
                 }
-                let state = (BodyDecoder::new(kind), Vec::new(), head.status, !head.keeps_alive());
+                let state = (BodyDecoder::new(kind), Vec::new(), head.status, head.is_last);
                 peer.mode = Mode::Http(Some(state));
                 peer.expected.push_front(expected);
             }
         }
-        peer.buffer = buffer[size..].to_vec();
         self.body_if_none(peer, truth)?;
         Ok(true)
     }
@@ -154,7 +217,7 @@ impl Client {
         let Ok(text) = std::str::from_utf8(body) else { return found(Kind::Malformed, "a body is not UTF-8") };
         let is_error = status >= 400;
         if is_error
-            && (!expected.is_head || status == 408)
+            && (!expected.is_head || status == 408 && !peer.is_http2)
             && !(text.starts_with("{\"error\":\"") && text.ends_with("\"}\n"))
         {
             return found(Kind::Malformed, format!("{status} with {text}"));

@@ -84,6 +84,11 @@ impl EventLoop {
 
     pub(super) fn say(&mut self, id: usize) {
         let event = self.output.event.take();
+        if !self.output.head.is_empty() {
+            let (head, is_interim) =
+                (std::mem::take(&mut self.output.head), std::mem::take(&mut self.output.is_interim));
+            self.at(id).socket.0.borrow_mut().heads_to_client.push_back((head, is_interim));
+        }
         if !self.output.bytes.is_empty() {
             let mut bytes = std::mem::take(&mut self.output.bytes);
             match event {

@@ -64,6 +64,8 @@ pub struct Connection {
     has_unread: bool,
     is_behind: bool,
     has_ended: bool,
+    /// It is a stream of HTTP/2, and the exchange knows whether the client's side has ended.
+    http2: Option<bool>,
 }
 
 impl Connection {
@@ -215,6 +217,7 @@ impl EventLoop {
             has_unread: false,
             is_behind: false,
             has_ended: false,
+            http2: None,
         };
         let free = self.connections.iter().position(Option::is_none);
         let id = free.unwrap_or(self.connections.len());
@@ -361,7 +364,7 @@ impl EventLoop {
             let effects = [effect, exchange.catch_up(cx), exchange.flushed(cx), exchange.drain(false, cx)];
             effects.iter().all(|effect| matches!(effect, Effect::Nothing)).then_some(used)
         });
-        if used != Some(bytes.len()) || !self.output.bytes.is_empty() {
+        if used != Some(bytes.len()) || !self.output.bytes.is_empty() || !self.output.head.is_empty() {
             let what = format!("behind its end it goes on: {:?}", self.at(id).exchange);
             self.report(Kind::Stuck, what);
         }

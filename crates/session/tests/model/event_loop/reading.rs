@@ -1,6 +1,8 @@
 //! From a connection to the exchange whose bytes come on it: as `reading.rs` of the server.
 
 use super::{EventLoop, Stage};
+use pushlab_session::exchange::Exchange;
+use pushlab_wire::fields::FieldList;
 use std::io;
 
 /// What the poller tells of a connection.
@@ -42,6 +44,10 @@ impl EventLoop {
     fn read(&mut self, id: usize) {
         let (max, now) = (self.limits.read_buffer_bytes, self.now);
         let connection = self.at(id);
+        let head = connection.socket.0.borrow_mut().head_to_server.take_if(|_| connection.stage == Stage::Open);
+        if let Some((fields, has_ended)) = head {
+            return self.take_head(id, &fields, has_ended);
+        }
         let has_more = connection.has_ended;
         match connection.socket.read(max) {
             Ok(bytes) if bytes.is_empty() => self.on_end(id),
@@ -59,9 +65,26 @@ impl EventLoop {
         }
     }
 
+    /// A stream of HTTP/2 begins. What comes behind its head is read in the next turn.
+    fn take_head(&mut self, id: usize, fields: &FieldList, has_ended: bool) {
+        let now = self.now;
+        let connection = self.at(id);
+        connection.http2 = Some(has_ended);
+        connection.last_read = now;
+        let effect = self.step(id, |exchange, cx| exchange.receive_head(fields, has_ended, cx));
+        self.act(id, effect);
+        self.unfinished.push(id);
+    }
+
     fn on_end(&mut self, id: usize) {
         let connection = self.at(id);
         match connection.stage {
+            Stage::Open if connection.http2.is_some() => {
+                if connection.http2.replace(true) == Some(false) {
+                    let effect = self.step(id, Exchange::end_of_input);
+                    self.act(id, effect);
+                }
+            }
             Stage::Open if connection.exchange.is_http() && connection.has_queued() => self.close_gently(id),
             Stage::Lingering if connection.has_queued() => {}
             _ => self.close(id),
