@@ -19,6 +19,7 @@ fn frame(event: Event<'_>) -> Frame {
     match event {
         Event::Text(text) => (Opcode::Text, text.into()),
         Event::Binary(bytes) => (Opcode::Binary, bytes.into()),
+        Event::Compressed { .. } => unreachable!("nothing was agreed on"),
         Event::Ping(bytes) => (Opcode::Ping, bytes.into()),
         Event::Pong(bytes) => (Opcode::Pong, bytes.into()),
         Event::Close(None) => (Opcode::Close, Vec::new()),

@@ -42,7 +42,7 @@ impl MemoryLog {
         if let Some(receipt) = receipt {
             text.mark(receipt);
         }
-        let publication = Arc::new(Publication { offset: self.head, channel, text, published_at_ns: now_ns });
+        let publication = Arc::new(Publication::new(self.head, channel, text, now_ns));
         self.history.remember(publication.clone(), now_ns);
         Ok(publication)
     }

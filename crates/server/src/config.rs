@@ -8,11 +8,11 @@ use pushlab_session::gate::Gate;
 use pushlab_session::queue::{Policy, QueueRules};
 use pushlab_session::rules::Rules;
 use pushlab_session::site::Site;
+use pushlab_tls::certificate::TlsFiles;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::Epoch;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +65,9 @@ pub struct Config {
     pub same_origin_channels: Vec<String>,
     /// Which pages are the server's own.
     pub site: Site,
+    /// Publications whose text has at least so many bytes are compressed for WebSockets whose clients ask for it
+    /// (permessage-deflate); `None`: nothing is.
+    pub compression_from: Option<usize>,
 }
 
 /// Makes a server's log.
@@ -99,6 +102,7 @@ impl Config {
             max_head_bytes: limits.max_head_bytes,
             max_body_bytes: limits.max_body_bytes,
             max_message_bytes: limits.max_message_bytes,
+            compresses: self.compression_from.is_some(),
             max_channels: limits.max_channels_per_connection,
             max_reply_bytes: limits.max_reply_bytes,
             max_wait: limits.max_poll_wait,
@@ -128,15 +132,6 @@ impl Config {
         let Limits { max_queue_messages: max_messages, max_queue_bytes: max_bytes, .. } = self.limits;
         QueueRules { max_messages, max_bytes, policy: self.policy }
     }
-}
-
-/// The files with which a server speaks TLS, both PEM.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The server's certificate, then those of its issuers.
-    pub certificate: PathBuf,
-    /// The certificate's private key, without a passphrase.
-    pub key: PathBuf,
 }
 
 /// A back end to connect to. Every text message from it is published as it comes.

@@ -258,10 +258,11 @@ mod tests {
     fn leaving_moves_the_last_member() {
         let mut groups = Groups::default();
         let id = intern(&mut groups, &mut ["a"]);
-        let slots: Vec<u32> = (10..13).map(|c| groups.join(id, Framing::WebSocket, c)).collect();
+        let slots: Vec<u32> =
+            (10..13).map(|c| groups.join(id, Framing::WebSocket { is_compressed: false }, c)).collect();
         assert_eq!(slots, [0, 1, 2]);
-        assert_eq!(groups.leave(id, Framing::WebSocket, 0), Some(12));
-        assert_eq!(groups.leave(id, Framing::WebSocket, 1), None);
+        assert_eq!(groups.leave(id, Framing::WebSocket { is_compressed: false }, 0), Some(12));
+        assert_eq!(groups.leave(id, Framing::WebSocket { is_compressed: false }, 1), None);
         assert_eq!(groups[id].members[0], [12]);
     }
 }

@@ -25,21 +25,19 @@ mod pool;
 mod queued;
 pub mod requests;
 pub mod routes;
-mod secure;
 mod sources;
 mod stats;
 mod stream;
-mod tls;
 mod wheel;
 
 pub use carrier::{Carrier, Notify};
-pub use config::{Config, Feed, Limits, MakeLog, Tick, TlsFiles};
+pub use config::{Config, Feed, Limits, MakeLog, Tick};
 pub use distributor::PublishError;
 pub use engine::Io;
 pub use pushlab_session::queue::Policy;
 pub use pushlab_session::site::{BadOrigin, Origin, Site};
+pub use pushlab_tls::certificate::{TlsError, TlsFiles};
 pub use stats::Stats;
-pub use tls::TlsError;
 
 use application::Publisher;
 
@@ -51,6 +49,7 @@ use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
 use pushlab_os::{clock, descriptors, random};
+use pushlab_tls::certificate::Tls;
 use pushlab_wire::cursor::Epoch;
 use socket2::{Domain, Protocol, Socket, Type};
 use sources::Sources;
@@ -61,7 +60,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use tls::Tls;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -255,6 +253,7 @@ impl Config {
             reserved_channels: Vec::new(),
             same_origin_channels: Vec::new(),
             site: Site::default(),
+            compression_from: None,
         }
     }
 }

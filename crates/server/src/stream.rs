@@ -3,8 +3,8 @@
 
 use crate::carrier::Carrier;
 use crate::http2::Http2Stream;
-use crate::secure::Secure;
 use mio::net::TcpStream;
+use pushlab_tls::secure::Secure;
 use rustls::ServerConfig;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};

@@ -141,7 +141,7 @@ pub fn encode_stream(out: HeadOut<'_>, framing: Framing, has_origin: bool) {
         Framing::Events { is_chunked } => ("text/event-stream", is_chunked),
         Framing::Script { is_chunked } => ("text/html; charset=utf-8", is_chunked),
         Framing::Lines { is_chunked } => ("application/x-ndjson", is_chunked),
-        Framing::WebSocket | Framing::Reply => unreachable!("these have no stream over HTTP"),
+        Framing::WebSocket { .. } | Framing::Reply => unreachable!("these have no stream over HTTP"),
     };
     let head = Head::new(out, 200).field("Content-Type", kind).field("Cache-Control", "no-store");
     // Asks nginx not to buffer.
@@ -167,14 +167,19 @@ pub fn encode_leave(out: HeadOut<'_>) {
 
 /// Writes the answer that makes a WebSocket of its connection: with `accept`, the value of `Sec-WebSocket-Accept`, over
 /// HTTP/1 (RFC 6455, section 4.2.2), without it over HTTP/2 (RFC 8441, section 5).
-pub fn encode_websocket(out: HeadOut<'_>, accept: Option<&str>) {
-    match accept {
-        None => Head::new(out, 200).end(),
+pub fn encode_websocket(out: HeadOut<'_>, accept: Option<&str>, extension: Option<&str>) {
+    let head = match accept {
+        None => Head::new(out, 200),
         Some(accept) => {
             let head = Head::new(out, 101).field("Upgrade", "websocket").field("Connection", "Upgrade");
-            head.field("Sec-WebSocket-Accept", accept).end();
+            head.field("Sec-WebSocket-Accept", accept)
         }
-    }
+    };
+    let head = match extension {
+        None => head,
+        Some(extension) => head.field("Sec-WebSocket-Extensions", extension),
+    };
+    head.end();
 }
 
 /// The whole answer to a connection that is closed before anything was read from it.
@@ -340,7 +345,7 @@ mod tests {
             ("content-length", "7"),
         ];
         assert_eq!(refused, owned(&expected));
-        assert_eq!(listed(|out| encode_websocket(out, None)), owned(&[(":status", "200")]));
+        assert_eq!(listed(|out| encode_websocket(out, None, None)), owned(&[(":status", "200")]));
         assert_eq!(listed(encode_leave), owned(&[(":status", "100")]));
         let fields = [
             ("Set-Cookie", " a=B\t"),
@@ -364,7 +369,7 @@ mod tests {
     fn the_handshake_is_the_one_that_clients_expect() {
         use pushlab_wire::websocket::handshake;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        encode_websocket(HeadOut::Text(&mut ours), Some("abc="));
+        encode_websocket(HeadOut::Text(&mut ours), Some("abc="), None);
         handshake::encode_response(&mut theirs, "abc=");
         assert_eq!(ours, theirs);
         let mut leave = Vec::new();

@@ -39,7 +39,7 @@ impl Batch {
         self.clear();
         self.single = single;
         for publication in publications {
-            framing.message(&mut self.bytes, &publication.text);
+            framing.message(&mut self.bytes, publication);
             self.ends.push(self.bytes.len());
         }
     }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_batch_holds_what_it_was_filled_with_last() {
         let all = publications(3);
-        let (lines, frames) = (Framing::Lines { is_chunked: false }, Framing::WebSocket);
+        let (lines, frames) = (Framing::Lines { is_chunked: false }, Framing::WebSocket { is_compressed: false });
         let mut batch = Batch::default();
         let spans = [(0..1, lines), (0..1, lines), (0..1, frames), (0..2, frames), (0..1, frames), (1..2, frames)];
         for (span, framing) in spans {

@@ -1,7 +1,7 @@
 //! How a message looks on each transport: heads and tails around text that is encoded once.
 
+use pushlab_log::Publication;
 use pushlab_wire::cursor::Cursor;
-use pushlab_wire::native::MessageText;
 use pushlab_wire::websocket::{self, Opcode};
 use pushlab_wire::{event_stream, http, lines};
 
@@ -9,7 +9,10 @@ use pushlab_wire::{event_stream, http, lines};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// A text frame each.
-    WebSocket,
+    WebSocket {
+        /// Whether what was compressed is sent so.
+        is_compressed: bool,
+    },
     /// An event each.
     Events {
         /// Whether each is a chunk.
@@ -30,12 +33,12 @@ pub enum Framing {
 }
 
 /// Number of distinct framings.
-pub const FRAMINGS: usize = 8;
+pub const FRAMINGS: usize = 9;
 
 impl Framing {
     /// Every framing, by [`Self::index`].
     pub const ALL: [Self; FRAMINGS] = [
-        Self::WebSocket,
+        Self::WebSocket { is_compressed: false },
         Self::Events { is_chunked: false },
         Self::Events { is_chunked: true },
         Self::Lines { is_chunked: false },
@@ -43,12 +46,13 @@ impl Framing {
         Self::Script { is_chunked: false },
         Self::Script { is_chunked: true },
         Self::Reply,
+        Self::WebSocket { is_compressed: true },
     ];
 
     /// Position in tables.
     pub fn index(self) -> usize {
         match self {
-            Self::WebSocket => 0,
+            Self::WebSocket { is_compressed } => 8 * usize::from(is_compressed),
             Self::Events { is_chunked } => 1 + usize::from(is_chunked),
             Self::Lines { is_chunked } => 3 + usize::from(is_chunked),
             Self::Script { is_chunked } => 5 + usize::from(is_chunked),
@@ -58,11 +62,15 @@ impl Framing {
 
     /// Appends a delivery.
     #[inline]
-    pub fn message(self, out: &mut Vec<u8>, text: &MessageText) {
-        match self {
-            Self::Events { is_chunked } => {
+    pub fn message(self, out: &mut Vec<u8>, publication: &Publication) {
+        let text = &publication.text;
+        match (self, publication.compressed()) {
+            (Self::Events { is_chunked }, _) => {
                 let [head, data] = text.without_cursor();
                 event(out, is_chunked, text.cursor(), &[head, data]);
+            }
+            (Self::WebSocket { is_compressed: true }, Some(compressed)) => {
+                websocket::encode_compressed(out, compressed, None);
             }
             _ => self.frame(out, text.as_bytes(), b""),
         }
@@ -71,7 +79,7 @@ impl Framing {
     /// Appends any other frame; `id` becomes the id of an event.
     pub fn frame(self, out: &mut Vec<u8>, json: &[u8], id: &[u8]) {
         match self {
-            Self::WebSocket => websocket::encode(out, Opcode::Text, json, None),
+            Self::WebSocket { .. } => websocket::encode(out, Opcode::Text, json, None),
             Self::Events { is_chunked } => event(out, is_chunked, id, &[json]),
             Self::Lines { is_chunked } => chunk(out, is_chunked, &[json, b"\n"]),
             Self::Script { is_chunked } => {
@@ -86,7 +94,7 @@ impl Framing {
     pub fn head_len(self, frame: &[u8]) -> usize {
         let after = |mark: &[u8]| frame.windows(mark.len()).position(|w| w == mark).map(|at| at + mark.len());
         match self {
-            Self::WebSocket => Some(match frame.get(1) {
+            Self::WebSocket { .. } => Some(match frame.get(1) {
                 Some(127) => 10,
                 Some(126) => 4,
                 _ => 2,
@@ -131,7 +139,7 @@ impl Framing {
     /// were quiet resumes from where the server was, not from its last message.
     pub fn heartbeat(self, out: &mut Vec<u8>, cursor: &str) {
         match self {
-            Self::WebSocket => websocket::encode(out, Opcode::Ping, b"", None),
+            Self::WebSocket { .. } => websocket::encode(out, Opcode::Ping, b"", None),
             Self::Reply => {}
             _ => self.start(out, cursor),
         }
@@ -184,7 +192,9 @@ fn chunk(out: &mut Vec<u8>, is_chunked: bool, parts: &[&[u8]]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pushlab_log::{Limits, MemoryLog};
     use pushlab_wire::cursor::Epoch;
+    use std::sync::Arc;
 
     #[test]
     fn the_table_is_in_order() {
@@ -193,37 +203,59 @@ mod tests {
         }
     }
 
+    fn published(data: &str) -> Arc<Publication> {
+        let mut log = MemoryLog::new(Epoch::parse("e").unwrap(), Limits::default());
+        log.append("a", data, None, 0).unwrap()
+    }
+
     #[test]
     fn each_framing_is_as_documented() {
-        let cursor = Cursor { epoch: Epoch::parse("e").unwrap(), offset: 7 };
-        let text = MessageText::new("a", &cursor, "\"</b>\"");
+        let publication = published("\"</b>\"");
         let encode = |framing: Framing| {
             let mut out = Vec::new();
-            framing.message(&mut out, &text);
+            framing.message(&mut out, &publication);
             String::from_utf8_lossy(&out).into_owned()
         };
-        assert_eq!(encode(Framing::Events { is_chunked: false }), "id:e.7\ndata:[\"msg\",\"a\",\"</b>\"]\n\n");
-        assert_eq!(encode(Framing::Events { is_chunked: true }), "20\r\nid:e.7\ndata:[\"msg\",\"a\",\"</b>\"]\n\n\r\n");
-        assert_eq!(encode(Framing::Lines { is_chunked: true }), "19\r\n[\"msg\",\"a\",\"e.7\",\"</b>\"]\n\r\n");
+        assert_eq!(encode(Framing::Events { is_chunked: false }), "id:e.1\ndata:[\"msg\",\"a\",\"</b>\"]\n\n");
+        assert_eq!(encode(Framing::Events { is_chunked: true }), "20\r\nid:e.1\ndata:[\"msg\",\"a\",\"</b>\"]\n\n\r\n");
+        assert_eq!(encode(Framing::Lines { is_chunked: true }), "19\r\n[\"msg\",\"a\",\"e.1\",\"</b>\"]\n\r\n");
         assert_eq!(
             encode(Framing::Script { is_chunked: false }),
-            "<script>parent.pushlab('[\"msg\",\"a\",\"e.7\",\"\\x3c/b>\"]')</script>\n"
+            "<script>parent.pushlab('[\"msg\",\"a\",\"e.1\",\"\\x3c/b>\"]')</script>\n"
         );
-        assert_eq!(encode(Framing::WebSocket), "\u{fffd}\u{18}[\"msg\",\"a\",\"e.7\",\"</b>\"]");
+        assert_eq!(
+            encode(Framing::WebSocket { is_compressed: false }),
+            "\u{fffd}\u{18}[\"msg\",\"a\",\"e.1\",\"</b>\"]"
+        );
+    }
+
+    #[test]
+    fn what_was_compressed_is_sent_so_to_those_who_take_it() {
+        let publication = published(&format!("\"{}\"", "x".repeat(500)));
+        let encode = |is_compressed| {
+            let mut out = Vec::new();
+            Framing::WebSocket { is_compressed }.message(&mut out, &publication);
+            out
+        };
+        let plain = encode(false);
+        assert_eq!(encode(true), plain, "nobody has compressed it");
+        publication.compress(|text| Some(text[..7].into()));
+        publication.compress(|_| panic!("once is enough"));
+        assert_eq!(encode(true), [&[0xc1, 7][..], b"[\"msg\",".get(..7).unwrap()].concat());
+        assert_eq!(encode(false), plain);
     }
 
     #[test]
     fn frames_are_parted_behind_their_heads() {
-        let cursor = Cursor { epoch: Epoch::parse("e").unwrap(), offset: 7 };
         for (size, head) in [(2, 2), (90, 2), (200, 4), (70_000, 10)] {
-            let text = MessageText::new("a", &cursor, &format!("\"{}\"", "x".repeat(size)));
+            let publication = published(&format!("\"{}\"", "x".repeat(size)));
             for framing in Framing::ALL {
                 let mut frame = Vec::new();
-                framing.message(&mut frame, &text);
+                framing.message(&mut frame, &publication);
                 let border = framing.head_len(&frame);
                 assert!(0 < border && border < frame.len(), "{framing:?}");
                 match framing {
-                    Framing::WebSocket => assert_eq!(border, head),
+                    Framing::WebSocket { .. } => assert_eq!(border, head),
                     Framing::Events { is_chunked: true }
                     | Framing::Lines { is_chunked: true }
                     | Framing::Script { is_chunked: true } => {

@@ -15,7 +15,7 @@
 //! let mut log = MemoryLog::new(Epoch::from_number(1), Limits::default());
 //! let turn = [log.append("news", "\"hello\"", None, 0)?];
 //! let mut batch = Batch::default();
-//! batch.fill(&turn, Framing::WebSocket);
+//! batch.fill(&turn, Framing::WebSocket { is_compressed: false });
 //! let mut subscriber = Subscriber::default();
 //! let first = subscriber.offer(&turn).expect("it has seen nothing yet");
 //! let written = batch.bytes.len(); // The socket took all of it.

@@ -129,7 +129,7 @@ impl Queue {
     /// [`MAX_WRITE_BYTES`].
     pub fn encode(&self, framing: Framing, is_one: bool, out: &mut Vec<u8>) {
         for publication in &self.publications {
-            framing.message(out, &publication.text);
+            framing.message(out, publication);
             if is_one || out.len() >= MAX_WRITE_BYTES {
                 break;
             }
@@ -146,7 +146,7 @@ impl Queue {
         while written.end < n {
             let Some(publication) = self.publications.pop_front() else { break };
             self.bytes -= publication.text.as_bytes().len();
-            framing.message(scratch, &publication.text);
+            framing.message(scratch, &publication);
             written.end += scratch.len() - start;
             scratch.truncate(start);
             written.deliveries += 1;

@@ -7,7 +7,7 @@ use pushlab_wire::cursor::Cursor;
 use pushlab_wire::http::{RequestHead, Version, split_target};
 use pushlab_wire::native::{is_json, json_string, single_line};
 use pushlab_wire::transport::Transport;
-use pushlab_wire::websocket::handshake;
+use pushlab_wire::websocket::{deflate, handshake};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub enum Request<'a> {
     WebSocket {
         /// The value of the answer's `Sec-WebSocket-Accept`, which is for HTTP/1 alone.
         accept: Option<String>,
+        /// The value of the answer's `Sec-WebSocket-Extensions`: messages may be compressed.
+        extension: Option<&'static str>,
         /// What it wants to receive.
         subscription: Subscription<'a>,
         /// The client asks; nothing is pushed.
@@ -106,6 +108,8 @@ pub struct RequestRules {
     pub max_channels: usize,
     /// Longest time a poll is held.
     pub max_wait: Duration,
+    /// Messages are compressed for clients that ask for it.
+    pub compresses: bool,
     /// The server is stopping: only health checks and metrics are answered.
     pub is_draining: bool,
 }
@@ -195,7 +199,9 @@ impl<'a> Request<'a> {
                 };
                 let accept =
                     accept.map_err(|error| Refused::from((ErrorCode::UpgradeRequired, error.to_string().into())))?;
-                Self::WebSocket { accept, subscription, is_polling, is_told }
+                let offers = rules.compresses.then(|| head.headers("sec-websocket-extensions"));
+                let extension = offers.and_then(deflate::agree);
+                Self::WebSocket { accept, extension, subscription, is_polling, is_told }
             }
             Path::Events => {
                 let framing = Framing::Events { is_chunked };
@@ -306,7 +312,8 @@ mod tests {
     use super::*;
     use pushlab_wire::http::{Headers, parse_request};
 
-    const RULES: RequestRules = RequestRules { max_channels: 2, max_wait: Duration::from_secs(60), is_draining: false };
+    const RULES: RequestRules =
+        RequestRules { max_channels: 2, max_wait: Duration::from_secs(60), compresses: false, is_draining: false };
 
     fn read(request: &str, rules: &RequestRules) -> Result<String, (ErrorCode, Option<&'static str>)> {
         let text = format!("{request}\r\n\r\n");

@@ -21,6 +21,8 @@ pub struct Rules {
     pub max_body_bytes: usize,
     /// A WebSocket message, bytes.
     pub max_message_bytes: usize,
+    /// Messages are compressed for clients that ask for it.
+    pub compresses: bool,
     /// Channels of one subscriber.
     pub max_channels: usize,
     /// A reply to a poll, bytes; the rest comes with the next.
@@ -44,12 +46,17 @@ pub struct Rules {
 impl Rules {
     /// What a request may ask for at most.
     pub(crate) fn of_requests(&self, is_draining: bool) -> RequestRules {
-        RequestRules { max_channels: self.max_channels, max_wait: self.max_wait, is_draining }
+        RequestRules {
+            max_channels: self.max_channels,
+            max_wait: self.max_wait,
+            compresses: self.compresses,
+            is_draining,
+        }
     }
 
     /// How frames from clients are read.
-    pub(crate) fn of_frames(&self) -> Config {
-        Config { max_message_bytes: self.max_message_bytes, ..Config::new(Role::Server) }
+    pub(crate) fn of_frames(&self, takes_compressed: bool) -> Config {
+        Config { max_message_bytes: self.max_message_bytes, takes_compressed, ..Config::new(Role::Server) }
     }
 
     /// What a client is told of the server before all else, if it asks.

@@ -51,6 +51,9 @@ pub struct ServeArgs {
     io: Option<IoArg>,
     #[command(flatten)]
     tls: TlsArgs,
+    /// Compress messages of at least so many bytes for WebSockets whose clients ask for it (permessage-deflate).
+    #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
+    compression_from: Option<usize>,
     /// For measuring: Nagle's algorithm on connections, which holds a small segment back while another is
     /// unacknowledged.
     #[arg(long)]
@@ -197,6 +200,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
         IoArg::Uring => Io::Uring,
     });
     config.mark_receipts = args.mark_receipts;
+    config.compression_from = args.compression_from;
     config.nagle = args.nagle;
     config.splits_events = args.writes_per_event == 2;
     config.tls = args.tls.files();

@@ -98,6 +98,9 @@ impl EventLoop {
                 self.answer_held(group, members, &pending, batch);
                 continue;
             }
+            if framing == (Framing::WebSocket { is_compressed: true }) {
+                self.compress(&pending);
+            }
             batch.fill(&pending, framing);
             if self.engine.is_some() && members.len() >= self.shared.config.min_uring_members {
                 members.chunks(MAX_SENDS).for_each(|some| self.deliver_together(some, &pending, batch));
@@ -112,6 +115,19 @@ impl EventLoop {
         // A group keeps room for usual turns only: there may be as many groups as connections.
         pending.shrink_to(MAX_IDLE_PENDING);
         self.groups[group].pending = pending;
+    }
+
+    /// Each once, for all of the server's subscribers.
+    fn compress(&mut self, publications: &[Arc<Publication>]) {
+        let from = self.shared.config.compression_from.unwrap_or(usize::MAX);
+        for publication in publications {
+            let deflater = &mut self.deflater;
+            publication.compress(
+                |text| {
+                    if text.len() < from { None } else { deflater.get_or_insert_default().deflate(text) }
+                },
+            );
+        }
     }
 
     fn end_doomed(&mut self) {

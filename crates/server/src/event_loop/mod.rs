@@ -23,7 +23,6 @@ use crate::inbox::{Arrivals, Inbox};
 use crate::pool::{Call, Caller};
 use crate::queued::QueuedTotal;
 use crate::stats::{Counters, add};
-use crate::tls::Tls;
 use crate::wheel::{TICK, Tick, Wheel};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
@@ -32,9 +31,11 @@ use pushlab_session::batch::Batch;
 use pushlab_session::effect::Output;
 use pushlab_session::queue::QueueRules;
 use pushlab_session::rules::Rules;
+use pushlab_tls::certificate::Tls;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
+use pushlab_wire::websocket::deflate::Deflater;
 use slab::Slab;
 use std::collections::HashMap;
 use std::io;
@@ -102,6 +103,8 @@ pub struct EventLoop {
     /// Connections with more to read, or whose bytes were not all used in the last turn.
     unfinished: Vec<usize>,
     batch: Batch,
+    /// Made when it is first needed.
+    deflater: Option<Deflater>,
     sends: Vec<Send>,
     queue_rules: QueueRules,
     queued: QueuedTotal,
@@ -180,6 +183,7 @@ impl EventLoop {
             due: Vec::new(),
             unfinished: Vec::new(),
             batch: Batch::default(),
+            deflater: None,
             sends: Vec::new(),
             queue_rules: config.queue_rules(),
             queued: QueuedTotal::new(&config.limits, config.cores),

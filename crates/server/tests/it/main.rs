@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod application;
+mod compression;
 mod delivery;
 mod ending;
 mod feed;

@@ -216,12 +216,13 @@ impl Exchange {
         };
         match request {
             Request::Preflight => self.answer_preflight(cx),
-            Request::WebSocket { accept, mut subscription, is_polling, is_told } => {
+            Request::WebSocket { accept, extension, mut subscription, is_polling, is_told } => {
                 if let Err((code, text)) = self.choose(&mut subscription.channels, cx) {
                     return self.refuse(code, &text, cx);
                 }
-                encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref());
-                self.state = State::WebSocket { decoder: Decoder::default(), is_polling };
+                encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref(), extension);
+                self.state =
+                    State::WebSocket { decoder: Decoder::default(), is_polling, is_compressed: extension.is_some() };
                 let transport = if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket };
                 self.open(transport, cx.rules.heartbeat, is_told, cx);
                 self.start(subscription.after, is_polling)

@@ -58,6 +58,8 @@ enum State {
         decoder: Decoder,
         /// The client polls; nothing is pushed.
         is_polling: bool,
+        /// Messages may be compressed.
+        is_compressed: bool,
     },
     /// Sending an endless answer.
     Stream(Framing),
@@ -164,7 +166,7 @@ impl Exchange {
     pub fn framing(&self) -> Option<Framing> {
         match &self.state {
             _ if self.subscriber.is_catching_up => None,
-            State::WebSocket { is_polling: false, .. } => Some(Framing::WebSocket),
+            &State::WebSocket { is_polling: false, is_compressed, .. } => Some(Framing::WebSocket { is_compressed }),
             State::Stream(framing) => Some(*framing),
             State::HeldPoll => Some(Framing::Reply),
             _ => None,
@@ -174,7 +176,7 @@ impl Exchange {
     /// The framing of what is written.
     pub fn framing_out(&self) -> Framing {
         match self.state {
-            State::WebSocket { .. } => Framing::WebSocket,
+            State::WebSocket { is_compressed, .. } => Framing::WebSocket { is_compressed },
             State::Stream(framing) => framing,
             _ => Framing::Reply,
         }

@@ -41,7 +41,7 @@ impl Exchange {
                 let body = Self::reply_body(replay, cx);
                 self.subscriber.seen = replay.up_to;
                 encode(&mut cx.output.bytes, Opcode::Text, &body, None);
-                cx.output.event = Some(Framing::WebSocket);
+                cx.output.event = Some(Framing::WebSocket { is_compressed: false });
                 Effect::Nothing
             }
             Some(Waiting::Position) => {
@@ -112,7 +112,7 @@ impl Exchange {
     /// Says one part. After the last one it receives what is published.
     fn send_part(&mut self, replay: &Replay, cx: &mut Context<'_>) -> Effect {
         for message in &replay.messages {
-            self.framing_out().message(&mut cx.output.bytes, &message.text);
+            self.framing_out().message(&mut cx.output.bytes, message);
         }
         cx.output.counts.sent += replay.messages.len() as u64;
         self.subscriber.seen = replay.up_to;

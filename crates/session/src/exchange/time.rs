@@ -36,7 +36,7 @@ impl Exchange {
                 cx.output.counts.timeouts += 1;
                 Self::close(CloseCode::IdleTimeout, "no answer to two pings", cx)
             }
-            (None, State::WebSocket { .. }) => self.beat(Framing::WebSocket, silence, cx),
+            (None, State::WebSocket { .. }) => self.beat(self.framing_out(), silence, cx),
             (None, &State::Stream(framing)) => self.beat(framing, silence, cx),
             (None, State::Http(None)) if silence.has_queued => {
                 cx.output.patience = Some(cx.rules.write_timeout);
@@ -63,7 +63,8 @@ impl Exchange {
     fn beat(&mut self, framing: Framing, silence: Silence, cx: &mut Context<'_>) -> Effect {
         cx.output.patience = Some(cx.rules.heartbeat);
         // A stream has no position before it begins: a client that resumed from one would miss its gap.
-        let has_position = framing == Framing::WebSocket || !matches!(self.waiting, Some(Waiting::Start));
+        let has_position =
+            matches!(framing, Framing::WebSocket { .. }) || !matches!(self.waiting, Some(Waiting::Start));
         if !silence.has_queued && has_position {
             let seen = self.subscriber.seen;
             let position = if self.subscriber.is_catching_up { seen } else { seen.max(cx.offered_to) };

@@ -8,6 +8,7 @@ use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::{CloseCode, ErrorCode};
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::native::{ClientFrame, json_string, single_line};
+use pushlab_wire::websocket::deflate::InflateError;
 use pushlab_wire::websocket::{Decoded, Event, Opcode, encode, encode_close};
 use std::borrow::Cow;
 
@@ -15,10 +16,11 @@ impl Exchange {
     /// Reads one frame; says how many bytes it took, 0 if it is not all there.
     pub(super) fn receive_frame(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> (usize, Effect) {
         let all = bytes.len();
-        let State::WebSocket { decoder, .. } = &mut self.state else { return (0, Effect::Nothing) };
+        let State::WebSocket { decoder, is_compressed, .. } = &mut self.state else { return (0, Effect::Nothing) };
+        let config = cx.rules.of_frames(*is_compressed);
         // The decoder leaves its place for the time of one frame, which may borrow from it.
         let mut taken = std::mem::take(decoder);
-        let (used, effect) = match taken.decode(bytes, &cx.rules.of_frames()) {
+        let (used, effect) = match taken.decode(bytes, &config) {
             Ok(Decoded::Incomplete { .. }) => (0, Effect::Nothing),
             Ok(Decoded::Frame { consumed, event }) => {
                 (consumed, event.map_or(Effect::Nothing, |event| self.on_frame(event, cx)))
@@ -39,7 +41,10 @@ impl Exchange {
     fn on_frame(&mut self, event: Event<'_>, cx: &mut Context<'_>) -> Effect {
         match event {
             Event::Text(text) => self.on_text(text, cx),
-            Event::Binary(_) => Self::close(CloseCode::UnsupportedData, "frames are JSON text, not binary", cx),
+            Event::Compressed { is_text: true, payload } => self.on_compressed(payload, cx),
+            Event::Binary(_) | Event::Compressed { is_text: false, .. } => {
+                Self::close(CloseCode::UnsupportedData, "frames are JSON text, not binary", cx)
+            }
             Event::Ping(payload) => {
                 encode(&mut cx.output.bytes, Opcode::Pong, payload, None);
                 Effect::Nothing
@@ -50,6 +55,27 @@ impl Exchange {
                 Self::close(CloseCode::from_number(code).unwrap_or(CloseCode::Normal), "", cx)
             }
         }
+    }
+
+    fn on_compressed(&mut self, payload: &[u8], cx: &mut Context<'_>) -> Effect {
+        // All exchanges share one decoder; the text leaves it for as long as it is read.
+        let mut decoder = std::mem::take(&mut cx.output.inflater);
+        let effect = match decoder.inflate(payload, cx.rules.max_message_bytes) {
+            Ok(inflated) => match str::from_utf8(inflated) {
+                Ok(text) => self.on_text(text, cx),
+                Err(_) => Self::close(CloseCode::InvalidPayload, "text is not UTF-8", cx),
+            },
+            Err(error) => {
+                let code = match error {
+                    InflateError::TooLarge { .. } => CloseCode::MessageTooBig,
+                    InflateError::Malformed => CloseCode::InvalidPayload,
+                };
+                cx.output.counts.errors += 1;
+                Self::close(code, &error.to_string(), cx)
+            }
+        };
+        cx.output.inflater = decoder;
+        effect
     }
 
     fn on_text(&mut self, text: &str, cx: &mut Context<'_>) -> Effect {
@@ -165,6 +191,6 @@ impl Exchange {
 
 /// Says a frame.
 fn say(json: &[u8], cx: &mut Context<'_>) -> Effect {
-    Framing::WebSocket.frame(&mut cx.output.bytes, json, b"");
+    Framing::WebSocket { is_compressed: false }.frame(&mut cx.output.bytes, json, b"");
     Effect::Nothing
 }

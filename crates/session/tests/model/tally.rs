@@ -25,6 +25,8 @@ pub enum Happening {
     HeldPoll,
     /// The head of an answer over HTTP/2.
     Http2Answer,
+    /// A delivery that was compressed.
+    Compressed,
     /// The log answered in a later turn.
     LateAnswer,
     LogFailure,
@@ -33,7 +35,7 @@ pub enum Happening {
     Restart,
 }
 
-const EVENTS: [Happening; 20] = [
+const EVENTS: [Happening; 21] = [
     Happening::Delivery,
     Happening::Gap,
     Happening::Reply,
@@ -49,6 +51,7 @@ const EVENTS: [Happening; 20] = [
     Happening::BegunFrame,
     Happening::HeldPoll,
     Happening::Http2Answer,
+    Happening::Compressed,
     Happening::LateAnswer,
     Happening::LogFailure,
     Happening::Timeout,

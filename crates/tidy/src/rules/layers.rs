@@ -14,6 +14,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("dialects", 1),
     ("log", 1),
     ("http2", 1),
+    ("tls", 1),
     ("probe", 1),
     ("link", 1),
     ("store", 1),

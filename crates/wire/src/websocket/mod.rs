@@ -1,5 +1,6 @@
 //! WebSocket (RFC 6455), both sides: frames here, the opening handshake in [`handshake`].
 
+pub mod deflate;
 pub mod handshake;
 
 use crate::codes::CloseCode;
@@ -23,12 +24,14 @@ pub struct Config {
     pub max_message_bytes: usize,
     /// Most fragments of one message, so that empty fragments cannot go on for ever.
     pub max_fragments: u32,
+    /// Messages may be compressed: [`deflate`] was agreed on.
+    pub takes_compressed: bool,
 }
 
 impl Config {
     /// 64 KiB messages of at most 1,024 fragments.
-    pub fn new(role: Role) -> Self {
-        Self { role, max_message_bytes: 64 * 1024, max_fragments: 1024 }
+    pub const fn new(role: Role) -> Self {
+        Self { role, max_message_bytes: 64 * 1024, max_fragments: 1024, takes_compressed: false }
     }
 }
 
@@ -57,6 +60,13 @@ pub enum Event<'a> {
     Text(&'a str),
     /// A whole binary message.
     Binary(&'a [u8]),
+    /// A whole message that is to be inflated ([`deflate::InflateDecoder`]).
+    Compressed {
+        /// It is then a text, or any bytes.
+        is_text: bool,
+        /// As it was sent.
+        payload: &'a [u8],
+    },
     /// A ping with at most 125 bytes; answer with the same.
     Ping(&'a [u8]),
     /// A pong.
@@ -149,6 +159,7 @@ pub struct Decoder {
 #[derive(Debug)]
 struct Fragments {
     is_text: bool,
+    is_compressed: bool,
     finished: bool,
     count: u32,
     payload: Vec<u8>,
@@ -156,6 +167,7 @@ struct Fragments {
 
 struct Head {
     is_final: bool,
+    is_compressed: bool,
     opcode: Opcode,
     mask: Option<[u8; 4]>,
     /// Bytes of the head itself.
@@ -189,9 +201,10 @@ impl Decoder {
             Opcode::Ping => Some(Event::Ping(payload)),
             Opcode::Pong => Some(Event::Pong(payload)),
             Opcode::Close => Some(close_event(payload)?),
-            Opcode::Text if head.is_final => Some(Event::Text(utf8(payload)?)),
-            Opcode::Binary if head.is_final => Some(Event::Binary(payload)),
-            opcode => self.fragment(opcode, head.is_final, payload)?,
+            Opcode::Text | Opcode::Binary if head.is_final => {
+                Some(message(head.opcode == Opcode::Text, head.is_compressed, payload)?)
+            }
+            _ => self.fragment(&head, payload)?,
         };
         Ok(Decoded::Frame { consumed, event })
     }
@@ -220,24 +233,37 @@ impl Decoder {
         }
     }
 
-    fn fragment(&mut self, opcode: Opcode, is_final: bool, payload: &[u8]) -> Result<Option<Event<'_>>, FrameError> {
-        let message = self.message.get_or_insert_with(|| {
-            Box::new(Fragments { is_text: opcode == Opcode::Text, finished: false, count: 0, payload: Vec::new() })
+    fn fragment(&mut self, head: &Head, payload: &[u8]) -> Result<Option<Event<'_>>, FrameError> {
+        let &Head { is_final, is_compressed, opcode, .. } = head;
+        let begun = self.message.get_or_insert_with(|| {
+            let is_text = opcode == Opcode::Text;
+            Box::new(Fragments { is_text, is_compressed, finished: false, count: 0, payload: Vec::new() })
         });
-        message.payload.extend_from_slice(payload);
-        message.count += 1;
+        begun.payload.extend_from_slice(payload);
+        begun.count += 1;
         if !is_final {
             return Ok(None);
         }
-        message.finished = true;
-        Ok(Some(if message.is_text { Event::Text(utf8(&message.payload)?) } else { Event::Binary(&message.payload) }))
+        begun.finished = true;
+        message(begun.is_text, begun.is_compressed, &begun.payload).map(Some)
     }
+}
+
+/// A whole message.
+fn message(is_text: bool, is_compressed: bool, payload: &[u8]) -> Result<Event<'_>, FrameError> {
+    Ok(match (is_compressed, is_text) {
+        (true, _) => Event::Compressed { is_text, payload },
+        (false, true) => Event::Text(utf8(payload)?),
+        (false, false) => Event::Binary(payload),
+    })
 }
 
 /// `Ok(Err(needed))` when the head is not all there.
 fn parse_head(input: &[u8], config: &Config) -> Result<Result<Head, usize>, FrameError> {
     let Some(&first) = input.first() else { return Ok(Err(2)) };
-    if first & 0x70 != 0 {
+    // The first of them marks a compressed message, in its first frame (RFC 7692, section 6).
+    let is_compressed = first & COMPRESSED != 0;
+    if first & 0x30 != 0 || is_compressed && (!config.takes_compressed || !matches!(first & 0x0f, 1 | 2)) {
         return Err(FrameError::ReservedBits);
     }
     let is_final = first & 0x80 != 0;
@@ -285,7 +311,7 @@ fn parse_head(input: &[u8], config: &Config) -> Result<Result<Head, usize>, Fram
         let at = size - 4;
         [input[at], input[at + 1], input[at + 2], input[at + 3]]
     });
-    Ok(Ok(Head { is_final, opcode, mask, size, payload: length as usize }))
+    Ok(Ok(Head { is_final, is_compressed, opcode, mask, size, payload: length as usize }))
 }
 
 fn close_event(payload: &[u8]) -> Result<Event<'_>, FrameError> {
@@ -316,6 +342,16 @@ fn apply_mask(payload: &mut [u8], mask: [u8; 4]) {
     for (i, byte) in words.into_remainder().iter_mut().enumerate() {
         *byte ^= mask[i % 4];
     }
+}
+
+/// The bit that marks a compressed message.
+const COMPRESSED: u8 = 0x40;
+
+/// Appends the whole frame of a compressed text. A client passes a mask, a server none.
+pub fn encode_compressed(out: &mut Vec<u8>, payload: &[u8], mask: Option<[u8; 4]>) {
+    let begin = out.len();
+    encode(out, Opcode::Text, payload, mask);
+    out[begin] |= COMPRESSED;
 }
 
 /// Appends one whole frame. A client passes a mask, a server none.

@@ -290,13 +290,19 @@ impl Client {
             target.push_str("v=2");
         }
         let key = std::array::from_fn(|_| self.rng.u8(..));
+        peer.takes_compressed = self.rng.u32(..3) == 0;
         if peer.is_http2 {
             let mut fields = fields_of("CONNECT", &target);
             fields.push(b":protocol", b"websocket");
             fields.push(b"sec-websocket-version", b"13");
+            if peer.takes_compressed {
+                fields.push(b"sec-websocket-extensions", b"permessage-deflate; client_max_window_bits");
+            }
             peer.head = Some((fields, false));
         } else {
-            handshake::encode_request(&mut peer.out, "example.org", &target, key);
+            let offer = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
+            let offer = if peer.takes_compressed { offer } else { "" };
+            handshake::encode_request_with(&mut peer.out, "example.org", &target, key, offer);
         }
         let reception = (!is_polling).then(|| self.reception(&channels, after, true, truth));
         peer.expected.push_back(Expected::frame(Asked::WebSocket { key, channels, is_told, reception }));

@@ -6,11 +6,13 @@ use crate::tally::Happening;
 use crate::truth::{Checked, Kind, Truth, cursor_of, found};
 use pushlab_wire::codes::CloseCode;
 use pushlab_wire::native::ServerFrame;
+use pushlab_wire::websocket::deflate::InflateDecoder;
 use pushlab_wire::websocket::{Config, Decoded, Event, Opcode, Role, encode};
 
 impl Client {
     pub(super) fn frames(&mut self, peer: &mut Peer, truth: &Truth) -> Checked {
-        let config = Config { max_message_bytes: 1 << 20, ..Config::new(Role::Client) };
+        let config =
+            Config { max_message_bytes: 1 << 20, takes_compressed: peer.takes_compressed, ..Config::new(Role::Client) };
         let Mode::WebSocket { decoder, .. } = &mut peer.mode else { return Ok(()) };
         let mut decoder = std::mem::take(decoder);
         let mut buffer = std::mem::take(&mut peer.buffer);
@@ -48,6 +50,14 @@ impl Client {
     fn on_frame(&mut self, peer: &mut Peer, event: Event<'_>, truth: &Truth) -> Checked {
         match event {
             Event::Text(text) => self.on_text(peer, text, truth),
+            Event::Compressed { is_text, payload } => {
+                self.memory.tally.count(Happening::Compressed);
+                let mut decoder = InflateDecoder::default();
+                match decoder.inflate(payload, 1 << 20).map(|text| str::from_utf8(text)) {
+                    Ok(Ok(text)) if is_text && text.len() > payload.len() => self.on_text(peer, text, truth),
+                    other => found(Kind::Malformed, format!("compressed: {other:?}")),
+                }
+            }
             Event::Ping(payload) => {
                 self.memory.tally.count(Happening::Heartbeat);
                 if peer.answers_pings && !peer.is_ending {

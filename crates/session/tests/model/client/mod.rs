@@ -158,6 +158,8 @@ pub struct Peer {
     pub place: (usize, u32),
     /// It is a stream of HTTP/2, on which one thing is asked.
     pub is_http2: bool,
+    /// It has asked for compressed messages.
+    pub takes_compressed: bool,
     /// The head of that which has not arrived, and whether the client's side ends with it.
     pub head: Option<(FieldList, bool)>,
     /// What was said and has not arrived.
@@ -200,6 +202,7 @@ impl Client {
             socket,
             place,
             is_http2: self.rng.u32(..3) == 0,
+            takes_compressed: false,
             head: None,
             out: Vec::new(),
             is_ending: false,

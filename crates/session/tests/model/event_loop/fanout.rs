@@ -11,6 +11,7 @@ use pushlab_session::framing::Framing;
 use pushlab_session::queue::{Policy, QueueRules, Verdict};
 use pushlab_session::reply;
 use pushlab_session::unsent::{write_in_two, write_some};
+use pushlab_wire::websocket::deflate::Deflater;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -59,6 +60,11 @@ impl EventLoop {
             if framing == Framing::Reply {
                 self.answer_held(group, members, pending, batch);
                 continue;
+            }
+            if framing == (Framing::WebSocket { is_compressed: true }) {
+                let compress =
+                    |publication: &Arc<Publication>| publication.compress(|text| Deflater::default().deflate(text));
+                pending.iter().for_each(compress);
             }
             batch.fill(pending, framing);
             for &(id, _) in members {

@@ -1,6 +1,5 @@
 //! The certificate and the key with which a server speaks TLS.
 
-use crate::config::TlsFiles;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -8,6 +7,15 @@ use rustls::server::{NoServerSessionStorage, ProducesTickets, ServerConfig};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+
+/// The files with which a server speaks TLS, both PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, then those of its issuers.
+    pub certificate: PathBuf,
+    /// The certificate's private key, without a passphrase.
+    pub key: PathBuf,
+}
 
 /// What keeps a server from speaking TLS.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,179 @@
+//! permessage-deflate: what is compressed for whom, and clients that would rather break it.
+
+use crate::harness::http::Http;
+use crate::harness::{Subject, until, until_idle};
+use pushlab_server::Policy;
+use pushlab_wire::http::{Headers, parse_response};
+use pushlab_wire::websocket::deflate::{Deflater, InflateDecoder};
+use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, encode_compressed, handshake};
+
+const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
+const MASK: Option<[u8; 4]> = Some([1, 2, 3, 4]);
+
+/// What came: a text, and whether it was compressed.
+type Said = (String, bool);
+
+struct WebSocket {
+    http: Http,
+    decoder: Decoder,
+    agreed: Option<String>,
+}
+
+impl WebSocket {
+    fn open(server: &Subject, offer: &str) -> Self {
+        let mut http = Http::connect(server.address());
+        let mut request = Vec::new();
+        handshake::encode_request_with(&mut request, "h", "/ws?channel=a", [7; 16], offer);
+        http.send(&String::from_utf8(request).unwrap());
+        let (size, agreed) = loop {
+            let mut headers = Headers::default();
+            if let Some((head, size)) = parse_response(&http.buffer, &mut headers).unwrap() {
+                assert_eq!(head.status, 101);
+                break (size, head.header("sec-websocket-extensions").map(str::to_owned));
+            }
+            assert!(http.fill());
+        };
+        http.buffer.drain(..size);
+        let mut socket = Self { http, decoder: Decoder::default(), agreed };
+        assert!(socket.next().unwrap().0.starts_with("[\"cursor\""));
+        socket
+    }
+
+    /// The next message, or the code of the close.
+    fn next(&mut self) -> Result<Said, u16> {
+        let config = Config { max_message_bytes: 1 << 22, takes_compressed: true, ..Config::new(Role::Client) };
+        loop {
+            let buffer = &mut self.http.buffer;
+            let (consumed, said) = match self.decoder.decode(buffer, &config).unwrap() {
+                Decoded::Incomplete { .. } => {
+                    assert!(self.http.fill(), "the connection ended");
+                    continue;
+                }
+                Decoded::Frame { consumed, event } => match event {
+                    Some(Event::Text(text)) => (consumed, Some(Ok((text.to_owned(), false)))),
+                    Some(Event::Compressed { is_text, payload }) => {
+                        assert!(is_text && self.agreed.is_some());
+                        let text = InflateDecoder::default().inflate(payload, 1 << 22).unwrap().to_vec();
+                        assert!(payload.len() < text.len());
+                        (consumed, Some(Ok((String::from_utf8(text).unwrap(), true))))
+                    }
+                    Some(Event::Close(close)) => (consumed, Some(Err(close.unwrap().0))),
+                    _ => (consumed, None),
+                },
+            };
+            buffer.drain(..consumed);
+            if let Some(said) = said {
+                return said;
+            }
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        let mut frame = Vec::new();
+        encode_compressed(&mut frame, bytes, MASK);
+        self.http.try_send(&frame).unwrap();
+    }
+}
+
+fn start(cores: usize) -> Subject {
+    Subject::start(cores, |config| config.compression_from = Some(200))
+}
+
+/// JSON of about so many bytes, which repeats itself as JSON does.
+fn data(number: usize, size: usize) -> String {
+    let items: Vec<String> = (0..size / 30).map(|item| format!("{{\"item\":{item},\"of\":{number}}}")).collect();
+    format!("{{\"number\":{number},\"items\":[{}]}}", items.join(","))
+}
+
+#[test]
+fn large_messages_are_compressed_for_those_who_ask() {
+    let server = start(2);
+    let mut plain = WebSocket::open(&server, "");
+    let mut sockets: Vec<_> = (0..20).map(|_| WebSocket::open(&server, OFFER)).collect();
+    assert_eq!(plain.agreed, None);
+    let agreed = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+    assert!(sockets.iter().all(|socket| socket.agreed.as_deref() == Some(agreed)));
+    let mut http = Http::connect(server.address());
+    let published: Vec<String> = (0..30).map(|n| data(n, [10, 300, 5_000][n % 3])).collect();
+    for data in &published {
+        assert_eq!(http.post("/publish?channel=a", data).status, 200);
+    }
+    for (n, data) in published.iter().enumerate() {
+        let (expected, was_compressed) = plain.next().unwrap();
+        assert!(!was_compressed && expected.contains(data), "{expected}");
+        for socket in &mut sockets {
+            assert_eq!(socket.next().unwrap(), (expected.clone(), n % 3 > 0), "{n}");
+        }
+    }
+}
+
+#[test]
+fn nobody_gets_what_is_not_offered_or_not_agreed() {
+    let off = Subject::start(1, |_| {});
+    assert_eq!(WebSocket::open(&off, OFFER).agreed, None);
+    let server = start(1);
+    let small_window = "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10\r\n";
+    let mut without = WebSocket::open(&server, small_window);
+    assert_eq!(without.agreed, None);
+    // A compressed frame is then a reserved bit.
+    without.send(b"x");
+    assert_eq!(without.next(), Err(1002));
+}
+
+#[test]
+fn what_clients_send_may_be_compressed() {
+    let server = start(1);
+    let mut socket = WebSocket::open(&server, OFFER);
+    let frame = format!("[\"pub\",\"a\",{}]", data(1, 2_000));
+    socket.send(&Deflater::default().deflate(frame.as_bytes()).unwrap());
+    let (said, was_compressed) = socket.next().unwrap();
+    assert!(was_compressed && said.contains(&data(1, 2_000)), "{said}");
+    // One at a time may be plain.
+    let mut plain = Vec::new();
+    encode(&mut plain, Opcode::Text, b"[\"ping\",7]", MASK);
+    socket.http.try_send(&plain).unwrap();
+    assert_eq!(socket.next().unwrap(), ("[\"pong\",7]".to_owned(), false));
+}
+
+#[test]
+fn what_cannot_be_inflated_ends_the_connection_with_its_code() {
+    let server = start(1);
+    let bomb = Deflater::default().deflate(&vec![b' '; 10 << 20]).unwrap();
+    assert!(bomb.len() < 60_000, "{} bytes", bomb.len());
+    let not_utf8 = Deflater::default().deflate(&[0xff; 500]).unwrap();
+    for (payload, code) in [(&*bomb, 1009), (&[0xff, 0xff, 0xff], 1007), (&*not_utf8, 1007)] {
+        let mut socket = WebSocket::open(&server, OFFER);
+        socket.send(payload);
+        assert_eq!(socket.next(), Err(code));
+    }
+    until_idle(&server);
+}
+
+/// What waits for one who reads late is what the others got.
+#[test]
+fn slow_subscribers_get_the_same() {
+    let server = Subject::start(1, |config| {
+        config.compression_from = Some(200);
+        config.policy = Policy::Close;
+        config.limits.max_send_buffer_bytes = Some(4_096);
+        config.limits.max_queue_bytes = 8 << 20;
+    });
+    let mut slow = WebSocket::open(&server, OFFER);
+    let mut http = Http::connect(server.address());
+    let mut random = fastrand::Rng::with_seed(1);
+    // Half of each cannot be made smaller.
+    let published: Vec<String> = (0..60)
+        .map(|n| {
+            let noise: String = (0..20_000).map(|_| random.alphanumeric()).collect();
+            format!("{{\"noise\":\"{noise}\",\"data\":{}}}", data(n, 5_000))
+        })
+        .collect();
+    for data in &published {
+        assert_eq!(http.post("/publish?channel=a", data).status, 200);
+    }
+    until("something is queued", || server.stats().queued_bytes > 0);
+    for data in &published {
+        let (said, was_compressed) = slow.next().unwrap();
+        assert!(was_compressed && said.contains(data.as_str()));
+    }
+}

@@ -1,0 +1,242 @@
+//! Compressed messages: permessage-deflate (RFC 7692), each message by itself. Without takeover of context a message is
+//! compressed once for everybody who receives it, and a connection holds nothing for it.
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+/// What a server agrees to.
+const AGREED: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+/// The same for a client that has named the server's window.
+const AGREED_WITH_WINDOW: &str =
+    "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=15";
+/// What each message ends with, and is not sent (section 7.2.1).
+const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
+/// Bytes for which room is made at a time.
+const PART_BYTES: usize = 4096;
+
+/// Chooses among what a client offers in its fields `Sec-WebSocket-Extensions`, in its order: gives what to answer.
+/// An offer with a parameter that is unknown, said twice or has a value that it may not have is passed over (section
+/// 7.1), and so is one that wants the server's window smaller than it is.
+pub fn agree<'a>(fields: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+    fields.flat_map(|field| field.split(',')).find_map(agree_to)
+}
+
+fn agree_to(offer: &str) -> Option<&'static str> {
+    let mut parts = offer.split(';').map(str::trim);
+    if parts.next() != Some("permessage-deflate") {
+        return None;
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    let mut has_window = false;
+    for part in parts {
+        let (name, value) = match part.split_once('=') {
+            Some((name, value)) => (name.trim(), Some(value.trim())),
+            None => (part, None),
+        };
+        // A value may be quoted (RFC 6455, section 9.1).
+        let value = value.map(|value| value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value));
+        let is_window = |value: &str| matches!(value, "8" | "9" | "10" | "11" | "12" | "13" | "14" | "15");
+        let is_right = match (name, value) {
+            ("server_no_context_takeover" | "client_no_context_takeover" | "client_max_window_bits", None) => true,
+            ("client_max_window_bits", Some(value)) => is_window(value),
+            ("server_max_window_bits", Some("15")) => {
+                has_window = true;
+                true
+            }
+            _ => false,
+        };
+        if !is_right || seen.contains(&name) {
+            return None;
+        }
+        seen.push(name);
+    }
+    Some(if has_window { AGREED_WITH_WINDOW } else { AGREED })
+}
+
+/// Compresses messages: working space of about 300 KiB for as many connections as there are.
+#[derive(Debug)]
+pub struct Deflater(Compress);
+
+impl Default for Deflater {
+    fn default() -> Self {
+        Self(Compress::new(Compression::fast(), false))
+    }
+}
+
+impl Deflater {
+    /// The payload of a message, compressed; `None` where that is not smaller.
+    pub fn deflate(&mut self, payload: &[u8]) -> Option<Box<[u8]>> {
+        self.0.reset();
+        // What is not smaller has no room.
+        let mut out = Vec::with_capacity(payload.len() + TAIL.len());
+        let status = self.0.compress_vec(payload, &mut out, FlushCompress::Sync);
+        let is_whole =
+            matches!(status, Ok(Status::Ok)) && self.0.total_in() == payload.len() as u64 && out.ends_with(&TAIL);
+        out.truncate(out.len().saturating_sub(TAIL.len()));
+        (is_whole && out.len() < payload.len()).then(|| out.into_boxed_slice())
+    }
+}
+
+/// A message that cannot be inflated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InflateError {
+    /// It would be larger than it may be.
+    #[error("inflated message of more than {max} bytes")]
+    TooLarge {
+        /// The limit.
+        max: usize,
+    },
+    /// It is not compressed as was agreed.
+    #[error("a compressed message cannot be inflated")]
+    Malformed,
+}
+
+/// Inflates messages: working space of about 50 KiB for as many connections as there are, made when it is first needed.
+#[derive(Debug, Default)]
+pub struct InflateDecoder {
+    inflate: Option<Decompress>,
+    out: Vec<u8>,
+}
+
+impl InflateDecoder {
+    /// A message of at most `max` bytes. However much a few bytes would become, no more than that is held.
+    ///
+    /// # Errors
+    /// Where it is larger, or not compressed as was agreed.
+    pub fn inflate(&mut self, payload: &[u8], max: usize) -> Result<&mut [u8], InflateError> {
+        let inflate = self.inflate.get_or_insert_with(|| Decompress::new(false));
+        inflate.reset(false);
+        self.out.clear();
+        if self.out.capacity() > max.max(PART_BYTES) {
+            self.out = Vec::new();
+        }
+        for part in [payload, &TAIL] {
+            let mut rest = part;
+            loop {
+                if self.out.len() == self.out.capacity() {
+                    // One more byte than there may be shows that there are too many.
+                    self.out.reserve_exact(PART_BYTES.min(max + 1 - self.out.len()));
+                }
+                let (read, made) = (inflate.total_in(), self.out.len());
+                let status = inflate.decompress_vec(rest, &mut self.out, FlushDecompress::Sync);
+                let used = (inflate.total_in() - read) as usize;
+                rest = &rest[used..];
+                if self.out.len() > max {
+                    return Err(InflateError::TooLarge { max });
+                }
+                let has_room = self.out.len() < self.out.capacity();
+                match status {
+                    Err(_) => return Err(InflateError::Malformed),
+                    // A block may say that it is the last, and others follow (section 7.2.3.4).
+                    Ok(Status::StreamEnd) => inflate.reset(false),
+                    Ok(_) if !has_room => {}
+                    Ok(_) if rest.is_empty() => {}
+                    Ok(_) if used == 0 && self.out.len() == made => return Err(InflateError::Malformed),
+                    Ok(_) => {}
+                }
+                if rest.is_empty() && has_room {
+                    break;
+                }
+            }
+        }
+        Ok(&mut self.out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn offers_are_taken_or_passed_over() {
+        let agree = |fields: &[&str]| super::agree(fields.iter().copied());
+        assert_eq!(agree(&["permessage-deflate"]), Some(AGREED));
+        assert_eq!(agree(&["permessage-deflate; client_max_window_bits"]), Some(AGREED), "as browsers offer");
+        assert_eq!(agree(&["x-webkit-deflate-frame, permessage-deflate;client_max_window_bits=10"]), Some(AGREED));
+        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=15"]), Some(AGREED_WITH_WINDOW));
+        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=\"15\""]), Some(AGREED_WITH_WINDOW));
+        assert_eq!(
+            agree(&["a", "permessage-deflate; server_no_context_takeover; client_no_context_takeover"]),
+            Some(AGREED)
+        );
+        let second = "permessage-deflate; server_max_window_bits=10, permessage-deflate";
+        assert_eq!(agree(&[second]), Some(AGREED), "the second fits");
+        for offer in [
+            "",
+            "deflate",
+            "permessage-deflate; server_max_window_bits",
+            "permessage-deflate; server_max_window_bits=8",
+            "permessage-deflate; server_max_window_bits=16",
+            "permessage-deflate; client_max_window_bits=7",
+            "permessage-deflate; client_max_window_bits=015",
+            "permessage-deflate; server_no_context_takeover=1",
+            "permessage-deflate; client_no_context_takeover; client_no_context_takeover",
+            "permessage-deflate; unknown",
+            "permessage-deflate;",
+        ] {
+            assert_eq!(agree(&[offer]), None, "{offer:?}");
+        }
+    }
+
+    /// RFC 7692, section 7.2.3: the examples.
+    #[test]
+    fn the_examples_of_the_standard_are_inflated() {
+        let mut decoder = InflateDecoder::default();
+        let hello = [0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00];
+        assert_eq!(decoder.inflate(&hello, 5).unwrap(), b"Hello");
+        // Not compressed, and with a block that says it is the last.
+        let stored = [0x00, 0x05, 0x00, 0xfa, 0xff, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x00];
+        assert_eq!(decoder.inflate(&stored, 5).unwrap(), b"Hello");
+        let last = [0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00];
+        assert_eq!(decoder.inflate(&last, 5).unwrap(), b"Hello");
+        let two_blocks = [0xf2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xff, 0xff, 0xca, 0xc9, 0xc9, 0x07, 0x00];
+        assert_eq!(decoder.inflate(&two_blocks, 5).unwrap(), b"Hello");
+        assert_eq!(decoder.inflate(&hello, 4), Err(InflateError::TooLarge { max: 4 }));
+        assert_eq!(decoder.inflate(&[0xff, 0xff], 100), Err(InflateError::Malformed));
+        assert_eq!(decoder.inflate(&hello, 5).unwrap(), b"Hello", "an error leaves nothing behind");
+    }
+
+    #[test]
+    fn a_bomb_is_held_within_the_limit() {
+        let mut out = Vec::with_capacity(1 << 20);
+        let mut compress = Compress::new(Compression::best(), false);
+        compress.compress_vec(&vec![0; 50 << 20], &mut out, FlushCompress::Sync).unwrap();
+        assert!(out.len() < 100_000);
+        let mut decoder = InflateDecoder::default();
+        assert_eq!(decoder.inflate(&out, 64 * 1024), Err(InflateError::TooLarge { max: 64 * 1024 }));
+        assert!(decoder.out.capacity() <= 64 * 1024 + PART_BYTES, "{}", decoder.out.capacity());
+    }
+
+    #[test]
+    fn what_does_not_get_smaller_is_left_as_it_is() {
+        let mut deflater = Deflater::default();
+        let mut random = fastrand::Rng::with_seed(1);
+        let noise: Vec<u8> = (0..1000).map(|_| random.u8(..)).collect();
+        assert_eq!(deflater.deflate(&noise), None);
+        assert_eq!(deflater.deflate(b""), None);
+        let text = br#"{"id":17,"name":"sensor","values":[1,2,3,4,5,6,7,8,9],"unit":"degrees"}"#.repeat(10);
+        let size = deflater.deflate(&text).unwrap().len();
+        assert!(size < text.len() / 5, "{size}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_compressed_comes_back(word in prop::collection::vec(any::<u8>(), 0..40), times in 0usize..400) {
+            let payload = word.repeat(times);
+            let mut decoder = InflateDecoder::default();
+            if let Some(small) = Deflater::default().deflate(&payload) {
+                prop_assert!(small.len() < payload.len());
+                prop_assert_eq!(decoder.inflate(&small, payload.len()).unwrap(), &*payload);
+                prop_assert!(decoder.inflate(&small, payload.len() - 1).is_err());
+            }
+        }
+
+        #[test]
+        fn no_bytes_are_held_beyond_the_limit(payload in prop::collection::vec(any::<u8>(), 0..200), max in 0usize..5_000) {
+            let mut decoder = InflateDecoder::default();
+            if let Ok(inflated) = decoder.inflate(&payload, max) {
+                prop_assert!(inflated.len() <= max);
+            }
+        }
+    }
+}
