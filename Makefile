@@ -40,7 +40,7 @@ test: need-cargo need-node ## Run the everyday tests, at most 12 minutes; SUITES
 	@cargo build --quiet --locked -p pushlab-suites
 	@$(SUITES_PROGRAM) $(SUITES)
 
-test-long: need-cargo need-node ## Run the long tests: kills, databases, fuzzing, foreign servers, the README
+test-long: need-cargo need-node ## Run the long tests: kills, databases, fuzzing, h2spec, foreign servers, the README
 	@cargo build --quiet --locked -p pushlab-suites
 	@$(SUITES_PROGRAM) --long $(SUITES)
 

@@ -11,7 +11,7 @@ import { WebSocket } from "./socket.js";
 import * as inPage from "./page.js";
 
 /** `path` with those of the query's values that are there. */
-function address(base, path, query) {
+export function address(base, path, query) {
   const url = new URL(path, base);
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) url.searchParams.set(name, value);
@@ -79,7 +79,7 @@ function startCurl(url, options) {
 const trusting = (caFile) => (caFile ? ["--cacert", caFile] : []);
 
 /** curl on a stream; `read` makes a function that takes lines and calls its argument for every frame. */
-function curlStream(path, read, options = []) {
+export function curlStream(path, read, options = []) {
   return async ({ base, caFile, channel, after, onFrame, onEnd, onLog }) => {
     const { child, stop } = startCurl(address(base, path, { channel, after }), [
       ...options,
@@ -99,10 +99,10 @@ function curlStream(path, read, options = []) {
   };
 }
 
-const readNdjson = (onFrame) => (line) => line !== "" && onFrame(JSON.parse(line));
+export const readNdjson = (onFrame) => (line) => line !== "" && onFrame(JSON.parse(line));
 
 /** The lines of `/sse`, as plainly as a shell script would read them. */
-function readEvents(onFrame) {
+export function readEvents(onFrame) {
   let id = "";
   let data = [];
   return (line) => {
@@ -115,7 +115,7 @@ function readEvents(onFrame) {
 }
 
 /** curl once for each reply. */
-function curlPolling(options = []) {
+export function curlPolling(options = []) {
   return async ({ base, caFile, channel, after, onFrame, onEnd, onLog }) => {
     let running;
     const poll = (cursor) => {

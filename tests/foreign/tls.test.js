@@ -10,13 +10,15 @@ import tls from "node:tls";
 import { promisify } from "node:util";
 import { CLIENTS } from "./clients.js";
 import { Server, makeIdentity, until } from "./harness.js";
+import { HTTP2_CLIENTS } from "./http2-clients.js";
 import { Socket } from "./socket.js";
 import { payloads } from "./payloads.js";
 
 const run = promisify(execFile);
 
 // It would have to be given another fetch, which is what is tested under the name of Node.
-const clients = CLIENTS.filter(({ name }) => name !== "npm eventsource");
+const ownFetch = CLIENTS.filter(({ name }) => name !== "npm eventsource");
+const clients = [...ownFetch, ...HTTP2_CLIENTS];
 
 /** Payloads around the size of a record, 16 KiB, and of all that is sealed at once, 64 KiB. */
 const large = [16_383, 16_384, 40_000, 65_000].map((size) => JSON.stringify("ä".repeat(size / 2)));

@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { servePages } from "./chromium.js";
 import { CLIENTS } from "./clients.js";
 import { Server, TcpProxy, until } from "./harness.js";
+import { HTTP2_CLIENTS } from "./http2-clients.js";
 import { payloads } from "./payloads.js";
 
 const CHANNEL = "a.b_c:d-e";
@@ -115,7 +116,7 @@ async function start(t, client, ...options) {
 
 const numbered = (first, count) => Array.from({ length: count }, (_, n) => String(first + n));
 
-for (const client of CLIENTS) {
+for (const client of [...CLIENTS, ...HTTP2_CLIENTS]) {
   describe(client.name, () => {
     test("gets every message", async (t) => {
       const { subscriber, publish } = await start(t, client, "--history-messages", "2000");

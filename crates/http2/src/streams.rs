@@ -1,5 +1,7 @@
 //! The streams of a connection.
 
+use crate::settings::FIRST_WINDOW;
+
 /// One of them.
 #[derive(Debug)]
 pub struct Stream {
@@ -58,6 +60,8 @@ pub struct Streams {
 struct Ended {
     number: u32,
     was_reset: bool,
+    /// Bytes that the peer may have sent before it knew; `None` if it had said all.
+    left: Option<u32>,
 }
 
 /// How a stream that is not open ended.
@@ -106,7 +110,11 @@ impl Streams {
         if stream.is_none() && !was_reset {
             return None;
         }
-        let ended = Ended { number, was_reset };
+        let left = match &stream {
+            Some(stream) => (!stream.has_peer_ended).then_some(stream.receive_window),
+            None => Some(FIRST_WINDOW),
+        };
+        let ended = Ended { number, was_reset, left };
         if self.ended.len() < MEMORY {
             self.ended.push(ended);
         } else {
@@ -114,6 +122,14 @@ impl Streams {
             self.next = (self.next + 1) % MEMORY;
         }
         stream
+    }
+
+    /// Passes over what came on one that we have reset; says whether the peer can have sent it before it knew.
+    pub fn pass_over(&mut self, number: u32, size: usize, is_end: bool) -> bool {
+        let Some(ended) = self.ended.iter_mut().find(|ended| ended.number == number) else { return false };
+        let left = ended.left.and_then(|left| left.checked_sub(size as u32));
+        ended.left = left.filter(|_| !is_end);
+        left.is_some()
     }
 
     /// How one ended that is not open.
@@ -147,6 +163,9 @@ mod tests {
         assert!(streams.remove(20, false).is_none() && streams.get(20).is_none());
         assert_eq!(streams.len(), 20);
         let ends = [4, 5, 6, 20, 21].map(|number| streams.end_of(number));
+        let passed = [(20, 1, false), (20, 1, false), (6, 0, true), (6, 0, true), (4, 0, true)]
+            .map(|(number, size, is_end)| streams.pass_over(number, size, is_end));
+        assert_eq!(passed, [true, false, true, false, false], "they had a window of 1");
         assert_eq!(ends, [End::Forgotten, End::Complete, End::Reset, End::Reset, End::Forgotten]);
     }
 }

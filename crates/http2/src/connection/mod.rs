@@ -190,6 +190,11 @@ impl Connection {
         self.stage == Stage::Open
     }
 
+    /// Whether the peer has said that it goes away: it opens no more streams.
+    pub fn has_peer_left(&self) -> bool {
+        self.has_peer_left
+    }
+
     /// What the bytes so far were for.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -230,8 +235,11 @@ impl Connection {
         error
     }
 
-    /// Says something that no stream has to wait for.
+    /// Says something that no stream has to wait for. Nothing follows the last GOAWAY.
     fn control(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        if self.stage == Stage::Over {
+            return;
+        }
         let begin = self.output.len();
         encode(&mut self.output, kind, flags, stream, payload);
         self.counts.sent.frames += (self.output.len() - begin) as u64;

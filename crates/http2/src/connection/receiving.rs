@@ -159,8 +159,8 @@ impl Connection {
         let is_end = frame.has(flag::END_STREAM);
         let Some(stream) = self.streams.get(number) else {
             return match self.streams.end_of(number) {
-                // It was on its way when we reset the stream.
-                End::Reset => Ok(Event::Nothing),
+                End::Reset if self.streams.pass_over(number, size, is_end) => Ok(Event::Nothing),
+                End::Reset => self.count_reset(now).map(|()| Event::Nothing),
                 _ => self.break_stream(number, Code::StreamClosed, now),
             };
         };

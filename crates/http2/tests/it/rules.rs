@@ -234,3 +234,18 @@ fn a_connection_says_that_it_goes() {
     assert_eq!(raw.heard(), [(GOAWAY, 0, 0, vec![0, 0, 0, 3, 0, 0, 0, 0])]);
     assert!(raw.connection.is_over());
 }
+
+#[test]
+fn nothing_follows_the_last_farewell() {
+    let mut raw = Raw::new(Limits::default());
+    raw.head(1, &GET, true).unwrap();
+    raw.head(3, &POST, false).unwrap();
+    raw.frame(DATA, 0, 3, &[0; 16_384]).unwrap();
+    raw.frame(SETTINGS, 0, 1, &[]).unwrap_err();
+    raw.connection.reset(1, Code::Cancel);
+    raw.connection.used(3, 60_000);
+    raw.connection.ping([0; 8]);
+    raw.connection.go_away(Code::NoError, true);
+    let kinds: Vec<u8> = raw.heard().into_iter().map(|frame| frame.0).collect();
+    assert_eq!((kinds, raw.connection.open_streams()), (vec![GOAWAY], 1));
+}

@@ -116,14 +116,18 @@ impl EventLoop {
     pub(super) fn begin_drain(&mut self) {
         self.drain_until = Some(self.now + self.limits().drain_timeout);
         self.listener = None;
-        let ids: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
-        for id in ids {
-            let connection = &self.connections[id];
+        // Before their streams end, which may stand in places before theirs.
+        for (_, connection) in &self.connections {
             if let Some(shared) = &connection.http2 {
                 let mut http2 = shared.borrow_mut();
                 http2.protocol.go_away(Code::NoError, true);
                 http2.list();
-            } else if connection.is_open() {
+            }
+        }
+        let ids: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            let connection = &self.connections[id];
+            if connection.is_open() && connection.http2.is_none() {
                 let has_partial = !connection.carry.is_empty();
                 let effect = self.step(id, |exchange, cx| exchange.drain(has_partial, cx));
                 self.act(id, effect);

@@ -41,7 +41,7 @@ impl EventLoop {
         // Each stream has one of its own.
         connection.exchange.end();
         shift(&self.counters.http2, 1);
-        self.set_deadline(id, self.limits().head_timeout);
+        self.set_deadline(id, self.limits().head_timeout.min(self.limits().idle_timeout));
     }
 
     /// Reads frames; says how many bytes were used.
@@ -61,7 +61,7 @@ impl EventLoop {
                 at = bytes.len();
                 break;
             };
-            self.on_stream_event(id, shared, event);
+            self.on_stream_event(shared, event);
             if used == 0 {
                 break;
             }
@@ -74,7 +74,7 @@ impl EventLoop {
         at
     }
 
-    fn on_stream_event(&mut self, id: usize, shared: &Shared, event: Event<'_>) {
+    fn on_stream_event(&mut self, shared: &Shared, event: Event<'_>) {
         match event {
             Event::Request { stream, head, is_cut, is_end } => self.open_stream(shared, stream, head, is_cut, is_end),
             Event::Data { owner, bytes, is_end } => self.on_stream_data(owner as usize, bytes, is_end),
@@ -85,8 +85,7 @@ impl EventLoop {
                     self.close(owner as usize);
                 }
             }
-            Event::GoingAway { .. } => self.connections[id].has_ended = true,
-            Event::Nothing | Event::Pong(_) | Event::Response { .. } => {}
+            Event::Nothing | Event::Pong(_) | Event::GoingAway { .. } | Event::Response { .. } => {}
         }
     }
 
@@ -201,8 +200,8 @@ impl EventLoop {
         }
         self.account_for_output(id, shared);
         let connection = &self.connections[id];
-        let is_leaving = connection.has_ended || self.drain_until.is_some();
         let mut http2 = shared.borrow_mut();
+        let is_leaving = http2.protocol.has_peer_left() || connection.has_ended || self.drain_until.is_some();
         let has_sent_all = http2.protocol.output().is_empty() && !connection.stream.is_blocked();
         match connection.stage {
             Stage::Open if is_leaving && http2.protocol.open_streams() == 0 => {

@@ -28,7 +28,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    fn open(&self, name: &str) {
+    pub fn open(&self, name: &str) {
         self.opened.lock().unwrap().insert(name.to_owned());
         self.gate.notify_all();
     }

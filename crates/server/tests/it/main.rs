@@ -8,6 +8,7 @@ mod delivery;
 mod ending;
 mod feed;
 mod harness;
+mod http2;
 mod limits;
 mod metrics;
 mod recording;

@@ -51,7 +51,7 @@ fn raw(server: &Subject, piece: usize) -> rustls::StreamOwned<ClientConnection, 
 }
 
 fn with(server: &Subject, config: ClientConfig) -> Dial {
-    Dial { address: server.address(), tls: Some(Arc::new(config)) }
+    Dial { tls: Some(Arc::new(config)), ..server.address().into() }
 }
 
 #[test]
@@ -128,11 +128,11 @@ fn both_versions_are_spoken_and_http_is_agreed_on() {
     let server = start(1, |_| {});
     for version in rustls::ALL_VERSIONS {
         let mut config = identity().client_of(&[*version]);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![b"h3".to_vec(), b"http/1.1".to_vec()];
         assert_eq!(Http::connect(with(&server, config)).get("/healthz").status, 200, "{version:?}");
     }
     let mut config = identity().client_of(rustls::ALL_VERSIONS);
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = vec![b"h3".to_vec()];
     let refused = Http::connect(with(&server, config)).try_send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap_err();
     assert!(refused.to_string().contains("NoApplicationProtocol"), "{refused}");
     until("it is counted", || server.stats().tls_failures == 1);
@@ -456,7 +456,7 @@ fn the_certificate_is_read_again() {
         Arc::new(builder.with_root_certificates(roots.clone()).with_no_client_auth())
     };
     let known = config();
-    let mut open = Http::connect(Dial { address: server.address(), tls: Some(config()) });
+    let mut open = Http::connect(Dial { tls: Some(config()), ..server.address().into() });
     assert_eq!(open.get("/healthz").status, 200);
     assert_eq!(handshake(&server, &known).1, first.cert.der().to_vec());
     write(&second);

@@ -70,6 +70,10 @@ impl Exchange {
     /// The answer has been given to the connection, which has taken all of it or not.
     pub fn answered(&mut self, is_taken: bool, cx: &mut Context<'_>) -> Effect {
         self.state = if is_taken { State::Http(None) } else { State::Answering };
+        if self.is_http2 && !is_taken {
+            // The stream ends behind its answer, for which the peer has as much time as on a connection that goes on.
+            return Effect::Nothing;
+        }
         if !self.keeps_alive || cx.is_draining {
             return Effect::End;
         }

@@ -3,7 +3,7 @@
 use super::Dial;
 use super::http::Http;
 use pushlab_wire::event_stream::EventStreamDecoder;
-use pushlab_wire::http::{BodyDecoder, Headers, parse_response};
+use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, parse_response};
 use pushlab_wire::lines::{LineDecoder, unwrap_script};
 use pushlab_wire::native::{Announcement, ServerFrame, parse_reply};
 use pushlab_wire::websocket::{self, Decoded, Decoder, Event, Opcode, Role, handshake};
@@ -28,6 +28,8 @@ pub enum Kind {
 /// Those that are told.
 pub const PUSHED: [Kind; 7] =
     [Kind::WebSocket, Kind::Sse, Kind::Lines, Kind::Script, Kind::PlainSse, Kind::PlainLines, Kind::PlainScript];
+/// Those that HTTP/2 has streams for.
+pub const STREAMED: [Kind; 4] = [Kind::WebSocket, Kind::Sse, Kind::Lines, Kind::Script];
 /// Those that ask.
 pub const ASKING: [Kind; 3] = [Kind::LongPolling, Kind::Polling, Kind::WebSocketPolling];
 
@@ -125,6 +127,11 @@ impl Client {
 
     fn read_head(&mut self) {
         let (size, body) = loop {
+            if let Some(stream) = &mut self.http.stream {
+                let (status, head) = stream.head().expect("reset before it answered");
+                assert_eq!(status, 200, "{head}");
+                break (0, BodyKind::UntilClose);
+            }
             let mut headers = Headers::default();
             if let Some((head, size)) = parse_response(&self.http.buffer, &mut headers).unwrap() {
                 assert!(matches!(head.status, 101 | 200), "{}", String::from_utf8_lossy(&self.http.buffer));
@@ -274,8 +281,21 @@ impl Client {
         }
     }
 
-    /// Whether a chunked stream came to its proper end.
+    /// Whether it says frames as well.
+    pub fn is_websocket(&self) -> bool {
+        matches!(self.kind, Kind::WebSocket | Kind::WebSocketPolling)
+    }
+
+    /// The stream of HTTP/2 that it is.
+    pub fn stream(&mut self) -> &mut super::http2::Stream {
+        self.http.stream()
+    }
+
+    /// Whether a chunked stream, or one of HTTP/2, came to its proper end.
     pub fn is_complete(&self) -> bool {
+        if let Some(stream) = &self.http.stream {
+            return stream.is_complete();
+        }
         match &self.codec {
             Codec::Sse(body, _) | Codec::Lines(body, _) => body.is_done(),
             _ => false,

@@ -1,5 +1,6 @@
 //! A client that asks.
 
+use super::http2::Stream;
 use super::{Dial, connect};
 use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, parse_response};
 use rustls::ClientConnection;
@@ -10,6 +11,8 @@ use std::net::TcpStream;
 pub struct Http {
     pub socket: TcpStream,
     tls: Option<ClientConnection>,
+    /// It asks on streams of HTTP/2, and the socket is that of their connection.
+    pub stream: Option<Stream>,
     pub buffer: Vec<u8>,
     has_body: bool,
     /// The connection may end without the farewell of TLS.
@@ -27,8 +30,13 @@ pub struct Response {
 impl Http {
     pub fn connect(to: impl Into<Dial>) -> Self {
         let to = to.into();
+        if let Some(http2) = to.http2 {
+            let socket = http2.socket();
+            let stream = Some(Stream::new(http2));
+            return Self { socket, tls: None, stream, buffer: Vec::new(), has_body: true, may_be_cut: false };
+        }
         let tls = to.tls.map(|config| ClientConnection::new(config, "localhost".try_into().unwrap()).unwrap());
-        Self { socket: connect(to.address), tls, buffer: Vec::new(), has_body: true, may_be_cut: false }
+        Self { socket: connect(to.address), tls, stream: None, buffer: Vec::new(), has_body: true, may_be_cut: false }
     }
 
     pub fn send(&mut self, text: &str) {
@@ -37,6 +45,9 @@ impl Http {
 
     /// Sends to a server that may have closed.
     pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        if let Some(stream) = &mut self.stream {
+            return stream.send(bytes);
+        }
         match &mut self.tls {
             None => self.socket.write_all(bytes),
             Some(tls) => {
@@ -86,6 +97,13 @@ impl Http {
 
     /// The next whole response; `None` if the server closes before it begins.
     pub fn try_response(&mut self) -> Option<Response> {
+        if let Some(stream) = &mut self.stream {
+            let (status, head) = stream.head()?;
+            while self.fill() {}
+            assert!(self.stream().is_complete(), "a torn body");
+            let body = String::from_utf8(std::mem::take(&mut self.buffer)).unwrap();
+            return Some(Response { status, head, body });
+        }
         let (mut response, size, kind) = loop {
             let mut headers = Headers::default();
             if let Some((head, size)) = parse_response(&self.buffer, &mut headers).unwrap() {
@@ -114,6 +132,9 @@ impl Http {
 
     /// Reads more; says whether there was any before the end.
     pub fn fill(&mut self) -> bool {
+        if let Some(stream) = &mut self.stream {
+            return stream.fill(&mut self.buffer);
+        }
         let mut bytes = [0; 16 * 1024];
         let result = match &mut self.tls {
             None => self.socket.read(&mut bytes),
@@ -128,6 +149,11 @@ impl Http {
             Err(e) if self.may_be_cut && e.kind() == std::io::ErrorKind::UnexpectedEof => false,
             Err(e) => panic!("nothing came: {e}"),
         }
+    }
+
+    /// The stream on which it asks.
+    pub fn stream(&mut self) -> &mut Stream {
+        self.stream.as_mut().expect("it asks over HTTP/2")
     }
 
     /// Waits for the end of the connection; nothing more may come before it.

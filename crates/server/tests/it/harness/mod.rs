@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod http;
+pub mod http2;
 pub mod lanes;
 pub mod late;
 pub mod secure;
@@ -21,11 +22,13 @@ pub struct Dial {
     pub address: SocketAddr,
     /// With TLS, trusting what this trusts.
     pub tls: Option<Arc<rustls::ClientConfig>>,
+    /// On streams of this connection.
+    pub http2: Option<http2::Http2>,
 }
 
 impl From<SocketAddr> for Dial {
     fn from(address: SocketAddr) -> Self {
-        Self { address, tls: None }
+        Self { address, tls: None, http2: None }
     }
 }
 
@@ -165,9 +168,10 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 pub fn until_idle(server: &Server) {
     until("all gauges are zero", || {
         let stats = server.stats();
-        let gauges = [stats.open, stats.held_polls, stats.awaiting, stats.queued_bytes, stats.slow_subscribers];
+        let gauges =
+            [stats.open, stats.http2, stats.held_polls, stats.awaiting, stats.queued_bytes, stats.slow_subscribers];
         assert!(gauges.iter().all(|&g| g >= 0), "{stats:?}");
-        gauges == [0; 5] && stats.connections.values().all(|&n| n == 0)
+        gauges == [0; 6] && stats.connections.values().all(|&n| n == 0)
     });
 }
 

@@ -1,0 +1,124 @@
+// Browsers over HTTP/2: any number of streams on one connection, where HTTP/1.1 has six for all tabs together.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { makeIdentity, until } from "../foreign/harness.js";
+import { BROWSERS } from "./browsers.js";
+import { demo, TRANSPORTS, ticks } from "./demos.js";
+import { serve } from "./serve.js";
+import { Visitor } from "./visitor.js";
+
+/** More than the connections of HTTP/1.1 that a browser opens to one server. */
+const STREAMS = 12;
+const CONNECTIONS_MAX = 6;
+
+async function stats(server) {
+  return JSON.parse((await server.request("GET", "/stats")).text);
+}
+
+/** A server that speaks HTTP/2, before anybody but the test has connected; `idle` is its number of descriptors then. */
+async function serveSecure(t) {
+  const server = await serve(t, { identity: makeIdentity(t) });
+  await stats(server);
+  return Object.assign(server, { idle: server.descriptors });
+}
+
+/** How many connections of browsers speak HTTP/1.1. */
+async function oldConnections(server) {
+  const { http2 } = await stats(server);
+  return server.descriptors - server.idle - http2;
+}
+
+const protocolOf = ({ page }) =>
+  page.evaluate(() => performance.getEntriesByType("navigation")[0].nextHopProtocol);
+
+/** Opens event streams in a page, which counts those that are open and those that got a message. */
+function openStreams(visitor, count) {
+  return visitor.page.evaluate((count) => {
+    window.open_streams = 0;
+    window.told = 0;
+    window.streams = Array.from({ length: count }, () => {
+      const source = new EventSource("/sse?channel=news");
+      source.onopen = () => window.open_streams++;
+      source.onmessage = () => window.told++;
+      return source;
+    });
+  }, count);
+}
+
+const counted = ({ page }) => page.evaluate(() => [window.open_streams, window.told]);
+
+/** Of a test that has passed the server ends before the pages, which may say so. */
+function endsFirst(...visitors) {
+  for (const visitor of visitors) visitor.expectFailures();
+}
+
+for (const name of BROWSERS) {
+  describe(`${name} over HTTP/2`, () => {
+    test(`${STREAMS} tabs with event streams are alive together`, async (t) => {
+      const server = await serveSecure(t);
+      const address = demo(server.base, "ticker", "sse");
+      const visitor = await Visitor.open(t, name, address);
+      const tabs = [visitor];
+      while (tabs.length < STREAMS) tabs.push(await visitor.tab(t, address));
+      for (const tab of tabs) {
+        await tab.connected("sse");
+        assert.equal(await protocolOf(tab), "h2");
+      }
+      const { http2, connections } = await stats(server);
+      assert.deepEqual([http2, connections.sse], [1, STREAMS]);
+      // Every one of them receives while all are open.
+      await Promise.all(tabs.map((tab) => ticks(tab)));
+      for (const tab of tabs) await tab.reads(/Lost without a word\s*0/);
+      assert.equal((await stats(server)).connections.sse, STREAMS);
+      endsFirst(...tabs);
+    });
+
+    test("a page has every event stream that it opens, of which HTTP/1.1 has six", async (t) => {
+      for (const [server, alive] of [
+        [await serveSecure(t), STREAMS],
+        [await serve(t), CONNECTIONS_MAX],
+      ]) {
+        const visitor = await Visitor.open(t, name, `${server.base}/demos`);
+        assert.equal(await protocolOf(visitor), alive === STREAMS ? "h2" : "http/1.1");
+        await openStreams(visitor, STREAMS);
+        await until(
+          async () => (await counted(visitor))[0] === alive,
+          async () => `${alive} streams are open; ${await counted(visitor)}`,
+        );
+        await server.publish("news", "1");
+        await until(
+          async () => (await counted(visitor))[1] === alive,
+          async () => `${alive} streams receive; ${await counted(visitor)}`,
+        );
+        assert.equal((await stats(server)).connections.sse, alive);
+        endsFirst(visitor);
+      }
+    });
+
+    for (const transport of TRANSPORTS) {
+      test(`the client library works with ${transport}, on the connection that the page came over`, async (t) => {
+        const server = await serveSecure(t);
+        const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
+        await visitor.connected(transport);
+        await ticks(visitor);
+        await visitor.reads(/Lost without a word\s*0/);
+        const protocols = await visitor.page.evaluate(() => {
+          const entries = performance.getEntriesByType("resource");
+          return entries.map(({ name, nextHopProtocol }) => [new URL(name).pathname, nextHopProtocol]);
+        });
+        assert.ok(protocols.length > 0);
+        assert.deepEqual(protocols.filter(([, protocol]) => protocol !== "h2"), []);
+        // What goes on has no entry yet.
+        if (transport.endsWith("polling")) assert.ok(protocols.some(([path]) => path === "/poll"));
+        else assert.equal((await stats(server)).connections[transport], 1);
+        await until(
+          async () => (await oldConnections(server)) === 0,
+          async () => `no connection speaks HTTP/1.1; ${await oldConnections(server)} do`,
+        );
+        assert.equal((await stats(server)).http2, 1);
+        endsFirst(visitor);
+      });
+    }
+  });
+}
