@@ -106,7 +106,7 @@ const HTTP = [
         "X: \x7f\r\n",
         "Host : h\r\n",
       ].map((field) => get("/healthz", field)),
-      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+      "PR * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ].map((one) => (typeof one === "string" ? bytes(one) : one)),
   ),
   attack(

@@ -9,6 +9,7 @@ use crate::subject::name_of;
 use crate::traffic;
 use crate::written::{Derived, MAX_CLIENTS, MAX_NAME_BYTES, MAX_PHASE_MS, MAX_RUNS, NO_NETWORK, Written};
 use pushlab_link::profile;
+use pushlab_workload::plan::HttpVersion;
 use pushlab_workload::scenario::Scenario;
 
 /// How far a planned rate of deliveries may be from the one asked for, as a share of it.
@@ -82,6 +83,7 @@ impl Experiment {
             || std::iter::once(&self.sockets).chain(self.variants.iter().filter_map(|v| v.sockets.as_ref()));
         for (what, is_asked) in [
             ("sockets.tls", all_sockets().any(|sockets| sockets.tls)),
+            ("sockets.http_version", all_sockets().any(|sockets| sockets.http_version != HttpVersion::Http11)),
             ("sockets.writes_per_event", all_sockets().any(|sockets| sockets.writes_per_event > 1)),
             ("sockets.nagle", all_sockets().any(|sockets| sockets.nagle)),
             ("sockets.send_buffer_bytes", all_sockets().any(|sockets| sockets.send_buffer_bytes.is_some())),

@@ -141,6 +141,8 @@ macro_rules! for_each_metric {
             bytes_framing "Bytes of framing", "B", Lower,
                 "frame heads, field names of event streams and chunk heads per delivery, both ways";
             bytes_http_heads "Bytes of HTTP heads", "B", Lower, "heads of requests and responses per delivery, both ways";
+            bytes_http2_frames "Bytes of HTTP/2 frames", "B", Lower,
+                "heads of HTTP/2's frames, and frames that carry no message, per delivery, both ways";
             bytes_tls "Bytes of TLS", "B", Lower, "records and handshakes per delivery, both ways";
             bytes_tcp_ip_headers "Bytes of TCP/IP headers", "B", Lower,
                 "headers of packets that carry data for the first time, per delivery, both ways; over a link alone";

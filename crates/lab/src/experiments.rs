@@ -195,6 +195,7 @@ mod tests {
             ("receipts = true", "receipts works with our own server only"),
             ("sockets = { tls = true }", "sockets.tls works"),
             ("sockets = { nagle = true }", "sockets.nagle works"),
+            ("sockets = { http_version = \"2\" }", "sockets.http_version works"),
             ("polling = { user_list = true }", "polling.user_list works"),
             ("capacity_share = { of = \"x\", share = 1.5 }", "capacity_share.share must be above 0"),
         ] {

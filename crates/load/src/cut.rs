@@ -52,6 +52,29 @@ pub enum Cut {
     /// An answer that nobody asked for.
     #[error("bytes after the answer to the last request")]
     Unasked,
+    /// The peer has ended one stream of a connection.
+    #[error("the server reset the stream: {0}")]
+    Reset(&'static str),
+    /// The peer has not looked at a request, and takes no more.
+    #[error("the server is going away ({0}): it has not looked at the request")]
+    GoingAway(&'static str),
+    /// More at the same time than the peer allows.
+    #[error("the server allows {max} streams on a connection of HTTP/2, fewer than share it")]
+    TooManyStreams {
+        /// How many it allows.
+        max: u32,
+    },
+    /// Not HTTP/2.
+    #[error("HTTP/2: {0}")]
+    Http2(#[from] pushlab_http2::event::ConnectionError),
+    /// HTTP/1.1 where HTTP/2 was asked for by prior knowledge.
+    #[error("the server answers in HTTP/1.1: it does not speak HTTP/2 without TLS (prior knowledge, RFC 9113, 3.3)")]
+    NotHttp2,
+    /// HTTP/2 without WebSockets.
+    #[error(
+        "the server offers no WebSockets over HTTP/2: its SETTINGS lack ENABLE_CONNECT_PROTOCOL (RFC 8441); use HTTP/1.1"
+    )]
+    NoWebSockets,
     /// Text that is not UTF-8.
     #[error("text is not UTF-8")]
     NotUtf8,

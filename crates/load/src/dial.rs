@@ -5,7 +5,7 @@ use crate::tls::{BadCertificate, TlsClient};
 use mio::net::TcpStream;
 use pushlab_os::Errno;
 use pushlab_os::socket::choose_port_late;
-use pushlab_workload::plan::{CLIENTS_PER_SOURCE, Plan, Sources, Target};
+use pushlab_workload::plan::{CLIENTS_PER_SOURCE, Http, Plan, Sources, Target};
 use socket2::{Domain, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -60,12 +60,12 @@ impl Dialler {
         }
     }
 
-    /// Connections to a target that send at once, by TLS where it has that.
+    /// Connections to a target that send at once, by TLS where it has that, for a version of HTTP.
     ///
     /// # Errors
     /// With TLS and no certificate to trust.
-    pub fn to(target: &Target) -> Result<Self, BadCertificate> {
-        let tls = target.tls.as_ref().map(TlsClient::of).transpose()?;
+    pub fn to(target: &Target, http: Http) -> Result<Self, BadCertificate> {
+        let tls = target.tls.as_ref().map(|tls| TlsClient::of(tls, http)).transpose()?;
         Ok(Self { tls, ..Self::new(target.address) })
     }
 
@@ -81,8 +81,13 @@ impl Dialler {
             delays_acks: sockets.delayed_acks,
             send_buffer_bytes: sockets.send_buffer_bytes,
             receive_buffer_bytes: sockets.receive_buffer_bytes,
-            ..Self::to(&plan.target)?
+            ..Self::to(&plan.target, plan.http())?
         })
+    }
+
+    /// The same for another version of HTTP.
+    pub fn over(self, http: Http) -> Self {
+        Self { tls: self.tls.as_ref().map(|tls| tls.over(http)), ..self }
     }
 
     /// The same from one source address, if one is given.

@@ -3,7 +3,7 @@
 use crate::dial::Dialler;
 use crate::socket::Read;
 use mio::{Events, Interest, Poll, Token};
-use pushlab_workload::plan::Target;
+use pushlab_workload::plan::{Http, Target};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// What a client would meet there: an address without a listener, a certificate that cannot be trusted, silence.
 pub fn reach(target: &Target, within: Duration) -> io::Result<()> {
     let deadline = Instant::now() + within;
-    let mut socket = Dialler::to(target).map_err(io::Error::other)?.dial(None)?;
+    let mut socket = Dialler::to(target, Http::Http11).map_err(io::Error::other)?.dial(None)?;
     let mut poll = Poll::new()?;
     poll.registry().register(socket.stream_mut(), Token(0), Interest::READABLE | Interest::WRITABLE)?;
     let (mut events, mut buffer) = (Events::with_capacity(1), vec![0; 16 * 1024]);

@@ -20,8 +20,10 @@ pub struct Tally {
 pub struct WayTally {
     /// All of them; whoever owns the socket counts them.
     pub all: u64,
-    /// Heads of requests and responses.
+    /// Heads of requests and responses, as they are sent: with HTTP/2, compressed.
     pub heads: u64,
+    /// Heads of HTTP/2's frames, and those frames that carry no message.
+    pub frames: u64,
     /// What the transport carries: texts of WebSockets, lines, data of events, bodies.
     pub texts: u64,
     /// Of those, data of publications and echoes; whoever gets the data counts it.
@@ -34,10 +36,12 @@ impl WayTally {
     pub fn uses_since(&self, earlier: &Self) -> ByteUses {
         let all = self.all - earlier.all;
         let heads = (self.heads - earlier.heads).min(all);
-        let payload = (self.payload - earlier.payload).min(all - heads);
-        let texts = (self.texts - earlier.texts).min(all - heads);
+        let http2_frames = (self.frames - earlier.frames).min(all - heads);
+        let rest = all - heads - http2_frames;
+        let payload = (self.payload - earlier.payload).min(rest);
+        let texts = (self.texts - earlier.texts).min(rest);
         let dialect = texts.saturating_sub(payload);
-        ByteUses { payload, dialect, framing: all - heads - payload - dialect, heads, tls: 0 }
+        ByteUses { payload, dialect, framing: rest - payload - dialect, heads, http2_frames, tls: 0 }
     }
 }
 
@@ -45,6 +49,7 @@ impl AddAssign for WayTally {
     fn add_assign(&mut self, more: Self) {
         self.all += more.all;
         self.heads += more.heads;
+        self.frames += more.frames;
         self.texts += more.texts;
         self.payload += more.payload;
     }
@@ -61,15 +66,16 @@ mod tests {
     use pushlab_workload::plan::Target;
 
     fn way(all: u64, heads: u64, texts: u64, payload: u64) -> WayTally {
-        WayTally { all, heads, texts, payload }
+        WayTally { all, heads, frames: 0, texts, payload }
     }
 
     proptest! {
         #[test]
-        fn uses_add_up_whatever_was_noted(before in 0u64..99, more in prop::array::uniform4(0u64..99)) {
+        fn uses_add_up_whatever_was_noted(before in 0u64..99, more in prop::array::uniform5(0u64..99)) {
             let earlier = way(before, before / 2, before / 3, before / 4);
-            let [all, heads, texts, payload] = more;
+            let [all, heads, texts, payload, frames] = more;
             let later = way(before + all, before / 2 + heads, before / 3 + texts, before / 4 + payload);
+            let later = WayTally { frames, ..later };
             prop_assert_eq!(later.uses_since(&earlier).total(), all);
         }
     }
@@ -144,8 +150,9 @@ mod tests {
 
     #[test]
     fn what_remains_is_framing() {
-        let uses = way(1_100, 330, 620, 512).uses_since(&way(100, 30, 20, 12));
-        assert_eq!(uses, ByteUses { payload: 500, dialect: 100, framing: 100, heads: 300, tls: 0 });
+        let uses = WayTally { frames: 40, ..way(1_100, 330, 620, 512) }.uses_since(&way(100, 30, 20, 12));
+        let expected = ByteUses { payload: 500, dialect: 100, framing: 60, heads: 300, http2_frames: 40, tls: 0 };
+        assert_eq!(uses, expected);
         let uses = way(60, 0, 100, 80).uses_since(&WayTally::default());
         assert_eq!(uses, ByteUses { payload: 60, ..ByteUses::default() }, "its beginning came before");
     }

@@ -1,14 +1,14 @@
 //! Threads for clients and for the prober.
 
 use crate::clients::{self, LoopConfig};
-use crate::connection::Http1;
-use crate::prober::{self, EchoPath, OverFrames, OverPosts, ProberConfig, ProberProgress, ProberReport};
+use crate::connection::{Http1, Http2, Protocol};
+use crate::prober::{self, EchoPath, OverFrames, OverPosts, OverStreams, ProberConfig, ProberProgress, ProberReport};
 use crate::run_state::RunState;
 use crate::transport::foreign::{Foreign, TwoWay};
 use crate::transport::websocket::WebSocket;
 use crate::transport::{Receiver, ReceiverVisitor, with_receiver};
 use pushlab_wire::transport::Transport;
-use pushlab_workload::plan::{Plan, Speaks};
+use pushlab_workload::plan::{Http, Plan, ProberPath, Speaks};
 use pushlab_workload::result::Part;
 use std::io;
 use std::sync::Arc;
@@ -19,14 +19,18 @@ pub type LoopThread = JoinHandle<io::Result<Part>>;
 /// The prober, and how far it is.
 pub type ProberThread = (JoinHandle<io::Result<ProberReport>>, Arc<ProberProgress>);
 
-struct SpawnLoop(LoopConfig, Arc<RunState>);
+struct SpawnLoop(Http, LoopConfig, Arc<RunState>);
 
 impl ReceiverVisitor for SpawnLoop {
     type Output = io::Result<LoopThread>;
     fn visit<R: Receiver>(self) -> Self::Output {
-        let Self(config, state) = self;
+        let Self(http, config, state) = self;
+        let run = match http {
+            Http::Http11 => clients::run::<R, Http1>,
+            Http::Http2 { .. } => clients::run::<R, Http2>,
+        };
         let name = format!("clients-{}", config.progress);
-        std::thread::Builder::new().name(name).spawn(move || clients::run::<R, Http1>(config, state))
+        std::thread::Builder::new().name(name).spawn(move || run(config, state))
     }
 }
 
@@ -37,10 +41,11 @@ impl ReceiverVisitor for SpawnLoop {
 pub fn spawn_loop(
     transport: Transport,
     speaks: Option<&Speaks>,
+    http: Http,
     config: LoopConfig,
     state: &Arc<RunState>,
 ) -> io::Result<LoopThread> {
-    with_receiver(transport, speaks, SpawnLoop(config, Arc::clone(state)))
+    with_receiver(transport, speaks, SpawnLoop(http, config, Arc::clone(state)))
 }
 
 /// Starts the prober of a plan.
@@ -48,17 +53,27 @@ pub fn spawn_loop(
 /// # Errors
 /// When the kernel gives no thread.
 pub fn spawn_prober(plan: &Plan, config: ProberConfig, state: &Arc<RunState>) -> io::Result<ProberThread> {
-    let start = match (plan.pings_in_frames(), &plan.speaks) {
-        (false, _) => start_prober::<OverPosts>,
-        (true, None) => start_prober::<OverFrames<WebSocket>>,
-        (true, Some(_)) => start_prober::<OverFrames<Foreign<TwoWay>>>,
+    let start = match (plan.pings_in_frames(), &plan.speaks, prober_http(plan)) {
+        (false, _, Http::Http11) => start_prober::<OverPosts, Http1>,
+        (false, _, Http::Http2 { .. }) => start_prober::<OverStreams, Http2>,
+        (true, None, Http::Http11) => start_prober::<OverFrames<WebSocket>, Http1>,
+        (true, None, Http::Http2 { .. }) => start_prober::<OverFrames<WebSocket>, Http2>,
+        (true, Some(_), _) => start_prober::<OverFrames<Foreign<TwoWay>>, Http1>,
     };
+    let config = ProberConfig { dialler: config.dialler.over(prober_http(plan)), ..config };
     start(config, Arc::clone(state))
 }
 
-fn start_prober<P: EchoPath>(config: ProberConfig, state: Arc<RunState>) -> io::Result<ProberThread> {
+/// What a prober speaks: over the same transport, what the clients do, since it is to see what they would; over a plain
+/// POST HTTP/1.1, since that is the same question whatever is measured, and answers to it can be compared.
+fn prober_http(plan: &Plan) -> Http {
+    let over = plan.prober.as_ref().map(|prober| prober.over);
+    if over == Some(ProberPath::Http) { Http::Http11 } else { plan.http() }
+}
+
+fn start_prober<E: EchoPath, P: Protocol>(config: ProberConfig, state: Arc<RunState>) -> io::Result<ProberThread> {
     let progress = Arc::new(ProberProgress::default());
     let shared = Arc::clone(&progress);
-    let work = move || prober::run::<P, Http1>(config, &state, &shared);
+    let work = move || prober::run::<E, P>(config, &state, &shared);
     Ok((std::thread::Builder::new().name("prober".into()).spawn(work)?, progress))
 }

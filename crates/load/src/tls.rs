@@ -5,12 +5,12 @@
 //! before (RFC 8446, section 2.2). A connection with TLS costs about 10 KiB of heap memory.
 
 use mio::net::TcpStream;
-use pushlab_workload::plan::{TlsTarget, Trust};
+use pushlab_workload::plan::{Http, TlsTarget, Trust};
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,6 +86,9 @@ pub enum TlsError {
     /// Something else came in the handshake.
     #[error("TLS: the subject does not speak it ({0}): give it its certificate and key, or switch TLS off")]
     NotTls(rustls::Error),
+    /// No HTTP/2 where that was asked for.
+    #[error("TLS: the subject does not agree to HTTP/2 (ALPN h2): let it offer that, or use HTTP/1.1")]
+    NoHttp2,
     /// The peer has gone.
     #[error("TLS: the subject closed the connection in the handshake: does it speak TLS?")]
     Ended,
@@ -125,7 +128,7 @@ impl TlsClient {
     ///
     /// # Errors
     /// See [`BadCertificate`].
-    pub fn of(target: &TlsTarget) -> Result<Self, BadCertificate> {
+    pub fn of(target: &TlsTarget, http: Http) -> Result<Self, BadCertificate> {
         let name = ServerName::try_from(target.server_name.clone());
         let name = name.map_err(|_| BadCertificate::Name { name: target.server_name.clone() })?;
         let roots = match &target.trust {
@@ -136,8 +139,15 @@ impl TlsClient {
         let builder = builder.with_safe_default_protocol_versions().expect("ring has what TLS 1.2 and 1.3 need");
         let mut config = builder.with_root_certificates(roots).with_no_client_auth();
         config.resumption = Resumption::disabled();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![protocol_of(http).to_vec()];
         Ok(Self { config: Arc::new(config), name, trusts_system: target.trust == Trust::System })
+    }
+
+    /// The same for a version of HTTP.
+    pub fn over(&self, http: Http) -> Self {
+        let mut config = (*self.config).clone();
+        config.alpn_protocols = vec![protocol_of(http).to_vec()];
+        Self { config: Arc::new(config), ..self.clone() }
     }
 
     /// A client's end of a connection that stands or will.
@@ -147,7 +157,18 @@ impl TlsClient {
         // What waits is bounded by who sends: nothing more is offered to a connection that is blocked.
         session.set_buffer_limit(None);
         let (has_emptied_socket, bytes) = (false, TlsBytes::default());
-        Ok(Tls { session, has_emptied_socket, bytes, trusts_system: self.trusts_system })
+        let wants_http2 = self.config.alpn_protocols == [HTTP2];
+        Ok(Tls { session, has_emptied_socket, bytes, trusts_system: self.trusts_system, wants_http2 })
+    }
+}
+
+/// What HTTP/2 is called in a handshake (RFC 9113, section 3.2).
+const HTTP2: &[u8] = b"h2";
+
+fn protocol_of(http: Http) -> &'static [u8] {
+    match http {
+        Http::Http11 => b"http/1.1",
+        Http::Http2 { .. } => HTTP2,
     }
 }
 
@@ -202,6 +223,8 @@ pub(crate) struct Tls {
     bytes: TlsBytes,
     /// Who may vouch for the peer, for the error when nobody does.
     trusts_system: bool,
+    /// Whether the peer must agree to HTTP/2: it may pass over what was offered.
+    wants_http2: bool,
 }
 
 impl Tls {
@@ -250,6 +273,9 @@ impl Tls {
             processed.map_err(|error| explain(error, was_handshaking, self.trusts_system))?;
             pushed?;
             if was_handshaking && !self.session.is_handshaking() {
+                if self.wants_http2 && self.session.alpn_protocol() != Some(HTTP2) {
+                    return Err(TlsError::NoHttp2.into());
+                }
                 return Ok(TlsRead::Established);
             }
         }
@@ -305,6 +331,7 @@ fn explain(error: rustls::Error, was_handshaking: bool, trusts_system: bool) -> 
             }
             _ => TlsError::Certificate(error),
         },
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsError::NoHttp2,
         rustls::Error::InvalidMessage(_) if was_handshaking => TlsError::NotTls(error),
         error => TlsError::Broken(error),
     }

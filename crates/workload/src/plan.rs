@@ -94,6 +94,14 @@ impl Plan {
         }
     }
 
+    /// What clients speak, and who of them shares a connection of HTTP/2.
+    pub fn http(&self) -> Http {
+        match self.sockets.http_version {
+            HttpVersion::Http11 => Http::Http11,
+            HttpVersion::Http2 => Http::Http2 { clients_per_connection: self.sockets.clients_per_host },
+        }
+    }
+
     /// Whether the prober of a plan with a dialect pings in frames; otherwise by POST.
     pub fn pings_in_frames(&self) -> bool {
         let over = self.prober.as_ref().map(|prober| prober.over);
@@ -219,6 +227,30 @@ pub struct Speaks {
     pub recording: Option<PathBuf>,
 }
 
+/// The version of HTTP, and who shares a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Http {
+    /// HTTP/1.1.
+    Http11,
+    /// HTTP/2: with TLS by ALPN, without by prior knowledge (RFC 9113, section 3).
+    Http2 {
+        /// Clients that share one connection.
+        clients_per_connection: u32,
+    },
+}
+
+/// The version of HTTP that clients speak.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    #[default]
+    #[serde(rename = "1.1")]
+    Http11,
+    /// HTTP/2.
+    #[serde(rename = "2")]
+    Http2,
+}
+
 /// How connections are set: what may differ below the same traffic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -228,6 +260,10 @@ pub struct Sockets {
     /// Whether clients' kernels delay acknowledgements on connections that only receive, as most systems do. Linux
     /// delays them, by 40 ms at least, only where both sides talk, and otherwise acknowledges what was read at once.
     pub delayed_acks: bool,
+    /// The version of HTTP that clients speak, WebSockets too (RFC 8441), and with them the feeder, the collector and a
+    /// prober over the same transport: with TLS agreed on by ALPN, without by prior knowledge. HTTP/2 is spoken in our
+    /// own dialect only.
+    pub http_version: HttpVersion,
     /// System calls with which our server writes one event: 1 or 2.
     pub writes_per_event: u8,
     /// TLS between clients and a subject that the lab starts, with a certificate made for the run.
@@ -237,9 +273,10 @@ pub struct Sockets {
     /// Receive buffer of the sockets of both sides, bytes; as the kernel has it otherwise.
     pub receive_buffer_bytes: Option<u32>,
     /// Most HTTP/1.1 connections that the clients of one host may have open together, as browsers have it (6). A
-    /// WebSocket does not count, as it does not there. Without it there is no limit.
+    /// WebSocket does not count, as it does not there, nor a connection of HTTP/2. Without it there is no limit.
     pub connections_per_host_max: Option<u32>,
-    /// Clients on one host, which share that limit: the tabs of a browser.
+    /// Clients on one host: the tabs of a browser. They share that limit, and over HTTP/2 a single connection; what they
+    /// have under way on it together is at most what the subject allows (ours: 100 streams).
     pub clients_per_host: u32,
 }
 
@@ -248,6 +285,7 @@ impl Default for Sockets {
         Self {
             nagle: false,
             delayed_acks: false,
+            http_version: HttpVersion::default(),
             writes_per_event: 1,
             tls: false,
             send_buffer_bytes: None,

@@ -2,7 +2,7 @@
 
 use crate::check::PAIR_BYTES;
 use crate::payload::BadPayloadSize;
-use crate::plan::{Plan, Sockets, Sources, Target};
+use crate::plan::{Http, Plan, Sockets, Sources, Target};
 use crate::scenario::Scenario;
 use crate::shape::BadShape;
 use core::net::{Ipv4Addr, SocketAddr};
@@ -109,6 +109,14 @@ pub enum BadPlan {
         /// What it must be.
         wanted: &'static str,
     },
+    /// Only our own dialect is spoken over HTTP/2.
+    #[error(
+        "dialect {dialect} over HTTP/2: clients of other servers speak HTTP/1.1 only; use HTTP/1.1, or the native protocol"
+    )]
+    Http2 {
+        /// What the clients speak.
+        dialect: String,
+    },
     /// Addresses beyond the last there is.
     #[error("source addresses from {first} on, with {clients_each} clients each, are too few for {clients} clients")]
     Sources {
@@ -164,6 +172,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     }
     check_target(&plan.target)?;
     check_sockets(plan)?;
+    check_http(plan)?;
     check_dialect(plan)?;
     check_browser(plan)?;
     if plan.user_list && plan.transport == Transport::WebSocketPolling {
@@ -183,7 +192,10 @@ fn check_workers(plan: &Plan) -> Result<(), BadPlan> {
     let refusals = [
         (matches!(plan.scenario, Scenario::FanOut { .. }), "scenario fan-out counts whom each publication has reached"),
         (plan.clients_in.is_browser(), "one browser hosts all clients"),
-        (plan.sockets.clients_per_host > 1, "the clients of a host share their connections"),
+        (
+            plan.http() == Http::Http11 && plan.sockets.clients_per_host > 1,
+            "the clients of a host share their connections",
+        ),
     ];
     let why = refusals.into_iter().find(|(is_single, _)| plan.workers > 1 && *is_single);
     why.map_or(Ok(()), |(_, why)| Err(BadPlan::OneWorker { workers: plan.workers, why }))
@@ -237,6 +249,16 @@ fn check_sockets(plan: &Plan) -> Result<(), BadPlan> {
     match plan.instruments_from {
         Some(from) if target.is_ipv6() => Err(BadPlan::Instruments { from, target }),
         _ => Ok(()),
+    }
+}
+
+/// Whether the version of HTTP can be spoken.
+fn check_http(plan: &Plan) -> Result<(), BadPlan> {
+    let Http::Http2 { clients_per_connection } = plan.http() else { return Ok(()) };
+    in_range("sockets.clients_per_host", u64::from(clients_per_connection), 1, u64::from(u32::MAX))?;
+    match &plan.speaks {
+        Some(speaks) => Err(BadPlan::Http2 { dialect: speaks.dialect.name() }),
+        None => Ok(()),
     }
 }
 

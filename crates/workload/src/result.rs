@@ -236,7 +236,7 @@ impl AddAssign for ClientBytes {
 ///
 /// The borders are those of layers. A *text* is what the transport carries whole: the text of a WebSocket message, the
 /// line of a stream without its end, the data of an event, the body of an answer or a POST. Texts are payload and
-/// dialect; heads are heads; all else is framing. So the cursor is dialect in `["msg",channel,cursor,data]`, and framing
+/// dialect; heads are heads; what is HTTP/2's own is that; all else is framing. So the cursor is dialect in `["msg",channel,cursor,data]`, and framing
 /// in an event stream, whose own field `id` carries it. `docs/networks.md` shows it byte by byte.
 ///
 /// A text counts in the phase in which its last byte comes. Where its first ones came in an earlier phase, they were
@@ -252,8 +252,12 @@ pub struct ByteUses {
     /// line ends, all of an event stream but the data, heartbeats without text. Also what came and was no whole
     /// message, and the bodies of refusals.
     pub framing: u64,
-    /// Heads of HTTP requests and responses with the blank line, handshakes of WebSockets among them.
+    /// Heads of HTTP requests and responses with the blank line, handshakes of WebSockets among them; with HTTP/2, as
+    /// they are compressed.
     pub heads: u64,
+    /// HTTP/2's own: heads of frames, and frames that are neither head nor body of a message.
+    #[serde(default)]
+    pub http2_frames: u64,
     /// TLS: records, handshakes.
     pub tls: u64,
 }
@@ -261,7 +265,7 @@ pub struct ByteUses {
 impl ByteUses {
     /// All bytes.
     pub fn total(&self) -> u64 {
-        self.payload + self.dialect + self.framing + self.heads + self.tls
+        self.payload + self.dialect + self.framing + self.heads + self.http2_frames + self.tls
     }
 }
 
@@ -271,6 +275,7 @@ impl AddAssign for ByteUses {
         self.dialect += more.dialect;
         self.framing += more.framing;
         self.heads += more.heads;
+        self.http2_frames += more.http2_frames;
         self.tls += more.tls;
     }
 }

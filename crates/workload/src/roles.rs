@@ -3,7 +3,7 @@
 use crate::audience::Audience;
 use crate::pacing::Pacing;
 use crate::payload::{Form, MAX_PAYLOAD_BYTES, Payload};
-use crate::plan::Plan;
+use crate::plan::{Http, Plan};
 use crate::plan_checks::{BadPlan, MAX_LOOPS, MAX_PUBLICATIONS, check_channel, check_pairs, check_plan, in_range};
 use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
 use crate::scenario::{FeedBy, Scenario};
@@ -78,12 +78,16 @@ impl Roles {
         roles.hosts = host_limit(plan)?;
         // The clients of a host share connections, which belong to one loop.
         let is_shared = roles.hosts.is_some_and(|hosts| hosts.clients > 1) || plan.clients_in.is_browser();
-        roles.loops = if is_shared { 1 } else { plan.loops.min(plan.clients) };
+        roles.loops = match plan.http() {
+            Http::Http2 { clients_per_connection } => loops_of_connections(plan, clients_per_connection)?,
+            Http::Http11 if is_shared => 1,
+            Http::Http11 => plan.loops.min(plan.clients),
+        };
         roles.check_pairs(plan)?;
         roles.check_publications(plan)?;
         // A browser's clients have their sockets there.
         if !plan.clients_in.is_browser() {
-            let most = if is_shared { 1 } else { MAX_LOOPS.min(plan.clients) };
+            let most = if is_shared { roles.loops } else { MAX_LOOPS.min(plan.clients) };
             roles.loops = roles.loops_within(plan, descriptors_max, most)?;
         }
         Ok(roles)
@@ -267,7 +271,25 @@ fn chat_form(plan: &Plan, least: Form, bytes_max: Option<u32>, publishers: u32) 
     Ok(Form { bytes_max, ..least })
 }
 
+/// As many loops as are wanted, or fewer, so that the clients of a connection are of one loop and the connections as
+/// many as with a single one.
+fn loops_of_connections(plan: &Plan, clients_each: u32) -> Result<u32, BadPlan> {
+    let Plan { clients, workers, .. } = *plan;
+    let connections = |loops: u32| -> u64 {
+        (0..loops).map(|lane| u64::from((clients - lane).div_ceil(loops).div_ceil(clients_each))).sum()
+    };
+    let wanted = plan.loops.max(workers).min(clients);
+    let loops = (1..=wanted).rev().find(|&loops| connections(loops) == connections(1)).unwrap_or(1);
+    if loops < workers.min(clients) {
+        return Err(BadPlan::OneWorker { workers, why: "the clients of a host share a connection of HTTP/2" });
+    }
+    Ok(loops)
+}
+
 fn host_limit(plan: &Plan) -> Result<Option<HostLimit>, BadPlan> {
+    if let Http::Http2 { clients_per_connection } = plan.http() {
+        return Ok(Some(HostLimit { connections_max: 1, clients: clients_per_connection }));
+    }
     let Some(connections_max) = plan.sockets.connections_per_host_max else { return Ok(None) };
     let (clients, most) = (plan.sockets.clients_per_host, u64::from(u32::MAX));
     in_range("sockets.connections_per_host_max", u64::from(connections_max), 1, most)?;
@@ -289,11 +311,12 @@ fn draw_rooms(plan: &Plan, rooms: u32, per_client: u32) -> Result<Arc<Rooms>, Ba
 mod tests {
     use super::*;
     use crate::plan::fixtures::plan;
-    use crate::plan::{ClientKind, ClientsIn, Sockets, Sources, Target, TlsTarget, Trust};
+    use crate::plan::{ClientKind, ClientsIn, HttpVersion, Sockets, Sources, Speaks, Target, TlsTarget, Trust};
     use crate::plan_checks::MAX_PAGES;
     use crate::scenario::Shape;
     use crate::shape::BadShape;
     use core::net::Ipv4Addr;
+    use pushlab_dialects::Dialect;
     use pushlab_wire::transport::Transport;
 
     fn roles_of(plan: &Plan) -> Result<Roles, BadPlan> {
@@ -368,6 +391,27 @@ mod tests {
         assert!(refused.starts_with("sockets.clients_per_host is 0"), "{refused}");
         let plan = plan(100, Scenario::Idle);
         assert_eq!(shared.descriptors(&plan, 1), 60 + OTHER_DESCRIPTORS, "ten hosts");
+    }
+
+    #[test]
+    fn clients_that_share_a_connection_of_http2_are_of_one_loop() {
+        let of = |clients, loops, workers, clients_per_host| {
+            let sockets = Sockets { http_version: HttpVersion::Http2, clients_per_host, ..Sockets::default() };
+            let target = Plan { loops, workers, sockets, ..plan(clients, Scenario::Idle) };
+            roles_of(&target)
+                .map(|roles| (roles.loops, roles.hosts.map(|hosts| (hosts.connections_max, hosts.clients))))
+        };
+        assert_eq!(of(100, 8, 1, 1).unwrap(), (8, Some((1, 1))));
+        assert_eq!(of(100, 8, 1, 100).unwrap(), (1, Some((1, 100))));
+        // Two loops would make 18 connections of a hundred clients, where one makes 17.
+        assert_eq!([96, 100, 12, 13].map(|clients| of(clients, 8, 1, 6).unwrap().0), [8, 1, 2, 3]);
+        assert_eq!(of(96, 1, 4, 6).unwrap().0, 4);
+        let refused = of(100, 1, 2, 100).unwrap_err().to_string();
+        assert!(refused.contains("share a connection of HTTP/2"), "{refused}");
+        let speaks = Speaks { dialect: Dialect::Bare, path: "/".to_owned(), how: String::new(), recording: None };
+        let sockets = Sockets { http_version: HttpVersion::Http2, ..Sockets::default() };
+        let foreign = Plan { speaks: Some(speaks), sockets, ..plan(1, Scenario::Idle) };
+        assert!(roles_of(&foreign).unwrap_err().to_string().contains("clients of other servers speak HTTP/1.1 only"));
     }
 
     #[test]

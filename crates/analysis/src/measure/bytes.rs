@@ -2,6 +2,7 @@
 
 use super::link::of_clients;
 use crate::record::RunRecord;
+use pushlab_workload::plan::Http;
 use pushlab_workload::result::{ByteUses, ClientBytes};
 
 /// Bytes of load and drain for each delivery, both directions together, those of prober and collector left out.
@@ -15,6 +16,8 @@ pub struct Breakdown {
     pub framing: f64,
     /// Heads of HTTP requests and responses.
     pub http_heads: f64,
+    /// HTTP/2's own: heads of frames, and frames that carry no message; `None` with HTTP/1.1.
+    pub http2_frames: Option<f64>,
     /// TLS: records, handshakes; `None` without TLS.
     pub tls: Option<f64>,
     /// What is below the sockets; `None` without a link, which alone sees packets.
@@ -42,7 +45,8 @@ impl Breakdown {
         let link = self
             .link
             .map_or(0.0, |link| link.tcp_ip_headers + link.acknowledgements + link.connections + link.retransmissions);
-        self.payload + self.dialect + self.framing + self.http_heads + self.tls.unwrap_or(0.0) + link
+        let optional = self.http2_frames.unwrap_or(0.0) + self.tls.unwrap_or(0.0);
+        self.payload + self.dialect + self.framing + self.http_heads + optional + link
     }
 
     /// What the link carried beyond the sum; below zero where the parts are more than it carried.
@@ -60,11 +64,13 @@ pub fn breakdown(run: &RunRecord) -> Option<Breakdown> {
     let of = |uses: fn(&ByteUses) -> u64| share(uses(&bytes_load.down)) + share(uses(&bytes_load.up));
     // An older stored plan does not say it of the target.
     let has_tls = run.plan.as_ref().is_some_and(|plan| plan.sockets.tls || plan.target.tls.is_some());
+    let has_http2 = run.plan.as_ref().is_some_and(|plan| plan.http() != Http::Http11);
     (bytes_load.deliveries > 0).then(|| Breakdown {
         payload: of(|uses| uses.payload),
         dialect: of(|uses| uses.dialect),
         framing: of(|uses| uses.framing),
         http_heads: of(|uses| uses.heads),
+        http2_frames: has_http2.then(|| of(|uses| uses.http2_frames)),
         tls: has_tls.then(|| of(|uses| uses.tls)),
         link: run.network.as_ref().map(|network| {
             let link = of_clients(&network.load);
@@ -97,6 +103,11 @@ pub fn bytes_framing(run: &RunRecord) -> Option<f64> {
 /// Heads of HTTP per delivery, B.
 pub fn bytes_http_heads(run: &RunRecord) -> Option<f64> {
     Some(breakdown(run)?.http_heads)
+}
+
+/// What HTTP/2 frames per delivery, B.
+pub fn bytes_http2_frames(run: &RunRecord) -> Option<f64> {
+    breakdown(run)?.http2_frames
 }
 
 /// What TLS adds per delivery, B.
@@ -170,8 +181,8 @@ mod tests {
 
     #[test]
     fn both_directions_are_shared_out_over_the_deliveries() {
-        let down = ByteUses { payload: 100, dialect: 40, framing: 10, heads: 6, tls: 0 };
-        let up = ByteUses { payload: 50, dialect: 20, framing: 10, heads: 200, tls: 0 };
+        let down = ByteUses { payload: 100, dialect: 40, framing: 10, heads: 6, ..ByteUses::default() };
+        let up = ByteUses { payload: 50, dialect: 20, framing: 10, heads: 200, ..ByteUses::default() };
         let run = record(ClientBytes { deliveries: 2, requests: 1, down, up });
         let found = breakdown(&run).unwrap();
         assert_eq!((found.payload, found.dialect, found.framing, found.http_heads), (75.0, 30.0, 10.0, 103.0));
@@ -184,7 +195,15 @@ mod tests {
     fn linked(total: f64) -> Breakdown {
         let link =
             LinkBytes { tcp_ip_headers: 52.0, acknowledgements: 26.0, connections: 2.0, retransmissions: 0.5, total };
-        Breakdown { payload: 100.0, dialect: 20.0, framing: 4.0, http_heads: 0.5, tls: Some(22.0), link: Some(link) }
+        Breakdown {
+            payload: 100.0,
+            dialect: 20.0,
+            framing: 3.0,
+            http_heads: 0.5,
+            http2_frames: Some(1.0),
+            tls: Some(22.0),
+            link: Some(link),
+        }
     }
 
     #[test]

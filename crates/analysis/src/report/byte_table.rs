@@ -5,11 +5,12 @@ use super::samples::{SeriesRuns, figure};
 use pushlab_experiment::cell::Sweep;
 
 /// Parts from the inside of a message outwards: stable name, heading, metric.
-const PARTS: [(&str, &str, &str); 10] = [
+const PARTS: [(&str, &str, &str); 11] = [
     ("payload", "Payload", "bytes_payload"),
     ("dialect", "Dialect", "bytes_dialect"),
     ("framing", "Framing", "bytes_framing"),
     ("http_heads", "HTTP heads", "bytes_http_heads"),
+    ("http2_frames", "HTTP/2 frames", "bytes_http2_frames"),
     ("tls", "TLS", "bytes_tls"),
     ("tcp_ip_headers", "TCP/IP headers", "bytes_tcp_ip_headers"),
     ("acknowledgements", "Acks", "bytes_acknowledgements"),

@@ -17,12 +17,12 @@ use pushlab_wire::transport::Transport;
 use pushlab_workload::audience::Audience;
 use pushlab_workload::check::Schedule;
 use pushlab_workload::messages::WorkerState;
-use pushlab_workload::plan::Plan;
+use pushlab_workload::plan::{Http, Plan};
 use pushlab_workload::result::{ClientBytes, Part};
 use pushlab_workload::roles::Roles;
 use pushlab_workload::segment::Segment;
 use pushlab_workload::timeline::Timeline;
-use pushlab_workload::traffic::Traffic;
+use pushlab_workload::traffic::{HostLimit, Traffic};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -108,7 +108,7 @@ impl Hosted {
                 self.loops.push(std::thread::Builder::new().name("browser".into()).spawn(work)?);
                 continue;
             }
-            self.loops.push(spawn_loop(plan.transport, plan.speaks.as_ref(), config, &self.state)?);
+            self.loops.push(spawn_loop(plan.transport, plan.speaks.as_ref(), plan.http(), config, &self.state)?);
         }
         if !segment.has_instruments() {
             return Ok(());
@@ -125,7 +125,8 @@ impl Hosted {
         instruments: Dialler,
     ) -> io::Result<()> {
         let instrument = |requests| LoopConfig {
-            hosts: None,
+            // Each on a connection of its own, which over HTTP/2 carries all that it does.
+            hosts: roles.hosts.filter(|_| plan.http() != Http::Http11).map(|limit| HostLimit { clients: 1, ..limit }),
             clients: 1,
             lane: 0,
             lanes: 1,
@@ -142,7 +143,7 @@ impl Hosted {
             let requests = in_plans_dialect(Requests::new(&plan.target, &channel, &channel, 0), plan, None);
             let transport = if plan.speaks.is_none() { Transport::WebSocket } else { plan.transport };
             let config = LoopConfig { audience, ..instrument(requests) };
-            self.collector = Some(spawn_loop(transport, plan.speaks.as_ref(), config, &self.state)?);
+            self.collector = Some(spawn_loop(transport, plan.speaks.as_ref(), plan.http(), config, &self.state)?);
         }
         if let Some(feeder) = &roles.feeder {
             let config = LoopConfig {
@@ -151,7 +152,7 @@ impl Hosted {
                 payload: Some(feeder.payload.clone()),
                 ..instrument(of_feeder(plan))
             };
-            self.feeder = Some(spawn_loop(plan.transport, plan.speaks.as_ref(), config, &self.state)?);
+            self.feeder = Some(spawn_loop(plan.transport, plan.speaks.as_ref(), plan.http(), config, &self.state)?);
         }
         if let Some(prober) = &plan.prober {
             let channel = plan.prober_channel();

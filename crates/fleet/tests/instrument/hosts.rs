@@ -7,13 +7,14 @@ use crate::tls_front::TlsFront;
 use pushlab_fleet::Threads;
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::Role;
-use pushlab_workload::plan::{Phases, Plan, ProberPath, Sockets};
+use pushlab_workload::plan::{HttpVersion, Phases, Plan, ProberPath, Sockets};
 use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::net::TcpListener;
 
 const CHAT: Scenario =
     Scenario::Chat { interval_ms: 100, payload_bytes: 71, payload_bytes_max: None, publishers: None };
 const ONE_BROWSER: Sockets = Sockets {
+    http_version: HttpVersion::Http11,
     delayed_acks: false,
     nagle: false,
     writes_per_event: 1,

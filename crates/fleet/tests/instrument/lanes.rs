@@ -101,9 +101,9 @@ impl Protocol for Lanes {
 
     fn receive(&mut self, input: &mut [u8], incoming: &mut impl Incoming) -> Result<Received, Cut> {
         let Some((number, kind, end)) = frame(input) else {
-            return Ok(Received { consumed: 0, owner: None, ended: None, has_more: false });
+            return Ok(Received { consumed: 0, owner: None, ended: None, is_freed: false, has_more: false });
         };
-        let received = |owner, ended| Received { consumed: end, owner, ended, has_more: true };
+        let received = |owner, ended| Received { consumed: end, owner, ended, is_freed: false, has_more: true };
         if kind == END {
             let ended = self.open.remove(&number);
             return Ok(received(ended.map(|lane| lane.owner), Some(Cut::Closed)));

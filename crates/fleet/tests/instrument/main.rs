@@ -11,6 +11,7 @@ mod feeds;
 mod foreign;
 mod foreign_server;
 mod hosts;
+mod http2;
 mod lanes;
 mod native_server;
 mod plans;

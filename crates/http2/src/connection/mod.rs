@@ -195,6 +195,11 @@ impl Connection {
         self.has_peer_left
     }
 
+    /// Streams that the peer allows at the same time; as many as there may be until it has said so.
+    pub fn max_streams(&self) -> u32 {
+        self.peer.max_streams
+    }
+
     /// What the bytes so far were for.
     pub fn counts(&self) -> Counts {
         self.counts

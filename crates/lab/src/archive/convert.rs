@@ -300,7 +300,14 @@ mod tests {
     }
 
     fn bytes(from: u64) -> ClientBytes {
-        let uses = |from| ByteUses { payload: from, dialect: from + 1, framing: MOST, heads: from + 3, tls: from + 4 };
+        let uses = |from| ByteUses {
+            payload: from,
+            dialect: from + 1,
+            framing: MOST,
+            heads: from + 3,
+            http2_frames: from + 5,
+            tls: from + 4,
+        };
         ClientBytes { deliveries: from + 10, requests: from + 11, down: uses(from), up: uses(from + 20) }
     }
 
@@ -476,8 +483,8 @@ mod tests {
         use pushlab_dialects::Dialect;
         use pushlab_wire::transport::Transport;
         use pushlab_workload::plan::{
-            ClientKind, ClientsIn, Phases, Plan, Prober, ProberPath, RequestHeaders, Sockets, Sources, Speaks, Target,
-            TlsTarget, Trust,
+            ClientKind, ClientsIn, HttpVersion, Phases, Plan, Prober, ProberPath, RequestHeaders, Sockets, Sources,
+            Speaks, Target, TlsTarget, Trust,
         };
         use pushlab_workload::scenario::{Scenario, Shape};
         Plan {
@@ -520,7 +527,13 @@ mod tests {
             receipts: true,
             backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
             backend_descriptor: Some(5),
-            sockets: Sockets { tls: true, clients_per_host: 3, send_buffer_bytes: Some(4096), ..Sockets::default() },
+            sockets: Sockets {
+                tls: true,
+                http_version: HttpVersion::Http2,
+                clients_per_host: 3,
+                send_buffer_bytes: Some(4096),
+                ..Sockets::default()
+            },
             sources: Sources::From { first: [10, 0, 0, 4].into(), clients_each: 9 },
             instruments_from: Some([10, 0, 0, 3].into()),
             clients_in: ClientsIn { kind: ClientKind::Firefox, pages: 3, hidden: true },

@@ -4,7 +4,7 @@ use super::client::Up;
 use super::event_loop::ClientLoop;
 use super::hosts::Obtained;
 use super::retry::Retry;
-use crate::connection::{Outgoing, Owner, Protocol, Side, Stream};
+use crate::connection::{Owner, Protocol, Side, Stream};
 use crate::cut::Cut;
 use crate::socket::TlsBytes;
 use crate::transport::posts::Posts;
@@ -86,7 +86,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         let Some(stream) = self.clients[index].take_stream(side) else { return };
         // It may have ended, and this stream with it.
         let Some(connection) = self.connections.at(stream.connection) else { return };
-        let (now, mut goodbye) = (monotonic_ns(), Outgoing::default());
+        let (now, mut goodbye) = (monotonic_ns(), P::outgoing());
         let is_of_use = connection.protocol.close(stream.number, keeps_alive, &mut goodbye);
         if !goodbye.is_empty() {
             // That the socket has failed is learned when it is read.
@@ -114,11 +114,43 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// Closes a connection, whatever streams it has.
     fn close(&mut self, connection: u32, now: u64) {
         self.count_tls(connection, now);
-        let Some(closing) = self.connections.at(connection) else { return };
-        let opened_for = closing.opened_for();
-        self.connections.close(connection);
-        if let Some(hosts) = &mut self.hosts {
+        let Self { connections, out, hosts, .. } = self;
+        let Some(closing) = connections.at(connection) else { return };
+        if P::IS_SHARED {
+            // Why, if it is we who close it. Whether the peer hears it does not matter any more.
+            let _ = closing.speak(out);
+        }
+        let (opened_for, is_given_up) = (closing.opened_for(), closing.is_given_up);
+        connections.close(connection);
+        if let Some(hosts) = hosts
+            && !is_given_up
+        {
             hosts.has_closed(opened_for, Some(connection));
+        }
+    }
+
+    /// After a read of a connection that is shared: sends what it has to say, and notes whether there is more room on
+    /// it, or none for ever.
+    pub(super) fn settle(&mut self, number: u32, had_room: bool, now: u64) {
+        let Self { connections, out, hosts, .. } = self;
+        let Some(connection) = connections.at(number) else { return };
+        // That the socket has failed is learned when it is read, behind what has come before.
+        let taken = connection.speak(out).unwrap_or(0);
+        let (handed, is_given_up) = (out.tally(), connection.protocol.is_leaving());
+        if let Some(hosts) = hosts {
+            if is_given_up && !std::mem::replace(&mut connection.is_given_up, true) {
+                hosts.has_closed(connection.opened_for(), Some(number));
+            } else if !had_room && connection.protocol.has_room() {
+                hosts.release(connection.opened_for(), number);
+            }
+        }
+        if handed.all > 0 {
+            self.count_handed(handed, now);
+            self.count_sent(taken, now);
+            self.count_tls(number, now);
+        }
+        if is_given_up {
+            self.close_unused(number, now);
         }
     }
 

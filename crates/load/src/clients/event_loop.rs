@@ -134,7 +134,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             windows: Windows::default(),
             rng: fastrand::Rng::with_seed(config.seed ^ u64::from(config.lane) << 32),
             buffer: vec![0; READ_BUFFER_BYTES],
-            out: Outgoing::default(),
+            out: P::outgoing(),
             text: Vec::new(),
             marks: Marks::UNKNOWN,
             connect_turns: Turns::new(connects, config.lane, config.lanes),

@@ -81,8 +81,11 @@ impl Hosts {
                     return Obtained::Kept(Stream { connection: number, number: on_it });
                 }
                 host.free.pop();
-                connections.close(number);
-                host.open -= 1;
+                // One that is shared is full, or the peer allows fewer streams than it seemed.
+                if !P::IS_SHARED {
+                    connections.close(number);
+                    host.open -= 1;
+                }
             }
             if host.open < self.limit.connections_max {
                 host.open += 1;

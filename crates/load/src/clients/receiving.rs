@@ -87,8 +87,11 @@ impl<R: Receiver> Incoming for Told<'_, R> {
         self.tally.heads += size as u64;
     }
 
+    fn frame_bytes(&mut self, size: usize) {
+        self.tally.frames += size as u64;
+    }
+
     fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
-        self.head_bytes(head.size);
         let Self { clients, side, rng, out, tally, heard, .. } = self;
         let client = &mut clients[heard.receiver as usize];
         match (side, &mut client.up) {
@@ -124,6 +127,11 @@ impl<R: Receiver> Incoming for Told<'_, R> {
 impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     pub(super) fn writable(&mut self, number: u32) {
         let Some(connection) = self.connections.at(number) else { return };
+        // The kernel says so with everything that comes, and a shared connection has many owners to tell.
+        let is_expected = !connection.is_established() || connection.socket.is_blocked();
+        if P::IS_SHARED && !is_expected {
+            return;
+        }
         connection.note_writable();
         let (is_established, owners) = (connection.is_established(), connection.protocol.owners());
         let flushed_ns = match connection.socket.flush() {
@@ -167,6 +175,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             if !connection.is_heard() {
                 return;
             }
+            let had_room = P::IS_SHARED && connection.protocol.has_room();
             if self.config.dialler.delays_acks() {
                 connection.socket.delay_acks(turn_ns);
             }
@@ -181,6 +190,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
                     self.count_tls(number, now);
                     if let Err(cut) = self.decode(number, held, now) {
                         return self.cut_connection(number, &cut);
+                    }
+                    if P::IS_SHARED {
+                        self.settle(number, had_room, now);
                     }
                     if now >= self.next_publication_ns {
                         self.publish_due(now);
@@ -227,13 +239,14 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             let received = connection.protocol.receive(&mut buffer[at..held], &mut told);
             let Heard { outcome, payload, .. } = told.heard;
             tally.payload += payload;
-            let Received { consumed, owner, ended, has_more } = received?;
+            let Received { consumed, owner, ended, is_freed, has_more } = received?;
             at += consumed;
             if !has_more {
                 connection.socket.keep(&buffer[at..held]);
             }
             match (owner, ended) {
                 (Some(owner), Some(cut)) => self.cut_side(owner, &cut),
+                (Some(owner), None) if is_freed => self.writable_stream(owner, true, Some(now)),
                 (Some(owner), None) => self.act(owner, &outcome, now),
                 (None, _) => {}
             }
@@ -273,7 +286,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if outcome.has_echo {
             self.answer(index, now);
         }
-        if let (Some(keeps_alive), true) = (outcome.answered, self.hosts.is_some()) {
+        // A WebSocket stays with the client that asks on it.
+        let is_shared = self.hosts.is_some() && R::UPLINK == Uplink::Posts;
+        if let (Some(keeps_alive), true) = (outcome.answered, is_shared) {
             // Whoever has waited for the connection comes before this client's next question.
             self.release(index, Side::Down, keeps_alive);
             if R::ASKING == Asking::AtOnce || self.clients[index].receiver.has_further_question(&self.config.requests) {

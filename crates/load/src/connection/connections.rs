@@ -16,6 +16,8 @@ pub struct Connection<P> {
     pub protocol: P,
     opened_for: u32,
     is_established: bool,
+    /// Its host has another now, or may have.
+    pub is_given_up: bool,
 }
 
 impl<P: Protocol> Connection<P> {
@@ -23,7 +25,10 @@ impl<P: Protocol> Connection<P> {
     pub fn new(socket: Socket, owner: Owner) -> (Self, u32) {
         let mut protocol = P::default();
         let number = protocol.open(owner).expect("a new connection has room for a stream");
-        (Self { socket, protocol, opened_for: owner.client() as u32, is_established: false }, number)
+        (
+            Self { socket, protocol, opened_for: owner.client() as u32, is_established: false, is_given_up: false },
+            number,
+        )
     }
 
     /// Whom it was opened for: a client of its host.
@@ -65,6 +70,22 @@ impl<P: Protocol> Connection<P> {
         self.socket.send(out.bytes())
     }
 
+    /// Sends what the connection itself has to tell the peer. Returns as [`Self::send`].
+    ///
+    /// # Errors
+    /// What the socket answers.
+    pub fn speak(&mut self, out: &mut Outgoing) -> io::Result<usize> {
+        out.clear();
+        self.protocol.speak(out);
+        if out.is_empty() { Ok(0) } else { self.socket.send(out.bytes()) }
+    }
+
+    /// Whether a stream can take nothing more for now.
+    #[inline]
+    pub fn is_blocked(&self, number: u32) -> bool {
+        self.socket.is_blocked() || self.protocol.is_blocked(number)
+    }
+
     /// The same, unless that would have to wait: then nothing is sent and nothing noted.
     ///
     /// # Errors
@@ -73,7 +94,7 @@ impl<P: Protocol> Connection<P> {
     pub fn offer(&mut self, number: u32, out: &mut Outgoing) -> io::Result<Option<usize>> {
         if P::IS_SHARED {
             // What has been framed cannot be taken back.
-            return if self.socket.is_blocked() { Ok(None) } else { self.send(number, out).map(Some) };
+            return if self.is_blocked(number) { Ok(None) } else { self.send(number, out).map(Some) };
         }
         let taken = self.socket.offer(out.bytes())?;
         if taken == 0 {
@@ -132,8 +153,9 @@ impl<P: Protocol> Connections<P> {
     /// Whether a stream can take nothing more for now, or is none.
     #[inline]
     pub fn is_blocked(&self, stream: Option<Stream>) -> bool {
-        let connection = stream.and_then(|stream| self.places.get(stream.connection as usize)?.as_ref());
-        connection.is_none_or(|connection| connection.socket.is_blocked())
+        let Some(stream) = stream else { return true };
+        let connection = self.places.get(stream.connection as usize).and_then(Option::as_ref);
+        connection.is_none_or(|connection| connection.is_blocked(stream.number))
     }
 
     /// Closes a connection and forgets it.

@@ -74,7 +74,7 @@ impl Protocol for Http1 {
             State::Upgraded => incoming.bytes(input)?,
             _ => self.receive_answers(input, incoming)?,
         };
-        Ok(Received { consumed, owner: self.owner, ended: None, has_more: false })
+        Ok(Received { consumed, owner: self.owner, ended: None, is_freed: false, has_more: false })
     }
 }
 
@@ -99,7 +99,8 @@ impl Http1 {
                     let Some((head, size)) = parse_head(&input[at..], &mut headers)? else { break };
                     let body = BodyDecoder::new(head.body);
                     let is_done = body.is_done();
-                    incoming.head(&Head::new(&head, size, &input[at + size..]))?;
+                    incoming.head_bytes(size);
+                    incoming.head(&Head::of_text(&head, &input[at + size..]))?;
                     at += size;
                     if is_done {
                         self.unanswered -= 1;
@@ -139,7 +140,7 @@ fn parse_head<'h, 'b>(input: &'b [u8], headers: &'h mut Headers<'b>) -> Result<P
 
 #[cfg(test)]
 mod tests {
-    use super::super::Request;
+    use super::super::{Fields, Request};
     use super::*;
     use proptest::prelude::*;
 
@@ -159,8 +160,11 @@ mod tests {
             self.heads += size;
         }
 
+        fn frame_bytes(&mut self, _: usize) {
+            panic!("HTTP/1.1 has no frames");
+        }
+
         fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
-            self.heads += head.size;
             let kind = head.headers("content-type").collect::<Vec<_>>().join(" and ");
             self.heard.push(format!("{} {kind} {}: ", head.status, head.keeps_alive));
             Ok(())
@@ -204,15 +208,20 @@ mod tests {
         http1
     }
 
-    fn get() -> Request<'static> {
-        Request { method: "GET", target: &["/sub", "?a=1"], authority: "h:1", lines: &["A: b\r\n", ""], body: None }
+    fn get(fields: &Fields) -> Request<'_> {
+        let target = &["/sub", "?a=1"];
+        Request { method: "GET", scheme: "http", authority: "h:1", target, fields, lines: "", body: None }
+    }
+
+    fn fields() -> Fields {
+        Fields::of([("A", "b")])
     }
 
     proptest! {
         #[test]
         fn any_split_means_the_same(cuts in prop::collection::vec(1usize..40, 1..9)) {
             let mut out = Outgoing::default();
-            (0..4).for_each(|_| out.request(&get()));
+            (0..4).for_each(|_| out.request(&get(&fields())));
             let mut http1 = http1();
             http1.has_sent(0, &mut out);
             let answers = [
@@ -230,7 +239,7 @@ mod tests {
         #[test]
         fn an_upgraded_stream_is_its_owners(cuts in prop::collection::vec(1usize..40, 1..9)) {
             let (mut out, mut http1) = (Outgoing::default(), http1());
-            out.upgrade("h:1", "/ws", "A: b\r\n", [7; 16]);
+            out.upgrade(&get(&fields()), [7; 16]);
             http1.has_sent(0, &mut out);
             let mut headers = Headers::default();
             let (request, size) = pushlab_wire::http::parse_request(out.bytes(), &mut headers).unwrap().unwrap();
@@ -247,8 +256,8 @@ mod tests {
     #[test]
     fn a_request_is_what_http_wants() {
         let mut out = Outgoing::default();
-        out.request(&get());
-        out.request(&Request { method: "POST", body: Some(b"{}"), ..get() });
+        out.request(&get(&fields()));
+        out.request(&Request { method: "POST", body: Some(b"{}"), ..get(&fields()) });
         let expected = "GET /sub?a=1 HTTP/1.1\r\nHost: h:1\r\nA: b\r\n\r\n\
              POST /sub?a=1 HTTP/1.1\r\nHost: h:1\r\nA: b\r\nContent-Length: 2\r\n\r\n{}";
         assert_eq!(String::from_utf8(out.bytes().to_vec()).unwrap(), expected);
@@ -259,7 +268,7 @@ mod tests {
     #[test]
     fn a_head_has_a_limit() {
         let (mut out, mut http1) = (Outgoing::default(), http1());
-        out.request(&get());
+        out.request(&get(&fields()));
         http1.has_sent(0, &mut out);
         let endless = format!("HTTP/1.1 200 OK\r\nA: {}", "a".repeat(MAX_HEAD_BYTES));
         assert!(matches!(hear(&mut http1, endless.as_bytes(), &[999]), Err(Cut::HeadTooLarge { .. })));
@@ -268,7 +277,7 @@ mod tests {
     #[test]
     fn an_upgrade_may_be_refused() {
         let (mut out, mut http1) = (Outgoing::default(), http1());
-        out.upgrade("h:1", "/ws", "", [7; 16]);
+        out.upgrade(&get(&fields()), [7; 16]);
         http1.has_sent(0, &mut out);
         let refused = hear(&mut http1, b"HTTP/1.1 503 No\r\nContent-Length: 4\r\n\r\nfull", &[99]);
         assert_eq!(refused.err().unwrap().to_string(), "the WebSocket's handshake answered 503 full");

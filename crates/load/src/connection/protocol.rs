@@ -11,6 +11,11 @@ pub trait Protocol: Debug + Default + Send + 'static {
     /// The owners of a connection's streams, however many.
     type Owners: IntoIterator<Item = Owner>;
 
+    /// What its streams' owners put together, in the form that it sends.
+    fn outgoing() -> Outgoing {
+        Outgoing::default()
+    }
+
     /// Opens a stream; `None` if there is room for no other. A new connection has room for one.
     fn open(&mut self, owner: Owner) -> Option<u32>;
 
@@ -26,6 +31,19 @@ pub trait Protocol: Debug + Default + Send + 'static {
 
     /// Makes what a stream's owner says what the socket is to carry, and notes what will be answered.
     fn has_sent(&mut self, number: u32, out: &mut Outgoing);
+
+    /// Whether a stream could not send all that its owner said: the rest waits, as more would.
+    fn is_blocked(&self, _: u32) -> bool {
+        false
+    }
+
+    /// Whether the peer takes no further streams: those that are open go on.
+    fn is_leaving(&self) -> bool {
+        false
+    }
+
+    /// Appends what the connection itself has to tell the peer, or what had waited and now can be sent.
+    fn speak(&mut self, _: &mut Outgoing) {}
 
     /// Reads from the front of `input` what belongs to one stream, and says whose it is and what it means. The caller
     /// brings what is not done with again, with what comes next.
@@ -44,6 +62,8 @@ pub struct Received {
     pub owner: Option<Owner>,
     /// Why that stream cannot go on, if it cannot.
     pub ended: Option<Cut>,
+    /// Whether that stream was blocked, and no longer is.
+    pub is_freed: bool,
     /// Whether the rest may mean something already.
     pub has_more: bool,
 }

@@ -1,7 +1,7 @@
 //! A client's end of a WebSocket: frames, pings. What the texts mean is for others.
 
 use super::{Hearing, MAX_MESSAGE_BYTES, Requests};
-use crate::connection::Outgoing;
+use crate::connection::{Outgoing, Request};
 use crate::cut::Cut;
 use fastrand::Rng;
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode};
@@ -13,15 +13,23 @@ pub struct Frames(Decoder);
 impl Frames {
     /// Starts again on a new stream: appends the handshake for a target below the subject's path.
     pub fn open(&mut self, requests: &Requests, target: &str, rng: &mut Rng, out: &mut Outgoing) {
-        let target = [&requests.path, target].concat();
-        self.open_with(&requests.authority, &target, &requests.lines.websocket, rng, out);
+        let request = Request {
+            method: "GET",
+            scheme: requests.scheme,
+            authority: &requests.authority,
+            target: &[&requests.path, target],
+            fields: &requests.headers.websocket,
+            lines: "",
+            body: None,
+        };
+        self.open_with(&request, rng, out);
     }
 
-    /// [`Self::open`] at an authority and a whole target, with these header lines.
-    pub fn open_with(&mut self, authority: &str, target: &str, lines: &str, rng: &mut Rng, out: &mut Outgoing) {
+    /// [`Self::open`] with a request.
+    pub fn open_with(&mut self, request: &Request<'_>, rng: &mut Rng, out: &mut Outgoing) {
         let mut key = [0; 16];
         rng.fill(&mut key);
-        out.upgrade(authority, target, lines, key);
+        out.upgrade(request, key);
         *self = Self::default();
     }
 

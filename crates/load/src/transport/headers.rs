@@ -1,60 +1,82 @@
 //! What heads of requests carry beyond what HTTP demands, by the kind of request.
 
+use crate::connection::Fields;
 use pushlab_workload::plan::RequestHeaders;
 
+/// A field's name, as HTTP/1.1 writes it, and its value.
+type Field = (&'static str, &'static str);
+
 /// What a Chromium of 2025 says about itself, on every request of a script.
-const BROWSER: &str = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
-     Chrome/142.0.0.0 Safari/537.36\r\n";
-const HINTS: &str = "sec-ch-ua-platform: \"Linux\"\r\nsec-ch-ua: \"Chromium\";v=\"142\", \"Not_A Brand\";v=\"99\"\r\n\
-     sec-ch-ua-mobile: ?0\r\n";
+const BROWSER: Field = (
+    "User-Agent",
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
+);
+const HINTS: [Field; 3] = [
+    ("sec-ch-ua-platform", "\"Linux\""),
+    ("sec-ch-ua", "\"Chromium\";v=\"142\", \"Not_A Brand\";v=\"99\""),
+    ("sec-ch-ua-mobile", "?0"),
+];
 /// A page asks the server that it came from.
-const FETCH: &str = "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n";
+const FETCH: [Field; 3] = [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty")];
 /// A browser offers `gzip, deflate, br, zstd`. We decode none of them, and a subject that compresses would be
 /// measured as something else, so we say that nothing is to be encoded (RFC 9110, section 12.5.3).
-const ENCODING: &str = "Accept-Encoding: identity\r\n";
-const LANGUAGE: &str = "Accept-Language: en-US,en;q=0.9\r\n";
+const ENCODING: Field = ("Accept-Encoding", "identity");
+const LANGUAGE: Field = ("Accept-Language", "en-US,en;q=0.9");
+const KEEP_ALIVE: Field = ("Connection", "keep-alive");
+const NO_CACHE: Field = ("Cache-Control", "no-cache");
+const ANY: Field = ("Accept", "*/*");
+/// What our publications are.
+const JSON: Field = ("Content-Type", "application/json");
 
-/// Whole header lines, each with its end; empty where HTTP demands nothing.
-#[derive(Debug, Clone, Default)]
-pub(super) struct HeaderLines {
+/// The fields of each kind of request; none where HTTP demands none.
+#[derive(Debug, Clone)]
+pub(super) struct HeadFields {
     /// Of a GET that is answered once: XMLHttpRequest or fetch.
-    pub fetch: String,
+    pub fetch: Fields,
     /// Of a GET that opens an event stream.
-    pub event_source: String,
+    pub event_source: Fields,
     /// Of a POST, but for type and length of its content.
-    pub post: String,
+    pub post: Fields,
+    /// Of a POST of ours, but for its length.
+    pub publication: Fields,
     /// Of a WebSocket's handshake.
-    pub websocket: String,
+    pub websocket: Fields,
 }
 
-impl HeaderLines {
+impl Default for HeadFields {
+    fn default() -> Self {
+        let [fetch, event_source, post, websocket] = Default::default();
+        Self { fetch, event_source, post, publication: Fields::of([JSON]), websocket }
+    }
+}
+
+impl HeadFields {
     /// For requests to an origin, which the page came from too: `http://` or `https://` and the host.
     pub fn new(headers: RequestHeaders, from: &str) -> Self {
         if headers == RequestHeaders::Minimal {
             return Self::default();
         }
-        let (origin, referrer) = (format!("Origin: {from}\r\n"), format!("Referer: {from}/\r\n"));
-        let keep_alive = "Connection: keep-alive\r\n";
-        let no_cache = "Cache-Control: no-cache\r\n";
-        let any = "Accept: */*\r\n";
+        let page = format!("{from}/");
+        let (origin, referrer) = (("Origin", from), ("Referer", page.as_str()));
+        let of = |parts: &[&[(&str, &str)]]| Fields::of(parts.concat());
+        let post = of(&[&[KEEP_ALIVE], &HINTS, &[BROWSER, ANY, origin], &FETCH, &[referrer, ENCODING, LANGUAGE]]);
+        let mut publication = post.clone();
+        publication.add(JSON.0, JSON.1);
+        let events = ("Accept", "text/event-stream");
         Self {
             // A GET to the page's own origin carries no Origin; what may change something does.
-            fetch: [keep_alive, HINTS, BROWSER, any, FETCH, &referrer, ENCODING, LANGUAGE].concat(),
-            event_source: [
-                keep_alive,
-                no_cache,
-                HINTS,
-                BROWSER,
-                "Accept: text/event-stream\r\n",
-                FETCH,
-                &referrer,
-                ENCODING,
-                LANGUAGE,
-            ]
-            .concat(),
-            post: [keep_alive, HINTS, BROWSER, any, &origin, FETCH, &referrer, ENCODING, LANGUAGE].concat(),
+            fetch: of(&[&[KEEP_ALIVE], &HINTS, &[BROWSER, ANY], &FETCH, &[referrer, ENCODING, LANGUAGE]]),
+            event_source: of(&[
+                &[KEEP_ALIVE, NO_CACHE],
+                &HINTS,
+                &[BROWSER, events],
+                &FETCH,
+                &[referrer, ENCODING, LANGUAGE],
+            ]),
+            post,
+            publication,
             // No permessage-deflate is offered, for the reason that ENCODING gives.
-            websocket: ["Pragma: no-cache\r\n", no_cache, BROWSER, &origin, ENCODING, LANGUAGE].concat(),
+            websocket: of(&[&[("Pragma", "no-cache"), NO_CACHE, BROWSER, origin, ENCODING, LANGUAGE]]),
         }
     }
 }
@@ -66,14 +88,14 @@ mod tests {
 
     #[test]
     fn each_kind_of_request_is_a_whole_head_of_a_browsers_size() {
-        let lines = HeaderLines::new(RequestHeaders::Browser, "http://127.0.0.1:8000");
-        for (kind, text, accept) in [
-            ("fetch", &lines.fetch, Some("*/*")),
-            ("event source", &lines.event_source, Some("text/event-stream")),
-            ("post", &lines.post, Some("*/*")),
-            ("websocket", &lines.websocket, None),
+        let kinds = HeadFields::new(RequestHeaders::Browser, "http://127.0.0.1:8000");
+        for (kind, fields, accept) in [
+            ("fetch", &kinds.fetch, Some("*/*")),
+            ("event source", &kinds.event_source, Some("text/event-stream")),
+            ("post", &kinds.post, Some("*/*")),
+            ("websocket", &kinds.websocket, None),
         ] {
-            let request = format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:8000\r\n{text}\r\n");
+            let request = format!("GET / HTTP/1.1\r\nHost: 127.0.0.1:8000\r\n{}\r\n", fields.lines());
             let mut headers = Headers::default();
             let (head, size) = parse_request(request.as_bytes(), &mut headers).unwrap().unwrap();
             assert_eq!((size, head.header("accept")), (request.len(), accept), "{kind}");

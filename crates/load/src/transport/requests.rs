@@ -2,8 +2,8 @@
 
 use super::Sending;
 use super::foreign::setup::ForeignSetup;
-use super::headers::HeaderLines;
-use crate::connection::{Outgoing, Request};
+use super::headers::HeadFields;
+use crate::connection::{Fields, Outgoing, Request};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{RequestHeaders, Speaks, Target};
 use pushlab_workload::rooms::Rooms;
@@ -52,7 +52,7 @@ impl CursorText {
 #[derive(Debug, Clone)]
 pub struct Requests {
     pub(super) authority: String,
-    scheme: &'static str,
+    pub(super) scheme: &'static str,
     /// What every path begins with.
     pub(super) path: String,
     /// A channel, or several as a query has them: `a.1&channel=a.7`.
@@ -60,7 +60,7 @@ pub struct Requests {
     /// How long a poll may be held: as seconds, and as a part of its query.
     pub(super) poll_wait_s: u64,
     pub(super) poll_wait: String,
-    pub(super) lines: HeaderLines,
+    pub(super) headers: HeadFields,
     pub(super) users: Option<String>,
     pub(super) publish_to: String,
     pub(super) foreign: Option<Arc<ForeignSetup>>,
@@ -80,7 +80,7 @@ impl Requests {
             channel: channel.into(),
             poll_wait_s,
             poll_wait: if poll_wait_s == 0 { String::new() } else { format!("&wait={poll_wait_s}") },
-            lines: HeaderLines::default(),
+            headers: HeadFields::default(),
             users: None,
             publish_to: publish_to.into(),
             foreign: None,
@@ -91,14 +91,15 @@ impl Requests {
 
     /// With what their heads carry.
     pub fn with_headers(self, headers: RequestHeaders) -> Self {
-        let lines = HeaderLines::new(headers, &format!("{}://{}", self.scheme, self.authority));
-        Self { lines, ..self }
+        let headers = HeadFields::new(headers, &format!("{}://{}", self.scheme, self.authority));
+        Self { headers, ..self }
     }
 
     /// To a subject that speaks another dialect; `sending` is what the client is going to send.
     pub fn in_dialect(self, transport: Transport, speaks: &Speaks, sending: Option<Sending>) -> Self {
-        let (authority, lines, path) = (self.authority.clone(), self.lines.clone(), speaks.path.clone());
-        let setup = ForeignSetup { authority, lines, transport, speaks: speaks.clone(), sending };
+        let (authority, headers, path) = (self.authority.clone(), self.headers.clone(), speaks.path.clone());
+        let setup =
+            ForeignSetup { scheme: self.scheme, authority, headers, transport, speaks: speaks.clone(), sending };
         Self { path, foreign: Some(Arc::new(setup)), ..self }
     }
 
@@ -154,30 +155,32 @@ impl Requests {
 
     /// Appends a GET of `path?channel=…` with `more` and, where there is one, the cursor.
     pub(super) fn encode_get(&self, out: &mut Outgoing, path: &str, more: &str, after: &CursorText) {
-        self.encode_get_of(out, [path, &self.channel, more], after, &self.lines.fetch);
+        self.encode_get_of(out, [path, &self.channel, more], after, &self.headers.fetch);
     }
 
     /// The same with the header lines of an event stream.
     pub(super) fn encode_event_source(&self, out: &mut Outgoing, path: &str, after: &CursorText) {
-        self.encode_get_of(out, [path, &self.channel, ""], after, &self.lines.event_source);
+        self.encode_get_of(out, [path, &self.channel, ""], after, &self.headers.event_source);
     }
 
     /// Appends the question for the list of users; nothing where nobody asks for it.
     pub(super) fn encode_user_list(&self, out: &mut Outgoing, path: &str) {
         if let Some(users) = &self.users {
-            self.encode_get_of(out, [path, users, ""], &CursorText::default(), &self.lines.fetch);
+            self.encode_get_of(out, [path, users, ""], &CursorText::default(), &self.headers.fetch);
         }
     }
 
-    fn encode_get_of(&self, out: &mut Outgoing, target: [&str; 3], after: &CursorText, lines: &str) {
+    fn encode_get_of(&self, out: &mut Outgoing, target: [&str; 3], after: &CursorText, fields: &Fields) {
         let [path, channel, more] = target;
         let (before_cursor, cursor) = after.get().map_or(("", ""), |cursor| ("&after=", cursor));
         let target = [&self.path, path, "?channel=", channel, more, before_cursor, cursor];
         out.request(&Request {
             method: "GET",
-            target: &target,
+            scheme: self.scheme,
             authority: &self.authority,
-            lines: &[lines],
+            target: &target,
+            fields,
+            lines: "",
             body: None,
         });
     }
@@ -190,9 +193,11 @@ impl Requests {
         };
         out.request(&Request {
             method: "POST",
-            target: &[&self.path, path, channel],
+            scheme: self.scheme,
             authority: &self.authority,
-            lines: &[&self.lines.post, "Content-Type: application/json\r\n"],
+            target: &[&self.path, path, channel],
+            fields: &self.headers.publication,
+            lines: "",
             body: Some(data),
         });
     }

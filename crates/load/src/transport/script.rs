@@ -53,8 +53,11 @@ impl<R: Receiver, S: FnMut(Event<'_>)> Incoming for Told<'_, R, S> {
         self.tally.heads += size as u64;
     }
 
+    fn frame_bytes(&mut self, size: usize) {
+        self.tally.frames += size as u64;
+    }
+
     fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
-        self.head_bytes(head.size);
         let Self { client, rng, out, tally, sink } = self;
         client.head(head, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
     }
@@ -147,7 +150,7 @@ pub fn chunked(kind: &str, body: &[u8], chunk: usize) -> Vec<u8> {
 /// The uses of so many bytes, in the order that the layers have in a message.
 pub fn uses([heads, framing, dialect, payload]: [usize; 4]) -> ByteUses {
     let [heads, framing, dialect, payload] = [heads, framing, dialect, payload].map(|bytes| bytes as u64);
-    ByteUses { payload, dialect, framing, heads, tls: 0 }
+    ByteUses { payload, dialect, framing, heads, ..ByteUses::default() }
 }
 
 /// Size of the head of an answer.

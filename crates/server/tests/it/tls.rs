@@ -2,6 +2,7 @@
 
 use crate::harness::client::{Client, Frame, Kind, PUSHED, all_kinds};
 use crate::harness::http::Http;
+use crate::harness::http2::Http2;
 use crate::harness::secure::{file, identity};
 use crate::harness::{Dial, Subject, connect, until, until_idle};
 use fastrand::Rng;
@@ -126,14 +127,28 @@ fn requests_larger_than_a_record_come_whole() {
 #[test]
 fn both_versions_are_spoken_and_http_is_agreed_on() {
     let server = start(1, |_| {});
-    for version in rustls::ALL_VERSIONS {
-        let mut config = identity().client_of(&[*version]);
-        config.alpn_protocols = vec![b"h3".to_vec(), b"http/1.1".to_vec()];
-        assert_eq!(Http::connect(with(&server, config)).get("/healthz").status, 200, "{version:?}");
+    let speaking = |version, protocols: &[&str]| {
+        let mut config = identity().client_of(&[version]);
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        with(&server, config)
+    };
+    for &version in rustls::ALL_VERSIONS {
+        for protocols in [&["h3", "http/1.1"][..], &[]] {
+            let status = Http::connect(speaking(version, protocols)).get("/healthz").status;
+            assert_eq!((status, server.stats().http2), (200, 0), "{version:?}");
+        }
+        let http2 = Http2::dial(speaking(version, &["http/1.1", "h2"]));
+        assert_eq!((http2.get("/healthz").response().status, server.stats().http2), (200, 1), "{version:?}");
+        drop(http2);
+        until_idle(&server);
     }
-    let mut config = identity().client_of(rustls::ALL_VERSIONS);
-    config.alpn_protocols = vec![b"h3".to_vec()];
-    let refused = Http::connect(with(&server, config)).try_send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap_err();
+    // What was agreed on is spoken.
+    let mut other = Http::connect(speaking(&rustls::version::TLS13, &["h2"]));
+    other.send("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
+    while other.fill() {}
+    assert!(String::from_utf8_lossy(&other.buffer).ends_with("this is not how HTTP/2 begins"));
+    let config = speaking(&rustls::version::TLS13, &["h3"]);
+    let refused = Http::connect(config).try_send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap_err();
     assert!(refused.to_string().contains("NoApplicationProtocol"), "{refused}");
     until("it is counted", || server.stats().tls_failures == 1);
 }

@@ -96,7 +96,7 @@ function Bar({ bar: { label, pieces, whole }, unit }: { bar: StackBar; unit: str
 }
 
 const PIECES = [
-  ...["payload", "dialect", "framing", "http_heads", "tls", "tcp_ip_headers"],
+  ...["payload", "dialect", "framing", "http_heads", "http2_frames", "tls", "tcp_ip_headers"],
   ...["acknowledgements", "connections", "retransmissions", "unaccounted"],
 ];
 

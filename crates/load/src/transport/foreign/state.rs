@@ -149,11 +149,9 @@ impl State {
     /// Sends a request on the receiving connection.
     pub fn ask(&mut self, request: &Request, rng: &mut Rng, out: &mut Outgoing) {
         self.is_last = request.is_last();
-        let ForeignSetup { authority, lines, .. } = &*self.setup;
         if request.answer == Answer::WebSocket {
             let mut frames = Frames::default();
-            let lines = [&lines.websocket, request.headers.as_str()].concat();
-            frames.open_with(authority, &request.target, &lines, rng, out);
+            frames.open_with(&self.setup.request(request, &[&request.target]), rng, out);
             self.mode = Mode::Socket(frames, false);
         } else {
             self.setup.encode(out, request);

@@ -57,7 +57,8 @@ impl Http2 {
         Self::dial(dial(server, is_secure))
     }
 
-    fn dial(dial: Dial) -> Self {
+    /// The same where it is agreed on.
+    pub fn dial(dial: Dial) -> Self {
         let limits = Limits { resets: ANY, idle_frames: ANY, max_unread_bytes: 1 << 30, ..Limits::default() };
         let http2 = Self(Arc::new(Mutex::new(Ends {
             http: Http::connect(dial),
@@ -332,6 +333,7 @@ impl Stream {
             bytes = &bytes[size..];
             if size == 0 {
                 ends.receive();
+                while ends.protocol.next_ready().is_some() {}
             }
         }
         Ok(())

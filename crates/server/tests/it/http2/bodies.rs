@@ -18,8 +18,9 @@ fn a_publication_may_come_in_many_frames() {
     let server = Subject::start(1, |_| {});
     let http2 = Http2::connect(&server, false);
     let mut client = Client::open(http2.streams(), Kind::Sse, "channel=a");
-    let data = format!("\"{}\"", "0123456789".repeat(6_000));
-    for size in [1000, 16_384, 60_002] {
+    // A byte more than the window in which it begins.
+    let data = format!("\"{}\"", "x".repeat(65_534));
+    for size in [1000, 16_384, 65_536] {
         let mut http = http2.ask(&post("/publish?channel=a", data.len(), ""));
         for piece in data.as_bytes().chunks(size) {
             http.try_send(piece).unwrap();
@@ -27,6 +28,12 @@ fn a_publication_may_come_in_many_frames() {
         assert_eq!(http.response().status, 200);
         assert!(client.message().2 == data);
     }
+    // So do frames of a WebSocket, which have no end.
+    let mut socket = Client::open(http2.streams(), Kind::WebSocket, "");
+    for n in 0..300 {
+        socket.send(&format!("[\"pub\",\"a\",\"{n:01000}\"]"));
+    }
+    assert!((0..300).all(|n| client.message().2 == format!("\"{n:01000}\"")));
     // One that does not say how long it is ends with its stream; empty frames change nothing.
     let mut raw = Raw::connect(&server, &[]);
     let block = raw.block("POST", "/publish?channel=a", &[]);

@@ -3,10 +3,10 @@
 use crate::harness::client::{Client, Frame, Kind, STREAMED};
 use crate::harness::http::Http;
 use crate::harness::http2::{END_HEADERS, END_STREAM, Http2, INITIAL_WINDOW_SIZE, Raw, WEBSOCKET, frame, kind};
-use crate::harness::{Subject, offset, until, until_idle};
+use crate::harness::{PATIENCE, Subject, offset, until, until_idle};
 use pushlab_http2::frame::Code;
 use pushlab_server::{Config, Policy};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const COUNT: u64 = 200;
 
@@ -145,7 +145,9 @@ fn one_who_does_not_read(policy: Policy, change: impl FnOnce(&mut Config)) {
         raw.send(&get).unwrap();
     }
     until("it subscribes", || server.stats().connections["http-streaming"] == 3);
+    let end = Instant::now() + PATIENCE;
     while server.stats().http2 == 2 {
+        assert!(Instant::now() < end, "it is not let go: {:?}", server.stats());
         flood(&http2, &mut witness);
     }
     until("it is let go", || {

@@ -1,17 +1,19 @@
 //! The prober: a client of its own that measures response time at an interval, while the others make the load.
 //!
 //! Open loop: a ping counts from its intended instant, and is sent whether or not the one before was answered, so that
-//! neither a stall nor a long way can hide by delaying the measurement. Over HTTP that takes pipelining (RFC 9112,
-//! section 9.3.2).
+//! neither a stall nor a long way can hide by delaying the measurement. Over HTTP/1.1 that takes pipelining (RFC 9112,
+//! section 9.3.2), over HTTP/2 a stream for each.
+
+mod echo_path;
+
+pub use echo_path::{EchoPath, OverFrames, OverPosts, OverStreams};
 
 use crate::connection::{Connection, Head, Incoming, Outgoing, Owner, Protocol, Side};
 use crate::cut::Cut;
 use crate::dial::Dialler;
 use crate::run_state::RunState;
 use crate::socket::Read;
-use crate::transport::frames::encode_text;
-use crate::transport::posts::Posts;
-use crate::transport::{Event, Hearing, Receiver, Requests, Sending};
+use crate::transport::{Hearing, Requests};
 use fastrand::Rng;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
@@ -38,137 +40,6 @@ const SOCKET: Token = Token(1);
 const TICK_NS: u64 = 5_000_000;
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
 
-/// How a prober asks.
-pub trait EchoPath: Send + 'static {
-    /// A path that was never connected.
-    fn new() -> Self;
-    /// Appends what is sent first on a new connection.
-    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing);
-    /// Whether another ping may be sent now, on a connection that stands.
-    fn is_free(&self) -> bool;
-    /// Appends a ping.
-    fn encode(&mut self, requests: &Requests, rng: &mut Rng, data: &[u8], out: &mut Outgoing);
-    /// Hears the head of an answer.
-    ///
-    /// # Errors
-    /// When the connection cannot go on.
-    fn head(&mut self, _: &Head<'_>) -> Result<(), Cut> {
-        Err(Cut::Unasked)
-    }
-    /// Hears a piece of its body; who is told is given the data of echoes.
-    ///
-    /// # Errors
-    /// As [`Self::head`].
-    fn body<S: FnMut(&[u8])>(&mut self, _: &[u8], _: bool, _: Hearing<'_, S>) -> Result<(), Cut> {
-        Err(Cut::Unasked)
-    }
-    /// Hears frames; returns the bytes that are done with.
-    ///
-    /// # Errors
-    /// As [`Self::head`].
-    fn frames<S: FnMut(&[u8])>(&mut self, _: &mut [u8], _: Hearing<'_, S>) -> Result<usize, Cut> {
-        Err(Cut::Unasked)
-    }
-}
-
-/// Echo frames on a WebSocket: many may be outstanding.
-#[derive(Debug)]
-pub struct OverFrames<R> {
-    receiver: R,
-    is_subscribed: bool,
-    text: Vec<u8>,
-}
-
-impl<R: Receiver> EchoPath for OverFrames<R> {
-    fn new() -> Self {
-        Self { receiver: R::new(), is_subscribed: false, text: Vec::new() }
-    }
-
-    fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing) {
-        *self = Self::new();
-        self.receiver.open(requests, rng, out);
-    }
-
-    fn is_free(&self) -> bool {
-        self.is_subscribed
-    }
-
-    fn encode(&mut self, requests: &Requests, rng: &mut Rng, data: &[u8], out: &mut Outgoing) {
-        self.text.clear();
-        self.receiver.encode_frame(requests, Sending::Echo, data, &mut self.text);
-        encode_text(out, &self.text, rng);
-    }
-
-    fn frames<S: FnMut(&[u8])>(&mut self, bytes: &mut [u8], hearing: Hearing<'_, S>) -> Result<usize, Cut> {
-        let Self { receiver, is_subscribed, .. } = self;
-        let Hearing { rng, out, texts, sink } = hearing;
-        let sink = &mut |event: Event<'_>| match event {
-            Event::Subscribed => *is_subscribed = true,
-            Event::Echo(data) => sink(data),
-            _ => {}
-        };
-        receiver.frames(bytes, &mut Hearing { rng, out, texts, sink })
-    }
-}
-
-/// Most POST requests under way at once; further ones wait, and their waiting counts.
-const MAX_POSTS: u32 = 64;
-
-/// POST requests on a kept connection, answered in their order.
-#[derive(Debug)]
-pub struct OverPosts {
-    posts: Posts,
-    under_way: u32,
-}
-
-impl EchoPath for OverPosts {
-    fn new() -> Self {
-        Self { posts: Posts::default(), under_way: 0 }
-    }
-
-    fn open(&mut self, _: &Requests, _: &mut Rng, _: &mut Outgoing) {
-        *self = Self::new();
-    }
-
-    fn is_free(&self) -> bool {
-        self.under_way < MAX_POSTS
-    }
-
-    fn encode(&mut self, requests: &Requests, _: &mut Rng, data: &[u8], out: &mut Outgoing) {
-        requests.encode_post(out, Sending::Echo, data);
-        if self.under_way == 0 {
-            self.posts.has_sent(Sending::Echo);
-        }
-        self.under_way += 1;
-    }
-
-    fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
-        self.posts.head(head);
-        Ok(())
-    }
-
-    fn body<S: FnMut(&[u8])>(&mut self, data: &[u8], is_last: bool, hearing: Hearing<'_, S>) -> Result<(), Cut> {
-        let (mut is_answered, mut is_closing) = (false, false);
-        let Hearing { rng, out, texts, sink } = hearing;
-        let sink = &mut |event: Event<'_>| match event {
-            Event::Echo(data) => sink(data),
-            Event::Answered { keeps_alive } => (is_answered, is_closing) = (true, !keeps_alive),
-            _ => {}
-        };
-        self.posts.body(data, is_last, &mut Hearing { rng, out, texts, sink })?;
-        if is_closing {
-            return Err(Cut::Closed);
-        }
-        if is_answered {
-            self.under_way -= 1;
-            if self.under_way > 0 {
-                self.posts.has_sent(Sending::Echo);
-            }
-        }
-        Ok(())
-    }
-}
-
 /// A path that is told what its connection brought. Its bytes are not counted.
 struct Told<'a, P, S> {
     path: &'a mut P,
@@ -178,9 +49,13 @@ struct Told<'a, P, S> {
 }
 
 impl<P: EchoPath, S: FnMut(&[u8])> Incoming for Told<'_, P, S> {
-    fn turn_to(&mut self, _: Owner) {}
+    fn turn_to(&mut self, owner: Owner) {
+        self.path.turn_to(owner.client());
+    }
 
     fn head_bytes(&mut self, _: usize) {}
+
+    fn frame_bytes(&mut self, _: usize) {}
 
     fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
         self.path.head(head)
@@ -237,7 +112,7 @@ struct ProberLoop<E, P> {
     poll: Poll,
     path: E,
     connection: Option<Connection<P>>,
-    /// Its only stream.
+    /// Its only stream, unless each ping has its own.
     number: u32,
     reconnect_ns: u64,
     is_connected: bool,
@@ -279,7 +154,7 @@ pub fn run<E: EchoPath, P: Protocol>(
         payload: Payload::new(MIN_PAYLOAD_BYTES).expect("the smallest size is allowed"),
         rng: Rng::with_seed(config.seed),
         buffer: vec![0; 16 * 1024],
-        out: Outgoing::default(),
+        out: P::outgoing(),
         report: ProberReport::default(),
         poll,
         config,
@@ -387,6 +262,11 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
             let received = connection.protocol.receive(&mut buffer[at..held], &mut told)?;
             at += received.consumed;
             received.ended.map_or(Ok(()), Err)?;
+            if let Some(answered) = told.path.take_answered() {
+                let mut goodbye = P::outgoing();
+                connection.protocol.close(answered, true, &mut goodbye);
+                connection.socket.send(goodbye.bytes())?;
+            }
             if !received.has_more {
                 break;
             }
@@ -394,6 +274,9 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         connection.socket.keep(&buffer[at..held]);
         if !out.is_empty() {
             connection.send(*number, out)?;
+        }
+        if P::IS_SHARED {
+            connection.speak(out)?;
         }
         Ok(())
     }
@@ -412,9 +295,16 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         let Some((pacing, _)) = &self.pings else { return };
         while self.sent < pacing.count && pacing.due_ns(self.sent) <= now {
             let Some(connection) = &mut self.connection else { return };
-            let may_send = self.is_connected && self.path.is_free() && !connection.socket.is_blocked();
+            let may_send = self.is_connected
+                && self.path.is_free()
+                && !(if E::HAS_STREAMS { connection.socket.is_blocked() } else { connection.is_blocked(self.number) });
             if !may_send || self.outstanding.len() >= MAX_OUTSTANDING {
                 return;
+            }
+            if E::HAS_STREAMS {
+                let Some(number) = connection.open(Owner::new(self.path.place(), Side::Up)) else { return };
+                self.path.has_opened(number);
+                self.number = number;
             }
             let stamp = Stamp { source: MAX_SOURCE, sequence: self.sent as u32, instant_ns: pacing.due_ns(self.sent) };
             self.out.clear();
@@ -466,6 +356,7 @@ fn count(report: &mut ProberReport, timeline: &Timeline, intended_ns: u64, now: 
 
 #[cfg(test)]
 mod tests {
+    use super::echo_path::MAX_POSTS;
     use super::*;
     use crate::connection::Http1;
     use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
