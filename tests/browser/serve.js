@@ -12,10 +12,10 @@ import { Server } from "../foreign/harness.js";
  * with; `database` is the auction house's, a file if none is named. With an identity of `makeIdentity` it speaks TLS, and
  * with it HTTP/2. Only `console` stores and starts something.
  */
-export async function serve(t, { command = "serve", port = 0, like, database, identity } = {}) {
+export async function serve(t, { command = "serve", port = 0, like, database, identity, options = [] } = {}) {
   const folder = like?.folder ?? makeFolder(t);
   const store = join(folder, "results.db");
-  const files = ["--store", store, "--auction-database", database ?? `sqlite:${join(folder, "auction.db")}`];
+  const files = [...options, "--store", store, "--auction-database", database ?? `sqlite:${join(folder, "auction.db")}`];
   if (command === "console") files.push("--out", join(folder, "reports"));
   const server = await (identity === undefined
     ? Server.start(t, files, port, command)

@@ -65,8 +65,8 @@ pub struct Config {
     pub same_origin_channels: Vec<String>,
     /// Which pages are the server's own.
     pub site: Site,
-    /// Publications whose text has at least so many bytes are compressed for WebSockets whose clients ask for it
-    /// (permessage-deflate); `None`: nothing is.
+    /// Publications and replies of at least so many bytes are compressed for clients that ask for it: permessage-deflate for
+    /// WebSockets, gzip for streams and polls. `None`: nothing is.
     pub compression_from: Option<usize>,
 }
 
@@ -102,7 +102,7 @@ impl Config {
             max_head_bytes: limits.max_head_bytes,
             max_body_bytes: limits.max_body_bytes,
             max_message_bytes: limits.max_message_bytes,
-            compresses: self.compression_from.is_some(),
+            compression_from: self.compression_from,
             max_channels: limits.max_channels_per_connection,
             max_reply_bytes: limits.max_reply_bytes,
             max_wait: limits.max_poll_wait,

@@ -8,7 +8,7 @@ use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
 use pushlab_wire::transport::Transport;
-use pushlab_wire::websocket::deflate::InflateDecoder;
+use pushlab_wire::websocket::deflate::{Deflater, InflateDecoder};
 use std::time::Duration;
 
 /// What an exchange needs its caller to do next, one thing at a time. The bytes that it sends are in the [`Output`],
@@ -111,6 +111,8 @@ pub struct Output {
     pub channels: ChannelSet,
     /// What happened.
     pub counts: Counts,
+    /// Compresses messages and replies.
+    pub deflater: Deflater,
     /// Reads compressed messages.
     pub(crate) inflater: InflateDecoder,
 }

@@ -110,6 +110,8 @@ pub struct RequestRules {
     pub max_wait: Duration,
     /// Messages are compressed for clients that ask for it.
     pub compresses: bool,
+    /// This client asks for gzip.
+    pub takes_gzip: bool,
     /// The server is stopping: only health checks and metrics are answered.
     pub is_draining: bool,
 }
@@ -191,6 +193,7 @@ impl<'a> Request<'a> {
         let Parameters { subscription, wait, is_script, is_told, is_early, is_polling } =
             read_parameters(parameters, head, path, rules)?;
         let is_chunked = head.version == Version::Http11;
+        let is_compressed = rules.takes_gzip;
         Ok(match path {
             Path::WebSocket => {
                 let accept = match head.version {
@@ -204,11 +207,14 @@ impl<'a> Request<'a> {
                 Self::WebSocket { accept, extension, subscription, is_polling, is_told }
             }
             Path::Events => {
-                let framing = Framing::Events { is_chunked };
+                let framing = Framing::Events { is_chunked, is_compressed };
                 Self::Stream { framing, transport: Transport::Sse, subscription, is_early, is_told }
             }
             Path::Stream => {
-                let framing = if is_script { Framing::Script { is_chunked } } else { Framing::Lines { is_chunked } };
+                let framing = match is_script {
+                    true => Framing::Script { is_chunked },
+                    false => Framing::Lines { is_chunked, is_compressed },
+                };
                 Self::Stream { framing, transport: Transport::HttpStreaming, subscription, is_early, is_told }
             }
             Path::Poll => Self::Poll { subscription, wait },
@@ -312,8 +318,13 @@ mod tests {
     use super::*;
     use pushlab_wire::http::{Headers, parse_request};
 
-    const RULES: RequestRules =
-        RequestRules { max_channels: 2, max_wait: Duration::from_secs(60), compresses: false, is_draining: false };
+    const RULES: RequestRules = RequestRules {
+        max_channels: 2,
+        max_wait: Duration::from_secs(60),
+        compresses: false,
+        takes_gzip: false,
+        is_draining: false,
+    };
 
     fn read(request: &str, rules: &RequestRules) -> Result<String, (ErrorCode, Option<&'static str>)> {
         let text = format!("{request}\r\n\r\n");
@@ -327,7 +338,7 @@ mod tests {
         for (request, expected) in [
             (
                 "GET /sse?channel=a&channel=b%2Dc&early=1 HTTP/1.1",
-                "Stream { framing: Events { is_chunked: true }, transport: Sse, subscription: Subscription { channels: [\"a\", \"b-c\"], after: None }, is_early: true, is_told: false }",
+                "Stream { framing: Events { is_chunked: true, is_compressed: false }, transport: Sse, subscription: Subscription { channels: [\"a\", \"b-c\"], after: None }, is_early: true, is_told: false }",
             ),
             (
                 "GET /stream?channel=a&format=script HTTP/1.0",

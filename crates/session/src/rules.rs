@@ -21,8 +21,8 @@ pub struct Rules {
     pub max_body_bytes: usize,
     /// A WebSocket message, bytes.
     pub max_message_bytes: usize,
-    /// Messages are compressed for clients that ask for it.
-    pub compresses: bool,
+    /// Messages and replies of at least so many bytes are compressed for clients that ask for it.
+    pub compression_from: Option<usize>,
     /// Channels of one subscriber.
     pub max_channels: usize,
     /// A reply to a poll, bytes; the rest comes with the next.
@@ -45,11 +45,12 @@ pub struct Rules {
 
 impl Rules {
     /// What a request may ask for at most.
-    pub(crate) fn of_requests(&self, is_draining: bool) -> RequestRules {
+    pub(crate) fn of_requests(&self, takes_gzip: bool, is_draining: bool) -> RequestRules {
         RequestRules {
             max_channels: self.max_channels,
             max_wait: self.max_wait,
-            compresses: self.compresses,
+            compresses: self.compression_from.is_some(),
+            takes_gzip,
             is_draining,
         }
     }

@@ -20,6 +20,7 @@ pub mod cursor;
 pub mod event_stream;
 pub mod exposition;
 pub mod fields;
+pub mod gzip;
 pub mod http;
 pub mod lines;
 pub mod native;

@@ -51,7 +51,8 @@ pub struct ServeArgs {
     io: Option<IoArg>,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Compress messages of at least so many bytes for WebSockets whose clients ask for it (permessage-deflate).
+    /// Compress messages and replies of at least this size for clients that ask for it (permessage-deflate, gzip)
+    /// [default: off].
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     compression_from: Option<usize>,
     /// For measuring: Nagle's algorithm on connections, which holds a small segment back while another is

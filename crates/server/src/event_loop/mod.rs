@@ -35,7 +35,6 @@ use pushlab_tls::certificate::Tls;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
-use pushlab_wire::websocket::deflate::Deflater;
 use slab::Slab;
 use std::collections::HashMap;
 use std::io;
@@ -104,7 +103,6 @@ pub struct EventLoop {
     unfinished: Vec<usize>,
     batch: Batch,
     /// Made when it is first needed.
-    deflater: Option<Deflater>,
     sends: Vec<Send>,
     queue_rules: QueueRules,
     queued: QueuedTotal,
@@ -183,7 +181,6 @@ impl EventLoop {
             due: Vec::new(),
             unfinished: Vec::new(),
             batch: Batch::default(),
-            deflater: None,
             sends: Vec::new(),
             queue_rules: config.queue_rules(),
             queued: QueuedTotal::new(&config.limits, config.cores),

@@ -9,6 +9,7 @@ use crate::request::{Refused, Request, Subscription, data_of, is_known_path};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::fields::FieldList;
+use pushlab_wire::gzip;
 use pushlab_wire::http::{
     BodyKind, Headers, HttpError, RequestHead, Version, decode_path, parse_request, split_target,
 };
@@ -132,6 +133,10 @@ impl Exchange {
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
         self.keeps_alive = head.version == Version::Http11 && head.keeps_alive();
         self.is_head = head.method == "HEAD";
+        // HTTP/1.0 clients may name it too, and be proxies that do not know it of each other.
+        self.takes_gzip = cx.rules.compression_from.is_some()
+            && head.version != Version::Http10
+            && gzip::is_accepted(head.headers("accept-encoding"));
         None
     }
 
@@ -207,7 +212,7 @@ impl Exchange {
         if is_for_application(head, cx) {
             return self.ask_application(head, body, cx);
         }
-        let request = match Request::read(head, &cx.rules.of_requests(cx.is_draining)) {
+        let request = match Request::read(head, &cx.rules.of_requests(self.takes_gzip, cx.is_draining)) {
             Ok(request) => request,
             Err(Refused { code, text, allow }) => {
                 self.keeps_alive &= code != ErrorCode::Draining;

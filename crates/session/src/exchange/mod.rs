@@ -36,6 +36,8 @@ pub struct Exchange {
     is_http2: bool,
     /// The request had an `Origin`: pages of other sites may read the answer.
     has_origin: bool,
+    /// The answer to the request may be gzip.
+    takes_gzip: bool,
     /// The connection goes on after the answer.
     keeps_alive: bool,
     /// The request is a HEAD: its answer has no body.
@@ -102,6 +104,7 @@ impl Default for Exchange {
             identity: Identity::UNKNOWN,
             is_http2: false,
             has_origin: false,
+            takes_gzip: false,
             keeps_alive: true,
             is_head: false,
             is_expected: false,
@@ -186,5 +189,10 @@ impl Exchange {
     /// connection goes on, as no stream of HTTP/2 does.
     pub fn takes_common_reply(&self) -> bool {
         self.keeps_alive && !self.has_origin
+    }
+
+    /// Whether that reply is better compressed.
+    pub fn takes_gzip(&self) -> bool {
+        self.takes_gzip
     }
 }

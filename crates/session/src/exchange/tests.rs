@@ -67,8 +67,18 @@ const OF_JSON: &str = "content-type application/json\ncache-control no-store\n";
 #[test]
 fn a_stream_of_each_framing_begins_with_its_head() {
     for (path, kind, framing, first) in [
-        ("/sse?channel=a", "text/event-stream", Framing::Events { is_chunked: false }, "id:new.7\n\n"),
-        ("/stream?channel=a", "application/x-ndjson", Framing::Lines { is_chunked: false }, "[\"cursor\",\"new.7\"]\n"),
+        (
+            "/sse?channel=a",
+            "text/event-stream",
+            Framing::Events { is_chunked: false, is_compressed: false },
+            "id:new.7\n\n",
+        ),
+        (
+            "/stream?channel=a",
+            "application/x-ndjson",
+            Framing::Lines { is_chunked: false, is_compressed: false },
+            "[\"cursor\",\"new.7\"]\n",
+        ),
         (
             "/stream?channel=a&format=script",
             "text/html; charset=utf-8",

@@ -52,25 +52,20 @@ fn agree_to(offer: &str) -> Option<&'static str> {
     Some(if has_window { AGREED_WITH_WINDOW } else { AGREED })
 }
 
-/// Compresses messages: working space of about 300 KiB for as many connections as there are.
-#[derive(Debug)]
-pub struct Deflater(Compress);
-
-impl Default for Deflater {
-    fn default() -> Self {
-        Self(Compress::new(Compression::fast(), false))
-    }
-}
+/// Compresses messages: working space of about 300 KiB for as many connections as there are, made when it is first needed.
+#[derive(Debug, Default)]
+pub struct Deflater(Option<Compress>);
 
 impl Deflater {
     /// The payload of a message, compressed; `None` where that is not smaller.
     pub fn deflate(&mut self, payload: &[u8]) -> Option<Box<[u8]>> {
-        self.0.reset();
+        let deflate = self.0.get_or_insert_with(|| Compress::new(Compression::fast(), false));
+        deflate.reset();
         // What is not smaller has no room.
         let mut out = Vec::with_capacity(payload.len() + TAIL.len());
-        let status = self.0.compress_vec(payload, &mut out, FlushCompress::Sync);
+        let status = deflate.compress_vec(payload, &mut out, FlushCompress::Sync);
         let is_whole =
-            matches!(status, Ok(Status::Ok)) && self.0.total_in() == payload.len() as u64 && out.ends_with(&TAIL);
+            matches!(status, Ok(Status::Ok)) && deflate.total_in() == payload.len() as u64 && out.ends_with(&TAIL);
         out.truncate(out.len().saturating_sub(TAIL.len()));
         (is_whole && out.len() < payload.len()).then(|| out.into_boxed_slice())
     }

@@ -110,6 +110,10 @@ impl Client {
     }
 
     fn write(&mut self, peer: &mut Peer, mut request: Request) {
+        if self.rng.u32(..3) == 0 {
+            request.fields.push_str("Accept-Encoding: br, gzip;q=0.5\r\n");
+            request.expected.takes_gzip = !request.is_old || peer.is_http2;
+        }
         if peer.is_http2 {
             return self.write_stream(peer, request);
         }
