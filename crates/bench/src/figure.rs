@@ -31,6 +31,8 @@ pub enum What {
     Whole,
     /// The better end of the interval: the goal is missed only if that is certain.
     BetterEnd,
+    /// Nothing: there is no goal.
+    Nothing,
 }
 
 const fn ratio(name: &'static str, goal: f64, aim: f64) -> Goal {
@@ -55,13 +57,18 @@ const fn not_above(name: &'static str, goal: f64) -> Goal {
     Goal { what: What::BetterEnd, ..at_most(name, goal) }
 }
 
+/// A ratio that is stated and has no goal.
+const fn stated(name: &'static str) -> Goal {
+    Goal { name, unit: "ratio", goal: f64::NAN, aim: f64::NAN, is_upper_bound: true, what: What::Nothing }
+}
+
 /// Ours divided by another build's.
 const fn against(name: &'static str) -> Goal {
     at_most(name, 1.03)
 }
 
 /// Every figure, in the order in which they are measured; those of `--against` among them.
-pub const GOALS: [Goal; 38] = [
+pub const GOALS: [Goal; 50] = [
     ratio("fanout/websocket", 0.80, 0.90),
     ratio("fanout/sse", 0.80, 0.85),
     ratio("fanout/http-streaming", 0.80, 0.85),
@@ -71,6 +78,16 @@ pub const GOALS: [Goal; 38] = [
     ratio("fanout-uring/websocket", 0.80, 0.90),
     ratio("fanout-uring/sse", 0.80, 0.85),
     ratio("fanout-uring/http-streaming", 0.80, 0.85),
+    at_most("http2/websocket", 1.5),
+    at_most("http2/sse", 1.5),
+    at_most("http2/websocket-12", 1.0),
+    at_most("http2/sse-12", 1.0),
+    at_most("compression/1000", 1.05),
+    stated("compression/10"),
+    stated("compression/1"),
+    stated("compression/bytes-100"),
+    stated("compression/bytes-1024"),
+    stated("compression/bytes-16384"),
     at_most("rooms/1000", 1.05),
     at_most("rooms/1000-p99", 1.15),
     at_most("rooms/19000", 1.05),
@@ -96,6 +113,8 @@ pub const GOALS: [Goal; 38] = [
     memory("memory/http-streaming-other", 2.5, 0.5),
     memory("memory/long-polling", 4.0, 1.0),
     memory("memory/long-polling-other", 4.0, 1.0),
+    memory("memory/http2", 40.0, 40.0),
+    memory("memory/http2-stream", 2.0, 2.0),
     generator("generator/websocket"),
     generator("generator/websocket-corked"),
     against("generator/websocket-against"),
@@ -176,6 +195,7 @@ impl Goal {
             return "not measured";
         }
         self.verdict(match (self.what, self.is_upper_bound) {
+            (What::Nothing, _) => return "no goal",
             (What::Value, _) => figure.value,
             (What::Whole, true) | (What::BetterEnd, false) => figure.high,
             (What::Whole, false) | (What::BetterEnd, true) => figure.low,
@@ -205,14 +225,19 @@ pub fn table(figures: &[Figure]) -> String {
             figure.name,
             rounded(figure.value),
             interval,
-            goal.goal,
-            goal.aim,
+            bound(goal.goal),
+            bound(goal.aim),
             goal.unit,
             goal.verdict_of(figure)
         )
         .expect("writing to a String cannot fail");
     }
     out
+}
+
+/// A goal, if there is one.
+fn bound(goal: f64) -> String {
+    if goal.is_nan() { "–".to_owned() } else { rounded(goal).to_string() }
 }
 
 /// Four significant digits are more than any of this is good for.

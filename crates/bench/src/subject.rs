@@ -1,32 +1,25 @@
 //! The programs that are measured: child processes of this binary.
 
-use crate::{limit, rooms};
+use crate::{limit, rooms, secure};
 use anyhow::{Context as _, bail, ensure};
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
 use pushlab_os::process::{Signal, end_with_parent};
 use pushlab_server::{Config, Io, Server};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// What a child process does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 #[command(hide = true)]
 pub enum Role {
     /// Our server.
     #[command(hide = true)]
-    Server {
-        /// Where it runs.
-        #[arg(long)]
-        core: usize,
-        /// How it fans out.
-        #[arg(long, value_enum, default_value_t)]
-        io: FanOut,
-    },
+    Server(Serve),
     /// The limit of fan-out.
     #[command(hide = true)]
     LimitOfFanout {
@@ -52,6 +45,23 @@ pub enum Role {
     },
 }
 
+/// Our server, and what differs from its defaults.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct Serve {
+    /// Where it runs.
+    #[arg(long)]
+    pub core: usize,
+    /// How it fans out.
+    #[arg(long, value_enum, default_value_t)]
+    pub io: FanOut,
+    /// The folder of its certificate, with TLS.
+    #[arg(long)]
+    pub tls: Option<PathBuf>,
+    /// From which size on it compresses messages, bytes.
+    #[arg(long)]
+    pub compression_from: Option<usize>,
+}
+
 /// How our server fans out.
 ///
 /// Without the option it is by plain writes, in every build: `--against` starts other builds that way.
@@ -68,12 +78,12 @@ pub enum FanOut {
 
 impl Role {
     /// Does it; returns only on failure.
-    pub fn run(self) -> anyhow::Result<()> {
+    pub fn run(&self) -> anyhow::Result<()> {
         end_with_parent(Signal::KILL)?;
-        match self {
-            Self::Server { core, io } => {
-                pin_to(&[core])?;
-                serve(io)
+        match *self {
+            Self::Server(ref serve) => {
+                pin_to(&[serve.core])?;
+                serve.run()
             }
             Self::LimitOfFanout { core, uring } => {
                 pin_to(&[core])?;
@@ -91,9 +101,9 @@ impl Role {
     }
 
     /// Its command line.
-    pub fn arguments(self) -> Vec<String> {
-        let (name, core, switch) = match self {
-            Self::Server { core, io } => ("server", core, io.option()),
+    pub fn arguments(&self) -> Vec<String> {
+        let (name, core, switch) = match *self {
+            Self::Server(ref serve) => return serve.arguments(),
             Self::LimitOfFanout { core, uring } => ("limit-of-fanout", core, uring.then_some("--uring")),
             Self::RoomsLoad(plan) => return plan.arguments(),
             Self::LimitOfReplies { core, immediate } => ("limit-of-replies", core, immediate.then_some("--immediate")),
@@ -123,22 +133,40 @@ impl FanOut {
     }
 }
 
-/// Our server with its defaults, but without heartbeats, which would answer to nobody's publication.
-fn serve(io: FanOut) -> anyhow::Result<()> {
-    let mut config = Config::new(limit::ANY_PORT);
-    match io {
-        FanOut::Write => config.io = Some(Io::Write),
-        FanOut::Uring => {
-            config.io = Some(Io::Uring);
-            config.min_uring_members = 1;
-        }
-        FanOut::Auto => {}
+impl Serve {
+    /// Without TLS or compression.
+    pub fn plain(core: usize, io: FanOut) -> Self {
+        Self { core, io, tls: None, compression_from: None }
     }
-    config.limits.heartbeat = Duration::from_secs(3600);
-    let server = Server::start(config)?;
-    println!("{}", server.address());
-    server.join()?;
-    bail!("the server ended by itself")
+
+    /// Its command line.
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["server".to_owned(), "--core".to_owned(), self.core.to_string()];
+        arguments.extend(self.io.option().map(str::to_owned));
+        arguments.extend(self.tls.as_ref().map(|folder| format!("--tls={}", folder.display())));
+        arguments.extend(self.compression_from.map(|bytes| format!("--compression-from={bytes}")));
+        arguments
+    }
+
+    /// Runs it, without heartbeats, which would answer to nobody's publication.
+    fn run(&self) -> anyhow::Result<()> {
+        let mut config = Config::new(limit::ANY_PORT);
+        match self.io {
+            FanOut::Write => config.io = Some(Io::Write),
+            FanOut::Uring => {
+                config.io = Some(Io::Uring);
+                config.min_uring_members = 1;
+            }
+            FanOut::Auto => {}
+        }
+        config.tls = self.tls.as_deref().map(secure::files_in);
+        config.compression_from = self.compression_from;
+        config.limits.heartbeat = Duration::from_secs(3600);
+        let server = Server::start(config)?;
+        println!("{}", server.address());
+        server.join()?;
+        bail!("the server ended by itself")
+    }
 }
 
 /// A running child process; it is killed when dropped.
@@ -156,7 +184,7 @@ impl Subject {
 
     /// Starts our server, or that of another build, with plain writes.
     pub fn start_server(other: Option<&Path>, core: usize) -> anyhow::Result<Self> {
-        let role = Role::Server { core, io: FanOut::Write };
+        let role = Role::Server(Serve::plain(core, FanOut::Write));
         let Some(program) = other else { return Self::start(role) };
         let explain = || format!("{} starts no server: is it the pushlab-bench of another build?", program.display());
         Self::start_program(program, role).with_context(explain)
@@ -241,10 +269,12 @@ mod tests {
 
     #[test]
     fn a_role_survives_its_command_line() {
-        let servers = [FanOut::Write, FanOut::Uring, FanOut::Auto].map(|io| Role::Server { core: 3, io });
+        let servers = [FanOut::Write, FanOut::Uring, FanOut::Auto].map(|io| Serve::plain(3, io));
+        let more = Serve { tls: Some("/a b".into()), compression_from: Some(256), ..servers[0].clone() };
         let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };
         let plan = Plan { core: 1, address: limit::ANY_PORT, dialect: Dialect::Bare, shape, family: 21 };
-        for role in servers.into_iter().chain([Role::RoomsLoad(plan)]) {
+        let servers = servers.into_iter().chain([more]).map(Role::Server);
+        for role in servers.chain([Role::RoomsLoad(plan)]) {
             let line = Line::try_parse_from([String::new()].into_iter().chain(role.arguments())).unwrap();
             assert_eq!(line.role, role);
         }
@@ -252,6 +282,6 @@ mod tests {
 
     #[test]
     fn a_server_of_plain_writes_is_asked_for_as_every_build_knows_it() {
-        assert_eq!(Role::Server { core: 3, io: FanOut::Write }.arguments(), ["server", "--core", "3"]);
+        assert_eq!(Role::Server(Serve::plain(3, FanOut::Write)).arguments(), ["server", "--core", "3"]);
     }
 }

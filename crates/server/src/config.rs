@@ -65,8 +65,8 @@ pub struct Config {
     pub same_origin_channels: Vec<String>,
     /// Which pages are the server's own.
     pub site: Site,
-    /// Publications and replies of at least so many bytes are compressed for clients that ask for it: permessage-deflate for
-    /// WebSockets, gzip for streams and polls. `None`: nothing is.
+    /// Compress publications and replies of at least this size, bytes, for clients that ask for it: by permessage-deflate
+    /// on WebSockets, by gzip on streams and polls; `None`: never.
     pub compression_from: Option<usize>,
 }
 
@@ -162,8 +162,7 @@ pub struct Limits {
     /// Connections of the whole server; a further one is answered 503 and closed, with TLS closed unheard. Each takes
     /// 0.5 KiB when idle, with TLS 4 KiB, and then 64 KiB more while its socket takes nothing.
     pub max_connections: usize,
-    /// Streams of one connection that speaks HTTP/2, at the same time; each counts as a connection, too. A further one
-    /// is refused.
+    /// Concurrent streams of an HTTP/2 connection; each also counts towards `max_connections`. A further one is refused.
     pub max_streams_per_connection: u32,
     /// A request's head, bytes; 431 beyond.
     pub max_head_bytes: usize,

@@ -170,7 +170,7 @@ pub fn encode_preflight(out: HeadOut<'_>) {
 }
 
 /// Writes the answer that lets a client send the body that it holds back (RFC 9110, section 15.2.1). Another follows.
-pub fn encode_leave(out: HeadOut<'_>) {
+pub fn encode_continue(out: HeadOut<'_>) {
     Head::new(out, 100).end();
 }
 
@@ -357,7 +357,7 @@ mod tests {
         ];
         assert_eq!(refused, owned(&expected));
         assert_eq!(listed(|out| encode_websocket(out, None, None)), owned(&[(":status", "200")]));
-        assert_eq!(listed(encode_leave), owned(&[(":status", "100")]));
+        assert_eq!(listed(encode_continue), owned(&[(":status", "100")]));
         let fields = [
             ("Set-Cookie", " a=B\t"),
             ("Keep-Alive", "5"),
@@ -383,9 +383,9 @@ mod tests {
         encode_websocket(HeadOut::Text(&mut ours), Some("abc="), None);
         handshake::encode_response(&mut theirs, "abc=");
         assert_eq!(ours, theirs);
-        let mut leave = Vec::new();
-        encode_leave(HeadOut::Text(&mut leave));
-        assert_eq!(leave, b"HTTP/1.1 100 Continue\r\n\r\n");
+        let mut interim = Vec::new();
+        encode_continue(HeadOut::Text(&mut interim));
+        assert_eq!(interim, b"HTTP/1.1 100 Continue\r\n\r\n");
     }
 
     #[test]

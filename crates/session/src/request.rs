@@ -173,7 +173,7 @@ impl<'a> Request<'a> {
         if let Some(protocol) = head.protocol
             && !handshake::is_websocket(protocol)
         {
-            let text = "of the protocols that CONNECT may name there is websocket alone";
+            let text = "unsupported :protocol; the only one supported is websocket";
             return Err((ErrorCode::Unsupported, text.into()).into());
         }
         let Some(&(name, method, path)) = PATHS.iter().find(|(known, _, _)| *known == name) else {

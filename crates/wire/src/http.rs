@@ -94,10 +94,10 @@ pub enum HttpError {
     #[error("a head has at most {MAX_HEADERS} fields")]
     TooManyFields,
     /// RFC 9113, sections 8.2 and 8.3.1.
-    #[error("{0} is missing or not text")]
+    #[error("{0} is missing or not UTF-8")]
     BadField(&'static str),
     /// RFC 9113, section 8.5: what is asked for is a proxy.
-    #[error("CONNECT without :protocol is for proxies")]
+    #[error("CONNECT without :protocol is not supported: this server is not a proxy")]
     PlainConnect,
     /// RFC 9112, section 6.3: ambiguous or unreadable length, a smuggling risk.
     #[error("Content-Length is not one number, or comes with Transfer-Encoding")]

@@ -51,7 +51,7 @@ pub struct ServeArgs {
     io: Option<IoArg>,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Compress messages and replies of at least this size for clients that ask for it (permessage-deflate, gzip)
+    /// Compress messages and replies of at least this size for clients that ask for it, by permessage-deflate or gzip
     /// [default: off].
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     compression_from: Option<usize>,
@@ -117,7 +117,7 @@ macro_rules! limit_args {
 limit_args! {
     /// Connections in all [default: what the descriptor limit allows].
     max_connections / max_connections: usize,
-    /// Streams of one HTTP/2 connection; each counts as a connection, too [default: 100].
+    /// Concurrent streams of an HTTP/2 connection; each also counts towards --max-connections [default: 100].
     max_streams / max_streams_per_connection: u32,
     /// Bytes of a request's head [default: 16KiB].
     max_head_bytes / max_head_bytes: usize => units::bytes,

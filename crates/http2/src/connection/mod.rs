@@ -16,9 +16,9 @@ pub use sending::Refused;
 /// Which end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It is asked.
+    /// Accepts requests.
     Server,
-    /// It asks.
+    /// Sends requests.
     Client,
 }
 
@@ -105,7 +105,7 @@ pub struct Uses {
 const MAX_SPARE_BYTES: usize = 4096;
 
 impl Connection {
-    /// One of which nothing has come. What it says first stands in its output.
+    /// A new connection. Its preface and its SETTINGS are already in the output.
     pub fn new(role: Role, limits: Limits) -> Self {
         let mut connection = Self {
             role,
@@ -175,7 +175,7 @@ impl Connection {
         self.streams.iter().map(|stream| stream.owner).collect()
     }
 
-    /// Whether the connection is over: what still comes is nothing.
+    /// Whether the connection is over: what still comes is discarded.
     pub fn is_over(&self) -> bool {
         self.stage == Stage::Over
     }

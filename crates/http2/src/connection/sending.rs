@@ -9,10 +9,10 @@ use pushlab_wire::fields::FieldList;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// As many are open as the peer allows; one more may be when another has ended.
-    #[error("the peer allows no more streams at the same time")]
+    #[error("the peer's limit of concurrent streams is reached")]
     Full,
     /// The connection has ended, or has had all streams that one can have.
-    #[error("the connection takes no more streams")]
+    #[error("no more streams can be opened on this connection")]
     Over,
 }
 

@@ -146,7 +146,7 @@ fn both_versions_are_spoken_and_http_is_agreed_on() {
     let mut other = Http::connect(speaking(&rustls::version::TLS13, &["h2"]));
     other.send("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
     while other.fill() {}
-    assert!(String::from_utf8_lossy(&other.buffer).ends_with("this is not how HTTP/2 begins"));
+    assert!(String::from_utf8_lossy(&other.buffer).ends_with("invalid connection preface"));
     let config = speaking(&rustls::version::TLS13, &["h3"]);
     let refused = Http::connect(config).try_send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap_err();
     assert!(refused.to_string().contains("NoApplicationProtocol"), "{refused}");

@@ -1,7 +1,7 @@
 //! Requests: which one does what.
 
 use super::{Exchange, State, Waiting};
-use crate::answer::{encode_leave, encode_stream, encode_websocket};
+use crate::answer::{encode_continue, encode_stream, encode_websocket};
 use crate::effect::{Context, Effect, Page, Query, Question};
 use crate::gate::Refusal;
 use crate::incoming::{Part, PartialRequest};
@@ -140,14 +140,14 @@ impl Exchange {
         None
     }
 
-    /// The body comes later, as soon as the client has leave to send it if it asks for that.
+    /// The body comes later, at once, or after 100 (Continue) if the client waits for that.
     fn await_body(&mut self, request: PartialRequest, head: &RequestHead<'_, '_>, cx: &mut Context<'_>) {
         self.expect(cx);
         self.state = State::Http(Some(Box::new(request)));
-        // RFC 9110, section 10.1.1: leave must be given in every version but the oldest.
-        let asks_leave = head.header("expect").is_some_and(|v| v.eq_ignore_ascii_case("100-continue"));
-        if asks_leave && head.version != Version::Http10 {
-            encode_leave(cx.output.head_out(self.is_http2));
+        // RFC 9110, section 10.1.1: every version but the oldest gets 100 (Continue).
+        let expects_continue = head.header("expect").is_some_and(|v| v.eq_ignore_ascii_case("100-continue"));
+        if expects_continue && head.version != Version::Http10 {
+            encode_continue(cx.output.head_out(self.is_http2));
             cx.output.is_interim = self.is_http2;
         }
     }

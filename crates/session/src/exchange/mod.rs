@@ -115,8 +115,8 @@ impl Default for Exchange {
 }
 
 impl Exchange {
-    /// Takes bytes from the peer, those of a body or of frames over HTTP/2: returns how many it has used, and what it needs next. It may be called again with the
-    /// unused bytes and those that came after them.
+    /// Takes bytes from the peer (over HTTP/2, those of a body or of WebSocket frames). Returns how many it has used, and
+    /// what it needs next. It may be called again with the unused bytes and those that came after them.
     pub fn receive(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> (usize, Effect) {
         match self.state {
             _ if self.waiting.is_some() => (0, Effect::Nothing),

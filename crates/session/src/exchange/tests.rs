@@ -300,7 +300,7 @@ fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn who_asks_for_leave_gets_a_head_of_its_own() {
+fn who_expects_100_continue_gets_a_head_of_its_own() {
     let (mut server, said, effect) = Server::asked(&request("POST", "/echo", &[("expect", "100-continue")]), false);
     assert!(said.is_empty() && matches!(effect, Effect::Nothing), "{said} {effect:?}");
     assert_eq!((&*server.head(), server.output.is_interim), (":status 100\n", true));

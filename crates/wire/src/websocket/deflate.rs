@@ -75,13 +75,13 @@ impl Deflater {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InflateError {
     /// It would be larger than it may be.
-    #[error("inflated message of more than {max} bytes")]
+    #[error("message of more than {max} bytes after decompression")]
     TooLarge {
         /// The limit.
         max: usize,
     },
     /// It is not compressed as was agreed.
-    #[error("a compressed message cannot be inflated")]
+    #[error("invalid compressed message")]
     Malformed,
 }
 

@@ -95,7 +95,7 @@ impl Client {
         }
         if request.method == "POST" && self.rng.u32(..8) == 0 {
             fields.push(b"expect", b"100-continue");
-            request.expected.asks_leave = true;
+            request.expected.expects_continue = true;
         }
         if request.target.contains(' ') {
             // The list is what it says, and that path is not known.
@@ -144,7 +144,7 @@ impl Client {
         }
         if request.method == "POST" && !request.is_old && self.rng.u32(..8) == 0 {
             text.push_str("Expect: 100-continue\r\n");
-            request.expected.asks_leave = true;
+            request.expected.expects_continue = true;
         }
         text.push_str("\r\n");
         peer.out.extend_from_slice(text.as_bytes());
@@ -415,7 +415,7 @@ impl Request {
     }
 }
 
-/// The pseudo-fields of a request over HTTP/2.
+/// The pseudo-header fields of a request over HTTP/2.
 fn fields_of(method: &str, target: &str) -> FieldList {
     let mut fields = FieldList::default();
     for (name, value) in [(":method", method), (":scheme", "https"), (":authority", "example.org"), (":path", target)] {

@@ -100,8 +100,8 @@ pub struct Expected {
     pub has_origin: bool,
     /// The answer may be gzip.
     pub takes_gzip: bool,
-    /// It was sent in two parts with leave between them.
-    pub asks_leave: bool,
+    /// It was sent in two parts with 100 (Continue) between them.
+    pub expects_continue: bool,
     /// The answer may wait for a publication.
     pub may_wait: bool,
 }
@@ -113,7 +113,7 @@ impl Expected {
     }
 
     pub fn frame(asked: Asked) -> Self {
-        Self { asked, is_head: false, has_origin: false, takes_gzip: false, asks_leave: false, may_wait: false }
+        Self { asked, is_head: false, has_origin: false, takes_gzip: false, expects_continue: false, may_wait: false }
     }
 }
 

@@ -146,7 +146,7 @@ impl Client {
         let Some(expected) = peer.expected.front_mut() else {
             return found(Kind::Unanswered, format!("nobody asked for {head:?}"));
         };
-        if head.status == 100 && std::mem::take(&mut expected.asks_leave) {
+        if head.status == 100 && std::mem::take(&mut expected.expects_continue) {
             return Ok(true);
         }
         let is_open = head.is_open;
