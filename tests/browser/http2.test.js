@@ -16,9 +16,12 @@ async function stats(server) {
   return JSON.parse((await server.request("GET", "/stats")).text);
 }
 
-/** A server that speaks HTTP/2, before anybody but the test has connected; `idle` is its number of descriptors then. */
-async function serveSecure(t) {
-  const server = await serve(t, { identity: makeIdentity(t) });
+/**
+ * A server that speaks HTTP/2 unless `options` say otherwise, before anybody but the test has connected; `idle` is its
+ * number of descriptors then.
+ */
+async function serveSecure(t, options) {
+  const server = await serve(t, { identity: makeIdentity(t), options });
   await stats(server);
   return Object.assign(server, { idle: server.descriptors });
 }
@@ -77,6 +80,7 @@ for (const name of BROWSERS) {
     test("a page has every event stream that it opens, of which HTTP/1.1 has six", async (t) => {
       for (const [server, alive] of [
         [await serveSecure(t), STREAMS],
+        [await serveSecure(t, ["--no-http2"]), CONNECTIONS_MAX],
         [await serve(t), CONNECTIONS_MAX],
       ]) {
         const visitor = await Visitor.open(t, name, `${server.base}/demos`);
@@ -92,6 +96,19 @@ for (const name of BROWSERS) {
           async () => `${alive} streams receive; ${await counted(visitor)}`,
         );
         assert.equal((await stats(server)).connections.sse, alive);
+        endsFirst(visitor);
+      }
+    });
+
+    test("without HTTP/2 every transport works over TLS", async (t) => {
+      const server = await serveSecure(t, ["--no-http2"]);
+      for (const transport of TRANSPORTS) {
+        const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
+        await visitor.connected(transport);
+        await ticks(visitor);
+        await visitor.reads(/Lost without a word\s*0/);
+        assert.equal(await protocolOf(visitor), "http/1.1");
+        assert.equal((await stats(server)).http2, 0);
         endsFirst(visitor);
       }
     });

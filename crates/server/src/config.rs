@@ -53,6 +53,8 @@ pub struct Config {
     pub uring_breaks_after: Option<u32>,
     /// Speaks TLS on the port, on every transport.
     pub tls: Option<TlsFiles>,
+    /// Speaks HTTP/2 with clients that want it, beside HTTP/1.1.
+    pub speaks_http2: bool,
     /// What gives publications their order and keeps history; `None` means a log in this process's memory.
     pub log: Option<Arc<dyn MakeLog>>,
     /// What answers on the paths that are no transport's.

@@ -51,6 +51,9 @@ pub struct ServeArgs {
     io: Option<IoArg>,
     #[command(flatten)]
     tls: TlsArgs,
+    /// Speak only HTTP/1.1.
+    #[arg(long)]
+    no_http2: bool,
     /// Compress messages and replies of at least this size for clients that ask for it, by permessage-deflate or gzip
     /// [default: off].
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
@@ -205,6 +208,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     config.nagle = args.nagle;
     config.splits_events = args.writes_per_event == 2;
     config.tls = args.tls.files();
+    config.speaks_http2 = !args.no_http2;
     config.limits.max_connections = descriptor_limit().saturating_sub(100).max(1) * args.cores;
     args.limits.apply(&mut config.limits);
     if let Some(url) = &args.feed {

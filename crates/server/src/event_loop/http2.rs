@@ -25,6 +25,7 @@ impl EventLoop {
     pub(super) fn begins_http2(&self, id: usize, bytes: &[u8]) -> bool {
         let connection = &self.connections[id];
         connection.is_fresh
+            && self.shared.config.speaks_http2
             && match &connection.stream {
                 Stream::Secure(secure) => secure.has_agreed_on_http2(),
                 Stream::Plain(_) | Stream::Carried(_) => bytes.starts_with(SIGN),
