@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// What is demanded of a figure.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Goal {
     /// Name of the figure.
     pub name: &'static str,
@@ -62,13 +62,23 @@ const fn stated(name: &'static str) -> Goal {
     Goal { name, unit: "ratio", goal: f64::NAN, aim: f64::NAN, is_upper_bound: true, what: What::Nothing }
 }
 
+/// Another client's latency during an attack; the goal comes with the figure.
+const fn flood(name: &'static str) -> Goal {
+    Goal { name, unit: "ms", goal: f64::NAN, aim: f64::NAN, is_upper_bound: true, what: What::Value }
+}
+
+/// What an attack makes the server's memory grow by.
+const fn flood_memory(name: &'static str) -> Goal {
+    Goal { name, unit: "MiB", goal: 8.0, aim: 8.0, is_upper_bound: true, what: What::Value }
+}
+
 /// Ours divided by another build's.
 const fn against(name: &'static str) -> Goal {
     at_most(name, 1.03)
 }
 
 /// Every figure, in the order in which they are measured; those of `--against` among them.
-pub const GOALS: [Goal; 50] = [
+pub const GOALS: [Goal; 74] = [
     ratio("fanout/websocket", 0.80, 0.90),
     ratio("fanout/sse", 0.80, 0.85),
     ratio("fanout/http-streaming", 0.80, 0.85),
@@ -101,6 +111,30 @@ pub const GOALS: [Goal; 50] = [
     not_above("peers/1000-p99", 1.0),
     at_most("peers/9000", 0.90),
     not_above("peers/9000-p99", 1.0),
+    flood("floods/rapid-reset"),
+    flood_memory("floods/rapid-reset-memory"),
+    flood("floods/forced-reset"),
+    flood_memory("floods/forced-reset-memory"),
+    flood("floods/settings"),
+    flood_memory("floods/settings-memory"),
+    flood("floods/ping"),
+    flood_memory("floods/ping-memory"),
+    flood("floods/continuation"),
+    flood_memory("floods/continuation-memory"),
+    flood("floods/hpack"),
+    flood_memory("floods/hpack-memory"),
+    flood("floods/tiny-windows"),
+    flood_memory("floods/tiny-windows-memory"),
+    flood("floods/empty-data"),
+    flood_memory("floods/empty-data-memory"),
+    flood("floods/window-update"),
+    flood_memory("floods/window-update-memory"),
+    flood("floods/unread"),
+    flood_memory("floods/unread-memory"),
+    flood("floods/bombs"),
+    flood_memory("floods/bombs-memory"),
+    flood("floods/small-bombs"),
+    flood_memory("floods/small-bombs-memory"),
     ratio("poll/replies", 0.50, 0.60),
     ratio("poll/immediate", 0.50, 0.60),
     against("poll/replies-against"),
@@ -140,6 +174,8 @@ pub struct Figure {
     low: f64,
     high: f64,
     repeats: usize,
+    /// Its goal and aim, if they depend on what was measured beside it.
+    goal: Option<f64>,
     detail: Value,
 }
 
@@ -150,17 +186,17 @@ impl Figure {
         let interval = interval_of_mean(figures, CONFIDENCE, 1)?;
         let value = median(figures).context("there are no repeats")?;
         let (low, high) = (interval.low.min(value), interval.high.max(value));
-        Ok(Self { name, value, low, high, repeats: figures.len(), detail })
+        Ok(Self { name, value, low, high, repeats: figures.len(), goal: None, detail })
     }
 
     /// With an interval that was found otherwise.
     pub fn with_interval(name: &'static str, value: f64, half: f64, repeats: usize, detail: Value) -> Self {
-        Self { name, value, low: value - half, high: value + half, repeats, detail }
+        Self { name, value, low: value - half, high: value + half, repeats, goal: None, detail }
     }
 
     /// Nothing to compare with; the detail says why.
     pub fn absent(name: &'static str, detail: Value) -> Self {
-        Self { name, value: f64::NAN, low: f64::NAN, high: f64::NAN, repeats: 0, detail }
+        Self { name, value: f64::NAN, low: f64::NAN, high: f64::NAN, repeats: 0, goal: None, detail }
     }
 
     /// Its name.
@@ -168,8 +204,14 @@ impl Figure {
         self.name
     }
 
-    fn goal(&self) -> Option<&'static Goal> {
-        GOALS.iter().find(|goal| goal.name == self.name)
+    /// Held against a goal of its own.
+    pub fn with_goal(self, goal: f64) -> Self {
+        Self { goal: Some(goal), ..self }
+    }
+
+    fn goal(&self) -> Option<Goal> {
+        let goal = *GOALS.iter().find(|goal| goal.name == self.name)?;
+        Some(self.goal.map_or(goal, |own| Goal { goal: own, aim: own, ..goal }))
     }
 
     /// One line for programs.
@@ -181,8 +223,8 @@ impl Figure {
             "unit": goal.map(|g| g.unit),
             "low": rounded(self.low),
             "high": rounded(self.high),
-            "goal": goal.map(|g| g.goal),
-            "aim": goal.map(|g| g.aim),
+            "goal": goal.map(|g| rounded(g.goal)),
+            "aim": goal.map(|g| rounded(g.aim)),
             "repeats": self.repeats,
             "detail": self.detail,
         })

@@ -16,6 +16,7 @@ mod connect;
 mod delivery;
 mod fanout;
 mod figure;
+mod floods;
 mod frames;
 mod generator;
 mod http2;
@@ -101,9 +102,10 @@ fn main() -> anyhow::Result<()> {
             continue;
         }
         eprintln!("measuring {name} …");
-        let measured = match name.starts_with("rooms/") || name.starts_with("peers/") {
-            true => rooms::measure(name, &names, &scale, cores),
-            false => measure(name, &scale, cores).map(|figure| vec![figure]),
+        let measured = match name.split_once('/') {
+            Some(("rooms" | "peers", _)) => rooms::measure(name, &names, &scale, cores),
+            Some(("floods", _)) => floods::measure(name, &names, &scale, cores),
+            _ => measure(name, &scale, cores).map(|figure| vec![figure]),
         };
         for figure in measured.with_context(|| format!("{name} could not be measured"))? {
             println!("{}", figure.to_json());

@@ -72,6 +72,10 @@ pub struct Scale {
     pub rooms: [u32; 2],
     /// One room beside the peers: subscribers, of the three figures that bear their numbers.
     pub peers: [u32; 3],
+    /// Floods: how long the other client is alone, and how long the attack is looked at.
+    pub quiet: Duration,
+    /// See above.
+    pub flood: Duration,
     /// Polls: connections.
     pub pollers: usize,
     /// Memory: numbers of open connections at which the server is looked at.
@@ -107,6 +111,8 @@ impl Scale {
             warm_up: Duration::from_millis(300),
             rooms: [1000, 19_000],
             peers: [100, 1000, 9000],
+            quiet: Duration::from_secs(2),
+            flood: Duration::from_secs(3),
             pollers: 200,
             // Even steps, so that no count sits just behind a doubling of some table more often than before one.
             connections: (1..=9).map(|step| step * 2000).collect(),
@@ -123,6 +129,8 @@ impl Scale {
             repeats: 2,
             segment: Duration::from_millis(250),
             warm_up: Duration::from_millis(250),
+            quiet: Duration::from_secs(1),
+            flood: Duration::from_secs(2),
             connections: vec![2000, 6000, 12_000],
             secure_connections: vec![500, 1500, 3000],
             ..Self::full()
@@ -140,6 +148,8 @@ impl Scale {
             warm_up: Duration::from_millis(20),
             rooms: [5, 10],
             peers: [2, 5, 10],
+            quiet: Duration::from_millis(20),
+            flood: Duration::from_millis(50),
             pollers: 3,
             connections: vec![20, 40, 80],
             secure_connections: vec![5, 10, 20],

@@ -1,6 +1,6 @@
 //! The programs that are measured: child processes of this binary.
 
-use crate::{limit, rooms, secure};
+use crate::{floods, limit, rooms, secure};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use pushlab_os::affinity::pin_to;
@@ -33,6 +33,9 @@ pub enum Role {
     /// Subscribers and publishers of rooms, by the orders on its standard input.
     #[command(hide = true)]
     RoomsLoad(rooms::load::Plan),
+    /// Attacks a server.
+    #[command(hide = true)]
+    Attacker(floods::attacker::Plan),
     /// The limit of replies.
     #[command(hide = true)]
     LimitOfReplies {
@@ -93,6 +96,7 @@ impl Role {
                 pin_to(&[plan.core])?;
                 rooms::load::run(plan)
             }
+            Self::Attacker(plan) => floods::attacker::run(plan),
             Self::LimitOfReplies { core, immediate } => {
                 pin_to(&[core])?;
                 limit::replies::run(immediate)
@@ -106,6 +110,7 @@ impl Role {
             Self::Server(ref serve) => return serve.arguments(),
             Self::LimitOfFanout { core, uring } => ("limit-of-fanout", core, uring.then_some("--uring")),
             Self::RoomsLoad(plan) => return plan.arguments(),
+            Self::Attacker(plan) => return plan.arguments(),
             Self::LimitOfReplies { core, immediate } => ("limit-of-replies", core, immediate.then_some("--immediate")),
         };
         let mut arguments = vec![name.to_owned(), "--core".to_owned(), core.to_string()];
@@ -237,14 +242,22 @@ impl Subject {
         Ok(())
     }
 
+    /// The largest memory in use so far, bytes.
+    pub fn largest_resident_bytes(&self) -> anyhow::Result<u64> {
+        kib_of(&format!("/proc/{}/status", self.child.id()), "VmHWM:").map(|kib| kib * 1024)
+    }
+
     /// Memory of its own: pages that no file backs, in bytes. Exact, because the kernel walks the page tables for it.
     pub fn anonymous_bytes(&self) -> anyhow::Result<u64> {
-        let path = format!("/proc/{}/smaps_rollup", self.child.id());
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        let kib = text.lines().find_map(|line| line.strip_prefix("Anonymous:")?.trim().strip_suffix(" kB"));
-        let kib: u64 = kib.with_context(|| format!("{path} has no line Anonymous"))?.trim().parse()?;
-        Ok(kib * 1024)
+        kib_of(&format!("/proc/{}/smaps_rollup", self.child.id()), "Anonymous:").map(|kib| kib * 1024)
     }
+}
+
+/// A line of a file of the kernel, in KiB.
+fn kib_of(path: &str, line: &str) -> anyhow::Result<u64> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    let kib = text.lines().find_map(|found| found.strip_prefix(line)?.trim().strip_suffix(" kB"));
+    Ok(kib.with_context(|| format!("{path} has no line {line}"))?.trim().parse()?)
 }
 
 impl Drop for Subject {
@@ -274,7 +287,13 @@ mod tests {
         let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };
         let plan = Plan { core: 1, address: limit::ANY_PORT, dialect: Dialect::Bare, shape, family: 21 };
         let servers = servers.into_iter().chain([more]).map(Role::Server);
-        for role in servers.chain([Role::RoomsLoad(plan)]) {
+        let attacker = floods::attacker::Plan {
+            core: 1,
+            address: limit::ANY_PORT,
+            attack: floods::attack::Attack::TinyWindows,
+            duration_ms: 5,
+        };
+        for role in servers.chain([Role::RoomsLoad(plan), Role::Attacker(attacker)]) {
             let line = Line::try_parse_from([String::new()].into_iter().chain(role.arguments())).unwrap();
             assert_eq!(line.role, role);
         }

@@ -47,11 +47,12 @@ impl Connection {
         }
         let end = HEAD_BYTES + frame.size;
         let Some(payload) = bytes.get_mut(HEAD_BYTES..end) else { return Ok((0, Event::Nothing)) };
-        let event = self.on_frame(frame, payload, now, head).map_err(|error| self.fail(error))?;
+        // Before the frame changes anything: an event that nobody hears of would leave a stream without its owner.
         if self.output.len() - self.output_from > self.limits.max_unread_bytes {
             let reason = "the peer does not read what it is sent";
             return Err(self.fail(ConnectionError::new(Code::EnhanceYourCalm, reason)));
         }
+        let event = self.on_frame(frame, payload, now, head).map_err(|error| self.fail(error))?;
         Ok((end, event))
     }
 
