@@ -35,6 +35,12 @@ async function oldConnections(server) {
 const protocolOf = ({ page }) =>
   page.evaluate(() => performance.getEntriesByType("navigation")[0].nextHopProtocol);
 
+/** What the client library says of its connection. */
+async function httpVersionOf({ page }) {
+  const words = await page.$eval('[data-state="open"]', (element) => element.textContent);
+  return /, HTTP\/([\d.]+)$/.exec(words)?.[1];
+}
+
 /** Opens event streams in a page, which counts those that are open and those that got a message. */
 function openStreams(visitor, count) {
   return visitor.page.evaluate((count) => {
@@ -107,6 +113,7 @@ for (const name of BROWSERS) {
         await visitor.connected(transport);
         await ticks(visitor);
         await visitor.reads(/Lost without a word\s*0/);
+        assert.equal(await httpVersionOf(visitor), transport.endsWith("polling") ? undefined : "1.1");
         assert.equal(await protocolOf(visitor), "http/1.1");
         assert.equal((await stats(server)).http2, 0);
         endsFirst(visitor);
@@ -120,6 +127,7 @@ for (const name of BROWSERS) {
         await visitor.connected(transport);
         await ticks(visitor);
         await visitor.reads(/Lost without a word\s*0/);
+        assert.equal(await httpVersionOf(visitor), transport.endsWith("polling") ? undefined : "2");
         const protocols = await visitor.page.evaluate(() => {
           const entries = performance.getEntriesByType("resource");
           return entries.map(({ name, nextHopProtocol }) => [new URL(name).pathname, nextHopProtocol]);

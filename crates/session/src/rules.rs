@@ -2,6 +2,7 @@
 
 use crate::gate::Gate;
 use crate::request::RequestRules;
+use pushlab_wire::http::Version;
 use pushlab_wire::native::Announcement;
 use pushlab_wire::websocket::{Config, Role};
 use std::time::Duration;
@@ -60,13 +61,14 @@ impl Rules {
         Config { max_message_bytes: self.max_message_bytes, takes_compressed, ..Config::new(Role::Server) }
     }
 
-    /// What a client is told of the server before all else, if it asks.
-    pub(crate) fn announcement(&self) -> Announcement {
+    /// What a client that speaks this version is told of the server before all else, if it asks.
+    pub(crate) fn announcement(&self, http: Version) -> Announcement {
         Announcement {
             // Rounded up: whoever waits for two of them must not be early.
             heartbeat_ms: u64::try_from(self.heartbeat.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1),
             max_message_bytes: self.max_message_bytes as u64,
             max_channels: self.max_channels as u64,
+            http: Some(http),
         }
     }
 }

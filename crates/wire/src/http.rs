@@ -41,6 +41,20 @@ impl Version {
     fn of_minor(minor: u8) -> Self {
         if minor == 0 { Self::Http10 } else { Self::Http11 }
     }
+
+    /// Its number: `1.1`.
+    pub fn number(self) -> &'static str {
+        match self {
+            Self::Http10 => "1.0",
+            Self::Http11 => "1.1",
+            Self::Http2 => "2",
+        }
+    }
+
+    /// Reads its number.
+    pub fn parse(number: &str) -> Option<Self> {
+        [Self::Http10, Self::Http11, Self::Http2].into_iter().find(|version| version.number() == number)
+    }
 }
 
 /// A request's head.
