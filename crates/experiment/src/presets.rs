@@ -27,6 +27,7 @@ presets! {
     "browser-limit",
     "browser-versus-native",
     "tls-cost",
+    "compression",
     "peers-fan-out",
     "peers-half-load",
     "peers-idle",
