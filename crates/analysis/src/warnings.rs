@@ -27,6 +27,8 @@ const LINK_LATENESS_SHARE_MAX: f64 = 0.1;
 const LINK_WAIT_MAX_MS: f64 = 1.0;
 /// Share of the median latency that the error of pages' clocks may be.
 const CLOCK_ERROR_SHARE_MAX: f64 = 0.2;
+/// Deliveries that come compressed, per cent of all, where all messages are large enough for it.
+const COMPRESSED_PERCENT_MIN: f64 = 50.0;
 /// Share of the deliveries due in the load phase that may come after it.
 const BEHIND_MAX: f64 = 0.05;
 /// Warm-up from which on a load phase begins with as much under way as it ends with, ms.
@@ -104,6 +106,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
         ));
     }
     warnings.extend(overloaded(record));
+    warnings.extend(uncompressed(record));
     warnings.extend(unsure_clock(record));
     warnings.extend(late_link(record));
     let capture = record.network.as_ref().and_then(|network| network.capture.as_ref());
@@ -146,6 +149,20 @@ fn overloaded(record: &RunRecord) -> Option<Warning> {
     (missing > allowed).then(|| {
         let (due, arrived) = (result.expected, result.arrived);
         Warning::new(WarningCode::Overloaded, format!("{arrived} of {due} deliveries came while the load lasted"))
+    })
+}
+
+/// A subject that was asked to compress, and did not. Nothing is said of messages too small for it.
+fn uncompressed(record: &RunRecord) -> Option<Warning> {
+    let plan = record.plan.as_ref()?;
+    let from = plan.compression_from?;
+    if traffic::mean_payload_bytes(&plan.scenario)? < f64::from(from) {
+        return None;
+    }
+    let percent = measure::compressed(record)?;
+    (percent < COMPRESSED_PERCENT_MIN).then(|| {
+        let detail = format!("{percent:.0} % of the deliveries came compressed, of {from} B or more each");
+        Warning::new(WarningCode::Uncompressed, detail)
     })
 }
 
@@ -244,6 +261,7 @@ mod tests {
     use crate::presets;
     use pushlab_experiment::cell::Cell;
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::payload::Content;
     use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Sources, Target};
     use pushlab_workload::result::LoadResult;
     use pushlab_workload::scenario::Scenario;
@@ -273,6 +291,8 @@ mod tests {
             injected_delay_us: 0,
             shape: Shape::Steady,
             headers: RequestHeaders::Minimal,
+            compression_from: None,
+            content: Content::Filler,
             user_list: false,
             receipts: false,
             backend_listen: None,
@@ -306,6 +326,23 @@ mod tests {
             (None, true),
             "two publications of five on the other side of an end"
         );
+    }
+
+    #[test]
+    fn a_refusal_to_compress_is_seen() {
+        let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        let mut record = RunRecord::blank(cell);
+        let mut of = |from, delivered_compressed| {
+            record.plan = Some(Plan { compression_from: from, ..plan() });
+            record.result = Some(LoadResult { delivered: 200, delivered_compressed, ..LoadResult::default() });
+            (uncompressed(&record).map(|warning| warning.detail), measure::compressed(&record))
+        };
+        let refused = of(Some(110), 0);
+        assert_eq!(refused.0.unwrap(), "0 % of the deliveries came compressed, of 110 B or more each");
+        assert_eq!(of(Some(110), 99).1, Some(49.5));
+        assert_eq!(of(Some(110), 100), (None, Some(50.0)));
+        assert_eq!(of(Some(111), 0), (None, Some(0.0)), "too small");
+        assert_eq!(of(None, 0), (None, None));
     }
 
     #[test]

@@ -64,6 +64,10 @@ impl Experiment {
         if self.polling.interval_ms == 0 || self.connect_rate == 0 {
             return Err("polling.interval_ms and connect_rate are at least 1".to_owned());
         }
+        let mut compressions = self.variants.iter().map(|variant| variant.compression_from);
+        if self.compression_from == Some(0) || compressions.any(|from| from == Some(0)) {
+            return Err("compression_from is at least 1; leave it out for no compression".to_owned());
+        }
         self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
         self.check_networks()?;
         self.check_rates()?;
@@ -107,7 +111,7 @@ impl Experiment {
             let names: Vec<&str> = self.subjects.iter().map(|text| name_of(text)).collect();
             return Err(format!(
                 "none of {} offers what is asked for: see `pushlab subjects list` for transports; echo, rooms and feed \
-                 (from a back end; all support it with by = \"publisher\") are listed in their manifests",
+                 (from a back end; all support it with by = \"publisher\") are listed in their manifests, and so is what each compresses",
                 names.join(", ")
             ));
         }

@@ -69,11 +69,13 @@ impl Experiment {
         named.any(|text| self.offers.of(text).is_some_and(|offer| offer.is_external))
     }
 
-    /// Whether a subject offers a transport, and what a variant's scenario needs.
+    /// Whether a subject offers a transport, what a variant's scenario needs, and compression if that is asked for.
     fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&str>) -> bool {
         let variant = self.variants.iter().find(|known| Some(known.name.as_str()) == variant);
         let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&self.scenario);
-        self.offers.of(subject).is_none_or(|offer| offer.has(transport, scenario))
+        let own = self.compression_from;
+        let is_compressed = variant.and_then(|variant| variant.compression_from).or(own).is_some();
+        self.offers.of(subject).is_none_or(|offer| offer.has(transport, scenario, is_compressed))
     }
 
     /// Refuses what makes no sense. For an experiment that was changed after it was read; `origin` is named in the
@@ -139,10 +141,12 @@ impl Experiment {
         let mut own = self.written.clone();
         if let Some(variant) = self.variants.iter().find(|v| Some(&v.name) == cell.variant.as_ref()).cloned() {
             own.scenario = variant.scenario.unwrap_or(own.scenario);
+            own.content = variant.content.unwrap_or(own.content);
             own.shape = variant.shape.unwrap_or(own.shape);
             own.polling = variant.polling.unwrap_or(own.polling);
             own.server_options = variant.server_options.unwrap_or(own.server_options);
             own.environment = variant.environment.unwrap_or(own.environment);
+            own.compression_from = variant.compression_from.or(own.compression_from);
             own.sockets = variant.sockets.unwrap_or(own.sockets);
             own.clients_in = variant.clients_in.unwrap_or(own.clients_in);
             own.loops = variant.loops.or(own.loops);
@@ -178,7 +182,9 @@ fn options<T>(values: Vec<T>) -> Vec<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::offers::Offer;
     use crate::written::{MAX_NAME_BYTES, MAX_PHASE_MS, default_prober};
+    use pushlab_workload::payload::Content;
 
     fn parse(text: &str, profile: Option<&str>, origin: &str) -> Result<Experiment, ExperimentError> {
         Experiment::resolve(Written::read(text, profile, origin)?, &|_| Ok(None), origin)
@@ -220,6 +226,45 @@ mod tests {
         assert_eq!(silent.prober, None);
         let printed = toml::to_string_pretty(&silent).unwrap();
         assert_eq!(parse(&printed, None, "printed").unwrap(), silent);
+    }
+
+    #[test]
+    fn compression_is_an_axis_that_not_every_subject_has() {
+        let variants = r#"
+            subjects = ["pushlab", "other"]
+            variants = [{ name = "plain" }, { name = "small", compression_from = 256, content = "json" }]
+        "#;
+        let offer = |compresses: Vec<Transport>| Offer {
+            transports: vec![Transport::WebSocket, Transport::Sse],
+            compresses,
+            echo: true,
+            rooms: true,
+            feed: true,
+            is_external: false,
+        };
+        let resolve = |text: &str, compresses: Vec<Transport>| {
+            let find = |name: &str| Ok((name == "other").then(|| offer(compresses.clone())));
+            Experiment::resolve(Written::read(&format!("{text}{SMALL}"), None, "small")?, &find, "small")
+        };
+        let experiment = resolve(variants, vec![Transport::WebSocket]).unwrap();
+        let cells = experiment.cells();
+        let small: Vec<&Cell> = cells.iter().filter(|cell| cell.variant.as_deref() == Some("small")).collect();
+        let of = |cell: &&Cell| (cell.subject.clone(), cell.transport);
+        let expected =
+            [("pushlab", Transport::WebSocket), ("pushlab", Transport::Sse), ("other", Transport::WebSocket)];
+        let expected = expected.map(|(subject, transport)| (subject.to_owned(), transport));
+        assert_eq!(small.iter().step_by(2).map(of).collect::<Vec<_>>(), expected);
+        assert_eq!(cells.len(), 8 + small.len(), "all of them are there as they are");
+        let at = experiment.at(small[0]);
+        assert_eq!((at.compression_from, at.content), (Some(256), Content::Json));
+        assert_eq!(experiment.at(&cells[0]).compression_from, None);
+        let whole = resolve("compression_from = 9\nsubjects = [\"other\"]", vec![Transport::Sse]).unwrap();
+        assert!(whole.cells().iter().all(|cell| cell.transport == Transport::Sse) && whole.cells().len() == 2);
+        assert_eq!(parse(SMALL, None, "small").unwrap().differences(&whole), ["compression_from"]);
+        let none = resolve("compression_from = 9\nsubjects = [\"other\"]", vec![]).unwrap_err().to_string();
+        assert!(none.contains("none of other offers") && none.contains("compresses"), "{none}");
+        let zero = resolve("compression_from = 0", vec![]).unwrap_err().to_string();
+        assert!(zero.contains("compression_from is at least 1"), "{zero}");
     }
 
     #[test]

@@ -181,6 +181,10 @@ macro_rules! for_each_metric {
             connect "Time to subscribe", "ms", Lower, "TCP connect to the first answer, median";
             queued "Bytes queued", "MiB", Lower, "most that waited in the server for slow subscribers";
             generator_cpu "Generator CPU", "%", Neither, "per cent of one core: near 100 the generator is the limit";
+            generator_cpu_per_delivery "Generator CPU per delivery", "µs", Neither,
+                "CPU time of the load's clients, inflating included, over the deliveries that arrived in the load phase: what a delivery costs its receiver, of one program";
+            compressed "Deliveries compressed", "%", Neither,
+                "of those received, those that came in a compressed message or body; only where clients asked for it";
             link_cpu "CPU of the link", "%", Neither, "per cent of one core, which it shares with the generator";
             link_lateness "Lateness of the link, p99", "ms", Neither, "how long after it was due a packet left the link; what is read late is in link_wait";
             link_wait "Wait of the link for a core", "ms", Neither, "each time that it had something to do, mean";

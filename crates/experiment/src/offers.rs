@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 pub struct Offer {
     /// Its transports.
     pub transports: Vec<Transport>,
+    /// Over which of them it compresses, if it is told to.
+    pub compresses: Vec<Transport>,
     /// Whether it sends a message back to whoever sent it.
     pub echo: bool,
     /// Whether it has rooms.
@@ -21,15 +23,16 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Whether a transport is among it, and what a scenario needs.
-    pub fn has(&self, transport: Transport, scenario: &Scenario) -> bool {
+    /// Whether a transport is among it, what a scenario needs, and compression over it if that is asked for.
+    pub fn has(&self, transport: Transport, scenario: &Scenario, is_compressed: bool) -> bool {
         let has_scenario = match scenario {
             Scenario::Echo { .. } | Scenario::Request { .. } => self.echo,
             Scenario::Rooms { .. } => self.rooms,
             Scenario::Feed { by: FeedBy::BackEnd, .. } => self.feed,
             _ => true,
         };
-        has_scenario && self.transports.contains(&transport)
+        let has_compression = !is_compressed || self.compresses.contains(&transport);
+        has_scenario && has_compression && self.transports.contains(&transport)
     }
 }
 

@@ -28,6 +28,7 @@ presets! {
     "browser-versus-native",
     "tls-cost",
     "http2-versus-http1",
+    "compression",
     "peers-fan-out",
     "peers-half-load",
     "peers-idle",

@@ -5,6 +5,7 @@ use crate::renamed::modernise;
 use pushlab_link::profile::Profile;
 use pushlab_stats::GeneratorLimits;
 use pushlab_wire::transport::Transport;
+use pushlab_workload::payload::Content;
 use pushlab_workload::plan::{ClientsIn, Phases, Prober, ProberPath, RequestHeaders, Sockets};
 use pushlab_workload::scenario::{Scenario, Shape};
 use schemars::JsonSchema;
@@ -65,6 +66,9 @@ pub struct Written {
     pub repeats: u32,
     /// The traffic.
     pub scenario: Scenario,
+    /// What publications are made of: a sentence again and again, or records in JSON, which differ.
+    #[serde(default, skip_serializing_if = "Content::is_default")]
+    pub content: Content,
     /// How the load's intensity changes over the load phase.
     #[serde(default)]
     pub shape: Shape,
@@ -86,6 +90,11 @@ pub struct Written {
     /// What heads of HTTP requests carry.
     #[serde(default)]
     pub headers: RequestHeaders,
+    /// Clients ask for compression (permessage-deflate for WebSockets, gzip for all else), and server and clients compress
+    /// messages of at least so many bytes. A server of somebody else's is told so where it can do it over the transport,
+    /// and left out where it cannot. Without it nothing is compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression_from: Option<u32>,
     /// Whether the server marks the instant of receipt, so that latency is split into the ways up and down.
     #[serde(default)]
     pub receipts: bool,
@@ -150,6 +159,9 @@ pub struct Variant {
     /// The traffic.
     #[serde(default)]
     pub scenario: Option<Scenario>,
+    /// What publications are made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
     /// How the load's intensity changes.
     #[serde(default)]
     pub shape: Option<Shape>,
@@ -162,6 +174,9 @@ pub struct Variant {
     /// Further variables in the environment of foreign subjects.
     #[serde(default)]
     pub environment: Option<BTreeMap<String, String>>,
+    /// Clients ask for compression, and messages of at least so many bytes are compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression_from: Option<u32>,
     /// How connections are set.
     #[serde(default)]
     pub sockets: Option<Sockets>,
@@ -342,6 +357,7 @@ impl Written {
         let differs = [
             ("variants", self.variants != other.variants),
             ("scenario", self.scenario != other.scenario),
+            ("content", self.content != other.content),
             ("shape", self.shape != other.shape),
             ("phases", self.phases != other.phases),
             ("baseline_ms", self.baseline_ms != other.baseline_ms),
@@ -349,6 +365,7 @@ impl Written {
             ("prober", self.prober != other.prober),
             ("polling", self.polling != other.polling),
             ("headers", self.headers != other.headers),
+            ("compression_from", self.compression_from != other.compression_from),
             ("receipts", self.receipts != other.receipts),
             ("sockets", self.sockets != other.sockets),
             ("clients_in", self.clients_in != other.clients_in),

@@ -80,6 +80,8 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         drain_stall_ms: None,
         shape: experiment.shape.clone(),
         headers: experiment.headers,
+        compression_from: experiment.compression_from,
+        content: experiment.content,
         user_list: experiment.polling.user_list,
         receipts: experiment.receipts,
     }

@@ -82,6 +82,7 @@ impl Target {
                     host: topology.subject_address(),
                     namespace: topology.subject_namespace(),
                     feed,
+                    compression_from: experiment.compression_from,
                     environment: &environment,
                     cores,
                     log,

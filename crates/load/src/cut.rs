@@ -2,9 +2,12 @@
 
 use pushlab_wire::event_stream::StreamError;
 use pushlab_wire::http::HttpError;
+use pushlab_wire::http::content_coding::{GzipError, UnknownContentCoding};
 use pushlab_wire::lines::LineTooLong;
 use pushlab_wire::native::BadFrame;
 use pushlab_wire::websocket::FrameError;
+use pushlab_wire::websocket::agreement::BadAgreement;
+use pushlab_wire::websocket::deflate::InflateError;
 use pushlab_wire::websocket::handshake::HandshakeError;
 
 /// Why a connection cannot go on.
@@ -84,6 +87,21 @@ pub enum Cut {
     /// No WebSocket.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
+    /// Not an answer to the extension that was offered.
+    #[error("the WebSocket's handshake: {0}")]
+    Agreement(#[from] BadAgreement),
+    /// A compressed WebSocket message that is broken or too large.
+    #[error("WebSocket: {0}")]
+    Inflate(#[from] InflateError),
+    /// A body in a coding that is not read.
+    #[error(transparent)]
+    ContentCoding(#[from] UnknownContentCoding),
+    /// A coded body, though nothing asked for it: the subject would be measured as something else.
+    #[error("Content-Encoding: gzip in an answer to a request that asked for no coding")]
+    UnaskedCoding,
+    /// A broken gzip body.
+    #[error(transparent)]
+    Gzip(#[from] GzipError),
     /// A broken WebSocket frame.
     #[error("WebSocket: {0}")]
     Frame(#[from] FrameError),

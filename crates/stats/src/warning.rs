@@ -50,6 +50,8 @@ pub enum WarningCode {
     PageHidden,
     /// Connections did not last for the measurement.
     ConnectionCut,
+    /// Clients asked for compression, and the subject did not compress.
+    Uncompressed,
 }
 
 /// How much a warning takes away.
@@ -212,6 +214,13 @@ pub const WARNINGS: &[WarningKind] = &[
         severity: Severity::Warning,
         message: "Connections ended while they were measured and were resumed, and the longest latencies are those of \
                   messages that waited for that. Look at what ends connections on the way: proxies, time-outs, radio.",
+    },
+    WarningKind {
+        code: WarningCode::Uncompressed,
+        name: "uncompressed",
+        severity: Severity::Warning,
+        message: "Clients asked for compression, and most messages came as they are, so the run says nothing of what \
+                  compression costs. Look at the subject's options, and at what stands between it and the clients.",
     },
 ];
 

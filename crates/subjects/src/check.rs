@@ -7,6 +7,7 @@ use crate::manifest::{Endpoint, Fault, Loses, Manifest};
 use crate::running::{ForeignStart, Subject};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::messages::{Progress, RunEvent};
+use pushlab_workload::payload::Content;
 use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Sources, Speaks, Target};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{Scenario, Shape};
@@ -127,6 +128,7 @@ pub fn check(
         host: Ipv4Addr::LOCALHOST,
         namespace: None,
         feed: None,
+        compression_from: None,
         environment: &[],
         cores: &[],
         log: options.logs.join(format!("{}-{}.log", manifest.name, endpoint.name)),
@@ -191,6 +193,8 @@ pub(crate) fn plan(
         injected_delay_us: 0,
         shape: Shape::Steady,
         headers: RequestHeaders::Minimal,
+        compression_from: None,
+        content: Content::Filler,
         user_list: false,
         receipts: false,
         backend_listen: None,

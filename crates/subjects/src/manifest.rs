@@ -146,6 +146,10 @@ pub struct Endpoint {
     /// clients never delay that (`sockets.delayed_acks`).
     #[serde(default)]
     pub nagle: bool,
+    /// Whether the server compresses messages of at least so many bytes as its environment says in `COMPRESSION_FROM`, for
+    /// clients that ask for it; without that variable it compresses none.
+    #[serde(default)]
+    pub compresses: bool,
     /// What the server is known not to keep at this endpoint.
     #[serde(default)]
     pub loses: Option<Loses>,

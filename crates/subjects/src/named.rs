@@ -106,6 +106,8 @@ impl Named {
             Server::Ours(_) => None,
             Server::External(External { speaks, .. }) => Some(Offer {
                 transports: having(&|transport| speaks.as_ref().is_none_or(|speaks| can_open(speaks, transport))),
+                // What it does when it is asked is seen when it is measured.
+                compresses: Transport::ALL.to_vec(),
                 echo: speaks.as_ref().is_none_or(|speaks| speaks.dialect.has_echo()),
                 rooms: true,
                 // Nobody can tell it where a back end is.
@@ -114,6 +116,7 @@ impl Named {
             }),
             Server::Catalogued(entry, _) => Some(Offer {
                 transports: having(&|transport| self.endpoint(transport).is_some()),
+                compresses: having(&|transport| self.endpoint(transport).is_some_and(|endpoint| endpoint.compresses)),
                 echo: entry.manifest.echo,
                 rooms: entry.manifest.rooms,
                 feed: entry.manifest.feed,
@@ -177,7 +180,7 @@ mod tests {
         assert_eq!((build.name.as_str(), build.is_ours()), ("old", true));
         let chat = Named::parse("chat=bare+http://10.0.0.5:3000/live#gws").unwrap();
         assert!(matches!(chat.server, Server::External(_)), "{chat:?}");
-        let has = |named: &Named, transport| named.offer().unwrap().has(transport, &Scenario::Idle);
+        let has = |named: &Named, transport| named.offer().unwrap().has(transport, &Scenario::Idle, false);
         assert!(has(&chat, Transport::Sse) && !has(&chat, Transport::WebSocketPolling));
         let ours = Named::parse("live=https://push.example.org").unwrap();
         assert!(!ours.is_ours() && Transport::ALL.iter().all(|transport| ours.speaks(*transport).is_none()));

@@ -102,6 +102,7 @@ impl Start<'_> {
         if self.experiment.receipts {
             arguments.push("--mark-receipts".to_owned());
         }
+        arguments.extend(self.experiment.compression_from.map(|bytes| format!("--compression-from={bytes}")));
         arguments.extend(self.socket_options());
         let has_loops = self.experiment.server_options.iter().any(|option| option.starts_with("--cores"));
         if self.loops > 1 && !has_loops {
@@ -141,6 +142,8 @@ pub struct ForeignStart<'a> {
     pub namespace: Option<&'a Namespace>,
     /// Where its back end will listen, and the channel to publish to.
     pub feed: Option<(SocketAddr, &'a str)>,
+    /// From how many bytes on it is to compress messages, if at all.
+    pub compression_from: Option<u32>,
     /// Further variables of its environment.
     pub environment: &'a [(String, String)],
     /// Its cores; any if none is named.
@@ -175,6 +178,7 @@ impl ForeignStart<'_> {
         if let Some((address, channel)) = self.feed {
             variables.extend([("FEED", format!("ws://{address}/")), ("FEED_CHANNEL", channel.to_owned())]);
         }
+        variables.extend(self.compression_from.map(|bytes| ("COMPRESSION_FROM", bytes.to_string())));
         variables.extend(self.environment.iter().map(|(name, value)| (name.as_str(), value.clone())));
         builder.envs(variables.iter().map(|(name, value)| (name, value)));
         if let Some(namespace) = self.namespace {

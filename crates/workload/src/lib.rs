@@ -15,6 +15,7 @@ pub mod payload;
 pub mod plan;
 pub mod plan_checks;
 pub mod ranks;
+mod records;
 pub mod result;
 pub mod roles;
 pub mod rooms;

@@ -1,8 +1,11 @@
 //! The data of a publication: JSON text of an exact size with a stamp inside.
 
+use crate::records::append_members;
 use fastrand::Rng;
 use pushlab_wire::receipt::{PLACE, RECEIPT_BYTES};
 use pushlab_wire::stamp::{STAMP_BYTES, Stamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Smallest data: a JSON string that holds nothing but a stamp.
 pub const MIN_PAYLOAD_BYTES: u32 = STAMP_BYTES as u32 + 2;
@@ -88,6 +91,26 @@ impl BadPayloadSize {
     }
 }
 
+/// What publications are made of, beside their stamp.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// The same sentence again and again, as cheap as can be; random words where sizes vary. Compressed, it tells nothing
+    /// of other data.
+    #[default]
+    Filler,
+    /// Records of numbers, names and instants that follow from the seed, no two publications alike: compressed, they become
+    /// about as small as what applications send.
+    Json,
+}
+
+impl Content {
+    /// Whether it is what nobody need write down.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What data looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
@@ -95,23 +118,26 @@ pub struct Form {
     pub bytes: u32,
     /// Largest size, where sizes vary: the text is then of random words. A smaller one than `bytes` counts as that.
     pub bytes_max: Option<u32>,
+    /// What else there is.
+    pub content: Content,
     /// Whether there is a place for a receipt mark behind the stamp.
     pub has_receipt: bool,
-    /// Gives sizes and words, where sizes vary.
+    /// Gives sizes and words, where sizes vary, and records.
     pub seed: u64,
 }
 
 impl Form {
     /// Always so many bytes, and a stamp alone.
     pub fn fixed(bytes: u32) -> Self {
-        Self { bytes, bytes_max: None, has_receipt: false, seed: 0 }
+        Self { bytes, bytes_max: None, content: Content::Filler, has_receipt: false, seed: 0 }
     }
 }
 
 /// JSON text into which stamps are written.
 ///
 /// From 42 bytes on (53 with a place for a receipt mark) it is `{"stamp":"~…~","text":"…"}`; below that a string
-/// that begins with the stamp. The place for a mark comes right behind the stamp.
+/// that begins with the stamp. The place for a mark comes right behind the stamp. Records stand before that text, which
+/// then fills what is left.
 #[derive(Debug, Clone)]
 pub struct Payload {
     form: Form,
@@ -146,23 +172,27 @@ impl Payload {
         Ok(payload)
     }
 
-    /// The data with this stamp inside. Where sizes vary, size and words follow from the seed and the stamp's
+    /// The data with this stamp inside. Where sizes vary, size and words, and records always, follow from the seed and the stamp's
     /// source and sequence number alone, so that they are the same whoever sends it and when.
     #[inline]
     pub fn stamped(&mut self, stamp: &Stamp) -> &[u8] {
-        if let Some(bytes_max) = self.form.bytes_max {
-            self.vary(bytes_max, stamp);
+        if self.form.bytes_max.is_some() || self.form.content != Content::Filler {
+            self.vary(stamp);
         }
         self.text[self.stamp_at..self.stamp_at + STAMP_BYTES].copy_from_slice(&stamp.encode());
         &self.text
     }
 
-    fn vary(&mut self, bytes_max: u32, stamp: &Stamp) {
+    fn vary(&mut self, stamp: &Stamp) {
         let place = u64::from(stamp.source) << 32 | u64::from(stamp.sequence);
         // Multiplied by 2⁶⁴/φ (Knuth, volume 3, section 6.4), so that neighbours get seeds that are far apart.
         let mut rng = Rng::with_seed(self.form.seed ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let bytes = rng.u32(self.form.bytes..=bytes_max.max(self.form.bytes));
+        let Form { bytes, bytes_max, content, .. } = self.form;
+        let bytes = bytes_max.map_or(bytes, |bytes_max| rng.u32(bytes..=bytes_max.max(bytes)));
         self.compose(bytes, |text, end| {
+            if content == Content::Json {
+                append_records(text, &mut rng, end);
+            }
             while text.len() < end {
                 text.extend_from_slice(WORDS[rng.usize(..WORDS.len())].as_bytes());
                 text.push(b' ');
@@ -192,11 +222,21 @@ impl Payload {
     }
 }
 
+/// Puts records before the filler that has just begun, so that it may end at a length.
+fn append_records(text: &mut Vec<u8>, rng: &mut Rng, end: usize) {
+    let Some(before) = text.strip_suffix(FILLER_START).map(<[u8]>::len) else { return };
+    // The quote that ends the string before them.
+    text.truncate(before + 1);
+    append_members(text, rng, end.saturating_sub(FILLER_START.len() - 1));
+    text.extend_from_slice(&FILLER_START[1..]);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use pushlab_wire::receipt::Receipt;
+    use pushlab_wire::websocket::deflate::Deflater;
 
     const STAMP: Stamp = Stamp { source: 5, sequence: 77, instant_ns: 123_456_700 };
 
@@ -239,8 +279,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn varied_data_follows_from_seed_and_place(seed: u64, source in 0u32..5000, sequence in 0u32..5000, least in MIN_MARKED_BYTES..200, more in 0u32..300, has_receipt: bool) {
-            let form = Form { bytes: least, bytes_max: Some(least + more), has_receipt, seed };
+        fn varied_data_follows_from_seed_and_place(seed: u64, source in 0u32..5000, sequence in 0u32..5000, least in MIN_MARKED_BYTES..200, more in 0u32..300, has_receipt: bool, is_json: bool) {
+            let content = if is_json { Content::Json } else { Content::Filler };
+            let form = Form { bytes: least, bytes_max: Some(least + more), content, has_receipt, seed };
             let stamp = Stamp { source, sequence, ..STAMP };
             let (mut one, mut other) = (Payload::of(form).unwrap(), Payload::of(form).unwrap());
             other.stamped(&STAMP);
@@ -254,7 +295,7 @@ mod tests {
     #[test]
     fn sizes_are_uniform_and_seeds_differ() {
         let texts = |seed| {
-            let form = Form { bytes: 100, bytes_max: Some(109), has_receipt: false, seed };
+            let form = Form { bytes_max: Some(109), seed, ..Form::fixed(100) };
             let mut payload = Payload::of(form).unwrap();
             let stamps = (0..10_000).map(|i| Stamp { source: i / 100, sequence: i % 100, instant_ns: 0 });
             stamps.map(|stamp| payload.stamped(&stamp).to_vec()).collect::<Vec<_>>()
@@ -265,6 +306,34 @@ mod tests {
         // Each is binomial with a standard deviation of 30.
         assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
         assert_ne!(texts_of_one, texts(2));
+    }
+
+    #[test]
+    fn records_are_exact_valid_json_and_differ_like_those_of_applications() {
+        let form = |bytes, seed| Form { content: Content::Json, seed, ..Form::fixed(bytes) };
+        let share = |bytes: u32| {
+            let mut payload = Payload::of(form(bytes, 7)).unwrap();
+            let mut deflater = Deflater::default();
+            let texts: Vec<Vec<u8>> =
+                (0..50).map(|sequence| payload.stamped(&Stamp { sequence, ..STAMP }).to_vec()).collect();
+            assert!(texts.windows(2).all(|two| two[0] != two[1]));
+            let compressed: usize =
+                texts.iter().map(|text| deflater.deflate(text).map_or(text.len(), |s| s.len())).sum();
+            compressed as f64 / (texts.len() * bytes as usize) as f64
+        };
+        for bytes in (MIN_PAYLOAD_BYTES..400).chain([1024, 16_384]) {
+            let (mut one, mut other) = (Payload::of(form(bytes, 1)).unwrap(), Payload::of(form(bytes, 2)).unwrap());
+            let text = one.stamped(&STAMP);
+            assert_eq!(text.len(), bytes as usize);
+            assert_whole(text, STAMP, false);
+            assert!(bytes < 60 || text != other.stamped(&STAMP), "{bytes}");
+        }
+        let text = Payload::of(form(300, 1)).unwrap().stamped(&STAMP).to_vec();
+        let text = str::from_utf8(&text).unwrap();
+        assert!(text.contains("\"items\":[{\"id\":") && text.contains("\"at\":\"2026-03-"), "{text}");
+        let shares = [100, 1024, 16_384].map(share);
+        assert!((0.7..1.01).contains(&shares[0]) && (0.3..0.55).contains(&shares[1]), "{shares:?}");
+        assert!((0.15..0.35).contains(&shares[2]), "{shares:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a worker is told to do.
 
+use crate::payload::Content;
 use crate::scenario::{Scenario, Shape};
 use core::net::{Ipv4Addr, SocketAddr};
 use pushlab_dialects::Dialect;
@@ -47,10 +48,17 @@ pub struct Plan {
     /// a run is void.
     #[serde(alias = "handicap_us")]
     pub injected_delay_us: u64,
+    /// What publications are made of.
+    #[serde(default, skip_serializing_if = "Content::is_default")]
+    pub content: Content,
     /// How the load's intensity changes over the load phase.
     pub shape: Shape,
     /// What heads of HTTP requests carry.
     pub headers: RequestHeaders,
+    /// Whether clients ask for compression, and from how many bytes on they compress what they send in frames; `None`
+    /// where they ask for none. Not the prober's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression_from: Option<u32>,
     /// Whether clients that poll at an interval ask for the list of users too: a second request for every poll.
     pub user_list: bool,
     /// Whether publications have a place for the server's receipt mark, which splits latency into the way up and
@@ -437,6 +445,8 @@ pub(crate) mod fixtures {
             drain_stall_ms: None,
             shape: Shape::Steady,
             headers: RequestHeaders::Minimal,
+            compression_from: None,
+            content: Content::Filler,
             user_list: false,
             receipts: false,
             prober: None,

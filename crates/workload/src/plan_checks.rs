@@ -167,6 +167,9 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     if plan.transport.is_interval_driven() {
         in_range("poll_interval_ms", plan.poll_interval_ms, 1, 3_600_000)?;
     }
+    if let Some(bytes) = plan.compression_from {
+        in_range("compression_from", u64::from(bytes), 1, u64::from(u32::MAX))?;
+    }
     if let Some(prober) = &plan.prober {
         in_range("the prober's interval_ms", prober.interval_ms, 1, 3_600_000)?;
     }
@@ -278,6 +281,7 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
             "a closed loop would wait for the pages' reports: use a scenario on a schedule",
         ),
         (plan.instruments_from.is_some(), "a browser is not put into a network: leave networks empty"),
+        (plan.compression_from.is_some(), "it does not tell what came compressed: leave compression_from out"),
         (plan.receipts, "its clock is not exact enough to tell the way up from the way down: leave receipts out"),
     ];
     refusals.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, why)| Err(BadPlan::InBrowser(why)))

@@ -140,6 +140,8 @@ measured! {
         published,
         /// Deliveries received, each counted once.
         delivered,
+        /// Of those delivered, those that came in a compressed message or body.
+        delivered_compressed,
         /// Deliveries of any publication that arrived while the load phase lasted: the throughput, over its length.
         arrived,
         /// Received again.

@@ -56,8 +56,8 @@ pub struct Roles {
     pub publishers: u32,
     /// Deliveries of each publication; 0 in rooms, where each has its own number.
     pub receivers: u64,
-    /// Size of the back end's publications; `None` where there is no back end.
-    pub feed_bytes: Option<u32>,
+    /// What the publications of the back end look like; `None` where there is none.
+    pub feed: Option<Form>,
     /// The client that publishes to all others, where one does.
     pub feeder: Option<Feeder>,
     /// Event loops for the clients.
@@ -103,7 +103,7 @@ impl Roles {
             warp: None,
             publishers: 0,
             receivers: 0,
-            feed_bytes: None,
+            feed: None,
             feeder: None,
             loops: 1,
             hosts: None,
@@ -119,7 +119,7 @@ impl Roles {
     fn of_scenario(plan: &Plan) -> Result<Self, BadPlan> {
         let clients = plan.clients;
         let silent = Self::silent();
-        let form = |bytes| Form { has_receipt: plan.receipts, seed: plan.seed, ..Form::fixed(bytes) };
+        let form = |bytes| form_of(plan, bytes);
         let paced = |interval_ms: u64, publishers: u32, form: Form, sending| {
             in_range("interval_ms", interval_ms, 1, 86_400_000)?;
             let pace = Some((interval_ms * 1_000_000, publishers));
@@ -133,11 +133,11 @@ impl Roles {
                 if by == FeedBy::BackEnd && plan.backend_listen.is_none() {
                     return Err(BadPlan::NoBackEnd);
                 }
-                let (feed_bytes, feeder) = match by {
-                    FeedBy::BackEnd => (Some(payload_bytes), None),
+                let (feed, feeder) = match by {
+                    FeedBy::BackEnd => (Some(form(payload_bytes)), None),
                     FeedBy::Publisher => (None, Some(Feeder { payload, publishers: None })),
                 };
-                Self { pace: Some((interval_us * 1_000, 1)), feed_bytes, feeder, ..Self::fed(clients, 1) }
+                Self { pace: Some((interval_us * 1_000, 1)), feed, feeder, ..Self::fed(clients, 1) }
             }
             Scenario::FanOut { publishers, payload_bytes } => {
                 in_range("publishers", u64::from(publishers), 1, u64::from(MAX_PUBLISHERS))?;
@@ -260,6 +260,11 @@ impl Roles {
     }
 }
 
+/// What a plan's publications of a size look like.
+fn form_of(plan: &Plan, bytes: u32) -> Form {
+    Form { content: plan.content, has_receipt: plan.receipts, seed: plan.seed, ..Form::fixed(bytes) }
+}
+
 /// What the publications of a chat look like, if it can be.
 fn chat_form(plan: &Plan, least: Form, bytes_max: Option<u32>, publishers: u32) -> Result<Form, BadPlan> {
     in_range("publishers", u64::from(publishers), 1, u64::from(plan.clients))?;
@@ -355,7 +360,7 @@ mod tests {
             let roles = roles_of(&plan).unwrap();
             assert_eq!(roles.feeder.as_ref().map(Feeder::traffic), Some(traffic));
             assert_eq!(
-                (roles.traffic, roles.publishers, roles.receivers, roles.feed_bytes),
+                (roles.traffic, roles.publishers, roles.receivers, roles.feed.map(|form| form.bytes)),
                 (Traffic::Silent, 0, 10, None)
             );
             assert_eq!(roles.is_closed_loop(), roles.pacing(&plan, 0).is_none());

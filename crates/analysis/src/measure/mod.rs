@@ -9,7 +9,7 @@ mod usage;
 
 pub use counters::counter_rate;
 pub use times::{clock_error, latency_median};
-pub use usage::{cpu_percent, memory, memory_growth};
+pub use usage::{compressed, cpu_percent, memory, memory_growth};
 
 use crate::record::RunRecord;
 // A metric whose function is in none of them does not compile.

@@ -60,6 +60,19 @@ pub fn generator_cpu(run: &RunRecord) -> Option<f64> {
     (end > start).then(|| run.result.as_ref().map(|r| r.cpu_load_ns as f64 * 100.0 / (end - start) as f64))?
 }
 
+/// Generator's CPU time per delivery, µs: both of the load phase.
+pub fn generator_cpu_per_delivery(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref()?;
+    (result.arrived > 0).then(|| result.cpu_load_ns as f64 / 1e3 / result.arrived as f64)
+}
+
+/// Deliveries that came compressed, per cent of all, where clients asked for it.
+pub fn compressed(run: &RunRecord) -> Option<f64> {
+    run.plan.as_ref()?.compression_from?;
+    let result = run.result.as_ref()?;
+    (result.delivered > 0).then(|| result.delivered_compressed as f64 * 100.0 / result.delivered as f64)
+}
+
 /// Subject's highest resident memory under load, MiB.
 pub fn memory(run: &RunRecord) -> Option<f64> {
     let (start, _) = run.phase_span(Phase::Load)?;

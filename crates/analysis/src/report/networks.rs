@@ -101,7 +101,14 @@ mod tests {
         written.subjects = vec!["pushlab".to_owned(), "live=https://push.example.org".to_owned()];
         let find = |text: &str| {
             let transports = vec![Transport::WebSocket];
-            let offer = Offer { transports, echo: false, rooms: false, feed: false, is_external: true };
+            let offer = Offer {
+                compresses: transports.clone(),
+                transports,
+                echo: false,
+                rooms: false,
+                feed: false,
+                is_external: true,
+            };
             Ok((text != "pushlab").then_some(offer))
         };
         let experiment = Experiment::believe(written, &find);

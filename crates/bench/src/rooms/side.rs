@@ -89,6 +89,7 @@ impl Side {
             host: Ipv4Addr::LOCALHOST,
             namespace: None,
             feed: None,
+            compression_from: None,
             environment: &environment,
             cores: &[cores.subject],
             log: std::env::temp_dir().join(format!("pushlab-bench-{}-{name}.log", std::process::id())),

@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use clap::Args;
 use pushlab_fleet::backend::{Announcement, BackEnd};
 use pushlab_wire::codes::ExitCode;
+use pushlab_workload::payload::Form;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub fn run(args: &BackendArgs) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(args.listen)
         .with_context(|| format!("cannot listen on {}; choose another address with --listen", args.listen))?;
     let interval_us = u64::try_from(args.interval.as_micros()).context("--interval is too long")?;
-    let announcement = Announcement { interval_us, count: args.count, payload_bytes: args.payload, has_receipt: false };
+    let announcement = Announcement { interval_us, count: args.count, form: Form::fixed(args.payload) };
     let back_end = BackEnd::start(listener, announcement)?;
     let address = back_end.address();
     if args.json {

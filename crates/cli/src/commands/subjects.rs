@@ -251,6 +251,7 @@ fn start(name: &str) -> anyhow::Result<ExitCode> {
         host: Ipv4Addr::LOCALHOST,
         namespace: None,
         feed: None,
+        compression_from: None,
         environment: &[],
         cores: &[],
         log,

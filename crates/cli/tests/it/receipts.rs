@@ -2,6 +2,7 @@
 
 use crate::worker;
 use pushlab_wire::transport::Transport;
+use pushlab_workload::payload::Content;
 use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sources, Target};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{Scenario, Shape};
@@ -63,6 +64,8 @@ impl Served {
             injected_delay_us: 0,
             shape: Shape::Steady,
             headers: RequestHeaders::Minimal,
+            compression_from: None,
+            content: Content::Filler,
             user_list: false,
             receipts: true,
             backend_listen: None,

@@ -3,6 +3,7 @@
 use pushlab_os::clock::CpuClock;
 use pushlab_stats::histogram::Histogram;
 use pushlab_workload::pacing::Pacing;
+use pushlab_workload::payload::Form;
 use std::sync::{Condvar, Mutex};
 
 /// Most connections at once, subjects and controllers.
@@ -15,10 +16,8 @@ pub struct Announcement {
     pub interval_us: u64,
     /// Publications in all.
     pub count: u64,
-    /// Size of each, in bytes; at least [`pushlab_workload::payload::MIN_PAYLOAD_BYTES`].
-    pub payload_bytes: u32,
-    /// Whether they have a place for the subject's receipt mark.
-    pub has_receipt: bool,
+    /// What they look like.
+    pub form: Form,
 }
 
 /// One feed.

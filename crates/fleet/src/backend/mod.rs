@@ -15,7 +15,7 @@ pub use feed::{Announcement, Feed, FeedReport, MAX_PEERS};
 use feed::{Command, Shared, Status};
 use mio::Waker;
 use pushlab_os::clock::CpuClock;
-use pushlab_workload::payload::{BadPayloadSize, Form, Payload};
+use pushlab_workload::payload::{BadPayloadSize, Payload};
 use server::Server;
 use std::io;
 use std::net::SocketAddr;
@@ -54,8 +54,7 @@ impl BackEnd {
     /// # Errors
     /// See [`BackEndError`].
     pub fn start(listener: std::net::TcpListener, announcement: Announcement) -> Result<Self, BackEndError> {
-        let Announcement { payload_bytes, has_receipt, .. } = announcement;
-        let payload = Payload::of(Form { has_receipt, ..Form::fixed(payload_bytes) })?;
+        let payload = Payload::of(announcement.form)?;
         if announcement.interval_us == 0 {
             return Err(BackEndError::NoInterval);
         }

@@ -221,7 +221,8 @@ impl Server {
 
     /// Appends what a new subject is told. In the middle of a feed it joins with the next publication.
     fn send_info(&mut self, index: usize) {
-        let Announcement { interval_us, count, payload_bytes, .. } = self.announcement;
+        let Announcement { interval_us, count, form } = self.announcement;
+        let payload_bytes = form.bytes;
         let info =
             format!("[\"info\",{{\"interval_us\":{interval_us},\"count\":{count},\"payload_bytes\":{payload_bytes}}}]");
         encode(&mut self.out, Opcode::Text, info.as_bytes(), None);

@@ -10,6 +10,7 @@ use pushlab_load::tls::BadCertificate;
 use pushlab_os::clock::{monotonic_ns, sleep_until};
 use pushlab_os::{descriptors, limits};
 use pushlab_workload::messages::{Message, Order, WorkerState};
+use pushlab_workload::payload::Form;
 use pushlab_workload::plan::Plan;
 use pushlab_workload::plan_checks::BadPlan;
 use pushlab_workload::result::Part;
@@ -123,8 +124,8 @@ fn attempt(
         return Err(BadPlan::TooFewDescriptors { loops: segment.loops_of_all, needed: limit + 1, limit }.into());
     }
     let dialler = Dialler::of(&plan)?;
-    let back_end = match roles.feed_bytes.filter(|_| segment.has_instruments()) {
-        Some(payload_bytes) => Some(start_back_end(&plan, &roles, payload_bytes, listener)?),
+    let back_end = match roles.feed.filter(|_| segment.has_instruments()) {
+        Some(form) => Some(start_back_end(&plan, &roles, form, listener)?),
         None => None,
     };
     let pages = match plan.clients_in.is_browser().then(|| Pages::start(&plan)).transpose() {
@@ -176,7 +177,7 @@ fn next_order(orders: &Orders, timeout: Option<Duration>) -> Result<Option<Order
 fn start_back_end(
     plan: &Plan,
     roles: &Roles,
-    payload_bytes: u32,
+    form: Form,
     listener: Option<TcpListener>,
 ) -> Result<BackEnd, WorkerError> {
     let listener = match (listener, plan.backend_listen) {
@@ -189,8 +190,7 @@ fn start_back_end(
         _ => 0,
     };
     let count = roles.pacing(plan, 0).map_or(0, |pacing| pacing.count);
-    let back_end =
-        BackEnd::start(listener, Announcement { interval_us, count, payload_bytes, has_receipt: plan.receipts })?;
+    let back_end = BackEnd::start(listener, Announcement { interval_us, count, form })?;
     let deadline = monotonic_ns() + plan.phases.connect_ms * MS;
     while back_end.subjects() == 0 {
         if monotonic_ns() >= deadline {

@@ -5,6 +5,7 @@ use pushlab_fleet::backend::{Announcement, BackEnd, BackEndError};
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::websocket::{Opcode, Role, encode, handshake};
 use pushlab_workload::pacing::Pacing;
+use pushlab_workload::payload::Form;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -36,7 +37,7 @@ fn wait_for_subjects(back_end: &BackEnd, subjects: usize) {
 
 #[test]
 fn a_controllers_go_feeds_every_subject() {
-    let back_end = start(Announcement { interval_us: 500, count: 40, payload_bytes: 60, has_receipt: false }).unwrap();
+    let back_end = start(Announcement { interval_us: 500, count: 40, form: Form::fixed(60) }).unwrap();
     let subjects: Vec<_> = (0..2)
         .map(|_| {
             let mut stream = connect(back_end.address(), "/");
@@ -78,8 +79,7 @@ fn a_controllers_go_feeds_every_subject() {
 
 #[test]
 fn a_subject_that_does_not_read_leaves_publications_unsent() {
-    let back_end =
-        start(Announcement { interval_us: 1, count: 1, payload_bytes: 100_000, has_receipt: false }).unwrap();
+    let back_end = start(Announcement { interval_us: 1, count: 1, form: Form::fixed(100_000) }).unwrap();
     let _silent = connect(back_end.address(), "/");
     wait_for_subjects(&back_end, 1);
     let now = pushlab_os::clock::monotonic_ns();
@@ -94,7 +94,7 @@ fn a_subject_that_does_not_read_leaves_publications_unsent() {
 #[test]
 fn sizes_and_intervals_that_cannot_be_are_refused() {
     let bad = |interval_us, payload_bytes| {
-        start(Announcement { interval_us, count: 1, payload_bytes, has_receipt: false }).unwrap_err()
+        start(Announcement { interval_us, count: 1, form: Form::fixed(payload_bytes) }).unwrap_err()
     };
     assert!(matches!(bad(1, 21), BackEndError::Payload(_)));
     assert!(matches!(bad(0, 22), BackEndError::NoInterval));

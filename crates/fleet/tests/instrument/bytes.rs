@@ -26,7 +26,7 @@ fn is_clients(asked: &Asked, plan: &Plan) -> bool {
 }
 
 /// Runs a plan to an end at which nothing is under way: polls are no longer answered after the drain.
-fn run(server: &NativeServer, plan: &Plan) -> LoadResult {
+pub fn run(server: &NativeServer, plan: &Plan) -> LoadResult {
     let phases = Phases { after_ms: 150, ..plan.phases.clone() };
     let plan = Plan { phases, poll_wait_s: 25, ..plan.clone() };
     let mut silence = |event: &RunEvent| {

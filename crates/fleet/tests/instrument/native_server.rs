@@ -1,10 +1,13 @@
 //! The native protocol in its simplest form, a thread a connection, with writes cut into random pieces.
 
+use flate2::write::GzEncoder;
+use flate2::{Compress, Compression, FlushCompress};
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::event_stream;
 use pushlab_wire::http::{BodyKind, CHUNK_END, Headers, encode_chunk_head, parse_request, split_target};
 use pushlab_wire::native::{ClientFrame, MessageText};
-use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
+use pushlab_wire::websocket::deflate::{Deflater, InflateDecoder};
+use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, encode_compressed, handshake};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -43,6 +46,10 @@ struct Log {
     cut_after: Option<usize>,
     carried: Mutex<Vec<Arc<Carried>>>,
     is_silent: AtomicBool,
+    /// What it answers to the offer of compressed messages, if it compresses at all.
+    agreement: Option<&'static str>,
+    /// Publications that came compressed.
+    compressed: AtomicUsize,
     /// Deliveries handed to connections so far, and what that was when each publication came.
     delivered: AtomicUsize,
     delivered_before: Mutex<Vec<usize>>,
@@ -74,6 +81,16 @@ impl NativeServer {
     /// One whose paths all begin with this.
     pub fn below(path: &'static str) -> Self {
         Self::with(Log { path, ..Log::default() })
+    }
+
+    /// One that compresses whatever clients ask for, and answers this where they offer compressed messages.
+    pub fn compressing(agreement: &'static str) -> Self {
+        Self::with(Log { agreement: Some(agreement), ..Log::default() })
+    }
+
+    /// Publications that came compressed.
+    pub fn compressed(&self) -> usize {
+        self.log.compressed.load(SeqCst)
     }
 
     fn with(log: Log) -> Self {
@@ -194,6 +211,12 @@ struct Connection {
     carried: Arc<Carried>,
     rng: fastrand::Rng,
     held: Vec<u8>,
+    /// Whether the last request takes gzip, and whether it offers compressed messages.
+    takes_gzip: bool,
+    is_offered: bool,
+    stream_gzip: Option<GzEncoder<Vec<u8>>>,
+    /// Compresses messages, with context or without.
+    deflate: Option<(Compress, bool)>,
 }
 
 impl Connection {
@@ -201,7 +224,9 @@ impl Connection {
         stream.set_nodelay(true).unwrap();
         let carried = Arc::new(Carried::default());
         log.carried.lock().unwrap().push(Arc::clone(&carried));
-        Self { stream, log, carried, rng: fastrand::Rng::new(), held: Vec::new() }
+        let (rng, held) = (fastrand::Rng::new(), Vec::new());
+        let (takes_gzip, is_offered) = (false, false);
+        Self { stream, log, carried, rng, held, takes_gzip, is_offered, stream_gzip: None, deflate: None }
     }
 
     /// Writes in random pieces; `None` when the client has gone.
@@ -236,6 +261,12 @@ impl Connection {
                 ("GET", "/ws") => {
                     let mut out = Vec::new();
                     handshake::encode_response(&mut out, &accept?);
+                    if let Some(agreement) = self.log.agreement.filter(|_| self.is_offered) {
+                        out.truncate(out.len() - 2);
+                        out.extend_from_slice(format!("Sec-WebSocket-Extensions: {agreement}\r\n\r\n").as_bytes());
+                        let keeps_context = !agreement.contains("server_no_context_takeover");
+                        self.deflate = Some((Compress::new(Compression::fast(), false), keeps_context));
+                    }
                     self.write(&out)?;
                     return self.websocket(&channels, after, value("mode").is_some());
                 }
@@ -267,6 +298,9 @@ impl Connection {
                 let end = size + body as usize;
                 if self.held.len() >= end {
                     let accept = handshake::accept(&head).ok();
+                    let is_compressing = self.log.agreement.is_some();
+                    self.takes_gzip = is_compressing && head.header("accept-encoding") == Some("gzip");
+                    self.is_offered = head.header("sec-websocket-extensions").is_some();
                     let target = head.target.strip_prefix(self.log.path).unwrap().to_owned();
                     let method = head.method.to_owned();
                     let body = String::from_utf8(self.held[size..end].to_vec()).unwrap();
@@ -282,14 +316,23 @@ impl Connection {
     }
 
     fn answer(&mut self, body: &str) -> Option<()> {
-        let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        self.write(text.as_bytes())
+        let mut coded = body.as_bytes().to_vec();
+        let mut coding = "";
+        if self.takes_gzip {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(&coded).unwrap();
+            (coded, coding) = (encoder.finish().unwrap(), "Content-Encoding: gzip\r\n");
+        }
+        let head = format!("HTTP/1.1 200 OK\r\n{coding}Content-Length: {}\r\n\r\n", coded.len());
+        self.write(&[head.as_bytes(), &coded].concat())
     }
 
     fn stream(&mut self, channels: &[String], after: Option<usize>, kind: &str, text: StreamText) -> Option<()> {
         let mut offset = after.unwrap_or_else(|| self.log.len());
+        let coding = if self.takes_gzip { "Content-Encoding: gzip\r\n" } else { "" };
+        self.stream_gzip = self.takes_gzip.then(|| GzEncoder::new(Vec::new(), Compression::fast()));
         self.write(
-            format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n").as_bytes(),
+            format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{coding}Transfer-Encoding: chunked\r\n\r\n").as_bytes(),
         )?;
         self.chunk(&text(None, &cursor(offset)))?;
         let mut sent = 0;
@@ -308,6 +351,14 @@ impl Connection {
 
     fn chunk(&mut self, data: &[u8]) -> Option<()> {
         let mut out = Vec::new();
+        let mut coded = None;
+        if let Some(encoder) = &mut self.stream_gzip {
+            encoder.write_all(data).unwrap();
+            // It never ends: what has come so far can be read.
+            encoder.flush().unwrap();
+            coded = Some(std::mem::take(encoder.get_mut()));
+        }
+        let data = coded.as_deref().unwrap_or(data);
         encode_chunk_head(&mut out, data.len());
         out.extend_from_slice(data);
         out.extend_from_slice(CHUNK_END);
@@ -316,7 +367,18 @@ impl Connection {
 
     fn frame(&mut self, text: &str) -> Option<()> {
         let mut out = Vec::new();
-        encode(&mut out, Opcode::Text, text.as_bytes(), None);
+        match &mut self.deflate {
+            None => encode(&mut out, Opcode::Text, text.as_bytes(), None),
+            Some((context, true)) => {
+                let mut small = Vec::with_capacity(text.len() + 100);
+                context.compress_vec(text.as_bytes(), &mut small, FlushCompress::Sync).unwrap();
+                encode_compressed(&mut out, &small[..small.len() - 4], None);
+            }
+            Some((_, false)) => match Deflater::default().deflate(text.as_bytes()) {
+                Some(small) => encode_compressed(&mut out, &small, None),
+                None => encode(&mut out, Opcode::Text, text.as_bytes(), None),
+            },
+        }
         self.write(&out)
     }
 
@@ -325,7 +387,8 @@ impl Connection {
         self.frame(&format!("[\"cursor\",\"{}\"]", cursor(offset)))?;
         // Reading and pushing take turns on one thread.
         self.stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        let (mut decoder, config, mut sent) = (Decoder::default(), Config::new(Role::Server), 0);
+        let config = Config { takes_compressed: self.deflate.is_some(), ..Config::new(Role::Server) };
+        let (mut decoder, mut inflater, mut sent) = (Decoder::default(), InflateDecoder::default(), 0);
         let mut is_cut = false;
         loop {
             let mut buffer = [0; 4096];
@@ -340,7 +403,15 @@ impl Connection {
             }
             let mut answers = Vec::new();
             while let Decoded::Frame { consumed, event } = decoder.decode(&mut self.held, &config).unwrap() {
-                if let Some(Event::Text(text)) = event {
+                let text = match event {
+                    Some(Event::Text(text)) => Some(text),
+                    Some(Event::Compressed { payload, .. }) => {
+                        self.log.compressed.fetch_add(1, SeqCst);
+                        Some(str::from_utf8(inflater.inflate(payload, 1 << 20).unwrap()).unwrap())
+                    }
+                    _ => None,
+                };
+                if let Some(text) = text {
                     match ClientFrame::parse(text).unwrap() {
                         ClientFrame::Publish { channel, data } => drop(self.log.publish(&channel, data)),
                         ClientFrame::Echo(data) => answers.push(format!("[\"echo\",{data}]")),

@@ -2,6 +2,7 @@
 
 use pushlab_fleet::Threads;
 use pushlab_wire::transport::Transport;
+use pushlab_workload::payload::Content;
 use pushlab_workload::plan::{Phase, Phases, Plan, Prober, ProberPath, RequestHeaders, Sources, Target};
 use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::{Scenario, Shape};
@@ -29,6 +30,8 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         drain_stall_ms: None,
         shape: Shape::Steady,
         headers: RequestHeaders::Minimal,
+        compression_from: None,
+        content: Content::Filler,
         user_list: false,
         receipts: false,
         prober: None,

@@ -346,6 +346,7 @@ mod tests {
             unsent: 3,
             expected: 4,
             delivered: 5,
+            delivered_compressed: 5,
             arrived: 6,
             lost: 7,
             duplicated: 8,
@@ -482,6 +483,7 @@ mod tests {
     fn full_plan() -> pushlab_workload::plan::Plan {
         use pushlab_dialects::Dialect;
         use pushlab_wire::transport::Transport;
+        use pushlab_workload::payload::Content;
         use pushlab_workload::plan::{
             ClientKind, ClientsIn, HttpVersion, Phases, Plan, Prober, ProberPath, RequestHeaders, Sockets, Sources,
             Speaks, Target, TlsTarget, Trust,
@@ -523,6 +525,8 @@ mod tests {
             injected_delay_us: 9,
             shape: Shape::Step { factors: vec![0.1, 1.0, 1.0 / 3.0] },
             headers: RequestHeaders::Browser,
+            compression_from: Some(256),
+            content: Content::Json,
             user_list: true,
             receipts: true,
             backend_listen: Some("127.0.0.1:9000".parse().unwrap()),

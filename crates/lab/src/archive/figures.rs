@@ -7,6 +7,7 @@ use pushlab_experiment::presets;
 use pushlab_experiment::{Experiment, Polling, Variant, Written};
 use pushlab_stats::GeneratorLimits;
 use pushlab_subjects::named::offer;
+use pushlab_workload::payload::Content;
 use pushlab_workload::plan::{ClientsIn, Phases, RequestHeaders, Sockets};
 use pushlab_workload::scenario::{Scenario, Shape};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +64,8 @@ fn variant(known: &[Variant], name: String) -> Variant {
         shape: None,
         polling: None,
         server_options: None,
+        content: None,
+        compression_from: None,
         environment: None,
         sockets: None,
         clients_in: None,
@@ -108,6 +111,8 @@ fn of_nothing(name: &str) -> Written {
         loops: None,
         workers: None,
         server_options: Vec::new(),
+        content: Content::Filler,
+        compression_from: None,
         environment: BTreeMap::new(),
         capacity_share: None,
         axis: None,

@@ -309,7 +309,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             Ok(obtained) => {
                 let connection = obtained.and_then(|stream| self.connections.at(stream.connection));
                 let is_connected = connection.is_some_and(|connection| connection.is_established());
-                let up = |stream| Up { stream, posts: Posts::default(), is_connected, free_ns: now };
+                let up = |stream| Up { stream, posts: Posts::default(), body: None, is_connected, free_ns: now };
                 client.up = obtained.map(up).map(Box::new);
             }
             Err(error) => self.cut_up(index, &Cut::Io(error)),

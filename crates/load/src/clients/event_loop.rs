@@ -1,6 +1,7 @@
 //! The loop itself: what the kernel says, what is due, when the run is over.
 
 use super::client::Client;
+use super::compression::Compression;
 use super::config::{LoopConfig, polls};
 use super::feeding::Feeding;
 use super::hosts::Hosts;
@@ -63,6 +64,7 @@ pub(super) struct ClientLoop<R, P> {
     pub(super) out: Outgoing,
     /// A frame's text before it is masked.
     pub(super) text: Vec<u8>,
+    pub(super) compression: Compression,
     pub(super) marks: Marks,
     pub(super) connect_turns: Turns,
     pub(super) poll_turns: Option<Turns>,
@@ -136,6 +138,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             buffer: vec![0; READ_BUFFER_BYTES],
             out: P::outgoing(),
             text: Vec::new(),
+            compression: Compression::new(config.requests.compression_from()),
             marks: Marks::UNKNOWN,
             connect_turns: Turns::new(connects, config.lane, config.lanes),
             poll_turns: (R::ASKING == Asking::AtInterval).then(|| Turns::new(polls, config.lane, config.lanes)),

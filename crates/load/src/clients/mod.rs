@@ -6,6 +6,7 @@
 //! however many deliveries it holds.
 
 mod client;
+mod compression;
 mod config;
 mod connecting;
 mod event_loop;

@@ -1,6 +1,7 @@
 //! What sockets bring.
 
 use super::client::Client;
+use super::compression::{Before, CompressedBody, Compression, Ratio};
 use super::event_loop::ClientLoop;
 use crate::connection::{Head, Incoming, Outgoing, Owner, Protocol, Received, Side};
 use crate::cut::Cut;
@@ -10,6 +11,7 @@ use crate::tally::WayTally;
 use crate::transport::{Asking, Event, Hearing, Receiver, Uplink};
 use fastrand::Rng;
 use pushlab_os::clock::monotonic_ns;
+use pushlab_wire::websocket::agreement::Agreement;
 use pushlab_workload::traffic::Traffic;
 
 /// Reads of one socket in one turn; the others are not to wait for a sender that never pauses.
@@ -30,6 +32,8 @@ struct Heard<'a> {
     recorder: &'a mut Recorder,
     outcome: ReadOutcome,
     payload: u64,
+    /// What the counts were before a compressed message, and what it was compressed to.
+    compressed: Option<(Before, Ratio)>,
     receiver: u32,
     own_source: u32,
     now_ns: u64,
@@ -53,7 +57,28 @@ impl Heard<'_> {
             Event::Error { code, text } => self.recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
             Event::Asked => self.outcome.asked += 1,
             Event::Answered { keeps_alive } => self.outcome.answered = Some(keeps_alive),
+            Event::Compressed { sent, inflated } => {
+                let ratio = Ratio { sent: sent as u64, inflated: inflated as u64 };
+                self.compressed = Some((self.before(0), ratio));
+            }
+            Event::Uncompressed => {
+                if let Some((before, ratio)) = self.compressed.take() {
+                    ratio.rescale(&mut self.payload, before.payload);
+                    self.count_compressed(before);
+                }
+            }
         }
+    }
+
+    /// Counts as they are; whoever has one of texts brings it.
+    fn before(&self, texts: u64) -> Before {
+        Before { texts, payload: self.payload, delivered: self.recorder.part.delivered }
+    }
+
+    /// What was heard since then was compressed.
+    fn count_compressed(&mut self, before: Before) {
+        let part = &mut self.recorder.part;
+        part.delivered_compressed += part.delivered - before.delivered;
     }
 
     #[inline]
@@ -72,7 +97,47 @@ struct Told<'a, R> {
     rng: &'a mut Rng,
     out: &'a mut Outgoing,
     tally: &'a mut WayTally,
+    compression: &'a mut Compression,
     heard: Heard<'a>,
+}
+
+impl<R: Receiver> Told<'_, R> {
+    /// A piece of a body as it is, or as it was before it was compressed.
+    #[inline]
+    fn plain_body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
+        let Self { clients, side, rng, out, tally, compression, heard, .. } = self;
+        let client = &mut clients[heard.receiver as usize];
+        let sink = &mut |event: Event<'_>| heard.take(event);
+        let inflater = &mut compression.inflater;
+        let mut hearing = Hearing { rng, inflater, out, texts: &mut tally.texts, sink };
+        match (side, &mut client.up) {
+            (Side::Up, Some(up)) => client.receiver.post_body(&mut up.posts, data, is_last, &mut hearing),
+            _ => client.receiver.body(data, is_last, &mut hearing),
+        }
+    }
+
+    /// A piece of a compressed body.
+    #[cold]
+    fn compressed_body(&mut self, mut body: Box<CompressedBody>, data: &[u8], is_last: bool) -> Result<(), Cut> {
+        let before = self.heard.before(self.tally.texts);
+        let mut room = self.compression.take_room();
+        let decoded = body.decoder.decode(data, &mut room, |piece| self.plain_body(piece, false));
+        self.compression.give_room(room);
+        decoded?;
+        if is_last {
+            body.check_end()?;
+            self.plain_body(&[], true)?;
+        }
+        body.rescale(&mut self.tally.texts, &mut self.heard.payload, before);
+        self.heard.count_compressed(before);
+        if is_last {
+            self.compression.keep(body);
+        } else {
+            let client = &mut self.clients[self.heard.receiver as usize];
+            *client.body_of(self.side) = Some(body);
+        }
+        Ok(())
+    }
 }
 
 impl<R: Receiver> Incoming for Told<'_, R> {
@@ -92,35 +157,44 @@ impl<R: Receiver> Incoming for Told<'_, R> {
     }
 
     fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
-        let Self { clients, side, rng, out, tally, heard, .. } = self;
+        let Self { clients, side, rng, out, tally, compression, heard, .. } = self;
         let client = &mut clients[heard.receiver as usize];
-        match (side, &mut client.up) {
-            (Side::Up, Some(up)) => client.receiver.post_head(&mut up.posts, head),
+        match (&side, &mut client.up) {
+            (Side::Up, Some(up)) => client.receiver.post_head(&mut up.posts, head)?,
             _ => {
                 let sink = &mut |event: Event<'_>| heard.take(event);
-                client.receiver.head(head, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+                let inflater = &mut compression.inflater;
+                client.receiver.head(head, &mut Hearing { rng, inflater, out, texts: &mut tally.texts, sink })?;
             }
         }
+        *client.body_of(*side) = compression.body(head)?;
+        Ok(())
     }
 
     #[inline]
     fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
-        let Self { clients, side, rng, out, tally, heard, .. } = self;
-        let client = &mut clients[heard.receiver as usize];
-        let sink = &mut |event: Event<'_>| heard.take(event);
-        let mut hearing = Hearing { rng, out, texts: &mut tally.texts, sink };
-        match (side, &mut client.up) {
-            (Side::Up, Some(up)) => client.receiver.post_body(&mut up.posts, data, is_last, &mut hearing),
-            _ => client.receiver.body(data, is_last, &mut hearing),
+        match self.clients[self.heard.receiver as usize].body_of(self.side).take() {
+            None => self.plain_body(data, is_last),
+            Some(body) => self.compressed_body(body, data, is_last),
         }
+    }
+
+    fn upgraded(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+        let fields: Vec<&str> = head.headers("sec-websocket-extensions").collect();
+        let is_offered = self.compression.from_bytes.is_some();
+        if let Some(agreement) = Agreement::of(fields.into_iter(), is_offered)? {
+            self.clients[self.heard.receiver as usize].receiver.agree(agreement);
+        }
+        Ok(())
     }
 
     #[inline]
     fn bytes(&mut self, bytes: &mut [u8]) -> Result<usize, Cut> {
-        let Self { clients, rng, out, tally, heard, .. } = self;
+        let Self { clients, rng, out, tally, compression, heard, .. } = self;
         let client = &mut clients[heard.receiver as usize];
         let sink = &mut |event: Event<'_>| heard.take(event);
-        client.receiver.frames(bytes, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+        let inflater = &mut compression.inflater;
+        client.receiver.frames(bytes, &mut Hearing { rng, inflater, out, texts: &mut tally.texts, sink })
     }
 }
 
@@ -229,13 +303,14 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     fn decode(&mut self, number: u32, held: usize, now: u64) -> Result<(), Cut> {
         let mut at = 0;
         loop {
-            let Self { clients, config, connections, recorder, windows, rng, buffer, out, .. } = self;
+            let Self { clients, config, connections, recorder, windows, rng, buffer, out, compression, .. } = self;
             let Some(connection) = connections.at(number) else { return Ok(()) };
             out.clear();
             let (tally, outcome) = (&mut windows.tally.down, ReadOutcome::default());
-            let heard = Heard { recorder, outcome, payload: 0, receiver: 0, own_source: 0, now_ns: now };
+            let heard =
+                Heard { recorder, outcome, payload: 0, compressed: None, receiver: 0, own_source: 0, now_ns: now };
             let (lane, lanes) = (config.lane, config.lanes);
-            let mut told = Told { clients, lane, lanes, side: Side::Down, rng, out, tally, heard };
+            let mut told = Told { clients, lane, lanes, side: Side::Down, rng, out, tally, compression, heard };
             let received = connection.protocol.receive(&mut buffer[at..held], &mut told);
             let Heard { outcome, payload, .. } = told.heard;
             tally.payload += payload;
@@ -373,5 +448,132 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         }
         self.send_down(index, now);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::LoopConfig;
+    use crate::connection::Http1;
+    use crate::run_state::RunState;
+    use crate::transport::Requests;
+    use crate::transport::polling::Polling;
+    use crate::transport::sse::Sse;
+    use flate2::Compression as Level;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+    use pushlab_workload::plan::Target;
+    use std::io::Write as _;
+    use std::sync::Arc;
+
+    const DATA: &str = r#"{"id":17,"name":"sensor","unit":"degrees","values":[1,1,1,1,1,1,1,1,1,1,1,1,1,1]}"#;
+
+    /// What a client counts of an answer that comes in pieces of the given sizes (the last repeats), and why it stopped.
+    #[derive(Debug, PartialEq)]
+    struct Counted {
+        unknown: u64,
+        texts: u64,
+        payload: u64,
+        why: Option<String>,
+    }
+
+    fn hear<R: Receiver>(answer: &[u8], cuts: &[usize], asks: Option<u32>) -> Counted {
+        let config = LoopConfig::silent();
+        let mut recorder = Recorder::new(1, &config, Arc::new(RunState::new(0, 1)));
+        let mut clients = [Client::<R>::new()];
+        let (mut rng, mut out, mut tally) = (fastrand::Rng::with_seed(1), Outgoing::default(), WayTally::default());
+        let (mut http1, mut compression) = (Http1::default(), Compression::new(asks));
+        let requests = Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 25);
+        let _ = http1.open(Owner::new(0, Side::Down));
+        clients[0].receiver.open(&requests, &mut rng, &mut out);
+        http1.has_sent(0, &mut out);
+        let (mut held, mut payload, mut why) = (Vec::new(), 0, None);
+        let mut sizes = cuts.iter().chain(cuts.last().into_iter().cycle());
+        let mut rest = answer;
+        while !rest.is_empty() && why.is_none() {
+            let (piece, others) = rest.split_at(rest.len().min(*sizes.next().unwrap()));
+            (rest, held) = (others, [held, piece.to_vec()].concat());
+            let outcome = ReadOutcome::default();
+            let heard = Heard {
+                recorder: &mut recorder,
+                outcome,
+                payload: 0,
+                compressed: None,
+                receiver: 0,
+                own_source: 0,
+                now_ns: 0,
+            };
+            let (rng, out, tally, compression) = (&mut rng, &mut out, &mut tally, &mut compression);
+            let clients = &mut clients;
+            let mut told = Told { clients, lane: 0, lanes: 1, side: Side::Down, rng, out, tally, compression, heard };
+            match http1.receive(&mut held, &mut told) {
+                Ok(received) => drop(held.drain(..received.consumed)),
+                Err(cut) => why = Some(cut.to_string()),
+            }
+            payload += told.heard.payload;
+        }
+        Counted { unknown: recorder.part.unknown, texts: tally.texts, payload, why }
+    }
+
+    /// A body in gzip, each of its parts flushed, and whether it ends as gzip does.
+    fn gzip(parts: &[String], is_ended: bool) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Level::fast());
+        for part in parts {
+            encoder.write_all(part.as_bytes()).unwrap();
+            encoder.flush().unwrap();
+        }
+        if is_ended { encoder.finish().unwrap() } else { encoder.get_ref().clone() }
+    }
+
+    fn answer(fields: &str, body: &[u8]) -> Vec<u8> {
+        [format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes(), body].concat()
+    }
+
+    proptest! {
+        #[test]
+        fn a_compressed_stream_is_heard_whatever_the_split(cuts in prop::collection::vec(1usize..40, 1..9), messages in 1usize..20) {
+            let events: Vec<String> = (0..messages).map(|n| format!("id:e.{n}\ndata:[\"msg\",\"a\",{DATA}]\n\n")).collect();
+            let body = gzip(&events, false);
+            let counted = hear::<Sse>(&answer("Content-Encoding: gzip\r\n", &body), &cuts, Some(1));
+            prop_assert_eq!((counted.unknown, counted.why), (messages as u64, None));
+            // Each use has its share of what was sent.
+            let (sent, plain) = (body.len() as u64, events.concat().len() as u64);
+            let (payload, texts) = ((messages * DATA.len()) as u64, (messages * (DATA.len() + "[\"msg\",\"a\",]".len())) as u64);
+            let whole = hear::<Sse>(&answer("Content-Encoding: gzip\r\n", &body), &[100_000], Some(1));
+            prop_assert_eq!((whole.payload, whole.texts), (payload * sent / plain, texts * sent / plain));
+            // The body so far decides, which may have been compressed less: it is not much, and never less.
+            prop_assert!(counted.payload >= whole.payload && counted.payload < counted.texts && counted.texts <= sent);
+        }
+
+        #[test]
+        fn a_compressed_answer_is_heard_whatever_the_split(cuts in prop::collection::vec(1usize..40, 1..9)) {
+            let reply = format!("[[\"msg\",\"a\",\"e.5\",{DATA}],[\"cursor\",\"e.7\"]]");
+            let body = gzip(std::slice::from_ref(&reply), true);
+            let fields = format!("Content-Encoding: gzip\r\nContent-Length: {}\r\n", body.len());
+            let counted = hear::<Polling>(&answer(&fields, &body), &cuts, Some(1));
+            // All that a reply has is text.
+            let payload = (DATA.len() * body.len() / reply.len()) as u64;
+            prop_assert_eq!(counted, Counted { unknown: 1, texts: body.len() as u64, payload, why: None });
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let why = |fields: &str, body: &[u8], asks| hear::<Polling>(&answer(fields, body), &[999], asks).why.unwrap();
+        let other = why("Content-Encoding: br\r\n", b"x", Some(1));
+        assert_eq!(other, "Content-Encoding \"br\": only gzip is read");
+        let unasked = why("Content-Encoding: gzip\r\n", b"x", None);
+        assert_eq!(unasked, "Content-Encoding: gzip in an answer to a request that asked for no coding");
+        assert_eq!(why("Content-Encoding: gzip\r\n", b"x", Some(1)), "a body with Content-Encoding: gzip is not gzip");
+        let cut = gzip(&["[[\"cursor\",\"e.7\"]]".to_owned()], false);
+        let fields = format!("Content-Encoding: gzip\r\nContent-Length: {}\r\n", cut.len());
+        assert_eq!(why(&fields, &cut, Some(1)), "a gzip body has ended before its end");
+        // 17 MiB of nothing in 17 KiB.
+        let bomb = gzip(&["[".repeat(17 << 20)], true);
+        let fields = format!("Content-Encoding: gzip\r\nContent-Length: {}\r\n", bomb.len());
+        assert!(bomb.len() < 100_000);
+        let too_large = hear::<Polling>(&answer(&fields, &bomb), &[999_999], Some(1)).why;
+        assert_eq!(too_large.as_deref(), Some("a reply of more than 16777216 bytes"));
     }
 }

@@ -5,7 +5,7 @@ use super::event_loop::ClientLoop;
 use crate::connection::Protocol;
 use crate::cut::Cut;
 use crate::tally::WayTally;
-use crate::transport::frames::encode_text;
+use crate::transport::frames::{encode_compressed_text, encode_text};
 use crate::transport::{Receiver, Sending, Uplink};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::stamp::{MAX_SEQUENCE, RESOLUTION_NS, Stamp};
@@ -87,7 +87,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         }
         let Some((sending, stamp)) = self.next_stamp(index) else { return false };
         self.config.requests.turn_to_source(stamp.source);
-        let Self { config, clients, connections, rng, out, text, .. } = self;
+        let Self { config, clients, connections, rng, out, text, compression, .. } = self;
         let Some(payload) = &mut config.payload else { return false };
         text.clear();
         let data = payload.stamped(&stamp);
@@ -95,8 +95,16 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         let Some(stream) = clients[index].down else { return false };
         let Some(connection) = connections.at(stream.connection) else { return false };
         out.clear();
-        encode_text(out, text, rng);
-        out.note_payload(data.len());
+        match compression.deflate(text, clients[index].receiver.compressed_bytes_max()) {
+            None => {
+                encode_text(out, text, rng);
+                out.note_payload(data.len());
+            }
+            Some(small) => {
+                encode_compressed_text(out, &small, rng);
+                out.note_payload(data.len() * small.len() / text.len());
+            }
+        }
         let now = monotonic_ns();
         match connection.offer(stream.number, out) {
             Ok(None) => false,

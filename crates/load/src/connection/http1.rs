@@ -117,6 +117,7 @@ impl Http1 {
                         return Err(Cut::refusal("the WebSocket's handshake", head.status, &input[at + size..]));
                     }
                     handshake::check_response(&head, **key)?;
+                    incoming.upgraded(&Head::of_text(&head, &[]))?;
                     self.state = State::Upgraded;
                     at += size;
                     // Though nothing may have come behind the head: whoever waits for the upgrade learns of it.
@@ -174,6 +175,11 @@ mod tests {
             let last = self.heard.last_mut().unwrap();
             last.push_str(std::str::from_utf8(data).unwrap());
             last.push_str(if is_last { "." } else { "" });
+            Ok(())
+        }
+
+        fn upgraded(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+            head.headers("sec-websocket-extensions").for_each(|agreed| self.heard.push(format!("upgraded {agreed}: ")));
             Ok(())
         }
 

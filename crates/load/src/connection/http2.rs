@@ -377,6 +377,7 @@ impl Place {
         match self.state {
             State::Upgrading if status == 200 && !is_end => {
                 self.state = State::Upgraded;
+                incoming.upgraded(&Head::of_list(status, head, &[]))?;
                 // Whoever waits for the upgrade learns of it.
                 incoming.bytes(&mut []).map(drop)
             }
@@ -462,6 +463,11 @@ mod tests {
             self.data += data.len();
             self.note(str::from_utf8(data).unwrap());
             self.note(if is_last { "." } else { "" });
+            Ok(())
+        }
+
+        fn upgraded(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+            head.headers("sec-websocket-extensions").for_each(|agreed| self.note(&format!("upgraded {agreed}: ")));
             Ok(())
         }
 

@@ -77,6 +77,12 @@ pub trait Incoming {
     /// When the stream cannot go on.
     fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut>;
 
+    /// The head of the answer that upgrades a stream.
+    ///
+    /// # Errors
+    /// When the stream cannot go on.
+    fn upgraded(&mut self, head: &Head<'_>) -> Result<(), Cut>;
+
     /// What an upgraded stream carries, and once, be it nothing, that it has been upgraded. Returns how many bytes are
     /// done with; the others come again, with more.
     ///

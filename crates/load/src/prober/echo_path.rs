@@ -85,13 +85,13 @@ impl<R: Receiver> EchoPath for OverFrames<R> {
 
     fn frames<S: FnMut(&[u8])>(&mut self, bytes: &mut [u8], hearing: Hearing<'_, S>) -> Result<usize, Cut> {
         let Self { receiver, is_subscribed, .. } = self;
-        let Hearing { rng, out, texts, sink } = hearing;
+        let Hearing { rng, inflater, out, texts, sink } = hearing;
         let sink = &mut |event: Event<'_>| match event {
             Event::Subscribed => *is_subscribed = true,
             Event::Echo(data) => sink(data),
             _ => {}
         };
-        receiver.frames(bytes, &mut Hearing { rng, out, texts, sink })
+        receiver.frames(bytes, &mut Hearing { rng, inflater, out, texts, sink })
     }
 }
 
@@ -133,13 +133,13 @@ impl EchoPath for OverPosts {
 
     fn body<S: FnMut(&[u8])>(&mut self, data: &[u8], is_last: bool, hearing: Hearing<'_, S>) -> Result<(), Cut> {
         let (mut is_answered, mut is_closing) = (false, false);
-        let Hearing { rng, out, texts, sink } = hearing;
+        let Hearing { rng, inflater, out, texts, sink } = hearing;
         let sink = &mut |event: Event<'_>| match event {
             Event::Echo(data) => sink(data),
             Event::Answered { keeps_alive } => (is_answered, is_closing) = (true, !keeps_alive),
             _ => {}
         };
-        self.posts.body(data, is_last, &mut Hearing { rng, out, texts, sink })?;
+        self.posts.body(data, is_last, &mut Hearing { rng, inflater, out, texts, sink })?;
         if is_closing {
             return Err(Cut::Closed);
         }
@@ -208,14 +208,14 @@ impl EchoPath for OverStreams {
 
     fn body<S: FnMut(&[u8])>(&mut self, data: &[u8], is_last: bool, hearing: Hearing<'_, S>) -> Result<(), Cut> {
         let Some((number, posts)) = &mut self.asked[self.turn] else { return Err(Cut::Unasked) };
-        let Hearing { rng, out, texts, sink } = hearing;
+        let Hearing { rng, inflater, out, texts, sink } = hearing;
         let mut is_answered = false;
         let sink = &mut |event: Event<'_>| match event {
             Event::Echo(data) => sink(data),
             Event::Answered { .. } => is_answered = true,
             _ => {}
         };
-        posts.body(data, is_last, &mut Hearing { rng, out, texts, sink })?;
+        posts.body(data, is_last, &mut Hearing { rng, inflater, out, texts, sink })?;
         if is_answered {
             self.answered = Some(*number);
             self.asked[self.turn] = None;

@@ -22,6 +22,8 @@ use pushlab_os::descriptors::empty_table;
 use pushlab_os::timer::Timer;
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::stamp::{MAX_SOURCE, Stamp};
+use pushlab_wire::websocket::agreement::Agreement;
+use pushlab_wire::websocket::deflate::InflateDecoder;
 use pushlab_workload::errors::ErrorTally;
 use pushlab_workload::pacing::Pacing;
 use pushlab_workload::payload::{MIN_PAYLOAD_BYTES, Payload};
@@ -63,12 +65,20 @@ impl<P: EchoPath, S: FnMut(&[u8])> Incoming for Told<'_, P, S> {
 
     fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
         let Self { path, rng, out, sink } = self;
-        path.body(data, is_last, Hearing { rng, out, texts: &mut 0, sink })
+        // Pings are not compressed, and nothing is made until something is.
+        let inflater = &mut InflateDecoder::default();
+        path.body(data, is_last, Hearing { rng, inflater, out, texts: &mut 0, sink })
+    }
+
+    fn upgraded(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+        let fields: Vec<&str> = head.headers("sec-websocket-extensions").collect();
+        Ok(Agreement::of(fields.into_iter(), false).map(drop)?)
     }
 
     fn bytes(&mut self, bytes: &mut [u8]) -> Result<usize, Cut> {
         let Self { path, rng, out, sink } = self;
-        path.frames(bytes, Hearing { rng, out, texts: &mut 0, sink })
+        let inflater = &mut InflateDecoder::default();
+        path.frames(bytes, Hearing { rng, inflater, out, texts: &mut 0, sink })
     }
 }
 

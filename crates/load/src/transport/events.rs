@@ -4,6 +4,7 @@ use super::CursorText;
 use crate::connection::Outgoing;
 use fastrand::Rng;
 use pushlab_wire::native::ServerFrame;
+use pushlab_wire::websocket::deflate::InflateDecoder;
 
 /// Largest message, line, event or reply, in bytes: the most that one connection can make the load hold.
 pub const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -17,6 +18,15 @@ pub enum Event<'a> {
     Message(&'a [u8]),
     /// An answer to an echo.
     Echo(&'a [u8]),
+    /// What follows was compressed: `inflated` bytes came as `sent`.
+    Compressed {
+        /// What its bytes were on the wire.
+        sent: usize,
+        /// What they are now.
+        inflated: usize,
+    },
+    /// What follows was not.
+    Uncompressed,
     /// A gap frame: messages are gone.
     Gap,
     /// An error frame.
@@ -40,9 +50,12 @@ pub enum Event<'a> {
 pub struct Hearing<'a, S> {
     /// Chance for masks.
     pub rng: &'a mut Rng,
+    /// Inflates messages that refer to no earlier one.
+    pub inflater: &'a mut InflateDecoder,
     /// Answers owed at once: pongs, further requests.
     pub out: &'a mut Outgoing,
-    /// The count of bytes that the transport carries: texts, lines, data of events, bodies. All bytes and the data of
+    /// The count of bytes that the transport carries: texts, lines, data of events, bodies; of a compressed WebSocket
+    /// message as they were sent. All bytes and the data of
     /// events are the caller's to count.
     pub texts: &'a mut u64,
     /// Who is told what it meant.

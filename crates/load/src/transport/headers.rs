@@ -1,6 +1,7 @@
 //! What heads of requests carry beyond what HTTP demands, by the kind of request.
 
 use crate::connection::Fields;
+use pushlab_wire::websocket::agreement::OFFER;
 use pushlab_workload::plan::RequestHeaders;
 
 /// A field's name, as HTTP/1.1 writes it, and its value.
@@ -18,9 +19,13 @@ const HINTS: [Field; 3] = [
 ];
 /// A page asks the server that it came from.
 const FETCH: [Field; 3] = [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty")];
-/// A browser offers `gzip, deflate, br, zstd`. We decode none of them, and a subject that compresses would be
-/// measured as something else, so we say that nothing is to be encoded (RFC 9110, section 12.5.3).
+/// A browser offers `gzip, deflate, br, zstd`. A subject that compresses would be measured as something else, so we say
+/// that nothing is to be encoded (RFC 9110, section 12.5.3) …
 const ENCODING: Field = ("Accept-Encoding", "identity");
+/// … unless that is what is measured. We decode gzip alone.
+const GZIP: Field = ("Accept-Encoding", "gzip");
+/// What is offered for the messages of WebSockets then.
+const EXTENSIONS: Field = ("Sec-WebSocket-Extensions", OFFER);
 const LANGUAGE: Field = ("Accept-Language", "en-US,en;q=0.9");
 const KEEP_ALIVE: Field = ("Connection", "keep-alive");
 const NO_CACHE: Field = ("Cache-Control", "no-cache");
@@ -52,31 +57,41 @@ impl Default for HeadFields {
 
 impl HeadFields {
     /// For requests to an origin, which the page came from too: `http://` or `https://` and the host.
-    pub fn new(headers: RequestHeaders, from: &str) -> Self {
+    pub fn new(headers: RequestHeaders, from: &str, is_compressed: bool) -> Self {
+        let (encoding, extensions) = if is_compressed { (GZIP, &[EXTENSIONS][..]) } else { (ENCODING, &[][..]) };
         if headers == RequestHeaders::Minimal {
-            return Self::default();
+            let encoding = || Fields::of(is_compressed.then_some(encoding));
+            let websocket = Fields::of(extensions.iter().copied());
+            return Self {
+                fetch: encoding(),
+                event_source: encoding(),
+                post: encoding(),
+                websocket,
+                ..Self::default()
+            };
         }
         let page = format!("{from}/");
         let (origin, referrer) = (("Origin", from), ("Referer", page.as_str()));
         let of = |parts: &[&[(&str, &str)]]| Fields::of(parts.concat());
-        let post = of(&[&[KEEP_ALIVE], &HINTS, &[BROWSER, ANY, origin], &FETCH, &[referrer, ENCODING, LANGUAGE]]);
-        let mut publication = post.clone();
+        let post =
+            |encoding| of(&[&[KEEP_ALIVE], &HINTS, &[BROWSER, ANY, origin], &FETCH, &[referrer, encoding, LANGUAGE]]);
+        // What our server answers to a publication is a few bytes.
+        let mut publication = post(ENCODING);
         publication.add(JSON.0, JSON.1);
         let events = ("Accept", "text/event-stream");
         Self {
             // A GET to the page's own origin carries no Origin; what may change something does.
-            fetch: of(&[&[KEEP_ALIVE], &HINTS, &[BROWSER, ANY], &FETCH, &[referrer, ENCODING, LANGUAGE]]),
+            fetch: of(&[&[KEEP_ALIVE], &HINTS, &[BROWSER, ANY], &FETCH, &[referrer, encoding, LANGUAGE]]),
             event_source: of(&[
                 &[KEEP_ALIVE, NO_CACHE],
                 &HINTS,
                 &[BROWSER, events],
                 &FETCH,
-                &[referrer, ENCODING, LANGUAGE],
+                &[referrer, encoding, LANGUAGE],
             ]),
-            post,
+            post: post(encoding),
             publication,
-            // No permessage-deflate is offered, for the reason that ENCODING gives.
-            websocket: of(&[&[("Pragma", "no-cache"), NO_CACHE, BROWSER, origin, ENCODING, LANGUAGE]]),
+            websocket: of(&[&[("Pragma", "no-cache"), NO_CACHE, BROWSER, origin, encoding, LANGUAGE], extensions]),
         }
     }
 }
@@ -88,7 +103,23 @@ mod tests {
 
     #[test]
     fn each_kind_of_request_is_a_whole_head_of_a_browsers_size() {
-        let kinds = HeadFields::new(RequestHeaders::Browser, "http://127.0.0.1:8000");
+        for is_compressed in [false, true] {
+            each_kind(is_compressed);
+        }
+        let bare = HeadFields::new(RequestHeaders::Minimal, "http://h", true);
+        for fields in [&bare.fetch, &bare.event_source, &bare.post] {
+            assert_eq!(fields.lines(), "Accept-Encoding: gzip\r\n");
+        }
+        let offer = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
+        assert_eq!(bare.websocket.lines(), offer);
+        assert_eq!(HeadFields::new(RequestHeaders::Minimal, "http://h", false).fetch.lines(), "");
+    }
+
+    fn each_kind(is_compressed: bool) {
+        let kinds = HeadFields::new(RequestHeaders::Browser, "http://127.0.0.1:8000", is_compressed);
+        let encoding = if is_compressed { "gzip" } else { "identity" };
+        let offer = kinds.websocket.list().get("sec-websocket-extensions").is_some();
+        assert_eq!(offer, is_compressed);
         for (kind, fields, accept) in [
             ("fetch", &kinds.fetch, Some("*/*")),
             ("event source", &kinds.event_source, Some("text/event-stream")),
@@ -99,7 +130,7 @@ mod tests {
             let mut headers = Headers::default();
             let (head, size) = parse_request(request.as_bytes(), &mut headers).unwrap().unwrap();
             assert_eq!((size, head.header("accept")), (request.len(), accept), "{kind}");
-            assert_eq!(head.header("accept-encoding"), Some("identity"), "{kind}");
+            assert_eq!(head.header("accept-encoding"), Some(encoding), "{kind}");
             assert!(head.header("user-agent").is_some() && (250..800).contains(&size), "{kind}: {size}");
         }
     }

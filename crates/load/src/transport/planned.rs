@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub fn of_clients(plan: &Plan, roles: &Roles) -> Requests {
     let publish_to = if roles.collector.is_some() { plan.upstream_channel() } else { plan.channel.clone() };
     let requests = Requests::new(&plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
-    let requests = requests.with_headers(plan.headers);
+    let requests = requests.with_headers(plan.headers, plan.compression_from);
     let requests = match &plan.speaks {
         Some(speaks) => requests.in_dialect(plan.transport, speaks, roles.traffic.sending()),
         None => requests,
@@ -26,7 +26,7 @@ pub fn of_clients(plan: &Plan, roles: &Roles) -> Requests {
 /// What it asks: nobody publishes to the channel that it subscribes to.
 pub fn of_feeder(plan: &Plan) -> Requests {
     let requests = Requests::new(&plan.target, &plan.feeder_channel(), &plan.channel, plan.poll_wait_s);
-    in_plans_dialect(requests.with_headers(plan.headers), plan, Some(Sending::Publish))
+    in_plans_dialect(requests.with_headers(plan.headers, plan.compression_from), plan, Some(Sending::Publish))
 }
 
 /// The same requests in the plan's dialect, from an instrument that is going to send this.

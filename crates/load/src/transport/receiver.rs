@@ -5,6 +5,7 @@ use super::{Event, Hearing, Requests, Sending};
 use crate::connection::{Head, Outgoing};
 use crate::cut::Cut;
 use fastrand::Rng;
+use pushlab_wire::websocket::agreement::Agreement;
 
 /// When a client asks for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +130,14 @@ pub trait Receiver: Sized + Send + 'static {
     /// As [`Self::post_head`].
     fn body<S: FnMut(Event<'_>)>(&mut self, _: &[u8], _: bool, _: &mut Hearing<'_, S>) -> Result<(), Cut> {
         Err(Cut::Unasked)
+    }
+
+    /// Learns what the server agreed to when the stream was upgraded.
+    fn agree(&mut self, _: Agreement) {}
+
+    /// Longest text that may be compressed, as its frame goes out now, bytes; 0 where none may.
+    fn compressed_bytes_max(&self) -> usize {
+        0
     }
 
     /// Hears what an upgraded stream brings; the first time, perhaps nothing. Returns how many bytes it needs no more:

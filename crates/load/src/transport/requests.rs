@@ -64,6 +64,8 @@ pub struct Requests {
     pub(super) users: Option<String>,
     pub(super) publish_to: String,
     pub(super) foreign: Option<Arc<ForeignSetup>>,
+    /// From how many bytes on messages are to be compressed, if that is asked for.
+    compression_from: Option<u32>,
     /// The client whose requests these are.
     pub(super) client: u32,
     /// What the rooms' channels begin with, and who is in which.
@@ -84,15 +86,22 @@ impl Requests {
             users: None,
             publish_to: publish_to.into(),
             foreign: None,
+            compression_from: None,
             client: 0,
             rooms: None,
         }
     }
 
-    /// With what their heads carry.
-    pub fn with_headers(self, headers: RequestHeaders) -> Self {
-        let headers = HeadFields::new(headers, &format!("{}://{}", self.scheme, self.authority));
-        Self { headers, ..self }
+    /// With what their heads carry; they ask for compression where it is said from how many bytes on.
+    pub fn with_headers(self, headers: RequestHeaders, compression_from: Option<u32>) -> Self {
+        let from = format!("{}://{}", self.scheme, self.authority);
+        let headers = HeadFields::new(headers, &from, compression_from.is_some());
+        Self { headers, compression_from, ..self }
+    }
+
+    /// From how many bytes on messages are to be compressed, if that is asked for.
+    pub fn compression_from(&self) -> Option<u32> {
+        self.compression_from
     }
 
     /// To a subject that speaks another dialect; `sending` is what the client is going to send.

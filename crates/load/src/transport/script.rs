@@ -6,6 +6,8 @@ use crate::cut::Cut;
 use crate::tally::{Tally, WayTally};
 use fastrand::Rng;
 use pushlab_wire::http::{CHUNK_END, Headers, encode_chunk_head, parse_request};
+use pushlab_wire::websocket::agreement::Agreement;
+use pushlab_wire::websocket::deflate::InflateDecoder;
 use pushlab_wire::websocket::handshake;
 use pushlab_workload::plan::Target;
 use pushlab_workload::result::ByteUses;
@@ -34,6 +36,7 @@ pub fn requests() -> Requests {
 pub struct Told<'a, R, S> {
     pub client: &'a mut R,
     pub rng: Rng,
+    pub inflater: InflateDecoder,
     pub out: Outgoing,
     pub tally: WayTally,
     pub sink: S,
@@ -42,7 +45,7 @@ pub struct Told<'a, R, S> {
 impl<'a, R: Receiver, S: FnMut(Event<'_>)> Told<'a, R, S> {
     pub fn new(client: &'a mut R, sink: S) -> Self {
         let (out, tally) = (Outgoing::default(), WayTally::default());
-        Self { client, rng: Rng::with_seed(7), out, tally, sink }
+        Self { client, rng: Rng::with_seed(7), inflater: InflateDecoder::default(), out, tally, sink }
     }
 }
 
@@ -58,18 +61,26 @@ impl<R: Receiver, S: FnMut(Event<'_>)> Incoming for Told<'_, R, S> {
     }
 
     fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
-        let Self { client, rng, out, tally, sink } = self;
-        client.head(head, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+        let Self { client, rng, inflater, out, tally, sink } = self;
+        client.head(head, &mut Hearing { rng, inflater, out, texts: &mut tally.texts, sink })
     }
 
     fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
-        let Self { client, rng, out, tally, sink } = self;
-        client.body(data, is_last, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+        let Self { client, rng, inflater, out, tally, sink } = self;
+        client.body(data, is_last, &mut Hearing { rng, inflater, out, texts: &mut tally.texts, sink })
+    }
+
+    fn upgraded(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+        let fields: Vec<&str> = head.headers("sec-websocket-extensions").collect();
+        if let Some(agreement) = Agreement::of(fields.into_iter(), true)? {
+            self.client.agree(agreement);
+        }
+        Ok(())
     }
 
     fn bytes(&mut self, bytes: &mut [u8]) -> Result<usize, Cut> {
-        let Self { client, rng, out, tally, sink } = self;
-        client.frames(bytes, &mut Hearing { rng, out, texts: &mut tally.texts, sink })
+        let Self { client, rng, inflater, out, tally, sink } = self;
+        client.frames(bytes, &mut Hearing { rng, inflater, out, texts: &mut tally.texts, sink })
     }
 }
 
@@ -119,6 +130,8 @@ fn short(event: &Event<'_>) -> String {
         Event::Message(data) => format!("message {}", text(data)),
         Event::Echo(data) => format!("echo {}", text(data)),
         Event::Gap => "gap".into(),
+        Event::Compressed { .. } => "compressed".into(),
+        Event::Uncompressed => "uncompressed".into(),
         Event::Asked => "asked".into(),
         Event::Error { code, text } => format!("error {code} {text}"),
         Event::Answered { keeps_alive: true } => "answered".into(),

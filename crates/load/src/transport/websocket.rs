@@ -7,6 +7,7 @@ use crate::connection::Outgoing;
 use crate::cut::Cut;
 use fastrand::Rng;
 use pushlab_wire::native::ServerFrame;
+use pushlab_wire::websocket::agreement::Agreement;
 
 /// A client of `GET /ws`.
 #[derive(Debug, Default)]
@@ -34,6 +35,14 @@ impl Receiver for WebSocket {
         self.is_subscribed = false;
     }
 
+    fn agree(&mut self, agreement: Agreement) {
+        self.frames.agree(agreement);
+    }
+
+    fn compressed_bytes_max(&self) -> usize {
+        self.frames.compressed_bytes_max()
+    }
+
     #[inline]
     fn frames<S: FnMut(Event<'_>)>(&mut self, bytes: &mut [u8], hearing: &mut Hearing<'_, S>) -> Result<usize, Cut> {
         let Self { frames, cursor, is_subscribed } = self;
@@ -54,9 +63,11 @@ mod tests {
     use super::super::script::{Outcome, Told, head_bytes, play, requests, upgrade, uses};
     use super::*;
     use crate::connection::{Http1, Protocol as _};
+    use flate2::{Compress, Compression, FlushCompress};
     use proptest::prelude::*;
     use pushlab_wire::codes::CloseCode;
-    use pushlab_wire::websocket::{Opcode, encode, encode_close};
+    use pushlab_wire::websocket::deflate::Deflater;
+    use pushlab_wire::websocket::{Opcode, encode, encode_close, encode_compressed};
 
     fn script(frames: &[&str]) -> impl Fn(&str) -> Vec<u8> {
         let frames: Vec<String> = frames.iter().map(|f| (*f).to_owned()).collect();
@@ -104,6 +115,74 @@ mod tests {
         let outcome = play(&mut WebSocket::new(), &[30_000, 7], &answer).unwrap();
         let framing = 10 + 4 + 4 + (2 + 10) + 2;
         assert_eq!(outcome.down, uses([head_bytes(&answer(&outcome.request)), framing, 2 * 18 + 10, 2 * 70_000]));
+    }
+
+    /// The answer to a handshake that agrees to what was offered, and messages behind it: compressed with context or
+    /// without, or as they are where that is not smaller.
+    fn compressed(request: &str, extension: &str, keeps_context: bool, texts: &[String]) -> Vec<u8> {
+        let mut out = upgrade(request);
+        out.truncate(out.len() - 2);
+        out.extend_from_slice(format!("Sec-WebSocket-Extensions: {extension}\r\n\r\n").as_bytes());
+        let (mut alone, mut together) = (Deflater::default(), Compress::new(Compression::fast(), false));
+        for text in texts {
+            let small = if keeps_context {
+                let mut small = Vec::with_capacity(text.len() + 100);
+                together.compress_vec(text.as_bytes(), &mut small, FlushCompress::Sync).unwrap();
+                small.truncate(small.len() - 4);
+                Some(small.into_boxed_slice())
+            } else {
+                alone.deflate(text.as_bytes())
+            };
+            match small {
+                Some(small) => encode_compressed(&mut out, &small, None),
+                None => encode(&mut out, Opcode::Text, text.as_bytes(), None),
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn compressed_messages_are_inflated_whatever_the_split(cuts in prop::collection::vec(1usize..60, 1..9), keeps_context: bool) {
+            let data = r#"{"id":17,"name":"sensor","unit":"degrees","values":[1,1,1,1,1,1,1,1,1,1,1,1,1,1]}"#;
+            let message = |n: u32| format!("[\"msg\",\"a\",\"e.{n}\",{data}]");
+            let texts = ["[\"cursor\",\"e.0\"]".to_owned(), message(1), message(2), message(3)];
+            let takeover = if keeps_context { "" } else { "; server_no_context_takeover" };
+            let extension = format!("permessage-deflate{takeover}; client_max_window_bits=10");
+            let answer = |request: &str| compressed(request, &extension, keeps_context, &texts);
+            let mut client = WebSocket::new();
+            for _ in 0..2 {
+                let outcome = play(&mut client, &cuts, &answer).unwrap();
+                let heard = outcome.events.iter().filter(|event| event.starts_with("message")).cloned().collect::<Vec<_>>();
+                prop_assert_eq!(heard, vec![format!("message {data}"); 3]);
+                prop_assert_eq!(outcome.events.iter().filter(|event| *event == "compressed").count(), 3 + usize::from(keeps_context));
+                prop_assert_eq!(client.compressed_bytes_max(), 1 << 10);
+            }
+            prop_assert_eq!(client.cursor.get(), Some("e.3"));
+        }
+    }
+
+    #[test]
+    fn what_was_not_agreed_on_is_a_cut() {
+        let texts = ["[\"echo\",\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"]".to_owned()];
+        let play =
+            |answer: &dyn Fn(&str) -> Vec<u8>| play(&mut WebSocket::new(), &[7], answer).unwrap_err().to_string();
+        let twice = "permessage-deflate; server_no_context_takeover; server_no_context_takeover";
+        assert_eq!(
+            play(&|request: &str| compressed(request, twice, false, &texts)),
+            format!("the WebSocket's handshake: Sec-WebSocket-Extensions {twice:?}: a parameter stands twice")
+        );
+        let unasked = |request: &str| {
+            let whole = compressed(request, "permessage-deflate", false, &texts);
+            [upgrade(request), whole[head_bytes(&whole)..].to_vec()].concat()
+        };
+        assert_eq!(play(&unasked), "WebSocket: reserved bits are set");
+        let broken = |request: &str| {
+            let mut out = compressed(request, "permessage-deflate; server_no_context_takeover", false, &[]);
+            encode_compressed(&mut out, &[0xff, 0xff], None);
+            out
+        };
+        assert_eq!(play(&broken), "WebSocket: a compressed message cannot be inflated");
     }
 
     #[test]

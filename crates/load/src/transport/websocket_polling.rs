@@ -7,6 +7,7 @@ use crate::connection::Outgoing;
 use crate::cut::Cut;
 use fastrand::Rng;
 use pushlab_wire::native::{ServerFrame, parse_reply};
+use pushlab_wire::websocket::agreement::Agreement;
 
 /// A client of `GET /ws?mode=poll`.
 #[derive(Debug, Default)]
@@ -51,6 +52,14 @@ impl Receiver for WebSocketPolling {
 
     fn is_waiting(&self) -> bool {
         self.is_waiting
+    }
+
+    fn agree(&mut self, agreement: Agreement) {
+        self.frames.agree(agreement);
+    }
+
+    fn compressed_bytes_max(&self) -> usize {
+        self.frames.compressed_bytes_max()
     }
 
     fn frames<S: FnMut(Event<'_>)>(&mut self, bytes: &mut [u8], hearing: &mut Hearing<'_, S>) -> Result<usize, Cut> {

@@ -257,6 +257,7 @@ impl Whose<'_> {
                 host: Ipv4Addr::LOCALHOST,
                 namespace: None,
                 feed: None,
+                compression_from: None,
                 environment: &[],
                 cores: &[],
                 log,

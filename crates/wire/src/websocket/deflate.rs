@@ -93,13 +93,24 @@ pub struct InflateDecoder {
 }
 
 impl InflateDecoder {
-    /// A message of at most `max` bytes. However much a few bytes would become, no more than that is held.
+    /// A message of at most `max` bytes that refers to no earlier one. However much a few bytes would become, no more
+    /// than that is held.
     ///
     /// # Errors
     /// Where it is larger, or not compressed as was agreed.
     pub fn inflate(&mut self, payload: &[u8], max: usize) -> Result<&mut [u8], InflateError> {
+        if let Some(inflate) = &mut self.inflate {
+            inflate.reset(false);
+        }
+        self.inflate_next(payload, max)
+    }
+
+    /// The same for the next message of a connection that this decoder alone serves: it may refer to those before.
+    ///
+    /// # Errors
+    /// As [`Self::inflate`]; what refers to a message before the error is lost.
+    pub fn inflate_next(&mut self, payload: &[u8], max: usize) -> Result<&mut [u8], InflateError> {
         let inflate = self.inflate.get_or_insert_with(|| Decompress::new(false));
-        inflate.reset(false);
         self.out.clear();
         if self.out.capacity() > max.max(PART_BYTES) {
             self.out = Vec::new();
@@ -189,6 +200,26 @@ mod tests {
         assert_eq!(decoder.inflate(&hello, 4), Err(InflateError::TooLarge { max: 4 }));
         assert_eq!(decoder.inflate(&[0xff, 0xff], 100), Err(InflateError::Malformed));
         assert_eq!(decoder.inflate(&hello, 5).unwrap(), b"Hello", "an error leaves nothing behind");
+    }
+
+    #[test]
+    fn messages_that_refer_to_earlier_ones_need_a_decoder_of_their_own() {
+        let text = br#"{"id":17,"name":"sensor","unit":"degrees"}"#;
+        let mut compress = Compress::new(Compression::fast(), false);
+        let mut next = || {
+            let mut out = Vec::with_capacity(200);
+            compress.compress_vec(text, &mut out, FlushCompress::Sync).unwrap();
+            out.truncate(out.len() - TAIL.len());
+            out
+        };
+        let (first, second) = (next(), next());
+        assert!(second.len() < first.len() / 2, "it refers to the first");
+        let mut own = InflateDecoder::default();
+        assert_eq!(own.inflate_next(&first, 100).unwrap(), text);
+        assert_eq!(own.inflate_next(&second, 100).unwrap(), text);
+        let mut shared = InflateDecoder::default();
+        assert_eq!(shared.inflate(&first, 100).unwrap(), text);
+        assert_ne!(shared.inflate(&second, 100).map(|text| text.to_vec()), Ok(text.to_vec()));
     }
 
     #[test]

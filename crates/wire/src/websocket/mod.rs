@@ -1,5 +1,6 @@
 //! WebSocket (RFC 6455), both sides: frames here, the opening handshake in [`handshake`].
 
+pub mod agreement;
 pub mod deflate;
 pub mod handshake;
 

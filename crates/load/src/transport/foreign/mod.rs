@@ -13,6 +13,7 @@ use fastrand::Rng;
 pub use kinds::{Asked, Held, Kind, Pushed, TwoWay};
 use pushlab_dialects::{Over, Refused, Reply, Step};
 use pushlab_wire::transport::Transport;
+use pushlab_wire::websocket::agreement::Agreement;
 use pushlab_workload::plan::Speaks;
 use state::{Mode, State, text_of, wanted};
 use std::marker::PhantomData;
@@ -176,6 +177,19 @@ impl<K: Kind> Receiver for Foreign<K> {
         match state.mode {
             Mode::Asked(_) => state.hear_answer(data, is_last, hearing),
             _ => state.hear_stream(data, is_last, hearing),
+        }
+    }
+
+    fn agree(&mut self, agreement: Agreement) {
+        if let Some(Mode::Socket(frames, _)) = self.state.as_deref_mut().map(|state| &mut state.mode) {
+            frames.agree(agreement);
+        }
+    }
+
+    fn compressed_bytes_max(&self) -> usize {
+        match self.state.as_deref().map(|state| &state.mode) {
+            Some(Mode::Socket(frames, _)) => frames.compressed_bytes_max(),
+            _ => 0,
         }
     }
 

@@ -1,0 +1,135 @@
+//! A client's side of agreeing on compressed messages: what it offers, and what the server may answer (RFC 7692).
+
+/// What a client offers in its field `Sec-WebSocket-Extensions`, as browsers do.
+pub const OFFER: &str = "permessage-deflate; client_max_window_bits";
+
+/// What a server has agreed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreement {
+    /// Whether its messages may refer to earlier ones, so that they can be inflated only in their order.
+    pub keeps_context: bool,
+    /// How far back our messages may refer, bytes.
+    pub window_bytes: usize,
+}
+
+/// An answer to [`OFFER`] that may not be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Sec-WebSocket-Extensions {text:?}: {why}")]
+pub struct BadAgreement {
+    /// What the server answered.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+impl Agreement {
+    /// Checks a server's fields `Sec-WebSocket-Extensions`. `None` where it agrees to nothing, which it may.
+    ///
+    /// # Errors
+    /// Where it agrees to what was not offered (RFC 6455, section 4.1), or not as it may (RFC 7692, section 7.1).
+    pub fn of<'a>(
+        fields: impl Iterator<Item = &'a str> + Clone,
+        is_offered: bool,
+    ) -> Result<Option<Self>, BadAgreement> {
+        let bad = |why| BadAgreement { text: fields.clone().collect::<Vec<_>>().join(", "), why };
+        let mut extensions = fields.clone().flat_map(|field| field.split(',')).map(str::trim);
+        let mut extensions = extensions.by_ref().filter(|extension| !extension.is_empty());
+        let Some(extension) = extensions.next() else { return Ok(None) };
+        if !is_offered {
+            return Err(bad("no extension was offered"));
+        }
+        if extensions.next().is_some() {
+            return Err(bad("more than one extension, and one was offered"));
+        }
+        Self::of_extension(extension).map(Some).map_err(bad)
+    }
+
+    fn of_extension(extension: &str) -> Result<Self, &'static str> {
+        let mut parts = extension.split(';').map(str::trim);
+        if parts.next() != Some("permessage-deflate") {
+            return Err("permessage-deflate was offered, and nothing else");
+        }
+        let mut agreed = Self { keeps_context: true, window_bytes: 1 << 15 };
+        let mut seen: Vec<&str> = Vec::new();
+        for part in parts {
+            let (name, value) = match part.split_once('=') {
+                Some((name, value)) => (name.trim(), Some(value.trim())),
+                None => (part, None),
+            };
+            // A value may be quoted (RFC 6455, section 9.1).
+            let value = value.map(|value| value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value));
+            if seen.contains(&name) {
+                return Err("a parameter stands twice");
+            }
+            seen.push(name);
+            let is_window = |value: &str| matches!(value, "8" | "9" | "10" | "11" | "12" | "13" | "14" | "15");
+            match (name, value) {
+                ("server_no_context_takeover", None) => agreed.keeps_context = false,
+                // Ours never refer to earlier messages.
+                ("client_no_context_takeover", None) => {}
+                // Whatever its window is, ours is as large.
+                ("server_max_window_bits", Some(bits)) if is_window(bits) => {}
+                ("client_max_window_bits", Some(bits)) if is_window(bits) => {
+                    agreed.window_bytes = 1 << bits.parse::<u32>().map_err(|_| "a window is 8 to 15")?;
+                }
+                ("server_max_window_bits" | "client_max_window_bits", _) => return Err("a window is 8 to 15"),
+                ("server_no_context_takeover" | "client_no_context_takeover", Some(_)) => {
+                    return Err("a parameter has a value that has none");
+                }
+                _ => return Err("a parameter is not known"),
+            }
+        }
+        Ok(agreed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::websocket::deflate::agree;
+
+    fn of(fields: &[&str]) -> Result<Option<Agreement>, &'static str> {
+        Agreement::of(fields.iter().copied(), true).map_err(|bad| bad.why)
+    }
+
+    #[test]
+    fn what_our_server_answers_is_agreed_on() {
+        let answer = agree([OFFER].into_iter()).unwrap();
+        assert_eq!(of(&[answer]), Ok(Some(Agreement { keeps_context: false, window_bytes: 1 << 15 })));
+        assert_eq!(of(&[]), Ok(None));
+        assert_eq!(of(&[""]), Ok(None));
+    }
+
+    #[test]
+    fn what_others_may_answer_is_agreed_on() {
+        let kept = Agreement { keeps_context: true, window_bytes: 1 << 15 };
+        assert_eq!(of(&["permessage-deflate"]), Ok(Some(kept)));
+        assert_eq!(of(&["permessage-deflate; client_no_context_takeover"]), Ok(Some(kept)));
+        assert_eq!(of(&["permessage-deflate;server_max_window_bits=10"]), Ok(Some(kept)));
+        assert_eq!(
+            of(&["permessage-deflate; client_max_window_bits=\"9\"; server_no_context_takeover"]),
+            Ok(Some(Agreement { keeps_context: false, window_bytes: 512 }))
+        );
+    }
+
+    #[test]
+    fn what_may_not_be_answered_says_why() {
+        for (answer, why) in [
+            ("permessage-deflate; unknown", "a parameter is not known"),
+            ("permessage-deflate;", "a parameter is not known"),
+            ("permessage-deflate; server_no_context_takeover; server_no_context_takeover", "a parameter stands twice"),
+            ("permessage-deflate; server_no_context_takeover=1", "a parameter has a value that has none"),
+            ("permessage-deflate; client_max_window_bits", "a window is 8 to 15"),
+            ("permessage-deflate; client_max_window_bits=16", "a window is 8 to 15"),
+            ("permessage-deflate; server_max_window_bits=015", "a window is 8 to 15"),
+            ("x-webkit-deflate-frame", "permessage-deflate was offered, and nothing else"),
+            ("permessage-deflate, permessage-deflate", "more than one extension, and one was offered"),
+        ] {
+            assert_eq!(of(&[answer]), Err(why), "{answer}");
+        }
+        assert_eq!(of(&["permessage-deflate", "other"]), Err("more than one extension, and one was offered"));
+        let unasked = Agreement::of(["permessage-deflate"].into_iter(), false).unwrap_err();
+        assert_eq!(unasked.to_string(), "Sec-WebSocket-Extensions \"permessage-deflate\": no extension was offered");
+        assert_eq!(Agreement::of([].into_iter(), false), Ok(None));
+    }
+}
