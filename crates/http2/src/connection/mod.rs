@@ -172,7 +172,7 @@ impl Connection {
 
     /// The owners of those.
     pub fn owners(&self) -> Vec<u32> {
-        self.streams.iter().map(|stream| stream.owner).collect()
+        self.streams.iter().filter_map(|stream| stream.owner).collect()
     }
 
     /// Whether the connection is over: what still comes is discarded.
@@ -208,7 +208,7 @@ impl Connection {
     /// Names the owner of a stream, who is told of what comes on it from now on.
     pub fn set_owner(&mut self, stream: u32, owner: u32) {
         if let Some(stream) = self.streams.get(stream) {
-            stream.owner = owner;
+            stream.owner = Some(owner);
         }
     }
 

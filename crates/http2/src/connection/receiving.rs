@@ -47,7 +47,7 @@ impl Connection {
         }
         let end = HEAD_BYTES + frame.size;
         let Some(payload) = bytes.get_mut(HEAD_BYTES..end) else { return Ok((0, Event::Nothing)) };
-        // Before the frame changes anything: an event that nobody hears of would leave a stream without its owner.
+        // Before the frame changes anything: an error takes the place of its event.
         if self.output.len() - self.output_from > self.limits.max_unread_bytes {
             let reason = "the peer does not read what it is sent";
             return Err(self.fail(ConnectionError::new(Code::EnhanceYourCalm, reason)));
@@ -115,8 +115,8 @@ impl Connection {
         self.count_reset(now)?;
         let payload = code.number().to_be_bytes();
         self.control(kind::RST_STREAM, 0, number, &payload);
-        let stream = self.streams.remove(number, true);
-        Ok(stream.map_or(Event::Nothing, |stream| Event::Reset { owner: stream.owner, code, is_by_peer: false }))
+        let owner = self.streams.remove(number, true).and_then(|stream| stream.owner);
+        Ok(owner.map_or(Event::Nothing, |owner| Event::Reset { owner, code, is_by_peer: false }))
     }
 
     /// What stands between the padding.
@@ -189,7 +189,7 @@ impl Connection {
         stream.has_peer_ended = is_end;
         self.used(number, size - bytes.len());
         self.finish(number);
-        Ok(Event::Data { owner, bytes, is_end })
+        Ok(owner.map_or(Event::Nothing, |owner| Event::Data { owner, bytes, is_end }))
     }
 
     // --- Heads ---
@@ -302,7 +302,7 @@ impl Connection {
         if self.streams.len() >= self.limits.max_streams as usize {
             return self.break_stream(number, Code::RefusedStream, now);
         }
-        let mut stream = Stream::new(number, 0, self.peer.window, self.limits.stream_window);
+        let mut stream = Stream::new(number, None, self.peer.window, self.limits.stream_window);
         (stream.has_head, stream.has_peer_ended, stream.body_left) = (true, is_end, meaning.length);
         self.streams.push(stream);
         Ok(Event::Request { stream: number, head, is_cut, is_end })
@@ -328,7 +328,7 @@ impl Connection {
         }
         stream.has_peer_ended = is_end;
         self.finish(number);
-        Ok(Event::Response { owner, head, is_end })
+        Ok(owner.map_or(Event::Nothing, |owner| Event::Response { owner, head, is_end }))
     }
 
     fn on_trailers<'a>(&mut self, number: u32, head: &FieldList, is_end: bool, now: Duration) -> Received<'a> {
@@ -340,7 +340,7 @@ impl Connection {
         stream.has_peer_ended = true;
         let owner = stream.owner;
         self.finish(number);
-        Ok(Event::Data { owner, bytes: &mut [], is_end: true })
+        Ok(owner.map_or(Event::Nothing, |owner| Event::Data { owner, bytes: &mut [], is_end: true }))
     }
 
     // --- The rest ---
@@ -370,8 +370,8 @@ impl Connection {
         self.count_reset(now)?;
         let number = u32::from_be_bytes([payload[0], payload[1], payload[2], payload[3]]);
         let code = Code::from_number(number);
-        let stream = self.streams.remove(frame.stream, false);
-        Ok(stream.map_or(Event::Nothing, |stream| Event::Reset { owner: stream.owner, code, is_by_peer: true }))
+        let owner = self.streams.remove(frame.stream, false).and_then(|stream| stream.owner);
+        Ok(owner.map_or(Event::Nothing, |owner| Event::Reset { owner, code, is_by_peer: true }))
     }
 
     fn on_settings(&mut self, frame: Head, payload: &[u8], now: Duration) -> Received<'static> {

@@ -30,7 +30,7 @@ impl Connection {
         }
         self.last = if self.last == 0 { 1 } else { self.last + 2 };
         let number = self.last;
-        self.streams.push(Stream::new(number, owner, self.peer.window, self.limits.stream_window));
+        self.streams.push(Stream::new(number, Some(owner), self.peer.window, self.limits.stream_window));
         self.head(number, head, is_end);
         Ok(number)
     }
@@ -114,10 +114,10 @@ impl Connection {
         while let Some(number) = self.ready.pop_front() {
             let Some(stream) = self.streams.get(number) else { continue };
             stream.is_ready = false;
-            if stream.send_window > 0 {
+            if let (1.., Some(owner)) = (stream.send_window, stream.owner) {
                 stream.is_blocked = false;
                 self.turn = number;
-                return Some(stream.owner);
+                return Some(owner);
             }
         }
         self.turn = 0;

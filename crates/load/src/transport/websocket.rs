@@ -182,7 +182,7 @@ mod tests {
             encode_compressed(&mut out, &[0xff, 0xff], None);
             out
         };
-        assert_eq!(play(&broken), "WebSocket: a compressed message cannot be inflated");
+        assert_eq!(play(&broken), "WebSocket: invalid compressed message");
     }
 
     #[test]

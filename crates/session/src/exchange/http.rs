@@ -276,8 +276,8 @@ impl Exchange {
             let framing = self.framing_out();
             let version = match framing {
                 _ if self.is_http2 => Version::Http2,
-                Framing::Events { is_chunked: false }
-                | Framing::Lines { is_chunked: false }
+                Framing::Events { is_chunked: false, .. }
+                | Framing::Lines { is_chunked: false, .. }
                 | Framing::Script { is_chunked: false } => Version::Http10,
                 _ => Version::Http11,
             };
