@@ -5,10 +5,10 @@ use crate::channels::ChannelSet;
 use crate::framing::Framing;
 use crate::rules::Rules;
 use pushlab_wire::cursor::{Cursor, Epoch};
+use pushlab_wire::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
 use pushlab_wire::transport::Transport;
-use pushlab_wire::websocket::deflate::{Deflater, InflateDecoder};
 use std::time::Duration;
 
 /// What an exchange needs its caller to do next, one thing at a time. The bytes that it sends are in the [`Output`],

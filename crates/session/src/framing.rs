@@ -2,7 +2,7 @@
 
 use pushlab_log::{Form, Publication};
 use pushlab_wire::cursor::Cursor;
-use pushlab_wire::websocket::deflate::Deflater;
+use pushlab_wire::deflate::Deflater;
 use pushlab_wire::websocket::{self, Opcode};
 use pushlab_wire::{event_stream, gzip, http, lines};
 

@@ -3,8 +3,8 @@
 use crate::framing::{cursor_frame, gap_frame};
 use pushlab_log::Publication;
 use pushlab_wire::cursor::Cursor;
+use pushlab_wire::deflate::Deflater;
 use pushlab_wire::gzip;
-use pushlab_wire::websocket::deflate::Deflater;
 use std::sync::Arc;
 
 /// A gap, if any, and the position: what surrounds the messages of a reply.

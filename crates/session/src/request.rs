@@ -7,7 +7,7 @@ use pushlab_wire::cursor::Cursor;
 use pushlab_wire::http::{RequestHead, Version, split_target};
 use pushlab_wire::native::{is_json, json_string, single_line};
 use pushlab_wire::transport::Transport;
-use pushlab_wire::websocket::{deflate, handshake};
+use pushlab_wire::websocket::{handshake, permessage_deflate};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -203,7 +203,7 @@ impl<'a> Request<'a> {
                 let accept =
                     accept.map_err(|error| Refused::from((ErrorCode::UpgradeRequired, error.to_string().into())))?;
                 let offers = rules.compresses.then(|| head.headers("sec-websocket-extensions"));
-                let extension = offers.and_then(deflate::agree);
+                let extension = offers.and_then(permessage_deflate::agree);
                 Self::WebSocket { accept, extension, subscription, is_polling, is_told }
             }
             Path::Events => {

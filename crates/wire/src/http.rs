@@ -1,7 +1,6 @@
 //! Heads of requests of any version of HTTP, those of HTTP/1.1 through `httparse`; heads of answers, and bodies, of
 //! HTTP/1.1.
 
-pub mod content_coding;
 mod listed;
 
 use crate::fields::FieldList;

@@ -17,6 +17,7 @@
 pub mod channel;
 pub mod codes;
 pub mod cursor;
+pub mod deflate;
 pub mod event_stream;
 pub mod exposition;
 pub mod fields;

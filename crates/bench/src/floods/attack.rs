@@ -3,8 +3,8 @@
 use clap::ValueEnum;
 use pushlab_http2::frame::{Code, PREFACE};
 use pushlab_http2::hpack::Encoder;
+use pushlab_wire::deflate::Deflater;
 use pushlab_wire::fields::FieldList;
-use pushlab_wire::websocket::deflate::Deflater;
 use pushlab_wire::websocket::{encode_compressed, handshake};
 
 /// An attack, on HTTP/2 (RFC 9113, section 10.5) or on compressed WebSockets.

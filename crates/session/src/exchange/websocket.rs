@@ -7,8 +7,8 @@ use crate::gate::Refusal;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::{CloseCode, ErrorCode};
 use pushlab_wire::cursor::Cursor;
+use pushlab_wire::deflate::InflateError;
 use pushlab_wire::native::{ClientFrame, json_string, single_line};
-use pushlab_wire::websocket::deflate::InflateError;
 use pushlab_wire::websocket::{Decoded, Event, Opcode, encode, encode_close};
 use std::borrow::Cow;
 

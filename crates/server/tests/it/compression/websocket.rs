@@ -3,8 +3,8 @@
 use super::{data, incompressible_halves, start, start_for_slow};
 use crate::harness::http::Http;
 use crate::harness::{Subject, until, until_idle};
+use pushlab_wire::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::http::{Headers, parse_response};
-use pushlab_wire::websocket::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, encode_compressed, handshake};
 
 const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";

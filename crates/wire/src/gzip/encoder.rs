@@ -1,11 +1,11 @@
-//! `Content-Encoding: gzip` (RFC 1952) as a server writes it: whole bodies, and streams whose messages are compressed once
+//! gzip (RFC 1952) as a server writes it: whole bodies, and streams whose messages are compressed once
 //! for everybody.
 //!
 //! The messages of a stream refer to nothing before them and end on whole bytes, so that the same bytes fit into every
 //! stream, wherever it is. A stream therefore has a head, and no trailer: that holds a checksum of all it has said, which
 //! each stream would have to keep for itself.
 
-use crate::websocket::deflate::Deflater;
+use crate::deflate::Deflater;
 use flate2::Crc;
 
 /// What a body begins with: deflate, no name, no time, unknown system.
@@ -16,22 +16,6 @@ const BLOCK_HEAD_BYTES: usize = 5;
 const MAX_BLOCK_BYTES: usize = 65_535;
 /// An empty block of fixed codes that says that it is the last.
 const LAST_BLOCK: [u8; 2] = [3, 0];
-
-/// Whether a client takes gzip, by its fields `Accept-Encoding` (RFC 9110, section 12.5.3).
-pub fn is_accepted<'a>(fields: impl Iterator<Item = &'a str>) -> bool {
-    let mut of_others = false;
-    for coding in fields.flat_map(|field| field.split(',')) {
-        let mut parts = coding.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default();
-        let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-        let is_wanted = weight.is_none_or(|weight| weight.bytes().any(|b| matches!(b, b'1'..=b'9')));
-        if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") {
-            return is_wanted;
-        }
-        of_others |= name == "*" && is_wanted;
-    }
-    of_others
-}
 
 /// A whole body; `None` where that is not smaller.
 pub fn encode(deflater: &mut Deflater, body: &[u8]) -> Option<Vec<u8>> {
@@ -85,18 +69,6 @@ mod tests {
     use flate2::write::GzDecoder as GzWriter;
     use proptest::prelude::*;
     use std::io::{Read as _, Write as _};
-
-    #[test]
-    fn gzip_is_taken_where_it_is_named_and_not_refused() {
-        let accepts = |field| is_accepted([field].into_iter());
-        for field in ["gzip", "deflate, GZIP;q=0.5", "br, x-gzip", "*", "gzip;q=1.000, *;q=0", "br;q=0,*;q=0.1"] {
-            assert!(accepts(field), "{field}");
-        }
-        for field in ["", "deflate, br", "gzip;q=0", "gzip; q=0.000, *", "*;q=0", "gzipped", "identity"] {
-            assert!(!accepts(field), "{field}");
-        }
-        assert!(is_accepted(["br", "gzip"].into_iter()) && !is_accepted([].into_iter()));
-    }
 
     #[test]
     fn a_body_that_does_not_shrink_stays_as_it_is() {

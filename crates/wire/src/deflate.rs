@@ -1,56 +1,12 @@
-//! Compressed messages: permessage-deflate (RFC 7692), each message by itself. Without takeover of context a message is
-//! compressed once for everybody who receives it, and a connection holds nothing for it.
+//! Messages compressed by deflate (RFC 1951), each by itself, as permessage-deflate has them (RFC 7692). Without takeover
+//! of context a message is compressed once for everybody who receives it, and a connection holds nothing for it.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// What a server agrees to.
-const AGREED: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
-/// The same for a client that has named the server's window.
-const AGREED_WITH_WINDOW: &str =
-    "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=15";
 /// What each message ends with, and is not sent (section 7.2.1).
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 /// Bytes for which room is made at a time.
 const PART_BYTES: usize = 4096;
-
-/// Chooses among what a client offers in its fields `Sec-WebSocket-Extensions`, in its order: gives what to answer.
-/// An offer with a parameter that is unknown, said twice or has a value that it may not have is passed over (section
-/// 7.1), and so is one that wants the server's window smaller than it is.
-pub fn agree<'a>(fields: impl Iterator<Item = &'a str>) -> Option<&'static str> {
-    fields.flat_map(|field| field.split(',')).find_map(agree_to)
-}
-
-fn agree_to(offer: &str) -> Option<&'static str> {
-    let mut parts = offer.split(';').map(str::trim);
-    if parts.next() != Some("permessage-deflate") {
-        return None;
-    }
-    let mut seen: Vec<&str> = Vec::new();
-    let mut has_window = false;
-    for part in parts {
-        let (name, value) = match part.split_once('=') {
-            Some((name, value)) => (name.trim(), Some(value.trim())),
-            None => (part, None),
-        };
-        // A value may be quoted (RFC 6455, section 9.1).
-        let value = value.map(|value| value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value));
-        let is_window = |value: &str| matches!(value, "8" | "9" | "10" | "11" | "12" | "13" | "14" | "15");
-        let is_right = match (name, value) {
-            ("server_no_context_takeover" | "client_no_context_takeover" | "client_max_window_bits", None) => true,
-            ("client_max_window_bits", Some(value)) => is_window(value),
-            ("server_max_window_bits", Some("15")) => {
-                has_window = true;
-                true
-            }
-            _ => false,
-        };
-        if !is_right || seen.contains(&name) {
-            return None;
-        }
-        seen.push(name);
-    }
-    Some(if has_window { AGREED_WITH_WINDOW } else { AGREED })
-}
 
 /// Compresses messages: working space of about 300 KiB for as many connections as there are, made when it is first needed.
 #[derive(Debug, Default)]
@@ -152,37 +108,6 @@ impl InflateDecoder {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn offers_are_taken_or_passed_over() {
-        let agree = |fields: &[&str]| super::agree(fields.iter().copied());
-        assert_eq!(agree(&["permessage-deflate"]), Some(AGREED));
-        assert_eq!(agree(&["permessage-deflate; client_max_window_bits"]), Some(AGREED), "as browsers offer");
-        assert_eq!(agree(&["x-webkit-deflate-frame, permessage-deflate;client_max_window_bits=10"]), Some(AGREED));
-        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=15"]), Some(AGREED_WITH_WINDOW));
-        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=\"15\""]), Some(AGREED_WITH_WINDOW));
-        assert_eq!(
-            agree(&["a", "permessage-deflate; server_no_context_takeover; client_no_context_takeover"]),
-            Some(AGREED)
-        );
-        let second = "permessage-deflate; server_max_window_bits=10, permessage-deflate";
-        assert_eq!(agree(&[second]), Some(AGREED), "the second fits");
-        for offer in [
-            "",
-            "deflate",
-            "permessage-deflate; server_max_window_bits",
-            "permessage-deflate; server_max_window_bits=8",
-            "permessage-deflate; server_max_window_bits=16",
-            "permessage-deflate; client_max_window_bits=7",
-            "permessage-deflate; client_max_window_bits=015",
-            "permessage-deflate; server_no_context_takeover=1",
-            "permessage-deflate; client_no_context_takeover; client_no_context_takeover",
-            "permessage-deflate; unknown",
-            "permessage-deflate;",
-        ] {
-            assert_eq!(agree(&[offer]), None, "{offer:?}");
-        }
-    }
 
     /// RFC 7692, section 7.2.3: the examples.
     #[test]
