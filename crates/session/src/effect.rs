@@ -111,6 +111,8 @@ pub struct Output {
     pub channels: ChannelSet,
     /// What happened.
     pub counts: Counts,
+    /// Bytes that compressed messages became: work of which the bytes that came say nothing. The caller takes it.
+    pub inflated_bytes: usize,
     /// Reads compressed messages.
     pub(crate) inflater: InflateDecoder,
 }
