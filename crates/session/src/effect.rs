@@ -113,6 +113,8 @@ pub struct Output {
     pub counts: Counts,
     /// Compresses messages and replies.
     pub deflater: Deflater,
+    /// Bytes that compressed messages became: work of which the bytes that came say nothing. The caller takes it.
+    pub inflated_bytes: usize,
     /// Reads compressed messages.
     pub(crate) inflater: InflateDecoder,
 }

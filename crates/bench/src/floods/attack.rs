@@ -32,7 +32,7 @@ pub enum Attack {
     Unread,
     /// Messages that are too large when they are decompressed.
     Bombs,
-    /// Messages that are just not too large when they are decompressed, from eight hundred times fewer bytes.
+    /// Messages that are just not too large when they are decompressed, from two hundred times fewer bytes.
     SmallBombs,
 }
 

@@ -139,6 +139,28 @@ fn what_cannot_be_inflated_ends_the_connection_with_its_code() {
     until_idle(&server);
 }
 
+/// A few bytes may become many: two such messages of one client are a turn's work, then others have theirs.
+#[test]
+fn small_messages_that_become_large_take_many_turns() {
+    let server = start(1);
+    let mut socket = WebSocket::open(&server, OFFER);
+    let mut frames = Vec::new();
+    for n in 0..100 {
+        let ping = format!("[\"ping\",{n}]");
+        let text = format!("{ping}{}", " ".repeat(64 * 1024 - ping.len()));
+        encode_compressed(&mut frames, &Deflater::default().deflate(text.as_bytes()).unwrap(), MASK);
+    }
+    assert!(frames.len() < 64 * 1024, "{} bytes, which one turn reads", frames.len());
+    let before = server.stats().turns;
+    socket.http.try_send(&frames).unwrap();
+    for n in 0..100 {
+        assert_eq!(socket.next().unwrap(), (format!("[\"pong\",{n}]"), false));
+    }
+    let turns = server.stats().turns - before;
+    // Some turns read twice.
+    assert!(turns >= 25, "{turns} turns");
+}
+
 /// What waits for one who reads late is what the others got.
 #[test]
 fn slow_subscribers_get_the_same() {
