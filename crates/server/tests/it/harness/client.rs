@@ -3,7 +3,7 @@
 use super::Dial;
 use super::http::Http;
 use pushlab_wire::event_stream::EventStreamDecoder;
-use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, parse_response};
+use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, Version, parse_response};
 use pushlab_wire::lines::{LineDecoder, unwrap_script};
 use pushlab_wire::native::{Announcement, ServerFrame, parse_reply};
 use pushlab_wire::websocket::{self, Decoded, Decoder, Event, Opcode, Role, handshake};
@@ -32,6 +32,12 @@ pub const PUSHED: [Kind; 7] =
 pub const STREAMED: [Kind; 4] = [Kind::WebSocket, Kind::Sse, Kind::Lines, Kind::Script];
 /// Those that ask.
 pub const ASKING: [Kind; 3] = [Kind::LongPolling, Kind::Polling, Kind::WebSocketPolling];
+
+/// The version of HTTP/1 that it speaks.
+pub fn version_of(kind: Kind) -> Version {
+    let is_plain = matches!(kind, Kind::PlainSse | Kind::PlainLines | Kind::PlainScript);
+    if is_plain { Version::Http10 } else { Version::Http11 }
+}
 
 pub fn all_kinds() -> impl Iterator<Item = Kind> {
     PUSHED.into_iter().chain(ASKING)
