@@ -27,6 +27,8 @@ pub(super) struct Client<R> {
     pub is_subscribed: bool,
     pub was_opened: bool,
     pub was_up: bool,
+    /// Whether the receiving stream waits to be opened again.
+    pub is_down_resting: bool,
     /// Whether the posting stream waits to be opened again.
     pub is_up_resting: bool,
     /// Closed loop: whether the answer to the last echo is outstanding.
@@ -62,6 +64,7 @@ impl<R: crate::transport::Receiver> Client<R> {
             is_subscribed: false,
             was_opened: false,
             was_up: false,
+            is_down_resting: false,
             is_up_resting: false,
             is_waiting: false,
             is_counting: false,

@@ -249,6 +249,10 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// Gives the receiving connection up, counts why, and plans the next attempt.
     pub(super) fn cut(&mut self, index: usize, why: &Cut) {
         self.recorder.part.errors.add(why);
+        if std::mem::replace(&mut self.clients[index].is_down_resting, true) {
+            // It comes back already: the same end has met its posting connection too.
+            return;
+        }
         self.clients[index].attempts = self.clients[index].attempts.saturating_add(1);
         let pause = self.backoff(index);
         self.drop_down(index);
@@ -338,7 +342,10 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         while self.retries.peek().is_some_and(|retry| retry.due_ns <= now) {
             let Some(Retry { client, side, .. }) = self.retries.pop() else { return };
             match side {
-                Side::Down => self.connect(client, now),
+                Side::Down => {
+                    self.clients[client].is_down_resting = false;
+                    self.connect(client, now);
+                }
                 Side::Up => {
                     self.clients[client].is_up_resting = false;
                     self.send_due(client);
