@@ -334,6 +334,25 @@ mod tests {
     }
 
     #[test]
+    fn a_goal_may_come_with_the_figure_or_not_at_all() {
+        let figure = |name| Figure::with_interval(name, 12.0, 1.0, 5, Value::Null);
+        let flood = "floods/ping";
+        assert!(table(&[figure(flood).with_goal(12.5)]).contains("goal and aim met"));
+        assert!(table(&[figure(flood).with_goal(11.5)]).contains("MISSED"));
+        assert_eq!(figure(flood).with_goal(11.5).to_json()["goal"], 11.5);
+        let stated = figure("compression/1");
+        assert!(table(std::slice::from_ref(&stated)).contains("no goal"));
+        assert_eq!(stated.to_json()["goal"], Value::Null);
+    }
+
+    #[test]
+    fn every_figure_has_a_name_of_its_own() {
+        for (at, goal) in GOALS.iter().enumerate() {
+            assert!(GOALS[..at].iter().all(|other| other.name != goal.name), "{}", goal.name);
+        }
+    }
+
+    #[test]
     fn beside_another_build_the_whole_interval_has_to_stay_below_the_goal() {
         let name = "fanout/sse-against";
         let goal = GOALS.iter().find(|goal| goal.name == name).unwrap();

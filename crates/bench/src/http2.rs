@@ -5,7 +5,7 @@
 
 use crate::audience::{Audience, Peer};
 use crate::figure::{Figure, rounded};
-use crate::frames::{FIRST_PUBLICATIONS, PAYLOAD, server_counter_over, subscription};
+use crate::frames::{PAYLOAD, server_counter_over, subscription};
 use crate::memory::{SETTLE, slope};
 use crate::processor::Cores;
 use crate::publisher::Publisher;
@@ -64,8 +64,7 @@ fn side<P: Peer>(
     subscribers_each: usize,
     open: impl Fn(usize) -> anyhow::Result<P>,
 ) -> anyhow::Result<Side<P>> {
-    let mut publisher = Publisher::of_payloads(certificate.open_blocking(subject.address())?, &[PAYLOAD])?;
-    publisher.publish(FIRST_PUBLICATIONS)?;
+    let publisher = Publisher::of_payloads(certificate.open_blocking(subject.address())?, &[PAYLOAD])?;
     let mut audience = Audience::new()?;
     audience.grow(connections, open, None)?;
     Ok(Side { subject, publisher, audience, subscribers: connections * subscribers_each })

@@ -6,6 +6,9 @@
 //!
 //! `--against` compares with the server of another build instead, which takes the place of the limit.
 //!
+//! Other figures compare two servers of ours, over HTTP/1.1 and HTTP/2 or with and without compression, or say what
+//! attacks cost another client.
+//!
 //! Standard output has one JSON line for each ratio, standard error the same as a table. A missed goal is a result,
 //! not a failure.
 

@@ -95,7 +95,7 @@ pub struct Scale {
 pub const ORDER: [bool; 8] = [true, false, false, true, false, true, true, false];
 
 impl Scale {
-    /// What `make bench` runs: under half an hour.
+    /// What `make bench` runs: under three quarters of an hour.
     pub fn full() -> Self {
         Self {
             repeats: 5,

@@ -20,6 +20,14 @@ fn every_ratio_is_measured() {
     let fanout = ["fanout/websocket", "fanout/sse", "fanout/http-streaming"];
     let uring = if check_uring().is_ok() { &["fanout-uring/websocket", "fanout-uring/sse"][..] } else { &[] };
     for name in fanout.into_iter().chain(uring.iter().copied()).chain([
+        "http2/websocket",
+        "http2/sse-12",
+        "memory/http2",
+        "memory/http2-stream",
+        "compression/1000",
+        "compression/bytes-16384",
+        "floods/rapid-reset",
+        "floods/small-bombs-memory",
         "peers/100",
         "peers/1000-p99",
         "peers/9000",
@@ -48,6 +56,14 @@ fn every_ratio_is_measured() {
             assert_eq!(line["detail"]["ours_has_ring"], check_uring().is_ok(), "{line}");
         }
     }
+    let line = |name: &str| lines.iter().find(|line| line["name"] == name).unwrap_or_else(|| panic!("no {name}"));
+    let bytes =
+        ["100", "1024", "16384"].map(|size| line(&format!("compression/bytes-{size}"))["value"].as_f64().unwrap());
+    assert!(1.0 > bytes[0] && bytes[0] > bytes[1] && bytes[1] > bytes[2], "{bytes:?}");
+    assert_eq!(line("http2/sse-12")["detail"]["subscribers"], 12);
+    let flood = &line("floods/ping")["detail"];
+    assert!(flood["attack_mib_per_s"].as_f64().unwrap() > 0.0, "{flood}");
+    assert!(line("floods/ping")["goal"].as_f64().unwrap() > 10.0);
     for line in lines.iter().filter(|line| line["name"].as_str().unwrap().starts_with("fanout")) {
         assert!(line["value"].as_f64().unwrap() > 0.0);
         assert_eq!(line["detail"]["subscribers"], 5);

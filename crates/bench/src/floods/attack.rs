@@ -213,3 +213,55 @@ fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     out.extend_from_slice(&stream.to_be_bytes());
     out.extend_from_slice(payload);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_http2::connection::{Connection, Role};
+    use pushlab_http2::limits::Limits;
+    use pushlab_wire::websocket::deflate::InflateDecoder;
+    use pushlab_wire::websocket::{self, Config, Decoded, Decoder, Event};
+    use std::time::Duration;
+
+    /// What a server's end of HTTP/2 makes of an attack.
+    fn end_of(attack: Attack) -> Option<Code> {
+        let mut server = Connection::new(Role::Server, Limits::default());
+        let mut script = Script::new(attack);
+        let mut bytes = Vec::new();
+        script.begin(&mut bytes);
+        (0..10).for_each(|_| script.go_on(&mut bytes));
+        let (mut at, mut head) = (0, FieldList::default());
+        while at < bytes.len() {
+            match server.receive(&mut bytes[at..], Duration::ZERO, &mut head) {
+                Ok((0, _)) => panic!("{attack:?} says half a frame"),
+                Ok((used, _)) => at += used,
+                Err(error) => return Some(error.code),
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn attacks_meet_the_limit_that_they_are_for() {
+        for &attack in Attack::value_variants().iter().filter(|attack| !attack.is_of_websockets()) {
+            let is_endless = matches!(attack, Attack::Hpack | Attack::TinyWindows | Attack::WindowUpdate);
+            // Streams that are not answered are refused at last.
+            let expected = (!is_endless).then_some(Code::EnhanceYourCalm);
+            assert_eq!(end_of(attack), expected, "{attack:?}");
+        }
+    }
+
+    #[test]
+    fn bombs_are_small_and_become_large() {
+        for (attack, becomes) in [(Attack::Bombs, BOMB_BYTES), (Attack::SmallBombs, SMALL_BOMB_BYTES)] {
+            let mut frame = Script::new(attack).bomb;
+            assert!(frame.len() < becomes / 150, "{} bytes", frame.len());
+            let config = Config { takes_compressed: true, ..Config::new(websocket::Role::Server) };
+            let mut decoder = Decoder::default();
+            let decoded = decoder.decode(&mut frame, &config).unwrap();
+            let Decoded::Frame { event: Some(Event::Compressed { payload, .. }), .. } = decoded else { panic!() };
+            let mut inflater = InflateDecoder::default();
+            assert_eq!(inflater.inflate(payload, becomes).unwrap().len(), becomes);
+        }
+    }
+}
