@@ -3,8 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushlab_wire::websocket::agreement::{Agreement, OFFER};
-use pushlab_wire::websocket::deflate::{Deflater, InflateDecoder, agree};
+use pushlab_wire::deflate::{Deflater, InflateDecoder};
+use pushlab_wire::websocket::permessage_deflate::agree;
+use pushlab_wire::websocket::permessage_deflate::{Agreement, OFFER};
 
 const MAX: usize = 10_000;
 

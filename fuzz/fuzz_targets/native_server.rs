@@ -7,6 +7,7 @@ mod tokens;
 use libfuzzer_sys::fuzz_target;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::{Cursor, Epoch};
+use pushlab_wire::http::Version;
 use pushlab_wire::native::{Announcement, MessageText, ServerFrame, is_json, parse_reply, single_line};
 
 const WORDS: &[&str] = &[
@@ -20,6 +21,7 @@ const WORDS: &[&str] = &[
     "[\"echo\",",
     "[\"server\",",
     "{\"heartbeat_ms\":25000,\"max_message_bytes\":65536,\"max_channels\":64}",
+    "{\"heartbeat_ms\":25000,\"max_message_bytes\":65536,\"max_channels\":64,\"http\":\"2\"}",
     "\\u0061",
     "{\"x\":1}",
     "\"text\"",
@@ -43,7 +45,12 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(frames, [frame.clone(), format!("{:?}", ServerFrame::Cursor("a.1".into())), frame]);
     }
     let numbers = u64::from_le_bytes(*number);
-    let announcement = Announcement { heartbeat_ms: numbers, max_message_bytes: !numbers, max_channels: numbers >> 32 };
+    let announcement = Announcement {
+        heartbeat_ms: numbers,
+        max_message_bytes: !numbers,
+        max_channels: numbers >> 32,
+        http: (numbers % 2 == 0).then_some(Version::Http2),
+    };
     let encoded = announcement.encode();
     assert_eq!(ServerFrame::parse(&encoded).ok(), Some(ServerFrame::Server(announcement)));
     let mut count = 0;

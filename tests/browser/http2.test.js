@@ -16,9 +16,12 @@ async function stats(server) {
   return JSON.parse((await server.request("GET", "/stats")).text);
 }
 
-/** A server that speaks HTTP/2, before anybody but the test has connected; `idle` is its number of descriptors then. */
-async function serveSecure(t) {
-  const server = await serve(t, { identity: makeIdentity(t) });
+/**
+ * A server that speaks HTTP/2 unless `options` say otherwise, before anybody but the test has connected; `idle` is its
+ * number of descriptors then.
+ */
+async function serveSecure(t, options) {
+  const server = await serve(t, { identity: makeIdentity(t), options });
   await stats(server);
   return Object.assign(server, { idle: server.descriptors });
 }
@@ -31,6 +34,12 @@ async function oldConnections(server) {
 
 const protocolOf = ({ page }) =>
   page.evaluate(() => performance.getEntriesByType("navigation")[0].nextHopProtocol);
+
+/** What the client library says of its connection. */
+async function httpVersionOf({ page }) {
+  const words = await page.$eval('[data-state="open"]', (element) => element.textContent);
+  return /, HTTP\/([\d.]+)$/.exec(words)?.[1];
+}
 
 /** Opens event streams in a page, which counts those that are open and those that got a message. */
 function openStreams(visitor, count) {
@@ -77,6 +86,7 @@ for (const name of BROWSERS) {
     test("a page has every event stream that it opens, of which HTTP/1.1 has six", async (t) => {
       for (const [server, alive] of [
         [await serveSecure(t), STREAMS],
+        [await serveSecure(t, ["--no-http2"]), CONNECTIONS_MAX],
         [await serve(t), CONNECTIONS_MAX],
       ]) {
         const visitor = await Visitor.open(t, name, `${server.base}/demos`);
@@ -96,6 +106,20 @@ for (const name of BROWSERS) {
       }
     });
 
+    test("without HTTP/2 every transport works over TLS", async (t) => {
+      const server = await serveSecure(t, ["--no-http2"]);
+      for (const transport of TRANSPORTS) {
+        const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
+        await visitor.connected(transport);
+        await ticks(visitor);
+        await visitor.reads(/Lost without a word\s*0/);
+        assert.equal(await httpVersionOf(visitor), transport.endsWith("polling") ? undefined : "1.1");
+        assert.equal(await protocolOf(visitor), "http/1.1");
+        assert.equal((await stats(server)).http2, 0);
+        endsFirst(visitor);
+      }
+    });
+
     for (const transport of TRANSPORTS) {
       test(`the client library works with ${transport}, on the connection that the page came over`, async (t) => {
         const server = await serveSecure(t);
@@ -103,6 +127,7 @@ for (const name of BROWSERS) {
         await visitor.connected(transport);
         await ticks(visitor);
         await visitor.reads(/Lost without a word\s*0/);
+        assert.equal(await httpVersionOf(visitor), transport.endsWith("polling") ? undefined : "2");
         const protocols = await visitor.page.evaluate(() => {
           const entries = performance.getEntriesByType("resource");
           return entries.map(({ name, nextHopProtocol }) => [new URL(name).pathname, nextHopProtocol]);

@@ -10,16 +10,17 @@ import { Server } from "../foreign/harness.js";
 /**
  * Starts one on a free port, or on `port`, and ends it after the test `t`. `like` is an earlier one whose files it goes on
  * with; `database` is the auction house's, a file if none is named. With an identity of `makeIdentity` it speaks TLS, and
- * with it HTTP/2. Only `console` stores and starts something.
+ * with it HTTP/2, unless `options` say otherwise. Only `console` stores and starts something.
  */
-export async function serve(t, { command = "serve", port = 0, like, database, identity } = {}) {
+export async function serve(t, { command = "serve", port = 0, like, database, identity, options = [] } = {}) {
   const folder = like?.folder ?? makeFolder(t);
   const store = join(folder, "results.db");
-  const files = ["--store", store, "--auction-database", database ?? `sqlite:${join(folder, "auction.db")}`];
+  const files = [...options, "--store", store, "--auction-database", database ?? `sqlite:${join(folder, "auction.db")}`];
   if (command === "console") files.push("--out", join(folder, "reports"));
+  const all = [...files, ...options];
   const server = await (identity === undefined
-    ? Server.start(t, files, port, command)
-    : Server.startSecure(t, identity, files, command));
+    ? Server.start(t, all, port, command)
+    : Server.startSecure(t, identity, all, command));
   return Object.assign(server, { folder, store });
 }
 

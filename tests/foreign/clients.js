@@ -139,6 +139,7 @@ export function curlPolling(options = []) {
 }
 
 const OLD = ["--http1.0"];
+const GZIP = ["--compressed"];
 
 /** Node's own client, once for each reply on a connection that is kept. */
 async function nodePolling({ base, ca, channel, after, onFrame, onEnd, onLog }) {
@@ -198,3 +199,18 @@ export const CLIENTS = [
   { name: "curl --http1.0 /stream", connect: curlStream("/stream", readNdjson, OLD) },
   { name: "curl --http1.0 /poll", connect: curlPolling(OLD) },
 ];
+
+/** Those of them that ask for compression, as browsers do without being told to. */
+const ASK_FOR_COMPRESSION = [
+  ...CLIENTS.filter(({ name }) => /^(Chromium (WebSocket|EventSource|fetch|long)|npm)/.test(name)),
+  { name: "curl --compressed /sse", connect: curlStream("/sse", readEvents, GZIP) },
+  { name: "curl --compressed /stream", connect: curlStream("/stream", readNdjson, GZIP) },
+  { name: "curl --compressed /poll", connect: curlPolling(GZIP) },
+];
+
+/** The same with a server that compresses. */
+export const COMPRESSED_CLIENTS = ASK_FOR_COMPRESSION.map((client) => ({
+  ...client,
+  name: `${client.name}, compressed`,
+  options: ["--compression-from", "100"],
+}));

@@ -1,4 +1,4 @@
-// Compressed WebSockets: what the library `ws` agrees on and inflates, and what it compresses itself.
+// Compression: what the library `ws` agrees on, inflates and compresses itself, and what fetch makes of gzip.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -35,4 +35,23 @@ test("ws gets a thousand compressed messages in order, and fewer bytes", async (
   }
   const bytes = ({ socket }) => socket._socket.bytesRead;
   assert.ok(bytes(compressed) < bytes(plain) / 3, `${bytes(compressed)} of ${bytes(plain)} bytes`);
+});
+
+test("fetch reads streams and polls of gzip, each message as soon as it is published", async (t) => {
+  const server = await Server.start(t, ["--compression-from", "200"]);
+  for (const path of ["/sse?channel=a", "/stream?channel=a"]) {
+    const response = await fetch(server.base + path, { headers: { "Accept-Encoding": "gzip" } });
+    assert.equal(response.headers.get("content-encoding"), "gzip");
+    let text = "";
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let n = 0; n < 20; n++) {
+      await server.publish("a", JSON.stringify(item(n)));
+      while (!text.includes(JSON.stringify(item(n)))) text += (await reader.read()).value;
+    }
+    await reader.cancel();
+  }
+  const reply = await fetch(`${server.base}/poll?channel=a&after=0.0`, { headers: { "Accept-Encoding": "gzip" } });
+  assert.equal(reply.headers.get("content-encoding"), "gzip");
+  assert.ok(Number(reply.headers.get("content-length")) < 1500);
+  assert.equal((await reply.json()).filter(([kind]) => kind === "msg").length, 40);
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { servePages } from "./chromium.js";
-import { CLIENTS } from "./clients.js";
+import { CLIENTS, COMPRESSED_CLIENTS } from "./clients.js";
 import { Server, TcpProxy, until } from "./harness.js";
 import { HTTP2_CLIENTS } from "./http2-clients.js";
 import { payloads } from "./payloads.js";
@@ -105,7 +105,7 @@ function assertSame(actual, texts) {
 const CORES = ["--cores", "2"];
 
 async function start(t, client, ...options) {
-  const server = await Server.start(t, [...CORES, ...options]);
+  const server = await Server.start(t, [...CORES, ...(client.options ?? []), ...options]);
   const proxy = await TcpProxy.start(t, server.port, await servePages());
   const subscriber = new Subscriber(t, client, proxy.base);
   const publish = async (texts) => {
@@ -116,7 +116,7 @@ async function start(t, client, ...options) {
 
 const numbered = (first, count) => Array.from({ length: count }, (_, n) => String(first + n));
 
-for (const client of [...CLIENTS, ...HTTP2_CLIENTS]) {
+for (const client of [...CLIENTS, ...HTTP2_CLIENTS, ...COMPRESSED_CLIENTS]) {
   describe(client.name, () => {
     test("gets every message", async (t) => {
       const { subscriber, publish } = await start(t, client, "--history-messages", "2000");
@@ -184,7 +184,7 @@ for (const client of [...CLIENTS, ...HTTP2_CLIENTS]) {
       proxy.cut();
       await subscriber.ended();
       await server.kill();
-      const successor = await Server.start(t, [...CORES, ...options], server.port);
+      const successor = await Server.start(t, [...CORES, ...(client.options ?? []), ...options], server.port);
       proxy.restore();
       await subscriber.connect();
       await until(() => subscriber.frames.length > 0, "the first frame of the new epoch");

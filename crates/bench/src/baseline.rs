@@ -38,7 +38,7 @@ impl Baseline {
         let is_of_two_builds = figure.ends_with(AGAINST) || figure.ends_with(OTHER);
         match self {
             Self::Limit => !is_of_two_builds,
-            Self::Other(_) => is_of_two_builds || figure.starts_with("memory/"),
+            Self::Other(_) => is_of_two_builds || figure.starts_with("memory/") && !figure.contains("http2"),
         }
     }
 

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use mio::net::TcpStream;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub fn open_blocking(address: SocketAddr) -> anyhow::Result<std::net::TcpStream>
 }
 
 /// Reads until `is_enough` says so of all that was read, and gives it.
-pub fn read_until(socket: &mut std::net::TcpStream, is_enough: impl Fn(&[u8]) -> bool) -> anyhow::Result<Vec<u8>> {
+pub fn read_until(socket: &mut impl Read, is_enough: impl Fn(&[u8]) -> bool) -> anyhow::Result<Vec<u8>> {
     let mut found = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     while !is_enough(&found) {

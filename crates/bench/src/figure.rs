@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// What is demanded of a figure.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Goal {
     /// Name of the figure.
     pub name: &'static str,
@@ -31,6 +31,8 @@ pub enum What {
     Whole,
     /// The better end of the interval: the goal is missed only if that is certain.
     BetterEnd,
+    /// Nothing: there is no goal.
+    Nothing,
 }
 
 const fn ratio(name: &'static str, goal: f64, aim: f64) -> Goal {
@@ -55,13 +57,28 @@ const fn not_above(name: &'static str, goal: f64) -> Goal {
     Goal { what: What::BetterEnd, ..at_most(name, goal) }
 }
 
+/// A ratio that is stated and has no goal.
+const fn stated(name: &'static str) -> Goal {
+    Goal { name, unit: "ratio", goal: f64::NAN, aim: f64::NAN, is_upper_bound: true, what: What::Nothing }
+}
+
+/// Another client's latency during an attack; the goal comes with the figure.
+const fn flood(name: &'static str) -> Goal {
+    Goal { name, unit: "ms", goal: f64::NAN, aim: f64::NAN, is_upper_bound: true, what: What::Value }
+}
+
+/// What an attack makes the server's memory grow by.
+const fn flood_memory(name: &'static str) -> Goal {
+    Goal { name, unit: "MiB", goal: 8.0, aim: 8.0, is_upper_bound: true, what: What::Value }
+}
+
 /// Ours divided by another build's.
 const fn against(name: &'static str) -> Goal {
     at_most(name, 1.03)
 }
 
 /// Every figure, in the order in which they are measured; those of `--against` among them.
-pub const GOALS: [Goal; 38] = [
+pub const GOALS: [Goal; 74] = [
     ratio("fanout/websocket", 0.80, 0.90),
     ratio("fanout/sse", 0.80, 0.85),
     ratio("fanout/http-streaming", 0.80, 0.85),
@@ -71,6 +88,16 @@ pub const GOALS: [Goal; 38] = [
     ratio("fanout-uring/websocket", 0.80, 0.90),
     ratio("fanout-uring/sse", 0.80, 0.85),
     ratio("fanout-uring/http-streaming", 0.80, 0.85),
+    at_most("http2/websocket", 1.5),
+    at_most("http2/sse", 1.5),
+    at_most("http2/websocket-12", 1.0),
+    at_most("http2/sse-12", 1.0),
+    at_most("compression/1000", 1.05),
+    stated("compression/10"),
+    stated("compression/1"),
+    stated("compression/bytes-100"),
+    stated("compression/bytes-1024"),
+    stated("compression/bytes-16384"),
     at_most("rooms/1000", 1.05),
     at_most("rooms/1000-p99", 1.15),
     at_most("rooms/19000", 1.05),
@@ -84,6 +111,30 @@ pub const GOALS: [Goal; 38] = [
     not_above("peers/1000-p99", 1.0),
     at_most("peers/9000", 0.90),
     not_above("peers/9000-p99", 1.0),
+    flood("floods/rapid-reset"),
+    flood_memory("floods/rapid-reset-memory"),
+    flood("floods/forced-reset"),
+    flood_memory("floods/forced-reset-memory"),
+    flood("floods/settings"),
+    flood_memory("floods/settings-memory"),
+    flood("floods/ping"),
+    flood_memory("floods/ping-memory"),
+    flood("floods/continuation"),
+    flood_memory("floods/continuation-memory"),
+    flood("floods/hpack"),
+    flood_memory("floods/hpack-memory"),
+    flood("floods/tiny-windows"),
+    flood_memory("floods/tiny-windows-memory"),
+    flood("floods/empty-data"),
+    flood_memory("floods/empty-data-memory"),
+    flood("floods/window-update"),
+    flood_memory("floods/window-update-memory"),
+    flood("floods/unread"),
+    flood_memory("floods/unread-memory"),
+    flood("floods/bombs"),
+    flood_memory("floods/bombs-memory"),
+    flood("floods/small-bombs"),
+    flood_memory("floods/small-bombs-memory"),
     ratio("poll/replies", 0.50, 0.60),
     ratio("poll/immediate", 0.50, 0.60),
     against("poll/replies-against"),
@@ -96,6 +147,8 @@ pub const GOALS: [Goal; 38] = [
     memory("memory/http-streaming-other", 2.5, 0.5),
     memory("memory/long-polling", 4.0, 1.0),
     memory("memory/long-polling-other", 4.0, 1.0),
+    memory("memory/http2", 40.0, 40.0),
+    memory("memory/http2-stream", 2.0, 2.0),
     generator("generator/websocket"),
     generator("generator/websocket-corked"),
     against("generator/websocket-against"),
@@ -121,6 +174,8 @@ pub struct Figure {
     low: f64,
     high: f64,
     repeats: usize,
+    /// Its goal and aim, if they depend on what was measured beside it.
+    goal: Option<f64>,
     detail: Value,
 }
 
@@ -131,17 +186,17 @@ impl Figure {
         let interval = interval_of_mean(figures, CONFIDENCE, 1)?;
         let value = median(figures).context("there are no repeats")?;
         let (low, high) = (interval.low.min(value), interval.high.max(value));
-        Ok(Self { name, value, low, high, repeats: figures.len(), detail })
+        Ok(Self { name, value, low, high, repeats: figures.len(), goal: None, detail })
     }
 
     /// With an interval that was found otherwise.
     pub fn with_interval(name: &'static str, value: f64, half: f64, repeats: usize, detail: Value) -> Self {
-        Self { name, value, low: value - half, high: value + half, repeats, detail }
+        Self { name, value, low: value - half, high: value + half, repeats, goal: None, detail }
     }
 
     /// Nothing to compare with; the detail says why.
     pub fn absent(name: &'static str, detail: Value) -> Self {
-        Self { name, value: f64::NAN, low: f64::NAN, high: f64::NAN, repeats: 0, detail }
+        Self { name, value: f64::NAN, low: f64::NAN, high: f64::NAN, repeats: 0, goal: None, detail }
     }
 
     /// Its name.
@@ -149,8 +204,14 @@ impl Figure {
         self.name
     }
 
-    fn goal(&self) -> Option<&'static Goal> {
-        GOALS.iter().find(|goal| goal.name == self.name)
+    /// Held against a goal of its own.
+    pub fn with_goal(self, goal: f64) -> Self {
+        Self { goal: Some(goal), ..self }
+    }
+
+    fn goal(&self) -> Option<Goal> {
+        let goal = *GOALS.iter().find(|goal| goal.name == self.name)?;
+        Some(self.goal.map_or(goal, |own| Goal { goal: own, aim: own, ..goal }))
     }
 
     /// One line for programs.
@@ -162,8 +223,8 @@ impl Figure {
             "unit": goal.map(|g| g.unit),
             "low": rounded(self.low),
             "high": rounded(self.high),
-            "goal": goal.map(|g| g.goal),
-            "aim": goal.map(|g| g.aim),
+            "goal": goal.map(|g| rounded(g.goal)),
+            "aim": goal.map(|g| rounded(g.aim)),
             "repeats": self.repeats,
             "detail": self.detail,
         })
@@ -176,6 +237,7 @@ impl Goal {
             return "not measured";
         }
         self.verdict(match (self.what, self.is_upper_bound) {
+            (What::Nothing, _) => return "no goal",
             (What::Value, _) => figure.value,
             (What::Whole, true) | (What::BetterEnd, false) => figure.high,
             (What::Whole, false) | (What::BetterEnd, true) => figure.low,
@@ -205,14 +267,19 @@ pub fn table(figures: &[Figure]) -> String {
             figure.name,
             rounded(figure.value),
             interval,
-            goal.goal,
-            goal.aim,
+            bound(goal.goal),
+            bound(goal.aim),
             goal.unit,
             goal.verdict_of(figure)
         )
         .expect("writing to a String cannot fail");
     }
     out
+}
+
+/// A goal, if there is one.
+fn bound(goal: f64) -> String {
+    if goal.is_nan() { "–".to_owned() } else { rounded(goal).to_string() }
 }
 
 /// Four significant digits are more than any of this is good for.

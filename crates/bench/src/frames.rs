@@ -4,7 +4,7 @@ use crate::connect::{open_blocking, read_until};
 use anyhow::Context as _;
 use pushlab_wire::transport::Transport;
 use pushlab_wire::websocket::handshake;
-use std::io::Write as _;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 
 /// Stands in each payload once and nowhere else, so that deliveries are counted without being parsed.
@@ -59,9 +59,13 @@ pub fn subscription(transport: Transport) -> Vec<u8> {
 
 /// A counter of the server's own, by its JSON pointer: `/open`.
 pub fn server_counter(address: SocketAddr, name: &str) -> anyhow::Result<u64> {
-    let mut socket = open_blocking(address)?;
+    server_counter_over(&mut open_blocking(address)?, name)
+}
+
+/// The same over a connection that stands.
+pub fn server_counter_over(socket: &mut (impl Read + Write), name: &str) -> anyhow::Result<u64> {
     socket.write_all(b"GET /stats HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
-    let answer = read_until(&mut socket, |found| found.ends_with(b"}"))?;
+    let answer = read_until(socket, |found| found.ends_with(b"}"))?;
     let body = answer.iter().position(|&b| b == b'{').map(|at| &answer[at..]).context("the counters are not there")?;
     let stats: serde_json::Value = serde_json::from_slice(body).context("the counters are not JSON")?;
     stats.pointer(name).and_then(serde_json::Value::as_u64).with_context(|| format!("there is no counter {name}"))

@@ -6,7 +6,7 @@
 //! the same frames from the same blaster and checks nothing.
 
 use crate::audience;
-use crate::connect::{PATIENCE, read_until};
+use crate::connect::{self, PATIENCE, read_until};
 use crate::figure::{Figure, rounded};
 use crate::frames::subscription;
 use crate::limit::ANY_PORT;
@@ -223,12 +223,12 @@ fn run_limit(frames: u64, scale: &Scale, cores: Cores) -> anyhow::Result<Work> {
     let thread = std::thread::Builder::new().name("limit".into()).spawn(move || -> anyhow::Result<()> {
         let mut audience = audience::Audience::new()?;
         let request = subscription(Transport::WebSocket);
-        audience.grow(count, target, 2, |_| &request, None)?;
-        let greetings = audience.bytes;
+        audience.grow(count, |index| connect::open(target, 2, index, &request), None)?;
+        let greetings = audience.tally.bytes;
         sender.send(CpuClock::of_this_thread())?;
         while !is_over_there.load(Ordering::Relaxed) {
             audience.read(Duration::from_millis(5))?;
-            received_there.store(audience.bytes - greetings, Ordering::Relaxed);
+            received_there.store(audience.tally.bytes - greetings, Ordering::Relaxed);
         }
         Ok(())
     })?;

@@ -11,12 +11,15 @@
 
 mod audience;
 mod baseline;
+mod compression;
 mod connect;
 mod delivery;
 mod fanout;
 mod figure;
+mod floods;
 mod frames;
 mod generator;
+mod http2;
 mod limit;
 mod link;
 mod memory;
@@ -26,6 +29,8 @@ mod processor;
 mod publisher;
 mod rooms;
 mod scale;
+mod secure;
+mod side;
 mod subject;
 
 use anyhow::{Context as _, bail};
@@ -97,9 +102,10 @@ fn main() -> anyhow::Result<()> {
             continue;
         }
         eprintln!("measuring {name} …");
-        let measured = match name.starts_with("rooms/") || name.starts_with("peers/") {
-            true => rooms::measure(name, &names, &scale, cores),
-            false => measure(name, &scale, cores).map(|figure| vec![figure]),
+        let measured = match name.split_once('/') {
+            Some(("rooms" | "peers", _)) => rooms::measure(name, &names, &scale, cores),
+            Some(("floods", _)) => floods::measure(name, &names, &scale, cores),
+            _ => measure(name, &scale, cores).map(|figure| vec![figure]),
         };
         for figure in measured.with_context(|| format!("{name} could not be measured"))? {
             println!("{}", figure.to_json());
@@ -147,6 +153,9 @@ fn measure(name: &'static str, scale: &Scale, cores: Cores) -> anyhow::Result<Fi
     match (what, Transport::from_name(of)) {
         ("fanout", Some(transport)) => fanout::measure(name, transport, Io::Write, scale, cores),
         ("fanout-uring", Some(transport)) => fanout::measure(name, transport, Io::Uring, scale, cores),
+        ("compression", _) => compression::measure(name, of, scale, cores),
+        ("http2", _) => http2::measure(name, of, scale, cores),
+        ("memory", None) => http2::measure_memory(name, scale, cores),
         ("memory", Some(transport)) => memory::measure(name, transport, other, scale, cores),
         ("generator", _) => {
             let frames = if of == "websocket" { 1 } else { 16 };

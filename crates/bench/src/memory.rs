@@ -5,6 +5,7 @@
 //! holds for a socket is not part of it.
 
 use crate::audience::Audience;
+use crate::connect;
 use crate::figure::{Figure, rounded};
 use crate::frames::{server_counter, subscription};
 use crate::processor::Cores;
@@ -20,7 +21,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Time for the server to finish its turn.
-const SETTLE: Duration = Duration::from_millis(200);
+pub const SETTLE: Duration = Duration::from_millis(200);
 
 /// Measures one transport, with a fresh server of ours or of another build.
 pub fn measure(
@@ -45,7 +46,7 @@ pub fn measure(
     let family = 10 + u8::try_from(transport.index())?;
     let mut points = Vec::new();
     for &count in &scale.connections {
-        audience.grow(count, address, family, |_| &request, is_admitted)?;
+        audience.grow(count, |index| connect::open(address, family, index, &request), is_admitted)?;
         std::thread::sleep(SETTLE);
         points.push((count as f64, server.anonymous_bytes()? as f64 / 1024.0));
     }
@@ -64,7 +65,7 @@ pub fn measure(
 }
 
 /// The least-squares slope and half of its 95 % interval.
-fn slope(points: &[(f64, f64)]) -> anyhow::Result<(f64, f64)> {
+pub fn slope(points: &[(f64, f64)]) -> anyhow::Result<(f64, f64)> {
     ensure!(points.len() > 2, "a slope with an interval needs three counts");
     let xs: Vec<f64> = points.iter().map(|p| p.0).collect();
     let ys: Vec<f64> = points.iter().map(|p| p.1).collect();

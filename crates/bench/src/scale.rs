@@ -66,14 +66,24 @@ pub struct Scale {
     pub segment: Duration,
     /// How long each side runs before it is measured.
     pub warm_up: Duration,
+    /// HTTP/2 and HTTP/1.1 with TLS: loads, all of which count the same. Both sides must be able to take them.
+    pub secure_loads: Vec<Load>,
     /// Rooms: subscribers, of the two figures that bear their numbers.
     pub rooms: [u32; 2],
     /// One room beside the peers: subscribers, of the three figures that bear their numbers.
     pub peers: [u32; 3],
+    /// Floods: how long the other client is alone, and how long the attack is looked at.
+    pub quiet: Duration,
+    /// See above.
+    pub flood: Duration,
     /// Polls: connections.
     pub pollers: usize,
     /// Memory: numbers of open connections at which the server is looked at.
     pub connections: Vec<usize>,
+    /// The same for connections with TLS.
+    pub secure_connections: Vec<usize>,
+    /// Memory: connections on which further streams are opened.
+    pub connections_with_streams: usize,
     /// Fan-out and polls: what our server is compared with.
     pub baseline: Baseline,
     /// Fan-out: whether the limit stands in for our server too, which must give 1.
@@ -96,13 +106,18 @@ impl Scale {
                 Load::PerSecond(300),
                 Load::Saturation { window_max: 16 },
             ],
+            secure_loads: vec![Load::PerSecond(20), Load::PerSecond(50)],
             segment: Duration::from_millis(500),
             warm_up: Duration::from_millis(300),
             rooms: [1000, 19_000],
             peers: [100, 1000, 9000],
+            quiet: Duration::from_secs(2),
+            flood: Duration::from_secs(3),
             pollers: 200,
             // Even steps, so that no count sits just behind a doubling of some table more often than before one.
             connections: (1..=9).map(|step| step * 2000).collect(),
+            secure_connections: (1..=9).map(|step| step * 500).collect(),
+            connections_with_streams: 1000,
             baseline: Baseline::Limit,
             is_null_test: false,
         }
@@ -114,7 +129,10 @@ impl Scale {
             repeats: 2,
             segment: Duration::from_millis(250),
             warm_up: Duration::from_millis(250),
+            quiet: Duration::from_secs(1),
+            flood: Duration::from_secs(2),
             connections: vec![2000, 6000, 12_000],
+            secure_connections: vec![500, 1500, 3000],
             ..Self::full()
         }
     }
@@ -125,12 +143,17 @@ impl Scale {
             repeats: 1,
             subscribers: 5,
             loads: vec![Load::PerSecond(150), Load::Saturation { window_max: 4 }],
+            secure_loads: vec![Load::PerSecond(150)],
             segment: Duration::from_millis(40),
             warm_up: Duration::from_millis(20),
             rooms: [5, 10],
             peers: [2, 5, 10],
+            quiet: Duration::from_millis(20),
+            flood: Duration::from_millis(50),
             pollers: 3,
             connections: vec![20, 40, 80],
+            secure_connections: vec![5, 10, 20],
+            connections_with_streams: 2,
             baseline: Baseline::Limit,
             is_null_test: false,
         }

@@ -1,32 +1,25 @@
 //! The programs that are measured: child processes of this binary.
 
-use crate::{limit, rooms};
+use crate::{floods, limit, rooms, secure};
 use anyhow::{Context as _, bail, ensure};
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
 use pushlab_os::process::{Signal, end_with_parent};
 use pushlab_server::{Config, Io, Server};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// What a child process does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 #[command(hide = true)]
 pub enum Role {
     /// Our server.
     #[command(hide = true)]
-    Server {
-        /// Where it runs.
-        #[arg(long)]
-        core: usize,
-        /// How it fans out.
-        #[arg(long, value_enum, default_value_t)]
-        io: FanOut,
-    },
+    Server(Serve),
     /// The limit of fan-out.
     #[command(hide = true)]
     LimitOfFanout {
@@ -40,6 +33,9 @@ pub enum Role {
     /// Subscribers and publishers of rooms, by the orders on its standard input.
     #[command(hide = true)]
     RoomsLoad(rooms::load::Plan),
+    /// Attacks a server.
+    #[command(hide = true)]
+    Attacker(floods::attacker::Plan),
     /// The limit of replies.
     #[command(hide = true)]
     LimitOfReplies {
@@ -50,6 +46,23 @@ pub enum Role {
         #[arg(long)]
         immediate: bool,
     },
+}
+
+/// Our server, and what differs from its defaults.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct Serve {
+    /// Where it runs.
+    #[arg(long)]
+    pub core: usize,
+    /// How it fans out.
+    #[arg(long, value_enum, default_value_t)]
+    pub io: FanOut,
+    /// The folder of its certificate, with TLS.
+    #[arg(long)]
+    pub tls: Option<PathBuf>,
+    /// From which size on it compresses messages, bytes.
+    #[arg(long)]
+    pub compression_from: Option<usize>,
 }
 
 /// How our server fans out.
@@ -68,12 +81,12 @@ pub enum FanOut {
 
 impl Role {
     /// Does it; returns only on failure.
-    pub fn run(self) -> anyhow::Result<()> {
+    pub fn run(&self) -> anyhow::Result<()> {
         end_with_parent(Signal::KILL)?;
-        match self {
-            Self::Server { core, io } => {
-                pin_to(&[core])?;
-                serve(io)
+        match *self {
+            Self::Server(ref serve) => {
+                pin_to(&[serve.core])?;
+                serve.run()
             }
             Self::LimitOfFanout { core, uring } => {
                 pin_to(&[core])?;
@@ -83,6 +96,7 @@ impl Role {
                 pin_to(&[plan.core])?;
                 rooms::load::run(plan)
             }
+            Self::Attacker(plan) => floods::attacker::run(plan),
             Self::LimitOfReplies { core, immediate } => {
                 pin_to(&[core])?;
                 limit::replies::run(immediate)
@@ -91,11 +105,12 @@ impl Role {
     }
 
     /// Its command line.
-    pub fn arguments(self) -> Vec<String> {
-        let (name, core, switch) = match self {
-            Self::Server { core, io } => ("server", core, io.option()),
+    pub fn arguments(&self) -> Vec<String> {
+        let (name, core, switch) = match *self {
+            Self::Server(ref serve) => return serve.arguments(),
             Self::LimitOfFanout { core, uring } => ("limit-of-fanout", core, uring.then_some("--uring")),
             Self::RoomsLoad(plan) => return plan.arguments(),
+            Self::Attacker(plan) => return plan.arguments(),
             Self::LimitOfReplies { core, immediate } => ("limit-of-replies", core, immediate.then_some("--immediate")),
         };
         let mut arguments = vec![name.to_owned(), "--core".to_owned(), core.to_string()];
@@ -123,22 +138,40 @@ impl FanOut {
     }
 }
 
-/// Our server with its defaults, but without heartbeats, which would answer to nobody's publication.
-fn serve(io: FanOut) -> anyhow::Result<()> {
-    let mut config = Config::new(limit::ANY_PORT);
-    match io {
-        FanOut::Write => config.io = Some(Io::Write),
-        FanOut::Uring => {
-            config.io = Some(Io::Uring);
-            config.min_uring_members = 1;
-        }
-        FanOut::Auto => {}
+impl Serve {
+    /// Without TLS or compression.
+    pub fn plain(core: usize, io: FanOut) -> Self {
+        Self { core, io, tls: None, compression_from: None }
     }
-    config.limits.heartbeat = Duration::from_secs(3600);
-    let server = Server::start(config)?;
-    println!("{}", server.address());
-    server.join()?;
-    bail!("the server ended by itself")
+
+    /// Its command line.
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["server".to_owned(), "--core".to_owned(), self.core.to_string()];
+        arguments.extend(self.io.option().map(str::to_owned));
+        arguments.extend(self.tls.as_ref().map(|folder| format!("--tls={}", folder.display())));
+        arguments.extend(self.compression_from.map(|bytes| format!("--compression-from={bytes}")));
+        arguments
+    }
+
+    /// Runs it, without heartbeats, which would answer to nobody's publication.
+    fn run(&self) -> anyhow::Result<()> {
+        let mut config = Config::new(limit::ANY_PORT);
+        match self.io {
+            FanOut::Write => config.io = Some(Io::Write),
+            FanOut::Uring => {
+                config.io = Some(Io::Uring);
+                config.min_uring_members = 1;
+            }
+            FanOut::Auto => {}
+        }
+        config.tls = self.tls.as_deref().map(secure::files_in);
+        config.compression_from = self.compression_from;
+        config.limits.heartbeat = Duration::from_secs(3600);
+        let server = Server::start(config)?;
+        println!("{}", server.address());
+        server.join()?;
+        bail!("the server ended by itself")
+    }
 }
 
 /// A running child process; it is killed when dropped.
@@ -156,7 +189,7 @@ impl Subject {
 
     /// Starts our server, or that of another build, with plain writes.
     pub fn start_server(other: Option<&Path>, core: usize) -> anyhow::Result<Self> {
-        let role = Role::Server { core, io: FanOut::Write };
+        let role = Role::Server(Serve::plain(core, FanOut::Write));
         let Some(program) = other else { return Self::start(role) };
         let explain = || format!("{} starts no server: is it the pushlab-bench of another build?", program.display());
         Self::start_program(program, role).with_context(explain)
@@ -209,14 +242,22 @@ impl Subject {
         Ok(())
     }
 
+    /// The largest memory in use so far, bytes.
+    pub fn largest_resident_bytes(&self) -> anyhow::Result<u64> {
+        kib_of(&format!("/proc/{}/status", self.child.id()), "VmHWM:").map(|kib| kib * 1024)
+    }
+
     /// Memory of its own: pages that no file backs, in bytes. Exact, because the kernel walks the page tables for it.
     pub fn anonymous_bytes(&self) -> anyhow::Result<u64> {
-        let path = format!("/proc/{}/smaps_rollup", self.child.id());
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        let kib = text.lines().find_map(|line| line.strip_prefix("Anonymous:")?.trim().strip_suffix(" kB"));
-        let kib: u64 = kib.with_context(|| format!("{path} has no line Anonymous"))?.trim().parse()?;
-        Ok(kib * 1024)
+        kib_of(&format!("/proc/{}/smaps_rollup", self.child.id()), "Anonymous:").map(|kib| kib * 1024)
     }
+}
+
+/// A line of a file of the kernel, in KiB.
+fn kib_of(path: &str, line: &str) -> anyhow::Result<u64> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    let kib = text.lines().find_map(|found| found.strip_prefix(line)?.trim().strip_suffix(" kB"));
+    Ok(kib.with_context(|| format!("{path} has no line {line}"))?.trim().parse()?)
 }
 
 impl Drop for Subject {
@@ -241,10 +282,18 @@ mod tests {
 
     #[test]
     fn a_role_survives_its_command_line() {
-        let servers = [FanOut::Write, FanOut::Uring, FanOut::Auto].map(|io| Role::Server { core: 3, io });
+        let servers = [FanOut::Write, FanOut::Uring, FanOut::Auto].map(|io| Serve::plain(3, io));
+        let more = Serve { tls: Some("/a b".into()), compression_from: Some(256), ..servers[0].clone() };
         let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };
         let plan = Plan { core: 1, address: limit::ANY_PORT, dialect: Dialect::Bare, shape, family: 21 };
-        for role in servers.into_iter().chain([Role::RoomsLoad(plan)]) {
+        let servers = servers.into_iter().chain([more]).map(Role::Server);
+        let attacker = floods::attacker::Plan {
+            core: 1,
+            address: limit::ANY_PORT,
+            attack: floods::attack::Attack::TinyWindows,
+            duration_ms: 5,
+        };
+        for role in servers.chain([Role::RoomsLoad(plan), Role::Attacker(attacker)]) {
             let line = Line::try_parse_from([String::new()].into_iter().chain(role.arguments())).unwrap();
             assert_eq!(line.role, role);
         }
@@ -252,6 +301,6 @@ mod tests {
 
     #[test]
     fn a_server_of_plain_writes_is_asked_for_as_every_build_knows_it() {
-        assert_eq!(Role::Server { core: 3, io: FanOut::Write }.arguments(), ["server", "--core", "3"]);
+        assert_eq!(Role::Server(Serve::plain(3, FanOut::Write)).arguments(), ["server", "--core", "3"]);
     }
 }

@@ -27,6 +27,7 @@ presets! {
     "browser-limit",
     "browser-versus-native",
     "tls-cost",
+    "http2-versus-http1",
     "compression",
     "peers-fan-out",
     "peers-half-load",

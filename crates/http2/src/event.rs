@@ -8,11 +8,11 @@ use pushlab_wire::fields::FieldList;
 pub enum Event<'a> {
     /// Nothing that concerns a stream.
     Nothing,
-    /// A request begins a stream. Where the caller sends nothing on it, it resets it.
+    /// A request opens a stream. A caller that does not answer it resets the stream.
     Request {
         /// Its number.
         stream: u32,
-        /// The head: pseudo-fields first, checked against RFC 9113, section 8.3.
+        /// The head: pseudo-header fields first, checked against RFC 9113, section 8.3.
         head: &'a FieldList,
         /// The head was larger than it may be, and is not all here.
         is_cut: bool,
@@ -43,13 +43,13 @@ pub enum Event<'a> {
         owner: u32,
         /// Why.
         code: Code,
-        /// The peer has ended it; otherwise it broke the protocol on it, and was told so.
+        /// The peer has reset it; otherwise the peer broke the protocol on it, and we have.
         is_by_peer: bool,
     },
-    /// The peer opens no more streams, or takes none. Those that go on are below this number; all others of ours were
-    /// not looked at.
+    /// The peer has sent GOAWAY: it opens no more streams and takes none. Our streams up to and including `last` go on;
+    /// the peer has not processed those above it.
     GoingAway {
-        /// The last stream of ours that it has looked at.
+        /// Our last stream that the peer has processed, or may process.
         last: u32,
         /// Why.
         code: Code,

@@ -55,11 +55,11 @@ pub enum Code {
     Cancel,
     /// Compressed fields cannot be read.
     Compression,
-    /// What a CONNECT led to was cut.
+    /// The connection that a CONNECT had opened was reset.
     Connect,
-    /// The peer does too much for nothing.
+    /// The peer causes too much load.
     EnhanceYourCalm,
-    /// TLS is not good enough.
+    /// TLS does not meet the requirements of HTTP/2.
     InadequateSecurity,
     /// HTTP/1.1 is needed.
     Http11Required,
@@ -139,7 +139,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payloa
     out.extend_from_slice(payload);
 }
 
-/// A number of 31 bits, whose first bit says nothing.
+/// A 31-bit number, behind a reserved bit that is ignored.
 pub(crate) fn number_at(payload: &[u8], at: usize) -> u32 {
     payload.get(at..at + 4).map_or(0, |bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) & MAX)
 }

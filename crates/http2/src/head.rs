@@ -6,7 +6,7 @@ use pushlab_wire::fields::FieldList;
 const OF_CONNECTIONS: [&[u8]; 5] =
     [b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"];
 
-/// Pseudo-fields of a request.
+/// Pseudo-header fields of a request.
 const OF_REQUESTS: [&[u8]; 5] = [b":method", b":scheme", b":path", b":authority", b":protocol"];
 
 /// What a head says of its message.
@@ -52,13 +52,13 @@ pub fn response(fields: &FieldList) -> Option<Meaning> {
     (first.is_ascii_digit() && status != Some(b"101")).then_some(Meaning { length, is_interim })
 }
 
-/// Checks what stands behind a body.
+/// Checks the trailers of a message.
 pub fn trailers(fields: &FieldList) -> Option<()> {
     regular(fields, |_, _| None).map(|_| ())
 }
 
-/// Checks all fields, and gives pseudo-fields to `pseudo`, which refuses those that it does not know. Gives the length
-/// of the body.
+/// Checks all fields, and gives pseudo-header fields to `pseudo`, which refuses those that it does not know. Gives the
+/// length of the body.
 fn regular<'f>(fields: &'f FieldList, mut pseudo: impl FnMut(&'f [u8], &'f [u8]) -> Option<()>) -> Option<Option<u64>> {
     let (mut is_behind, mut length) = (false, None);
     for (name, value) in fields.iter() {
@@ -151,7 +151,7 @@ mod tests {
         }
         assert_eq!(get_with(&[("content-length", "7"), ("content-length", "8")]), None);
         let late = [&[("a", "b")][..], &GET[..]].concat();
-        assert_eq!(request(&list(&late), true), None, "pseudo-fields stand first");
+        assert_eq!(request(&list(&late), true), None, "pseudo-header fields come first");
         for path in ["", "a", "*", "/a b"] {
             let fields = [(":method", "GET"), (":scheme", "http"), (":path", path)];
             assert_eq!(request(&list(&fields), true), None, "{path:?}");

@@ -43,7 +43,7 @@ impl Settings {
     /// Takes over what a frame says. `smallest_table` becomes the smallest size of the table that it names.
     pub fn update(&mut self, payload: &[u8], smallest_table: &mut u32) -> Result<(), ConnectionError> {
         if !payload.len().is_multiple_of(6) {
-            return Err(ConnectionError::new(Code::FrameSize, "SETTINGS whose size is no multiple of 6"));
+            return Err(ConnectionError::new(Code::FrameSize, "SETTINGS whose length is not a multiple of 6"));
         }
         if payload.len() > 6 * MAX_ENTRIES {
             return Err(ConnectionError::new(Code::EnhanceYourCalm, "SETTINGS with too many entries"));
@@ -56,19 +56,24 @@ impl Settings {
                     self.table_bytes = value;
                     *smallest_table = value.min(*smallest_table);
                 }
-                ENABLE_PUSH if value > 1 => return Err(bad("ENABLE_PUSH is neither 0 nor 1")),
+                ENABLE_PUSH if value > 1 => return Err(bad("SETTINGS_ENABLE_PUSH must be 0 or 1")),
                 MAX_CONCURRENT_STREAMS => self.max_streams = value,
                 INITIAL_WINDOW_SIZE if value > MAX => {
-                    return Err(ConnectionError::new(Code::FlowControl, "INITIAL_WINDOW_SIZE is larger than a window"));
+                    return Err(ConnectionError::new(
+                        Code::FlowControl,
+                        "SETTINGS_INITIAL_WINDOW_SIZE above 2,147,483,647",
+                    ));
                 }
                 INITIAL_WINDOW_SIZE => self.window = value,
                 MAX_FRAME_SIZE if !(MAX_FRAME_BYTES as u32..1 << 24).contains(&value) => {
-                    return Err(bad("MAX_FRAME_SIZE is not from 16,384 to 16,777,215"));
+                    return Err(bad("SETTINGS_MAX_FRAME_SIZE must be between 16,384 and 16,777,215"));
                 }
                 MAX_FRAME_SIZE => self.frame_bytes = value,
-                ENABLE_CONNECT_PROTOCOL if value > 1 => return Err(bad("ENABLE_CONNECT_PROTOCOL is neither 0 nor 1")),
+                ENABLE_CONNECT_PROTOCOL if value > 1 => {
+                    return Err(bad("SETTINGS_ENABLE_CONNECT_PROTOCOL must be 0 or 1"));
+                }
                 ENABLE_CONNECT_PROTOCOL if value == 0 && self.takes_connect => {
-                    return Err(bad("ENABLE_CONNECT_PROTOCOL is taken back"));
+                    return Err(bad("SETTINGS_ENABLE_CONNECT_PROTOCOL must not change from 1 to 0"));
                 }
                 ENABLE_CONNECT_PROTOCOL => self.takes_connect = value == 1,
                 _ => {}

@@ -6,8 +6,8 @@ use crate::settings::FIRST_WINDOW;
 #[derive(Debug)]
 pub struct Stream {
     pub number: u32,
-    /// Whose it is: the caller's to say.
-    pub owner: u32,
+    /// Whose it is, once the caller has said so: until then nobody hears of it.
+    pub owner: Option<u32>,
     /// What we may send. Below 0 where the peer has made it smaller.
     pub send_window: i64,
     /// What the peer may send.
@@ -27,7 +27,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub fn new(number: u32, owner: u32, send_window: u32, receive_window: u32) -> Self {
+    pub fn new(number: u32, owner: Option<u32>, send_window: u32, receive_window: u32) -> Self {
         Self {
             number,
             owner,
@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn the_last_that_ended_are_remembered() {
         let mut streams = Streams::default();
-        (1..=40).for_each(|number| streams.push(Stream::new(number, number + 100, 1, 1)));
-        assert_eq!(streams.get(7).map(|stream| stream.owner), Some(107));
+        (1..=40).for_each(|number| streams.push(Stream::new(number, Some(number + 100), 1, 1)));
+        assert_eq!(streams.get(7).and_then(|stream| stream.owner), Some(107));
         for number in 1..=20 {
             assert_eq!(streams.remove(number, number % 2 == 0).map(|stream| stream.number), Some(number));
         }

@@ -1,14 +1,14 @@
 //! Why a connection cannot go on.
 
+use pushlab_wire::deflate::InflateError;
 use pushlab_wire::event_stream::StreamError;
+use pushlab_wire::gzip::{GzipError, UnknownContentCoding};
 use pushlab_wire::http::HttpError;
-use pushlab_wire::http::content_coding::{GzipError, UnknownContentCoding};
 use pushlab_wire::lines::LineTooLong;
 use pushlab_wire::native::BadFrame;
 use pushlab_wire::websocket::FrameError;
-use pushlab_wire::websocket::agreement::BadAgreement;
-use pushlab_wire::websocket::deflate::InflateError;
 use pushlab_wire::websocket::handshake::HandshakeError;
+use pushlab_wire::websocket::permessage_deflate::BadAgreement;
 
 /// Why a connection cannot go on.
 #[derive(Debug, thiserror::Error)]

@@ -25,4 +25,4 @@ mod publication;
 pub use engine::{Entry, Log, Notify, Replay, Settled, Ticket, Turn};
 pub use history::Limits;
 pub use memory::MemoryLog;
-pub use publication::{Publication, fitting};
+pub use publication::{Form, Publication, fitting};

@@ -13,25 +13,34 @@ pub struct Publication {
     pub channel: Channel,
     /// Its text.
     pub text: MessageText,
-    /// Its text compressed, once it was asked for; nothing where that is not worth it.
-    compressed: OnceLock<Option<Box<[u8]>>>,
+    /// Its forms compressed, by [`Form`], once they were asked for; nothing where that is not worth it.
+    compressed: [OnceLock<Option<Box<[u8]>>>; 2],
     pub(crate) published_at_ns: u64,
+}
+
+/// A form in which a publication is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Its text.
+    Text,
+    /// An event of an event stream.
+    Event,
 }
 
 impl Publication {
     pub(crate) fn new(offset: u64, channel: Channel, text: MessageText, published_at_ns: u64) -> Self {
-        Self { offset, channel, text, compressed: OnceLock::new(), published_at_ns }
+        Self { offset, channel, text, compressed: Default::default(), published_at_ns }
     }
 
-    /// Has its text compressed, unless somebody has done so: once for all who receive it, whoever asks first. It is kept
+    /// Has a form of it compressed, unless somebody has done so: once for all who receive it, whoever asks first. It is kept
     /// as long as the text, and is smaller.
-    pub fn compress(&self, with: impl FnOnce(&[u8]) -> Option<Box<[u8]>>) {
-        self.compressed.get_or_init(|| with(self.text.as_bytes()));
+    pub fn compress(&self, form: Form, with: impl FnOnce() -> Option<Box<[u8]>>) {
+        self.compressed[form as usize].get_or_init(with);
     }
 
-    /// Its text compressed, if it was, and that is smaller.
-    pub fn compressed(&self) -> Option<&[u8]> {
-        self.compressed.get()?.as_deref()
+    /// A form of it compressed, if it was, and that is smaller.
+    pub fn compressed(&self, form: Form) -> Option<&[u8]> {
+        self.compressed[form as usize].get()?.as_deref()
     }
 
     /// Text and bookkeeping: the bytes it costs as long as history holds it.

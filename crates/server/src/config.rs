@@ -53,6 +53,8 @@ pub struct Config {
     pub uring_breaks_after: Option<u32>,
     /// Speaks TLS on the port, on every transport.
     pub tls: Option<TlsFiles>,
+    /// Speaks HTTP/2 with clients that want it, beside HTTP/1.1.
+    pub speaks_http2: bool,
     /// What gives publications their order and keeps history; `None` means a log in this process's memory.
     pub log: Option<Arc<dyn MakeLog>>,
     /// What answers on the paths that are no transport's.
@@ -65,8 +67,8 @@ pub struct Config {
     pub same_origin_channels: Vec<String>,
     /// Which pages are the server's own.
     pub site: Site,
-    /// Publications whose text has at least so many bytes are compressed for WebSockets whose clients ask for it
-    /// (permessage-deflate); `None`: nothing is.
+    /// Compress publications and replies of at least this size, bytes, for clients that ask for it: by permessage-deflate
+    /// on WebSockets, by gzip on streams and polls; `None`: never.
     pub compression_from: Option<usize>,
 }
 
@@ -102,7 +104,7 @@ impl Config {
             max_head_bytes: limits.max_head_bytes,
             max_body_bytes: limits.max_body_bytes,
             max_message_bytes: limits.max_message_bytes,
-            compresses: self.compression_from.is_some(),
+            compression_from: self.compression_from,
             max_channels: limits.max_channels_per_connection,
             max_reply_bytes: limits.max_reply_bytes,
             max_wait: limits.max_poll_wait,
@@ -162,8 +164,7 @@ pub struct Limits {
     /// Connections of the whole server; a further one is answered 503 and closed, with TLS closed unheard. Each takes
     /// 0.5 KiB when idle, with TLS 4 KiB, and then 64 KiB more while its socket takes nothing.
     pub max_connections: usize,
-    /// Streams of one connection that speaks HTTP/2, at the same time; each counts as a connection, too. A further one
-    /// is refused.
+    /// Concurrent streams of an HTTP/2 connection; each also counts towards `max_connections`. A further one is refused.
     pub max_streams_per_connection: u32,
     /// A request's head, bytes; 431 beyond.
     pub max_head_bytes: usize,

@@ -28,8 +28,6 @@ pub struct Connection {
     pub slot: u32,
     /// When to look at it next.
     pub deadline: Tick,
-    /// The earliest entry in the wheel; `Tick::MAX` for none.
-    pub scheduled: Tick,
     /// When something was read last.
     pub last_read: Tick,
     /// When something was written last while a queue existed.
@@ -78,7 +76,6 @@ impl Connection {
             group: NO_GROUP,
             slot: 0,
             deadline: Tick::MAX,
-            scheduled: Tick::MAX,
             last_read: now,
             last_progress: now,
             taken_by: 0,

@@ -29,10 +29,65 @@ pub struct Group {
     references: usize,
     /// Whether it stands in [`Groups::unused`].
     is_queued: bool,
-    /// Connections to write to, by [`Framing::index`].
-    pub members: [Vec<u32>; FRAMINGS],
+    /// Connections to write to.
+    pub members: Members,
     /// Publications of this turn.
     pub pending: Vec<Arc<Publication>>,
+}
+
+/// Connections by framing. Most groups have one framing or two: a bit for each that is in use spares reading the others.
+#[derive(Default)]
+pub struct Members {
+    /// Bit [`Framing::index`]: there are some, or were when they were taken.
+    used: u16,
+    lists: [Vec<u32>; FRAMINGS],
+}
+
+impl Members {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Any one of them.
+    pub fn first(&self) -> Option<u32> {
+        self.lists.get(self.used.trailing_zeros() as usize)?.first().copied()
+    }
+
+    /// The framings in use.
+    pub fn framings(&self) -> impl Iterator<Item = Framing> + use<> {
+        let used = self.used;
+        Framing::ALL.into_iter().filter(move |framing| used & 1 << framing.index() != 0)
+    }
+
+    /// Takes those of one framing out.
+    pub fn take(&mut self, framing: Framing) -> Vec<u32> {
+        self.used &= !(1 << framing.index());
+        std::mem::take(&mut self.lists[framing.index()])
+    }
+
+    /// Puts those back that were taken out; nobody has come meanwhile.
+    pub fn put_back(&mut self, framing: Framing, members: Vec<u32>) {
+        self.used |= u16::from(!members.is_empty()) << framing.index();
+        self.lists[framing.index()] = members;
+    }
+
+    fn push(&mut self, framing: Framing, connection: u32) -> u32 {
+        let list = &mut self.lists[framing.index()];
+        list.push(connection);
+        self.used |= 1 << framing.index();
+        list.len() as u32 - 1
+    }
+
+    /// Takes one out; gives the one that now has its slot.
+    fn remove(&mut self, framing: Framing, slot: u32) -> Option<u32> {
+        let list = &mut self.lists[framing.index()];
+        list.swap_remove(slot as usize);
+        if list.is_empty() {
+            self.used &= !(1 << framing.index());
+        }
+        list.get(slot as usize).copied()
+    }
 }
 
 /// A group in the list of a channel, which is the group's `nth`.
@@ -144,7 +199,7 @@ impl Groups {
         let Some(entries) = self.by_channel.get(&publication.channel) else { return };
         for entry in entries {
             let group = &mut self.groups[entry.group as usize];
-            if group.members.iter().all(Vec::is_empty) {
+            if group.members.is_empty() {
                 continue;
             }
             if group.pending.is_empty() {
@@ -156,16 +211,12 @@ impl Groups {
 
     /// Makes a connection a member and gives its slot.
     pub fn join(&mut self, id: usize, framing: Framing, connection: usize) -> u32 {
-        let members = &mut self.groups[id].members[framing.index()];
-        members.push(connection as u32);
-        members.len() as u32 - 1
+        self.groups[id].members.push(framing, connection as u32)
     }
 
     /// Ends a membership; gives the connection that now has the freed slot.
     pub fn leave(&mut self, id: usize, framing: Framing, slot: u32) -> Option<usize> {
-        let members = &mut self.groups[id].members[framing.index()];
-        members.swap_remove(slot as usize);
-        members.get(slot as usize).map(|&moved| moved as usize)
+        self.groups[id].members.remove(framing, slot).map(|moved| moved as usize)
     }
 }
 
@@ -263,6 +314,7 @@ mod tests {
         assert_eq!(slots, [0, 1, 2]);
         assert_eq!(groups.leave(id, Framing::WebSocket { is_compressed: false }, 0), Some(12));
         assert_eq!(groups.leave(id, Framing::WebSocket { is_compressed: false }, 1), None);
-        assert_eq!(groups[id].members[0], [12]);
+        assert_eq!(groups[id].members.take(Framing::WebSocket { is_compressed: false }), [12]);
+        assert!(groups[id].members.is_empty());
     }
 }

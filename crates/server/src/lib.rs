@@ -109,7 +109,7 @@ pub enum ServerError {
 impl Server {
     /// Listens and serves in threads of its own.
     pub fn start(config: Config) -> Result<Self, ServerError> {
-        let tls = config.tls.as_ref().map(Tls::load).transpose()?;
+        let tls = config.tls.as_ref().map(|files| Tls::load(files, config.speaks_http2)).transpose()?;
         if config.io == Some(Io::Uring) {
             engine::check_uring()?;
         }
@@ -248,6 +248,7 @@ impl Config {
             #[cfg(test)]
             uring_breaks_after: None,
             tls: None,
+            speaks_http2: true,
             log: None,
             application: None,
             reserved_channels: Vec::new(),

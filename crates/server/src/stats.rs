@@ -121,7 +121,7 @@ counters! {
     gauges {
         /// Open connections in all.
         open => "pushlab_open_connections",
-        /// Open connections that speak HTTP/2. Each of their streams counts as a connection as well.
+        /// Open HTTP/2 connections. Each of their streams also counts in `pushlab_open_connections`.
         http2 => "pushlab_http2_connections",
         /// Polls held right now.
         held_polls => "pushlab_held_polls",

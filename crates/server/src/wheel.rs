@@ -1,4 +1,4 @@
-//! Deadlines of connections: a wheel of 100 ms slots with at most a few stale entries per connection.
+//! Deadlines of connections: a wheel of 100 ms slots with at most a few entries for each place of a connection.
 
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,20 @@ const SLOTS: usize = 1024;
 pub type Tick = u32;
 
 /// Finds connections whose deadline may have come. Entries are never removed: a deadline that moved later is found
-/// early and entered again, which costs nothing while it keeps moving.
+/// early and entered again, which costs nothing while it keeps moving. A connection that takes the place of another finds
+/// its entry there too, so however many come and go, the wheel grows with the places alone.
 pub struct Wheel {
     start: Instant,
     now: Tick,
     slots: Vec<Vec<(Tick, usize)>>,
+    /// For each place the earliest entry; `Tick::MAX` for none.
+    earliest: Vec<Tick>,
 }
 
 impl Wheel {
     /// An empty wheel.
     pub fn new(start: Instant) -> Self {
-        Self { start, now: 0, slots: vec![Vec::new(); SLOTS] }
+        Self { start, now: 0, slots: vec![Vec::new(); SLOTS], earliest: Vec::new() }
     }
 
     /// The current tick.
@@ -34,14 +37,20 @@ impl Wheel {
         self.now.saturating_add(Tick::try_from(ticks).unwrap_or(Tick::MAX)).saturating_add(1)
     }
 
-    /// Remembers to look at `id` at a tick.
+    /// Remembers to look at `id` at a tick, or before it.
     pub fn insert(&mut self, at: Tick, id: usize) {
         let at = at.max(self.now + 1);
-        self.slots[at as usize % SLOTS].push((at, id));
+        if self.earliest.len() <= id {
+            self.earliest.resize(id + 1, Tick::MAX);
+        }
+        if at < self.earliest[id] {
+            self.earliest[id] = at;
+            self.slots[at as usize % SLOTS].push((at, id));
+        }
     }
 
-    /// Moves to the present and collects the entries that are due.
-    pub fn advance(&mut self, now: Instant, due: &mut Vec<(Tick, usize)>) {
+    /// Moves to the present and collects whom to look at; of them nothing is remembered any more.
+    pub fn advance(&mut self, now: Instant, due: &mut Vec<usize>) {
         let target =
             Tick::try_from(now.saturating_duration_since(self.start).as_nanos() / TICK.as_nanos()).unwrap_or(Tick::MAX);
         while self.now < target {
@@ -50,11 +59,13 @@ impl Wheel {
             let slot = &mut self.slots[now as usize % SLOTS];
             let mut kept = 0;
             for i in 0..slot.len() {
-                if slot[i].0 <= now {
-                    due.push(slot[i]);
-                } else {
+                let (at, id) = slot[i];
+                if at > now {
                     slot.swap(kept, i);
                     kept += 1;
+                } else if self.earliest[id] == at {
+                    self.earliest[id] = Tick::MAX;
+                    due.push(id);
                 }
             }
             slot.truncate(kept);
@@ -80,8 +91,32 @@ mod tests {
         let mut found = Vec::new();
         for second in 0..=201 {
             wheel.advance(start + Duration::from_secs(second), &mut due);
-            found.extend(due.drain(..).map(|(_, id)| (second, id)));
+            found.extend(due.drain(..).map(|id| (second, id)));
         }
         assert_eq!(found, [(2, 1), (3, 2), (201, 3)]);
+    }
+
+    #[test]
+    fn the_wheel_grows_with_the_places_not_with_those_who_come_and_go() {
+        let start = Instant::now();
+        let mut wheel = Wheel::new(start);
+        let entries = |wheel: &Wheel| wheel.slots.iter().map(Vec::len).sum::<usize>();
+        for _ in 0..1_000 {
+            for id in 0..4 {
+                // A head is awaited, then a poll is held, then somebody else has the place.
+                wheel.insert(wheel.after(Duration::from_secs(10)), id);
+                wheel.insert(wheel.after(Duration::from_secs(60)), id);
+            }
+        }
+        assert_eq!(entries(&wheel), 4);
+        // A deadline that is nearer has an entry of its own; the other then says nothing.
+        wheel.insert(wheel.after(Duration::from_secs(1)), 2);
+        let (mut due, mut found) = (Vec::new(), Vec::new());
+        for second in 0..=60 {
+            wheel.advance(start + Duration::from_secs(second), &mut due);
+            found.extend(due.drain(..).map(|id| (second, id)));
+        }
+        assert_eq!(found, [(2, 2), (11, 0), (11, 1), (11, 3)]);
+        assert_eq!(entries(&wheel), 0);
     }
 }

@@ -83,6 +83,15 @@ impl<'o> Head<'o> {
         self
     }
 
+    /// Tells the coding of the content, if it has one.
+    #[inline]
+    pub fn coded(self, coding: Option<&str>) -> Self {
+        match coding {
+            Some(coding) => self.field("Content-Encoding", coding),
+            None => self,
+        }
+    }
+
     /// Lets pages of other sites read the answer, if the request names the page that asked.
     pub fn open_to_all(self, has_origin: bool) -> Self {
         if has_origin { self.field("Access-Control-Allow-Origin", "*") } else { self }
@@ -129,23 +138,23 @@ fn decimal(mut number: usize) -> ([u8; 20], usize) {
     }
 }
 
-/// Appends a whole answer of status 200 over HTTP/1.
-pub fn encode_ok(out: &mut Vec<u8>, content_type: &str, body: &[u8], has_origin: bool, keeps_alive: bool) {
-    Head::new(HeadOut::Text(out), 200).end_before_body(content_type, body.len(), has_origin, keeps_alive);
+/// Appends the answer to many held polls: over HTTP/1.1, on connections that go on, to nobody's page of another site.
+pub fn encode_common_reply(out: &mut Vec<u8>, coding: Option<&str>, body: &[u8]) {
+    Head::new(HeadOut::Text(out), 200).coded(coding).end_before_body("application/json", body.len(), false, true);
     out.extend_from_slice(body);
 }
 
 /// Writes the head of a stream.
 pub fn encode_stream(out: HeadOut<'_>, framing: Framing, has_origin: bool) {
     let (kind, is_chunked) = match framing {
-        Framing::Events { is_chunked } => ("text/event-stream", is_chunked),
+        Framing::Events { is_chunked, .. } => ("text/event-stream", is_chunked),
         Framing::Script { is_chunked } => ("text/html; charset=utf-8", is_chunked),
-        Framing::Lines { is_chunked } => ("application/x-ndjson", is_chunked),
+        Framing::Lines { is_chunked, .. } => ("application/x-ndjson", is_chunked),
         Framing::WebSocket { .. } | Framing::Reply => unreachable!("these have no stream over HTTP"),
     };
     let head = Head::new(out, 200).field("Content-Type", kind).field("Cache-Control", "no-store");
     // Asks nginx not to buffer.
-    let head = head.field("X-Accel-Buffering", "no");
+    let head = head.field("X-Accel-Buffering", "no").coded(framing.is_gzip().then_some("gzip"));
     let head = if is_chunked { head.field("Transfer-Encoding", "chunked") } else { head.field("Connection", "close") };
     head.open_to_all(has_origin).end();
 }
@@ -161,7 +170,7 @@ pub fn encode_preflight(out: HeadOut<'_>) {
 }
 
 /// Writes the answer that lets a client send the body that it holds back (RFC 9110, section 15.2.1). Another follows.
-pub fn encode_leave(out: HeadOut<'_>) {
+pub fn encode_continue(out: HeadOut<'_>) {
     Head::new(out, 100).end();
 }
 
@@ -267,7 +276,8 @@ mod tests {
     #[test]
     fn answers_are_as_documented() {
         let mut out = Vec::new();
-        encode_ok(&mut out, "text/plain", b"ok", true, false);
+        Head::new(HeadOut::Text(&mut out), 200).end_before_body("text/plain", 2, true, false);
+        out.extend_from_slice(b"ok");
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: no-store\r\n\
@@ -326,7 +336,8 @@ mod tests {
 
     #[test]
     fn over_http2_a_head_is_fields_without_those_of_a_connection() {
-        let stream = listed(|out| encode_stream(out, Framing::Events { is_chunked: false }, true));
+        let stream =
+            listed(|out| encode_stream(out, Framing::Events { is_chunked: false, is_compressed: false }, true));
         let expected = [
             (":status", "200"),
             ("content-type", "text/event-stream"),
@@ -346,7 +357,7 @@ mod tests {
         ];
         assert_eq!(refused, owned(&expected));
         assert_eq!(listed(|out| encode_websocket(out, None, None)), owned(&[(":status", "200")]));
-        assert_eq!(listed(encode_leave), owned(&[(":status", "100")]));
+        assert_eq!(listed(encode_continue), owned(&[(":status", "100")]));
         let fields = [
             ("Set-Cookie", " a=B\t"),
             ("Keep-Alive", "5"),
@@ -372,9 +383,9 @@ mod tests {
         encode_websocket(HeadOut::Text(&mut ours), Some("abc="), None);
         handshake::encode_response(&mut theirs, "abc=");
         assert_eq!(ours, theirs);
-        let mut leave = Vec::new();
-        encode_leave(HeadOut::Text(&mut leave));
-        assert_eq!(leave, b"HTTP/1.1 100 Continue\r\n\r\n");
+        let mut interim = Vec::new();
+        encode_continue(HeadOut::Text(&mut interim));
+        assert_eq!(interim, b"HTTP/1.1 100 Continue\r\n\r\n");
     }
 
     #[test]

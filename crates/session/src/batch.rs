@@ -82,7 +82,8 @@ mod tests {
     #[test]
     fn a_batch_holds_what_it_was_filled_with_last() {
         let all = publications(3);
-        let (lines, frames) = (Framing::Lines { is_chunked: false }, Framing::WebSocket { is_compressed: false });
+        let (lines, frames) =
+            (Framing::Lines { is_chunked: false, is_compressed: false }, Framing::WebSocket { is_compressed: false });
         let mut batch = Batch::default();
         let spans = [(0..1, lines), (0..1, lines), (0..1, frames), (0..2, frames), (0..1, frames), (1..2, frames)];
         for (span, framing) in spans {
@@ -102,7 +103,7 @@ mod tests {
     fn a_batch_goes_on_where_it_was_left() {
         let all = publications(4);
         let mut batch = Batch::default();
-        batch.fill(&all, Framing::Lines { is_chunked: false });
+        batch.fill(&all, Framing::Lines { is_chunked: false, is_compressed: false });
         for first in 0..all.len() {
             for n in 0..=batch.bytes.len() - batch.start_of(first) {
                 let Progress { deliveries, begun, next } = batch.progress(first, n);

@@ -5,10 +5,10 @@ use crate::channels::ChannelSet;
 use crate::framing::Framing;
 use crate::rules::Rules;
 use pushlab_wire::cursor::{Cursor, Epoch};
+use pushlab_wire::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
 use pushlab_wire::transport::Transport;
-use pushlab_wire::websocket::deflate::InflateDecoder;
 use std::time::Duration;
 
 /// What an exchange needs its caller to do next, one thing at a time. The bytes that it sends are in the [`Output`],
@@ -111,6 +111,10 @@ pub struct Output {
     pub channels: ChannelSet,
     /// What happened.
     pub counts: Counts,
+    /// Compresses messages and replies.
+    pub deflater: Deflater,
+    /// Bytes that compressed messages became: work of which the bytes that came say nothing. The caller takes it.
+    pub inflated_bytes: usize,
     /// Reads compressed messages.
     pub(crate) inflater: InflateDecoder,
 }

@@ -41,7 +41,7 @@ impl Server {
             max_channels: 4,
             max_reply_bytes: 1000,
             max_wait: second,
-            compresses: false,
+            compression_from: None,
             head_timeout: second,
             answer_timeout: second,
             write_timeout: second,

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use pushlab_log::{Limits, MemoryLog};
 
-    const LINES: Framing = Framing::Lines { is_chunked: false };
+    const LINES: Framing = Framing::Lines { is_chunked: false, is_compressed: false };
 
     fn publications(channels: &[&str]) -> Vec<Arc<Publication>> {
         let mut log = MemoryLog::new(epoch(), Limits::default());

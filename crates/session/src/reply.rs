@@ -3,6 +3,8 @@
 use crate::framing::{cursor_frame, gap_frame};
 use pushlab_log::Publication;
 use pushlab_wire::cursor::Cursor;
+use pushlab_wire::deflate::Deflater;
+use pushlab_wire::gzip;
 use std::sync::Arc;
 
 /// A gap, if any, and the position: what surrounds the messages of a reply.
@@ -31,4 +33,9 @@ pub fn body(messages: &[Arc<Publication>], frame: Option<ReplyFrame>) -> Vec<u8>
     }
     body.push(b']');
     body
+}
+
+/// A reply as gzip, if it has at least so many bytes and that is smaller.
+pub fn compress(body: &[u8], min_bytes: usize, deflater: &mut Deflater) -> Option<Vec<u8>> {
+    if body.len() < min_bytes { None } else { gzip::encode(deflater, body) }
 }

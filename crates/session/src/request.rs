@@ -7,7 +7,7 @@ use pushlab_wire::cursor::Cursor;
 use pushlab_wire::http::{RequestHead, Version, split_target};
 use pushlab_wire::native::{is_json, json_string, single_line};
 use pushlab_wire::transport::Transport;
-use pushlab_wire::websocket::{deflate, handshake};
+use pushlab_wire::websocket::{handshake, permessage_deflate};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -110,6 +110,8 @@ pub struct RequestRules {
     pub max_wait: Duration,
     /// Messages are compressed for clients that ask for it.
     pub compresses: bool,
+    /// This client asks for gzip.
+    pub takes_gzip: bool,
     /// The server is stopping: only health checks and metrics are answered.
     pub is_draining: bool,
 }
@@ -171,7 +173,7 @@ impl<'a> Request<'a> {
         if let Some(protocol) = head.protocol
             && !handshake::is_websocket(protocol)
         {
-            let text = "of the protocols that CONNECT may name there is websocket alone";
+            let text = "unsupported :protocol; the only one supported is websocket";
             return Err((ErrorCode::Unsupported, text.into()).into());
         }
         let Some(&(name, method, path)) = PATHS.iter().find(|(known, _, _)| *known == name) else {
@@ -191,6 +193,7 @@ impl<'a> Request<'a> {
         let Parameters { subscription, wait, is_script, is_told, is_early, is_polling } =
             read_parameters(parameters, head, path, rules)?;
         let is_chunked = head.version == Version::Http11;
+        let is_compressed = rules.takes_gzip;
         Ok(match path {
             Path::WebSocket => {
                 let accept = match head.version {
@@ -200,15 +203,18 @@ impl<'a> Request<'a> {
                 let accept =
                     accept.map_err(|error| Refused::from((ErrorCode::UpgradeRequired, error.to_string().into())))?;
                 let offers = rules.compresses.then(|| head.headers("sec-websocket-extensions"));
-                let extension = offers.and_then(deflate::agree);
+                let extension = offers.and_then(permessage_deflate::agree);
                 Self::WebSocket { accept, extension, subscription, is_polling, is_told }
             }
             Path::Events => {
-                let framing = Framing::Events { is_chunked };
+                let framing = Framing::Events { is_chunked, is_compressed };
                 Self::Stream { framing, transport: Transport::Sse, subscription, is_early, is_told }
             }
             Path::Stream => {
-                let framing = if is_script { Framing::Script { is_chunked } } else { Framing::Lines { is_chunked } };
+                let framing = match is_script {
+                    true => Framing::Script { is_chunked },
+                    false => Framing::Lines { is_chunked, is_compressed },
+                };
                 Self::Stream { framing, transport: Transport::HttpStreaming, subscription, is_early, is_told }
             }
             Path::Poll => Self::Poll { subscription, wait },
@@ -312,8 +318,13 @@ mod tests {
     use super::*;
     use pushlab_wire::http::{Headers, parse_request};
 
-    const RULES: RequestRules =
-        RequestRules { max_channels: 2, max_wait: Duration::from_secs(60), compresses: false, is_draining: false };
+    const RULES: RequestRules = RequestRules {
+        max_channels: 2,
+        max_wait: Duration::from_secs(60),
+        compresses: false,
+        takes_gzip: false,
+        is_draining: false,
+    };
 
     fn read(request: &str, rules: &RequestRules) -> Result<String, (ErrorCode, Option<&'static str>)> {
         let text = format!("{request}\r\n\r\n");
@@ -327,7 +338,7 @@ mod tests {
         for (request, expected) in [
             (
                 "GET /sse?channel=a&channel=b%2Dc&early=1 HTTP/1.1",
-                "Stream { framing: Events { is_chunked: true }, transport: Sse, subscription: Subscription { channels: [\"a\", \"b-c\"], after: None }, is_early: true, is_told: false }",
+                "Stream { framing: Events { is_chunked: true, is_compressed: false }, transport: Sse, subscription: Subscription { channels: [\"a\", \"b-c\"], after: None }, is_early: true, is_told: false }",
             ),
             (
                 "GET /stream?channel=a&format=script HTTP/1.0",

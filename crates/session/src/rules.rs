@@ -2,6 +2,7 @@
 
 use crate::gate::Gate;
 use crate::request::RequestRules;
+use pushlab_wire::http::Version;
 use pushlab_wire::native::Announcement;
 use pushlab_wire::websocket::{Config, Role};
 use std::time::Duration;
@@ -21,8 +22,8 @@ pub struct Rules {
     pub max_body_bytes: usize,
     /// A WebSocket message, bytes.
     pub max_message_bytes: usize,
-    /// Messages are compressed for clients that ask for it.
-    pub compresses: bool,
+    /// Messages and replies of at least so many bytes are compressed for clients that ask for it.
+    pub compression_from: Option<usize>,
     /// Channels of one subscriber.
     pub max_channels: usize,
     /// A reply to a poll, bytes; the rest comes with the next.
@@ -45,11 +46,12 @@ pub struct Rules {
 
 impl Rules {
     /// What a request may ask for at most.
-    pub(crate) fn of_requests(&self, is_draining: bool) -> RequestRules {
+    pub(crate) fn of_requests(&self, takes_gzip: bool, is_draining: bool) -> RequestRules {
         RequestRules {
             max_channels: self.max_channels,
             max_wait: self.max_wait,
-            compresses: self.compresses,
+            compresses: self.compression_from.is_some(),
+            takes_gzip,
             is_draining,
         }
     }
@@ -59,13 +61,14 @@ impl Rules {
         Config { max_message_bytes: self.max_message_bytes, takes_compressed, ..Config::new(Role::Server) }
     }
 
-    /// What a client is told of the server before all else, if it asks.
-    pub(crate) fn announcement(&self) -> Announcement {
+    /// What a client that speaks this version is told of the server before all else, if it asks.
+    pub(crate) fn announcement(&self, http: Version) -> Announcement {
         Announcement {
             // Rounded up: whoever waits for two of them must not be early.
             heartbeat_ms: u64::try_from(self.heartbeat.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1),
             max_message_bytes: self.max_message_bytes as u64,
             max_channels: self.max_channels as u64,
+            http: Some(http),
         }
     }
 }

@@ -72,22 +72,23 @@ pub enum TlsError {
 /// The server's side of TLS, which may be given another certificate while it runs.
 pub struct Tls {
     files: TlsFiles,
+    offers_http2: bool,
     /// Outlives a certificate, so that sessions do.
     ticketer: Arc<dyn ProducesTickets>,
     config: RwLock<Arc<ServerConfig>>,
 }
 
 impl Tls {
-    /// Reads both files.
-    pub fn load(files: &TlsFiles) -> Result<Self, TlsError> {
+    /// Reads both files. By ALPN it agrees on HTTP/1, and on HTTP/2 if that is offered.
+    pub fn load(files: &TlsFiles, offers_http2: bool) -> Result<Self, TlsError> {
         let ticketer = ring::Ticketer::new().map_err(|source| TlsError::NoTickets { source })?;
-        let config = RwLock::new(read_config(files, ticketer.clone())?);
-        Ok(Self { files: files.clone(), ticketer, config })
+        let config = RwLock::new(read_config(files, offers_http2, ticketer.clone())?);
+        Ok(Self { files: files.clone(), offers_http2, ticketer, config })
     }
 
     /// Reads the files again, for connections that come from now on. If they cannot be used, all stays as it is.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let config = read_config(&self.files, self.ticketer.clone())?;
+        let config = read_config(&self.files, self.offers_http2, self.ticketer.clone())?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(())
     }
@@ -99,7 +100,11 @@ impl Tls {
 }
 
 /// TLS 1.2 and 1.3, no certificates of clients; sessions are resumed by tickets, so that they cost the server nothing.
-fn read_config(files: &TlsFiles, ticketer: Arc<dyn ProducesTickets>) -> Result<Arc<ServerConfig>, TlsError> {
+fn read_config(
+    files: &TlsFiles,
+    offers_http2: bool,
+    ticketer: Arc<dyn ProducesTickets>,
+) -> Result<Arc<ServerConfig>, TlsError> {
     let certificates = certificates(&files.certificate)?;
     let key = key(&files.key)?;
     let unusable =
@@ -112,7 +117,8 @@ fn read_config(files: &TlsFiles, ticketer: Arc<dyn ProducesTickets>) -> Result<A
         .map_err(unusable)?;
     config.ticketer = ticketer;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec(), b"http/1.0".to_vec()];
+    let protocols: &[&str] = if offers_http2 { &["h2", "http/1.1", "http/1.0"] } else { &["http/1.1", "http/1.0"] };
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     Ok(Arc::new(config))
 }
 

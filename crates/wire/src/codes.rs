@@ -147,7 +147,7 @@ const ERROR_CODES: [Row; 27] = [
         number: 426,
         retry: false,
         meaning: "A path that only speaks WebSocket was asked without a valid WebSocket 13 handshake.",
-        action: "Connect with a WebSocket client; a proxy in between must pass Upgrade and Connection on.",
+        action: "Connect with a WebSocket client; a proxy in between must pass Upgrade and Connection on; over HTTP/2, send an extended CONNECT (RFC 8441).",
     },
     Row {
         name: "head-too-large",
@@ -347,7 +347,7 @@ pub enum CloseCode {
     ProtocolError,
     /// `unsupported-data`, 1003: A binary message came where only text is accepted.
     UnsupportedData,
-    /// `invalid-payload`, 1007: A text message was not UTF-8.
+    /// `invalid-payload`, 1007: A text message was not valid UTF-8, or a compressed one could not be decompressed.
     InvalidPayload,
     /// `policy-violation`, 1008: The peer did what the server's settings forbid and no other code names.
     PolicyViolation,
@@ -400,7 +400,7 @@ const CLOSE_CODES: [Row; 13] = [
         name: "invalid-payload",
         number: 1007,
         retry: false,
-        meaning: "A text message was not UTF-8.",
+        meaning: "A text message was not valid UTF-8, or a compressed one could not be decompressed.",
         action: "Encode text as UTF-8 before sending.",
     },
     Row {

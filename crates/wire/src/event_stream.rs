@@ -203,8 +203,11 @@ pub fn encode(out: &mut Vec<u8>, id: &[u8], data: &[&[u8]]) {
     for part in data {
         out.extend_from_slice(part);
     }
-    out.extend_from_slice(b"\n\n");
+    out.extend_from_slice(EVENT_END);
 }
+
+/// What an event ends with.
+pub const EVENT_END: &[u8] = b"\n\n";
 
 /// Bytes that [`encode`] adds to id and data.
 pub const EVENT_OVERHEAD_BYTES: usize = "id:\ndata:\n\n".len();

@@ -1,5 +1,5 @@
-//! The fields of a head, as HTTP/2 and HTTP/3 know them: names in lower case, and before them the pseudo-fields whose
-//! names begin with a colon.
+//! The fields of a head, as HTTP/2 and HTTP/3 know them: names in lower case, and before them the pseudo-header fields,
+//! whose names begin with a colon.
 
 /// Names and values in one piece of memory, in their order.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct FieldList {
 const FIELD_BYTES: usize = 32;
 
 impl FieldList {
-    /// Adds a field. Names longer than four gigabytes have no place anywhere.
+    /// Adds a field. All names and values together are at most 4 GiB; the limit of a head is far below.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         self.bytes.extend_from_slice(name);
         let name_end = self.bytes.len() as u32;

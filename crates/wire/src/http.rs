@@ -1,7 +1,6 @@
 //! Heads of requests of any version of HTTP, those of HTTP/1.1 through `httparse`; heads of answers, and bodies, of
 //! HTTP/1.1.
 
-pub mod content_coding;
 mod listed;
 
 use crate::fields::FieldList;
@@ -41,6 +40,20 @@ pub enum Version {
 impl Version {
     fn of_minor(minor: u8) -> Self {
         if minor == 0 { Self::Http10 } else { Self::Http11 }
+    }
+
+    /// Its number: `1.1`.
+    pub fn number(self) -> &'static str {
+        match self {
+            Self::Http10 => "1.0",
+            Self::Http11 => "1.1",
+            Self::Http2 => "2",
+        }
+    }
+
+    /// Reads its number.
+    pub fn parse(number: &str) -> Option<Self> {
+        [Self::Http10, Self::Http11, Self::Http2].into_iter().find(|version| version.number() == number)
     }
 }
 
@@ -95,10 +108,10 @@ pub enum HttpError {
     #[error("a head has at most {MAX_HEADERS} fields")]
     TooManyFields,
     /// RFC 9113, sections 8.2 and 8.3.1.
-    #[error("{0} is missing or not text")]
+    #[error("{0} is missing or not UTF-8")]
     BadField(&'static str),
     /// RFC 9113, section 8.5: what is asked for is a proxy.
-    #[error("CONNECT without :protocol is for proxies")]
+    #[error("CONNECT without :protocol is not supported: this server is not a proxy")]
     PlainConnect,
     /// RFC 9112, section 6.3: ambiguous or unreadable length, a smuggling risk.
     #[error("Content-Length is not one number, or comes with Transfer-Encoding")]

@@ -17,9 +17,11 @@
 pub mod channel;
 pub mod codes;
 pub mod cursor;
+pub mod deflate;
 pub mod event_stream;
 pub mod exposition;
 pub mod fields;
+pub mod gzip;
 pub mod http;
 pub mod lines;
 pub mod native;

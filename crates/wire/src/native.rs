@@ -1,9 +1,10 @@
 //! The native protocol's frames: JSON arrays, the same on every transport.
 
 use crate::cursor::Cursor;
+use crate::http::Version;
 use crate::receipt::Receipt;
 use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
@@ -39,12 +40,28 @@ pub struct Announcement {
     pub max_message_bytes: u64,
     /// Channels of a connection, at most.
     pub max_channels: u64,
+    /// The version of HTTP in which the server was asked; `None` where it does not say, or one that is not known here.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "number_of",
+        deserialize_with = "version_of"
+    )]
+    pub http: Option<Version>,
+}
+
+fn number_of<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {
+    version.map(Version::number).serialize(serializer)
+}
+
+fn version_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Version>, D::Error> {
+    Ok(Version::parse(&Text::deserialize(deserializer)?.0))
 }
 
 impl Announcement {
     /// `["server",{"heartbeat_ms":25000,…}]`
     pub fn encode(&self) -> String {
-        serde_json::to_string(&("server", self)).expect("numbers always serialise")
+        serde_json::to_string(&("server", self)).expect("numbers and texts always serialise")
     }
 }
 
@@ -433,7 +450,8 @@ mod tests {
 
         #[test]
         fn an_announcement_is_read_back(heartbeat_ms: u64, max_message_bytes: u64, max_channels: u64, number: u64) {
-            let announcement = Announcement { heartbeat_ms, max_message_bytes, max_channels };
+            let http = [None, Some(Version::Http10), Some(Version::Http11), Some(Version::Http2)][number as usize % 4];
+            let announcement = Announcement { heartbeat_ms, max_message_bytes, max_channels, http };
             let text = announcement.encode();
             prop_assert_eq!(ServerFrame::parse(&text).unwrap(), ServerFrame::Server(announcement));
             let newer = text.replace("{", &format!("{{\"newer\":[{number}],"));
@@ -494,14 +512,21 @@ mod tests {
 
     #[test]
     fn an_announcement_is_as_documented() {
-        let announcement = Announcement { heartbeat_ms: 25_000, max_message_bytes: 65_536, max_channels: 64 };
-        let text = r#"["server",{"heartbeat_ms":25000,"max_message_bytes":65536,"max_channels":64}]"#;
+        let http = Some(Version::Http2);
+        let announcement = Announcement { heartbeat_ms: 25_000, max_message_bytes: 65_536, max_channels: 64, http };
+        let text = r#"["server",{"heartbeat_ms":25000,"max_message_bytes":65536,"max_channels":64,"http":"2"}]"#;
         assert_eq!(announcement.encode(), text);
+        // An older server, and a newer one.
+        let unsaid = ServerFrame::Server(Announcement { http: None, ..announcement });
+        for other in ["", r#","http":"3""#] {
+            assert_eq!(ServerFrame::parse(&text.replace(r#","http":"2""#, other)).unwrap(), unsaid);
+        }
         for bad in [
             r#"["server"]"#,
             r#"["server",{}]"#,
             r#"["server",{"heartbeat_ms":-1,"max_message_bytes":1,"max_channels":1}]"#,
             r#"["server",{"heartbeat_ms":1,"max_message_bytes":1,"max_channels":1},2]"#,
+            r#"["server",{"heartbeat_ms":1,"max_message_bytes":1,"max_channels":1,"http":2}]"#,
         ] {
             assert!(ServerFrame::parse(bad).is_err(), "{bad}");
         }

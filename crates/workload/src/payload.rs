@@ -235,8 +235,8 @@ fn append_records(text: &mut Vec<u8>, rng: &mut Rng, end: usize) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use pushlab_wire::deflate::Deflater;
     use pushlab_wire::receipt::Receipt;
-    use pushlab_wire::websocket::deflate::Deflater;
 
     const STAMP: Stamp = Stamp { source: 5, sequence: 77, instant_ns: 123_456_700 };
 

@@ -44,6 +44,7 @@ export class Connection extends TypedEventTarget {
   readonly #stopFollowing: () => void;
   #state: State = "connecting";
   #cursor: string | undefined;
+  #httpVersion: string | undefined;
   #latency: number | undefined;
   #link: Link | undefined;
   #probe: Link | undefined;
@@ -85,6 +86,14 @@ export class Connection extends TypedEventTarget {
   /** The transport in use, or the one that will be tried next. */
   get transport(): Transport {
     return this.#policy.transport;
+  }
+
+  /**
+   * The version of HTTP in which the server was asked: `1.1`, `2`; undefined while nothing is open, over polls, and with
+   * a server that does not say.
+   */
+  get httpVersion(): string | undefined {
+    return this.#httpVersion;
   }
 
   /** Everything up to here has been delivered; undefined before the first connection. Give it to `connect` as `after`. */
@@ -149,7 +158,7 @@ export class Connection extends TypedEventTarget {
     const { transport } = this.#policy;
     this.#isIdle = transport !== "websocket" && this.#channels.size === 0;
     if (this.#isIdle) {
-      this.#become("waiting", "no channel is subscribed");
+      this.#become("waiting", "no channel");
       return;
     }
     this.#policy.attempt();
@@ -199,6 +208,7 @@ export class Connection extends TypedEventTarget {
     const [name] = frame;
     if (name === "server") {
       this.#heartbeat = Math.max(MIN_HEARTBEAT, frame[1].heartbeat_ms);
+      this.#httpVersion = frame[1].http;
       return;
     }
     // Before all else: whoever hears that it is open may ask for the cursor.
@@ -279,13 +289,19 @@ export class Connection extends TypedEventTarget {
     this.#probe = undefined;
     // First forgotten, then closed: what it still tells is nobody's.
     const link = this.#link;
-    this.#link = undefined;
+    this.#link = this.#httpVersion = undefined;
     link?.close();
   }
 
   #become(state: State, reason: string, retryIn = 0): void {
     this.#state = state;
-    tell(this, "state", { state, transport: this.transport, reason, retryIn });
+    tell(this, "state", {
+      state,
+      transport: this.transport,
+      httpVersion: this.httpVersion,
+      reason,
+      retryIn,
+    });
   }
 
   #fail({ code, message: text }: PushlabError): void {
@@ -403,7 +419,7 @@ export class Connection extends TypedEventTarget {
       this.#isReopening = true;
       queueMicrotask(() => {
         this.#isReopening = false;
-        if (this.#link || this.#isIdle) this.#start("other channels");
+        if (this.#link || this.#isIdle) this.#start("channels");
       });
     }
   }

@@ -28,6 +28,8 @@ export interface StateEvent extends Event {
   readonly state: State;
   /** The transport in use, or the one that will be tried. */
   readonly transport: Transport;
+  /** In state `open` the connection's `httpVersion`. */
+  readonly httpVersion: string | undefined;
   /** Why, for people. */
   readonly reason: string;
   /** Milliseconds until the next attempt, in state `waiting`; else 0. */

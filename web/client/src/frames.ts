@@ -7,7 +7,7 @@ const MAX_CURSOR_LENGTH = 64;
 
 /** A frame of the native protocol, from the server. */
 export type Frame =
-  | ["server", announcement: { heartbeat_ms: number }]
+  | ["server", announcement: { heartbeat_ms: number; http?: string }]
   | ["msg", channel: string, cursor: string, data: unknown]
   | ["cursor", cursor: string]
   | ["gap", from: string, to: string]
@@ -15,7 +15,7 @@ export type Frame =
   | ["echo", data: unknown]
   | ["error", code: string, text: string];
 
-/** What stands behind a frame's name: t text, c cursor, n number, h what has a heartbeat, * anything. */
+/** What stands behind a frame's name: t text, c cursor, n number, h an announcement, * anything. */
 const SHAPES = new Map([
   ["server", "h"],
   ["msg", "tc*"],
@@ -65,8 +65,10 @@ export function readFrame(value: unknown, text: string): Frame | undefined {
 function fits(kind: string, value: unknown): boolean {
   if (kind === "*") return true;
   if (kind === "n") return Number.isSafeInteger(value);
-  if (kind === "h")
-    return Number.isSafeInteger((value as { heartbeat_ms?: unknown } | null)?.heartbeat_ms);
+  if (kind === "h") {
+    const told = value as { heartbeat_ms?: unknown; http?: unknown } | null;
+    return fits("n", told?.heartbeat_ms) && fits("t", told?.http ?? "");
+  }
   return (
     typeof value === "string" &&
     (kind === "t" || (value !== "" && value.length <= MAX_CURSOR_LENGTH))

@@ -168,6 +168,7 @@ test("an announcement that is none is a broken frame", async () => {
     '["server",null]',
     '["server",{}]',
     '["server",{"heartbeat_ms":"1"}]',
+    '["server",{"heartbeat_ms":1,"http":2}]',
   ]) {
     const body = `${text}\n`;
     const headers = { "content-type": TYPES["http-streaming"] };

@@ -57,7 +57,7 @@ export async function ask(
   const { status, headers } = response;
   const retryAfter = readRetryAfter(headers.get("retry-after"), Date.now());
   let code = status === 429 || status === 503 ? "overloaded" : "refused";
-  let text = `${address.split("?")[0]} was answered with status ${status}, ${found || "no type"}`;
+  let text = `${address.split("?")[0]}: status ${status}, ${found || "no type"}`;
   try {
     const body = JSON.parse(await readText(response));
     if (typeof body?.error === "string" && typeof body.message === "string") {

@@ -63,7 +63,7 @@ export function connect(url: string | URL, options: ConnectOptions = {}): Connec
   };
   const transports = wanted.filter((name) => name !== "websocket" || environment.WebSocket);
   if (transports.length === 0) {
-    throw new PushlabError("unsupported", "there are no WebSockets here: name a class of them");
+    throw new PushlabError("unsupported", "name a class of WebSockets");
   }
   return new Connection({ base, channels, cursor, transports, environment, page });
 }

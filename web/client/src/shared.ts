@@ -18,6 +18,7 @@ type Word =
       kind: "state";
       state: State;
       transport: Transport;
+      httpVersion: string | undefined;
       reason: string;
       retryIn: number;
       cursor: string | undefined;
@@ -75,6 +76,7 @@ export class SharedConnection extends TypedEventTarget {
   readonly #poster: Connection;
   #state: State = "connecting";
   #transport: Transport;
+  #httpVersion: string | undefined;
   #cursor: string | undefined;
   /** Set while this tab takes part; aborted when it leaves. */
   #part: AbortController | undefined;
@@ -117,6 +119,11 @@ export class SharedConnection extends TypedEventTarget {
   /** The transport in use, or the one that will be tried next. */
   get transport(): Transport {
     return this.#transport;
+  }
+
+  /** The version of HTTP of the shared connection, as `Connection.httpVersion`. */
+  get httpVersion(): string | undefined {
+    return this.#httpVersion;
   }
 
   /** Everything up to here has been delivered to this tab. */
@@ -179,7 +186,7 @@ export class SharedConnection extends TypedEventTarget {
   /** Gives the lock up, so that another tab leads. */
   #leave(): void {
     const leading = this.#leading;
-    this.#leading = undefined;
+    this.#leading = this.#httpVersion = undefined;
     leading?.close();
     this.#cursor = leading?.cursor ?? this.#cursor;
     this.#others?.close();
@@ -195,7 +202,8 @@ export class SharedConnection extends TypedEventTarget {
 
   #become(state: State, reason: string, retryIn = 0): void {
     this.#state = state;
-    tell(this, "state", { state, transport: this.#transport, reason, retryIn });
+    const [transport, httpVersion] = [this.#transport, this.#httpVersion];
+    tell(this, "state", { state, transport, httpVersion, reason, retryIn });
   }
 
   #lead(): void {
@@ -212,7 +220,7 @@ export class SharedConnection extends TypedEventTarget {
     });
     connection.addEventListener("gap", ({ from, to }) => pass(["gap", from, to]));
     connection.addEventListener("error", ({ code, text }) => pass(["error", code, text]));
-    connection.addEventListener("state", ({ state, transport, reason, retryIn }) => {
+    connection.addEventListener("state", ({ state, transport, httpVersion, reason, retryIn }) => {
       if (this.#leading !== connection) return;
       // What the server refused for good, it refuses to the next leader too: each finds out by itself.
       if (state === "closed") {
@@ -220,9 +228,10 @@ export class SharedConnection extends TypedEventTarget {
         return;
       }
       const { cursor } = connection;
-      this.#say({ kind: "state", state, transport, reason, retryIn, cursor });
+      this.#say({ kind: "state", state, transport, httpVersion, reason, retryIn, cursor });
       this.#cursor = cursor ?? this.#cursor;
       this.#transport = transport;
+      this.#httpVersion = httpVersion;
       this.#become(state, reason, retryIn);
     });
   }
@@ -231,8 +240,9 @@ export class SharedConnection extends TypedEventTarget {
     if (this.#leading) {
       // What comes late from the leader before comes from the server too.
       if (word.kind !== "hello") return;
-      const { state, transport, cursor } = this.#leading;
-      this.#say({ kind: "state", state, transport, reason: "as before", retryIn: 0, cursor });
+      const { state, transport, httpVersion, cursor } = this.#leading;
+      const reason = "as before";
+      this.#say({ kind: "state", state, transport, httpVersion, reason, retryIn: 0, cursor });
     } else if (word.kind === "frame") {
       const [name, , cursor] = word.frame;
       if (!this.#isBehind || name === "error") this.#take(word.frame);
@@ -240,6 +250,7 @@ export class SharedConnection extends TypedEventTarget {
     } else if (word.kind === "state") {
       const isNew = word.state !== this.#state || word.transport !== this.#transport;
       this.#transport = word.transport;
+      this.#httpVersion = word.httpVersion;
       if (word.cursor !== undefined && this.#isBehind) this.#reach(word.cursor);
       this.#cursor ??= word.cursor;
       if (isNew) this.#become(word.state, word.reason, word.retryIn);

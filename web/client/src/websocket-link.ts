@@ -74,7 +74,7 @@ class WebSocketLink implements Link {
     this.#isOver = true;
     clearTimeout(this.#timer);
     this.#socket.close();
-    const error = new PushlabError("connection-lost", "the connection ended before the answer");
+    const error = new PushlabError("connection-lost", "no answer came");
     for (const { reject } of this.#pending.splice(0)) reject(error);
   }
 
@@ -92,7 +92,7 @@ class WebSocketLink implements Link {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       if (this.#pending[0] === oldest) {
-        this.#end(endOf(undefined, "a ping was not answered"));
+        this.#end(endOf(undefined, "no answer to a ping"));
       } else {
         this.#watch();
       }

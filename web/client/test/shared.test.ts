@@ -72,6 +72,7 @@ test("several tabs have one connection, and each gets every message once", async
   expect(await sockets()).toBe(1);
   expect(all.map(({ shared }) => shared.isLeader)).toEqual([true, false, false]);
   expect(all.map(({ shared }) => shared.transport)).toEqual(Array(3).fill("websocket"));
+  expect(all.map(({ shared }) => shared.httpVersion)).toEqual(Array(3).fill("1.1"));
   for (const n of upTo(20)) await server.publish("a", n);
   await until(() => all.every(({ data }) => data.length >= 20), "the messages are everywhere");
   for (const { data } of all) expect(data).toEqual(upTo(20));

@@ -14,7 +14,12 @@ export class Subscriber {
   /** The data of every message, and their cursors. */
   readonly data: unknown[] = [];
   readonly cursors: string[] = [];
-  readonly states: { state: State; transport: Transport; reason: string }[] = [];
+  readonly states: {
+    state: State;
+    transport: Transport;
+    httpVersion: string | undefined;
+    reason: string;
+  }[] = [];
   readonly gaps: { from: string; to: string; position: number }[] = [];
   readonly errors: { code: string; text: string }[] = [];
 
@@ -26,8 +31,8 @@ export class Subscriber {
       this.data.push(data);
       this.cursors.push(cursor);
     });
-    connection.addEventListener("state", ({ state, transport, reason }) => {
-      this.states.push({ state, transport, reason });
+    connection.addEventListener("state", ({ state, transport, httpVersion, reason }) => {
+      this.states.push({ state, transport, httpVersion, reason });
     });
     connection.addEventListener("gap", ({ from, to }) => {
       this.gaps.push({ from, to, position: this.data.length });

@@ -23,6 +23,25 @@ describe.each(ALL)("%s", (transport) => {
     expect(subscriber.errors).toEqual([]);
   });
 
+  test("knows the version of HTTP while it is open, but for polls", async () => {
+    const server = await Server.start();
+    const proxy = await TcpProxy.start(server.port);
+    const subscriber = new Subscriber(proxy.base, { transport });
+    await subscriber.open();
+    const version = transport.endsWith("polling") ? undefined : "1.1";
+    expect(subscriber.connection.httpVersion).toBe(version);
+    proxy.down();
+    await until(() => subscriber.connection.state !== "open", "it notices");
+    expect(subscriber.connection.httpVersion).toBe(undefined);
+    proxy.restore();
+    await subscriber.open();
+    subscriber.connection.close();
+    expect(subscriber.connection.httpVersion).toBe(undefined);
+    for (const { state, httpVersion } of subscriber.states)
+      expect(httpVersion, state).toBe(state === "open" ? version : undefined);
+    expect(subscriber.states.at(-1)?.state).toBe("closed");
+  });
+
   test("resumes after cuts: nothing lost, nothing twice", async () => {
     const server = await Server.start();
     const proxy = await TcpProxy.start(server.port);

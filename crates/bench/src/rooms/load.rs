@@ -4,7 +4,7 @@
 //! a line of what came of it.
 
 use crate::audience::Audience;
-use crate::connect::{PATIENCE, open_blocking, read_until};
+use crate::connect::{self, PATIENCE, open_blocking, read_until};
 use crate::frames::stamped;
 use crate::scale::Load;
 use anyhow::{Context as _, ensure};
@@ -158,7 +158,8 @@ impl Crowd {
         let clients = 0..plan.shape.clients;
         let requests: Vec<Vec<u8>> = clients.map(|client| subscription(rooms.of_client(client))).collect();
         let mut audience = Audience::new()?;
-        audience.grow(requests.len(), plan.address, plan.family, |index| &requests[index], None)?;
+        let open = |index: usize| connect::open(plan.address, plan.family, index, &requests[index]);
+        audience.grow(requests.len(), open, None)?;
         let publisher = |room| publisher(plan.address, plan.dialect, room);
         let publishers = (0..rooms.count()).map(publisher).collect::<anyhow::Result<_>>()?;
         Ok(Self {
@@ -175,14 +176,14 @@ impl Crowd {
 
     /// Publishes for some time and waits until all of it has been delivered.
     fn run(&mut self, order: Order) -> anyhow::Result<Report> {
-        let deliveries = self.audience.deliveries;
+        let deliveries = self.audience.tally.deliveries;
         let segments = self.audience.segments()?;
-        self.audience.latency = Some(Histogram::new());
+        self.audience.tally.latency = Some(Histogram::new());
         let (start, start_ns) = (Instant::now(), monotonic_ns());
         let (mut published, mut expected, mut late) = (0, 0, 0);
         let mut until = start + order.duration + PATIENCE;
         loop {
-            let received = self.audience.deliveries - deliveries;
+            let received = self.audience.tally.deliveries - deliveries;
             let elapsed = start.elapsed();
             let is_over = elapsed >= order.duration && published > 0;
             if is_over && received >= expected {
@@ -212,9 +213,9 @@ impl Crowd {
         let elapsed = start.elapsed();
         // What the subject does behind its last write belongs to it.
         std::thread::sleep(Duration::from_millis(2));
-        let received = self.audience.deliveries - deliveries;
+        let received = self.audience.tally.deliveries - deliveries;
         ensure!(received == expected, "{received} deliveries instead of {expected}");
-        let latency = self.audience.latency.take().context("nothing was recorded")?;
+        let latency = self.audience.tally.latency.take().context("nothing was recorded")?;
         let quantile = |q| latency.quantile(q).context("nothing was delivered");
         Ok(Report {
             deliveries: received,

@@ -3,7 +3,7 @@
 use super::load::{Dialect, Order, Plan, Report, Shape};
 use crate::processor::Cores;
 use crate::scale::Load;
-use crate::subject::{FanOut, Role, Subject};
+use crate::subject::{FanOut, Role, Serve, Subject};
 use anyhow::{Context as _, ensure};
 use pushlab_os::clock::CpuClock;
 use pushlab_os::counter::CacheMisses;
@@ -67,7 +67,7 @@ pub fn find(name: &str) -> anyhow::Result<(&'static Entry, Installed)> {
 impl Side {
     /// Our server.
     pub fn ours(name: &'static str, io: FanOut, shape: Shape, family: u8, cores: Cores) -> anyhow::Result<Self> {
-        let subject = Subject::start(Role::Server { core: cores.subject, io })?;
+        let subject = Subject::start(Role::Server(Serve::plain(cores.subject, io)))?;
         let (id, address) = (subject.id(), subject.address());
         let plan = Plan { core: cores.load, address, dialect: Dialect::Native, shape, family };
         Self::new(name, Server::Ours { subject }, id, plan)

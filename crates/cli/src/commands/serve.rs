@@ -51,7 +51,11 @@ pub struct ServeArgs {
     io: Option<IoArg>,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Compress messages of at least so many bytes for WebSockets whose clients ask for it (permessage-deflate).
+    /// Speak only HTTP/1.1.
+    #[arg(long)]
+    no_http2: bool,
+    /// Compress messages and replies of at least this size for clients that ask for it, by permessage-deflate or gzip
+    /// [default: off].
     #[arg(long, value_name = "BYTES", value_parser = units::bytes)]
     compression_from: Option<usize>,
     /// For measuring: Nagle's algorithm on connections, which holds a small segment back while another is
@@ -116,7 +120,7 @@ macro_rules! limit_args {
 limit_args! {
     /// Connections in all [default: what the descriptor limit allows].
     max_connections / max_connections: usize,
-    /// Streams of one HTTP/2 connection; each counts as a connection, too [default: 100].
+    /// Concurrent streams of an HTTP/2 connection; each also counts towards --max-connections [default: 100].
     max_streams / max_streams_per_connection: u32,
     /// Bytes of a request's head [default: 16KiB].
     max_head_bytes / max_head_bytes: usize => units::bytes,
@@ -204,6 +208,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     config.nagle = args.nagle;
     config.splits_events = args.writes_per_event == 2;
     config.tls = args.tls.files();
+    config.speaks_http2 = !args.no_http2;
     config.limits.max_connections = descriptor_limit().saturating_sub(100).max(1) * args.cores;
     args.limits.apply(&mut config.limits);
     if let Some(url) = &args.feed {

@@ -3,10 +3,10 @@
 use flate2::write::GzEncoder;
 use flate2::{Compress, Compression, FlushCompress};
 use pushlab_wire::cursor::{Cursor, Epoch};
+use pushlab_wire::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::event_stream;
 use pushlab_wire::http::{BodyKind, CHUNK_END, Headers, encode_chunk_head, parse_request, split_target};
 use pushlab_wire::native::{ClientFrame, MessageText};
-use pushlab_wire::websocket::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, encode_compressed, handshake};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -16,9 +16,9 @@ pub use sending::Refused;
 /// Which end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It is asked.
+    /// Accepts requests.
     Server,
-    /// It asks.
+    /// Sends requests.
     Client,
 }
 
@@ -105,7 +105,7 @@ pub struct Uses {
 const MAX_SPARE_BYTES: usize = 4096;
 
 impl Connection {
-    /// One of which nothing has come. What it says first stands in its output.
+    /// A new connection. Its preface and its SETTINGS are already in the output.
     pub fn new(role: Role, limits: Limits) -> Self {
         let mut connection = Self {
             role,
@@ -172,10 +172,10 @@ impl Connection {
 
     /// The owners of those.
     pub fn owners(&self) -> Vec<u32> {
-        self.streams.iter().map(|stream| stream.owner).collect()
+        self.streams.iter().filter_map(|stream| stream.owner).collect()
     }
 
-    /// Whether the connection is over: what still comes is nothing.
+    /// Whether the connection is over: what still comes is discarded.
     pub fn is_over(&self) -> bool {
         self.stage == Stage::Over
     }
@@ -208,7 +208,7 @@ impl Connection {
     /// Names the owner of a stream, who is told of what comes on it from now on.
     pub fn set_owner(&mut self, stream: u32, owner: u32) {
         if let Some(stream) = self.streams.get(stream) {
-            stream.owner = owner;
+            stream.owner = Some(owner);
         }
     }
 

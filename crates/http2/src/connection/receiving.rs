@@ -30,7 +30,7 @@ impl Connection {
             Stage::Over => return Ok((bytes.len(), Event::Nothing)),
             Stage::Preface => {
                 if !bytes.starts_with(PREFACE) && !PREFACE.starts_with(bytes) {
-                    return Err(self.fail(ConnectionError::new(Code::Protocol, "this is not how HTTP/2 begins")));
+                    return Err(self.fail(ConnectionError::new(Code::Protocol, "invalid connection preface")));
                 }
                 if bytes.len() < PREFACE.len() {
                     return Ok((0, Event::Nothing));
@@ -47,11 +47,12 @@ impl Connection {
         }
         let end = HEAD_BYTES + frame.size;
         let Some(payload) = bytes.get_mut(HEAD_BYTES..end) else { return Ok((0, Event::Nothing)) };
-        let event = self.on_frame(frame, payload, now, head).map_err(|error| self.fail(error))?;
+        // Before the frame changes anything: an error takes the place of its event.
         if self.output.len() - self.output_from > self.limits.max_unread_bytes {
-            let reason = "what was asked for is not read";
+            let reason = "the peer does not read what it is sent";
             return Err(self.fail(ConnectionError::new(Code::EnhanceYourCalm, reason)));
         }
+        let event = self.on_frame(frame, payload, now, head).map_err(|error| self.fail(error))?;
         Ok((end, event))
     }
 
@@ -66,7 +67,7 @@ impl Connection {
             return error(Code::Protocol, "the first frame is not SETTINGS");
         }
         if self.block.as_ref().is_some_and(|block| frame.kind != kind::CONTINUATION || frame.stream != block.stream) {
-            return error(Code::Protocol, "something stands between the parts of a head");
+            return error(Code::Protocol, "expected CONTINUATION on the same stream");
         }
         let counts = &mut self.counts.received;
         match frame.kind {
@@ -80,7 +81,7 @@ impl Connection {
             kind::PRIORITY => self.on_priority(frame, payload, now),
             kind::RST_STREAM => self.on_reset(frame, payload, now),
             kind::SETTINGS => self.on_settings(frame, payload, now),
-            kind::PUSH_PROMISE => error(Code::Protocol, "PUSH_PROMISE, which was not allowed"),
+            kind::PUSH_PROMISE => error(Code::Protocol, "PUSH_PROMISE is not allowed"),
             kind::PING => self.on_ping(frame, payload, now),
             kind::GOAWAY => self.on_go_away(frame, payload),
             kind::WINDOW_UPDATE => self.on_window_update(frame, payload, now),
@@ -94,7 +95,7 @@ impl Connection {
         if self.idle_frames.take(self.limits.idle_frames, now) {
             return Ok(());
         }
-        error(Code::EnhanceYourCalm, "too many frames that carry nothing")
+        error(Code::EnhanceYourCalm, "too many control or empty frames")
     }
 
     fn count_reset(&mut self, now: Duration) -> Result<(), ConnectionError> {
@@ -114,8 +115,8 @@ impl Connection {
         self.count_reset(now)?;
         let payload = code.number().to_be_bytes();
         self.control(kind::RST_STREAM, 0, number, &payload);
-        let stream = self.streams.remove(number, true);
-        Ok(stream.map_or(Event::Nothing, |stream| Event::Reset { owner: stream.owner, code, is_by_peer: false }))
+        let owner = self.streams.remove(number, true).and_then(|stream| stream.owner);
+        Ok(owner.map_or(Event::Nothing, |owner| Event::Reset { owner, code, is_by_peer: false }))
     }
 
     /// What stands between the padding.
@@ -124,11 +125,11 @@ impl Connection {
             return Ok(payload);
         }
         let Some((&mut padding, rest)) = payload.split_first_mut() else {
-            return error(Code::FrameSize, "a padded frame is empty");
+            return error(Code::FrameSize, "padded frame without Pad Length");
         };
         match rest.len().checked_sub(padding.into()) {
             Some(size) => Ok(&mut rest[..size]),
-            None => error(Code::Protocol, "a frame has more padding than bytes"),
+            None => error(Code::Protocol, "padding exceeds the payload"),
         }
     }
 
@@ -137,7 +138,7 @@ impl Connection {
     fn on_data<'a>(&mut self, frame: Head, payload: &'a mut [u8], now: Duration) -> Received<'a> {
         let Head { stream: number, size, .. } = frame;
         if number == 0 || self.is_idle(number) {
-            return error(Code::Protocol, "DATA on a stream that is not open");
+            return error(Code::Protocol, "DATA on stream 0 or an idle stream");
         }
         let bytes = Self::unpad(frame, payload)?;
         self.counts.received.data += bytes.len() as u64;
@@ -188,7 +189,7 @@ impl Connection {
         stream.has_peer_ended = is_end;
         self.used(number, size - bytes.len());
         self.finish(number);
-        Ok(Event::Data { owner, bytes, is_end })
+        Ok(owner.map_or(Event::Nothing, |owner| Event::Data { owner, bytes, is_end }))
     }
 
     // --- Heads ---
@@ -201,7 +202,7 @@ impl Connection {
         head: &'a mut FieldList,
     ) -> Received<'a> {
         if frame.stream == 0 {
-            return error(Code::Protocol, "HEADERS without a stream");
+            return error(Code::Protocol, "HEADERS on stream 0");
         }
         let size = payload.len();
         let mut block = &*Self::unpad(frame, payload)?;
@@ -233,13 +234,13 @@ impl Connection {
         head: &'a mut FieldList,
     ) -> Received<'a> {
         let Some(mut block) = self.block.take() else {
-            return error(Code::Protocol, "CONTINUATION of nothing");
+            return error(Code::Protocol, "CONTINUATION without HEADERS");
         };
         block.continuations += 1;
         block.bytes.extend_from_slice(payload);
         let max_bytes = self.limits.max_head_bytes as usize + MAX_FRAME_BYTES;
         if block.continuations > self.limits.max_continuations || block.bytes.len() > max_bytes {
-            return error(Code::EnhanceYourCalm, "a head in too many parts");
+            return error(Code::EnhanceYourCalm, "field block too large, or in too many CONTINUATION frames");
         }
         if frame.has(flag::END_HEADERS) {
             return self.on_head(block.stream, &block.bytes, block.is_end, false, now, head);
@@ -261,7 +262,7 @@ impl Connection {
         self.counts.received.heads += block.len() as u64;
         head.clear();
         let Ok(outcome) = self.decoder.decode(block, self.limits.max_head_bytes as usize, head) else {
-            return error(Code::Compression, "a compressed head cannot be read");
+            return error(Code::Compression, "invalid HPACK field block");
         };
         let head = &*head;
         let is_cut = outcome.is_cut;
@@ -278,7 +279,7 @@ impl Connection {
         }
         if self.role == Role::Client || number.is_multiple_of(2) {
             return if self.is_idle(number) {
-                error(Code::Protocol, "HEADERS on a stream that is not open")
+                error(Code::Protocol, "HEADERS on an idle stream")
             } else {
                 Ok(Event::Nothing)
             };
@@ -286,8 +287,8 @@ impl Connection {
         if number <= self.last {
             return match self.streams.end_of(number) {
                 End::Reset => self.count_reset(now).map(|()| Event::Nothing),
-                End::Complete => error(Code::StreamClosed, "HEADERS on a stream that has ended"),
-                End::Forgotten => error(Code::Protocol, "the number of a new stream is smaller than the last"),
+                End::Complete => error(Code::StreamClosed, "HEADERS on a closed stream"),
+                End::Forgotten => error(Code::Protocol, "stream identifier lower than an earlier one"),
             };
         }
         self.last = number;
@@ -301,7 +302,7 @@ impl Connection {
         if self.streams.len() >= self.limits.max_streams as usize {
             return self.break_stream(number, Code::RefusedStream, now);
         }
-        let mut stream = Stream::new(number, 0, self.peer.window, self.limits.stream_window);
+        let mut stream = Stream::new(number, None, self.peer.window, self.limits.stream_window);
         (stream.has_head, stream.has_peer_ended, stream.body_left) = (true, is_end, meaning.length);
         self.streams.push(stream);
         Ok(Event::Request { stream: number, head, is_cut, is_end })
@@ -327,7 +328,7 @@ impl Connection {
         }
         stream.has_peer_ended = is_end;
         self.finish(number);
-        Ok(Event::Response { owner, head, is_end })
+        Ok(owner.map_or(Event::Nothing, |owner| Event::Response { owner, head, is_end }))
     }
 
     fn on_trailers<'a>(&mut self, number: u32, head: &FieldList, is_end: bool, now: Duration) -> Received<'a> {
@@ -339,14 +340,14 @@ impl Connection {
         stream.has_peer_ended = true;
         let owner = stream.owner;
         self.finish(number);
-        Ok(Event::Data { owner, bytes: &mut [], is_end: true })
+        Ok(owner.map_or(Event::Nothing, |owner| Event::Data { owner, bytes: &mut [], is_end: true }))
     }
 
     // --- The rest ---
 
     fn on_priority(&mut self, frame: Head, payload: &[u8], now: Duration) -> Received<'static> {
         if frame.stream == 0 {
-            return error(Code::Protocol, "PRIORITY without a stream");
+            return error(Code::Protocol, "PRIORITY on stream 0");
         }
         self.count_idle(now)?;
         let is_known = self.streams.get(frame.stream).is_some();
@@ -355,22 +356,22 @@ impl Connection {
             5 => Ok(Event::Nothing),
             // It is an error of the stream, which has to be there to be reset.
             _ if is_known => self.break_stream(frame.stream, Code::FrameSize, now),
-            _ => error(Code::FrameSize, "PRIORITY of a size that it does not have"),
+            _ => error(Code::FrameSize, "PRIORITY of invalid length"),
         }
     }
 
     fn on_reset(&mut self, frame: Head, payload: &[u8], now: Duration) -> Received<'static> {
         if frame.stream == 0 || self.is_idle(frame.stream) {
-            return error(Code::Protocol, "RST_STREAM on a stream that is not open");
+            return error(Code::Protocol, "RST_STREAM on stream 0 or an idle stream");
         }
         if payload.len() != 4 {
-            return error(Code::FrameSize, "RST_STREAM of a size that it does not have");
+            return error(Code::FrameSize, "RST_STREAM of invalid length");
         }
         self.count_reset(now)?;
         let number = u32::from_be_bytes([payload[0], payload[1], payload[2], payload[3]]);
         let code = Code::from_number(number);
-        let stream = self.streams.remove(frame.stream, false);
-        Ok(stream.map_or(Event::Nothing, |stream| Event::Reset { owner: stream.owner, code, is_by_peer: true }))
+        let owner = self.streams.remove(frame.stream, false).and_then(|stream| stream.owner);
+        Ok(owner.map_or(Event::Nothing, |owner| Event::Reset { owner, code, is_by_peer: true }))
     }
 
     fn on_settings(&mut self, frame: Head, payload: &[u8], now: Duration) -> Received<'static> {
@@ -381,7 +382,7 @@ impl Connection {
         if frame.has(flag::ACK) {
             return match payload.len() {
                 0 => Ok(Event::Nothing),
-                _ => error(Code::FrameSize, "an acknowledgement of SETTINGS that has any"),
+                _ => error(Code::FrameSize, "SETTINGS ACK with a payload"),
             };
         }
         let before = self.peer;
@@ -395,7 +396,7 @@ impl Connection {
         for stream in self.streams.iter_mut() {
             stream.send_window += change;
             if stream.send_window > MAX.into() {
-                return error(Code::FlowControl, "SETTINGS make a window too large");
+                return error(Code::FlowControl, "SETTINGS_INITIAL_WINDOW_SIZE overflows a stream's window");
             }
             if stream.send_window > 0 && stream.is_blocked && !stream.is_ready {
                 stream.is_ready = true;
@@ -412,7 +413,7 @@ impl Connection {
             return error(Code::Protocol, "PING on a stream");
         }
         let Ok(payload) = <[u8; 8]>::try_from(payload) else {
-            return error(Code::FrameSize, "PING of a size that it does not have");
+            return error(Code::FrameSize, "PING of invalid length");
         };
         self.count_idle(now)?;
         if frame.has(flag::ACK) {
@@ -427,7 +428,7 @@ impl Connection {
             return error(Code::Protocol, "GOAWAY on a stream");
         }
         if payload.len() < 8 {
-            return error(Code::FrameSize, "GOAWAY of a size that it does not have");
+            return error(Code::FrameSize, "GOAWAY of invalid length");
         }
         let code = u32::from_be_bytes([payload[4], payload[5], payload[6], payload[7]]);
         self.has_peer_left = true;
@@ -436,19 +437,19 @@ impl Connection {
 
     fn on_window_update(&mut self, frame: Head, payload: &[u8], now: Duration) -> Received<'static> {
         if payload.len() != 4 {
-            return error(Code::FrameSize, "WINDOW_UPDATE of a size that it does not have");
+            return error(Code::FrameSize, "WINDOW_UPDATE of invalid length");
         }
         let size = i64::from(number_at(payload, 0));
         if frame.stream == 0 {
             self.send_window += size;
             return match size {
-                0 => error(Code::Protocol, "WINDOW_UPDATE of 0"),
+                0 => error(Code::Protocol, "WINDOW_UPDATE with increment 0"),
                 _ if self.send_window > MAX.into() => error(Code::FlowControl, "the connection's window is too large"),
                 _ => Ok(Event::Nothing),
             };
         }
         if self.is_idle(frame.stream) {
-            return error(Code::Protocol, "WINDOW_UPDATE on a stream that is not open");
+            return error(Code::Protocol, "WINDOW_UPDATE on an idle stream");
         }
         let Some(stream) = self.streams.get(frame.stream) else { return Ok(Event::Nothing) };
         stream.send_window += size;

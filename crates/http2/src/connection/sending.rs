@@ -9,10 +9,10 @@ use pushlab_wire::fields::FieldList;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// As many are open as the peer allows; one more may be when another has ended.
-    #[error("the peer allows no more streams at the same time")]
+    #[error("the peer's limit of concurrent streams is reached")]
     Full,
     /// The connection has ended, or has had all streams that one can have.
-    #[error("the connection takes no more streams")]
+    #[error("no more streams can be opened on this connection")]
     Over,
 }
 
@@ -30,7 +30,7 @@ impl Connection {
         }
         self.last = if self.last == 0 { 1 } else { self.last + 2 };
         let number = self.last;
-        self.streams.push(Stream::new(number, owner, self.peer.window, self.limits.stream_window));
+        self.streams.push(Stream::new(number, Some(owner), self.peer.window, self.limits.stream_window));
         self.head(number, head, is_end);
         Ok(number)
     }
@@ -114,10 +114,10 @@ impl Connection {
         while let Some(number) = self.ready.pop_front() {
             let Some(stream) = self.streams.get(number) else { continue };
             stream.is_ready = false;
-            if stream.send_window > 0 {
+            if let (1.., Some(owner)) = (stream.send_window, stream.owner) {
                 stream.is_blocked = false;
                 self.turn = number;
-                return Some(stream.owner);
+                return Some(owner);
             }
         }
         self.turn = 0;

@@ -100,5 +100,25 @@ fn who_does_not_read_is_let_go() {
     let many = Rate { burst: u32::MAX, per_second: 0 };
     let raw = Raw::new(Limits { idle_frames: many, max_unread_bytes: 1700, ..Limits::default() });
     let (pings, code) = until_the_end(raw, |raw, _| raw.frame(PING, 0, 0, &[0; 8]));
-    assert_eq!((pings, code), (100, Code::EnhanceYourCalm));
+    assert_eq!((pings, code), (101, Code::EnhanceYourCalm));
+}
+
+/// Whoever owns streams ends them with the connection, so none may be open of which nobody has heard.
+#[test]
+fn who_does_not_read_answers_is_let_go_with_all_streams_heard_of() {
+    let mut raw = Raw::new(Limits { max_unread_bytes: 1700, ..Limits::default() });
+    let answer = list(&[(":status", "200"), ("content-length", "3")]);
+    let mut heard = 0;
+    let error = loop {
+        match raw.head(2 * heard + 1, &GET, true) {
+            Ok(events) => assert_eq!(events.len(), 1),
+            Err(error) => break error,
+        }
+        raw.connection.set_owner(2 * heard + 1, 1_000 + heard);
+        raw.connection.head(2 * heard + 1, &answer, heard % 2 == 0);
+        heard += 1;
+    };
+    assert_eq!(error.code, Code::EnhanceYourCalm);
+    let unanswered: Vec<u32> = (0..heard).filter(|n| n % 2 == 1).map(|n| 1_000 + n).collect();
+    assert!(heard > 10 && raw.connection.owners() == unanswered, "{heard} {:?}", raw.connection.owners());
 }

@@ -2,8 +2,8 @@
 
 use crate::connection::Head;
 use crate::cut::Cut;
-use pushlab_wire::http::content_coding::{ContentCoding, GzipDecoder, GzipError};
-use pushlab_wire::websocket::deflate::{Deflater, InflateDecoder};
+use pushlab_wire::deflate::{Deflater, InflateDecoder};
+use pushlab_wire::gzip::{ContentCoding, GzipDecoder, GzipError};
 
 /// Decoders kept for the next bodies: 45 KiB each.
 const MAX_SPARE: usize = 16;

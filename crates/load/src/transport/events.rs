@@ -3,8 +3,8 @@
 use super::CursorText;
 use crate::connection::Outgoing;
 use fastrand::Rng;
+use pushlab_wire::deflate::InflateDecoder;
 use pushlab_wire::native::ServerFrame;
-use pushlab_wire::websocket::deflate::InflateDecoder;
 
 /// Largest message, line, event or reply, in bytes: the most that one connection can make the load hold.
 pub const MAX_MESSAGE_BYTES: usize = 16 << 20;

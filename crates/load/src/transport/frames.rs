@@ -4,8 +4,8 @@ use super::{Hearing, MAX_MESSAGE_BYTES, Requests};
 use crate::connection::{Outgoing, Request};
 use crate::cut::Cut;
 use fastrand::Rng;
-use pushlab_wire::websocket::agreement::Agreement;
-use pushlab_wire::websocket::deflate::InflateDecoder;
+use pushlab_wire::deflate::InflateDecoder;
+use pushlab_wire::websocket::permessage_deflate::Agreement;
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, encode_compressed};
 
 /// The state of one client's end.

@@ -1,7 +1,7 @@
 //! What heads of requests carry beyond what HTTP demands, by the kind of request.
 
 use crate::connection::Fields;
-use pushlab_wire::websocket::agreement::OFFER;
+use pushlab_wire::websocket::permessage_deflate::OFFER;
 use pushlab_workload::plan::RequestHeaders;
 
 /// A field's name, as HTTP/1.1 writes it, and its value.

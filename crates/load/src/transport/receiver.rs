@@ -5,7 +5,7 @@ use super::{Event, Hearing, Requests, Sending};
 use crate::connection::{Head, Outgoing};
 use crate::cut::Cut;
 use fastrand::Rng;
-use pushlab_wire::websocket::agreement::Agreement;
+use pushlab_wire::websocket::permessage_deflate::Agreement;
 
 /// When a client asks for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

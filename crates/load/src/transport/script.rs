@@ -5,10 +5,10 @@ use crate::connection::{Head, Http1, Incoming, Outgoing, Owner, Protocol as _};
 use crate::cut::Cut;
 use crate::tally::{Tally, WayTally};
 use fastrand::Rng;
+use pushlab_wire::deflate::InflateDecoder;
 use pushlab_wire::http::{CHUNK_END, Headers, encode_chunk_head, parse_request};
-use pushlab_wire::websocket::agreement::Agreement;
-use pushlab_wire::websocket::deflate::InflateDecoder;
 use pushlab_wire::websocket::handshake;
+use pushlab_wire::websocket::permessage_deflate::Agreement;
 use pushlab_workload::plan::Target;
 use pushlab_workload::result::ByteUses;
 

@@ -7,7 +7,7 @@ use crate::connection::Outgoing;
 use crate::cut::Cut;
 use fastrand::Rng;
 use pushlab_wire::native::ServerFrame;
-use pushlab_wire::websocket::agreement::Agreement;
+use pushlab_wire::websocket::permessage_deflate::Agreement;
 
 /// A client of `GET /ws`.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ mod tests {
     use flate2::{Compress, Compression, FlushCompress};
     use proptest::prelude::*;
     use pushlab_wire::codes::CloseCode;
-    use pushlab_wire::websocket::deflate::Deflater;
+    use pushlab_wire::deflate::Deflater;
     use pushlab_wire::websocket::{Opcode, encode, encode_close, encode_compressed};
 
     fn script(frames: &[&str]) -> impl Fn(&str) -> Vec<u8> {
@@ -182,7 +182,7 @@ mod tests {
             encode_compressed(&mut out, &[0xff, 0xff], None);
             out
         };
-        assert_eq!(play(&broken), "WebSocket: a compressed message cannot be inflated");
+        assert_eq!(play(&broken), "WebSocket: invalid compressed message");
     }
 
     #[test]

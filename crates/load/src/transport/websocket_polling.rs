@@ -7,7 +7,7 @@ use crate::connection::Outgoing;
 use crate::cut::Cut;
 use fastrand::Rng;
 use pushlab_wire::native::{ServerFrame, parse_reply};
-use pushlab_wire::websocket::agreement::Agreement;
+use pushlab_wire::websocket::permessage_deflate::Agreement;
 
 /// A client of `GET /ws?mode=poll`.
 #[derive(Debug, Default)]

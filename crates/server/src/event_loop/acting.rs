@@ -1,6 +1,6 @@
 //! What exchanges ask for, carried out: by the log, the groups, the application, the connection.
 
-use super::{Asked, EventLoop, PAGE_WORK};
+use super::{Asked, EventLoop, INFLATED_BYTES_PER_WORK, PAGE_WORK};
 use crate::application::{Request, Response};
 use crate::distributor::PublishError;
 use crate::groups::NO_GROUP;
@@ -17,6 +17,7 @@ use pushlab_session::queue::{MAX_WRITE_BYTES, Verdict};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::exposition::CONTENT_TYPE;
+use std::mem;
 use std::sync::Arc;
 
 impl EventLoop {
@@ -30,7 +31,10 @@ impl EventLoop {
             receipt: self.receipt,
             output: &mut self.output,
         };
-        with(&mut self.connections[id].exchange, &mut cx)
+        let result = with(&mut self.connections[id].exchange, &mut cx);
+        let inflated = mem::take(&mut self.output.inflated_bytes);
+        self.work_left = self.work_left.saturating_sub((inflated / INFLATED_BYTES_PER_WORK) as u32);
+        result
     }
 
     /// Carries out what an exchange asks for, and what it asks for then, until it needs nothing more or has to wait.

@@ -67,12 +67,12 @@ impl EventLoop {
     fn fetch_groups(&self, groups: &[usize]) {
         let mut ids = [u32::MAX; AHEAD];
         for &group in groups {
-            black_box((self.groups[group].pending.len(), self.groups[group].members[0].len()));
+            black_box((self.groups[group].pending.len(), self.groups[group].members.is_empty()));
         }
         for (&group, id) in groups.iter().zip(&mut ids) {
             let Group { members, pending, .. } = &self.groups[group];
             black_box(pending.first().map(Arc::as_ptr));
-            *id = members.iter().find_map(|members| members.first()).copied().unwrap_or(u32::MAX);
+            *id = members.first().unwrap_or(u32::MAX);
         }
         self.fetch_connections(&ids);
     }
@@ -88,18 +88,15 @@ impl EventLoop {
 
     fn fan_out_to(&mut self, group: usize, batch: &mut Batch) {
         let mut pending = std::mem::take(&mut self.groups[group].pending);
-        for framing in Framing::ALL {
-            let index = framing.index();
-            if self.groups[group].members[index].is_empty() {
-                continue;
-            }
-            let members = std::mem::take(&mut self.groups[group].members[index]);
+        for framing in self.groups[group].members.framings() {
+            let members = self.groups[group].members.take(framing);
             if framing == Framing::Reply {
                 self.answer_held(group, members, &pending, batch);
                 continue;
             }
-            if framing == (Framing::WebSocket { is_compressed: true }) {
-                self.compress(&pending);
+            if let Some(from) = self.shared.config.compression_from {
+                // Each once, for all of the server's subscribers.
+                pending.iter().for_each(|publication| framing.compress(publication, from, &mut self.output.deflater));
             }
             batch.fill(&pending, framing);
             if self.engine.is_some() && members.len() >= self.shared.config.min_uring_members {
@@ -107,7 +104,7 @@ impl EventLoop {
             } else {
                 members.chunks(AHEAD).for_each(|some| self.deliver_each(some, &pending, batch));
             }
-            self.groups[group].members[index] = members;
+            self.groups[group].members.put_back(framing, members);
             // Those beyond the policy go now, while the members are whole again.
             self.end_doomed();
         }
@@ -115,19 +112,6 @@ impl EventLoop {
         // A group keeps room for usual turns only: there may be as many groups as connections.
         pending.shrink_to(MAX_IDLE_PENDING);
         self.groups[group].pending = pending;
-    }
-
-    /// Each once, for all of the server's subscribers.
-    fn compress(&mut self, publications: &[Arc<Publication>]) {
-        let from = self.shared.config.compression_from.unwrap_or(usize::MAX);
-        for publication in publications {
-            let deflater = &mut self.deflater;
-            publication.compress(
-                |text| {
-                    if text.len() < from { None } else { deflater.get_or_insert_default().deflate(text) }
-                },
-            );
-        }
     }
 
     fn end_doomed(&mut self) {
@@ -272,12 +256,23 @@ impl EventLoop {
         self.after_queueing(id, is_new, verdict);
     }
 
+    /// The answer to held polls as gzip, or `plain` where that is not worth it.
+    fn compress_reply(&mut self, body: &[u8], plain: &[u8]) -> Vec<u8> {
+        let from = self.shared.config.compression_from.unwrap_or(usize::MAX);
+        let Some(compressed) = reply::compress(body, from, &mut self.output.deflater) else { return plain.to_vec() };
+        let mut out = Vec::new();
+        answer::encode_common_reply(&mut out, Some("gzip"), &compressed);
+        out
+    }
+
     /// Answers every held poll of a group with one reply that is encoded once.
     fn answer_held(&mut self, group: usize, members: Vec<u32>, pending: &[Arc<Publication>], batch: &mut Batch) {
         let taken = within(pending, self.limits().max_reply_bytes);
         let body = reply::body(taken, None);
         batch.clear();
-        answer::encode_ok(&mut batch.bytes, "application/json", &body, false, true);
+        answer::encode_common_reply(&mut batch.bytes, None, &body);
+        // The same for those who take gzip, made for the first of them.
+        let mut compressed: Option<Vec<u8>> = None;
         for id in members {
             let id = id as usize;
             let connection = &mut self.connections[id];
@@ -289,7 +284,11 @@ impl EventLoop {
                 None => self.join_group(id, group as u32),
                 Some(0) if connection.exchange.takes_common_reply() => {
                     self.turn.sent += taken.len() as u64;
-                    self.send_event(id, Framing::Reply, &batch.bytes);
+                    let bytes = match connection.exchange.takes_gzip() {
+                        false => &batch.bytes,
+                        true => compressed.get_or_insert_with(|| self.compress_reply(&body, &batch.bytes)),
+                    };
+                    self.send_event(id, Framing::Reply, bytes);
                     self.act(id, Effect::Answered);
                 }
                 Some(skip) => {

@@ -1,7 +1,7 @@
 //! Connections that speak HTTP/2: from their frames to the exchanges of their streams, and back.
 
-use super::EventLoop;
 use super::ending::LINGER;
+use super::{EventLoop, HEAD_BYTES_PER_WORK};
 use crate::connection::Stage;
 use crate::http2::{Http2, Http2Stream, Shared};
 use crate::queued::Queued;
@@ -25,6 +25,7 @@ impl EventLoop {
     pub(super) fn begins_http2(&self, id: usize, bytes: &[u8]) -> bool {
         let connection = &self.connections[id];
         connection.is_fresh
+            && self.shared.config.speaks_http2
             && match &connection.stream {
                 Stream::Secure(secure) => secure.has_agreed_on_http2(),
                 Stream::Plain(_) | Stream::Carried(_) => bytes.starts_with(SIGN),
@@ -61,12 +62,14 @@ impl EventLoop {
                 at = bytes.len();
                 break;
             };
+            let is_body = matches!(event, Event::Data { .. });
             self.on_stream_event(shared, event);
             if used == 0 {
                 break;
             }
             at += used;
-            self.work_left = self.work_left.saturating_sub(1);
+            let work = if is_body { 1 } else { 1 + used / HEAD_BYTES_PER_WORK };
+            self.work_left = self.work_left.saturating_sub(work as u32);
         }
         self.head = head;
         // Answers to the peer's frames, and windows that it opened.

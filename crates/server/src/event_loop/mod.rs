@@ -23,7 +23,7 @@ use crate::inbox::{Arrivals, Inbox};
 use crate::pool::{Call, Caller};
 use crate::queued::QueuedTotal;
 use crate::stats::{Counters, add};
-use crate::wheel::{TICK, Tick, Wheel};
+use crate::wheel::{TICK, Wheel};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_log::{Publication, Ticket};
@@ -35,7 +35,6 @@ use pushlab_tls::certificate::Tls;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::receipt::Receipt;
-use pushlab_wire::websocket::deflate::Deflater;
 use slab::Slab;
 use std::collections::HashMap;
 use std::io;
@@ -48,12 +47,16 @@ pub const WAKER: Token = Token(usize::MAX - 2);
 
 /// Bytes read from one connection in one turn.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// Work done for one connection in one turn: a request or a frame counts one, a page of counters [`PAGE_WORK`]. What it
-/// has sent beyond that waits until everybody else has had their turn. At a microsecond or two for one, half a
-/// millisecond at most.
+/// Work done for one connection in one turn: a request or a frame counts one, a page of counters [`PAGE_WORK`], a large
+/// head its size, a compressed message what it became. What it has sent beyond that waits until everybody else has had
+/// their turn. At a microsecond or two for one, half a millisecond at most.
 const MAX_WORK: u32 = 256;
 /// What making `/stats` or `/metrics` counts, some 25 µs.
 const PAGE_WORK: u32 = 24;
+/// So many bytes of a frame that is no part of a body count one: each may stand for a field (HPACK).
+const HEAD_BYTES_PER_WORK: usize = 128;
+/// So many bytes that a compressed message became count one: to inflate and read them takes a microsecond or two.
+const INFLATED_BYTES_PER_WORK: usize = 512;
 /// Working space larger than this is given back at the end of a turn.
 const MAX_SPACE_BYTES: usize = 1 << 20;
 
@@ -99,12 +102,11 @@ pub struct EventLoop {
     output: Output,
     head: FieldList,
     dirty: Vec<usize>,
-    due: Vec<(Tick, usize)>,
+    due: Vec<usize>,
     /// Connections with more to read, or whose bytes were not all used in the last turn.
     unfinished: Vec<usize>,
     batch: Batch,
     /// Made when it is first needed.
-    deflater: Option<Deflater>,
     sends: Vec<Send>,
     queue_rules: QueueRules,
     queued: QueuedTotal,
@@ -183,7 +185,6 @@ impl EventLoop {
             due: Vec::new(),
             unfinished: Vec::new(),
             batch: Batch::default(),
-            deflater: None,
             sends: Vec::new(),
             queue_rules: config.queue_rules(),
             queued: QueuedTotal::new(&config.limits, config.cores),

@@ -12,12 +12,8 @@ use std::time::Duration;
 impl EventLoop {
     pub(super) fn set_deadline(&mut self, id: usize, delay: Duration) {
         let at = self.wheel.after(delay);
-        let connection = &mut self.connections[id];
-        connection.deadline = at;
-        if at < connection.scheduled {
-            connection.scheduled = at;
-            self.wheel.insert(at, id);
-        }
+        self.connections[id].deadline = at;
+        self.wheel.insert(at, id);
     }
 
     pub(super) fn on_timers(&mut self) {
@@ -26,16 +22,11 @@ impl EventLoop {
         }
         let mut due = std::mem::take(&mut self.due);
         self.wheel.advance(self.now, &mut due);
-        for (at, id) in due.drain(..) {
-            let Some(connection) = self.connections.get_mut(id) else { continue };
-            if connection.scheduled != at {
-                continue;
-            }
-            connection.scheduled = Tick::MAX;
+        for id in due.drain(..) {
+            let Some(connection) = self.connections.get(id) else { continue };
             if connection.deadline <= self.wheel.now() {
                 self.on_deadline(id);
             } else {
-                connection.scheduled = connection.deadline;
                 self.wheel.insert(connection.deadline, id);
             }
         }

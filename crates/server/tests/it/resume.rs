@@ -2,7 +2,9 @@
 
 use crate::harness::client::{Client, Frame, Kind, PUSHED, all_kinds};
 use crate::harness::http::Http;
+use crate::harness::http2::Http2;
 use crate::harness::{Subject, offset, until};
+use pushlab_wire::http::Version;
 use pushlab_wire::native::Announcement;
 use std::time::Duration;
 
@@ -135,7 +137,8 @@ fn a_client_that_asks_is_told_heartbeat_and_limits_first() {
         config.limits.max_message_bytes = 5000;
         config.limits.max_channels_per_connection = 7;
     });
-    let told = Frame::Server(Announcement { heartbeat_ms: 60_001, max_message_bytes: 5000, max_channels: 7 });
+    let http = Some(Version::Http11);
+    let told = Frame::Server(Announcement { heartbeat_ms: 60_001, max_message_bytes: 5000, max_channels: 7, http });
     let mut http = Http::connect(server.address());
     for kind in PUSHED {
         let mut client = Client::resume(server.address(), kind, "v=2&channel=a", "");
@@ -155,6 +158,19 @@ fn a_client_that_asks_is_told_heartbeat_and_limits_first() {
     assert_eq!(client.message().1, next, "in replies it never is");
 }
 
+#[test]
+fn a_client_that_asks_is_told_the_version_of_http() {
+    let server = Subject::start(1, |_| {});
+    let http2 = Http2::connect(&server, false);
+    for (dial, version) in [(server.address().into(), Version::Http11), (http2.streams(), Version::Http2)] {
+        for kind in PUSHED.into_iter().chain([Kind::WebSocketPolling]) {
+            let mut client = Client::resume(dial.clone(), kind, "v=2&channel=a", "");
+            let Some(Frame::Server(announcement)) = client.next() else { panic!("{kind:?} {version:?}") };
+            assert_eq!(announcement.http, Some(version), "{kind:?}");
+        }
+    }
+}
+
 /// The body of a stream, to its first position.
 fn beginning(server: &Subject, target: &str) -> String {
     let mut http = Http::connect(server.address());
@@ -169,7 +185,7 @@ fn beginning(server: &Subject, target: &str) -> String {
 
 #[test]
 fn nothing_is_said_to_a_client_that_does_not_ask() {
-    const TOLD: &str = r#"["server",{"heartbeat_ms":25000,"max_message_bytes":65536,"max_channels":64}]"#;
+    const TOLD: &str = r#"["server",{"heartbeat_ms":25000,"max_message_bytes":65536,"max_channels":64,"http":"1.0"}]"#;
     let server = Subject::start(1, |_| {});
     for (target, told, position) in [
         ("/sse?channel=a", format!("data:{TOLD}\n\n"), "id:CURSOR\n\n"),

@@ -6,6 +6,7 @@ use crate::harness::http2::Http2;
 use crate::harness::secure::{file, identity};
 use crate::harness::{Dial, Subject, connect, until, until_idle};
 use fastrand::Rng;
+use pushlab_http2::frame::PREFACE;
 use pushlab_server::{Config, Server, ServerError, TlsError, TlsFiles};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 use std::io::{self, Read, Write};
@@ -146,11 +147,37 @@ fn both_versions_are_spoken_and_http_is_agreed_on() {
     let mut other = Http::connect(speaking(&rustls::version::TLS13, &["h2"]));
     other.send("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
     while other.fill() {}
-    assert!(String::from_utf8_lossy(&other.buffer).ends_with("this is not how HTTP/2 begins"));
+    assert!(String::from_utf8_lossy(&other.buffer).ends_with("invalid connection preface"));
     let config = speaking(&rustls::version::TLS13, &["h3"]);
     let refused = Http::connect(config).try_send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap_err();
     assert!(refused.to_string().contains("NoApplicationProtocol"), "{refused}");
     until("it is counted", || server.stats().tls_failures == 1);
+}
+
+#[test]
+fn where_http2_is_off_http1_is_what_there_is() {
+    let secure = start(1, |config| config.speaks_http2 = false);
+    let offering = |protocols: &[&str]| {
+        let mut config = identity().client.as_ref().clone();
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Http::connect(with(&secure, config))
+    };
+    // A certificate that is read again changes nothing about that.
+    for _ in 0..2 {
+        assert_eq!(offering(&["h2", "http/1.1"]).get("/healthz").status, 200);
+        let refused = offering(&["h2"]).try_send(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n").unwrap_err();
+        assert!(refused.to_string().contains("NoApplicationProtocol"), "{refused}");
+        secure.reload_tls().unwrap();
+    }
+    let plain = Subject::start(1, |config| config.speaks_http2 = false);
+    for server in [&secure, &plain] {
+        let mut http = Http::connect(server.dial(server.address() == secure.address()));
+        http.try_send(PREFACE).unwrap();
+        let refused = http.response();
+        assert_eq!(refused.status, 400, "{}", refused.body);
+        http.expect_end();
+        assert_eq!(server.stats().http2, 0);
+    }
 }
 
 /// The counters tell what was on the socket, the handshake with it; bytes may come one at a time.

@@ -13,7 +13,19 @@ pub const UNCONFIRMED: &str = "the log did not confirm this publication: it may 
 impl Exchange {
     /// Answers with status 200.
     pub fn answer(&mut self, content_type: &str, body: &[u8], cx: &mut Context<'_>) -> Effect {
-        let head = Head::new(cx.output.head_out(self.is_http2), 200);
+        self.answer_coded(content_type, None, body, cx)
+    }
+
+    /// The same with a body in a coding of content.
+    #[inline]
+    pub(super) fn answer_coded(
+        &mut self,
+        content_type: &str,
+        coding: Option<&str>,
+        body: &[u8],
+        cx: &mut Context<'_>,
+    ) -> Effect {
+        let head = Head::new(cx.output.head_out(self.is_http2), 200).coded(coding);
         self.end_answer(head, content_type, body.len());
         self.say_body(body, cx)
     }

@@ -1,14 +1,16 @@
 //! Requests: which one does what.
 
 use super::{Exchange, State, Waiting};
-use crate::answer::{encode_leave, encode_stream, encode_websocket};
+use crate::answer::{encode_continue, encode_stream, encode_websocket};
 use crate::effect::{Context, Effect, Page, Query, Question};
+use crate::framing::Framing;
 use crate::gate::Refusal;
 use crate::incoming::{Part, PartialRequest};
 use crate::request::{Refused, Request, Subscription, data_of, is_known_path};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::fields::FieldList;
+use pushlab_wire::gzip;
 use pushlab_wire::http::{
     BodyKind, Headers, HttpError, RequestHead, Version, decode_path, parse_request, split_target,
 };
@@ -132,17 +134,21 @@ impl Exchange {
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
         self.keeps_alive = head.version == Version::Http11 && head.keeps_alive();
         self.is_head = head.method == "HEAD";
+        // HTTP/1.0 clients may name it too, and be proxies that do not know it of each other.
+        self.takes_gzip = cx.rules.compression_from.is_some()
+            && head.version != Version::Http10
+            && gzip::is_accepted(head.headers("accept-encoding"));
         None
     }
 
-    /// The body comes later, as soon as the client has leave to send it if it asks for that.
+    /// The body comes later, at once, or after 100 (Continue) if the client waits for that.
     fn await_body(&mut self, request: PartialRequest, head: &RequestHead<'_, '_>, cx: &mut Context<'_>) {
         self.expect(cx);
         self.state = State::Http(Some(Box::new(request)));
-        // RFC 9110, section 10.1.1: leave must be given in every version but the oldest.
-        let asks_leave = head.header("expect").is_some_and(|v| v.eq_ignore_ascii_case("100-continue"));
-        if asks_leave && head.version != Version::Http10 {
-            encode_leave(cx.output.head_out(self.is_http2));
+        // RFC 9110, section 10.1.1: every version but the oldest gets 100 (Continue).
+        let expects_continue = head.header("expect").is_some_and(|v| v.eq_ignore_ascii_case("100-continue"));
+        if expects_continue && head.version != Version::Http10 {
+            encode_continue(cx.output.head_out(self.is_http2));
             cx.output.is_interim = self.is_http2;
         }
     }
@@ -207,7 +213,7 @@ impl Exchange {
         if is_for_application(head, cx) {
             return self.ask_application(head, body, cx);
         }
-        let request = match Request::read(head, &cx.rules.of_requests(cx.is_draining)) {
+        let request = match Request::read(head, &cx.rules.of_requests(self.takes_gzip, cx.is_draining)) {
             Ok(request) => request,
             Err(Refused { code, text, allow }) => {
                 self.keeps_alive &= code != ErrorCode::Draining;
@@ -267,8 +273,16 @@ impl Exchange {
         cx.output.transport = Some(transport);
         cx.output.patience = Some(first_heartbeat);
         if is_told {
-            let announcement = cx.rules.announcement().encode();
-            self.framing_out().announcement(&mut cx.output.bytes, announcement.as_bytes());
+            let framing = self.framing_out();
+            let version = match framing {
+                _ if self.is_http2 => Version::Http2,
+                Framing::Events { is_chunked: false, .. }
+                | Framing::Lines { is_chunked: false, .. }
+                | Framing::Script { is_chunked: false } => Version::Http10,
+                _ => Version::Http11,
+            };
+            let announcement = cx.rules.announcement(version).encode();
+            framing.announcement(&mut cx.output.bytes, announcement.as_bytes());
         }
     }
 

@@ -36,6 +36,8 @@ pub struct Exchange {
     is_http2: bool,
     /// The request had an `Origin`: pages of other sites may read the answer.
     has_origin: bool,
+    /// The answer to the request may be gzip.
+    takes_gzip: bool,
     /// The connection goes on after the answer.
     keeps_alive: bool,
     /// The request is a HEAD: its answer has no body.
@@ -102,6 +104,7 @@ impl Default for Exchange {
             identity: Identity::UNKNOWN,
             is_http2: false,
             has_origin: false,
+            takes_gzip: false,
             keeps_alive: true,
             is_head: false,
             is_expected: false,
@@ -112,8 +115,8 @@ impl Default for Exchange {
 }
 
 impl Exchange {
-    /// Takes bytes from the peer, those of a body or of frames over HTTP/2: returns how many it has used, and what it needs next. It may be called again with the
-    /// unused bytes and those that came after them.
+    /// Takes bytes from the peer (over HTTP/2, those of a body or of WebSocket frames). Returns how many it has used, and
+    /// what it needs next. It may be called again with the unused bytes and those that came after them.
     pub fn receive(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> (usize, Effect) {
         match self.state {
             _ if self.waiting.is_some() => (0, Effect::Nothing),
@@ -186,5 +189,10 @@ impl Exchange {
     /// connection goes on, as no stream of HTTP/2 does.
     pub fn takes_common_reply(&self) -> bool {
         self.keeps_alive && !self.has_origin
+    }
+
+    /// Whether that reply is better compressed.
+    pub fn takes_gzip(&self) -> bool {
+        self.takes_gzip
     }
 }

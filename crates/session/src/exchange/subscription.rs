@@ -8,7 +8,7 @@ use crate::gate::Refusal;
 use crate::reply;
 use pushlab_log::Replay;
 use pushlab_wire::cursor::Cursor;
-use pushlab_wire::websocket::{Opcode, encode};
+use pushlab_wire::websocket::{Opcode, encode, encode_compressed};
 use std::time::Duration;
 
 /// Bytes of messages in one part: the most that a subscriber that resumes has queued for it.
@@ -40,8 +40,13 @@ impl Exchange {
             Some(Waiting::FramePoll) => {
                 let body = Self::reply_body(replay, cx);
                 self.subscriber.seen = replay.up_to;
-                encode(&mut cx.output.bytes, Opcode::Text, &body, None);
-                cx.output.event = Some(Framing::WebSocket { is_compressed: false });
+                let is_compressed = matches!(self.state, State::WebSocket { is_compressed: true, .. });
+                let from = cx.rules.compression_from.filter(|&from| is_compressed && body.len() >= from);
+                match from.and_then(|_| cx.output.deflater.deflate(&body)) {
+                    Some(compressed) => encode_compressed(&mut cx.output.bytes, &compressed, None),
+                    None => encode(&mut cx.output.bytes, Opcode::Text, &body, None),
+                }
+                cx.output.event = Some(Framing::WebSocket { is_compressed });
                 Effect::Nothing
             }
             Some(Waiting::Position) => {
@@ -92,7 +97,11 @@ impl Exchange {
     /// Answers a poll.
     pub fn answer_poll(&mut self, body: &[u8], cx: &mut Context<'_>) -> Effect {
         cx.output.event = Some(Framing::Reply);
-        self.answer("application/json", body, cx)
+        let from = cx.rules.compression_from.filter(|_| self.takes_gzip);
+        match from.and_then(|from| reply::compress(body, from, &mut cx.output.deflater)) {
+            Some(compressed) => self.answer_coded("application/json", Some("gzip"), &compressed, cx),
+            None => self.answer("application/json", body, cx),
+        }
     }
 
     /// Answers a held poll for which nothing came.

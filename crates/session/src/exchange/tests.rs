@@ -67,8 +67,18 @@ const OF_JSON: &str = "content-type application/json\ncache-control no-store\n";
 #[test]
 fn a_stream_of_each_framing_begins_with_its_head() {
     for (path, kind, framing, first) in [
-        ("/sse?channel=a", "text/event-stream", Framing::Events { is_chunked: false }, "id:new.7\n\n"),
-        ("/stream?channel=a", "application/x-ndjson", Framing::Lines { is_chunked: false }, "[\"cursor\",\"new.7\"]\n"),
+        (
+            "/sse?channel=a",
+            "text/event-stream",
+            Framing::Events { is_chunked: false, is_compressed: false },
+            "id:new.7\n\n",
+        ),
+        (
+            "/stream?channel=a",
+            "application/x-ndjson",
+            Framing::Lines { is_chunked: false, is_compressed: false },
+            "[\"cursor\",\"new.7\"]\n",
+        ),
         (
             "/stream?channel=a&format=script",
             "text/html; charset=utf-8",
@@ -197,10 +207,28 @@ fn small_answers_are_heads_and_bodies() {
 }
 
 #[test]
+fn who_asks_is_told_in_which_version() {
+    for target in ["/sse?v=2&channel=a", "/stream?v=2&channel=a", "/stream?v=2&channel=a&format=script"] {
+        for version in ["1.0", "1.1", "2"] {
+            let (said, _) = match version {
+                "2" => Server::new().receive_head(&request("GET", target, &[]), true),
+                _ => Server::new().receive(format!("GET {target} HTTP/{version}\r\nHost: h\r\n\r\n").as_bytes()),
+            };
+            assert!(said.contains(&format!(",\"http\":\"{version}\"}}]")), "{version} {said}");
+        }
+    }
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let (said, _) = Server::new().receive(format!("GET /ws?v=2 HTTP/1.1\r\nHost: h\r\n{upgrade}\r\n").as_bytes());
+    assert!(said.contains("101 ") && said.contains(",\"http\":\"1.1\"}]"), "{said}");
+}
+
+#[test]
 fn a_websocket_is_a_connect_and_ends_with_its_stream() {
     let fields = connect("/ws?channel=a&v=2", "websocket");
     let (mut server, said, effect) = Server::asked(&fields, false);
-    assert!(said.contains("[\"server\"") && matches!(effect, Effect::Read(_)), "{said} {effect:?}");
+    let told = said.contains("[\"server\"") && said.contains(",\"http\":\"2\"}]");
+    assert!(told && matches!(effect, Effect::Read(_)), "{said} {effect:?}");
     assert_eq!(server.head(), ":status 200\n");
     let _ = server.replayed(0);
     let mut frame = Vec::new();
@@ -290,7 +318,7 @@ fn a_body_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn who_asks_for_leave_gets_a_head_of_its_own() {
+fn who_expects_100_continue_gets_a_head_of_its_own() {
     let (mut server, said, effect) = Server::asked(&request("POST", "/echo", &[("expect", "100-continue")]), false);
     assert!(said.is_empty() && matches!(effect, Effect::Nothing), "{said} {effect:?}");
     assert_eq!((&*server.head(), server.output.is_interim), (":status 100\n", true));

@@ -7,8 +7,8 @@ use crate::gate::Refusal;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::{CloseCode, ErrorCode};
 use pushlab_wire::cursor::Cursor;
+use pushlab_wire::deflate::InflateError;
 use pushlab_wire::native::{ClientFrame, json_string, single_line};
-use pushlab_wire::websocket::deflate::InflateError;
 use pushlab_wire::websocket::{Decoded, Event, Opcode, encode, encode_close};
 use std::borrow::Cow;
 
@@ -61,10 +61,13 @@ impl Exchange {
         // All exchanges share one decoder; the text leaves it for as long as it is read.
         let mut decoder = std::mem::take(&mut cx.output.inflater);
         let effect = match decoder.inflate(payload, cx.rules.max_message_bytes) {
-            Ok(inflated) => match str::from_utf8(inflated) {
-                Ok(text) => self.on_text(text, cx),
-                Err(_) => Self::close(CloseCode::InvalidPayload, "text is not UTF-8", cx),
-            },
+            Ok(inflated) => {
+                cx.output.inflated_bytes += inflated.len();
+                match str::from_utf8(inflated) {
+                    Ok(text) => self.on_text(text, cx),
+                    Err(_) => Self::close(CloseCode::InvalidPayload, "text is not UTF-8", cx),
+                }
+            }
             Err(error) => {
                 let code = match error {
                     InflateError::TooLarge { .. } => CloseCode::MessageTooBig,

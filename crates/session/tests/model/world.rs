@@ -47,7 +47,7 @@ fn rules(rng: &mut Rng) -> Rules {
         max_head_bytes: 2048,
         max_body_bytes: 4096,
         max_message_bytes: 4096,
-        compresses: rng.bool(),
+        compression_from: rng.bool().then(|| rng.usize(..200)),
         max_channels: 4,
         max_reply_bytes: one_of(rng, [100, 1500, 64 * 1024]),
         max_wait: Duration::from_secs(8),

@@ -26,7 +26,7 @@ impl<'h, 'b> RequestHead<'h, 'b> {
     ///
     /// # Errors
     /// [`HttpError::TooManyFields`], [`HttpError::PlainConnect`], and [`HttpError::BadField`] where `:method` or `:path`
-    /// is missing, or one of them, `:protocol` or a name is not text.
+    /// is missing, or one of them, `:protocol` or a name is not UTF-8.
     pub fn of_http2(fields: &'b FieldList, headers: &'h mut Headers<'b>, has_ended: bool) -> Result<Self, HttpError> {
         let (mut method, mut target, mut protocol, mut authority) = (None, None, None, None);
         let listed = &mut headers.listed;
@@ -39,7 +39,7 @@ impl<'h, 'b> RequestHead<'h, 'b> {
                 b":authority" => &mut authority,
                 [b':', ..] => continue,
                 _ => {
-                    let name = std::str::from_utf8(name).map_err(|_| HttpError::BadField("the name of a field"))?;
+                    let name = std::str::from_utf8(name).map_err(|_| HttpError::BadField("a field name"))?;
                     listed.push(httparse::Header { name, value });
                     continue;
                 }

@@ -1,8 +1,7 @@
 //! WebSocket (RFC 6455), both sides: frames here, the opening handshake in [`handshake`].
 
-pub mod agreement;
-pub mod deflate;
 pub mod handshake;
+pub mod permessage_deflate;
 
 use crate::codes::CloseCode;
 

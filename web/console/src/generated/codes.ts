@@ -66,7 +66,7 @@ export const errorCodes = {
     httpStatus: 426,
     mayRetry: false,
     meaning: "A path that only speaks WebSocket was asked without a valid WebSocket 13 handshake.",
-    action: "Connect with a WebSocket client; a proxy in between must pass Upgrade and Connection on.",
+    action: "Connect with a WebSocket client; a proxy in between must pass Upgrade and Connection on; over HTTP/2, send an extended CONNECT (RFC 8441).",
   },
   "head-too-large": {
     httpStatus: 431,
@@ -198,7 +198,7 @@ export const closeCodes = {
   "invalid-payload": {
     number: 1007,
     mayRetry: false,
-    meaning: "A text message was not UTF-8.",
+    meaning: "A text message was not valid UTF-8, or a compressed one could not be decompressed.",
     action: "Encode text as UTF-8 before sending.",
   },
   "policy-violation": {

@@ -50,7 +50,7 @@ export function TransportSelect({ live }: { live: LiveConnection }) {
 
 /** What the connection is doing, in words and with a sign; read aloud when it changes. */
 export function ConnectionState({ live }: { live: LiveConnection }) {
-  const { connection, state, transport, reason, retryIn, error } = live;
+  const { connection, state, transport, httpVersion, reason, retryIn, error } = live;
   if (connection === null) {
     return (
       <p class="connection-state" role="status">
@@ -59,9 +59,11 @@ export function ConnectionState({ live }: { live: LiveConnection }) {
     );
   }
   const name = TRANSPORT_NAMES[transport];
+  // Of polls it is not known.
+  const http = httpVersion === undefined ? "" : `, HTTP/${httpVersion}`;
   const words = {
     connecting: `Connecting over ${name}`,
-    open: `Connected over ${name}`,
+    open: `Connected over ${name}${http}`,
     waiting: retryIn > 0 ? `Next attempt in ${Math.ceil(retryIn / 1000)} s` : "Waiting",
     offline: "Offline",
     closed: "Closed",

@@ -33,6 +33,7 @@ export interface LiveConnection {
   since: number;
   state: State;
   transport: Transport;
+  httpVersion: string | undefined;
   reason: string;
   /** Milliseconds until the next attempt, as told when the state was entered. */
   retryIn: number;
@@ -45,6 +46,7 @@ const BEFORE: LiveConnection = {
   since: 0,
   state: "connecting",
   transport: "websocket",
+  httpVersion: undefined,
   reason: "",
   retryIn: 0,
   error: null,
@@ -83,10 +85,10 @@ export function useConnection(
     setLive({ ...BEFORE, connection, since, transport: connection.transport });
     connection.addEventListener("message", (message) => latest.current.message(message));
     connection.addEventListener("gap", () => latest.current.gap?.());
-    connection.addEventListener("state", ({ state, transport, reason, retryIn }) => {
+    connection.addEventListener("state", ({ state, transport, httpVersion, reason, retryIn }) => {
       if (isOver) return;
       setLive((now) => ({
-        ...{ connection, since, state, transport, reason, retryIn },
+        ...{ connection, since, state, transport, httpVersion, reason, retryIn },
         error: state === "open" ? null : now.error,
       }));
     });

@@ -13,7 +13,7 @@ use fastrand::Rng;
 pub use kinds::{Asked, Held, Kind, Pushed, TwoWay};
 use pushlab_dialects::{Over, Refused, Reply, Step};
 use pushlab_wire::transport::Transport;
-use pushlab_wire::websocket::agreement::Agreement;
+use pushlab_wire::websocket::permessage_deflate::Agreement;
 use pushlab_workload::plan::Speaks;
 use state::{Mode, State, text_of, wanted};
 use std::marker::PhantomData;

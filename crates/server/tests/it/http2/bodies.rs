@@ -56,7 +56,7 @@ fn a_publication_may_come_in_many_frames() {
 }
 
 #[test]
-fn a_client_that_waits_for_leave_gets_it() {
+fn a_client_that_waits_for_100_continue_gets_it() {
     let server = Subject::start(1, |_| {});
     let http2 = Http2::connect(&server, false);
     let mut http = http2.ask("POST /echo HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n");

@@ -206,6 +206,32 @@ fn answers_that_are_not_read() {
     bystander.expect_alone();
 }
 
+/// Such a connection is ended between two of its requests, and nobody else's is.
+#[test]
+fn who_never_reads_answers_is_let_go_alone() {
+    let server = Subject::start(1, |config| config.limits.max_send_buffer_bytes = Some(4_096));
+    let mut first = Client::open(server.address(), Kind::WebSocket, "channel=a");
+    let mut raw = Raw::connect(&server, &[]);
+    raw.http.socket.set_nonblocking(true).unwrap();
+    let mut said = Vec::new();
+    for n in 0..200_000 {
+        let block = raw.block("HEAD", "/healthz", &[]);
+        said.extend(frame(kind::HEADERS, END_HEADERS | END_STREAM, 1 + 2 * n, &block));
+    }
+    let mut rest = &said[..];
+    until("the connection is ended", || {
+        match std::io::Write::write(&mut raw.http.socket, rest) {
+            Ok(n) => rest = &rest[n..],
+            Err(e) => return e.kind() != std::io::ErrorKind::WouldBlock,
+        }
+        server.stats().errors == 1
+    });
+    let offset = Http::connect(server.address()).publish("a", "1");
+    assert_eq!(first.message().1, offset);
+    drop((first, raw));
+    until_idle(&server);
+}
+
 #[test]
 fn requests_a_thousand_at_a_time() {
     for path in ["/healthz", "/poll?channel=a", "/stats", "/nothing"] {

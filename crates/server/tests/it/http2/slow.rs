@@ -176,7 +176,7 @@ fn one_who_does_not_read_is_closed_where_all_queues_are_full() {
     one_who_does_not_read(Policy::DropOldest, |c| c.limits.max_queued_total_bytes = 60_000);
 }
 
-/// The bytes of the body of a stream up to an end, given leave for one at a time.
+/// The bytes of the body of a stream up to an end, permitted one at a time.
 fn byte_by_byte(raw: &mut Raw, stream: u32, end: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while !body.ends_with(end) {

@@ -95,7 +95,7 @@ impl Client {
         }
         if request.method == "POST" && self.rng.u32(..8) == 0 {
             fields.push(b"expect", b"100-continue");
-            request.expected.asks_leave = true;
+            request.expected.expects_continue = true;
         }
         if request.target.contains(' ') {
             // The list is what it says, and that path is not known.
@@ -110,6 +110,10 @@ impl Client {
     }
 
     fn write(&mut self, peer: &mut Peer, mut request: Request) {
+        if self.rng.u32(..3) == 0 {
+            request.fields.push_str("Accept-Encoding: br, gzip;q=0.5\r\n");
+            request.expected.takes_gzip = !request.is_old || peer.is_http2;
+        }
         if peer.is_http2 {
             return self.write_stream(peer, request);
         }
@@ -140,7 +144,7 @@ impl Client {
         }
         if request.method == "POST" && !request.is_old && self.rng.u32(..8) == 0 {
             text.push_str("Expect: 100-continue\r\n");
-            request.expected.asks_leave = true;
+            request.expected.expects_continue = true;
         }
         text.push_str("\r\n");
         peer.out.extend_from_slice(text.as_bytes());
@@ -411,7 +415,7 @@ impl Request {
     }
 }
 
-/// The pseudo-fields of a request over HTTP/2.
+/// The pseudo-header fields of a request over HTTP/2.
 fn fields_of(method: &str, target: &str) -> FieldList {
     let mut fields = FieldList::default();
     for (name, value) in [(":method", method), (":scheme", "https"), (":authority", "example.org"), (":path", target)] {

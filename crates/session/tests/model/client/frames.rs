@@ -5,8 +5,8 @@ use super::{Asked, Client, Expected, Mode, Peer};
 use crate::tally::Happening;
 use crate::truth::{Checked, Kind, Truth, cursor_of, found};
 use pushlab_wire::codes::CloseCode;
+use pushlab_wire::deflate::InflateDecoder;
 use pushlab_wire::native::ServerFrame;
-use pushlab_wire::websocket::deflate::InflateDecoder;
 use pushlab_wire::websocket::{Config, Decoded, Event, Opcode, Role, encode};
 
 impl Client {

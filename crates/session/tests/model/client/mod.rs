@@ -10,6 +10,7 @@ use crate::link::Socket;
 use crate::tally::Tally;
 use crate::truth::{CHANNELS, Checked, Kind, Reception, Truth, found};
 use fastrand::Rng;
+use flate2::write::GzDecoder;
 use pushlab_session::queue::Policy;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::event_stream::EventStreamDecoder;
@@ -97,8 +98,10 @@ pub struct Expected {
     pub asked: Asked,
     pub is_head: bool,
     pub has_origin: bool,
-    /// It was sent in two parts with leave between them.
-    pub asks_leave: bool,
+    /// The answer may be gzip.
+    pub takes_gzip: bool,
+    /// It was sent in two parts with 100 (Continue) between them.
+    pub expects_continue: bool,
     /// The answer may wait for a publication.
     pub may_wait: bool,
 }
@@ -110,14 +113,14 @@ impl Expected {
     }
 
     pub fn frame(asked: Asked) -> Self {
-        Self { asked, is_head: false, has_origin: false, asks_leave: false, may_wait: false }
+        Self { asked, is_head: false, has_origin: false, takes_gzip: false, expects_continue: false, may_wait: false }
     }
 }
 
 /// What is spoken on a connection.
 pub enum Mode {
-    /// An answer whose body is coming, if any: how it is delimited, what has come, its status and whether it is the last.
-    Http(Option<(BodyDecoder, Vec<u8>, u16, bool)>),
+    /// An answer whose body is coming, if any.
+    Http(Option<Answer>),
     WebSocket {
         decoder: Decoder,
         /// `None` where the client polls.
@@ -128,12 +131,23 @@ pub enum Mode {
     },
     Stream {
         body: BodyDecoder,
+        /// What the body is, if it is gzip.
+        gzip: Option<Box<GzDecoder<Vec<u8>>>>,
         lines: Lines,
         reception: Reception,
         is_told: bool,
     },
     /// The last answer has come.
     Over,
+}
+
+/// An answer whose body is coming: how that is delimited, and what has come.
+pub struct Answer {
+    body: BodyDecoder,
+    content: Vec<u8>,
+    is_gzip: bool,
+    status: u16,
+    is_last: bool,
 }
 
 impl Peer {

@@ -1,14 +1,16 @@
 //! What clients read over HTTP: answers and streams.
 
-use super::{Asked, Client, Expected, Form, Lines, Memory, Mode, Peer};
+use super::{Answer, Asked, Client, Expected, Form, Lines, Memory, Mode, Peer};
 use crate::tally::Happening;
 use crate::truth::{Checked, Kind, Reception, Truth, channel_of, cursor_of, found};
+use flate2::write::GzDecoder;
 use pushlab_wire::event_stream::EventStreamDecoder;
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::http::{BodyDecoder, BodyKind, Headers, parse_response};
 use pushlab_wire::lines::{LineDecoder, unwrap_script};
 use pushlab_wire::native::{ServerFrame, parse_reply};
 use pushlab_wire::websocket::{Decoder, handshake};
+use std::io::Write as _;
 
 /// What no head of HTTP/2 has (RFC 9113, section 8.2.2).
 const FORBIDDEN: [&[u8]; 4] = [b"connection", b"keep-alive", b"transfer-encoding", b"upgrade"];
@@ -22,6 +24,7 @@ struct AnswerHead {
     /// Pages of other sites may read the answer.
     is_open: bool,
     content_type: Option<String>,
+    is_gzip: bool,
     body: BodyKind,
     /// Nothing comes behind the answer.
     is_last: bool,
@@ -47,6 +50,7 @@ impl AnswerHead {
             status: head.status,
             is_open: head.header("access-control-allow-origin").is_some(),
             content_type: head.header("content-type").map(str::to_owned),
+            is_gzip: is_gzip(head.header("content-encoding"))?,
             body: head.body,
             is_last: !head.keeps_alive(),
         };
@@ -72,9 +76,18 @@ impl AnswerHead {
             status,
             is_open: text("access-control-allow-origin").is_some(),
             content_type: text("content-type").map(str::to_owned),
+            is_gzip: is_gzip(text("content-encoding"))?,
             body: body.unwrap_or(BodyKind::UntilClose),
             is_last: true,
         })
+    }
+}
+
+fn is_gzip(coding: Option<&str>) -> Checked<bool> {
+    match coding {
+        None => Ok(false),
+        Some("gzip") => Ok(true),
+        Some(other) => found(Kind::Malformed, format!("the coding {other}")),
     }
 }
 
@@ -133,7 +146,7 @@ impl Client {
         let Some(expected) = peer.expected.front_mut() else {
             return found(Kind::Unanswered, format!("nobody asked for {head:?}"));
         };
-        if head.status == 100 && std::mem::take(&mut expected.asks_leave) {
+        if head.status == 100 && std::mem::take(&mut expected.expects_continue) {
             return Ok(true);
         }
         let is_open = head.is_open;
@@ -141,6 +154,9 @@ impl Client {
         let is_unread = matches!(head.status, 400 | 408);
         if is_open != expected.has_origin && !is_unread && head.status != 204 && head.status != 101 {
             return found(Kind::Malformed, format!("open to all: {is_open}, for {expected:?}"));
+        }
+        if head.is_gzip && !expected.takes_gzip {
+            return found(Kind::Malformed, format!("gzip, for {expected:?}"));
         }
         let mut expected = peer.expected.pop_front().expect("there was one");
         self.memory.tally.count(if peer.is_http2 { Happening::Http2Answer } else { Happening::Answer });
@@ -164,7 +180,8 @@ impl Client {
                 if head.content_type.as_deref() != Some(kind) || matches!(head.body, BodyKind::Length(_)) {
                     return found(Kind::Malformed, format!("no stream of {form:?}: {head:?}"));
                 }
-                peer.mode = Mode::Stream { body: BodyDecoder::new(head.body), lines, reception, is_told };
+                let gzip = head.is_gzip.then(|| Box::new(GzDecoder::new(Vec::new())));
+                peer.mode = Mode::Stream { body: BodyDecoder::new(head.body), gzip, lines, reception, is_told };
             }
             _ => {
                 // Who gives up waiting for a head does not know its method.
@@ -173,8 +190,9 @@ impl Client {
                 if kind == BodyKind::UntilClose {
                     return found(Kind::Malformed, format!("an answer without a length: {head:?}"));
                 }
-                let state = (BodyDecoder::new(kind), Vec::new(), head.status, head.is_last);
-                peer.mode = Mode::Http(Some(state));
+                let AnswerHead { is_gzip, status, is_last, .. } = head;
+                let body = BodyDecoder::new(kind);
+                peer.mode = Mode::Http(Some(Answer { body, content: Vec::new(), is_gzip, status, is_last }));
                 peer.expected.push_front(expected);
             }
         }
@@ -185,26 +203,35 @@ impl Client {
     /// An answer without a body is whole already.
     fn body_if_none(&mut self, peer: &mut Peer, truth: &Truth) -> Checked {
         match &peer.mode {
-            Mode::Http(Some((decoder, ..))) if decoder.is_done() => self.body(peer, truth).map(drop),
+            Mode::Http(Some(answer)) if answer.body.is_done() => self.body(peer, truth).map(drop),
             _ => Ok(()),
         }
     }
 
     /// Reads a part of an answer's body; says whether there may be more to read.
     fn body(&mut self, peer: &mut Peer, truth: &Truth) -> Checked<bool> {
-        let Mode::Http(Some((decoder, body, status, is_last))) = &mut peer.mode else { return Ok(true) };
-        let used = match decoder.decode(&peer.buffer) {
+        let Mode::Http(Some(answer)) = &mut peer.mode else { return Ok(true) };
+        let used = match answer.body.decode(&peer.buffer) {
             Ok(step) => {
-                body.extend_from_slice(step.data);
+                answer.content.extend_from_slice(step.data);
                 step.consumed
             }
             Err(error) => return found(Kind::Malformed, error.to_string()),
         };
         peer.buffer.drain(..used);
-        if !decoder.is_done() {
+        if !answer.body.is_done() {
             return Ok(used > 0 && !peer.buffer.is_empty());
         }
-        let (body, status, is_last) = (std::mem::take(body), *status, *is_last);
+        let Answer { is_gzip, status, is_last, .. } = *answer;
+        let mut body = std::mem::take(&mut answer.content);
+        if is_gzip {
+            let mut decoder = GzDecoder::new(Vec::new());
+            body = match decoder.write_all(&body).and_then(|()| decoder.finish()) {
+                Ok(content) => content,
+                Err(error) => return found(Kind::Malformed, error.to_string()),
+            };
+            self.memory.tally.count(Happening::Compressed);
+        }
         let expected = peer.expected.pop_front().expect("it stays until its answer is whole");
         peer.mode = if is_last { Mode::Over } else { Mode::Http(None) };
         peer.is_last |= is_last;
@@ -272,7 +299,9 @@ impl Client {
     }
 
     fn stream_bytes(&mut self, peer: &mut Peer, truth: &Truth) -> Checked {
-        let Peer { mode: Mode::Stream { body, lines, reception, is_told }, buffer, .. } = peer else { return Ok(()) };
+        let Peer { mode: Mode::Stream { body, gzip, lines, reception, is_told }, buffer, .. } = peer else {
+            return Ok(());
+        };
         let mut at = 0;
         loop {
             if body.is_done() && at < buffer.len() {
@@ -283,7 +312,16 @@ impl Client {
                 Err(error) => return found(Kind::Malformed, error.to_string()),
             };
             let (used, is_done) = (step.consumed, step.is_done);
-            self.lines(lines, step.data, reception, is_told, truth)?;
+            match gzip {
+                None => self.lines(lines, step.data, reception, is_told, truth)?,
+                Some(decoder) => {
+                    if let Err(error) = decoder.write_all(step.data).and_then(|()| decoder.flush()) {
+                        return found(Kind::Malformed, error.to_string());
+                    }
+                    let content = std::mem::take(decoder.get_mut());
+                    self.lines(lines, &content, reception, is_told, truth)?;
+                }
+            }
             at += used;
             if is_done || used == 0 {
                 break;

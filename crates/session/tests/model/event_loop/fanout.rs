@@ -11,7 +11,6 @@ use pushlab_session::framing::Framing;
 use pushlab_session::queue::{Policy, QueueRules, Verdict};
 use pushlab_session::reply;
 use pushlab_session::unsent::{write_in_two, write_some};
-use pushlab_wire::websocket::deflate::Deflater;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,10 +60,8 @@ impl EventLoop {
                 self.answer_held(group, members, pending, batch);
                 continue;
             }
-            if framing == (Framing::WebSocket { is_compressed: true }) {
-                let compress =
-                    |publication: &Arc<Publication>| publication.compress(|text| Deflater::default().deflate(text));
-                pending.iter().for_each(compress);
+            if let Some(from) = self.rules.compression_from {
+                pending.iter().for_each(|publication| framing.compress(publication, from, &mut self.output.deflater));
             }
             batch.fill(pending, framing);
             for &(id, _) in members {
@@ -157,7 +154,7 @@ impl EventLoop {
         let unsent = connection.unsent.as_ref().map_or(0, |unsent| unsent.len());
         let Some(queue) = connection.exchange.subscriber.queued() else { return };
         self.out.clear();
-        queue.encode(Framing::Lines { is_chunked: false }, false, &mut self.out);
+        queue.encode(Framing::Lines { is_chunked: false, is_compressed: false }, false, &mut self.out);
         let messages = self.out.iter().filter(|&&byte| byte == b'\n').count();
         let spared = if policy == Policy::Close { 0 } else { 1 };
         let bytes = unsent + queue.bytes();
@@ -165,6 +162,14 @@ impl EventLoop {
             let what = format!("{messages} messages, {bytes} bytes, allowed are {:?}", self.limits.queue);
             self.report(Kind::Overfull, what);
         }
+    }
+
+    fn compress_reply(&mut self, body: &[u8], plain: &[u8]) -> Vec<u8> {
+        let from = self.rules.compression_from.expect("nobody takes gzip otherwise");
+        let Some(compressed) = reply::compress(body, from, &mut self.output.deflater) else { return plain.to_vec() };
+        let mut out = Vec::new();
+        answer::encode_common_reply(&mut out, Some("gzip"), &compressed);
+        out
     }
 
     fn answer_held(
@@ -178,7 +183,8 @@ impl EventLoop {
         let taken = within(pending, max_reply_bytes);
         let body = reply::body(taken, None);
         batch.clear();
-        answer::encode_ok(&mut batch.bytes, "application/json", &body, false, true);
+        answer::encode_common_reply(&mut batch.bytes, None, &body);
+        let mut compressed: Option<Vec<u8>> = None;
         for &(id, _) in members {
             let connection = self.at(id);
             connection.group = Rc::new([]);
@@ -188,7 +194,11 @@ impl EventLoop {
             match connection.exchange.subscriber.offer(pending) {
                 None => self.join_group(id, group.clone()),
                 Some(0) if connection.exchange.takes_common_reply() => {
-                    self.send_event(id, Framing::Reply, &batch.bytes);
+                    let bytes = match connection.exchange.takes_gzip() {
+                        false => &batch.bytes,
+                        true => compressed.get_or_insert_with(|| self.compress_reply(&body, &batch.bytes)),
+                    };
+                    self.send_event(id, Framing::Reply, bytes);
                     self.act(id, Effect::Answered);
                 }
                 Some(skip) => {

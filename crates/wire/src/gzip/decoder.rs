@@ -1,39 +1,6 @@
-//! Codings of bodies (RFC 9110, section 8.4): gzip (RFC 1952), as it comes.
+//! gzip (RFC 1952) as a client reads it: as it comes.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
-
-/// How a body is coded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContentCoding {
-    /// Not at all.
-    Identity,
-    /// As gzip.
-    Gzip,
-}
-
-/// A coding that is not read: another, or several.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("Content-Encoding {0:?}: only gzip is read")]
-pub struct UnknownContentCoding(pub String);
-
-impl ContentCoding {
-    /// What the fields `Content-Encoding` of an answer say.
-    ///
-    /// # Errors
-    /// Where it is another coding, or more than one.
-    pub fn of<'a>(fields: impl Iterator<Item = &'a str>) -> Result<Self, UnknownContentCoding> {
-        let codings = fields.flat_map(|field| field.split(',')).map(str::trim);
-        codings.filter(|coding| !coding.is_empty()).try_fold(Self::Identity, |known, coding| {
-            // Section 8.4.1.3: the name with x- means the same.
-            let is_gzip = ["gzip", "x-gzip"].iter().any(|name| coding.eq_ignore_ascii_case(name));
-            match known {
-                Self::Identity if is_gzip => Ok(Self::Gzip),
-                known if coding.eq_ignore_ascii_case("identity") => Ok(known),
-                _ => Err(UnknownContentCoding(coding.to_owned())),
-            }
-        })
-    }
-}
 
 /// What is not gzip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -374,18 +341,5 @@ mod tests {
         });
         assert_eq!((stopped, largest), (Err(GzipError::Truncated), 1000));
         assert_eq!(decoder.bytes_made(), 1000);
-    }
-
-    #[test]
-    fn codings_are_known_or_named() {
-        let of = |fields: &[&str]| ContentCoding::of(fields.iter().copied());
-        assert_eq!(of(&[]), Ok(ContentCoding::Identity));
-        assert_eq!(of(&["identity"]), Ok(ContentCoding::Identity));
-        assert_eq!(of(&["GZip"]), Ok(ContentCoding::Gzip));
-        assert_eq!(of(&["x-gzip"]), Ok(ContentCoding::Gzip));
-        assert_eq!(of(&["br"]).unwrap_err().to_string(), "Content-Encoding \"br\": only gzip is read");
-        for twice in [&["gzip, gzip"][..], &["gzip", "deflate"], &["gzip", "gzip"]] {
-            assert!(of(twice).is_err(), "{twice:?}");
-        }
     }
 }

@@ -1,10 +1,10 @@
 //! permessage-deflate: what is compressed for whom, and clients that would rather break it.
 
+use super::{data, incompressible_halves, start, start_for_slow};
 use crate::harness::http::Http;
 use crate::harness::{Subject, until, until_idle};
-use pushlab_server::Policy;
+use pushlab_wire::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::http::{Headers, parse_response};
-use pushlab_wire::websocket::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, encode_compressed, handshake};
 
 const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
@@ -75,16 +75,6 @@ impl WebSocket {
     }
 }
 
-fn start(cores: usize) -> Subject {
-    Subject::start(cores, |config| config.compression_from = Some(200))
-}
-
-/// JSON of about so many bytes, which repeats itself as JSON does.
-fn data(number: usize, size: usize) -> String {
-    let items: Vec<String> = (0..size / 30).map(|item| format!("{{\"item\":{item},\"of\":{number}}}")).collect();
-    format!("{{\"number\":{number},\"items\":[{}]}}", items.join(","))
-}
-
 #[test]
 fn large_messages_are_compressed_for_those_who_ask() {
     let server = start(2);
@@ -149,25 +139,35 @@ fn what_cannot_be_inflated_ends_the_connection_with_its_code() {
     until_idle(&server);
 }
 
+/// A few bytes may become many: two such messages of one client are a turn's work, then others have theirs.
+#[test]
+fn small_messages_that_become_large_take_many_turns() {
+    let server = start(1);
+    let mut socket = WebSocket::open(&server, OFFER);
+    let mut frames = Vec::new();
+    for n in 0..100 {
+        let ping = format!("[\"ping\",{n}]");
+        let text = format!("{ping}{}", " ".repeat(64 * 1024 - ping.len()));
+        encode_compressed(&mut frames, &Deflater::default().deflate(text.as_bytes()).unwrap(), MASK);
+    }
+    assert!(frames.len() < 64 * 1024, "{} bytes, which one turn reads", frames.len());
+    let before = server.stats().turns;
+    socket.http.try_send(&frames).unwrap();
+    for n in 0..100 {
+        assert_eq!(socket.next().unwrap(), (format!("[\"pong\",{n}]"), false));
+    }
+    let turns = server.stats().turns - before;
+    // Some turns read twice.
+    assert!(turns >= 25, "{turns} turns");
+}
+
 /// What waits for one who reads late is what the others got.
 #[test]
 fn slow_subscribers_get_the_same() {
-    let server = Subject::start(1, |config| {
-        config.compression_from = Some(200);
-        config.policy = Policy::Close;
-        config.limits.max_send_buffer_bytes = Some(4_096);
-        config.limits.max_queue_bytes = 8 << 20;
-    });
+    let server = start_for_slow();
     let mut slow = WebSocket::open(&server, OFFER);
     let mut http = Http::connect(server.address());
-    let mut random = fastrand::Rng::with_seed(1);
-    // Half of each cannot be made smaller.
-    let published: Vec<String> = (0..60)
-        .map(|n| {
-            let noise: String = (0..20_000).map(|_| random.alphanumeric()).collect();
-            format!("{{\"noise\":\"{noise}\",\"data\":{}}}", data(n, 5_000))
-        })
-        .collect();
+    let published = incompressible_halves();
     for data in &published {
         assert_eq!(http.post("/publish?channel=a", data).status, 200);
     }

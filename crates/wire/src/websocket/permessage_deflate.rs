@@ -1,5 +1,10 @@
-//! A client's side of agreeing on compressed messages: what it offers, and what the server may answer (RFC 7692).
+//! Agreeing on compressed messages, as client and as server: the extension permessage-deflate (RFC 7692).
 
+/// What a server agrees to.
+const AGREED: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+/// The same for a client that has named the server's window.
+const AGREED_WITH_WINDOW: &str =
+    "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=15";
 /// What a client offers in its field `Sec-WebSocket-Extensions`, as browsers do.
 pub const OFFER: &str = "permessage-deflate; client_max_window_bits";
 
@@ -52,17 +57,11 @@ impl Agreement {
         let mut agreed = Self { keeps_context: true, window_bytes: 1 << 15 };
         let mut seen: Vec<&str> = Vec::new();
         for part in parts {
-            let (name, value) = match part.split_once('=') {
-                Some((name, value)) => (name.trim(), Some(value.trim())),
-                None => (part, None),
-            };
-            // A value may be quoted (RFC 6455, section 9.1).
-            let value = value.map(|value| value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value));
+            let (name, value) = parameter(part);
             if seen.contains(&name) {
                 return Err("a parameter stands twice");
             }
             seen.push(name);
-            let is_window = |value: &str| matches!(value, "8" | "9" | "10" | "11" | "12" | "13" | "14" | "15");
             match (name, value) {
                 ("server_no_context_takeover", None) => agreed.keeps_context = false,
                 // Ours never refer to earlier messages.
@@ -83,10 +82,54 @@ impl Agreement {
     }
 }
 
+/// Chooses among what a client offers in its fields `Sec-WebSocket-Extensions`, in its order: gives what to answer.
+/// An offer with a parameter that is unknown, said twice or has a value that it may not have is passed over (section
+/// 7.1), and so is one that wants the server's window smaller than it is.
+pub fn agree<'a>(fields: impl Iterator<Item = &'a str>) -> Option<&'static str> {
+    fields.flat_map(|field| field.split(',')).find_map(agree_to)
+}
+
+fn agree_to(offer: &str) -> Option<&'static str> {
+    let mut parts = offer.split(';').map(str::trim);
+    if parts.next() != Some("permessage-deflate") {
+        return None;
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    let mut has_window = false;
+    for part in parts {
+        let (name, value) = parameter(part);
+        let is_right = match (name, value) {
+            ("server_no_context_takeover" | "client_no_context_takeover" | "client_max_window_bits", None) => true,
+            ("client_max_window_bits", Some(value)) => is_window(value),
+            ("server_max_window_bits", Some("15")) => {
+                has_window = true;
+                true
+            }
+            _ => false,
+        };
+        if !is_right || seen.contains(&name) {
+            return None;
+        }
+        seen.push(name);
+    }
+    Some(if has_window { AGREED_WITH_WINDOW } else { AGREED })
+}
+
+/// A parameter's name and value, which may be quoted (RFC 6455, section 9.1).
+fn parameter(part: &str) -> (&str, Option<&str>) {
+    let Some((name, value)) = part.split_once('=') else { return (part, None) };
+    let value = value.trim();
+    let quoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    (name.trim(), Some(quoted.unwrap_or(value)))
+}
+
+fn is_window(value: &str) -> bool {
+    matches!(value, "8" | "9" | "10" | "11" | "12" | "13" | "14" | "15")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::websocket::deflate::agree;
 
     fn of(fields: &[&str]) -> Result<Option<Agreement>, &'static str> {
         Agreement::of(fields.iter().copied(), true).map_err(|bad| bad.why)
@@ -131,5 +174,36 @@ mod tests {
         let unasked = Agreement::of(["permessage-deflate"].into_iter(), false).unwrap_err();
         assert_eq!(unasked.to_string(), "Sec-WebSocket-Extensions \"permessage-deflate\": no extension was offered");
         assert_eq!(Agreement::of([].into_iter(), false), Ok(None));
+    }
+
+    #[test]
+    fn offers_are_taken_or_passed_over() {
+        let agree = |fields: &[&str]| super::agree(fields.iter().copied());
+        assert_eq!(agree(&["permessage-deflate"]), Some(AGREED));
+        assert_eq!(agree(&["permessage-deflate; client_max_window_bits"]), Some(AGREED), "as browsers offer");
+        assert_eq!(agree(&["x-webkit-deflate-frame, permessage-deflate;client_max_window_bits=10"]), Some(AGREED));
+        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=15"]), Some(AGREED_WITH_WINDOW));
+        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=\"15\""]), Some(AGREED_WITH_WINDOW));
+        assert_eq!(
+            agree(&["a", "permessage-deflate; server_no_context_takeover; client_no_context_takeover"]),
+            Some(AGREED)
+        );
+        let second = "permessage-deflate; server_max_window_bits=10, permessage-deflate";
+        assert_eq!(agree(&[second]), Some(AGREED), "the second fits");
+        for offer in [
+            "",
+            "deflate",
+            "permessage-deflate; server_max_window_bits",
+            "permessage-deflate; server_max_window_bits=8",
+            "permessage-deflate; server_max_window_bits=16",
+            "permessage-deflate; client_max_window_bits=7",
+            "permessage-deflate; client_max_window_bits=015",
+            "permessage-deflate; server_no_context_takeover=1",
+            "permessage-deflate; client_no_context_takeover; client_no_context_takeover",
+            "permessage-deflate; unknown",
+            "permessage-deflate;",
+        ] {
+            assert_eq!(agree(&[offer]), None, "{offer:?}");
+        }
     }
 }

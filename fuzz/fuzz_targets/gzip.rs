@@ -7,7 +7,7 @@ mod split;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
-use pushlab_wire::http::content_coding::{ContentCoding, GzipDecoder, GzipError};
+use pushlab_wire::gzip::{ContentCoding, GzipDecoder, GzipError};
 use split::{pieces, take_cuts};
 use std::io::Write as _;
 

