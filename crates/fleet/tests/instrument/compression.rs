@@ -116,3 +116,15 @@ fn our_server_and_its_clients_compress_over_both_versions_of_http() {
         assert_eq!(is_small(whole.up.payload, published), transport.is_bidirectional(), "{of}: {whole:?}");
     }
 }
+
+#[test]
+fn what_only_the_collector_receives_comes_compressed_too() {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let server = Server::start(Config { compression_from: Some(100), ..Config::new(address) }).unwrap();
+    for transport in [Transport::WebSocket, Transport::LongPolling] {
+        let scenario = Scenario::Upstream { interval_ms: 50, payload_bytes: DATA as u32 };
+        let result = run(&Plan { scenario, ..compressed(server.address(), transport) });
+        assert!(result.errors.is_empty() && result.published > 0, "{:?}", result.errors);
+        assert_eq!((result.delivered, result.delivered_compressed), (result.published, result.published));
+    }
+}
