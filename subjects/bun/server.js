@@ -1,8 +1,10 @@
 // Bun's own server: its WebSocket pub/sub does the fan-out, server-sent events are streams by hand.
 const events = new Map()
+/** Messages of at least so many characters are compressed. */
+const from = Number(process.env.COMPRESSION_FROM ?? Infinity)
 
 function publish(server, channel, data) {
-  server.publish(channel, data)
+  server.publish(channel, data, data.length >= from)
   const event = Buffer.from(`data: ${data}\n\n`)
   for (const controller of events.get(channel) ?? []) controller.enqueue(event)
 }
@@ -50,13 +52,13 @@ const server = Bun.serve({
   },
   websocket: {
     idleTimeout: 0,
-    perMessageDeflate: false,
+    perMessageDeflate: Number.isFinite(from),
     publishToSelf: true,
     open(socket) {
       for (const channel of socket.data.channels) socket.subscribe(channel)
     },
     message(socket, message) {
-      if (socket.data.echo) socket.send(message)
+      if (socket.data.echo) socket.send(message, message.length >= from)
       else publish(server, socket.data.publish, message)
     },
   },

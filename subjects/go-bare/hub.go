@@ -9,6 +9,7 @@ import (
 
 // publication is one message, encoded at most once for each framing.
 type publication struct {
+	size        int
 	prepared    func() *websocket.PreparedMessage
 	broadcaster *gws.Broadcaster
 	event       func() []byte
@@ -16,6 +17,7 @@ type publication struct {
 
 func newPublication(data []byte) *publication {
 	return &publication{
+		size: len(data),
 		prepared: sync.OnceValue(func() *websocket.PreparedMessage {
 			// A text message of known bytes can always be prepared.
 			message, _ := websocket.NewPreparedMessage(websocket.TextMessage, data)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -18,9 +19,16 @@ import (
 const writeWait = 10 * time.Second
 
 var (
-	clients  = hub{channels: map[string]map[subscriber]struct{}{}}
-	gorillas = websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
-	gwses    = gws.NewUpgrader(gwsHandler{}, &gws.ServerOption{})
+	clients = hub{channels: map[string]map[subscriber]struct{}{}}
+	// Messages of at least so many bytes are compressed; 0 where none are.
+	compressionFrom, _ = strconv.Atoi(os.Getenv("COMPRESSION_FROM"))
+	gorillas           = websocket.Upgrader{
+		CheckOrigin:       func(*http.Request) bool { return true },
+		EnableCompression: compressionFrom > 0,
+	}
+	gwses = gws.NewUpgrader(gwsHandler{}, &gws.ServerOption{
+		PermessageDeflate: gws.PermessageDeflate{Enabled: compressionFrom > 0, Threshold: compressionFrom},
+	})
 )
 
 // target is the channel that a client publishes to.
@@ -63,6 +71,7 @@ func gorillaWrite(conn *websocket.Conn, client *queue) {
 		select {
 		case p := <-client.send:
 			_ = conn.SetWriteDeadline(time.Now().Add(writeWait))
+			conn.EnableWriteCompression(p.size >= compressionFrom)
 			if conn.WritePreparedMessage(p.prepared()) != nil {
 				return
 			}
@@ -80,7 +89,11 @@ func gorillaEcho(w http.ResponseWriter, r *http.Request) {
 	defer conn.Close()
 	for {
 		kind, data, err := conn.ReadMessage()
-		if err != nil || conn.WriteMessage(kind, data) != nil {
+		if err != nil {
+			return
+		}
+		conn.EnableWriteCompression(len(data) >= compressionFrom)
+		if conn.WriteMessage(kind, data) != nil {
 			return
 		}
 	}

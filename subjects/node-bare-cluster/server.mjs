@@ -5,7 +5,10 @@ import cluster from 'node:cluster'
 import http from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'
 
-const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, WORKERS = '2' } = process.env
+const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, WORKERS = '2', COMPRESSION_FROM } = process.env
+// With context, `ws` would compress every message, however small.
+const compression = { threshold: Number(COMPRESSION_FROM), serverNoContextTakeover: true }
+const perMessageDeflate = COMPRESSION_FROM ? compression : false
 const HISTORY_MAX = 1000
 const FEED_RETRY_MS = 100
 
@@ -131,7 +134,7 @@ function accept(socket, url) {
 function work() {
   // The deadlines would end connections that post now and then.
   const server = http.createServer({ keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 }, handle)
-  const sockets = new WebSocketServer({ noServer: true, clientTracking: false, perMessageDeflate: false })
+  const sockets = new WebSocketServer({ noServer: true, clientTracking: false, perMessageDeflate })
   server.on('upgrade', (req, socket, head) => {
     sockets.handleUpgrade(req, socket, head, (accepted) => accept(accepted, req.url))
   })

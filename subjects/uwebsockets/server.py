@@ -1,9 +1,11 @@
 # uWebSockets through its Python binding: publish/subscribe is uWebSockets' own.
 import os
 
-from socketify import App, AppListenOptions, OpCode
+from socketify import App, AppListenOptions, CompressOptions
 
 app = App()
+# Messages of at least so many characters are compressed, each by itself.
+COMPRESSION_FROM = int(os.environ.get("COMPRESSION_FROM", "0"))
 
 
 def upgrade(echo):
@@ -26,17 +28,18 @@ def subscribe(ws):
 
 def message(ws, data, opcode):
     target = ws.get_user_data()[1]
+    compress = 0 < COMPRESSION_FROM <= len(data)
     if target is None:
-        ws.send(data, opcode)
+        ws.send(data, opcode, compress)
     else:
-        app.publish(target, data, opcode)
+        app.publish(target, data, opcode, compress)
 
 
 for path, echo in (("/ws", False), ("/ws/echo", True)):
     app.ws(
         path,
         {
-            "compression": 0,
+            "compression": CompressOptions.SHARED_COMPRESSOR if COMPRESSION_FROM else CompressOptions.DISABLED,
             "idle_timeout": 960,
             # What a client is behind by more than this is not sent to it; the default are four messages of 16 KiB.
             "max_backpressure": 16 << 20,

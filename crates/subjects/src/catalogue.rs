@@ -152,3 +152,18 @@ fn read_folder(root: &Path, folder: &Path, files: &mut Vec<File>) -> io::Result<
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_compresses_reads_from_how_many_bytes_on_and_nobody_else_does() {
+        for entry in catalogue().unwrap().entries() {
+            let is_read = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("COMPRESSION_FROM");
+            let reads = entry.files.iter().any(|(path, bytes)| path != MANIFEST && is_read(bytes));
+            let compresses = entry.manifest.endpoints.iter().any(|endpoint| endpoint.compresses);
+            assert_eq!(reads, compresses, "{}", entry.manifest.name);
+        }
+    }
+}

@@ -187,6 +187,10 @@ mod tests {
         assert!(ours.answers_pings(Transport::Sse));
         let offer = ours.offer().unwrap();
         assert!(offer.transports.len() == Transport::ALL.len() && offer.echo && offer.rooms && !offer.feed);
+        let compressed = |text: &str| Named::parse(text).unwrap().offer().unwrap().compresses;
+        assert_eq!(compressed("socketio"), [Transport::WebSocket, Transport::LongPolling]);
+        assert_eq!((compressed("go-bare:gws"), compressed("go-bare:sse")), (vec![Transport::WebSocket], vec![]));
+        assert!(offer.compresses == offer.transports, "it is asked, and seen to do what it does");
         let node = Named::parse("node-bare:sse").unwrap();
         assert!(has(&node, Transport::Sse) && !has(&node, Transport::WebSocket));
         for (bad, why) in [

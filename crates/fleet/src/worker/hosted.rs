@@ -17,7 +17,7 @@ use pushlab_wire::transport::Transport;
 use pushlab_workload::audience::Audience;
 use pushlab_workload::check::Schedule;
 use pushlab_workload::messages::WorkerState;
-use pushlab_workload::plan::{Http, Plan};
+use pushlab_workload::plan::{Http, Plan, RequestHeaders};
 use pushlab_workload::result::{ClientBytes, Part};
 use pushlab_workload::roles::Roles;
 use pushlab_workload::segment::Segment;
@@ -140,7 +140,9 @@ impl Hosted {
         };
         if let Some(audience) = roles.collector.clone() {
             let channel = plan.upstream_channel();
-            let requests = in_plans_dialect(Requests::new(&plan.target, &channel, &channel, 0), plan, None);
+            let requests = Requests::new(&plan.target, &channel, &channel, 0);
+            let requests = requests.with_headers(RequestHeaders::Minimal, plan.compression_from);
+            let requests = in_plans_dialect(requests, plan, None);
             let transport = if plan.speaks.is_none() { Transport::WebSocket } else { plan.transport };
             let config = LoopConfig { audience, ..instrument(requests) };
             self.collector = Some(spawn_loop(transport, plan.speaks.as_ref(), plan.http(), config, &self.state)?);

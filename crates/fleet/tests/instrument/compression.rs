@@ -95,21 +95,36 @@ fn an_agreement_that_may_not_be_ends_the_connection() {
     assert!(said.contains("window=huge") && said.contains("a parameter is not known"), "{said}");
 }
 
-/// Our own server, which compresses WebSocket messages for everybody at once.
+/// Our own server compresses each message once for everybody; over polled WebSockets it does not.
 #[test]
 fn our_server_and_its_clients_compress_over_both_versions_of_http() {
-    for http_version in [HttpVersion::Http11, HttpVersion::Http2] {
+    let transports = Transport::ALL.into_iter().filter(|transport| *transport != Transport::WebSocketPolling);
+    let versions = [HttpVersion::Http11, HttpVersion::Http2];
+    for (transport, http_version) in transports.flat_map(|one| versions.map(|version| (one, version))) {
         let address = "127.0.0.1:0".parse().unwrap();
         let server = Server::start(Config { compression_from: Some(100), ..Config::new(address) }).unwrap();
-        let sockets = Sockets { http_version, clients_per_host: CLIENTS, ..Sockets::default() };
-        let plan = Plan { sockets, ..compressed(server.address(), Transport::WebSocket) };
+        let shared_by = if http_version == HttpVersion::Http2 { CLIENTS } else { 1 };
+        let sockets = Sockets { http_version, clients_per_host: shared_by, ..Sockets::default() };
+        let plan = Plan { sockets, ..compressed(server.address(), transport) };
         let result = run(&plan);
-        let of = format!("{http_version:?}");
+        let of = format!("{transport} {http_version:?}");
         is_whole(&result, &of);
         assert_eq!(result.delivered_compressed, result.delivered, "{of}");
-        let whole = result.bytes_whole;
-        for (way, messages) in [(whole.down, whole.deliveries), (whole.up, whole.deliveries / u64::from(CLIENTS))] {
-            assert!(way.payload > 0 && way.payload < messages * DATA * 9 / 10, "{of}: {way:?}");
-        }
+        let (whole, is_small) = (result.bytes_whole, |payload, messages| payload < messages * DATA * 9 / 10);
+        let published = whole.deliveries / u64::from(CLIENTS);
+        assert!(whole.down.payload > 0 && is_small(whole.down.payload, whole.deliveries), "{of}: {whole:?}");
+        assert_eq!(is_small(whole.up.payload, published), transport.is_bidirectional(), "{of}: {whole:?}");
+    }
+}
+
+#[test]
+fn what_only_the_collector_receives_comes_compressed_too() {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let server = Server::start(Config { compression_from: Some(100), ..Config::new(address) }).unwrap();
+    for transport in [Transport::WebSocket, Transport::LongPolling] {
+        let scenario = Scenario::Upstream { interval_ms: 50, payload_bytes: DATA as u32 };
+        let result = run(&Plan { scenario, ..compressed(server.address(), transport) });
+        assert!(result.errors.is_empty() && result.published > 0, "{:?}", result.errors);
+        assert_eq!((result.delivered, result.delivered_compressed), (result.published, result.published));
     }
 }

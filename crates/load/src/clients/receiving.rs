@@ -173,7 +173,9 @@ impl<R: Receiver> Incoming for Told<'_, R> {
 
     #[inline]
     fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
-        match self.clients[self.heard.receiver as usize].body_of(self.side).take() {
+        // Most are plain, and then nothing is written.
+        let under_way = self.clients[self.heard.receiver as usize].body_of(self.side);
+        match under_way.is_some().then(|| under_way.take()).flatten() {
             None => self.plain_body(data, is_last),
             Some(body) => self.compressed_body(body, data, is_last),
         }
