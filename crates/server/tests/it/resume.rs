@@ -129,6 +129,14 @@ fn a_quiet_poll_moves_on() {
     assert_eq!(poller.response().body, format!("[[\"cursor\",\"{}.{last}\"]]", epoch(&start)));
 }
 
+/// What it speaks where it does not speak HTTP/2.
+fn version_of(kind: Kind) -> Version {
+    match kind {
+        Kind::PlainSse | Kind::PlainLines | Kind::PlainScript => Version::Http10,
+        _ => Version::Http11,
+    }
+}
+
 /// Who asks is told before all else; where a gap comes before the position, that is behind it too.
 #[test]
 fn a_client_that_asks_is_told_heartbeat_and_limits_first() {
@@ -137,10 +145,13 @@ fn a_client_that_asks_is_told_heartbeat_and_limits_first() {
         config.limits.max_message_bytes = 5000;
         config.limits.max_channels_per_connection = 7;
     });
-    let http = Some(Version::Http11);
-    let told = Frame::Server(Announcement { heartbeat_ms: 60_001, max_message_bytes: 5000, max_channels: 7, http });
+    let told = |kind| {
+        let http = Some(version_of(kind));
+        Frame::Server(Announcement { heartbeat_ms: 60_001, max_message_bytes: 5000, max_channels: 7, http })
+    };
     let mut http = Http::connect(server.address());
     for kind in PUSHED {
+        let told = told(kind);
         let mut client = Client::resume(server.address(), kind, "v=2&channel=a", "");
         assert_eq!(client.next(), Some(told.clone()), "{kind:?}");
         assert_eq!(client.next(), Some(Frame::Cursor(server.stats().cursor)), "{kind:?}");
@@ -152,7 +163,7 @@ fn a_client_that_asks_is_told_heartbeat_and_limits_first() {
     }
     let mut client = Client::resume(server.address(), Kind::WebSocketPolling, "v=2&channel=a", "");
     let start = server.stats().cursor;
-    assert_eq!(client.next(), Some(told), "before a poll is answered");
+    assert_eq!(client.next(), Some(told(Kind::WebSocketPolling)), "before a poll is answered");
     assert_eq!(client.next(), Some(Frame::Cursor(start)));
     let next = http.publish("a", "2");
     assert_eq!(client.message().1, next, "in replies it never is");
@@ -162,9 +173,9 @@ fn a_client_that_asks_is_told_heartbeat_and_limits_first() {
 fn a_client_that_asks_is_told_the_version_of_http() {
     let server = Subject::start(1, |_| {});
     let http2 = Http2::connect(&server, false);
-    for (dial, version) in [(server.address().into(), Version::Http11), (http2.streams(), Version::Http2)] {
-        for kind in PUSHED.into_iter().chain([Kind::WebSocketPolling]) {
-            let mut client = Client::resume(dial.clone(), kind, "v=2&channel=a", "");
+    for kind in PUSHED.into_iter().chain([Kind::WebSocketPolling]) {
+        for (dial, version) in [(server.address().into(), version_of(kind)), (http2.streams(), Version::Http2)] {
+            let mut client = Client::resume(dial, kind, "v=2&channel=a", "");
             let Some(Frame::Server(announcement)) = client.next() else { panic!("{kind:?} {version:?}") };
             assert_eq!(announcement.http, Some(version), "{kind:?}");
         }
