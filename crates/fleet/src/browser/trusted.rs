@@ -45,7 +45,7 @@ impl Trusted {
         format!("--ignore-certificate-errors-spki-list={}", STANDARD.encode(self.key_sha256))
     }
 
-    /// The file `cert_override.txt` of Firefox' profile, with the exception that a user makes who accepts the risk:
+    /// The file `cert_override.txt` of Firefox's profile, with the exception that a user makes who accepts the risk:
     /// place, algorithm (SHA-256) and fingerprint.
     pub fn firefox_overrides(&self) -> String {
         let mut fingerprint = String::new();
