@@ -1,6 +1,6 @@
-//! The certificate of a run over TLS: made for it, by an authority made for it, and gone with it.
+//! The certificate of a run over TLS: made for it, signed by itself, and gone with it.
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
+use rcgen::{CertificateParams, DnType, KeyPair};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::IpAddr;
@@ -8,15 +8,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// What the names of the files end with.
-const FILES: [&str; 3] = ["authority.pem", "certificate.pem", "key.pem"];
+const FILES: [&str; 2] = ["certificate.pem", "key.pem"];
 
 /// Files of one run's certificate; removed when dropped.
 #[derive(Debug)]
 pub struct Certificate {
-    /// What clients are to trust, PEM.
-    pub authority: PathBuf,
-    /// What the subject shows, PEM.
-    pub chain: PathBuf,
+    /// What the subject shows, and clients are to trust, PEM.
+    pub certificate: PathBuf,
     /// The subject's key, PEM, which nobody else may read.
     pub key: PathBuf,
 }
@@ -51,20 +49,14 @@ pub fn sweep(folder: &Path) {
 impl Certificate {
     /// Makes one for a subject at this address, and writes it beside `prefix`: ECDSA P-256, as most sites have it.
     pub fn make(address: IpAddr, prefix: &Path) -> Result<Self, CertificateError> {
-        let mut authority = CertificateParams::new(Vec::new())?;
-        authority.distinguished_name.push(DnType::CommonName, "Pushlab, authority of one run");
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
         let key = KeyPair::generate()?;
         let mut subject = CertificateParams::new(vec![address.to_string(), "localhost".to_owned()])?;
         subject.distinguished_name.push(DnType::CommonName, "Pushlab, subject of one run");
-        let subject = subject.signed_by(&key, &authority)?;
+        let subject = subject.self_signed(&key)?;
         let file = |name: &str| prefix.with_added_extension(name);
-        let [authority_file, chain, key_file] = FILES.map(file);
-        let made = Self { authority: authority_file, chain, key: key_file };
-        write(&made.authority, &authority.pem(), 0o644)?;
-        write(&made.chain, &subject.pem(), 0o644)?;
+        let [certificate, key_file] = FILES.map(file);
+        let made = Self { certificate, key: key_file };
+        write(&made.certificate, &subject.pem(), 0o644)?;
         write(&made.key, &key.serialize_pem(), 0o600)?;
         Ok(made)
     }
@@ -72,7 +64,7 @@ impl Certificate {
 
 impl Drop for Certificate {
     fn drop(&mut self) {
-        for path in [&self.authority, &self.chain, &self.key] {
+        for path in [&self.certificate, &self.key] {
             // What was never written is not there.
             let _ = fs::remove_file(path);
         }
@@ -96,8 +88,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("pushlab-certificate-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let made = Certificate::make([10, 83, 0, 1].into(), &folder.join("00001")).unwrap();
-        for (path, kind) in [(&made.authority, "CERTIFICATE"), (&made.chain, "CERTIFICATE"), (&made.key, "PRIVATE KEY")]
-        {
+        for (path, kind) in [(&made.certificate, "CERTIFICATE"), (&made.key, "PRIVATE KEY")] {
             assert!(fs::read_to_string(path).unwrap().contains(&format!("BEGIN {kind}")), "{}", path.display());
         }
         // As if this process had been killed.

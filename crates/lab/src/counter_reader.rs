@@ -40,8 +40,8 @@ impl CounterReader {
             None => None,
             Some(certificate) => {
                 let mut roots = RootCertStore::empty();
-                let authority = CertificateDer::from_pem_file(&certificate.authority).map_err(io::Error::other)?;
-                roots.add(authority).map_err(io::Error::other)?;
+                let trusted = CertificateDer::from_pem_file(&certificate.certificate).map_err(io::Error::other)?;
+                roots.add(trusted).map_err(io::Error::other)?;
                 let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
                 Some(Arc::new(config))
             }

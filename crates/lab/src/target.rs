@@ -67,7 +67,7 @@ impl Target {
                 cell: &planned.cell,
                 host: topology.subject_address(),
                 namespace: topology.subject_namespace(),
-                certificate: topology.certificate().map(|made| (made.chain.as_path(), made.key.as_path())),
+                certificate: topology.certificate().map(|made| (made.certificate.as_path(), made.key.as_path())),
                 feed,
                 cores,
                 loops: loops(planned, experiment)?,
@@ -96,7 +96,7 @@ impl Target {
         let subject = started.map_err(|error| error.to_string())?;
         let tls = topology.certificate().map(|certificate| TlsTarget {
             server_name: subject.address.ip().to_string(),
-            trust: Trust::Certificate(certificate.authority.clone()),
+            trust: Trust::Certificate(certificate.certificate.clone()),
         });
         Ok(Self {
             reached: plan::Target { tls, ..plan::Target::plain(subject.address) },

@@ -6,6 +6,7 @@ use crate::process::{Process, describe, end_of_log};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 use pushlab_link::namespace::Namespace;
+use pushlab_workload::plan::HttpVersion;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -125,6 +126,10 @@ impl Start<'_> {
         options.extend(sockets.receive_buffer_bytes.map(|bytes| format!("--receive-buffer={bytes}")));
         if let Some((chain, key)) = self.certificate {
             options.extend([format!("--tls-certificate={}", chain.display()), format!("--tls-key={}", key.display())]);
+            // A browser takes HTTP/2 where it is offered.
+            if self.experiment.clients_in.is_browser() && sockets.http_version == HttpVersion::Http11 {
+                options.push("--no-http2".to_owned());
+            }
         }
         options
     }

@@ -2,7 +2,7 @@
 
 use crate::check::PAIR_BYTES;
 use crate::payload::BadPayloadSize;
-use crate::plan::{Http, Plan, Sockets, Sources, Target};
+use crate::plan::{Http, HttpVersion, Plan, Sockets, Sources, Target, Trust};
 use crate::scenario::Scenario;
 use crate::shape::BadShape;
 use core::net::{Ipv4Addr, SocketAddr};
@@ -272,10 +272,16 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
     }
     let most = u64::from(plan.clients.min(MAX_PAGES));
     in_range("clients_in.pages", u64::from(plan.clients_in.pages), 1, most)?;
+    let Sockets { tls, http_version, .. } = plan.sockets;
+    let trust = plan.target.tls.as_ref().map(|tls| &tls.trust);
     let refusals = [
         (plan.speaks.is_some(), "they speak the native protocol, so the subject is pushlab or a build of it"),
-        (plan.sockets != Sockets::default(), "its sockets cannot be set: compare with a variant of native clients"),
-        (plan.target.tls.is_some(), "it has authorities of its own, and would not trust the plan's: leave TLS out"),
+        (
+            plan.sockets != Sockets { tls, http_version, ..Sockets::default() },
+            "of its sockets, TLS and the version of HTTP alone can be set: compare with a variant of native clients",
+        ),
+        (trust.is_none() && http_version == HttpVersion::Http2, "it speaks HTTP/2 over TLS alone: set sockets.tls"),
+        (trust == Some(&Trust::System), "over TLS it takes the certificate of a subject that the lab starts, no other"),
         (
             matches!(plan.scenario, Scenario::FanOut { .. } | Scenario::Request { .. }),
             "a closed loop would wait for the pages' reports: use a scenario on a schedule",

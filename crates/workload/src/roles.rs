@@ -79,6 +79,7 @@ impl Roles {
         // The clients of a host share connections, which belong to one loop.
         let is_shared = roles.hosts.is_some_and(|hosts| hosts.clients > 1) || plan.clients_in.is_browser();
         roles.loops = match plan.http() {
+            _ if plan.clients_in.is_browser() => 1,
             Http::Http2 { clients_per_connection } => loops_of_connections(plan, clients_per_connection)?,
             Http::Http11 if is_shared => 1,
             Http::Http11 => plan.loops.min(plan.clients),
@@ -499,12 +500,18 @@ mod tests {
         }
         assert_eq!(refusal(Plan { clients: 3, ..within(4) }), "clients_in.pages is 4: it must be 1 to 3");
         let sockets = Sockets { nagle: true, ..Sockets::default() };
-        assert!(refusal(Plan { sockets, ..within(1) }).contains("its sockets cannot be set"));
+        assert!(refusal(Plan { sockets, ..within(1) }).contains("of its sockets"));
         let scenario = Scenario::Request { payload_bytes: 50 };
         assert!(refusal(Plan { scenario, ..within(1) }).contains("a closed loop"));
-        let tls = Some(TlsTarget { server_name: "a".into(), trust: Trust::System });
-        let target = Target { tls, ..within(1).target };
-        assert!(refusal(Plan { target, ..within(1) }).contains("leave TLS out"));
+        let trusting = |trust| {
+            let target = Target { tls: Some(TlsTarget { server_name: "a".into(), trust }), ..within(1).target };
+            let sockets = Sockets { tls: true, http_version: HttpVersion::Http2, ..Sockets::default() };
+            Plan { target, sockets, ..within(1) }
+        };
+        assert!(refusal(trusting(Trust::System)).contains("that the lab starts"));
+        assert_eq!(roles_of(&trusting(Trust::Certificate("own.pem".into()))).unwrap().loops, 1);
+        let sockets = trusting(Trust::System).sockets;
+        assert!(refusal(Plan { sockets, ..within(1) }).contains("set sockets.tls"));
         let instruments_from = Some(Ipv4Addr::LOCALHOST);
         assert!(refusal(Plan { instruments_from, ..within(1) }).contains("leave networks empty"));
     }

@@ -4,8 +4,11 @@ use crate::campaign::{Place, children, signal, wait_for};
 use crate::receipts::{Served, assert_whole};
 use crate::worker::{self, Run};
 use pushlab_wire::transport::Transport;
-use pushlab_workload::plan::{ClientKind, ClientsIn, Phase, Phases, Plan};
+use pushlab_workload::plan::{
+    ClientKind, ClientsIn, HttpVersion, Phase, Phases, Plan, Sockets, Target, TlsTarget, Trust,
+};
 use pushlab_workload::scenario::Scenario;
+use rcgen::{CertificateParams, KeyPair};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -70,6 +73,71 @@ fn the_seventh_event_stream_of_a_browser_starves_and_is_told() {
             assert_eq!(result.unsubscribed, unsubscribed, "{kind:?} {transport} {:?}", result.errors);
             assert_eq!(result.connect.count(), 12 - unsubscribed, "{kind:?} {transport}");
         }
+    }
+}
+
+/// A server that speaks TLS, and how clients of a plan reach it.
+fn serve_secure(options: &[&str]) -> (Served, TlsTarget) {
+    let key = KeyPair::generate().unwrap();
+    let made = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let name = fastrand::u64(..);
+    let file = |end: &str, text: String| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name:x}.{end}.pem"));
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (certificate, key) = (file("certificate", made.pem()), file("key", key.serialize_pem()));
+    let served = Served::start(&[&["--tls-certificate", &certificate, "--tls-key", &key], options].concat());
+    (served, TlsTarget { server_name: "127.0.0.1".to_owned(), trust: Trust::Certificate(certificate.into()) })
+}
+
+#[test]
+fn over_tls_browsers_speak_the_version_of_http_that_was_chosen() {
+    let transports = [Transport::WebSocket, Transport::HttpStreaming, Transport::LongPolling];
+    for (options, http_version, unsubscribed, transports) in
+        [(&[][..], HttpVersion::Http2, 0, &transports[..]), (&["--no-http2"][..], HttpVersion::Http11, 6, &[][..])]
+    {
+        let (served, tls) = serve_secure(options);
+        for kind in BROWSERS {
+            let reached = |plan: Plan| Plan {
+                target: Target { tls: Some(tls.clone()), ..plan.target },
+                sockets: Sockets { tls: true, http_version, ..Sockets::default() },
+                clients_in: within(kind, 3),
+                receipts: false,
+                ..plan
+            };
+            let many = served.measure(Transport::Sse, |plan| Plan {
+                clients: 12,
+                scenario: Scenario::Idle,
+                phases: Phases { connect_ms: 4_000, ..plan.phases.clone() },
+                ..reached(plan)
+            });
+            assert_eq!(many.unsubscribed, unsubscribed, "{kind:?} {http_version:?} {:?}", many.errors);
+            for &transport in transports {
+                let result = served.measure(transport, |plan| Plan { clients: 3, ..reached(plan) });
+                assert_whole(&result, 10, 3, transport);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_browser_takes_no_other_certificate() {
+    let (served, _) = serve_secure(&[]);
+    let (_other, tls) = serve_secure(&[]);
+    for kind in BROWSERS {
+        let plan = served.plan(Transport::Sse);
+        let plan = Plan {
+            target: Target { tls: Some(tls.clone()), ..plan.target },
+            sockets: Sockets { tls: true, http_version: HttpVersion::Http2, ..Sockets::default() },
+            clients_in: within(kind, 1),
+            receipts: false,
+            phases: Phases { connect_ms: 2_000, ..plan.phases },
+            ..plan
+        };
+        let mut run = worker::begin(&plan, |_| ());
+        let why = worker::outcome(&mut run).unwrap_err().to_string();
+        assert!(why.contains("0 of 2 clients were subscribed"), "{kind:?} {why}");
     }
 }
 

@@ -4,6 +4,7 @@ use super::BrowserError;
 use super::launch::Browser;
 use super::listener::{Listener, Request, Response};
 use super::messages::{Answer, Publication, Report, Sender, Setup};
+use super::trusted::Trusted;
 use pushlab_load::clients::{LoopConfig, polls};
 use pushlab_load::record::{Delivery, Recorder};
 use pushlab_load::run_state::RunState;
@@ -86,9 +87,9 @@ impl Pages {
     /// See [`BrowserError`].
     pub fn start(plan: &Plan) -> Result<Self, BrowserError> {
         let (listener, count) = (Listener::new()?, plan.clients_in.pages);
-        let address = listener.address()?;
+        let (address, trusted) = (listener.address()?, Trusted::of(&plan.target)?);
         let urls: Vec<String> = (0..count).map(|page| format!("http://{address}/?page={page}")).collect();
-        let browser = Browser::start(plan.clients_in.kind, &urls, plan.clients_in.hidden)?;
+        let browser = Browser::start(plan.clients_in.kind, &urls, plan.clients_in.hidden, trusted.as_ref())?;
         let mut this = Self { browser, listener, pages: vec![Page::default(); count as usize] };
         let deadline = monotonic_ns() + START_NS;
         let is_ready = |page: &Page| page.clock.round_trips >= ROUND_TRIPS_MIN;

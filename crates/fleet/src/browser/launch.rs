@@ -1,5 +1,6 @@
 //! A headless browser: found, started with a profile of its own, and gone with whoever started it.
 
+use super::trusted::Trusted;
 use pushlab_os::child::Prepare as _;
 use pushlab_os::process::{self, Signal};
 use pushlab_workload::plan::ClientKind;
@@ -179,11 +180,17 @@ fn find(kind: &Kind, path: &OsStr) -> Result<PathBuf, LaunchError> {
 }
 
 impl Browser {
-    /// Starts one with these pages: each in a window of its own, or all hidden behind an empty one.
+    /// Starts one with these pages: each in a window of its own, or all hidden behind an empty one. Beside those that it
+    /// trusts anyway it takes this certificate.
     ///
     /// # Errors
     /// See [`LaunchError`].
-    pub fn start(kind: ClientKind, pages: &[String], is_hidden: bool) -> Result<Self, LaunchError> {
+    pub fn start(
+        kind: ClientKind,
+        pages: &[String],
+        is_hidden: bool,
+        trusted: Option<&Trusted>,
+    ) -> Result<Self, LaunchError> {
         let kind_of = of_kind(kind).unwrap_or(&CHROMIUM);
         let program = find(kind_of, &std::env::var_os("PATH").unwrap_or_default())?;
         let folder =
@@ -193,7 +200,7 @@ impl Browser {
             return Err(LaunchError::LongPath { folder });
         }
         fs::DirBuilder::new().mode(0o700).create(&folder).map_err(profile)?;
-        let started = Self::start_in(kind_of, &program, &folder, pages, is_hidden);
+        let started = Self::start_in(kind_of, &program, &folder, pages, is_hidden, trusted);
         if started.is_err() {
             remove(&folder);
         }
@@ -206,6 +213,7 @@ impl Browser {
         folder: &Path,
         pages: &[String],
         is_hidden: bool,
+        trusted: Option<&Trusted>,
     ) -> Result<Self, LaunchError> {
         let profile = |source| LaunchError::Profile { folder: folder.to_owned(), source };
         let failed = |source| LaunchError::Start { program: program.to_owned(), source };
@@ -219,10 +227,16 @@ impl Browser {
         let commands = match kind.name {
             "firefox" => {
                 fs::write(folder.join("user.js"), FIREFOX_PREFERENCES).map_err(profile)?;
+                if let Some(trusted) = trusted {
+                    fs::write(folder.join("cert_override.txt"), trusted.firefox_overrides()).map_err(profile)?;
+                }
                 firefox_arguments(&mut command, folder, pages, is_hidden);
                 None
             }
-            _ => Some(chromium_arguments(&mut command, folder).map_err(failed)?),
+            _ => {
+                command.args(trusted.map(Trusted::chromium_argument));
+                Some(chromium_arguments(&mut command, folder).map_err(failed)?)
+            }
         };
         // Root's browser would take a priority back, for the pages in front.
         command.end_with_parent(Signal::KILL).give_up_priorities();

@@ -2,16 +2,18 @@
 //! accounted for by the code that accounts for native clients.
 //!
 //! From the outside in: [`clients`] is the loop, [`launch`] the browser's process, [`listener`] the small server that
-//! pages come from and report to, [`messages`] what is said there.
+//! pages come from and report to, [`messages`] what is said there, [`trusted`] whom it believes over TLS.
 
 pub mod clients;
 pub mod launch;
 pub mod listener;
 pub mod messages;
+pub mod trusted;
 
 pub use clients::Pages;
 pub use launch::{LaunchError, check_installed};
 
+use pushlab_load::tls::BadCertificate;
 use std::io;
 
 /// A browser that is of no use to a run.
@@ -20,6 +22,9 @@ pub enum BrowserError {
     /// See there.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// See there.
+    #[error(transparent)]
+    Certificate(#[from] BadCertificate),
     /// It ended by itself, or was killed.
     #[error("{0}")]
     Ended(String),

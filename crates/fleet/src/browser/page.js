@@ -100,7 +100,7 @@ async function get(client, address) {
 
 function openSocket(client, more, onText) {
   countRequest(client);
-  const socket = new WebSocket(url(client, "/ws", more).replace("http:", "ws:"));
+  const socket = new WebSocket(url(client, "/ws", more).replace(/^http/, "ws"));
   client.socket = socket;
   socket.onmessage = (event) => {
     const now = performance.now();
