@@ -161,7 +161,7 @@ fn uncompressed(record: &RunRecord) -> Option<Warning> {
     }
     let percent = measure::compressed(record)?;
     (percent < COMPRESSED_PERCENT_MIN).then(|| {
-        let detail = format!("{percent:.0} % of the deliveries came compressed, of {from} B or more each");
+        let detail = format!("{percent:.0} % of deliveries came compressed, though payloads average {from} B or more");
         Warning::new(WarningCode::Uncompressed, detail)
     })
 }

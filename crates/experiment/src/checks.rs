@@ -66,7 +66,7 @@ impl Experiment {
         }
         let mut compressions = self.variants.iter().map(|variant| variant.compression_from);
         if self.compression_from == Some(0) || compressions.any(|from| from == Some(0)) {
-            return Err("compression_from is at least 1; leave it out for no compression".to_owned());
+            return Err("compression_from must be at least 1; leave it out for no compression".to_owned());
         }
         self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
         self.check_networks()?;
@@ -110,8 +110,8 @@ impl Experiment {
         if self.cells().is_empty() {
             let names: Vec<&str> = self.subjects.iter().map(|text| name_of(text)).collect();
             return Err(format!(
-                "none of {} offers what is asked for: see `pushlab subjects list` for transports; echo, rooms and feed \
-                 (from a back end; all support it with by = \"publisher\") are listed in their manifests, and so is what each compresses",
+                "none of {} offers what is asked for: see `pushlab subjects list` for transports; their manifests list \
+                 echo, rooms, feed (from a back end; all support it with by = \"publisher\") and the transports that each compresses",
                 names.join(", ")
             ));
         }

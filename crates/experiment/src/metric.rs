@@ -142,7 +142,7 @@ macro_rules! for_each_metric {
                 "frame heads, field names of event streams and chunk heads per delivery, both ways";
             bytes_http_heads "Bytes of HTTP heads", "B", Lower, "heads of requests and responses per delivery, both ways";
             bytes_http2_frames "Bytes of HTTP/2 frames", "B", Lower,
-                "heads of HTTP/2's frames, and frames that carry no message, per delivery, both ways";
+                "frame headers, padding, and frames other than HEADERS, CONTINUATION and DATA, per delivery, both ways";
             bytes_tls "Bytes of TLS", "B", Lower, "records and handshakes per delivery, both ways";
             bytes_tcp_ip_headers "Bytes of TCP/IP headers", "B", Lower,
                 "headers of packets that carry data for the first time, per delivery, both ways; over a link alone";
@@ -182,7 +182,7 @@ macro_rules! for_each_metric {
             queued "Bytes queued", "MiB", Lower, "most that waited in the server for slow subscribers";
             generator_cpu "Generator CPU", "%", Neither, "per cent of one core: near 100 the generator is the limit";
             generator_cpu_per_delivery "Generator CPU per delivery", "µs", Neither,
-                "CPU time of the load's clients, inflating included, over the deliveries that arrived in the load phase: what a delivery costs its receiver, of one program";
+                "CPU time of the whole generator in the load phase, decompression included, divided by the deliveries that arrived in it";
             compressed "Deliveries compressed", "%", Neither,
                 "of those received, those that came in a compressed message or body; only where clients asked for it";
             link_cpu "CPU of the link", "%", Neither, "per cent of one core, which it shares with the generator";

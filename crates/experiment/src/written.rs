@@ -66,7 +66,7 @@ pub struct Written {
     pub repeats: u32,
     /// The traffic.
     pub scenario: Scenario,
-    /// What publications are made of: a sentence again and again, or records in JSON, which differ.
+    /// What publications contain: one sentence, repeated, or JSON records, no two alike.
     #[serde(default, skip_serializing_if = "Content::is_default")]
     pub content: Content,
     /// How the load's intensity changes over the load phase.
@@ -90,9 +90,9 @@ pub struct Written {
     /// What heads of HTTP requests carry.
     #[serde(default)]
     pub headers: RequestHeaders,
-    /// Clients ask for compression (permessage-deflate for WebSockets, gzip for all else), and server and clients compress
-    /// messages of at least so many bytes. A server of somebody else's is told so where it can do it over the transport,
-    /// and left out where it cannot. Without it nothing is compressed.
+    /// Compress messages of at least this many bytes: clients ask for it (permessage-deflate for WebSockets, gzip for all
+    /// else), and both sides do it. A foreign server is told the number if it can compress on the transport; if it cannot,
+    /// its cells are left out. Default: no compression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression_from: Option<u32>,
     /// Whether the server marks the instant of receipt, so that latency is split into the ways up and down.

@@ -59,10 +59,12 @@ pub enum Cut {
     #[error("the server reset the stream: {0}")]
     Reset(&'static str),
     /// The peer has not looked at a request, and takes no more.
-    #[error("the server is going away ({0}): it has not looked at the request")]
+    #[error("the server sent GOAWAY ({0}) without processing the request")]
     GoingAway(&'static str),
     /// More at the same time than the peer allows.
-    #[error("the server allows {max} streams on a connection of HTTP/2, fewer than share it")]
+    #[error(
+        "the server allows {max} concurrent streams on an HTTP/2 connection, too few for the clients that share it: lower clients_per_host or raise the server's limit"
+    )]
     TooManyStreams {
         /// How many it allows.
         max: u32,
@@ -71,11 +73,13 @@ pub enum Cut {
     #[error("HTTP/2: {0}")]
     Http2(#[from] pushlab_http2::event::ConnectionError),
     /// HTTP/1.1 where HTTP/2 was asked for by prior knowledge.
-    #[error("the server answers in HTTP/1.1: it does not speak HTTP/2 without TLS (prior knowledge, RFC 9113, 3.3)")]
+    #[error(
+        "the server answered in HTTP/1: it does not accept HTTP/2 without TLS (prior knowledge, RFC 9113, section 3.3); use TLS, or http_version = \"1.1\""
+    )]
     NotHttp2,
     /// HTTP/2 without WebSockets.
     #[error(
-        "the server offers no WebSockets over HTTP/2: its SETTINGS lack ENABLE_CONNECT_PROTOCOL (RFC 8441); use HTTP/1.1"
+        "the server does not support WebSockets over HTTP/2: its SETTINGS lack SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 8441); set http_version = \"1.1\""
     )]
     NoWebSockets,
     /// Text that is not UTF-8.
@@ -97,7 +101,9 @@ pub enum Cut {
     #[error(transparent)]
     ContentCoding(#[from] UnknownContentCoding),
     /// A coded body, though nothing asked for it: the subject would be measured as something else.
-    #[error("Content-Encoding: gzip in an answer to a request that asked for no coding")]
+    #[error(
+        "the server compressed a response (Content-Encoding: gzip) although the client did not ask for it: turn compression off there, or set compression_from"
+    )]
     UnaskedCoding,
     /// A broken gzip body.
     #[error(transparent)]

@@ -87,8 +87,11 @@ pub enum TlsError {
     #[error("TLS: the subject does not speak it ({0}): give it its certificate and key, or switch TLS off")]
     NotTls(rustls::Error),
     /// No HTTP/2 where that was asked for.
-    #[error("TLS: the subject does not agree to HTTP/2 (ALPN h2): let it offer that, or use HTTP/1.1")]
+    #[error("TLS: the subject did not select h2 by ALPN: enable HTTP/2 on it, or set http_version = \"1.1\"")]
     NoHttp2,
+    /// No HTTP/1.1 where nothing else was offered.
+    #[error("TLS: the subject does not accept http/1.1 by ALPN: set http_version = \"2\"")]
+    NoHttp1,
     /// The peer has gone.
     #[error("TLS: the subject closed the connection in the handshake: does it speak TLS?")]
     Ended,
@@ -270,7 +273,7 @@ impl Tls {
             let processed = self.session.process_new_packets();
             let pushed = self.push(stream);
             // The alert that says why has been tried by now.
-            processed.map_err(|error| explain(error, was_handshaking, self.trusts_system))?;
+            processed.map_err(|error| explain(error, was_handshaking, self.trusts_system, self.wants_http2))?;
             pushed?;
             if was_handshaking && !self.session.is_handshaking() {
                 if self.wants_http2 && self.session.alpn_protocol() != Some(HTTP2) {
@@ -318,7 +321,7 @@ impl io::Read for Tap<'_> {
     }
 }
 
-fn explain(error: rustls::Error, was_handshaking: bool, trusts_system: bool) -> TlsError {
+fn explain(error: rustls::Error, was_handshaking: bool, trusts_system: bool, wants_http2: bool) -> TlsError {
     use CertificateError::{BadSignature, NotValidForName, NotValidForNameContext, UnknownIssuer};
     match error {
         rustls::Error::InvalidCertificate(error) => match error {
@@ -331,7 +334,8 @@ fn explain(error: rustls::Error, was_handshaking: bool, trusts_system: bool) -> 
             }
             _ => TlsError::Certificate(error),
         },
-        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsError::NoHttp2,
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) if wants_http2 => TlsError::NoHttp2,
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsError::NoHttp1,
         rustls::Error::InvalidMessage(_) if was_handshaking => TlsError::NotTls(error),
         error => TlsError::Broken(error),
     }

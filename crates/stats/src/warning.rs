@@ -219,8 +219,8 @@ pub const WARNINGS: &[WarningKind] = &[
         code: WarningCode::Uncompressed,
         name: "uncompressed",
         severity: Severity::Warning,
-        message: "Clients asked for compression, and most messages came as they are, so the run says nothing of what \
-                  compression costs. Look at the subject's options, and at what stands between it and the clients.",
+        message: "Clients asked for compression, but most messages came uncompressed, so the run does not show what compression \
+                  costs. Check the subject's options, and any proxy between it and the clients.",
     },
 ];
 

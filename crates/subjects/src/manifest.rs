@@ -146,8 +146,8 @@ pub struct Endpoint {
     /// clients never delay that (`sockets.delayed_acks`).
     #[serde(default)]
     pub nagle: bool,
-    /// Whether the server compresses messages of at least so many bytes as its environment says in `COMPRESSION_FROM`, for
-    /// clients that ask for it; without that variable it compresses none.
+    /// Whether the server can compress for clients that ask for it. It then compresses messages of at least
+    /// `COMPRESSION_FROM` bytes, an environment variable, and none if that is not set.
     #[serde(default)]
     pub compresses: bool,
     /// What the server is known not to keep at this endpoint.

@@ -401,7 +401,7 @@ const CLOSE_CODES: [Row; 13] = [
         number: 1007,
         retry: false,
         meaning: "A text message was not valid UTF-8, or a compressed one could not be decompressed.",
-        action: "Encode text as UTF-8 before sending.",
+        action: "Encode text as UTF-8 before sending; if it was compressed, check the client's permessage-deflate, or connect without compression.",
     },
     Row {
         name: "policy-violation",

@@ -1,5 +1,5 @@
-//! Messages compressed by deflate (RFC 1951), each by itself, as permessage-deflate has them (RFC 7692). Without takeover
-//! of context a message is compressed once for everybody who receives it, and a connection holds nothing for it.
+//! Messages compressed by deflate (RFC 1951), each by itself, as permessage-deflate has them (RFC 7692). Without
+//! context takeover, a message is compressed once for everybody who receives it, and a connection needs no memory for it.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 

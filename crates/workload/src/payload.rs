@@ -95,12 +95,12 @@ impl BadPayloadSize {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
-    /// The same sentence again and again, as cheap as can be; random words where sizes vary. Compressed, it tells nothing
-    /// of other data.
+    /// One sentence, repeated; random words where sizes vary. Cheap to make, but how well it compresses says nothing about
+    /// other data.
     #[default]
     Filler,
-    /// Records of numbers, names and instants that follow from the seed, no two publications alike: compressed, they become
-    /// about as small as what applications send.
+    /// Records of numbers, names and timestamps, generated from the seed, no two publications alike. They compress about as
+    /// well as what applications send.
     Json,
 }
 

@@ -268,9 +268,9 @@ pub struct Sockets {
     /// Whether clients' kernels delay acknowledgements on connections that only receive, as most systems do. Linux
     /// delays them, by 40 ms at least, only where both sides talk, and otherwise acknowledges what was read at once.
     pub delayed_acks: bool,
-    /// The version of HTTP that clients speak, WebSockets too (RFC 8441), and with them the feeder, the collector and a
-    /// prober over the same transport: with TLS agreed on by ALPN, without by prior knowledge. HTTP/2 is spoken in our
-    /// own dialect only.
+    /// The version of HTTP that clients speak, including their WebSockets (RFC 8441), the feeder, the collector and a prober
+    /// over the same transport. HTTP/2 is negotiated by ALPN with TLS, and used with prior knowledge without. It works only
+    /// with the native protocol.
     pub http_version: HttpVersion,
     /// System calls with which our server writes one event: 1 or 2.
     pub writes_per_event: u8,
@@ -283,8 +283,8 @@ pub struct Sockets {
     /// Most HTTP/1.1 connections that the clients of one host may have open together, as browsers have it (6). A
     /// WebSocket does not count, as it does not there, nor a connection of HTTP/2. Without it there is no limit.
     pub connections_per_host_max: Option<u32>,
-    /// Clients on one host: the tabs of a browser. They share that limit, and over HTTP/2 a single connection; what they
-    /// have under way on it together is at most what the subject allows (ours: 100 streams).
+    /// Clients on one host, like the tabs of a browser. They share `connections_per_host_max`, and over HTTP/2 one
+    /// connection, which carries as many concurrent streams as the subject allows (ours: 100).
     pub clients_per_host: u32,
 }
 

@@ -78,6 +78,15 @@ pub enum BadPlan {
         /// What it is.
         why: &'static str,
     },
+    /// Clients that share a connection have to be in one process.
+    #[error(
+        "workers is {workers}, which would split clients that share an HTTP/2 connection: use fewer workers, or a number of \
+         clients that gives each worker whole groups of clients_per_host"
+    )]
+    SplitConnections {
+        /// What was asked for.
+        workers: u32,
+    },
     /// A feed without a place for its back end.
     #[error(
         "scenario feed without backend_listen: say where the subject finds its back end, or feed by = \"publisher\""
@@ -110,9 +119,7 @@ pub enum BadPlan {
         wanted: &'static str,
     },
     /// Only our own dialect is spoken over HTTP/2.
-    #[error(
-        "dialect {dialect} over HTTP/2: clients of other servers speak HTTP/1.1 only; use HTTP/1.1, or the native protocol"
-    )]
+    #[error("the load speaks dialect {dialect} over HTTP/1.1 only: set http_version = \"1.1\"")]
     Http2 {
         /// What the clients speak.
         dialect: String,
@@ -287,7 +294,10 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
             "a closed loop would wait for the pages' reports: use a scenario on a schedule",
         ),
         (plan.instruments_from.is_some(), "a browser is not put into a network: leave networks empty"),
-        (plan.compression_from.is_some(), "it does not tell what came compressed: leave compression_from out"),
+        (
+            plan.compression_from.is_some(),
+            "it does not report which messages came compressed: leave compression_from out",
+        ),
         (plan.receipts, "its clock is not exact enough to tell the way up from the way down: leave receipts out"),
     ];
     refusals.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, why)| Err(BadPlan::InBrowser(why)))

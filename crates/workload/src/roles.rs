@@ -287,7 +287,7 @@ fn loops_of_connections(plan: &Plan, clients_each: u32) -> Result<u32, BadPlan> 
     let wanted = plan.loops.max(workers).min(clients);
     let loops = (1..=wanted).rev().find(|&loops| connections(loops) == connections(1)).unwrap_or(1);
     if loops < workers.min(clients) {
-        return Err(BadPlan::OneWorker { workers, why: "the clients of a host share a connection of HTTP/2" });
+        return Err(BadPlan::SplitConnections { workers });
     }
     Ok(loops)
 }

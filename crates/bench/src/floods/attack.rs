@@ -219,7 +219,7 @@ mod tests {
     use super::*;
     use pushlab_http2::connection::{Connection, Role};
     use pushlab_http2::limits::Limits;
-    use pushlab_wire::websocket::deflate::InflateDecoder;
+    use pushlab_wire::deflate::InflateDecoder;
     use pushlab_wire::websocket::{self, Config, Decoded, Decoder, Event};
     use std::time::Duration;
 

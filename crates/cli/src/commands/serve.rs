@@ -51,7 +51,7 @@ pub struct ServeArgs {
     io: Option<IoArg>,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Speak only HTTP/1.1.
+    /// Turn HTTP/2 off.
     #[arg(long)]
     no_http2: bool,
     /// Compress messages and replies of at least this size for clients that ask for it, by permessage-deflate or gzip

@@ -5,11 +5,11 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 /// What is not gzip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GzipError {
-    /// The two first bytes, or the method behind them, are others.
+    /// The first two bytes, or the method behind them, are others.
     #[error("a body with Content-Encoding: gzip is not gzip")]
     NotGzip,
     /// RFC 1952, section 2.3.1.2: a decoder must give an indication if a reserved bit is set.
-    #[error("a gzip header has flags that are not known")]
+    #[error("a gzip header has reserved flags set")]
     UnknownFlags,
     /// A name, a comment or the like goes on for too long.
     #[error("a gzip header of more than {MAX_HEADER_BYTES} bytes")]
@@ -18,10 +18,10 @@ pub enum GzipError {
     #[error("a gzip body cannot be inflated")]
     Malformed,
     /// The sum or the length at its end is not that of what was inflated.
-    #[error("a gzip body is not what its trailer says")]
+    #[error("checksum or length in the gzip trailer does not match")]
     WrongTrailer,
     /// It has ended before its trailer.
-    #[error("a gzip body has ended before its end")]
+    #[error("a gzip body is truncated")]
     Truncated,
 }
 
@@ -104,8 +104,8 @@ impl GzipDecoder {
         self.state == State::BetweenMembers
     }
 
-    /// Reads a piece of a body and calls `sink` for what it becomes: a slice of `room` each time, which must not be
-    /// empty, so that no more is held, however much a few bytes become.
+    /// Reads a piece of a body and calls `sink` with the result, piece by piece. Each piece fits into `room`, which must not be
+    /// empty, so memory stays bounded however far a few bytes expand.
     ///
     /// # Errors
     /// Where it is not gzip, or what `sink` answers; nothing is to be read after that.

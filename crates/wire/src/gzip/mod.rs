@@ -17,7 +17,7 @@ pub enum ContentCoding {
 
 /// A coding that is not read: another, or several.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("Content-Encoding {0:?}: only gzip is read")]
+#[error("unsupported Content-Encoding {0:?}: expected gzip, once, or none")]
 pub struct UnknownContentCoding(pub String);
 
 impl ContentCoding {

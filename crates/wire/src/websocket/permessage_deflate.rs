@@ -17,7 +17,7 @@ pub struct Agreement {
     pub window_bytes: usize,
 }
 
-/// An answer to [`OFFER`] that may not be.
+/// An invalid answer to [`OFFER`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Sec-WebSocket-Extensions {text:?}: {why}")]
 pub struct BadAgreement {
@@ -52,14 +52,14 @@ impl Agreement {
     fn of_extension(extension: &str) -> Result<Self, &'static str> {
         let mut parts = extension.split(';').map(str::trim);
         if parts.next() != Some("permessage-deflate") {
-            return Err("permessage-deflate was offered, and nothing else");
+            return Err("only permessage-deflate was offered");
         }
         let mut agreed = Self { keeps_context: true, window_bytes: 1 << 15 };
         let mut seen: Vec<&str> = Vec::new();
         for part in parts {
             let (name, value) = parameter(part);
             if seen.contains(&name) {
-                return Err("a parameter stands twice");
+                return Err("a parameter is repeated");
             }
             seen.push(name);
             match (name, value) {
@@ -71,11 +71,13 @@ impl Agreement {
                 ("client_max_window_bits", Some(bits)) if is_window(bits) => {
                     agreed.window_bytes = 1 << bits.parse::<u32>().map_err(|_| "a window is 8 to 15")?;
                 }
-                ("server_max_window_bits" | "client_max_window_bits", _) => return Err("a window is 8 to 15"),
-                ("server_no_context_takeover" | "client_no_context_takeover", Some(_)) => {
-                    return Err("a parameter has a value that has none");
+                ("server_max_window_bits" | "client_max_window_bits", _) => {
+                    return Err("max_window_bits must be a number from 8 to 15");
                 }
-                _ => return Err("a parameter is not known"),
+                ("server_no_context_takeover" | "client_no_context_takeover", Some(_)) => {
+                    return Err("a parameter has a value, though it takes none");
+                }
+                _ => return Err("unknown parameter"),
             }
         }
         Ok(agreed)
@@ -83,8 +85,8 @@ impl Agreement {
 }
 
 /// Chooses among what a client offers in its fields `Sec-WebSocket-Extensions`, in its order: gives what to answer.
-/// An offer with a parameter that is unknown, said twice or has a value that it may not have is passed over (section
-/// 7.1), and so is one that wants the server's window smaller than it is.
+/// An offer is skipped if a parameter is unknown, repeated or has an invalid value (section 7.1), or if it asks for a
+/// server window smaller than 32 KiB.
 pub fn agree<'a>(fields: impl Iterator<Item = &'a str>) -> Option<&'static str> {
     fields.flat_map(|field| field.split(',')).find_map(agree_to)
 }

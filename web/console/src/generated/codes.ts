@@ -199,7 +199,7 @@ export const closeCodes = {
     number: 1007,
     mayRetry: false,
     meaning: "A text message was not valid UTF-8, or a compressed one could not be decompressed.",
-    action: "Encode text as UTF-8 before sending.",
+    action: "Encode text as UTF-8 before sending; if it was compressed, check the client's permessage-deflate, or connect without compression.",
   },
   "policy-violation": {
     number: 1008,
