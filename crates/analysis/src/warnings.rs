@@ -29,6 +29,8 @@ const LINK_WAIT_MAX_MS: f64 = 1.0;
 const CLOCK_ERROR_SHARE_MAX: f64 = 0.2;
 /// Deliveries that come compressed, per cent of all, where all messages are large enough for it.
 const COMPRESSED_PERCENT_MIN: f64 = 50.0;
+/// Smaller ones may not become smaller, and are then rightly sent as they are, bytes.
+const COMPRESSIBLE_BYTES_MIN: f64 = 256.0;
 /// Share of the deliveries due in the load phase that may come after it.
 const BEHIND_MAX: f64 = 0.05;
 /// Warm-up from which on a load phase begins with as much under way as it ends with, ms.
@@ -156,7 +158,7 @@ fn overloaded(record: &RunRecord) -> Option<Warning> {
 fn uncompressed(record: &RunRecord) -> Option<Warning> {
     let plan = record.plan.as_ref()?;
     let from = plan.compression_from?;
-    if traffic::mean_payload_bytes(&plan.scenario)? < f64::from(from) {
+    if traffic::mean_payload_bytes(&plan.scenario)? < f64::from(from).max(COMPRESSIBLE_BYTES_MIN) {
         return None;
     }
     let percent = measure::compressed(record)?;
@@ -333,16 +335,19 @@ mod tests {
         let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
         let mut record = RunRecord::blank(cell);
         let mut of = |from, delivered_compressed| {
-            record.plan = Some(Plan { compression_from: from, ..plan() });
+            let scenario = traffic::with_payload_bytes(plan().scenario, 300);
+            record.plan = Some(Plan { compression_from: from, scenario, ..plan() });
             record.result = Some(LoadResult { delivered: 200, delivered_compressed, ..LoadResult::default() });
             (uncompressed(&record).map(|warning| warning.detail), measure::compressed(&record))
         };
-        let refused = of(Some(110), 0);
-        assert_eq!(refused.0.unwrap(), "0 % of the deliveries came compressed, of 110 B or more each");
-        assert_eq!(of(Some(110), 99).1, Some(49.5));
-        assert_eq!(of(Some(110), 100), (None, Some(50.0)));
-        assert_eq!(of(Some(111), 0), (None, Some(0.0)), "too small");
+        let refused = of(Some(300), 0);
+        assert_eq!(refused.0.unwrap(), "0 % of the deliveries came compressed, of 300 B or more each");
+        assert_eq!(of(Some(300), 99).1, Some(49.5));
+        assert_eq!(of(Some(300), 100), (None, Some(50.0)));
+        assert_eq!(of(Some(301), 0), (None, Some(0.0)), "too small");
         assert_eq!(of(None, 0), (None, None));
+        record.plan = Some(Plan { compression_from: Some(1), ..plan() });
+        assert_eq!(uncompressed(&record), None, "110 B may not become smaller");
     }
 
     #[test]
