@@ -341,7 +341,7 @@ mod tests {
             (uncompressed(&record).map(|warning| warning.detail), measure::compressed(&record))
         };
         let refused = of(Some(300), 0);
-        assert_eq!(refused.0.unwrap(), "0 % of the deliveries came compressed, of 300 B or more each");
+        assert_eq!(refused.0.unwrap(), "0 % of deliveries came compressed, though payloads average 300 B or more");
         assert_eq!(of(Some(300), 99).1, Some(49.5));
         assert_eq!(of(Some(300), 100), (None, Some(50.0)));
         assert_eq!(of(Some(301), 0), (None, Some(0.0)), "too small");
