@@ -264,7 +264,7 @@ mod tests {
         let none = resolve("compression_from = 9\nsubjects = [\"other\"]", vec![]).unwrap_err().to_string();
         assert!(none.contains("none of other offers") && none.contains("compresses"), "{none}");
         let zero = resolve("compression_from = 0", vec![]).unwrap_err().to_string();
-        assert!(zero.contains("compression_from is at least 1"), "{zero}");
+        assert!(zero.contains("compression_from must be at least 1"), "{zero}");
     }
 
     #[test]

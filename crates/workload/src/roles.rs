@@ -413,11 +413,11 @@ mod tests {
         assert_eq!([96, 100, 12, 13].map(|clients| of(clients, 8, 1, 6).unwrap().0), [8, 1, 2, 3]);
         assert_eq!(of(96, 1, 4, 6).unwrap().0, 4);
         let refused = of(100, 1, 2, 100).unwrap_err().to_string();
-        assert!(refused.contains("share a connection of HTTP/2"), "{refused}");
+        assert!(refused.contains("split clients that share an HTTP/2 connection"), "{refused}");
         let speaks = Speaks { dialect: Dialect::Bare, path: "/".to_owned(), how: String::new(), recording: None };
         let sockets = Sockets { http_version: HttpVersion::Http2, ..Sockets::default() };
         let foreign = Plan { speaks: Some(speaks), sockets, ..plan(1, Scenario::Idle) };
-        assert!(roles_of(&foreign).unwrap_err().to_string().contains("clients of other servers speak HTTP/1.1 only"));
+        assert!(roles_of(&foreign).unwrap_err().to_string().contains("over HTTP/1.1 only"));
     }
 
     #[test]

@@ -564,9 +564,9 @@ mod tests {
     fn what_cannot_be_read_says_why() {
         let why = |fields: &str, body: &[u8], asks| hear::<Polling>(&answer(fields, body), &[999], asks).why.unwrap();
         let other = why("Content-Encoding: br\r\n", b"x", Some(1));
-        assert_eq!(other, "Content-Encoding \"br\": only gzip is read");
+        assert_eq!(other, "unsupported Content-Encoding \"br\": expected gzip, once, or none");
         let unasked = why("Content-Encoding: gzip\r\n", b"x", None);
-        assert_eq!(unasked, "Content-Encoding: gzip in an answer to a request that asked for no coding");
+        assert!(unasked.starts_with("the server compressed a response (Content-Encoding: gzip) although"), "{unasked}");
         assert_eq!(why("Content-Encoding: gzip\r\n", b"x", Some(1)), "a body with Content-Encoding: gzip is not gzip");
         let cut = gzip(&["[[\"cursor\",\"e.7\"]]".to_owned()], false);
         let fields = format!("Content-Encoding: gzip\r\nContent-Length: {}\r\n", cut.len());

@@ -729,7 +729,7 @@ mod tests {
         assert_eq!((asked, ends.http2.is_leaving(), ends.http2.has_room()), (1, true, false));
         let [second, third] = [&ends.ended[0], &ends.ended[1]];
         assert_eq!((second.0, third.0), (1, 2));
-        assert!(second.1.contains("going away (NO_ERROR)") && third.1 == Cut::Closed.to_string(), "{:?}", ends.ended);
+        assert!(second.1.contains("GOAWAY (NO_ERROR)") && third.1 == Cut::Closed.to_string(), "{:?}", ends.ended);
         ends.answer(0, "200", "a", true);
         ends.hear(&[999]).unwrap();
         assert_eq!((ends.heard(0), ends.ended.len()), ("200 t: a.", 2));
@@ -744,7 +744,11 @@ mod tests {
         ends.hear(&[999]).unwrap();
         let ended: Vec<usize> = ends.ended.iter().map(|(client, _)| *client).collect();
         assert_eq!((ended, ends.asked.len()), (vec![4, 3, 2], 2));
-        assert_eq!(ends.ended[0].1, "the server allows 2 streams on a connection of HTTP/2, fewer than share it");
+        assert_eq!(
+            ends.ended[0].1,
+            "the server allows 2 concurrent streams on an HTTP/2 connection, too few for the clients that share it: lower \
+             clients_per_host or raise the server's limit"
+        );
         for &number in &numbers[2..] {
             ends.http2.close(number, false, &mut ends.out);
         }
@@ -771,6 +775,6 @@ mod tests {
         ends.hear(&[99]).unwrap();
         ends.answer(0, "503", "", false);
         ends.hear(&[99]).unwrap();
-        assert_eq!(ends.ended, [(0, "the WebSocket's CONNECT answered 503 ".to_owned())]);
+        assert_eq!(ends.ended, [(0, "the extended CONNECT for the WebSocket was answered 503 ".to_owned())]);
     }
 }

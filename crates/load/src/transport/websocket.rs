@@ -170,7 +170,7 @@ mod tests {
         let twice = "permessage-deflate; server_no_context_takeover; server_no_context_takeover";
         assert_eq!(
             play(&|request: &str| compressed(request, twice, false, &texts)),
-            format!("the WebSocket's handshake: Sec-WebSocket-Extensions {twice:?}: a parameter stands twice")
+            format!("the WebSocket's handshake: Sec-WebSocket-Extensions {twice:?}: a parameter is repeated")
         );
         let unasked = |request: &str| {
             let whole = compressed(request, "permessage-deflate", false, &texts);

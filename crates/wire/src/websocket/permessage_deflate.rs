@@ -69,7 +69,8 @@ impl Agreement {
                 // Whatever its window is, ours is as large.
                 ("server_max_window_bits", Some(bits)) if is_window(bits) => {}
                 ("client_max_window_bits", Some(bits)) if is_window(bits) => {
-                    agreed.window_bytes = 1 << bits.parse::<u32>().map_err(|_| "a window is 8 to 15")?;
+                    agreed.window_bytes =
+                        1 << bits.parse::<u32>().map_err(|_| "max_window_bits must be a number from 8 to 15")?;
                 }
                 ("server_max_window_bits" | "client_max_window_bits", _) => {
                     return Err("max_window_bits must be a number from 8 to 15");
@@ -160,14 +161,14 @@ mod tests {
     #[test]
     fn what_may_not_be_answered_says_why() {
         for (answer, why) in [
-            ("permessage-deflate; unknown", "a parameter is not known"),
-            ("permessage-deflate;", "a parameter is not known"),
-            ("permessage-deflate; server_no_context_takeover; server_no_context_takeover", "a parameter stands twice"),
-            ("permessage-deflate; server_no_context_takeover=1", "a parameter has a value that has none"),
-            ("permessage-deflate; client_max_window_bits", "a window is 8 to 15"),
-            ("permessage-deflate; client_max_window_bits=16", "a window is 8 to 15"),
-            ("permessage-deflate; server_max_window_bits=015", "a window is 8 to 15"),
-            ("x-webkit-deflate-frame", "permessage-deflate was offered, and nothing else"),
+            ("permessage-deflate; unknown", "unknown parameter"),
+            ("permessage-deflate;", "unknown parameter"),
+            ("permessage-deflate; server_no_context_takeover; server_no_context_takeover", "a parameter is repeated"),
+            ("permessage-deflate; server_no_context_takeover=1", "a parameter has a value, though it takes none"),
+            ("permessage-deflate; client_max_window_bits", "max_window_bits must be a number from 8 to 15"),
+            ("permessage-deflate; client_max_window_bits=16", "max_window_bits must be a number from 8 to 15"),
+            ("permessage-deflate; server_max_window_bits=015", "max_window_bits must be a number from 8 to 15"),
+            ("x-webkit-deflate-frame", "only permessage-deflate was offered"),
             ("permessage-deflate, permessage-deflate", "more than one extension, and one was offered"),
         ] {
             assert_eq!(of(&[answer]), Err(why), "{answer}");
