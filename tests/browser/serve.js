@@ -15,7 +15,7 @@ import { Server } from "../foreign/harness.js";
 export async function serve(t, { command = "serve", port = 0, like, database, identity, options = [] } = {}) {
   const folder = like?.folder ?? makeFolder(t);
   const store = join(folder, "results.db");
-  const files = [...options, "--store", store, "--auction-database", database ?? `sqlite:${join(folder, "auction.db")}`];
+  const files = ["--store", store, "--auction-database", database ?? `sqlite:${join(folder, "auction.db")}`];
   if (command === "console") files.push("--out", join(folder, "reports"));
   const all = [...files, ...options];
   const server = await (identity === undefined
