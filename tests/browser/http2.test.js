@@ -2,12 +2,14 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { makeIdentity, until } from "../foreign/harness.js";
+import { makeIdentity, TcpProxy, until } from "../foreign/harness.js";
 import { BROWSERS } from "./browsers.js";
 import { demo, TRANSPORTS, ticks } from "./demos.js";
 import { serve } from "./serve.js";
 import { Visitor } from "./visitor.js";
+import { open, WAYS } from "./ways.js";
 
+const MESSAGES = 1000;
 /** More than the connections of HTTP/1.1 that a browser opens to one server. */
 const STREAMS = 12;
 const CONNECTIONS_MAX = 6;
@@ -105,6 +107,41 @@ for (const name of BROWSERS) {
         endsFirst(visitor);
       }
     });
+
+    for (const way of Object.keys(WAYS)) {
+      test(`${way}: ${MESSAGES} messages in order across a cut`, async (t) => {
+        const server = await serveSecure(t, ["--history-messages", "2000"]);
+        const proxy = await TcpProxy.start(t, server.port);
+        const visitor = await Visitor.open(t, name, `${proxy.base.replace("http", "https")}/demos`);
+        assert.equal(await protocolOf(visitor), "h2");
+        visitor.expectFailures();
+        await open(visitor, way, until);
+        assert.equal((await stats(server)).http2, 1);
+        const publish = async (from, to) => {
+          for (let n = from; n < to; n++) await server.publish("news", JSON.stringify({ n }));
+        };
+        const received = () => visitor.page.evaluate(() => window.received);
+        const has = (count) =>
+          until(
+            async () => (await received()).length === count,
+            async () => `${count} messages; ${(await received()).length} came`,
+          );
+        await publish(0, 400);
+        await has(400);
+        proxy.cutAfter(3000);
+        await publish(400, 700);
+        await until(() => proxy.isCut, "enough bytes for the cut");
+        await publish(700, 900);
+        proxy.restore();
+        await has(900);
+        await publish(900, MESSAGES);
+        await has(MESSAGES);
+        assert.deepEqual(
+          await received(),
+          Array.from({ length: MESSAGES }, (_, n) => n),
+        );
+      });
+    }
 
     test("without HTTP/2 every transport works over TLS", async (t) => {
       const server = await serveSecure(t, ["--no-http2"]);
