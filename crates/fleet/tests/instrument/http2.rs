@@ -289,5 +289,5 @@ fn a_server_without_http2_is_told_apart() {
     let front = crate::tls_front::TlsFront::start(server.address, "127.0.0.1");
     let result = Threads::run(&Plan { target: front.target(), ..idle(front.address) }, None, &mut |_| ());
     let text = format!("{result:?}");
-    assert!(text.contains("does not agree to HTTP/2 (ALPN h2)"), "{text}");
+    assert!(text.contains("did not select h2 by ALPN"), "{text}");
 }
