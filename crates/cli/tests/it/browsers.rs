@@ -93,7 +93,7 @@ fn serve_secure(options: &[&str]) -> (Served, TlsTarget) {
 
 #[test]
 fn over_tls_browsers_speak_the_version_of_http_that_was_chosen() {
-    let transports = [Transport::WebSocket, Transport::HttpStreaming, Transport::LongPolling];
+    let transports = [Transport::WebSocket, Transport::LongPolling];
     for (options, http_version, unsubscribed, transports) in
         [(&[][..], HttpVersion::Http2, 0, &transports[..]), (&["--no-http2"][..], HttpVersion::Http11, 6, &[][..])]
     {

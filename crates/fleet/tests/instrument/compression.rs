@@ -95,12 +95,11 @@ fn an_agreement_that_may_not_be_ends_the_connection() {
     assert!(said.contains("window=huge") && said.contains("unknown parameter"), "{said}");
 }
 
-/// Our own server compresses each message once for everybody; over polled WebSockets it does not.
+/// Our own server compresses each message once for everybody.
 #[test]
 fn our_server_and_its_clients_compress_over_both_versions_of_http() {
-    let transports = Transport::ALL.into_iter().filter(|transport| *transport != Transport::WebSocketPolling);
     let versions = [HttpVersion::Http11, HttpVersion::Http2];
-    for (transport, http_version) in transports.flat_map(|one| versions.map(|version| (one, version))) {
+    for (transport, http_version) in Transport::ALL.into_iter().flat_map(|one| versions.map(|version| (one, version))) {
         let address = "127.0.0.1:0".parse().unwrap();
         let server = Server::start(Config { compression_from: Some(100), ..Config::new(address) }).unwrap();
         let shared_by = if http_version == HttpVersion::Http2 { CLIENTS } else { 1 };
