@@ -59,7 +59,10 @@ fn a_few_publish_and_everybody_receives() {
         let (publishers, all) = (result.requests_publishers, result.requests);
         match transport {
             Transport::WebSocket | Transport::WebSocketPolling => assert_eq!((publishers, all), (0, 0), "{transport}"),
-            Transport::Sse | Transport::HttpStreaming => assert_eq!((publishers, all), (6, 6), "{transport}"),
+            Transport::Sse | Transport::HttpStreaming => {
+                // What was due in the warm-up may be sent when it is over: one of each publisher.
+                assert!((6..=8).contains(&publishers) && publishers == all, "{transport}: {publishers} of {all}");
+            }
             Transport::LongPolling | Transport::Polling => {
                 assert!(publishers >= 6 && publishers < all, "{transport}: {publishers} of {all}");
             }
