@@ -113,8 +113,9 @@ pub struct Output {
     pub counts: Counts,
     /// Compresses messages and replies.
     pub deflater: Deflater,
-    /// Bytes that compressed messages became: work of which the bytes that came say nothing. The caller takes it.
-    pub inflated_bytes: usize,
+    /// Bytes that compressed messages became, and those of replies that were compressed for one peer: work of which the
+    /// bytes that came say nothing. The caller takes it.
+    pub coded_bytes: usize,
     /// Reads compressed messages.
     pub(crate) inflater: InflateDecoder,
 }

@@ -1,6 +1,6 @@
 //! What exchanges ask for, carried out: by the log, the groups, the application, the connection.
 
-use super::{Asked, EventLoop, INFLATED_BYTES_PER_WORK, PAGE_WORK};
+use super::{Asked, CODED_BYTES_PER_WORK, EventLoop, PAGE_WORK};
 use crate::application::{Request, Response};
 use crate::distributor::PublishError;
 use crate::groups::NO_GROUP;
@@ -32,8 +32,8 @@ impl EventLoop {
             output: &mut self.output,
         };
         let result = with(&mut self.connections[id].exchange, &mut cx);
-        let inflated = mem::take(&mut self.output.inflated_bytes);
-        self.work_left = self.work_left.saturating_sub((inflated / INFLATED_BYTES_PER_WORK) as u32);
+        let inflated = mem::take(&mut self.output.coded_bytes);
+        self.work_left = self.work_left.saturating_sub((inflated / CODED_BYTES_PER_WORK) as u32);
         result
     }
 

@@ -55,8 +55,9 @@ const MAX_WORK: u32 = 256;
 const PAGE_WORK: u32 = 24;
 /// So many bytes of a frame that is no part of a body count one: each may stand for a field (HPACK).
 const HEAD_BYTES_PER_WORK: usize = 128;
-/// So many bytes that a compressed message became count one: to inflate and read them takes a microsecond or two.
-const INFLATED_BYTES_PER_WORK: usize = 512;
+/// So many bytes count one that a compressed message became, or that were compressed for one reply: to inflate them takes
+/// a microsecond or two, to compress them some more.
+const CODED_BYTES_PER_WORK: usize = 512;
 /// Working space larger than this is given back at the end of a turn.
 const MAX_SPACE_BYTES: usize = 1 << 20;
 

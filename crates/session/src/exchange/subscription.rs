@@ -42,6 +42,7 @@ impl Exchange {
                 self.subscriber.seen = replay.up_to;
                 let is_compressed = matches!(self.state, State::WebSocket { is_compressed: true, .. });
                 let from = cx.rules.compression_from.filter(|&from| is_compressed && body.len() >= from);
+                cx.output.coded_bytes += from.map_or(0, |_| body.len());
                 match from.and_then(|_| cx.output.deflater.deflate(&body)) {
                     Some(compressed) => encode_compressed(&mut cx.output.bytes, &compressed, None),
                     None => encode(&mut cx.output.bytes, Opcode::Text, &body, None),
@@ -97,7 +98,8 @@ impl Exchange {
     /// Answers a poll.
     pub fn answer_poll(&mut self, body: &[u8], cx: &mut Context<'_>) -> Effect {
         cx.output.event = Some(Framing::Reply);
-        let from = cx.rules.compression_from.filter(|_| self.takes_gzip);
+        let from = cx.rules.compression_from.filter(|&from| self.takes_gzip && body.len() >= from);
+        cx.output.coded_bytes += from.map_or(0, |_| body.len());
         match from.and_then(|from| reply::compress(body, from, &mut cx.output.deflater)) {
             Some(compressed) => self.answer_coded("application/json", Some("gzip"), &compressed, cx),
             None => self.answer("application/json", body, cx),

@@ -62,7 +62,7 @@ impl Exchange {
         let mut decoder = std::mem::take(&mut cx.output.inflater);
         let effect = match decoder.inflate(payload, cx.rules.max_message_bytes) {
             Ok(inflated) => {
-                cx.output.inflated_bytes += inflated.len();
+                cx.output.coded_bytes += inflated.len();
                 match str::from_utf8(inflated) {
                     Ok(text) => self.on_text(text, cx),
                     Err(_) => Self::close(CloseCode::InvalidPayload, "text is not UTF-8", cx),

@@ -228,3 +228,27 @@ fn slow_subscribers_get_the_same() {
     drop(http);
     until_idle(&server);
 }
+
+/// A small request may have a large reply compressed: two of them are a turn's work, then others have theirs.
+#[test]
+fn replies_that_are_compressed_take_many_turns() {
+    let server = start(1);
+    let cursor = server.stats().cursor;
+    let large = format!("\"{}\"", "x".repeat(60_000));
+    Http::connect(server.address()).publish("a", &large);
+    let mut http = Http::connect(server.address());
+    let before = server.stats().turns;
+    http.send(&format!("GET /poll?channel=a&after={cursor} HTTP/1.1\r\nHost: h\r\n{ASKS}\r\n").repeat(100));
+    for _ in 0..100 {
+        let mut answer = Answer::coming(http);
+        assert!(answer.is_gzip());
+        while answer.take_in() {
+            assert!(answer.http.fill());
+        }
+        assert!(answer.text().contains(&large));
+        http = answer.http;
+    }
+    let turns = server.stats().turns - before;
+    // Some turns read twice.
+    assert!(turns >= 25, "{turns} turns");
+}
