@@ -3,7 +3,6 @@
 use super::{Exchange, State, Waiting};
 use crate::answer::{encode_continue, encode_stream, encode_websocket};
 use crate::effect::{Context, Effect, Page, Query, Question};
-use crate::framing::Framing;
 use crate::gate::Refusal;
 use crate::incoming::{Part, PartialRequest};
 use crate::request::{Refused, Request, Subscription, data_of, is_known_path};
@@ -127,6 +126,7 @@ impl Exchange {
             return Some(self.refuse_unread(ErrorCode::BadRequest, text, cx));
         }
         cx.output.counts.requests += 1;
+        self.version = head.version;
         let is_for_application = is_for_application(head, cx);
         // What an application answers is for its own pages: nothing lets those of other sites read it.
         self.has_origin = head.header("origin").is_some() && !is_for_application;
@@ -273,16 +273,8 @@ impl Exchange {
         cx.output.transport = Some(transport);
         cx.output.patience = Some(first_heartbeat);
         if is_told {
-            let framing = self.framing_out();
-            let version = match framing {
-                _ if self.is_http2 => Version::Http2,
-                Framing::Events { is_chunked: false, .. }
-                | Framing::Lines { is_chunked: false, .. }
-                | Framing::Script { is_chunked: false } => Version::Http10,
-                _ => Version::Http11,
-            };
-            let announcement = cx.rules.announcement(version).encode();
-            framing.announcement(&mut cx.output.bytes, announcement.as_bytes());
+            let announcement = cx.rules.announcement(self.version).encode();
+            self.framing_out().announcement(&mut cx.output.bytes, announcement.as_bytes());
         }
     }
 

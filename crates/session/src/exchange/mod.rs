@@ -17,6 +17,7 @@ use crate::gate::Identity;
 use crate::incoming::PartialRequest;
 use crate::subscriber::Subscriber;
 use pushlab_wire::cursor::Cursor;
+use pushlab_wire::http::Version;
 use pushlab_wire::websocket::Decoder;
 
 pub use answering::UNCONFIRMED;
@@ -32,6 +33,8 @@ pub struct Exchange {
     pub subscriber: Subscriber,
     /// Who sent the request.
     identity: Identity,
+    /// The version of the last request.
+    version: Version,
     /// It is a stream of HTTP/2.
     is_http2: bool,
     /// The request had an `Origin`: pages of other sites may read the answer.
@@ -102,6 +105,7 @@ impl Default for Exchange {
             waiting: None,
             subscriber: Subscriber::default(),
             identity: Identity::UNKNOWN,
+            version: Version::Http11,
             is_http2: false,
             has_origin: false,
             takes_gzip: false,
