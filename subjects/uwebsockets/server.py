@@ -56,8 +56,6 @@ def listening(options):
 
 host, port = os.environ.get("HOST", "127.0.0.1"), int(os.environ.get("PORT", "0"))
 app.listen(AppListenOptions(port=port, host=host), listening)
-if os.environ.get("BLOCKS"):
-    # Waits in the kernel. The other way asks it 10,000 times after each event whether there is another.
-    app.loop.uv_loop.run()
-else:
-    app.run()
+# libuv waits in the kernel. `app.run()` asks it 10,000 times after each event whether there is another: for coroutines,
+# of which there are none here.
+app.loop.uv_loop.run()

@@ -16,6 +16,7 @@ export function findByRole(scope, role, name) {
     listitem: "li",
     log: "",
     navigation: "nav",
+    radio: "input[type=radio]",
     region: "section",
     row: "tr",
     status: "output",

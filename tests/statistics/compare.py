@@ -321,7 +321,10 @@ def comparisons(questions, rng):
         exact = stats.mannwhitneyu(a, b, method="exact").pvalue
         compare(questions, "p of the rank sum", "mann-whitney", a, b, False, RANKS, exact)
         c = draw(rng, n)
-        compare(questions, "p of the paired t", "paired-t", a, c, True, PARAMETRIC, stats.ttest_rel(a, c).pvalue)
+        # Figures above 0 are compared by their ratios.
+        scale = np.log if min(a.min(), c.min()) > 0 else np.asarray
+        expected = stats.ttest_rel(scale(a), scale(c)).pvalue
+        compare(questions, "p of the paired t", "paired-t", a, c, True, PARAMETRIC, expected)
         a, c = draw(rng, n + 1), draw(rng, n + 1)
         exact = stats.wilcoxon(a, c, method="exact").pvalue
         compare(questions, "p of signed ranks", "signed-rank", a, c, True, RANKS, exact)

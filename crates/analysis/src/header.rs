@@ -7,6 +7,8 @@ use pushlab_probe::machine::MachineFacts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+const GIB: f64 = (1u64 << 30) as f64;
+
 /// A campaign's header. What is read from a store has experiments as they are written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header<E = Experiment> {
@@ -29,6 +31,9 @@ pub struct Header<E = Experiment> {
     pub subject_cores: Vec<usize>,
     /// See `subject_cores`.
     pub load_cores: Vec<usize>,
+    /// The core of the prober, where it has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prober_core: Option<usize>,
     /// Hash of the program: another build does not go on with this campaign. `None` where it cannot be read.
     #[serde(default)]
     pub build: Option<u64>,
@@ -85,6 +90,7 @@ impl Header<Written> {
             created_at: self.created_at,
             subject_cores: self.subject_cores,
             load_cores: self.load_cores,
+            prober_core: self.prober_core,
             build: self.build,
             versions: self.versions,
             runtimes: self.runtimes,
@@ -98,6 +104,34 @@ impl Header {
     /// Runs of all experiments together.
     pub fn planned(&self) -> usize {
         self.experiments.iter().map(Experiment::runs).fold(0, usize::saturating_add)
+    }
+
+    /// In what a campaign was carried out otherwise than another, so that its runs are no repeats of the other's: build,
+    /// machine, cores, limits, and what subjects ran on. Of bare figures nothing is known, and nothing differs.
+    pub fn circumstances_unlike(&self, other: &Self) -> Vec<String> {
+        let (Some(own), Some(its)) = (&self.machine, &other.machine) else { return Vec::new() };
+        // A kernel keeps a little more or less for itself from start to start.
+        let gib = |facts: &MachineFacts| facts.memory_bytes.map(|bytes| (bytes as f64 / GIB).round() as u64);
+        let machine = |facts: &MachineFacts| {
+            let parts = (facts.cpu_model.clone(), facts.cores, facts.threads_per_core, facts.product.clone());
+            (parts, facts.kernel.clone(), gib(facts))
+        };
+        let limits = |facts: &MachineFacts| {
+            let sockets = (facts.somaxconn, facts.syn_backlog, facts.port_range, facts.tcp_tw_reuse);
+            let memory = (facts.tcp_rmem_bytes, facts.tcp_wmem_bytes, facts.congestion_control.clone());
+            (facts.nofile_soft, facts.cores_usable, sockets, memory)
+        };
+        let cores = |header: &Self| (header.subject_cores.clone(), header.load_cores.clone(), header.prober_core);
+        let build = |header: &Self| (header.version.clone(), header.build);
+        let subjects = |header: &Self| (header.versions.clone(), header.runtimes.clone());
+        let differs = [
+            ("build", build(self) != build(other)),
+            ("machine", machine(own) != machine(its)),
+            ("cores", cores(self) != cores(other)),
+            ("limits", limits(own) != limits(its)),
+            ("versions of the subjects", subjects(self) != subjects(other)),
+        ];
+        differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what.to_owned()).collect()
     }
 
     /// Title for people.
@@ -121,7 +155,7 @@ impl Header {
     pub fn facts(&self) -> Vec<(String, String)> {
         let cores = |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let unknown = || "unknown".to_owned();
-        let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64);
+        let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / GIB);
         if self.version.is_empty() {
             // Bare figures: nobody here knows more of where they were measured than what came with them.
             let came = self.runtimes.iter().map(|(name, value)| (name.clone(), value.clone()));
@@ -135,6 +169,10 @@ impl Header {
                 ("CPU", machine.cpu_model.clone().unwrap_or_else(unknown)),
                 ("subject's cores", cores(&self.subject_cores)),
                 ("load's cores", cores(&self.load_cores)),
+                (
+                    "prober's core",
+                    self.prober_core.map_or_else(|| "one of the load's".to_owned(), |core| core.to_string()),
+                ),
                 ("memory", machine.memory_bytes.map_or_else(unknown, gib)),
                 ("descriptors of a process", machine.nofile_soft.map_or_else(unknown, |n| n.to_string())),
                 ("somaxconn", machine.somaxconn.map_or_else(unknown, |n| n.to_string())),

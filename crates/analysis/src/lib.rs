@@ -19,6 +19,5 @@ pub mod measure;
 #[cfg(test)]
 mod presets;
 pub mod record;
-pub mod render;
 pub mod report;
 pub mod warnings;

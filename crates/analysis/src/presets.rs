@@ -23,6 +23,7 @@ pub fn result(experiments: Vec<Experiment>, runs: Vec<RunValues>) -> ResultRuns 
         created_at: "2026-01-31T12:00:00Z".to_owned(),
         subject_cores: vec![0],
         load_cores: vec![1],
+        prober_core: None,
         build: None,
         versions: BTreeMap::new(),
         runtimes: BTreeMap::new(),

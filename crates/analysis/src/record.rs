@@ -5,10 +5,11 @@ use pushlab_link::profile::Profile;
 use pushlab_link::totals::Totals;
 use pushlab_probe::Sample;
 use pushlab_probe::TcpActivity;
-use pushlab_stats::{Histogram, Warning};
+use pushlab_stats::{Histogram, Steady, Warning};
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Version of the record's format; raised when a field changes its meaning.
@@ -38,9 +39,15 @@ pub struct RunRecord {
     pub started_at: String,
     /// Wall-clock length of the whole run, ms.
     pub took_ms: u64,
-    /// How often it was tried: again when something held up the generator, when the generator was its limit, or when the
-    /// subject was still warming up. Only the last try is kept.
+    /// How often it was tried: again when the instrument failed, or when the subject was not steady at the end of its
+    /// warm-up.
     pub attempts: u32,
+    /// The tries before this one. Of results of earlier versions only their number is known.
+    #[serde(default)]
+    pub earlier: Vec<Attempt>,
+    /// How the subject was warmed up; `None` where there was no load, and where that was not recorded.
+    #[serde(default)]
+    pub warm_up: Option<WarmUp>,
     /// Whether it came to its end.
     pub outcome: Outcome,
     /// Why it is less certain than it looks.
@@ -58,6 +65,9 @@ pub struct RunRecord {
     /// Why nothing but its clients tells of the subject, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unobserved: Option<String>,
+    /// Order of the run for which the server was started, where runs of a block share one start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_since: Option<u32>,
     /// What the worker was told; `None` when it was never started.
     pub plan: Option<Plan>,
     /// When the subject ran alone, ns; `None` where that was not asked for.
@@ -69,6 +79,35 @@ pub struct RunRecord {
     pub tcp: Option<TcpActivity>,
     /// The link between the two sides; `None` where there was none.
     pub network: Option<NetworkRecord>,
+}
+
+/// A try of a run after which it was tried again. What the subject did in it plays no part in that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Wall-clock time of the start, RFC 3339, UTC.
+    pub started_at: String,
+    /// Wall-clock length, ms.
+    pub took_ms: u64,
+    /// Why it was tried again: the code of the warning that voids it, [`LOAD_FAILED`] or [`NOT_WARM`].
+    pub reason: String,
+    /// The same in numbers, for people.
+    pub detail: String,
+    /// Figures by the metric's name, as far as it got: they count nowhere.
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// Why a run is tried again of which a worker could not go on although the subject lived.
+pub const LOAD_FAILED: &str = "load-failed";
+/// Why a run is tried again whose subject was not steady at the end of its warm-up.
+pub const NOT_WARM: &str = "not-warm";
+
+/// How a subject was warmed up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// How long, ms.
+    pub length_ms: u64,
+    /// What its CPU time per delivery did in the last ten seconds of it; latency where nobody sees its CPU time.
+    pub end: Steady,
 }
 
 /// What a link carried in one run. Bytes are those of IP packets, heads included.
@@ -164,6 +203,8 @@ impl RunRecord {
             started_at: String::new(),
             took_ms: 0,
             attempts: 1,
+            earlier: Vec::new(),
+            warm_up: None,
             outcome,
             warnings: Vec::new(),
             result: None,
@@ -172,6 +213,7 @@ impl RunRecord {
             counters: Vec::new(),
             subject_command: Vec::new(),
             unobserved: None,
+            server_since: None,
             plan: None,
             baseline: None,
             kernel: None,
@@ -183,6 +225,14 @@ impl RunRecord {
     /// Of a run that could not be begun; `now` is the wall-clock time, RFC 3339, UTC.
     pub fn failed(planned: &PlannedRun, reason: String, now: String) -> Self {
         Self { started_at: now, ..Self::ended(planned.clone(), Outcome::Failed { reason, phase: None }) }
+    }
+
+    /// Why it did not come to its end, if so.
+    pub fn failure(&self) -> Option<&str> {
+        match &self.outcome {
+            Outcome::Completed => None,
+            Outcome::Failed { reason, .. } => Some(reason),
+        }
     }
 
     /// Whether its figures count: it came to its end, and no warning voids it.

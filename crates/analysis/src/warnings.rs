@@ -5,10 +5,11 @@ use crate::record::RunRecord;
 use pushlab_experiment::traffic;
 use pushlab_probe::MachineLoad;
 use pushlab_stats::{
-    DeliveryCounts, GeneratorLimits, GeneratorLoad, POINTS_MIN, Steady, Warning, WarningCode, delivery_warnings,
-    generator_warnings, steady_state,
+    BusySecond, DeliveryCounts, GeneratorLimits, GeneratorLoad, POINTS_MIN, Steady, Warning, WarningCode,
+    delivery_warnings, generator_warnings, steady_state,
 };
 use pushlab_workload::plan::Phase;
+use pushlab_workload::result::LoadResult;
 use pushlab_workload::scenario::Shape;
 
 /// Share of the probe's ticks that may be missed.
@@ -39,6 +40,8 @@ const SETTLED_MS: u64 = 1_000;
 pub const WARM_UP_SEEN_MS: u64 = (POINTS_MIN as u64 + 1) * 1_000;
 /// CPU from which a subject had no time to spare, per cent of its cores.
 const SUBJECT_FULL_PERCENT: f64 = 97.0;
+/// The generator's own part of a time that it measures, ms, that is never too much: what it takes to wake any client.
+const OWN_MAX_MS: f64 = 1.0;
 /// Pings that a median needs.
 const PINGS_MIN: u64 = 20;
 
@@ -70,18 +73,10 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
     let Some(result) = &record.result else { return warnings };
     let Some((start, end)) = record.phase_span(Phase::Load).filter(|(start, end)| end > start) else { return warnings };
     let load_s = (end - start) as f64 / 1e9;
-    let busy = generator_warnings(
-        &GeneratorLoad {
-            cpu_percent: result.cpu_load_ns as f64 / 1e7 / load_s,
-            cores: evidence.load_cores.len() as u32,
-            turn_p99_ms: result.turn_duration.quantile_ms(0.99).unwrap_or(0.0),
-            lateness_p99_ms: result.lateness.quantile_ms(0.99).unwrap_or(0.0),
-        },
-        evidence.limits,
-    );
-    let subject_cores = evidence.subject_cores.len();
-    warnings
-        .extend(busy.into_iter().filter_map(|warning| of_closed_loop(warning, record, (start, end), subject_cores)));
+    let about_generator = of_generator(record, result, (start, end), evidence);
+    let is_saturated = about_generator.iter().any(|warning| warning.code == WarningCode::GeneratorSaturated);
+    warnings.extend(about_generator);
+    warnings.extend(own_shares(record, result, evidence.limits).into_iter().filter(|_| !is_saturated));
     warnings.extend(delivery_warnings(&DeliveryCounts {
         expected: result.expected,
         lost: result.lost,
@@ -95,6 +90,10 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
         );
         warnings.push(Warning::new(WarningCode::Loss, detail));
     }
+    if result.connections_cut > 0 {
+        let detail = format!("{} connections of clients ended while the load lasted", result.connections_cut);
+        warnings.push(Warning::new(WarningCode::ConnectionCut, detail));
+    }
     if result.unsent > 0 {
         let detail = format!("{} publications could not be sent: the subject stopped reading", result.unsent);
         warnings.push(Warning::new(WarningCode::Loss, detail));
@@ -107,16 +106,84 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
             format!("{pings} pings in the load phase, {PINGS_MIN} wanted"),
         ));
     }
-    warnings.extend(overloaded(record));
+    // What a full generator received late the subject may have sent in time.
+    warnings.extend(overloaded(record).filter(|_| !is_saturated));
     warnings.extend(uncompressed(record));
     warnings.extend(unsure_clock(record));
     warnings.extend(late_link(record));
     let capture = record.network.as_ref().and_then(|network| network.capture.as_ref());
     warnings.extend(capture.and_then(|capture| Some(Warning::new(WarningCode::CaptureCut, capture.problem.clone()?))));
-    warnings.extend(unstable(record));
+    warnings.extend(unstable(record).filter(|_| !is_saturated));
     warnings.extend(growing(record, load_s));
     warnings.extend(other_processes(record, evidence.machine, load_s));
     warnings
+}
+
+/// What the generator did, judged by the limits of the experiment.
+fn of_generator(
+    record: &RunRecord,
+    result: &LoadResult,
+    (start, end): (u64, u64),
+    evidence: &Evidence<'_>,
+) -> Vec<Warning> {
+    let thread = result.busiest.map(|second| BusySecond {
+        whose: second.thread.described(second.number),
+        percent: second.percent(),
+        from_s: second.from_ns as f64 / 1e9,
+    });
+    // The busiest second is not below the mean of the phase; where it seems to be, the probe saw too little.
+    let mean = result.cpu_load_ns as f64 * 100.0 / (end - start) as f64;
+    let seen = measure::busiest_second(&record.generator, (start, end)).filter(|(_, percent)| *percent >= mean);
+    let (whose, (from_ns, percent)) = match seen {
+        Some(found) => ("the load generator", found),
+        None => ("the load generator, on average of all seconds,", (start, mean)),
+    };
+    let from_s = (from_ns - start) as f64 / 1e9;
+    let all = Some(BusySecond { whose: whose.to_owned(), percent, from_s });
+    let load = GeneratorLoad {
+        thread,
+        all,
+        cores: evidence.load_cores.len() as u32,
+        turn_p99_ms: result.turn_duration.quantile_ms(0.99).unwrap_or(0.0),
+        lateness_p99_ms: result.lateness.quantile_ms(0.99).unwrap_or(0.0),
+        left_after: result.published_after as f64 / result.scheduled.max(1) as f64,
+    };
+    let subject_cores = evidence.subject_cores.len();
+    let warnings = generator_warnings(&load, evidence.limits).into_iter();
+    warnings.filter_map(|warning| of_closed_loop(warning, record, (start, end), subject_cores)).collect()
+}
+
+/// What of latency and response time was the generator's own, where it was much; and that little is known of it.
+fn own_shares(record: &RunRecord, result: &LoadResult, limits: &GeneratorLimits) -> Vec<Warning> {
+    let share_max = limits.share_percent_max;
+    let Some(plan) = record.plan.as_ref().filter(|plan| !plan.clients_in.is_browser()) else { return Vec::new() };
+    let judged = |code, share: Option<f64>, mean_ms: Option<f64>, what: &str| {
+        let (share, mean_ms) = (share?, mean_ms?);
+        let own_ms = share / 100.0 * mean_ms;
+        (share > share_max && own_ms > OWN_MAX_MS).then(|| {
+            let limits = format!("{share_max} % and {OWN_MAX_MS} ms are allowed");
+            Warning::new(code, format!("{own_ms:.1} of {mean_ms:.1} ms mean {what}, {share:.0} %; {limits}"))
+        })
+    };
+    let response = judged(
+        WarningCode::ProberShare,
+        measure::prober_share(record),
+        result.response_load.mean_ms(),
+        "response time",
+    );
+    // In a closed loop one side always waits for the other, and it is the rate that counts.
+    if traffic::is_closed_loop(&plan.scenario) || result.latency.is_empty() {
+        return response.into_iter().collect();
+    }
+    let latency =
+        judged(WarningCode::GeneratorShare, measure::generator_share(record), result.latency.mean_ms(), "latency");
+    let seen = result.read_wait.count();
+    let unknown = (seen < measure::SHARE_COUNT_MIN).then(|| {
+        let wanted = measure::SHARE_COUNT_MIN;
+        let detail = format!("the generator's share of latency is of {seen} deliveries, {wanted} wanted");
+        Warning::new(WarningCode::FewSamples, detail)
+    });
+    [response, latency, unknown].into_iter().flatten().collect()
 }
 
 /// What a saturated generator means where the next message follows from the last: in a closed loop one side is always
@@ -126,11 +193,13 @@ fn of_closed_loop(warning: Warning, record: &RunRecord, load: (u64, u64), subjec
     if !is_closed || warning.code != WarningCode::GeneratorSaturated {
         return Some(warning);
     }
-    let cores = subject_cores.max(1) as f64;
-    let Some(used) = measure::cpu_percent(&record.subject, load) else { return Some(warning) };
-    let subject = used / cores;
-    let detail = format!("{}; the subject used {subject:.0} % of its own", warning.detail);
-    (subject < SUBJECT_FULL_PERCENT).then(|| Warning::new(WarningCode::GeneratorBound, detail))
+    let bound =
+        |subject: String| Some(Warning::new(WarningCode::GeneratorBound, format!("{}; {subject}", warning.detail)));
+    let Some(used) = measure::cpu_percent(&record.subject, load) else {
+        return bound("what the subject used is not known".to_owned());
+    };
+    let subject = used / subject_cores.max(1) as f64;
+    if subject < SUBJECT_FULL_PERCENT { bound(format!("the subject used {subject:.0} % of its own")) } else { None }
 }
 
 /// A schedule that the subject did not keep up with. Nothing is said where the rate was not to be kept up: it changes, the
@@ -145,7 +214,9 @@ fn overloaded(record: &RunRecord) -> Option<Warning> {
         return None;
     }
     let result = record.result.as_ref()?;
-    let missing = result.expected.saturating_sub(result.arrived) as f64;
+    // What went down with a connection is no backlog.
+    let lost = if result.connections_cut > 0 { result.lost } else { 0 };
+    let missing = result.expected.saturating_sub(result.arrived + lost) as f64;
     // A publication or two may fall on either side of the phase's ends.
     let allowed = (BEHIND_MAX * result.expected as f64).max(2.0 * f64::from(plan.clients));
     (missing > allowed).then(|| {
@@ -217,7 +288,7 @@ fn unstable(record: &RunRecord) -> Option<Warning> {
 
 /// By how much the median latency changed over the load phase, as a share of it; `None` where it was steady, where it
 /// may change because the load does, or where the phase is too short to tell.
-pub fn latency_trend(record: &RunRecord) -> Option<f64> {
+fn latency_trend(record: &RunRecord) -> Option<f64> {
     if record.plan.as_ref().is_some_and(|plan| plan.shape != Shape::Steady) {
         return None;
     }
@@ -261,11 +332,14 @@ fn other_processes(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64
 mod tests {
     use super::*;
     use crate::presets;
+    use crate::report::RunValues;
     use pushlab_experiment::cell::Cell;
+    use pushlab_probe::Sample;
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::busy::{BusiestSecond, LoadThread};
     use pushlab_workload::payload::Content;
     use pushlab_workload::plan::{ClientsIn, Phases, Plan, RequestHeaders, Sockets, Sources, Target};
-    use pushlab_workload::result::LoadResult;
+    use pushlab_workload::result::PhaseMark;
     use pushlab_workload::scenario::Scenario;
 
     /// A hundred clients that are told at once of what one of them says.
@@ -290,6 +364,7 @@ mod tests {
             loops: 2,
             workers: 1,
             seed: 1,
+            repetition: None,
             injected_delay_us: 0,
             shape: Shape::Steady,
             headers: RequestHeaders::Minimal,
@@ -302,6 +377,7 @@ mod tests {
             sockets: Sockets::default(),
             sources: Sources::Usual,
             instruments_from: None,
+            prober_core: None,
             clients_in: ClientsIn::default(),
             drain_stall_ms: None,
         }
@@ -322,12 +398,142 @@ mod tests {
         assert_eq!(behind(|_, _| ()).unwrap(), "9499 of 10000 deliveries came while the load lasted");
         assert_eq!(behind(|_, result| result.arrived = 9_500), None, "a twentieth may be under way");
         assert_eq!(behind(|_, result| result.arrived = 12_000), None, "what was late before");
+        let cut = |lost| behind(|_, result| (result.arrived, result.lost, result.connections_cut) = (9_000, lost, 1));
+        assert_eq!((cut(600), cut(499).is_some()), (None, true), "what was lost with a connection is no backlog");
         let few = |arrived| behind(|_, result| (result.expected, result.arrived) = (500, arrived));
         assert_eq!(
             (few(300), few(299).is_some()),
             (None, true),
             "two publications of five on the other side of an end"
         );
+    }
+
+    /// What is said of five seconds of which the generator's third event loop filled one.
+    fn of_full_second(scenario: Scenario, subject_percent: Option<u64>) -> (Vec<WarningCode>, String) {
+        let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        let mut record = RunRecord::blank(cell);
+        let mut result = LoadResult {
+            phases: [(Phase::Load, 0), (Phase::Drain, 5_000_000_000)]
+                .map(|(phase, t_ns)| PhaseMark { phase, t_ns })
+                .into(),
+            end_ns: 6_000_000_000,
+            scheduled: 1_000,
+            published_after: 40,
+            // What came late because nobody read it.
+            expected: 10_000,
+            arrived: 5_000,
+            busiest: Some(BusiestSecond {
+                thread: LoadThread::Clients,
+                number: 2,
+                from_ns: 1_500_000_000,
+                span_ns: 1_000_000_000,
+                cpu_ns: 990_000_000,
+            }),
+            ..LoadResult::default()
+        };
+        result.lateness.record(900_000_000);
+        result.turn_duration.record(900_000_000);
+        (record.plan, record.result) = (Some(Plan { scenario, ..plan() }), Some(result));
+        let sample = |(t_ns, cpu_ns)| Sample { t_ns, cpu_ns, ..Sample::default() };
+        record.subject =
+            subject_percent.map_or_else(Vec::new, |p| [(0, 0), (5_000_000_000, p * 50_000_000)].map(sample).into());
+        let limits = &GeneratorLimits::default();
+        let cores: Vec<usize> = (1..9).collect();
+        let warnings =
+            of(&record, &Evidence { subject_cores: &[0], load_cores: &cores, limits, ticks_missed: 0, machine: None });
+        (
+            warnings.iter().map(|warning| warning.code).collect(),
+            warnings.first().map_or(String::new(), |w| w.detail.clone()),
+        )
+    }
+
+    #[test]
+    fn one_full_second_of_one_thread_takes_latency_and_accuses_nobody_else() {
+        let (codes, detail) = of_full_second(plan().scenario, Some(50));
+        assert_eq!(codes, [WarningCode::GeneratorSaturated]);
+        assert_eq!(detail, "event loop 2 used 99 % of a core in the second from 1.5 s on, limit 95 %");
+    }
+
+    #[test]
+    fn in_a_closed_loop_a_full_thread_is_a_lower_bound_unless_the_subject_is_full_too() {
+        let closed = || Scenario::FanOut { publishers: 8, payload_bytes: 64 };
+        let (codes, detail) = of_full_second(closed(), Some(50));
+        assert_eq!(codes, [WarningCode::GeneratorBound]);
+        assert!(detail.ends_with("; the subject used 50 % of its own"), "{detail}");
+        assert_eq!(of_full_second(closed(), Some(98)).0, []);
+        assert_eq!(of_full_second(closed(), None).0, [WarningCode::GeneratorBound], "a server known by its URL alone");
+    }
+
+    /// What is said where each of these times, ms, was measured so often.
+    fn of_shares(
+        scenario: Scenario,
+        [latency, read, late]: [f64; 3],
+        [response, own]: [f64; 2],
+        count: u64,
+    ) -> Vec<(WarningCode, String)> {
+        let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        let mut record = RunRecord::blank(cell);
+        let mut result = LoadResult::default();
+        let times = [
+            (&mut result.latency, latency),
+            (&mut result.read_wait, read),
+            (&mut result.lateness, late),
+            (&mut result.response_load, response),
+            (&mut result.response_own, own),
+        ];
+        for (histogram, ms) in times {
+            (0..count).for_each(|_| histogram.record((ms * 1e6) as u64));
+        }
+        record.plan = Some(Plan { scenario, ..plan() });
+        record.result = Some(result.clone());
+        own_shares(&record, &result, &GeneratorLimits::default())
+            .into_iter()
+            .map(|warning| (warning.code, warning.detail))
+            .collect()
+    }
+
+    #[test]
+    fn what_was_the_generators_own_takes_the_time_that_it_is_in_away() {
+        let chat = || plan().scenario;
+        assert_eq!(of_shares(chat(), [30.0, 2.0, 0.9], [30.0, 2.9], 50), []);
+        let found = of_shares(chat(), [30.0, 2.0, 1.2], [30.0, 2.9], 50);
+        let detail = "3.2 of 30.0 ms mean latency, 11 %; 10 % and 1 ms are allowed".to_owned();
+        assert_eq!(found, [(WarningCode::GeneratorShare, detail)]);
+        let found = of_shares(chat(), [30.0, 2.0, 0.5], [30.0, 15.0], 50);
+        let detail = "15.0 of 30.0 ms mean response time, 50 %; 10 % and 1 ms are allowed".to_owned();
+        assert_eq!(found, [(WarningCode::ProberShare, detail.clone())]);
+        assert_eq!(of_shares(chat(), [0.9, 0.5, 0.3], [1.1, 0.9], 50), [], "to wake any client takes that long");
+        let closed = Scenario::FanOut { publishers: 8, payload_bytes: 64 };
+        assert_eq!(of_shares(closed, [30.0, 20.0, 0.0], [30.0, 15.0], 50), [(WarningCode::ProberShare, detail)]);
+    }
+
+    #[test]
+    fn of_too_few_deliveries_no_share_is_said() {
+        let [(code, detail)] = of_shares(plan().scenario, [30.0, 20.0, 0.0], [30.0, 15.0], 19).try_into().unwrap();
+        assert_eq!(code, WarningCode::FewSamples);
+        assert_eq!(detail, "the generator's share of latency is of 19 deliveries, 20 wanted");
+    }
+
+    #[test]
+    fn a_run_without_its_latency_has_its_counts() {
+        let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        let mut record = RunRecord::blank(cell);
+        let result = record.result.as_mut().unwrap();
+        result.phases =
+            [(Phase::Load, 0), (Phase::Drain, 1_000_000_000)].map(|(phase, t_ns)| PhaseMark { phase, t_ns }).into();
+        (result.end_ns, result.arrived) = (2_000_000_000, 70);
+        for histogram in [&mut result.latency, &mut result.response_load, &mut result.response_idle] {
+            histogram.record(1_000_000);
+        }
+        let has = |record: &RunRecord| {
+            let figures = RunValues::of(record).figures;
+            ["latency_median", "response_median", "response_idle_median", "delivered"]
+                .map(|name| figures.contains_key(name))
+        };
+        assert_eq!(has(&record), [true; 4]);
+        record.warnings = vec![Warning::new(WarningCode::GeneratorSaturated, "event loop 2")];
+        assert_eq!(has(&record), [false, false, true, true]);
+        assert!(record.counts());
     }
 
     #[test]

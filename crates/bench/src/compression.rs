@@ -16,6 +16,7 @@ use crate::subject::{FanOut, Role, Serve, Subject};
 use anyhow::Context as _;
 use fastrand::Rng;
 use mio::net::TcpStream;
+use pushlab_stats::median;
 use pushlab_wire::websocket::handshake;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -58,20 +59,25 @@ pub fn measure(name: &'static str, of: &str, scale: &Scale, cores: Cores) -> any
 }
 
 fn measure_bytes(name: &'static str, size: usize, scale: &Scale, cores: Cores) -> anyhow::Result<Figure> {
-    let sides = sides(&payloads(size), 1, cores)?;
-    let mut bytes = Vec::new();
-    for mut side in sides {
+    let [mut plain, mut compressed] = sides(&payloads(size), 1, cores)?;
+    let bytes_of = |side: &mut Side<Frames>| -> anyhow::Result<f64> {
         // Whole rounds of all publications would be exact; this is long enough to come near.
-        bytes.push(side.run(Load::PerSecond(1000), scale.segment)?.delivery_bytes());
+        Ok(side.run(Load::PerSecond(1000), scale.segment)?.delivery_bytes())
+    };
+    let (mut plain_bytes, mut compressed_bytes, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..scale.repeats {
+        let pair = (bytes_of(&mut plain)?, bytes_of(&mut compressed)?);
+        plain_bytes.push(pair.0);
+        compressed_bytes.push(pair.1);
+        ratios.push(pair.1 / pair.0);
     }
-    let ratio = bytes[1] / bytes[0];
     let detail = json!({
-        "headline": "bytes per delivery, compressed / plain",
+        "headline": "bytes per delivery, compressed / plain; median of the repeats",
         "payload_bytes": size,
-        "plain_bytes": rounded(bytes[0]),
-        "compressed_bytes": rounded(bytes[1]),
+        "plain_bytes": median(&plain_bytes).map(rounded),
+        "compressed_bytes": median(&compressed_bytes).map(rounded),
     });
-    Figure::of_repeats(name, &[ratio], detail)
+    Figure::of_repeats(name, &ratios, detail)
 }
 
 /// A fresh pair: without compression, and with it for whatever gets smaller by it.

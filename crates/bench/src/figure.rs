@@ -209,6 +209,12 @@ impl Figure {
         Self { goal: Some(goal), ..self }
     }
 
+    /// Its interval: one repeat alone has none.
+    fn interval(&self) -> Option<(f64, f64)> {
+        let is_known = self.repeats > 1 || self.low < self.high;
+        is_known.then_some((rounded(self.low), rounded(self.high)))
+    }
+
     fn goal(&self) -> Option<Goal> {
         let goal = *GOALS.iter().find(|goal| goal.name == self.name)?;
         Some(self.goal.map_or(goal, |own| Goal { goal: own, aim: own, ..goal }))
@@ -221,8 +227,8 @@ impl Figure {
             "name": self.name,
             "value": rounded(self.value),
             "unit": goal.map(|g| g.unit),
-            "low": rounded(self.low),
-            "high": rounded(self.high),
+            "low": self.interval().map(|interval| interval.0),
+            "high": self.interval().map(|interval| interval.1),
             "goal": goal.map(|g| rounded(g.goal)),
             "aim": goal.map(|g| rounded(g.aim)),
             "repeats": self.repeats,
@@ -260,7 +266,11 @@ pub fn table(figures: &[Figure]) -> String {
         format!("{:<29} {:>10} {:>23} {:>7} {:>7}  {:<12}\n", "name", "value", "95 % interval", "goal", "aim", "unit");
     for figure in figures {
         let Some(goal) = figure.goal() else { continue };
-        let interval = format!("{} … {}", rounded(figure.low), rounded(figure.high));
+        let interval = match (figure.interval(), figure.repeats) {
+            (Some((low, high)), _) => format!("{low} … {high}"),
+            (None, 0) => "–".to_owned(),
+            (None, _) => "none of one repeat".to_owned(),
+        };
         writeln!(
             out,
             "{:<29} {:>10} {:>23} {:>7} {:>7}  {:<12} {}",
@@ -314,6 +324,20 @@ mod tests {
         assert_eq!(figure.value, 0.9);
         assert!(figure.low < 0.9 && figure.high >= 0.9);
         assert!(table(&[figure]).contains("goal and aim met"));
+    }
+
+    /// One repeat says nothing of the next: an interval without width would say that it is certain.
+    #[test]
+    fn one_repeat_has_no_interval() {
+        let one = Figure::of_repeats("fanout/sse", &[0.9], Value::Null).unwrap();
+        assert_eq!((&one.to_json()["low"], &one.to_json()["value"]), (&Value::Null, &json!(0.9)));
+        let shown = table(&[one]);
+        assert!(shown.contains("none of one repeat") && shown.contains("goal and aim met"), "{shown}");
+        let slope = Figure::with_interval("memory/sse", 0.5, 0.1, 1, Value::Null);
+        assert_eq!(slope.to_json()["low"], 0.4);
+        assert!(table(&[slope]).contains("0.4 … 0.6"));
+        let equal = Figure::of_repeats("fanout/sse", &[0.9, 0.9], Value::Null).unwrap();
+        assert_eq!(equal.to_json()["high"], 0.9);
     }
 
     #[test]

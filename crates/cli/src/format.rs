@@ -1,8 +1,12 @@
-//! `--format`: the form in which a report is printed.
+//! `--format`, `--report` and `--summary`: the forms in which a report is printed and written.
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use pushlab_analysis::render::{json, junit, markdown};
 use pushlab_analysis::report::model::Report;
+use pushlab_render::{json, junit, markdown};
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 /// How a report is printed.
 #[derive(Debug, Clone, Copy, Args)]
@@ -38,4 +42,47 @@ impl FormatArgs {
             Format::Junit => Some(junit::text(report)),
         }
     }
+}
+
+/// What is written of a report beside its page.
+#[derive(Debug, Clone, Args)]
+pub struct FileArgs {
+    /// Write the report in this form too, beside the page: report.md, report.xml or report.json; may be repeated.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    report: Vec<FileForm>,
+    /// Append the answer to this file as Markdown, e.g. "$GITHUB_STEP_SUMMARY".
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FileForm {
+    /// report.md: tables for an issue or a pull request.
+    Markdown,
+    /// report.xml: tests for GitHub, GitLab and Jenkins.
+    Junit,
+    /// report.json: everything, as schema/report.schema.json describes it.
+    Json,
+}
+
+impl FileArgs {
+    /// The files that are asked for, with their text.
+    pub fn files(&self, report: &Report) -> Vec<(&'static str, String)> {
+        let file = |form: &FileForm| match form {
+            FileForm::Markdown => ("report.md", markdown::text(report)),
+            FileForm::Junit => ("report.xml", junit::text(report)),
+            FileForm::Json => ("report.json", json::text(report)),
+        };
+        self.report.iter().map(file).collect()
+    }
+
+    /// Appends the answer to the file that was named for it.
+    pub fn summarize(&self, report: &Report) -> anyhow::Result<()> {
+        let Some(path) = &self.summary else { return Ok(()) };
+        append(path, &markdown::summary(report)).with_context(|| format!("cannot write --summary {}", path.display()))
+    }
+}
+
+fn append(path: &Path, text: &str) -> std::io::Result<()> {
+    OpenOptions::new().create(true).append(true).open(path)?.write_all(text.as_bytes())
 }

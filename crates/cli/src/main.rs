@@ -3,6 +3,7 @@
 mod commands;
 mod failure;
 mod format;
+mod gate;
 mod progress;
 mod shape;
 mod signals;

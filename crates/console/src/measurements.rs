@@ -160,6 +160,7 @@ fn run(place: u32, measured: &MeasuredTransport, now: &str) -> Run {
         started_at: now.to_owned(),
         took_ms: 0,
         attempts: 1,
+        earlier: Vec::new(),
         outcome,
         warnings: Vec::new(),
         phases: Vec::new(),

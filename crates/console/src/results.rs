@@ -1,15 +1,16 @@
 //! What is stored: the list, and reports as pages.
 
 use crate::assets::REPORT_PAGE;
-use pushlab_analysis::render::html;
 use pushlab_analysis::report::model::Report;
 use pushlab_analysis::report::{Asked, CompareError};
 use pushlab_lab::archive::{self, ArchiveError};
 use pushlab_lab::stored::{self, StoredError};
+use pushlab_render::html;
 use pushlab_server::application::{Body, Request, Response, THREADS};
 use pushlab_server::requests::{Answer, Refusal, json};
 use pushlab_store::{CampaignRow, Store, StoreError};
 use pushlab_wire::codes::ErrorCode;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -116,7 +117,7 @@ fn comparison(store: &Store, request: &Request) -> Result<Report, Refusal> {
         return Err(Refusal::new(ErrorCode::BadRequest, message));
     }
     let rows = named.iter().map(|number| find(store, number)).collect::<Result<Vec<_>, _>>()?;
-    let (results, comparison) = stored::compare(store, &rows, &[]).map_err(|error| match error {
+    let (results, comparison) = stored::compare(store, &rows, &[], &BTreeMap::new()).map_err(|error| match error {
         StoredError::Archive(error) => refusal(error),
         StoredError::Compare(error @ (CompareError::One | CompareError::NothingInCommon(..))) => {
             Refusal::new(ErrorCode::BadRequest, error.to_string())

@@ -3,14 +3,19 @@
 use crate::assertion::Assertion;
 use crate::cell::SlowPolicy;
 use crate::experiment::Experiment;
-use crate::metric::Metric;
+use crate::margins;
+use crate::metric::{Better, Metric};
+use crate::proxy::Proxy;
 use crate::studies;
 use crate::subject::name_of;
 use crate::traffic;
-use crate::written::{Derived, MAX_CLIENTS, MAX_NAME_BYTES, MAX_PHASE_MS, MAX_RUNS, NO_NETWORK, Written};
+use crate::written::{
+    Derived, MAX_CLIENTS, MAX_NAME_BYTES, MAX_PHASE_MS, MAX_RUNS, NO_NETWORK, WARM_UP_TESTED_MIN_MS, Written,
+};
 use pushlab_link::profile;
 use pushlab_workload::plan::HttpVersion;
 use pushlab_workload::scenario::Scenario;
+use std::collections::BTreeSet;
 
 /// How far a planned rate of deliveries may be from the one asked for, as a share of it.
 const RATE_ERROR_MAX: f64 = 0.02;
@@ -57,9 +62,14 @@ impl Experiment {
                 self.runs()
             ));
         }
+        self.check_blocks()?;
+        self.check_proxy()?;
         self.check_phases()?;
         if self.load_ms() == 0 && self.scenario != Scenario::Idle {
             return Err("phases.load_ms is 0, so nothing would be measured".to_owned());
+        }
+        if self.subject_cores == 0 {
+            return Err("subject_cores must be at least 1".to_owned());
         }
         if self.polling.interval_ms == 0 || self.connect_rate == 0 {
             return Err("polling.interval_ms and connect_rate are at least 1".to_owned());
@@ -71,6 +81,7 @@ impl Experiment {
         self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
         self.check_networks()?;
         self.check_rates()?;
+        margins::check(&self.margins)?;
         self.check_reporting()
     }
 
@@ -118,12 +129,73 @@ impl Experiment {
         Ok(())
     }
 
+    /// Servers that stay up over a block must find everything as it was when they started.
+    fn check_blocks(&self) -> Result<(), String> {
+        let Some(blocks) = self.blocks else { return Ok(()) };
+        if blocks == 0 || !self.repeats.is_multiple_of(blocks) {
+            return Err(format!("blocks {blocks}: repeats, which is {}, must be a multiple of it", self.repeats));
+        }
+        let variants = self.variants.iter().filter_map(|variant| variant.scenario.as_ref());
+        if variants.chain([&self.scenario]).any(Scenario::has_back_end) {
+            return Err("blocks: a feed's back end lasts for one run; use by = \"publisher\"".to_owned());
+        }
+        if !self.networks.is_empty() {
+            return Err("blocks: a network is made for each run, and the server starts inside it".to_owned());
+        }
+        if self.baseline_ms > 0 {
+            return Err("blocks: baseline_ms is measured before the first client, which is once in a block".to_owned());
+        }
+        Ok(())
+    }
+
+    /// A proxy stands on the loopback interface, in front of a server of ours or somebody else's that the lab starts.
+    fn check_proxy(&self) -> Result<(), String> {
+        let Some(proxy) = self.through else { return Ok(()) };
+        if !self.networks.is_empty() {
+            return Err("through: a proxy and networks cannot be combined".to_owned());
+        }
+        let sockets = self.variants.iter().filter_map(|variant| variant.sockets.as_ref());
+        if proxy == Proxy::Buffering && sockets.chain([&self.sockets]).any(|sockets| sockets.tls) {
+            return Err("through: the buffering proxy reads what it passes on, so sockets.tls must be false".to_owned());
+        }
+        if self.subjects.iter().any(|text| self.is_external(name_of(text))) {
+            return Err("through: the lab puts proxies only in front of servers that it starts".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Rows of the scorecard: each names one figure of each option.
+    fn check_card(&self) -> Result<(), String> {
+        for row in &self.card {
+            let wrong = |what: String| Err(format!("card {:?}: {what}", row.title));
+            let Some(metric) = Metric::find(&row.metric) else {
+                return wrong(format!("metric {:?} is not known", row.metric));
+            };
+            if metric.better == Better::Neither {
+                return wrong(format!("{} describes, and is not judged", metric.name));
+            }
+            if row.works && metric.name != "delivered_share" {
+                return wrong("a row that says what works has the metric delivered_share".to_owned());
+            }
+            let places: BTreeSet<u32> = self.cells().iter().filter_map(|cell| self.sweep().of(cell)).collect();
+            if self.networks.len() > 1 && !self.networks.iter().any(|network| row.words.contains(network)) {
+                return wrong(format!("name one of the networks {:?} in `words`", self.networks));
+            }
+            // A place that a profile leaves out leaves the row out.
+            if row.at.is_none() && places.len() > 1 {
+                return wrong(format!("the axis has several places, {places:?}: name one with `at`"));
+            }
+        }
+        Ok(())
+    }
+
     /// What follows from them is counted in ns, in 64 bits.
     fn check_phases(&self) -> Result<(), String> {
         let p = &self.phases;
         for (what, ms) in [
             ("baseline_ms", self.baseline_ms),
             ("phases.connect_ms", p.connect_ms),
+            ("warm_up_max_ms", self.warm_up_max_ms.unwrap_or(0)),
             ("phases.idle_ms", p.idle_ms),
             ("phases.warm_up_ms", p.warm_up_ms),
             ("phases.load_ms (or soak_minutes)", self.load_ms()),
@@ -132,6 +204,16 @@ impl Experiment {
         ] {
             if ms > MAX_PHASE_MS {
                 return Err(format!("{what} {ms}: at most {MAX_PHASE_MS}, which is 31 days"));
+            }
+        }
+        let shortest = p.warm_up_ms;
+        if let Some(longest) = self.warm_up_max_ms.filter(|longest| *longest != shortest) {
+            let least = shortest.max(WARM_UP_TESTED_MIN_MS);
+            if longest < least {
+                return Err(format!(
+                    "warm_up_max_ms {longest}: at least {least}, so that ten windows of a second tell whether the subject is \
+                     steady; or {shortest}, which is phases.warm_up_ms, for no such test"
+                ));
             }
         }
         Ok(())
@@ -206,6 +288,7 @@ impl Experiment {
             return Err(format!("study {study:?} is not known; known are {}", studies::names()));
         }
         self.check_leaderboard()?;
+        self.check_card()?;
         for expect in &self.expect {
             Assertion::parse(&expect.that).map_err(|error| format!("expect {:?}: {error}", expect.that))?;
         }

@@ -72,6 +72,9 @@ impl Experiment {
     /// Whether a subject offers a transport, what a variant's scenario needs, and compression if that is asked for.
     fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&str>) -> bool {
         let variant = self.variants.iter().find(|known| Some(known.name.as_str()) == variant);
+        if variant.is_some_and(|variant| !variant.transports.is_empty() && !variant.transports.contains(&transport)) {
+            return false;
+        }
         let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&self.scenario);
         let own = self.compression_from;
         let is_compressed = variant.and_then(|variant| variant.compression_from).or(own).is_some();
@@ -91,7 +94,8 @@ impl Experiment {
     pub fn runs(&self) -> usize {
         let most = self.cells_max();
         let has_foreign = self.subjects.iter().any(|text| text != OURS && !text.contains('='));
-        let cells = if has_foreign && most <= MAX_RUNS { self.cells().len() } else { most };
+        let has_choice = has_foreign || self.variants.iter().any(|variant| !variant.transports.is_empty());
+        let cells = if has_choice && most <= MAX_RUNS { self.cells().len() } else { most };
         cells.saturating_mul(self.repeats as usize)
     }
 
@@ -183,7 +187,8 @@ fn options<T>(values: Vec<T>) -> Vec<Option<T>> {
 mod tests {
     use super::*;
     use crate::offers::Offer;
-    use crate::written::{MAX_NAME_BYTES, MAX_PHASE_MS, default_prober};
+    use crate::prober_choice::default_prober;
+    use crate::written::{MAX_NAME_BYTES, MAX_PHASE_MS};
     use pushlab_workload::payload::Content;
 
     fn parse(text: &str, profile: Option<&str>, origin: &str) -> Result<Experiment, ExperimentError> {
@@ -302,6 +307,13 @@ mod tests {
         assert!(parse(&month(MAX_PHASE_MS), None, "file.toml").is_ok());
         assert!(error(&month(MAX_PHASE_MS + 1), None).contains("31 days"));
         assert!(error(&month(i64::MAX as u64), None).contains("31 days"));
+        assert!(error(&format!("subject_cores = 0{SMALL}"), None).contains("subject_cores must be at least 1"));
+        let warm = |longest_ms: u64| format!("warm_up_max_ms = {longest_ms}{SMALL}");
+        assert!(error(&warm(14_999), None).contains("at least 15000, so that ten windows"));
+        let tested = parse(&warm(15_000), None, "file.toml").unwrap();
+        assert_eq!((tested.is_warmed_until_steady(), tested.warm_up_ms(), tested.run_ms()), (true, 15_000, 15_100));
+        let untested = parse(&warm(0), None, "file.toml").unwrap();
+        assert_eq!((untested.is_warmed_until_steady(), untested.run_ms()), (false, 100));
         let soak = format!("soak_minutes = {}{SMALL}", u32::MAX);
         assert!(error(&soak, None).contains("soak_minutes"));
         assert!(error("name = ", None).contains("file.toml"));

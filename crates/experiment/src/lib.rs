@@ -14,21 +14,31 @@
 //! ```
 
 pub mod assertion;
+mod card;
 pub mod cell;
 mod checks;
 mod experiment;
+pub mod margins;
 pub mod metric;
 mod offers;
+mod polling;
 pub mod presets;
+mod prober_choice;
+mod proxy;
 mod renamed;
 pub mod studies;
 pub mod subject;
 pub mod traffic;
+mod variant;
 mod written;
 
+pub use card::{CardRow, Workload};
 pub use experiment::Experiment;
 pub use offers::{Find, Offer};
+pub use polling::Polling;
+pub use proxy::Proxy;
+pub use variant::Variant;
 pub use written::{
     CapacityShare, Derived, Expect, ExperimentError, MAX_CLIENTS, MAX_NAME_BYTES, MAX_PHASE_MS, MAX_RUNS, NO_NETWORK,
-    Polling, Variant, Written,
+    Written,
 };

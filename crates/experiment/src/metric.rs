@@ -48,12 +48,66 @@ impl Metric {
         matches!(self.unit, "ms" | "µs")
     }
 
+    /// What its margin of equivalence is called in an experiment's `margins`, beside its own name.
+    pub fn kind(&self) -> Kind {
+        match self.unit {
+            "ms" => Kind::Latency,
+            "B" | "kB/s" => Kind::Bytes,
+            "KiB" | "MiB" | "MiB/h" => Kind::Memory,
+            "µs" => Kind::Cpu,
+            "%" if self.name.contains("cpu") => Kind::Cpu,
+            _ => Kind::Count,
+        }
+    }
+
     /// Whether it is a difference, which may be below zero.
     pub fn may_be_negative(&self) -> bool {
         matches!(
             self.name,
             "memory_growth" | "memory_kernel" | "memory_per_client" | "overhead_per_delivery" | "bytes_unaccounted"
         )
+    }
+}
+
+/// Kinds of metrics, by how much two servers may differ and still be as good as each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Bytes on the wire, which hardly vary.
+    Bytes,
+    /// CPU.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// Times.
+    Latency,
+    /// Rates, numbers and shares.
+    Count,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Bytes, Self::Cpu, Self::Memory, Self::Latency, Self::Count];
+
+    /// Its name in `margins`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Latency => "latency",
+            Self::Count => "count",
+        }
+    }
+
+    /// The margin where an experiment says nothing, per cent. Bytes are what the protocol makes them; whoever chooses by
+    /// CPU or memory sizes machines in steps larger than a tenth; a fifth of a latency is what networks add and take.
+    pub fn margin_percent(self) -> f64 {
+        match self {
+            Self::Bytes => 2.0,
+            Self::Cpu | Self::Memory => 10.0,
+            Self::Latency => 20.0,
+            Self::Count => 5.0,
+        }
     }
 }
 
@@ -113,6 +167,8 @@ macro_rules! for_each_metric {
             cpu_idle "Server CPU when idle", "%", Lower, "per cent of one core, everybody connected and silent";
             cpu_baseline "Server CPU alone", "%", Lower, "per cent of one core, before any client";
             cpu_per_delivery "CPU time per delivery", "µs", Lower, "server's CPU time of load and drain over deliveries";
+            cpu_per_publication "CPU time per publication", "µs", Lower,
+                "server's CPU time of load and drain over the publications of the load: receiving them, and delivering them if there is anybody";
             memory "Server memory, highest", "MiB", Lower, "resident, highest of load and drain";
             memory_idle "Server memory when idle", "MiB", Lower, "resident, everybody connected and silent";
             memory_after "Server memory after the load", "MiB", Lower, "resident, everybody still connected";
@@ -125,6 +181,8 @@ macro_rules! for_each_metric {
                 "growth of slab, page tables, stacks and socket buffers of the machine with all clients connected: both ends";
             delivered "Deliveries", "/s", Higher, "per second, received and checked by the clients";
             due "Deliveries due", "/s", Neither, "per second: publications of the load phase, times who is to receive them";
+            delivered_share "Deliveries of those due", "%", Higher,
+                "of the publications of the load phase, what reached its receivers before the drain ended";
             published "Publications", "/s", Higher, "per second, sent by clients, the back end or the feeder";
             server_received "Publications at the server", "/s", Higher, "per second, by the server's own count";
             server_sent "Deliveries from the server", "/s", Higher, "per second, by the server's own count";
@@ -181,6 +239,8 @@ macro_rules! for_each_metric {
             connect "Time to subscribe", "ms", Lower, "TCP connect to the first answer, median";
             queued "Bytes queued", "MiB", Lower, "most that waited in the server for slow subscribers";
             generator_cpu "Generator CPU", "%", Neither, "per cent of one core: near 100 the generator is the limit";
+            generator_busiest "Generator's busiest thread", "%", Neither,
+                "CPU of the busiest thread in its busiest second of the load phase, per cent of one core: near 100 it held up what it measured";
             generator_cpu_per_delivery "Generator CPU per delivery", "µs", Neither,
                 "CPU time of the whole generator in the load phase, decompression included, divided by the deliveries that arrived in it";
             compressed "Deliveries compressed", "%", Neither,
@@ -190,6 +250,10 @@ macro_rules! for_each_metric {
             link_wait "Wait of the link for a core", "ms", Neither, "each time that it had something to do, mean";
             lateness "Generator lateness, p99", "ms", Neither,
                 "how late publications left, once their connection could take them";
+            generator_share "Generator's share of latency", "%", Neither,
+                "of the mean delivery latency: how late publications left, and how long deliveries on a sample of the connections had been received by the kernel before they were read";
+            prober_share "Prober's share of response time", "%", Neither,
+                "of the mean response time under load: how late pings left, and how long answers had been received by the kernel before they were read";
             clock_error "Error of pages' clocks", "ms", Neither,
                 "how far times reported by a browser's pages may be off; native clients have none";
         }
@@ -214,6 +278,15 @@ for_each_metric!(metrics);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_follow_units() {
+        let kind = |name: &str| Metric::find(name).unwrap().kind();
+        assert_eq!([kind("cpu"), kind("cpu_per_delivery"), kind("generator_cpu")], [Kind::Cpu; 3]);
+        assert_eq!([kind("memory"), kind("memory_per_client"), kind("queued")], [Kind::Memory; 3]);
+        assert_eq!([kind("latency_p99"), kind("response_mean"), kind("connect")], [Kind::Latency; 3]);
+        assert_eq!([kind("delivered"), kind("subscribed")], [Kind::Count; 2]);
+    }
 
     #[test]
     fn every_short_name_stands_for_a_metric() {

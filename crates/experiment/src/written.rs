@@ -1,12 +1,17 @@
 //! Experiments as files say them, with a profile applied.
 
+use crate::card::CardRow;
 use crate::cell::{SlowPolicy, Sweep};
+use crate::polling::Polling;
+use crate::prober_choice::{self, default_prober};
+use crate::proxy::Proxy;
 use crate::renamed::modernise;
+use crate::variant::Variant;
 use pushlab_link::profile::Profile;
 use pushlab_stats::GeneratorLimits;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::payload::Content;
-use pushlab_workload::plan::{ClientsIn, Phases, Prober, ProberPath, RequestHeaders, Sockets};
+use pushlab_workload::plan::{ClientsIn, Phases, Prober, RequestHeaders, Sockets};
 use pushlab_workload::scenario::{Scenario, Shape};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +27,9 @@ pub const MAX_CLIENTS: u32 = 1_000_000;
 pub const MAX_PHASE_MS: u64 = 31 * 24 * 3_600_000;
 /// Longest name of an experiment, variant or network, bytes: it is part of names of files, and of every cell.
 pub const MAX_NAME_BYTES: usize = 64;
+/// Shortest warm-up at whose end it is tested whether the subject is steady, ms: ten windows of a second, what is cut
+/// off at both ends, and what a busy machine tells late.
+pub const WARM_UP_TESTED_MIN_MS: u64 = 15_000;
 /// Starting, connecting and stopping, per run, beside its phases, ms.
 const RUN_OVERHEAD_MS: u64 = 700;
 
@@ -64,6 +72,11 @@ pub struct Written {
     pub networks: Vec<String>,
     /// Runs of each cell.
     pub repeats: u32,
+    /// Blocks into which the repeats are divided evenly. Within a block each server is started once and stays up, and
+    /// all cells take turns, in random order. By default the server is started anew for each run, and each repeat is a
+    /// block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u32>,
     /// The traffic.
     pub scenario: Scenario,
     /// What publications contain: one sentence, repeated, or JSON records, no two alike.
@@ -74,6 +87,11 @@ pub struct Written {
     pub shape: Shape,
     /// How long each phase lasts, in ms.
     pub phases: Phases,
+    /// Longest warm-up, in ms, where it is to last until the subject is steady: `phases.warm_up_ms` is then the shortest,
+    /// and at least 15 s. A subject that is not steady by its end is started again and warmed up twice as long, so the same
+    /// rule holds for all. Default, and where it equals the shortest: no such test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up_max_ms: Option<u64>,
     /// How long the subject runs alone before the first client, in ms.
     #[serde(default)]
     pub baseline_ms: u64,
@@ -81,8 +99,8 @@ pub struct Written {
     #[serde(default)]
     pub soak_minutes: Option<u32>,
     /// The ping client; `false` for none.
-    #[serde(default = "default_prober", with = "prober")]
-    #[schemars(with = "prober::Choice")]
+    #[serde(default = "default_prober", with = "prober_choice")]
+    #[schemars(with = "prober_choice::Choice")]
     pub prober: Option<Prober>,
     /// How polling transports ask.
     #[serde(default)]
@@ -104,9 +122,16 @@ pub struct Written {
     /// Where clients live: in the worker, or in pages of Chromium or Firefox.
     #[serde(default, skip_serializing_if = "ClientsIn::is_default")]
     pub clients_in: ClientsIn,
+    /// A proxy between clients and server; none by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<Proxy>,
     /// Networks of the experiment's own, by name; one that is named like a known one takes its place.
     #[serde(default)]
     pub network: BTreeMap<String, Profile>,
+    /// Physical cores of the subject; siblings are one core. The load keeps one at least, and the prober has its own where
+    /// the load keeps two.
+    #[serde(default = "one_core", skip_serializing_if = "is_one_core")]
+    pub subject_cores: u32,
     /// Connections opened per second.
     #[serde(default = "default_connect_rate")]
     pub connect_rate: u32,
@@ -124,7 +149,7 @@ pub struct Written {
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// A share of what each subject was measured to deliver over the same transport in another experiment of the same
-    /// campaign: the planned rate, in place of the scenario's own.
+    /// campaign, in the same repeat: the planned rate, in place of the scenario's own.
     #[serde(default)]
     pub capacity_share: Option<CapacityShare>,
     /// What is on the horizontal axis; by default the first of clients, rates and sizes that has several values.
@@ -139,56 +164,22 @@ pub struct Written {
     /// Tables to derive.
     #[serde(default)]
     pub tables: Vec<Derived>,
+    /// Rows of the scorecard that this experiment fills.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub card: Vec<CardRow>,
     /// What is expected: findings of the study as assertions, judged from intervals.
     #[serde(default)]
     pub expect: Vec<Expect>,
+    /// How far apart two servers may be and still be as good as each other, per cent, fixed before anything is measured:
+    /// by metric, e.g. `latency_p99`, or by kind of metric: `bytes` (2), `cpu` (10), `memory` (10), `latency` (20), `count` (5).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub margins: BTreeMap<String, f64>,
     /// What the generator may do before a run is void.
     #[serde(default)]
     pub generator_limits: GeneratorLimits,
     /// Busy-wait added to every turn of the generator, in µs: makes a run void on purpose.
     #[serde(default, alias = "handicap_us")]
     pub injected_delay_us: u64,
-}
-
-/// A variant of the traffic: what it names replaces the experiment's own, whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Variant {
-    /// Lower-case letters, digits and hyphens.
-    pub name: String,
-    /// The traffic.
-    #[serde(default)]
-    pub scenario: Option<Scenario>,
-    /// What publications are made of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<Content>,
-    /// How the load's intensity changes.
-    #[serde(default)]
-    pub shape: Option<Shape>,
-    /// How polling transports ask.
-    #[serde(default)]
-    pub polling: Option<Polling>,
-    /// Further options of `pushlab serve`.
-    #[serde(default)]
-    pub server_options: Option<Vec<String>>,
-    /// Further variables in the environment of foreign subjects.
-    #[serde(default)]
-    pub environment: Option<BTreeMap<String, String>>,
-    /// Clients ask for compression, and messages of at least so many bytes are compressed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compression_from: Option<u32>,
-    /// How connections are set.
-    #[serde(default)]
-    pub sockets: Option<Sockets>,
-    /// Where clients live.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clients_in: Option<ClientsIn>,
-    /// Event loops of the load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loops: Option<u32>,
-    /// Processes over which they are spread.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workers: Option<u32>,
 }
 
 /// A rate that follows from what was measured before.
@@ -226,26 +217,9 @@ pub enum Derived {
     /// What a delivered message costs on the wire: payload, dialect, framing, heads, and below them TLS, TCP and IP.
     BytesPerMessage,
     /// Every subject over every transport, ranked. Its figures come from all experiments of a report that ask for it:
-    /// capacity, CPU and bytes from closed loops, latency from those on a schedule, memory from silent clients.
+    /// CPU from a schedule that is the same for all, capacity and bytes from closed loops, latency from a schedule that is
+    /// a share of capacity, memory from silent clients.
     Leaderboard,
-}
-
-/// How polling transports ask.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Polling {
-    /// Time between two polls of a client (polling, websocket-polling), in ms.
-    pub interval_ms: u64,
-    /// How long a long poll may be held, in seconds.
-    pub wait_s: u64,
-    /// Whether clients that poll at an interval ask for the list of users too, with a request of its own.
-    pub user_list: bool,
-}
-
-impl Default for Polling {
-    fn default() -> Self {
-        Self { interval_ms: 500, wait_s: 25, user_list: false }
-    }
 }
 
 fn our_server() -> Vec<String> {
@@ -256,12 +230,17 @@ fn close_policy() -> Vec<SlowPolicy> {
     vec![SlowPolicy::Close]
 }
 
-fn default_connect_rate() -> u32 {
-    2000
+fn one_core() -> u32 {
+    1
 }
 
-pub(crate) fn default_prober() -> Option<Prober> {
-    Some(Prober { interval_ms: 50, over: ProberPath::SameTransport })
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_one_core(cores: &u32) -> bool {
+    *cores == one_core()
+}
+
+fn default_connect_rate() -> u32 {
+    2000
 }
 
 /// What is wrong with an experiment.
@@ -360,7 +339,9 @@ impl Written {
             ("content", self.content != other.content),
             ("shape", self.shape != other.shape),
             ("phases", self.phases != other.phases),
+            ("warm_up_max_ms", self.warm_up_max_ms != other.warm_up_max_ms),
             ("baseline_ms", self.baseline_ms != other.baseline_ms),
+            ("blocks", self.repeats_of_a_block() != other.repeats_of_a_block()),
             ("soak_minutes", self.soak_minutes != other.soak_minutes),
             ("prober", self.prober != other.prober),
             ("polling", self.polling != other.polling),
@@ -369,7 +350,9 @@ impl Written {
             ("receipts", self.receipts != other.receipts),
             ("sockets", self.sockets != other.sockets),
             ("clients_in", self.clients_in != other.clients_in),
+            ("through", self.through != other.through),
             ("network", self.network != other.network),
+            ("subject_cores", self.subject_cores != other.subject_cores),
             ("connect_rate", self.connect_rate != other.connect_rate),
             ("loops", self.loops != other.loops),
             ("workers", self.workers != other.workers),
@@ -379,6 +362,16 @@ impl Written {
             ("injected_delay_us", self.injected_delay_us != other.injected_delay_us),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+    }
+
+    /// Repeats that share one start of each server.
+    fn repeats_of_a_block(&self) -> u32 {
+        self.blocks.map_or(1, |blocks| self.repeats / blocks.max(1)).max(1)
+    }
+
+    /// The block, from 1, to which a repeat belongs.
+    pub fn block_of(&self, repeat: u32) -> u32 {
+        repeat.saturating_sub(1) / self.repeats_of_a_block() + 1
     }
 
     /// Points of the whole matrix, whether all subjects offer them or not.
@@ -425,43 +418,26 @@ impl Written {
         self.soak_minutes.map_or(self.phases.load_ms, |minutes| u64::from(minutes) * 60_000)
     }
 
-    /// Planned length of one run, in ms, starting and stopping not counted.
+    /// Length of the first warm-up, ms.
+    pub fn warm_up_ms(&self) -> u64 {
+        let own = self.phases.warm_up_ms;
+        if self.is_warmed_until_steady() { own.max(WARM_UP_TESTED_MIN_MS) } else { own }
+    }
+
+    /// Whether a warm-up may be longer than the shortest.
+    pub fn is_warmed_until_steady(&self) -> bool {
+        self.warm_up_max_ms.is_some_and(|longest_ms| longest_ms > self.phases.warm_up_ms)
+    }
+
+    /// Planned length of one run, in ms, starting and stopping not counted; with the shortest warm-up.
     pub fn run_ms(&self) -> u64 {
         let p = &self.phases;
-        self.baseline_ms + p.idle_ms + p.warm_up_ms + self.load_ms() + p.after_ms
+        self.baseline_ms + p.idle_ms + self.warm_up_ms() + self.load_ms() + p.after_ms
     }
 
     /// How long a run takes about, its subject's start and end included, ms.
     pub fn whole_run_ms(&self) -> u64 {
         self.run_ms() + RUN_OVERHEAD_MS
-    }
-}
-
-/// TOML has no null, so "no prober" is `false`.
-mod prober {
-    use super::{JsonSchema, Prober, default_prober};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    /// A prober, or whether there is one.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(untagged)]
-    pub enum Choice {
-        /// `true` is the ordinary one.
-        Is(bool),
-        /// A prober of one's own.
-        Own(Prober),
-    }
-
-    pub fn serialize<S: Serializer>(prober: &Option<Prober>, serializer: S) -> Result<S::Ok, S::Error> {
-        prober.clone().map_or(Choice::Is(false), Choice::Own).serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Prober>, D::Error> {
-        Ok(match Choice::deserialize(deserializer)? {
-            Choice::Is(false) => None,
-            Choice::Is(true) => default_prober(),
-            Choice::Own(prober) => Some(prober),
-        })
     }
 }
 

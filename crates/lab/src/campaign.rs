@@ -1,7 +1,7 @@
 //! Experiments carried out: the order of their runs, and going on after an interruption.
 
 use crate::archive::{self, Archive, ArchiveError};
-use crate::attempts::{execute_until_valid, is_bound_by_load};
+use crate::attempts::execute_until_valid;
 use crate::checks::{CheckError, check_plans};
 use crate::header::{self, this_build};
 use crate::pinning::Pinning;
@@ -9,6 +9,7 @@ use crate::planner::search::{Capacity, CapacitySearch, Search, SearchError};
 use crate::planner::{Matrix, Planned, Planner};
 use crate::probes::Usage;
 use crate::run::RunObserver;
+use crate::standing::Standing;
 use crate::wall_clock;
 use crate::workplace::{Workplace, WorkplaceError};
 use pushlab_analysis::header::Header;
@@ -20,11 +21,8 @@ use pushlab_os::affinity::pin_to;
 use pushlab_store::Store;
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// Times that a run is tried whose limit was the load.
-const MAX_ATTEMPTS_AT_THE_LIMIT: u32 = 6;
 /// A campaign: what a planner plans, carried out and stored.
 pub struct Campaign<P> {
     planner: P,
@@ -103,7 +101,7 @@ impl Campaign<Matrix> {
     /// # Errors
     /// See [`CampaignError`].
     pub fn open(experiments: Vec<Experiment>, store: Store, start: Start) -> Result<Self, CampaignError> {
-        let pinning = Pinning::of_this_machine();
+        let pinning = Pinning::for_experiments(&experiments).map_err(CheckError::from)?;
         check_plans(&experiments, pinning.load.len())?;
         let is_same = |header: &Header| header.search.is_none() && header.experiments == experiments;
         let (archive, header) = begin_or_go_on(store, &start, &pinning, is_same, |header| Header {
@@ -121,7 +119,7 @@ impl Campaign<CapacitySearch> {
     /// # Errors
     /// See [`CampaignError`].
     pub fn search(search: &Search, store: Store, start: Start) -> Result<Self, CampaignError> {
-        let pinning = Pinning::of_this_machine();
+        let pinning = Pinning::for_experiments(std::slice::from_ref(&search.experiment)).map_err(CheckError::from)?;
         CapacitySearch::new(search, 0)?;
         let wanted = search.header();
         let is_same = |header: &Header| header.search.as_ref() == Some(&wanted);
@@ -170,6 +168,7 @@ impl<P: Planner> Campaign<P> {
         // Away from the subject's core; where that is not allowed the warning about shared cores says so.
         let _ = pin_to(&self.place.pinning.load);
         let mut told = 0;
+        let mut standing = Standing::default();
         while let Some(block) = self.planner.block(&self.so_far) {
             self.replan()?;
             let known = self.planner.known(&self.so_far);
@@ -177,10 +176,11 @@ impl<P: Planner> Campaign<P> {
                 told = known.len();
                 observer.begin(&known, self.so_far.len(), self.archive.id());
             }
-            if self.carry_out_block(block, observer)? == Ended::Interrupted {
+            if self.carry_out_block(block, &mut standing, observer)? == Ended::Interrupted {
                 return Ok(Ended::Interrupted);
             }
         }
+        standing.retain(&[]);
         if told == 0 {
             observer.begin(&self.planner.known(&self.so_far), self.so_far.len(), self.archive.id());
         }
@@ -199,21 +199,21 @@ impl<P: Planner> Campaign<P> {
         Ok(())
     }
 
-    fn carry_out_block(&mut self, block: Vec<Planned>, observer: &mut dyn Observer) -> Result<Ended, CampaignError> {
-        let mut waiting: VecDeque<(Planned, u32)> = block.into_iter().map(|planned| (planned, 0)).collect();
-        while let Some((planned, attempts)) = waiting.pop_front() {
+    fn carry_out_block(
+        &mut self,
+        block: Vec<Planned>,
+        standing: &mut Standing,
+        observer: &mut dyn Observer,
+    ) -> Result<Ended, CampaignError> {
+        let runs = block.iter().filter_map(|planned| Some((planned.experiment.as_ref().ok()?, planned.run.repeat)));
+        standing.retain(&runs.map(|(experiment, repeat)| experiment.block_of(repeat)).collect::<Vec<_>>());
+        for planned in block {
             observer.run(&planned.run);
             let record = match &planned.experiment {
-                Ok(own) => execute_until_valid(&planned.run, own, &self.place, &mut Forward(observer)),
+                Ok(own) => execute_until_valid(&planned.run, own, &self.place, standing, &mut Forward(observer)),
                 Err(reason) => Some(Box::new(RunRecord::failed(&planned.run, reason.clone(), wall_clock::now()))),
             };
-            let Some(mut record) = record else { return Ok(Ended::Interrupted) };
-            record.attempts += attempts;
-            if record.attempts < MAX_ATTEMPTS_AT_THE_LIMIT && is_bound_by_load(&record) {
-                // Later, when the machine may be another, but before whatever needs its result.
-                waiting.push_back((planned, record.attempts));
-                continue;
-            }
+            let Some(record) = record else { return Ok(Ended::Interrupted) };
             self.archive.write(&record)?;
             self.so_far.push(RunValues::of(&record));
             observer.recorded(&record);

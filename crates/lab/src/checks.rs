@@ -1,14 +1,16 @@
 //! What cannot be carried out here, found out before anything runs.
 
-use crate::pinning::Pinning;
+use crate::pinning::{Pinning, PinningError};
 use crate::planned::plan_of;
 use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::model::LeftOut;
-use pushlab_experiment::{Experiment, Written};
+use pushlab_experiment::{Experiment, Proxy, Written};
 use pushlab_fleet::browser;
+use pushlab_link::rights;
 use pushlab_os::limits;
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::Named;
+use pushlab_subjects::proxy::find_nginx;
 use pushlab_workload::plan::ClientsIn;
 use pushlab_workload::plan_checks::BadPlan;
 use pushlab_workload::roles::Roles;
@@ -28,21 +30,38 @@ pub enum CheckError {
     /// No subject is left.
     #[error("nothing can be measured: {}", .0.iter().map(|out| out.reason.as_str()).collect::<Vec<_>>().join("; "))]
     NothingLeft(Vec<LeftOut>),
+    /// Cores that the subjects cannot have.
+    #[error(transparent)]
+    Pinning(#[from] PinningError),
     /// A subject that is not known any more.
     #[error("{0}")]
     Subject(String),
 }
 
-/// Takes out the subjects that are not installed or that this machine cannot run, and the variants whose browser is not.
+/// Takes out the subjects that are not installed or that this machine cannot run, the variants whose browser is not, and
+/// experiments over networks or through proxies where there are none.
 ///
 /// # Errors
 /// [`CheckError::NothingLeft`].
 pub fn leave_out_missing(experiments: &mut Vec<Experiment>, cache: &Cache) -> Result<Vec<LeftOut>, CheckError> {
     let mut left_out: Vec<LeftOut> = Vec::new();
+    if experiments.iter().any(|experiment| !experiment.networks.is_empty())
+        && let Err(why) = rights::check()
+    {
+        let over_networks = experiments.extract_if(.., |experiment| !experiment.networks.is_empty());
+        let out = |experiment: Experiment| LeftOut { subject: experiment.name.clone(), reason: why.to_string() };
+        left_out.extend(over_networks.map(out));
+    }
+    if find_nginx().is_none() {
+        let through_nginx = experiments.extract_if(.., |experiment| experiment.through == Some(Proxy::Nginx));
+        let reason = "nginx is not installed; it is the package nginx-light on Debian";
+        left_out.extend(through_nginx.map(|one| LeftOut { subject: one.name.clone(), reason: reason.to_owned() }));
+    }
     for experiment in experiments.iter_mut() {
         let experiment: &mut Written = experiment;
+        let cores = experiment.subject_cores as usize;
         experiment.subjects.retain(|text| {
-            let obstacle = Named::parse(text).ok().and_then(|named| named.obstacle(cache));
+            let obstacle = Named::parse(text).ok().and_then(|named| named.obstacle(cache, cores));
             let out = obstacle.map(|why| LeftOut { subject: text.clone(), reason: why });
             let is_kept = out.is_none();
             left_out.extend(out.filter(|out| !left_out.contains(out)));
@@ -77,7 +96,7 @@ pub fn leave_out_missing(experiments: &mut Vec<Experiment>, cache: &Cache) -> Re
 /// See [`CheckError`].
 pub fn check_experiments(experiments: &[Experiment], within: Duration) -> Result<(), CheckError> {
     let begun = Instant::now();
-    check_each(experiments, Pinning::of_this_machine().load.len())
+    check_each(experiments, Pinning::for_experiments(experiments)?.load.len())
         .take_while(|found| found.is_err() || begun.elapsed() < within)
         .collect()
 }

@@ -1,5 +1,6 @@
 //! Our server asked for its counters while a run goes on.
 
+use crate::certificate::Certificate;
 use crate::topology::Topology;
 use pushlab_analysis::record::CounterSample;
 use pushlab_link::namespace::Namespace;
@@ -31,12 +32,12 @@ trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
 impl CounterReader {
-    /// A reader; connects when first used.
+    /// A reader; connects when first used, over TLS if the server itself has a certificate.
     ///
     /// # Errors
     /// When the run's certificate or namespace cannot be used.
-    pub fn new(address: SocketAddr, topology: &Topology) -> io::Result<Self> {
-        let tls = match topology.certificate() {
+    pub fn new(address: SocketAddr, topology: &Topology, certificate: Option<&Certificate>) -> io::Result<Self> {
+        let tls = match certificate {
             None => None,
             Some(certificate) => {
                 let mut roots = RootCertStore::empty();

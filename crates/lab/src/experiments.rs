@@ -70,6 +70,9 @@ pub fn deprecations(name: &str) -> Vec<String> {
     text.map_or_else(Vec::new, |text| Written::deprecations(&text))
 }
 
+/// What stands for an experiment as its file is, where a profile is the default.
+pub const FULL: &str = "full";
+
 /// The experiments of a suite, a preset or a file, and what to call their campaign.
 pub fn load_all(name: &str, profile: Option<&str>) -> Result<(String, Vec<Experiment>), LoadError> {
     load_all_of(name, profile, &[])
@@ -81,12 +84,14 @@ pub fn load_all_of(
     profile: Option<&str>,
     subjects: &[String],
 ) -> Result<(String, Vec<Experiment>), LoadError> {
+    let of_file = profile.filter(|profile| *profile != FULL);
     if let Some(suite) = SUITES.iter().find(|suite| suite.name == name) {
+        let own = if profile.is_some() { of_file } else { suite.profile };
         let experiments: Result<Vec<Experiment>, LoadError> =
-            suite.presets.iter().map(|preset| load_of(preset, profile.or(suite.profile), subjects)).collect();
+            suite.presets.iter().map(|preset| load_of(preset, own, subjects)).collect();
         return Ok((campaign_name(name, profile), experiments?));
     }
-    let experiment = load_of(name, profile, subjects)?;
+    let experiment = load_of(name, of_file, subjects)?;
     Ok((campaign_name(&experiment.name, profile), vec![experiment]))
 }
 
@@ -132,6 +137,20 @@ mod tests {
         for suite in SUITES {
             assert_eq!(load_all(suite.name, None).unwrap().1.len(), suite.presets.len());
         }
+    }
+
+    #[test]
+    fn the_whole_form_is_asked_for_where_the_short_one_is_the_default() {
+        let repeats = |profile| {
+            let (name, experiments) = load_all("transports", profile).unwrap();
+            (name, experiments[0].repeats)
+        };
+        let short = repeats(None);
+        assert_eq!((short.0.as_str(), repeats(Some("quick")).1), ("transports", short.1));
+        let (name, whole) = repeats(Some(FULL));
+        assert!(name == "transports-full" && whole > short.1, "{name} {whole}");
+        let same = |profile| load_all("tangen-chat", profile).unwrap().1.remove(0);
+        assert_eq!(same(Some(FULL)), same(None));
     }
 
     fn experiment(changes: &str) -> Result<Experiment, String> {

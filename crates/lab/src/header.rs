@@ -79,6 +79,7 @@ pub fn empty(name: &str, seed: u64, command: Vec<String>, pinning: &Pinning) -> 
         created_at: wall_clock::now(),
         subject_cores: pinning.subject.clone(),
         load_cores: pinning.load.clone(),
+        prober_core: pinning.prober,
         build: this_build(),
         left_out: Vec::new(),
         machine: Some(MachineFacts::read(Duration::ZERO)),

@@ -27,15 +27,17 @@ pub mod planner;
 mod probes;
 mod run;
 pub mod schema;
+mod standing;
 pub mod stored;
 mod target;
 mod topology;
 mod wall_clock;
+mod warming;
 mod workplace;
 
 pub use campaign::{Campaign, CampaignError, Ended, Observer, Start};
 pub use checks::{CheckError, check_experiments, leave_out_missing};
 pub use live::{Live, LiveError, LiveState, Watched};
-pub use pinning::on_load_cores;
+pub use pinning::{check_pinning, on_load_cores};
 pub use probes::Usage;
 pub use workplace::{WorkplaceError, this_program};

@@ -5,6 +5,7 @@ use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::subject::name_of;
 use pushlab_subjects::named::Named;
+use pushlab_workload::phase::Repetition;
 use pushlab_workload::plan::{self, Plan, Sockets, Sources, TlsTarget, Trust};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -29,6 +30,8 @@ pub struct Ends {
     pub sources: Sources,
     /// From where instruments come.
     pub instruments_from: Option<Ipv4Addr>,
+    /// The core of the prober, where it has its own.
+    pub prober_core: Option<usize>,
 }
 
 /// What a worker would be told, with addresses and files that stand for those of the run.
@@ -45,8 +48,17 @@ pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> R
         backend_descriptor: None,
         sources: Sources::Usual,
         instruments_from: None,
+        prober_core: None,
     };
     Ok(plan(planned, &named(&planned.cell, experiment)?, experiment, &ends, cores))
+}
+
+/// Which repetition of its cell a run is.
+pub fn repetition(planned: &PlannedRun, experiment: &Experiment) -> Repetition {
+    // FNV-1a: any number that is the cell's own, today and on any machine.
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let seed = planned.cell.label().bytes().fold(0xcbf2_9ce4_8422_2325, mix);
+    Repetition { number: planned.repeat, of: experiment.repeats, seed }
 }
 
 /// What the worker of a run is told.
@@ -67,6 +79,7 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         loops: experiment.loops.unwrap_or_else(|| u32::try_from(cores).unwrap_or(1).max(1)),
         workers: experiment.workers.unwrap_or(1),
         seed: planned.seed,
+        repetition: Some(repetition(planned, experiment)),
         injected_delay_us: experiment.injected_delay_us,
         backend_listen: ends.backend_listen,
         backend_descriptor: ends.backend_descriptor,
@@ -76,6 +89,7 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         },
         sources: ends.sources,
         instruments_from: ends.instruments_from,
+        prober_core: ends.prober_core,
         clients_in: experiment.clients_in,
         drain_stall_ms: None,
         shape: experiment.shape.clone(),
@@ -92,6 +106,29 @@ mod tests {
     use super::*;
     use crate::experiments;
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::phase::Periodic;
+
+    #[test]
+    fn every_repeat_of_a_cell_begins_to_publish_in_another_part_of_the_period() {
+        let experiment = experiments::load("tangen-broadcast", None).unwrap();
+        assert!(experiment.repeats > 2);
+        let parts = |cell: &Cell| -> Vec<u64> {
+            let phase = |repeat| {
+                let planned = PlannedRun { order: 1, repeat, seed: u64::from(repeat), cell: cell.clone() };
+                let repetition = plan_of(&planned, &experiment, 1).unwrap().repetition.unwrap();
+                repetition.phase_ns(Periodic::Publications, planned.seed, 1_000 * u64::from(experiment.repeats)) / 1_000
+            };
+            (1..=experiment.repeats).map(phase).collect()
+        };
+        let cells = experiment.cells();
+        let orders: Vec<Vec<u64>> = cells.iter().map(parts).collect();
+        for order in &orders {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..u64::from(experiment.repeats)).collect::<Vec<_>>());
+        }
+        assert!(orders.iter().any(|order| *order != orders[0]), "each cell in an order of its own: {orders:?}");
+    }
 
     #[test]
     fn who_waits_for_acknowledgements_gets_them_at_once() {

@@ -4,6 +4,7 @@ use crate::counter_reader::CounterReader;
 use pushlab_analysis::record::CounterSample;
 use pushlab_experiment::Experiment;
 use pushlab_probe::{Probe, ProbeConfig, Sample, Sampler, SamplerConfig};
+use pushlab_workload::phase::{Periodic, Repetition};
 use pushlab_workload::scenario::Scenario;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,11 +39,40 @@ impl LatestUsage {
     }
 }
 
-/// Samples processes as one, ports being those whose sockets are counted.
+/// Where in their intervals the readers of a run begin to read: over its repeats everywhere.
+#[derive(Debug, Clone, Copy)]
+pub struct Phases {
+    /// Which repetition it is.
+    pub repetition: Repetition,
+    /// The run's own.
+    pub seed: u64,
+}
+
+impl Phases {
+    /// How long after it could begin to read, something is read for the first time.
+    fn delay(&self, what: Periodic, interval: Duration) -> Duration {
+        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(self.repetition.phase_ns(what, self.seed, interval_ns))
+    }
+}
+
+/// What is sampled, and for whom.
+#[derive(Debug)]
+pub struct Watched<'a> {
+    /// Processes, watched as one.
+    pub pids: &'a [u32],
+    /// Ports of those sockets that are counted.
+    pub ports: Vec<u16>,
+    /// Which side of the run it is.
+    pub what: Periodic,
+}
+
+/// Samples processes.
 ///
 /// # Errors
 /// As a sentence.
-pub fn sample(pids: &[u32], ports: Vec<u16>, used: &LatestUsage) -> Result<Sampler, String> {
+pub fn sample(watched: Watched<'_>, used: &LatestUsage, phases: Phases) -> Result<Sampler, String> {
+    let Watched { pids, ports, what } = watched;
     let failed = |what: &dyn std::fmt::Display| format!("cannot watch processes {pids:?}: {what}");
     let probe = Probe::of_all(pids, ProbeConfig { ports, ..ProbeConfig::default() }).map_err(|e| failed(&e))?;
     let used = used.0.clone();
@@ -50,7 +80,9 @@ pub fn sample(pids: &[u32], ports: Vec<u16>, used: &LatestUsage) -> Result<Sampl
         used[0].store(sample.cpu_ns, Ordering::Relaxed);
         used[1].store(sample.rss_bytes, Ordering::Relaxed);
     };
-    Sampler::start(probe, SamplerConfig::default(), note).map_err(|e| failed(&e))
+    let config = SamplerConfig::default();
+    let config = SamplerConfig { delay: phases.delay(what, config.interval), ..config };
+    Sampler::start(probe, config, note).map_err(|e| failed(&e))
 }
 
 /// How often the counters are read.
@@ -67,16 +99,22 @@ pub struct CounterWatch {
 
 impl CounterWatch {
     /// Begins to read.
-    pub fn start(mut reader: CounterReader, interval: Duration) -> Self {
+    pub fn start(mut reader: CounterReader, interval: Duration, phases: Phases) -> Self {
+        let delay = phases.delay(Periodic::Counters, interval);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
             let mut samples = Vec::new();
-            let mut next = Instant::now();
+            let mut next = Instant::now() + delay;
             while !stopped.load(Ordering::Relaxed) {
+                // A wake-up before its time is no reading.
+                let wait = next.saturating_duration_since(Instant::now());
+                if !wait.is_zero() {
+                    std::thread::park_timeout(wait);
+                    continue;
+                }
                 samples.extend(reader.read());
                 next = (next + interval).max(Instant::now());
-                std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
             }
             samples
         });

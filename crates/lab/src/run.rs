@@ -1,23 +1,28 @@
-//! One run: a fresh subject, a worker, probes on both, and what came of it.
+//! One run: a subject, a worker, probes on both, and what came of it.
 
 use crate::link_watch::LinkWatch;
-use crate::planned::{CHANNEL, Ends, named, plan};
-use crate::probes::{CounterWatch, LatestUsage, Usage, sample};
+use crate::planned::{CHANNEL, Ends, named, plan, repetition};
+use crate::probes::{CounterWatch, LatestUsage, Phases, Usage, Watched, sample};
+use crate::standing::{Setup, Stage, Standing};
 use crate::target::Target;
 use crate::topology::Topology;
 use crate::wall_clock;
+use crate::warming::Warming;
 use crate::workplace::Workplace;
 use pushlab_analysis::measure;
-use pushlab_analysis::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord};
+use pushlab_analysis::record::{CounterSample, KernelMemory, NetworkRecord, Outcome, PlannedRun, RunRecord, WarmUp};
 use pushlab_analysis::warnings::{self, Evidence};
 use pushlab_experiment::Experiment;
 use pushlab_fleet::Load;
 use pushlab_os::clock::monotonic_ns;
 use pushlab_probe::{MachineLoad, Recording, Sampler, TcpActivity, kernel_memory_bytes};
-use pushlab_subjects::fleet::{self, Processes};
-use pushlab_workload::messages::{Progress, RunEvent};
+use pushlab_subjects::fleet::{self, Listener, Processes};
+use pushlab_subjects::named::Named;
+use pushlab_workload::messages::{LoadError, Progress, RunEvent};
+use pushlab_workload::phase::Periodic;
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;
+use pushlab_workload::scenario::Scenario;
 use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
@@ -49,6 +54,15 @@ pub trait RunObserver {
 pub enum Executed {
     /// With a record, be it of a failure.
     Recorded(Box<RunRecord>),
+    /// With a failure of the load, while the subject lived.
+    LoadFailed(Box<RunRecord>),
+    /// Before the load phase: the subject was not steady, and may be warmed up for longer.
+    Cold {
+        /// Of what there was until then.
+        record: Box<RunRecord>,
+        /// In numbers, for people.
+        detail: String,
+    },
     /// The observer wanted to stop; nothing is kept.
     Interrupted,
 }
@@ -67,6 +81,8 @@ struct Collected {
     tcp: Option<TcpActivity>,
     network: Option<NetworkRecord>,
     unobserved: Option<String>,
+    server_since: Option<u32>,
+    warm_up: Option<WarmUp>,
 }
 
 enum Ended {
@@ -74,6 +90,12 @@ enum Ended {
     Failed {
         reason: String,
         phase: Option<Phase>,
+        /// Whether it was the load that failed, while the subject lived.
+        is_of_load: bool,
+    },
+    /// The subject is not steady at the end of a warm-up that may be longer.
+    Cold {
+        detail: String,
     },
     /// The subject hangs.
     Silent {
@@ -88,17 +110,26 @@ pub fn execute(
     planned: &PlannedRun,
     experiment: &Experiment,
     place: &Workplace,
+    standing: &mut Standing,
     observer: &mut dyn RunObserver,
 ) -> Executed {
     let started_at = wall_clock::now();
     let start = Instant::now();
     let mut collected = Collected::default();
-    let ended = attempt(planned, experiment, place, observer, &mut collected)
-        .unwrap_or_else(|reason| Ended::Failed { reason, phase: None });
+    let ended = attempt(planned, experiment, place, standing, observer, &mut collected)
+        .unwrap_or_else(|reason| Ended::Failed { reason, phase: None, is_of_load: false });
+    let is_of_load = matches!(ended, Ended::Failed { is_of_load: true, .. });
+    let mut cold = None;
     let (outcome, result) = match ended {
         Ended::Interrupted => return Executed::Interrupted,
         Ended::Done(result) => (Outcome::Completed, Some(*result)),
-        Ended::Failed { reason, phase } | Ended::Silent { reason, phase } => (Outcome::Failed { reason, phase }, None),
+        Ended::Failed { reason, phase, .. } | Ended::Silent { reason, phase } => {
+            (Outcome::Failed { reason, phase }, None)
+        }
+        Ended::Cold { detail } => {
+            cold = Some(detail.clone());
+            (Outcome::Failed { reason: detail, phase: Some(Phase::WarmUp) }, None)
+        }
     };
     let missed = [&collected.subject, &collected.generator].into_iter().flatten().map(|r| r.ticks_missed).sum();
     let mut record = RunRecord {
@@ -115,6 +146,8 @@ pub fn execute(
         tcp: collected.tcp,
         network: collected.network,
         unobserved: collected.unobserved,
+        server_since: collected.server_since,
+        warm_up: collected.warm_up,
         ..RunRecord::ended(planned.clone(), outcome)
     };
     seen_from_outside(&mut record);
@@ -126,7 +159,12 @@ pub fn execute(
         machine: collected.machine,
     };
     record.warnings = warnings::of(&record, &evidence);
-    Executed::Recorded(Box::new(record))
+    let record = Box::new(record);
+    match cold {
+        Some(detail) => Executed::Cold { record, detail },
+        None if is_of_load => Executed::LoadFailed(record),
+        None => Executed::Recorded(record),
+    }
 }
 
 /// What a worker cannot see of a browser's clients is taken from the outside: the CPU time of the whole process tree,
@@ -144,34 +182,51 @@ fn seen_from_outside(record: &mut RunRecord) {
     result.connections_opened = accepted.map_or(0, |rate| (rate * load_ns / 1e9).round() as u64);
 }
 
+/// Starts what a run's cell asks for.
+fn start(
+    planned: &PlannedRun,
+    experiment: &Experiment,
+    place: &Workplace,
+    named: &Named,
+) -> Result<(Stage, Option<Listener>), String> {
+    let prefix = place.logs.join(format!("{:05}", planned.order));
+    let capture = place.captures.then(|| prefix.with_extension("pcapng"));
+    let topology = Topology::make(planned, experiment, &place.pinning.load, &prefix, capture)?;
+    let has_back_end = experiment.scenario.has_back_end();
+    let listen = || topology.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"));
+    let backend = has_back_end.then(listen).transpose()?;
+    let feed = backend.as_ref().map(|backend| (backend.address, CHANNEL));
+    let log = prefix.with_extension("subject.log");
+    let target = Target::start(named, planned, experiment, place, &topology, feed, log)?;
+    Ok((Stage { topology, target, since: planned.order }, backend))
+}
+
 fn attempt(
     planned: &PlannedRun,
     experiment: &Experiment,
     place: &Workplace,
+    standing: &mut Standing,
     observer: &mut dyn RunObserver,
     collected: &mut Collected,
 ) -> Result<Ended, String> {
-    let prefix = place.logs.join(format!("{:05}", planned.order));
-    let capture = place.captures.then(|| prefix.with_extension("pcapng"));
-    let mut topology = Topology::make(planned, experiment, &place.pinning.load, &prefix, capture)?;
-    let has_back_end = experiment.scenario.has_back_end();
-    let listen = || topology.listen_beside_subject().map_err(|e| format!("the back end cannot listen: {e}"));
-    let backend = has_back_end.then(listen).transpose()?;
     let named = named(&planned.cell, experiment)?;
-    let feed = backend.as_ref().map(|backend| (backend.address, CHANNEL));
-    let log = prefix.with_extension("subject.log");
-    let mut target = Target::start(&named, planned, experiment, place, &topology, feed, log)?;
+    let setup = Setup::of(planned, experiment)?;
+    let (stage, backend) = match setup.as_ref().and_then(|setup| standing.take(setup)) {
+        Some(stage) => (stage, None),
+        None => start(planned, experiment, place, &named)?,
+    };
+    let Stage { mut topology, mut target, since } = stage;
     collected.subject_command.clone_from(&target.command);
     collected.unobserved = target.unobserved().map(str::to_owned);
+    collected.server_since = setup.is_some().then_some(since);
     let used = [LatestUsage::default(), LatestUsage::default()];
-    let watch_subject = target.watch(&topology, &used[0])?;
-    if experiment.baseline_ms > 0 {
-        let begin = monotonic_ns();
-        if wait(Duration::from_millis(experiment.baseline_ms), observer) {
-            return Ok(Ended::Interrupted);
-        }
-        collected.baseline = Some((begin, monotonic_ns()));
+    let phases = Phases { repetition: repetition(planned, experiment), seed: planned.seed };
+    let watch_subject = target.watch(&topology, &used[0], phases)?;
+    let begin = monotonic_ns();
+    if wait(Duration::from_millis(experiment.baseline_ms), observer) {
+        return Ok(Ended::Interrupted);
     }
+    collected.baseline = (experiment.baseline_ms > 0).then(|| (begin, monotonic_ns()));
     let kernel_before = kernel_memory_bytes();
     let ends = Ends {
         target: target.reached.clone(),
@@ -179,21 +234,26 @@ fn attempt(
         backend_descriptor: backend.as_ref().map(|backend| backend.socket.as_raw_fd()),
         sources: topology.sources(),
         instruments_from: topology.instruments_from(),
+        prober_core: place.pinning.prober,
     };
     let plan = plan(planned, &named, experiment, &ends, place.pinning.load.len());
     let (mut load, plan) =
         fleet::begin(&place.program, &plan, &place.pinning.load, topology.load_namespace(), backend)?;
     collected.plan = Some(plan);
-    let watch_generator = sample(&load.fleet().ids(), Vec::new(), &used[1])?;
-    let counters = target.watch_counters(&topology, experiment)?;
+    let of_generator = Watched { pids: &load.fleet().ids(), ports: Vec::new(), what: Periodic::GeneratorSamples };
+    let watch_generator = sample(of_generator, &used[1], phases)?;
+    let counters = target.watch_counters(&topology, experiment, phases)?;
     let mut link = LinkWatch::default();
     let mut seen = Seen { subject: target.process(), ..Seen::default() };
     let follow = Follow { experiment, silence_max: silence_max(planned, experiment), used: &used };
-    let ended = follow.to_the_end(&mut target, &mut load, observer, &mut |phase, t_ns| {
+    let mut warming = Warming::default();
+    let ended = follow.to_the_end(&mut target, &mut load, observer, &mut warming, &mut |phase, t_ns| {
         seen.phase(phase);
         link.phase(phase, t_ns, &experiment.phases, topology.network());
     });
     (collected.machine, collected.tcp) = (seen.load, seen.tcp);
+    let has_warm_up = experiment.scenario != Scenario::Idle && experiment.phases.warm_up_ms > 0;
+    collected.warm_up = has_warm_up.then(|| warming.record(experiment));
     collected.kernel = kernel_before
         .zip(seen.kernel_idle_bytes)
         .map(|(before_bytes, idle_bytes)| KernelMemory { before_bytes, idle_bytes });
@@ -202,9 +262,10 @@ fn attempt(
     collected.generator = Some(watch_generator.finish());
     drop(load);
     collected.network = topology.take_link().map(|ended| link.finish(ended));
-    match ended {
+    match (&ended, setup) {
         // One that hangs would not heed a request to end.
-        Ended::Silent { .. } => drop(target),
+        (Ended::Silent { .. }, _) => drop(target),
+        (Ended::Done(_), Some(setup)) => standing.keep(setup, Stage { topology, target, since }),
         _ => target.stop(),
     }
     Ok(ended)
@@ -275,6 +336,7 @@ impl Follow<'_> {
         target: &mut Target,
         load: &mut Load<Processes>,
         observer: &mut dyn RunObserver,
+        warming: &mut Warming,
         on_phase: &mut dyn FnMut(Phase, u64),
     ) -> Ended {
         let phases = &self.experiment.phases;
@@ -286,22 +348,32 @@ impl Follow<'_> {
                 return Ended::Interrupted;
             }
             observer.usage(self.used[0].read(), self.used[1].read());
+            let mut is_of_load = false;
             let reason = match load.listen(LISTEN) {
                 Some(RunEvent::Phase { phase: next, t_ns }) => {
                     on_phase(next, t_ns);
                     phase = Some(next);
+                    if let Some(detail) = warming.is_too_short(self.experiment).filter(|_| next == Phase::Load) {
+                        return Ended::Cold { detail };
+                    }
                     observer.phase(next);
                     continue;
                 }
                 Some(RunEvent::Progress(progress)) => {
                     observer.progress(&progress);
+                    if phase == Some(Phase::WarmUp) {
+                        warming.note(&progress, self.used[0].read());
+                    }
                     match (silence(&progress, self.silence_max), target.death()) {
                         (Some(reason), None) => return Ended::Silent { reason, phase },
                         _ => continue,
                     }
                 }
                 Some(RunEvent::Done { result }) => return Ended::Done(result),
-                Some(RunEvent::Failed(error)) => Some(error.to_string()),
+                Some(RunEvent::Failed(error)) => {
+                    is_of_load = matches!(error, LoadError::Worker { .. } | LoadError::Silent { .. });
+                    Some(error.to_string())
+                }
                 None if Instant::now() > deadline => {
                     Some(format!("the run did not end within {} s", longest.as_secs()))
                 }
@@ -311,8 +383,10 @@ impl Follow<'_> {
                 // A worker that fails may only have noticed first what happened to the subject.
                 std::thread::sleep(DEATH_NOTICE);
             }
-            if let Some(reason) = target.death().or(reason) {
-                return Ended::Failed { reason, phase };
+            let death = target.death();
+            is_of_load &= death.is_none();
+            if let Some(reason) = death.or(reason) {
+                return Ended::Failed { reason, phase, is_of_load };
             }
         }
     }

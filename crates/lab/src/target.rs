@@ -6,7 +6,7 @@
 
 use crate::counter_reader::CounterReader;
 use crate::planned::plan_of;
-use crate::probes::{CounterWatch, LatestUsage, counter_interval, sample};
+use crate::probes::{CounterWatch, LatestUsage, Phases, Watched, counter_interval, sample};
 use crate::topology::Topology;
 use crate::workplace::Workplace;
 use pushlab_analysis::record::PlannedRun;
@@ -15,7 +15,9 @@ use pushlab_os::limits;
 use pushlab_probe::Sampler;
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::{Named, Server};
+use pushlab_subjects::proxy::Proxy;
 use pushlab_subjects::running::{self, ForeignStart, Subject};
+use pushlab_workload::phase::Periodic;
 use pushlab_workload::plan::{self, TlsTarget, Trust};
 use pushlab_workload::roles::Roles;
 use std::net::SocketAddr;
@@ -30,6 +32,10 @@ pub struct Target {
     pub reached: plan::Target,
     /// Its command line, or its URL.
     pub command: Vec<String>,
+    /// Where it listens itself.
+    own: SocketAddr,
+    /// What stands in front of it.
+    proxy: Option<Proxy>,
     seen: Seen,
 }
 
@@ -60,6 +66,8 @@ impl Target {
         log: PathBuf,
     ) -> Result<Self, String> {
         let cores = &place.pinning.subject;
+        let certificate = topology.certificate().map(|made| (made.certificate.as_path(), made.key.as_path()));
+        let folder = log.with_extension("proxy");
         let started = match &named.server {
             Server::Ours(program) => Subject::start(running::Start {
                 program: program.as_ref().unwrap_or(&place.program),
@@ -67,7 +75,8 @@ impl Target {
                 cell: &planned.cell,
                 host: topology.subject_address(),
                 namespace: topology.subject_namespace(),
-                certificate: topology.certificate().map(|made| (made.certificate.as_path(), made.key.as_path())),
+                // The proxy speaks TLS instead.
+                certificate: certificate.filter(|_| experiment.through.is_none()),
                 feed,
                 cores,
                 loops: loops(planned, experiment)?,
@@ -90,17 +99,23 @@ impl Target {
             }
             Server::External(external) => {
                 let (reached, command) = (external.target()?, vec![external.url.clone()]);
-                return Ok(Self { reached, command, seen: Seen::Nothing(EXTERNAL) });
+                let (own, seen) = (reached.address, Seen::Nothing(EXTERNAL));
+                return Ok(Self { reached, command, own, proxy: None, seen });
             }
         };
         let subject = started.map_err(|error| error.to_string())?;
+        let start = |kind| Proxy::start(kind, subject.address, certificate, &folder, &place.pinning.load);
+        let proxy = experiment.through.map(start).transpose()?;
+        let reached = proxy.as_ref().map_or(subject.address, |proxy| proxy.address);
         let tls = topology.certificate().map(|certificate| TlsTarget {
-            server_name: subject.address.ip().to_string(),
+            server_name: reached.ip().to_string(),
             trust: Trust::Certificate(certificate.certificate.clone()),
         });
         Ok(Self {
-            reached: plan::Target { tls, ..plan::Target::plain(subject.address) },
+            reached: plan::Target { tls, ..plan::Target::plain(reached) },
             command: subject.command.clone(),
+            own: subject.address,
+            proxy,
             seen: Seen::Process { subject: Box::new(subject), is_ours: named.is_ours() },
         })
     }
@@ -125,11 +140,14 @@ impl Target {
     ///
     /// # Errors
     /// As a sentence.
-    pub fn watch(&self, topology: &Topology, used: &LatestUsage) -> Result<Option<Sampler>, String> {
+    pub fn watch(&self, topology: &Topology, used: &LatestUsage, phases: Phases) -> Result<Option<Sampler>, String> {
         let Some(process) = self.process() else { return Ok(None) };
-        let port = self.reached.address.port();
+        let port = self.own.port();
         topology
-            .beside_subject(|| sample(&[process], vec![port], used))
+            .beside_subject(|| {
+                let watched = Watched { pids: &[process], ports: vec![port], what: Periodic::SubjectSamples };
+                sample(watched, used, phases)
+            })
             .map_err(|error| format!("cannot enter the subject's network namespace: {error}"))?
             .map(Some)
     }
@@ -138,12 +156,18 @@ impl Target {
     ///
     /// # Errors
     /// As a sentence.
-    pub fn watch_counters(&self, topology: &Topology, experiment: &Experiment) -> Result<Option<CounterWatch>, String> {
+    pub fn watch_counters(
+        &self,
+        topology: &Topology,
+        experiment: &Experiment,
+        phases: Phases,
+    ) -> Result<Option<CounterWatch>, String> {
         if !matches!(self.seen, Seen::Process { is_ours: true, .. }) {
             return Ok(None);
         }
-        let reader = CounterReader::new(self.reached.address, topology).map_err(|error| error.to_string())?;
-        Ok(Some(CounterWatch::start(reader, counter_interval(experiment))))
+        let certificate = topology.certificate().filter(|_| self.proxy.is_none());
+        let reader = CounterReader::new(self.own, topology, certificate).map_err(|error| error.to_string())?;
+        Ok(Some(CounterWatch::start(reader, counter_interval(experiment), phases)))
     }
 
     /// Why it is not there any more, if that can be seen and it is not.
@@ -156,16 +180,20 @@ impl Target {
 
     /// Ends what the lab started: one that is dropped instead is killed.
     pub fn stop(self) {
+        if let Some(proxy) = self.proxy {
+            proxy.stop();
+        }
         if let Seen::Process { subject, .. } = self.seen {
             subject.stop();
         }
     }
 }
 
-/// Event loops that our server needs for the clients of a run: each may hold so many descriptors.
-fn loops(planned: &PlannedRun, experiment: &Experiment) -> Result<u32, String> {
+/// Event loops that our server needs: one for each of its cores, and more where the clients of a run need more
+/// descriptors.
+pub(crate) fn loops(planned: &PlannedRun, experiment: &Experiment) -> Result<u32, String> {
     let plan = plan_of(planned, experiment, 1)?;
     let limit = limits::descriptors().soft;
     let roles = Roles::of(&plan, limit).map_err(|error| error.to_string())?;
-    Ok(roles.loops_of_server(&plan, limit))
+    Ok(roles.loops_of_server(&plan, limit).max(experiment.subject_cores))
 }

@@ -12,6 +12,7 @@ pub mod cut;
 pub mod dial;
 pub mod prober;
 pub mod reach;
+mod receipts;
 pub mod record;
 pub mod run_state;
 pub mod seconds;

@@ -25,6 +25,8 @@ pub struct Recorder {
     pub published_total: u64,
     /// Deliveries received in any phase.
     pub delivered_total: u64,
+    /// How long what was read last had waited to be read, ns, where that is known.
+    pub waited_ns: Option<u64>,
     seconds: LoopSeconds,
     seen: SeenTable,
     audience: Audience,
@@ -58,6 +60,7 @@ impl Recorder {
             part: Part::default(),
             published_total: 0,
             delivered_total: 0,
+            waited_ns: None,
             seconds: LoopSeconds::new(state.origin_ns()),
             seen: SeenTable::new(receivers, config.audience.sources()),
             audience: config.audience.clone(),
@@ -131,6 +134,9 @@ impl Recorder {
         }
         self.part.delivered += 1;
         self.part.latency.record(latency);
+        if let Some(waited_ns) = self.waited_ns {
+            self.part.read_wait.record(waited_ns);
+        }
         if is_own {
             self.part.latency_own.record(latency);
         }
@@ -201,6 +207,7 @@ impl Recorder {
         self.seconds.published(now_ns, &self.state);
         if is_load {
             self.part.published += 1;
+            self.part.published_after += u64::from(now_ns >= self.load_ns.end);
             self.part.lateness.record(now_ns.saturating_sub(due_ns));
         }
     }

@@ -1,10 +1,11 @@
 //! Non-blocking sockets, with TLS or without.
 
+use crate::receipts::Receipts;
 pub use crate::tls::TlsBytes;
 use crate::tls::{Tls, TlsRead};
 use mio::net::TcpStream;
 use socket2::SockRef;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 
 /// How long the kernel surely remembers to delay acknowledgements: half of the 40 ms after which it sends one.
 const ACKS_DELAYED_NS: u64 = 20_000_000;
@@ -20,6 +21,7 @@ pub struct Socket {
     unwritten: Vec<u8>,
     tls: Option<Box<Tls>>,
     acks_delayed_until_ns: u64,
+    receipts: Receipts,
 }
 
 /// Outcome of one [`Socket::read`].
@@ -45,7 +47,14 @@ pub enum Read {
 impl Socket {
     /// One that somebody else opened or accepted.
     pub fn from_stream(stream: TcpStream) -> Self {
-        Self { stream, leftover: Vec::new(), unwritten: Vec::new(), tls: None, acks_delayed_until_ns: 0 }
+        Self {
+            stream,
+            leftover: Vec::new(),
+            unwritten: Vec::new(),
+            tls: None,
+            acks_delayed_until_ns: 0,
+            receipts: Receipts::default(),
+        }
     }
 
     /// The same with TLS, whose handshake has not begun.
@@ -56,6 +65,18 @@ impl Socket {
     /// The socket, to register it.
     pub fn stream_mut(&mut self) -> &mut TcpStream {
         &mut self.stream
+    }
+
+    /// Has the kernel note when what is read from now on came to this host.
+    pub fn note_receipts(&mut self) {
+        self.receipts.note(&self.stream);
+    }
+
+    /// How long the last segment of what was read last had been there, ns, where the kernel was to note it: how much of
+    /// a latency is the reader's own. Segments read with it had been there for longer.
+    #[inline]
+    pub fn waited_ns(&self) -> Option<u64> {
+        self.receipts.waited_ns()
     }
 
     /// Lets the kernel delay the acknowledgement of what is read next, as on a connection on which both sides talk
@@ -85,7 +106,7 @@ impl Socket {
             buffer[..left].copy_from_slice(&self.leftover);
         }
         if let Some(tls) = &mut self.tls {
-            return Ok(match tls.read(&mut self.stream, &mut buffer[left..])? {
+            return Ok(match tls.read(&mut self.stream, &mut self.receipts, &mut buffer[left..])? {
                 TlsRead::Bytes { new, is_drained } => Read::Bytes { held: left + new, new, is_drained },
                 TlsRead::Established => Read::Established,
                 TlsRead::Blocked => Read::Blocked,
@@ -93,7 +114,7 @@ impl Socket {
             });
         }
         loop {
-            match self.stream.read(&mut buffer[left..]) {
+            match self.receipts.read(&mut self.stream, &mut buffer[left..]) {
                 Ok(0) => return Ok(Read::Closed),
                 Ok(new) => {
                     let held = left + new;
@@ -144,7 +165,9 @@ impl Socket {
         match &mut self.tls {
             None => self.stream.peek(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock),
             // TLS has messages of its own, such as tickets: those are taken.
-            Some(tls) => tls.read(&mut self.stream, &mut [0]).is_ok_and(|read| read == TlsRead::Blocked),
+            Some(tls) => {
+                tls.read(&mut self.stream, &mut self.receipts, &mut [0]).is_ok_and(|read| read == TlsRead::Blocked)
+            }
         }
     }
 

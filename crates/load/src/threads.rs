@@ -7,6 +7,7 @@ use crate::run_state::RunState;
 use crate::transport::foreign::{Foreign, TwoWay};
 use crate::transport::websocket::WebSocket;
 use crate::transport::{Receiver, ReceiverVisitor, with_receiver};
+use pushlab_os::affinity::pin_to;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{Http, Plan, ProberPath, Speaks};
 use pushlab_workload::result::Part;
@@ -61,7 +62,7 @@ pub fn spawn_prober(plan: &Plan, config: ProberConfig, state: &Arc<RunState>) ->
         (true, Some(_), _) => start_prober::<OverFrames<Foreign<TwoWay>>, Http1>,
     };
     let config = ProberConfig { dialler: config.dialler.over(prober_http(plan)), ..config };
-    start(config, Arc::clone(state))
+    start(config, plan.prober_core, Arc::clone(state))
 }
 
 /// What a prober speaks: over the same transport, what the clients do, since it is to see what they would; over a plain
@@ -71,9 +72,19 @@ fn prober_http(plan: &Plan) -> Http {
     if over == Some(ProberPath::Http) { Http::Http11 } else { plan.http() }
 }
 
-fn start_prober<E: EchoPath, P: Protocol>(config: ProberConfig, state: Arc<RunState>) -> io::Result<ProberThread> {
+fn start_prober<E: EchoPath, P: Protocol>(
+    config: ProberConfig,
+    core: Option<usize>,
+    state: Arc<RunState>,
+) -> io::Result<ProberThread> {
     let progress = Arc::new(ProberProgress::default());
     let shared = Arc::clone(&progress);
-    let work = move || prober::run::<E, P>(config, &state, &shared);
+    let work = move || {
+        if let Some(core) = core {
+            // Where that is not allowed it shares the load's cores, as it does where there are few.
+            let _ = pin_to(&[core]);
+        }
+        prober::run::<E, P>(config, &state, &shared)
+    };
     Ok((std::thread::Builder::new().name("prober".into()).spawn(work)?, progress))
 }

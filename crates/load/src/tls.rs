@@ -4,6 +4,7 @@
 //! authorities. Nothing is resumed: each connection makes a whole handshake, as one of a host that has not been there
 //! before (RFC 8446, section 2.2). A connection with TLS costs about 10 KiB of heap memory.
 
+use crate::receipts::Receipts;
 use mio::net::TcpStream;
 use pushlab_workload::plan::{Http, TlsTarget, Trust};
 use rustls::client::Resumption;
@@ -247,7 +248,7 @@ impl Tls {
     }
 
     /// Reads plaintext into `room`, which is not empty, and ciphertext before it as far as that takes.
-    pub fn read(&mut self, stream: &mut TcpStream, room: &mut [u8]) -> io::Result<TlsRead> {
+    pub fn read(&mut self, stream: &mut TcpStream, receipts: &mut Receipts, room: &mut [u8]) -> io::Result<TlsRead> {
         loop {
             match self.session.reader().read(room) {
                 Ok(0) => return Ok(TlsRead::Closed),
@@ -262,7 +263,7 @@ impl Tls {
                 Err(error) => return Err(error),
             }
             let was_handshaking = self.session.is_handshaking();
-            let mut tap = Tap { stream, has_emptied: &mut self.has_emptied_socket };
+            let mut tap = Tap { stream, receipts, has_emptied: &mut self.has_emptied_socket };
             match self.session.read_tls(&mut tap) {
                 Ok(0) if was_handshaking => return Err(TlsError::Ended.into()),
                 Ok(size) => self.bytes.read += size as i64,
@@ -310,12 +311,13 @@ impl Tls {
 /// Notes whether a read took all there was.
 struct Tap<'a> {
     stream: &'a mut TcpStream,
+    receipts: &'a mut Receipts,
     has_emptied: &'a mut bool,
 }
 
 impl io::Read for Tap<'_> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let size = self.stream.read(room)?;
+        let size = self.receipts.read(self.stream, room)?;
         *self.has_emptied = size < room.len();
         Ok(size)
     }

@@ -14,15 +14,17 @@ use std::time::Duration;
 /// How often to sample, and how much to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SamplerConfig {
-    /// Time between two samples. Default 50 ms, the prober's period. Below 1 ms counts as 1 ms.
+    /// Time between two samples. Default 50 ms. Below 1 ms counts as 1 ms.
     pub interval: Duration,
+    /// Time before the first. Default 0.
+    pub delay: Duration,
     /// Samples kept; later ones go to the callback only. Default 200,000: 2 h 46 min at 50 ms, 60 MB.
     pub samples_max: usize,
 }
 
 impl Default for SamplerConfig {
     fn default() -> Self {
-        Self { interval: Duration::from_millis(50), samples_max: 200_000 }
+        Self { interval: Duration::from_millis(50), delay: Duration::ZERO, samples_max: 200_000 }
     }
 }
 
@@ -48,7 +50,7 @@ pub struct Recording {
 
 /// Samples a process tree in a thread of its own until stopped or until the root ends.
 ///
-/// Instants are planned from the start (start + n × interval), so lateness does not add up; ticks that are already
+/// Instants are planned from the start (start + delay + n × interval), so lateness does not add up; ticks that are already
 /// past are counted as missed, not made up for. Dropping a sampler stops it.
 #[derive(Debug)]
 pub struct Sampler {
@@ -113,7 +115,7 @@ fn record(mut probe: Probe, config: SamplerConfig, stop: &AtomicBool, mut on_sam
         costs: Vec::new(),
         ended: None,
     };
-    let mut due = start;
+    let mut due = start.saturating_add(u64::try_from(config.delay.as_nanos()).unwrap_or(u64::MAX));
     while wait_until(due, stop) {
         let sample = match probe.sample(monotonic_ns()) {
             Ok(sample) => sample,
@@ -183,7 +185,7 @@ mod tests {
     fn samples_arrive_live_and_are_handed_back() {
         let probe = Probe::new(std::process::id(), ProbeConfig::default()).unwrap();
         let (sender, receiver) = mpsc::channel();
-        let config = SamplerConfig { interval: Duration::from_millis(2), samples_max: 5 };
+        let config = SamplerConfig { interval: Duration::from_millis(2), samples_max: 5, ..SamplerConfig::default() };
         let sampler = Sampler::start(probe, config, move |sample| _ = sender.send(sample.t_ns)).unwrap();
         let instants: Vec<u64> = (0..8).map(|_| receiver.recv_timeout(PATIENCE).unwrap()).collect();
         assert!(sampler.is_running());

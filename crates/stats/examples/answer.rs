@@ -62,7 +62,7 @@ fn answer(question: Question) -> Result<Value, Box<dyn std::error::Error>> {
         Question::Holm { p } => json!(holm(&p)),
         Question::Compare { a, b, is_paired, confidence } => {
             let family = Family { confidence, relevant_change: 0.0, seed: SEED };
-            json!(compare_family(&[Pair { a: &a, b: &b, is_paired }], &family)?[0])
+            json!(compare_family(&[Pair { a: &a, b: &b, is_paired, margin: 0.0 }], &family)?[0])
         }
         Question::SteadySlope { values } => match steady_state(&values) {
             Steady::Trend { slope_per_sample, .. } => json!(slope_per_sample),

@@ -1,7 +1,7 @@
 //! Many comparisons at once, without an alarm for every twentieth of them.
 
 use crate::contrast::{Welch, difference, rounded_difference};
-use crate::distribution::student_t_tail;
+use crate::distribution::{student_t_quantile, student_t_tail};
 use crate::interval::{EffectSize, Interval, IntervalError, check, effect_size, interval_of_mean};
 use crate::rank_test::{mann_whitney, signed_rank};
 use crate::summary::{mean, median, variance};
@@ -52,6 +52,9 @@ pub struct Pair<'a> {
     /// Whether `a[i]` and `b[i]` were measured in one block, one after the other. Then only differences within blocks
     /// count, and a drift of the machine over the blocks does not. Without a drift it finds a little less.
     pub is_paired: bool,
+    /// Share up to which a is as good as b, fixed before the data: 0.1 is from b / 1.1 to b · 1.1. 0 where nothing counts
+    /// as equivalent but figures that are equal to the last digit.
+    pub margin: f64,
 }
 
 /// What a whole family of comparisons shares.
@@ -73,9 +76,10 @@ pub enum Verdict {
     Higher,
     /// a is lower than b, by a change that matters.
     Lower,
-    /// None was shown, or one too small to matter. That is no proof of equality: see
-    /// [`contrast`](crate::contrast::contrast).
-    NoDifference,
+    /// a is b within the margin: two one-sided tests showed it.
+    Equivalent,
+    /// Neither was shown: more runs would decide.
+    Undecided,
     /// Fewer than [`RUNS_MIN`] runs on a side.
     TooFew,
 }
@@ -88,7 +92,7 @@ pub enum TestKind {
     Welch,
     /// Mann and Whitney's rank sum, exact.
     MannWhitney,
-    /// Student's t over the differences of blocks.
+    /// Student's t over the logarithms of blocks' ratios, or their differences where a figure is not above 0.
     PairedT,
     /// Wilcoxon's signed ranks over the differences of blocks, exact.
     SignedRank,
@@ -105,6 +109,17 @@ pub struct Significance {
     pub test: TestKind,
 }
 
+/// How many times b's figure a has.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Factor {
+    /// Ratio of the geometric means; of a's and b's runs of a block where they are paired.
+    pub value: f64,
+    /// Lower end of its interval by t.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
 /// One comparison of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
@@ -119,6 +134,12 @@ pub struct Comparison {
     /// Mean of a − mean of b at the family's confidence. For this comparison alone: over many, more than 5 % of such
     /// intervals miss, so the verdict does not follow from it.
     pub difference: Interval,
+    /// a over b, so wide that those of all comparisons of the family hold together; `None` with too few runs, and where a
+    /// figure is not above 0.
+    pub factor: Option<Factor>,
+    /// Chance of figures so near each other if they differed by the margin or more, after Holm's correction over the
+    /// family: at most 1 − confidence shows equivalence. `None` as for `factor`.
+    pub p_equivalent: Option<f64>,
     /// Cliff's delta of a over b.
     pub effect: Option<EffectSize>,
     /// The test; `None` with too few runs.
@@ -131,7 +152,14 @@ pub struct Comparison {
 ///
 /// A difference is reported when its corrected p value is at most 1 − confidence *and* [`Comparison::change`] is at
 /// least the relevant one (any change from 0 is). The second condition is on the estimate, not on the whole interval:
-/// with an interval beyond 5 % a real change of 6 % would need dozens of runs.
+/// with an interval beyond 5 % a real change of 6 % would need dozens of runs. Failing that, equivalence is reported when
+/// two one-sided t tests of the logarithms show it (Schuirmann, *Journal of Pharmacokinetics and Biopharmaceutics* 15,
+/// 1987); wrong equivalences of the family are held at 1 − confidence for themselves. A change that was shown goes first:
+/// who compares two builds wants to hear of it, small as it may be. That no difference was shown is never more than
+/// "undecided".
+///
+/// The paired t is of the logarithms of ratios where figures are above 0, since what disturbs a block disturbs its figures
+/// by a factor.
 ///
 /// The test depends on numbers of runs only, so choosing it costs no error. Rank tests, exact for any shape, are used
 /// when the family leaves them room: with ten comparisons at 95 %, from 7 runs a side (paired: 11). If one
@@ -160,20 +188,30 @@ pub fn compare_family(pairs: &[Pair<'_>], family: &Family) -> Result<Vec<Compari
         }
         let mut comparison = describe(pair, family).map_err(blame)?;
         if is_tested(pair) {
-            comparison.significance = Some(test(pair, alpha / tests as f64));
+            let level = alpha / tests as f64;
+            comparison.significance = Some(test(pair, level));
+            if let Some(relative) = Relative::of(pair) {
+                comparison.factor = Some(relative.factor(level));
+                comparison.p_equivalent = Some(relative.p_equivalent(pair.margin));
+            }
         }
         found.push(comparison);
     }
+    let alone: Vec<f64> = found.iter().filter_map(|comparison| comparison.p_equivalent).collect();
+    let corrected = holm(&alone);
+    found.iter_mut().filter_map(|comparison| comparison.p_equivalent.as_mut()).zip(corrected).for_each(|(p, q)| *p = q);
     let alone: Vec<f64> = found.iter().filter_map(|comparison| Some(comparison.significance?.p)).collect();
     let mut corrected = holm(&alone).into_iter();
-    for comparison in &mut found {
+    for (comparison, pair) in found.iter_mut().zip(pairs) {
         let Some(significance) = &mut comparison.significance else { continue };
         significance.p_corrected = corrected.next().unwrap_or(1.0);
         let is_relevant = comparison.change.is_none_or(|change| change.abs() >= family.relevant_change);
+        let is_equivalent = comparison.p_equivalent.is_some_and(|p| p <= alpha) || are_all_equal(pair);
         comparison.verdict = match comparison.shift {
-            shift if significance.p_corrected > alpha || !is_relevant || shift == 0.0 => Verdict::NoDifference,
-            shift if shift > 0.0 => Verdict::Higher,
-            _ => Verdict::Lower,
+            shift if significance.p_corrected <= alpha && is_relevant && shift > 0.0 => Verdict::Higher,
+            shift if significance.p_corrected <= alpha && is_relevant && shift < 0.0 => Verdict::Lower,
+            _ if is_equivalent => Verdict::Equivalent,
+            _ => Verdict::Undecided,
         };
     }
     Ok(found)
@@ -212,6 +250,8 @@ fn describe(pair: &Pair<'_>, family: &Family) -> Result<Comparison, IntervalErro
         shift,
         change: (base > 0.0).then(|| shift / base),
         difference,
+        factor: None,
+        p_equivalent: None,
         effect: effect_size(pair.a, pair.b),
         significance: None,
     })
@@ -219,6 +259,69 @@ fn describe(pair: &Pair<'_>, family: &Family) -> Result<Comparison, IntervalErro
 
 fn blocks(pair: &Pair<'_>) -> Vec<f64> {
     pair.a.iter().zip(pair.b).map(|(a, b)| rounded_difference(*a, *b, 1)).collect()
+}
+
+/// What a paired test is of: logarithms of ratios where there are such, differences otherwise.
+fn changes_of_blocks(pair: &Pair<'_>) -> Vec<f64> {
+    let differences = blocks(pair);
+    if pair.a.iter().chain(pair.b).any(|value| *value <= 0.0) {
+        return differences;
+    }
+    // A difference that is 0 but for rounding is a ratio of 1.
+    let change = |((a, b), difference): ((&f64, &f64), &f64)| if *difference == 0.0 { 0.0 } else { (a / b).ln() };
+    pair.a.iter().zip(pair.b).zip(&differences).map(change).collect()
+}
+
+/// Whether all figures of both sides are one and the same number, but for rounding.
+fn are_all_equal(pair: &Pair<'_>) -> bool {
+    pair.b
+        .first()
+        .is_some_and(|first| pair.a.iter().chain(pair.b).all(|value| rounded_difference(*value, *first, 1) == 0.0))
+}
+
+/// The logarithm of a's figure over b's, and how well it is known.
+struct Relative {
+    value: f64,
+    error: f64,
+    freedom: f64,
+}
+
+impl Relative {
+    /// `None` with a figure that has no logarithm, or one run on a side.
+    fn of(pair: &Pair<'_>) -> Option<Self> {
+        if pair.a.iter().chain(pair.b).any(|value| *value <= 0.0) {
+            return None;
+        }
+        if pair.is_paired {
+            let ratios = changes_of_blocks(pair);
+            let n = ratios.len() as f64;
+            return Some(Self { value: mean(&ratios)?, error: (variance(&ratios)? / n).sqrt(), freedom: n - 1.0 });
+        }
+        let [a, b] = [pair.a, pair.b].map(|side| side.iter().map(|value| value.ln()).collect::<Vec<f64>>());
+        let Welch { error, freedom } = Welch::of(&a, 1.0, &b)?;
+        Some(Self { value: mean(&a)? - mean(&b)?, error, freedom })
+    }
+
+    fn factor(&self, level: f64) -> Factor {
+        let half = if self.error > 0.0 { student_t_quantile(level / 2.0, self.freedom) * self.error } else { 0.0 };
+        Factor { value: self.value.exp(), low: (self.value - half).exp(), high: (self.value + half).exp() }
+    }
+
+    /// The larger p value of two one-sided tests: that a is at most b / (1 + margin), and at least b · (1 + margin).
+    fn p_equivalent(&self, margin: f64) -> f64 {
+        let margin = margin.ln_1p();
+        if margin.is_nan() || margin <= 0.0 {
+            return 1.0;
+        }
+        // What is nearer to its end of the margin decides.
+        let room = margin - self.value.abs();
+        match self.error {
+            error if error > 0.0 && room >= 0.0 => student_t_tail(room / error, self.freedom),
+            error if error > 0.0 => 1.0 - student_t_tail(-room / error, self.freedom),
+            _ if room >= 0.0 => 0.0,
+            _ => 1.0,
+        }
+    }
 }
 
 /// The test of a pair whose p value must reach `level`, not yet corrected.
@@ -230,7 +333,7 @@ fn test(pair: &Pair<'_>, level: f64) -> Significance {
         (false, true) => (TestKind::MannWhitney, mann_whitney(pair.a, pair.b)),
         (false, false) => (TestKind::Welch, welch_p(pair.a, pair.b)),
         (true, true) => (TestKind::SignedRank, signed_rank(&blocks(pair))),
-        (true, false) => (TestKind::PairedT, paired_p(&blocks(pair))),
+        (true, false) => (TestKind::PairedT, paired_p(&changes_of_blocks(pair))),
     };
     Significance { p, p_corrected: 1.0, test }
 }
@@ -266,7 +369,7 @@ mod tests {
     const FAMILY: Family = Family { confidence: 0.95, relevant_change: 0.05, seed: 1 };
 
     fn pair<'a>(a: &'a [f64], b: &'a [f64]) -> Pair<'a> {
-        Pair { a, b, is_paired: false }
+        Pair { a, b, is_paired: false, margin: 0.1 }
     }
 
     fn verdict(a: &[f64], b: &[f64]) -> Verdict {
@@ -278,12 +381,13 @@ mod tests {
         let base = [10.0, 10.2, 9.8, 10.1];
         assert_eq!(verdict(&[12.0, 12.3, 11.9, 12.1], &base), Verdict::Higher);
         assert_eq!(verdict(&[8.0, 8.3, 7.9, 8.1], &base), Verdict::Lower);
-        assert_eq!(verdict(&[10.05, 10.15, 9.9, 10.0], &base), Verdict::NoDifference);
+        assert_eq!(verdict(&[10.05, 10.15, 9.9, 10.0], &base), Verdict::Equivalent);
+        assert_eq!(verdict(&[10.05, 12.15, 8.9, 10.0], &base), Verdict::Undecided);
         assert_eq!(verdict(&[12.0, 12.3], &base), Verdict::TooFew);
         // Told apart without warning, and too small to matter.
         let found = compare_family(&[pair(&[10.41, 10.4, 10.42], &[10.0, 10.01, 9.99])], &FAMILY).unwrap()[0];
         assert!(found.significance.unwrap().p < 1e-4 && found.difference.excludes_zero());
-        assert_eq!(found.verdict, Verdict::NoDifference);
+        assert_eq!(found.verdict, Verdict::Equivalent);
         assert!((found.change.unwrap() - 0.041).abs() < 1e-9, "{found:?}");
     }
 
@@ -292,7 +396,7 @@ mod tests {
         let (a, b) = ([11.5, 12.2, 10.9, 11.4], [10.0, 10.6, 9.7, 10.3]);
         let found = |pairs: usize| compare_family(&vec![pair(&a, &b); pairs], &FAMILY).unwrap()[0];
         let (alone, of_many) = (found(1), found(50));
-        assert_eq!((alone.verdict, of_many.verdict), (Verdict::Higher, Verdict::NoDifference));
+        assert_eq!((alone.verdict, of_many.verdict), (Verdict::Higher, Verdict::Undecided));
         let (alone, of_many) = (alone.significance.unwrap(), of_many.significance.unwrap());
         assert_eq!((alone.p, alone.p_corrected), (of_many.p, of_many.p));
         assert_eq!(of_many.p_corrected, (50.0 * of_many.p).min(1.0));
@@ -312,7 +416,7 @@ mod tests {
     fn the_test_follows_from_the_number_of_runs() {
         let runs: Vec<f64> = (0..20).map(|i| 10.0 + f64::from(i * 7 % 20)).collect();
         let chosen = |n: usize, pairs: usize, is_paired: bool| {
-            let pair = Pair { a: &runs[..n], b: &runs[20 - n..], is_paired };
+            let pair = Pair { a: &runs[..n], b: &runs[20 - n..], is_paired, margin: 0.1 };
             compare_family(&vec![pair; pairs], &FAMILY).unwrap()[0].significance.unwrap().test
         };
         assert_eq!([chosen(4, 1, false), chosen(5, 1, false)], [TestKind::Welch, TestKind::MannWhitney]);
@@ -323,13 +427,53 @@ mod tests {
     #[test]
     fn figures_without_spread_are_certain_and_zero_is_a_base() {
         assert_eq!(verdict(&[0.2; 3], &[0.1; 4]), Verdict::Higher);
-        assert_eq!(verdict(&[0.1; 3], &[0.1; 20]), Verdict::NoDifference);
+        assert_eq!(verdict(&[0.1; 3], &[0.1; 20]), Verdict::Equivalent);
         let any = Family { relevant_change: 0.0, ..FAMILY };
         let computed = compare_family(&[pair(&[0.1 + 0.2; 9], &[0.3; 9])], &any).unwrap()[0];
-        assert_eq!((computed.verdict, computed.shift), (Verdict::NoDifference, 0.0));
+        assert_eq!((computed.verdict, computed.shift), (Verdict::Equivalent, 0.0));
         let found = compare_family(&[pair(&[3.0, 3.1, 2.9], &[0.0; 3]), pair(&[0.0; 3], &[0.0; 3])], &FAMILY).unwrap();
         assert_eq!((found[0].verdict, found[0].change), (Verdict::Higher, None));
-        assert_eq!(found[1].verdict, Verdict::NoDifference);
+        assert_eq!(found[1].verdict, Verdict::Equivalent);
+    }
+
+    #[test]
+    fn a_margin_is_a_factor_to_either_side() {
+        let around = |centre: f64| [centre * 0.995, centre * 1.005, centre, centre * 1.002, centre * 0.998];
+        let base = around(100.0);
+        let found = |centre: f64, margin: f64| {
+            let a = around(centre);
+            let pair = Pair { a: &a, b: &base, is_paired: false, margin };
+            compare_family(&[pair], &Family { relevant_change: 0.5, ..FAMILY }).unwrap()[0]
+        };
+        let verdicts = |centre: f64| [0.1, 0.2].map(|margin| found(centre, margin).verdict);
+        assert_eq!(verdicts(108.0), [Verdict::Equivalent; 2]);
+        assert_eq!(verdicts(115.0), [Verdict::Undecided, Verdict::Equivalent]);
+        // 1 / 1.1 is 9.1 % less, not 10.
+        assert_eq!(verdicts(100.0 / 1.09), [Verdict::Equivalent; 2]);
+        assert_eq!(verdicts(100.0 / 1.11), [Verdict::Undecided, Verdict::Equivalent]);
+        assert_eq!(found(100.0, 0.0).verdict, Verdict::Undecided, "without a margin nothing is equivalent");
+        let factor = found(115.0, 0.1).factor.unwrap();
+        assert!(factor.low > 1.13 && factor.low < 1.15 && factor.high < 1.17, "{factor:?}");
+    }
+
+    #[test]
+    fn equivalence_is_corrected_for_the_family_too() {
+        let (a, b) = ([10.0, 10.6, 9.7, 10.3], [10.1, 10.5, 9.7, 10.2]);
+        let found = |pairs: usize| compare_family(&vec![pair(&a, &b); pairs], &FAMILY).unwrap()[0];
+        assert_eq!([found(1).verdict, found(40).verdict], [Verdict::Equivalent, Verdict::Undecided]);
+        assert!(found(40).p_equivalent.unwrap() > found(1).p_equivalent.unwrap());
+    }
+
+    #[test]
+    fn blocks_are_compared_by_ratios() {
+        // Blocks a hundred times as slow as each other: differences drown in the slow one, ratios agree.
+        let b = [1.0, 100.0, 10.0, 3.0];
+        let a = [1.101, 109.9, 11.0, 3.302];
+        let pair = Pair { a: &a, b: &b, is_paired: true, margin: 0.2 };
+        let found = compare_family(&[pair], &FAMILY).unwrap()[0];
+        assert_eq!(found.verdict, Verdict::Higher, "{found:?}");
+        let factor = found.factor.unwrap();
+        assert!((factor.value - 1.1).abs() < 1e-3 && factor.low > 1.09 && factor.high < 1.11, "{factor:?}");
     }
 
     #[test]
@@ -348,7 +492,7 @@ mod tests {
         let good: &[f64] = &[1.0, 2.0, 3.0];
         let found = compare_family(&[pair(good, good), pair(good, &[])], &FAMILY);
         assert_eq!(found, Err(FamilyError::Pair { index: 1, cause: IntervalError::Empty }));
-        let uneven = Pair { a: good, b: &good[..2], is_paired: true };
+        let uneven = Pair { a: good, b: &good[..2], is_paired: true, margin: 0.1 };
         assert_eq!(compare_family(&[uneven], &FAMILY), Err(FamilyError::Unequal { index: 0, a: 3, b: 2 }));
         let family = Family { relevant_change: -0.1, ..FAMILY };
         assert_eq!(compare_family(&[pair(good, good)], &family), Err(FamilyError::RelevantChange(-0.1)));

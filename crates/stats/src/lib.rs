@@ -19,9 +19,12 @@
 //! # Ok::<(), pushlab_stats::IntervalError>(())
 //! ```
 
+pub mod best;
 pub mod comparison;
 pub mod contrast;
 pub mod distribution;
+pub mod dunnett;
+pub mod generator;
 pub mod histogram;
 pub mod interval;
 mod rank_test;
@@ -32,8 +35,11 @@ pub mod steady;
 pub mod summary;
 pub mod warning;
 
-pub use comparison::{Comparison, Family, FamilyError, Pair, Significance, TestKind, Verdict, compare_family, holm};
+pub use comparison::{
+    Comparison, Factor, Family, FamilyError, Pair, Significance, TestKind, Verdict, compare_family, holm,
+};
 pub use contrast::{contrast, difference, ratio};
+pub use generator::{BusySecond, GeneratorLimits, GeneratorLoad, generator_warnings};
 pub use histogram::{Histogram, HistogramError, ms};
 pub use interval::{EffectSize, Interval, IntervalError, Magnitude, Method, effect_size, interval_of_mean};
 pub use ranking::{Ranked, rank};
@@ -41,7 +47,4 @@ pub use regime::{Band, Regime, STRESS_CPU_PERCENT, regime};
 pub use slope::{Slope, SlopeError, Trend, slope, trend};
 pub use steady::{POINTS_MIN, Steady, steady_state};
 pub use summary::{mean, median, quantile, variance};
-pub use warning::{
-    DeliveryCounts, GeneratorLimits, GeneratorLoad, Severity, Warning, WarningCode, delivery_warnings,
-    generator_warnings,
-};
+pub use warning::{DeliveryCounts, Figures, Severity, Warning, WarningCode, delivery_warnings};

@@ -52,6 +52,10 @@ pub enum WarningCode {
     ConnectionCut,
     /// Clients asked for compression, and the subject did not compress.
     Uncompressed,
+    /// Much of the delivery latency was the generator's own.
+    GeneratorShare,
+    /// Much of the response time was the prober's own.
+    ProberShare,
 }
 
 /// How much a warning takes away.
@@ -60,8 +64,21 @@ pub enum WarningCode {
 pub enum Severity {
     /// The run says nothing about the subject.
     Void,
+    /// Some of its figures say nothing about the subject and are left out; the others count.
+    Withheld,
     /// The run counts, with this caveat.
     Warning,
+}
+
+/// Figures of a run that a warning can take away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figures {
+    /// Every one.
+    All,
+    /// Latency of deliveries.
+    Latency,
+    /// Response time of pings while the load runs.
+    Response,
 }
 
 /// A row of the table of warnings.
@@ -71,8 +88,8 @@ pub struct WarningKind {
     pub code: WarningCode,
     /// The code as text, as in files.
     pub name: &'static str,
-    /// How much it takes away.
-    pub severity: Severity,
+    /// The figures that it takes away.
+    pub withholds: &'static [Figures],
     /// What it means and what to do, for people.
     pub message: &'static str,
 }
@@ -82,14 +99,15 @@ pub const WARNINGS: &[WarningKind] = &[
     WarningKind {
         code: WarningCode::GeneratorSaturated,
         name: "generator-saturated",
-        severity: Severity::Void,
-        message: "The load generator ran out of CPU, so its figures describe itself and not the subject. \
-                  Give it more cores or workers, or lower the rate or the number of clients.",
+        withholds: &[Figures::Latency, Figures::Response],
+        message: "A thread of the load generator, or all of its cores together, had no CPU to spare for a second or longer. \
+                  What waited for it is in the latencies, which are left out; counts and the server's CPU, memory and bytes \
+                  stand. Give the generator more cores or event loops, or lower the rate or the number of clients.",
     },
     WarningKind {
         code: WarningCode::LongTurns,
         name: "long-turns",
-        severity: Severity::Void,
+        withholds: &[Figures::All],
         message: "The generator's loop was held up although it had CPU to spare, and what it held up is in every \
                   latency. Look for other processes on its cores, for CPU throttling, and for a hypervisor that takes \
                   time.",
@@ -97,35 +115,35 @@ pub const WARNINGS: &[WarningKind] = &[
     WarningKind {
         code: WarningCode::Lateness,
         name: "lateness",
-        severity: Severity::Void,
+        withholds: &[Figures::All],
         message: "Publications left later than scheduled, so the subject never met the load it should have. \
                   Lower the rate, or give the generator more cores.",
     },
     WarningKind {
         code: WarningCode::Loss,
         name: "loss",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "Some deliveries never arrived; latencies cover only those that did. \
                   Look at the subject's queue limits and policy, and at disconnections.",
     },
     WarningKind {
         code: WarningCode::Duplication,
         name: "duplication",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "Some deliveries arrived more than once; only the first counts. \
                   Within one connection that is a fault of the subject; across reconnections it may be its promise.",
     },
     WarningKind {
         code: WarningCode::Reordering,
         name: "reordering",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "Some deliveries overtook earlier ones of the same publisher. \
                   The subject does not keep the order that its transport promises.",
     },
     WarningKind {
         code: WarningCode::Overloaded,
         name: "overloaded",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "The subject delivered fewer messages a second than were published for its subscribers, so its backlog \
                   grew all the time and latencies say how long the load lasted. \
                   Lower the rate to learn the latency of a server that keeps up.",
@@ -133,35 +151,35 @@ pub const WARNINGS: &[WarningKind] = &[
     WarningKind {
         code: WarningCode::Unstable,
         name: "unstable",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "A figure still rose or fell while it was measured, so its mean depends on the length of the run. \
                   Make the warm-up longer; if it keeps rising under constant load, the subject does not sustain it.",
     },
     WarningKind {
         code: WarningCode::FewSamples,
         name: "few-samples",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "Too few measurements stand behind a figure, above all behind high percentiles. \
                   Make the load phase longer or repeat the run more often.",
     },
     WarningKind {
         code: WarningCode::ProbeGaps,
         name: "probe-gaps",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "The probe missed ticks, so CPU and memory have holes. \
                   Give the probe a core that the load does not saturate.",
     },
     WarningKind {
         code: WarningCode::SubjectRestarted,
         name: "subject-restarted",
-        severity: Severity::Void,
+        withholds: &[Figures::All],
         message: "The subject's process ended and another took its place, so the figures mix two lives of it. \
                   Look at the subject's log for the crash.",
     },
     WarningKind {
         code: WarningCode::ClockError,
         name: "clock-error",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "The offset between two clocks, of hosts or of a browser's page and its worker, is known less well than \
                   the latencies measured across them: read them as that much more or less. Between hosts, synchronize \
                   the clocks (chrony, PTP) or measure on one; a browser needs cores with time to spare.",
@@ -169,58 +187,74 @@ pub const WARNINGS: &[WarningKind] = &[
     WarningKind {
         code: WarningCode::NoisyNeighbour,
         name: "noisy-neighbour",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "Another process or guest used CPU during the run. \
                   Stop it, or measure on a machine of your own; compare CPU time per delivery, which suffers least.",
     },
     WarningKind {
         code: WarningCode::Unpinned,
         name: "unpinned",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "Subject and generator could run on the same cores and take CPU from each other. \
                   Pin them to different cores; the machine needs at least two.",
     },
     WarningKind {
         code: WarningCode::LinkLate,
         name: "link-late",
-        severity: Severity::Void,
+        withholds: &[Figures::All],
         message: "The emulated network held packets longer than it was to, or broke, so that the run had another \
                   network than it says. Lower the rate or the number of clients, or give the load more cores.",
     },
     WarningKind {
         code: WarningCode::CaptureCut,
         name: "capture-cut",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "The capture does not hold every packet; the link's counters do. Where the disk is full, make room; where \
                   the capture has reached its greatest size, measure for a shorter time.",
     },
     WarningKind {
         code: WarningCode::GeneratorBound,
         name: "generator-bound",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "In a closed loop the load generator was the slower side and the subject had time to spare: its rate is a \
                   lower bound, its CPU time per delivery stands. Give the generator more cores.",
     },
     WarningKind {
         code: WarningCode::PageHidden,
         name: "page-hidden",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "The page was in the background while it measured, where browsers slow timers down: latencies may be \
                   longer than the network makes them. Measure again with the page in front.",
     },
     WarningKind {
         code: WarningCode::ConnectionCut,
         name: "connection-cut",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "Connections ended while they were measured and were resumed, and the longest latencies are those of \
                   messages that waited for that. Look at what ends connections on the way: proxies, time-outs, radio.",
     },
     WarningKind {
         code: WarningCode::Uncompressed,
         name: "uncompressed",
-        severity: Severity::Warning,
+        withholds: &[],
         message: "Clients asked for compression, but most messages came uncompressed, so the run does not show what compression \
                   costs. Check the subject's options, and any proxy between it and the clients.",
+    },
+    WarningKind {
+        code: WarningCode::GeneratorShare,
+        name: "generator-share",
+        withholds: &[Figures::Latency],
+        message: "Much of the latency was the load generator's own: publications left late, or what the kernel had received \
+                  waited to be read. Latencies of deliveries are left out; all else stands. Give the generator more cores or \
+                  event loops, or lower the rate or the number of clients.",
+    },
+    WarningKind {
+        code: WarningCode::ProberShare,
+        name: "prober-share",
+        withholds: &[Figures::Response],
+        message: "Much of the response time was the prober's own: pings left late, or answers that the kernel had received \
+                  waited to be read. Response times under load are left out; all else stands. Give the generator a core more \
+                  than its event loops need.",
     },
 ];
 
@@ -231,9 +265,18 @@ impl WarningCode {
         &WARNINGS[self as usize]
     }
 
-    /// Void or warning.
+    /// How much it takes away.
     pub fn severity(self) -> Severity {
-        self.kind().severity
+        match self.kind().withholds {
+            [] => Severity::Warning,
+            figures if figures.contains(&Figures::All) => Severity::Void,
+            _ => Severity::Withheld,
+        }
+    }
+
+    /// Whether it takes these figures away.
+    pub fn withholds(self, figures: Figures) -> bool {
+        self.kind().withholds.iter().any(|withheld| *withheld == Figures::All || *withheld == figures)
     }
 
     /// What it means and what to do.
@@ -267,66 +310,6 @@ impl Warning {
     pub fn is_void(&self) -> bool {
         self.code.severity() == Severity::Void
     }
-}
-
-/// What the generator may do before a run is void.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct GeneratorLimits {
-    /// CPU, per cent of each core it was given, from which it counts as saturated. Default 95: a full core rarely
-    /// shows 100 over a window.
-    pub cpu_percent_max: f64,
-    /// 99th percentile of the duration of a loop's turn, ms, above which the run is void: so long may an event have waited.
-    /// Default 10, as for lateness.
-    #[serde(alias = "loop_lag_p99_ms_max")]
-    pub turn_p99_ms_max: f64,
-    /// 99th percentile of lateness (intended instant to write), ms, above which the run is void. Default 10: a
-    /// tenth of what a person notices, and two slots of a feed at 200 publications a second.
-    pub lateness_p99_ms_max: f64,
-}
-
-impl Default for GeneratorLimits {
-    fn default() -> Self {
-        Self { cpu_percent_max: 95.0, turn_p99_ms_max: 10.0, lateness_p99_ms_max: 10.0 }
-    }
-}
-
-/// What the generator did during a load phase.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct GeneratorLoad {
-    /// Its CPU, per cent of *one* core: 180 is nearly two cores.
-    pub cpu_percent: f64,
-    /// Cores it was given; at least 1.
-    pub cores: u32,
-    /// 99th percentile of its loop's lag, ms.
-    pub turn_p99_ms: f64,
-    /// 99th percentile of its publications' lateness, ms; 0 when it published nothing.
-    pub lateness_p99_ms: f64,
-}
-
-/// Warnings about the generator, each of which voids the run: saturated CPU, lateness, and lag without saturation,
-/// whose cause is elsewhere but which is in every latency all the same. A figure that is NaN (not
-/// measured) raises nothing.
-pub fn generator_warnings(load: &GeneratorLoad, limits: &GeneratorLimits) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let cores = load.cores.max(1);
-    let cpu_max = limits.cpu_percent_max * f64::from(cores);
-    let saturated = load.cpu_percent >= cpu_max;
-    if saturated {
-        let detail = format!("CPU {:.0} % of one core, limit {cpu_max:.0} % on {cores} core(s)", load.cpu_percent);
-        warnings.push(Warning::new(WarningCode::GeneratorSaturated, detail));
-    }
-    if load.turn_p99_ms > limits.turn_p99_ms_max && !saturated {
-        let (turn, limit) = (load.turn_p99_ms, limits.turn_p99_ms_max);
-        let detail =
-            format!("turns of the loop took p99 {turn:.1} ms, limit {limit} ms, at CPU {:.0} %", load.cpu_percent);
-        warnings.push(Warning::new(WarningCode::LongTurns, detail));
-    }
-    if load.lateness_p99_ms > limits.lateness_p99_ms_max {
-        let (late, limit) = (load.lateness_p99_ms, limits.lateness_p99_ms_max);
-        warnings.push(Warning::new(WarningCode::Lateness, format!("lateness p99 {late:.1} ms, limit {limit} ms")));
-    }
-    warnings
 }
 
 /// What receivers found by checking every stamp.
@@ -364,12 +347,6 @@ pub fn delivery_warnings(counts: &DeliveryCounts) -> Vec<Warning> {
 mod tests {
     use super::*;
 
-    const CALM: GeneratorLoad = GeneratorLoad { cpu_percent: 40.0, cores: 1, turn_p99_ms: 0.3, lateness_p99_ms: 0.5 };
-
-    fn codes(load: GeneratorLoad) -> Vec<WarningCode> {
-        generator_warnings(&load, &GeneratorLimits::default()).into_iter().map(|warning| warning.code).collect()
-    }
-
     #[test]
     fn the_table_is_in_the_order_of_the_enum_and_names_match_the_files() {
         for (index, kind) in WARNINGS.iter().enumerate() {
@@ -377,46 +354,19 @@ mod tests {
             assert_eq!(serde_json::to_string(&kind.code).unwrap(), format!("\"{}\"", kind.name));
             assert!(kind.message.ends_with('.') && !kind.message.contains("  "), "{}", kind.name);
         }
-        assert_eq!(WarningCode::Uncompressed as usize + 1, WARNINGS.len(), "every code has a row");
+        assert_eq!(WarningCode::ProberShare as usize + 1, WARNINGS.len(), "every code has a row");
     }
 
     #[test]
-    fn a_calm_generator_raises_nothing() {
-        assert_eq!(codes(CALM), []);
-        let unknown = GeneratorLoad { cpu_percent: f64::NAN, turn_p99_ms: f64::NAN, ..CALM };
-        assert_eq!(codes(unknown), []);
-    }
-
-    #[test]
-    fn saturation_is_of_the_cores_given() {
-        assert_eq!(codes(GeneratorLoad { cpu_percent: 95.0, ..CALM }), [WarningCode::GeneratorSaturated]);
-        assert_eq!(codes(GeneratorLoad { cpu_percent: 180.0, cores: 2, ..CALM }), []);
-        assert_eq!(codes(GeneratorLoad { cpu_percent: 190.0, cores: 2, ..CALM }), [WarningCode::GeneratorSaturated]);
-    }
-
-    #[test]
-    fn lag_and_saturation_are_told_apart() {
-        let lagging = GeneratorLoad { turn_p99_ms: 11.0, ..CALM };
-        assert_eq!(codes(lagging), [WarningCode::LongTurns]);
-        assert_eq!(WarningCode::LongTurns.severity(), Severity::Void);
-        assert_eq!(codes(GeneratorLoad { cpu_percent: 99.0, ..lagging }), [WarningCode::GeneratorSaturated]);
-    }
-
-    #[test]
-    fn lateness_is_void_above_its_limit_not_at_it() {
-        assert_eq!(codes(GeneratorLoad { lateness_p99_ms: 10.0, ..CALM }), []);
-        let warnings =
-            generator_warnings(&GeneratorLoad { lateness_p99_ms: 10.1, ..CALM }, &GeneratorLimits::default());
-        assert!(warnings.len() == 1 && warnings[0].is_void(), "{warnings:?}");
-        let lenient = GeneratorLimits { lateness_p99_ms_max: 50.0, ..GeneratorLimits::default() };
-        assert!(generator_warnings(&GeneratorLoad { lateness_p99_ms: 10.1, ..CALM }, &lenient).is_empty());
-    }
-
-    #[test]
-    fn limits_come_from_a_file_with_defaults() {
-        let limits: GeneratorLimits = serde_json::from_str(r#"{"cpu_percent_max": 80}"#).unwrap();
-        assert_eq!((limits.cpu_percent_max, limits.lateness_p99_ms_max), (80.0, 10.0));
-        assert!(serde_json::from_str::<GeneratorLimits>(r#"{"cpu": 80}"#).is_err());
+    fn a_warning_takes_away_all_some_or_none_of_the_figures() {
+        use WarningCode::{GeneratorBound, GeneratorSaturated, LongTurns};
+        assert_eq!(LongTurns.severity(), Severity::Void);
+        assert!(LongTurns.withholds(Figures::Latency) && LongTurns.withholds(Figures::Response));
+        assert_eq!(GeneratorSaturated.severity(), Severity::Withheld);
+        assert!(GeneratorSaturated.withholds(Figures::Latency) && !GeneratorSaturated.withholds(Figures::All));
+        assert!(!Warning::new(GeneratorSaturated, "").is_void(), "its counts stand");
+        assert_eq!(GeneratorBound.severity(), Severity::Warning);
+        assert!(!GeneratorBound.withholds(Figures::Latency));
     }
 
     #[test]

@@ -74,6 +74,7 @@ fn run(place: u32) -> Run {
         started_at: format!("2024-05-01T12:{place:02}:01.000000001Z"),
         took_ms: 2_000,
         attempts: 1,
+        earlier: vec![],
         outcome: match place {
             7 => Outcome::Failed { reason: "killed".to_owned(), phase: None },
             _ => Outcome::Completed,

@@ -2,8 +2,8 @@
 
 use crate::error::StoreError;
 use crate::model::{
-    Bound, Campaign, CampaignRow, Cell, Column, Counts, Kind, MetricValue, NewCampaign, Outcome, PhaseRow, Run,
-    SeriesRow,
+    Attempt, Bound, Campaign, CampaignRow, Cell, Column, Counts, Kind, MetricValue, NewCampaign, Outcome, PhaseRow,
+    Run, SeriesRow,
 };
 use crate::series;
 use base64::Engine;
@@ -256,6 +256,13 @@ impl Database<'_> {
     }
 
     fn insert_numbers(&self, id: i64, run: &Run) -> Result<(), StoreError> {
+        for (place, attempt) in run.earlier.iter().enumerate() {
+            let Attempt { started_at, took_ms, reason, detail, figures } = attempt;
+            let figures = serde_json::json!(figures).to_string();
+            let sql = "INSERT INTO attempts (run_id, place, started_at, took_ms, reason, detail, figures)
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            self.execute(sql, params![id, place as i64, started_at, integer(*took_ms), reason, detail, figures])?;
+        }
         for (place, warning) in run.warnings.iter().enumerate() {
             let sql = "INSERT INTO doubts (run_id, place, code, detail) VALUES (?1, ?2, ?3, ?4)";
             self.execute(sql, params![id, place as i64, warning.code.kind().name, warning.detail])?;
@@ -310,6 +317,7 @@ impl Database<'_> {
                 started_at: self.get(row, 4)?,
                 took_ms: self.count(row, 5, what)?,
                 attempts: self.get(row, 6)?,
+                earlier: self.attempts(id, what)?,
                 outcome,
                 document: self.json(row, 9, what)?,
                 cell: self.cell(row, 10)?,
@@ -370,6 +378,16 @@ impl Database<'_> {
             let code: String = self.get(row, 0)?;
             let code = serde_json::from_value(code.into()).map_err(|why| self.unreadable(what, why))?;
             Ok(Warning { code, detail: self.get(row, 1)? })
+        })
+    }
+
+    fn attempts(&self, id: i64, what: &str) -> Result<Vec<Attempt>, StoreError> {
+        let sql = "SELECT started_at, took_ms, reason, detail, figures FROM attempts WHERE run_id = ?1 ORDER BY place";
+        self.all(sql, [id], |row| {
+            let figures = serde_json::from_value(self.json(row, 4, what)?).map_err(|why| self.unreadable(what, why))?;
+            let took_ms = self.count(row, 1, what)?;
+            let (reason, detail) = (self.get(row, 2)?, self.get(row, 3)?);
+            Ok(Attempt { started_at: self.get(row, 0)?, took_ms, reason, detail, figures })
         })
     }
 

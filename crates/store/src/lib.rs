@@ -34,6 +34,7 @@
 //!     started_at: "2024-05-01T12:00:01Z".into(),
 //!     took_ms: 30_000,
 //!     attempts: 1,
+//!     earlier: vec![],
 //!     outcome: Outcome::Completed,
 //!     warnings: vec![],
 //!     phases: vec![],
@@ -93,8 +94,8 @@ mod store;
 pub use error::StoreError;
 pub use lock::{Measuring, MeasuringLock};
 pub use model::{
-    Bound, Campaign, CampaignRow, Cell, Column, Counts, Kind, MetricValue, NAME_BYTES_MAX, NewCampaign, Outcome,
-    PhaseRow, Run, SeriesRow, Values,
+    Attempt, Bound, Campaign, CampaignRow, Cell, Column, Counts, Kind, MetricValue, NAME_BYTES_MAX, NewCampaign,
+    Outcome, PhaseRow, Run, SeriesRow, Values,
 };
 pub use open::{APPLICATION_ID, BUSY_WAIT};
 pub use store::Store;

@@ -282,6 +282,22 @@ impl Values {
     }
 }
 
+/// A try of a run that was not the last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    /// When it began, RFC 3339, UTC (ending in `Z`).
+    pub started_at: String,
+    /// Wall-clock length, ms.
+    pub took_ms: u64,
+    /// A code: why it was tried again.
+    pub reason: String,
+    /// The same in numbers, for people.
+    pub detail: String,
+    /// Figures by metric, which count nowhere.
+    pub figures: BTreeMap<String, f64>,
+}
+
 /// One run with all that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -298,8 +314,11 @@ pub struct Run {
     pub started_at: String,
     /// Wall-clock length, ms.
     pub took_ms: u64,
-    /// How often it was tried; only the last try is kept.
+    /// How often it was tried.
     pub attempts: u32,
+    /// The tries before the one that is kept, in their order; nothing where only their number is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Attempt>,
     /// Whether it came to its end.
     pub outcome: Outcome,
     /// Why it is less certain than it looks.
@@ -319,6 +338,20 @@ pub struct Run {
     pub document: serde_json::Value,
 }
 
+impl Attempt {
+    fn check(&self) -> Result<(), String> {
+        check_instant(&self.started_at)?;
+        check_name("reason", &self.reason)?;
+        if i64::try_from(self.took_ms).is_err() {
+            return Err(format!("took_ms of a try is {}, which is over 2^63 - 1", self.took_ms));
+        }
+        match self.figures.iter().find(|(_, value)| !value.is_finite()) {
+            Some((metric, value)) => Err(format!("{metric} is {value}; leave out what was not measured")),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Run {
     /// Whether its figures count.
     pub fn counting(&self) -> Counts {
@@ -336,6 +369,7 @@ impl Run {
             return Err(at(format!("place {} or repeat {} is 0; both count from 1", self.place, self.repeat)));
         }
         check_instant(&self.started_at).map_err(at)?;
+        self.earlier.iter().try_for_each(Attempt::check).map_err(at)?;
         self.cell.check().map_err(at)?;
         for (metric, figure) in &self.figures {
             check_name("metric", metric).map_err(at)?;

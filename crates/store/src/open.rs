@@ -16,10 +16,11 @@ pub const APPLICATION_ID: i64 = 0x5053_4C42;
 /// Bytes of the log that stay on disk after it was written into the database.
 const LOG_BYTES_MAX: i64 = 16 << 20;
 /// Brings a database from format n to n + 1, where n is the place in the list.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
+    include_str!("../migrations/0004.sql"),
 ];
 
 /// Where results belong: `$XDG_DATA_HOME/pushlab/results.db`, by default below `~/.local/share`.

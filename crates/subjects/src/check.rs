@@ -190,6 +190,7 @@ pub(crate) fn plan(
         loops: 1,
         workers: 1,
         seed: 1,
+        repetition: None,
         injected_delay_us: 0,
         shape: Shape::Steady,
         headers: RequestHeaders::Minimal,
@@ -202,6 +203,7 @@ pub(crate) fn plan(
         sockets: Sockets::default(),
         sources: Sources::Usual,
         instruments_from: None,
+        prober_core: None,
         clients_in: ClientsIn::default(),
         drain_stall_ms: Some(STALL_MS),
     }

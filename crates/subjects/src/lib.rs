@@ -19,5 +19,6 @@ pub mod leftovers;
 pub mod manifest;
 pub mod named;
 mod process;
+pub mod proxy;
 pub mod running;
 pub mod runtimes;

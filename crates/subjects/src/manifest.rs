@@ -47,6 +47,9 @@ pub struct Manifest {
     /// Whether it connects to a back end that feeds it, named in its environment as `FEED`.
     #[serde(default)]
     pub feed: bool,
+    /// How many cores of its own make it worth measuring: with fewer it is left out.
+    #[serde(default = "one_core")]
+    pub cores_min: u32,
     /// The files that are our server: their lines are counted.
     pub server: Vec<String>,
     /// What a page in a browser loads; `None` where the browser's own interfaces are enough.
@@ -55,6 +58,10 @@ pub struct Manifest {
     /// Every endpoint; the first of each transport is the usual one.
     #[serde(rename = "transport")]
     pub endpoints: Vec<Endpoint>,
+}
+
+fn one_core() -> u32 {
+    1
 }
 
 /// On what a server runs.

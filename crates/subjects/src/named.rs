@@ -3,7 +3,7 @@
 use crate::catalogue::{Entry, catalogue};
 use crate::external::{self, External};
 use crate::install::Cache;
-use crate::manifest::{Endpoint, Platform};
+use crate::manifest::{Endpoint, Manifest, Platform};
 use pushlab_dialects::{Dialect, Topic, Turn};
 use pushlab_experiment::Offer;
 use pushlab_experiment::subject::OURS;
@@ -138,10 +138,13 @@ impl Named {
         echoes && in_reach
     }
 
-    /// Why it cannot be measured here, if so.
-    pub fn obstacle(&self, cache: &Cache) -> Option<String> {
+    /// Why it cannot be measured here, if so, where a subject has so many cores.
+    pub fn obstacle(&self, cache: &Cache, cores: usize) -> Option<String> {
         match &self.server {
-            Server::Catalogued(entry, _) => cache.find(entry).err().map(|error| error.to_string()),
+            Server::Catalogued(entry, _) => {
+                let missing = || cache.find(entry).err().map(|error| error.to_string());
+                has_too_few_cores(&entry.manifest, cores).or_else(missing)
+            }
             Server::External(external) => external.reach().err(),
             Server::Ours(_) => None,
         }
@@ -164,6 +167,18 @@ fn can_open(speaks: &Speaks, transport: Transport) -> bool {
     client.open(&mut Turn::new(&topic, &mut Vec::new(), &mut |_| ())).is_ok()
 }
 
+/// Why a server that is made for several cores cannot be measured on so few.
+fn has_too_few_cores(manifest: &Manifest, cores: usize) -> Option<String> {
+    let Manifest { name, cores_min, .. } = manifest;
+    let is_too_few = u32::try_from(cores).is_ok_and(|cores| cores < *cores_min);
+    is_too_few.then(|| {
+        format!(
+            "{name} is made for {cores_min} cores or more, and the subject has {cores}: what would be measured is what its \
+             processes take from each other; set subject_cores = {cores_min} in the experiment, on a machine that has them"
+        )
+    })
+}
+
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
@@ -172,6 +187,17 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
     use pushlab_workload::scenario::Scenario;
+
+    #[test]
+    fn a_cluster_needs_more_than_one_core() {
+        let cache = Cache::at(std::env::temp_dir().join("pushlab-that-is-empty"));
+        let obstacle = |name: &str, cores| Named::parse(name).unwrap().obstacle(&cache, cores);
+        let reason = obstacle("node-bare-cluster", 1).unwrap();
+        assert!(reason.contains("2 cores or more, and the subject has 1"), "{reason}");
+        let other = obstacle("node-bare-cluster:sse", 2);
+        assert!(other.is_none_or(|reason| !reason.contains("cores")), "it is not installed, which is another reason");
+        assert!(obstacle("node-bare", 1).is_none_or(|reason| !reason.contains("cores")));
+    }
 
     #[test]
     fn subjects_are_ours_catalogued_or_external() {

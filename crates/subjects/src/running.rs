@@ -94,45 +94,42 @@ pub struct Start<'a> {
 impl Start<'_> {
     fn arguments(&self) -> Vec<String> {
         let listen = SocketAddr::from((self.host, 0)).to_string();
-        let policy = self.cell.policy.name();
-        let mut arguments: Vec<String> =
-            ["serve", "--listen", &listen, "--json", "--policy", policy].map(String::from).to_vec();
+        let mut arguments: Vec<String> = ["serve", "--listen", &listen, "--json"].map(String::from).to_vec();
         if let Some((address, channel)) = self.feed {
             arguments.extend([format!("--feed=ws://{address}/"), format!("--feed-channel={channel}")]);
         }
-        if self.experiment.receipts {
-            arguments.push("--mark-receipts".to_owned());
+        if let Some((chain, key)) = self.certificate {
+            arguments
+                .extend([format!("--tls-certificate={}", chain.display()), format!("--tls-key={}", key.display())]);
         }
-        arguments.extend(self.experiment.compression_from.map(|bytes| format!("--compression-from={bytes}")));
-        arguments.extend(self.socket_options());
-        let has_loops = self.experiment.server_options.iter().any(|option| option.starts_with("--cores"));
-        if self.loops > 1 && !has_loops {
-            arguments.push(format!("--cores={}", self.loops));
-        }
-        arguments.extend(self.experiment.server_options.iter().cloned());
+        arguments.extend(options(self.experiment, self.cell, self.loops));
         arguments
     }
+}
 
-    fn socket_options(&self) -> Vec<String> {
-        let sockets = &self.experiment.sockets;
-        let mut options = Vec::new();
-        if sockets.nagle {
-            options.push("--nagle".to_owned());
-        }
-        if sockets.writes_per_event > 1 {
-            options.push(format!("--writes-per-event={}", sockets.writes_per_event));
-        }
-        options.extend(sockets.send_buffer_bytes.map(|bytes| format!("--send-buffer={bytes}")));
-        options.extend(sockets.receive_buffer_bytes.map(|bytes| format!("--receive-buffer={bytes}")));
-        if let Some((chain, key)) = self.certificate {
-            options.extend([format!("--tls-certificate={}", chain.display()), format!("--tls-key={}", key.display())]);
-            // A browser takes HTTP/2 where it is offered.
-            if self.experiment.clients_in.is_browser() && sockets.http_version == HttpVersion::Http11 {
-                options.push("--no-http2".to_owned());
-            }
-        }
-        options
+/// The options of our server that follow from the experiment as it is for a cell: all but addresses and files, which
+/// are those of one start.
+pub fn options(experiment: &Experiment, cell: &Cell, loops: u32) -> Vec<String> {
+    let sockets = &experiment.sockets;
+    let mut options = vec![format!("--policy={}", cell.policy.name())];
+    let mut set = |is_set: bool, option: &str| options.extend(is_set.then(|| option.to_owned()));
+    set(experiment.receipts, "--mark-receipts");
+    set(sockets.nagle, "--nagle");
+    // A browser takes HTTP/2 where it is offered.
+    let is_http1_browser = experiment.clients_in.is_browser() && sockets.http_version == HttpVersion::Http11;
+    set(sockets.tls && is_http1_browser, "--no-http2");
+    let has_loops = experiment.server_options.iter().any(|option| option.starts_with("--cores"));
+    for (name, number) in [
+        ("--compression-from", experiment.compression_from),
+        ("--writes-per-event", Some(u32::from(sockets.writes_per_event)).filter(|writes| *writes > 1)),
+        ("--send-buffer", sockets.send_buffer_bytes),
+        ("--receive-buffer", sockets.receive_buffer_bytes),
+        ("--cores", Some(loops).filter(|loops| *loops > 1 && !has_loops)),
+    ] {
+        options.extend(number.map(|number| format!("{name}={number}")));
     }
+    options.extend(experiment.server_options.iter().cloned());
+    options
 }
 
 /// What it takes to start somebody else's server.

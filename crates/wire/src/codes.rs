@@ -546,11 +546,13 @@ pub enum ExitCode {
     MachineCheckFailed,
     /// `all-void`, 8: Every run was void, so there is nothing to report: the generator, not the subject, was the bottleneck.
     AllVoid,
-    /// `condition-met`, 9: What --fail-if names holds, or a comparison found a change for the worse: the measurement itself went well.
+    /// `condition-met`, 9: What --fail-if names holds, or a comparison found a change for the worse (with --undecided fail: or could not rule it out): the measurement itself went well.
     ConditionMet,
+    /// `undecided`, 10: What --fail-if names, or whether something got worse, was neither shown nor ruled out: too few runs, or a change near the margin.
+    Undecided,
 }
 
-const EXIT_CODES: [Row; 10] = [
+const EXIT_CODES: [Row; 11] = [
     Row { name: "ok", number: 0, retry: false, meaning: "Everything asked for was done.", action: "Nothing." },
     Row {
         name: "failed",
@@ -612,14 +614,21 @@ const EXIT_CODES: [Row; 10] = [
         name: "condition-met",
         number: 9,
         retry: false,
-        meaning: "What --fail-if names holds, or a comparison found a change for the worse: the measurement itself went well.",
+        meaning: "What --fail-if names holds, or a comparison found a change for the worse (with --undecided fail: or could not rule it out): the measurement itself went well.",
         action: "Read the report named in the message; the lines above it give the assertion and where it holds.",
+    },
+    Row {
+        name: "undecided",
+        number: 10,
+        retry: true,
+        meaning: "What --fail-if names, or whether something got worse, was neither shown nor ruled out: too few runs, or a change near the margin.",
+        action: "Use more repeats, which decide; or say what undecided is worth to you: --undecided pass, or --undecided fail.",
     },
 ];
 
 impl ExitCode {
     /// Every code, in the table's order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Ok,
         Self::Failed,
         Self::Usage,
@@ -630,6 +639,7 @@ impl ExitCode {
         Self::MachineCheckFailed,
         Self::AllVoid,
         Self::ConditionMet,
+        Self::Undecided,
     ];
 
     const fn row(self) -> &'static Row {

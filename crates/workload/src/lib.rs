@@ -5,6 +5,7 @@
 //! was measured.
 
 pub mod audience;
+pub mod busy;
 pub mod check;
 pub mod coordination;
 pub mod errors;
@@ -12,6 +13,7 @@ pub mod messages;
 pub mod pacing;
 pub mod page_clock;
 pub mod payload;
+pub mod phase;
 pub mod plan;
 pub mod plan_checks;
 pub mod ranks;

@@ -1,6 +1,7 @@
 //! What a worker is told to do.
 
 use crate::payload::Content;
+use crate::phase::{Periodic, Repetition};
 use crate::scenario::{Scenario, Shape};
 use core::net::{Ipv4Addr, SocketAddr};
 use pushlab_dialects::Dialect;
@@ -44,6 +45,10 @@ pub struct Plan {
     pub workers: u32,
     /// Seed of everything random.
     pub seed: u64,
+    /// Which repetition it is, so that over all of them what is periodic begins everywhere in its period. `None`, as in
+    /// plans of before: publications begin with the warm-up, and polls where the seed says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Repetition>,
     /// Busy-wait added to every turn of the loop, in µs: makes the generator slow on purpose, to test that such
     /// a run is void.
     #[serde(alias = "handicap_us")]
@@ -81,6 +86,9 @@ pub struct Plan {
     /// `None` leaves it to the kernel.
     #[serde(default)]
     pub instruments_from: Option<Ipv4Addr>,
+    /// The core of the prober alone; `None` where it shares those of the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prober_core: Option<usize>,
     /// Where the clients live; prober, collector and feeder are always native.
     #[serde(default)]
     pub clients_in: ClientsIn,
@@ -114,6 +122,15 @@ impl Plan {
     pub fn pings_in_frames(&self) -> bool {
         let over = self.prober.as_ref().map(|prober| prober.over);
         over == Some(ProberPath::SameTransport) && self.publishes_in_frames()
+    }
+
+    /// When what clients ask for at an interval begins to be asked for, ns after the run began.
+    pub fn poll_phase_ns(&self) -> u64 {
+        let period_ns = self.poll_interval_ms.saturating_mul(1_000_000);
+        match &self.repetition {
+            Some(repetition) => repetition.phase_ns(Periodic::Polls, self.seed, period_ns),
+            None => fastrand::Rng::with_seed(self.seed ^ 0x70_6f_6c_6c).u64(0..period_ns.max(1)),
+        }
     }
 
     /// The channel that clients publish to and only the collector receives.
@@ -363,11 +380,12 @@ pub enum RequestHeaders {
     Browser,
 }
 
-/// The ping client: measures response time at an interval while the load runs.
+/// The ping client: measures response time at random instants while the load runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prober {
-    /// Time between two pings, in ms.
+    /// Mean time between two pings, in ms. They are sent at random instants, with exponentially distributed times in
+    /// between, of at most five times the mean.
     pub interval_ms: u64,
     /// Over what it asks.
     pub over: ProberPath,
@@ -441,6 +459,7 @@ pub(crate) mod fixtures {
             sockets: Sockets::default(),
             sources: Sources::Usual,
             instruments_from: None,
+            prober_core: None,
             clients_in: ClientsIn::default(),
             drain_stall_ms: None,
             shape: Shape::Steady,
@@ -455,6 +474,7 @@ pub(crate) mod fixtures {
             loops: 8,
             workers: 1,
             seed: 1,
+            repetition: None,
             injected_delay_us: 0,
         }
     }
@@ -463,6 +483,20 @@ pub(crate) mod fixtures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn polls_begin_anywhere_in_their_interval_and_over_the_repeats_everywhere() {
+        let plan = |seed, repetition| Plan { seed, repetition, ..fixtures::plan(1, Scenario::Idle) };
+        let mut counts = [0u32; 10];
+        (0..10_000).for_each(|seed| counts[(plan(seed, None).poll_phase_ns() / 50_000_000) as usize] += 1);
+        // Each is binomial with a standard deviation of 30.
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+        let repetition = |number| Some(Repetition { number, of: 10, seed: 3 });
+        let mut parts: Vec<u64> =
+            (1..=10).map(|n| plan(u64::from(n), repetition(n)).poll_phase_ns() / 50_000_000).collect();
+        parts.sort_unstable();
+        assert_eq!(parts, (0..10).collect::<Vec<_>>());
+    }
 
     #[test]
     fn a_target_is_read_as_it_was_written_and_as_plans_once_had_it() {

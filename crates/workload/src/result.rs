@@ -4,6 +4,7 @@
 //! rule by which parts are put together, so that parts merged in any order give what one part would have measured that
 //! saw everything.
 
+use crate::busy::BusiestSecond;
 use crate::errors::{ErrorCount, ErrorTally};
 use crate::plan::Phase;
 use crate::ranks::Ranks;
@@ -36,6 +37,9 @@ macro_rules! measured {
             pub bytes_load: ClientBytes,
             /// How far the instants that a browser's pages told may be off, ns: the largest.
             pub clock_error_ns: Option<u64>,
+            /// The busiest second of a thread: that of the busiest.
+            #[serde(default)]
+            pub busiest: Option<BusiestSecond>,
             /// The first of the marked deliveries, in the order of arrival.
             pub deliveries: Vec<MarkedDelivery>,
             /// Whom each publication has reached.
@@ -56,6 +60,7 @@ macro_rules! measured {
                 self.bytes_whole += other.bytes_whole;
                 self.bytes_load += other.bytes_load;
                 self.clock_error_ns = self.clock_error_ns.max(other.clock_error_ns);
+                self.busiest = BusiestSecond::busier(self.busiest, other.busiest);
                 // Each part has kept its first ones, so the first of all are among them.
                 self.deliveries.extend(other.deliveries);
                 self.deliveries.sort_by_key(|delivery| (delivery.delivered_ns, delivery.receiver, delivery.sequence));
@@ -75,6 +80,7 @@ macro_rules! measured {
                     bytes_whole: self.bytes_whole,
                     bytes_load: self.bytes_load,
                     clock_error_ns: self.clock_error_ns,
+                    busiest: self.busiest,
                     deliveries: self.deliveries,
                     errors: self.errors.into_sorted(),
                     ..LoadResult::default()
@@ -107,6 +113,10 @@ macro_rules! measured {
             /// of the page of which the least is known. `None` for native clients, which read the worker's own clock.
             #[serde(default)]
             pub clock_error_ns: Option<u64>,
+            /// The second of the load phase in which a thread of the load was busiest, of all threads and seconds. `None`
+            /// for records from before it was measured, and for clients in a browser, whose threads are its own.
+            #[serde(default)]
+            pub busiest: Option<BusiestSecond>,
             /// Every delivery of the load phase in the order of arrival, where receipts are marked; at most 10,000.
             #[serde(default)]
             pub deliveries: Vec<MarkedDelivery>,
@@ -138,6 +148,8 @@ measured! {
     counts {
         /// Publications due in the load phase that were handed to a socket by clients, the back end or the feeder.
         published,
+        /// Of those, handed to a socket only after the load phase.
+        published_after,
         /// Deliveries received, each counted once.
         delivered,
         /// Of those delivered, those that came in a compressed message or body.
@@ -160,6 +172,8 @@ measured! {
         requests_publishers,
         /// Connections that clients opened in the load phase, those of prober and feeder left out.
         connections_opened,
+        /// Clients' receiving connections that failed or were cut in the load phase, those of prober and feeder left out.
+        connections_cut,
         /// Bytes written to clients' sockets in the load phase.
         bytes_sent,
         /// Bytes read from clients' sockets in the load and drain phases.
@@ -196,6 +210,12 @@ measured! {
         /// How late the generator sent: from the intended instant, or from when the transport let the client send, to
         /// the write; load phase.
         lateness,
+        /// How long deliveries on a sample of the connections had been at this host before they were read, by the kernel's
+        /// clock: the last of those read at once. With the lateness it is the generator's own share of the latency.
+        read_wait,
+        /// What of the response times of the load phase was the prober's own: how late it sent, and how long the answer had
+        /// been at this host before it was read.
+        response_own,
         /// Duration of the turns of the event loops: how long an event may have waited for the generator.
         turn_duration,
     }
@@ -331,6 +351,7 @@ pub struct Second {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::busy::LoadThread;
 
     /// A part in which nothing is as it is by default; numbers differ with the seed.
     fn part(seed: u64) -> Part {
@@ -353,6 +374,13 @@ mod tests {
         part.bytes_whole.down.payload = rng.u64(1..100);
         part.bytes_load.up.tls = rng.u64(1..100);
         part.clock_error_ns = Some(rng.u64(1..100));
+        part.busiest = Some(BusiestSecond {
+            thread: LoadThread::Clients,
+            number: rng.u32(..9),
+            from_ns: 0,
+            span_ns: rng.u64(1..9),
+            cpu_ns: rng.u64(1..9),
+        });
         part.deliveries = (0..5)
             .map(|sequence| MarkedDelivery {
                 publisher: 1,

@@ -3,6 +3,7 @@
 use crate::audience::Audience;
 use crate::pacing::Pacing;
 use crate::payload::{Form, MAX_PAYLOAD_BYTES, Payload};
+use crate::phase::Periodic;
 use crate::plan::{Http, Plan};
 use crate::plan_checks::{BadPlan, MAX_LOOPS, MAX_PUBLICATIONS, check_channel, check_pairs, check_plan, in_range};
 use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
@@ -10,7 +11,7 @@ use crate::scenario::{FeedBy, Scenario};
 use crate::shape::Warp;
 use crate::traffic::{HostLimit, MAX_PUBLISHERS, Traffic};
 use pushlab_dialects::Sending;
-use pushlab_wire::stamp::MAX_SEQUENCE;
+use pushlab_wire::stamp::{MAX_SEQUENCE, RESOLUTION_NS};
 use std::sync::Arc;
 
 /// Descriptors that a loop needs besides its sockets: standard streams, epoll, timer, and some to spare.
@@ -206,12 +207,19 @@ impl Roles {
         Ok(())
     }
 
-    /// What is published in warm-up and load, the warm-up beginning at an instant; `None` without a schedule.
+    /// What is published in warm-up and load, the warm-up beginning at an instant; `None` without a schedule. The first is
+    /// due within the time between two, where the repetition says.
     pub fn pacing(&self, plan: &Plan, start_ns: u64) -> Option<Pacing> {
         let (period_ns, publishers) = self.pace?;
         let length_ns = plan.phases.warm_up_ms.saturating_add(plan.phases.load_ms).saturating_mul(1_000_000);
         let order = self.rooms().map(|rooms| rooms.order());
-        let pacing = Pacing { order, warp: self.warp.clone(), ..Pacing::endless(start_ns, period_ns, publishers) };
+        // A pace that changes has no period, and begins where its shape does.
+        let repetition = plan.repetition.filter(|_| self.warp.is_none());
+        let spacing_ns = period_ns / u64::from(publishers.max(1));
+        let phase_ns = repetition.map_or(0, |own| own.phase_ns(Periodic::Publications, plan.seed, spacing_ns));
+        // As exact as stamps are.
+        let first_ns = start_ns.saturating_add(phase_ns - phase_ns % RESOLUTION_NS);
+        let pacing = Pacing { order, warp: self.warp.clone(), ..Pacing::endless(first_ns, period_ns, publishers) };
         Some(pacing.until(start_ns.saturating_add(length_ns)))
     }
 
@@ -316,6 +324,7 @@ fn draw_rooms(plan: &Plan, rooms: u32, per_client: u32) -> Result<Arc<Rooms>, Ba
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::phase::Repetition;
     use crate::plan::fixtures::plan;
     use crate::plan::{ClientKind, ClientsIn, HttpVersion, Sockets, Sources, Speaks, Target, TlsTarget, Trust};
     use crate::plan_checks::MAX_PAGES;
@@ -324,6 +333,28 @@ mod tests {
     use core::net::Ipv4Addr;
     use pushlab_dialects::Dialect;
     use pushlab_wire::transport::Transport;
+
+    #[test]
+    fn over_the_repeats_a_feed_begins_in_every_part_of_its_period() {
+        const REPEATS: u32 = 8;
+        let feed = Scenario::Feed { interval_us: 8_000, payload_bytes: 100, by: FeedBy::Publisher };
+        let start_ns = |number: Option<u32>, shape| {
+            let repetition = number.map(|number| Repetition { number, of: REPEATS, seed: 5 });
+            let seed = u64::from(number.unwrap_or(0));
+            let plan = Plan { shape, repetition, seed, ..plan(9, feed.clone()) };
+            let pacing = roles_of(&plan).unwrap().pacing(&plan, 7_000_000_000).unwrap();
+            assert!(pacing.due_ns(pacing.count - 1) < 7_000_000_000 + 30_001_000_000);
+            pacing.start_ns - 7_000_000_000
+        };
+        let phases: Vec<u64> = (1..=REPEATS).map(|number| start_ns(Some(number), Shape::Steady)).collect();
+        assert!(phases.iter().all(|phase_ns| phase_ns % RESOLUTION_NS == 0), "{phases:?}");
+        let mut parts: Vec<u64> = phases.iter().map(|phase_ns| phase_ns / 1_000_000).collect();
+        parts.sort_unstable();
+        assert_eq!(parts, (0..u64::from(REPEATS)).collect::<Vec<_>>());
+        assert_eq!(start_ns(None, Shape::Steady), 0, "a plan of before");
+        let step = Shape::Step { factors: vec![1.0, 2.0] };
+        assert_eq!(start_ns(Some(3), step), 0, "what changes its pace begins with its shape");
+    }
 
     fn roles_of(plan: &Plan) -> Result<Roles, BadPlan> {
         Roles::of(plan, 20_000)

@@ -8,6 +8,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt as _, StreamExt as _};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::env;
@@ -15,8 +17,10 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
+
+/// Read buffer of a WebSocket, bytes: each read fills all of it with zeros first, and 128 KiB are the default.
+const READ_BUFFER_SIZE: usize = 4096;
 
 /// Subscribers of one channel. Who is gone is taken out by the next publication.
 #[derive(Default)]
@@ -78,28 +82,39 @@ async fn websocket(State(hub): State<Hub>, query: Pairs, upgrade: WebSocketUpgra
     // Before the handshake is answered, so that nothing is missed.
     let receive = hub.texts(&channels(&query));
     let target = target(&query);
-    upgrade.on_upgrade(move |socket| serve(hub, socket, receive, target))
+    upgrade.read_buffer_size(READ_BUFFER_SIZE).on_upgrade(move |socket| serve(hub, socket, receive, target))
 }
 
-async fn serve(hub: Hub, mut socket: WebSocket, mut receive: UnboundedReceiver<Utf8Bytes>, target: String) {
-    loop {
-        tokio::select! {
-            message = socket.recv() => match message {
-                Some(Ok(Message::Text(data))) => hub.publish(&target, &data),
-                Some(Ok(_)) => {}
-                _ => return,
-            },
-            Some(data) = receive.recv() => {
-                if socket.send(Message::Text(data)).await.is_err() {
-                    return;
-                }
+async fn serve(hub: Hub, socket: WebSocket, receive: UnboundedReceiver<Utf8Bytes>, target: String) {
+    let (send, mut messages) = socket.split();
+    // A task of its own, so that a delivery does not try to read as well.
+    let sending = tokio::spawn(deliver(send, receive));
+    while let Some(Ok(message)) = messages.next().await {
+        if let Message::Text(data) = message {
+            hub.publish(&target, &data);
+        }
+    }
+    sending.abort();
+}
+
+/// Writes what has gathered together, as hyper does with a body.
+async fn deliver(mut send: SplitSink<WebSocket, Message>, mut receive: UnboundedReceiver<Utf8Bytes>) {
+    while let Some(first) = receive.recv().await {
+        let mut next = Some(first);
+        while let Some(data) = next {
+            if send.feed(Message::Text(data)).await.is_err() {
+                return;
             }
+            next = receive.try_recv().ok();
+        }
+        if send.flush().await.is_err() {
+            return;
         }
     }
 }
 
 async fn websocket_echo(upgrade: WebSocketUpgrade) -> Response {
-    upgrade.on_upgrade(|mut socket| async move {
+    upgrade.read_buffer_size(READ_BUFFER_SIZE).on_upgrade(|mut socket| async move {
         while let Some(Ok(message)) = socket.recv().await {
             if matches!(message, Message::Text(_)) && socket.send(message).await.is_err() {
                 return;

@@ -11,6 +11,7 @@ import "./styles/findings.css";
 import "./styles/table.css";
 import "./styles/rankings.css";
 import "./styles/leaderboard.css";
+import "./styles/scorecard.css";
 import "./styles/print.css";
 
 const root = document.getElementById("page");

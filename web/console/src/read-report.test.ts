@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { jsonForScript, PLACEHOLDER } from "../build/single-file";
+import { sampleCard } from "../fixtures/sample-card";
 import { sampleReport } from "../fixtures/sample-report";
 import { SAMPLES } from "../fixtures/samples";
 import { readReport } from "./read-report";
@@ -62,6 +63,18 @@ test.each<[(report: ReturnType<typeof sampleReport>) => void, string]>([
   [
     (report) => Object.assign(report, { comparison: { rows: [{ cell: "" }] } }),
     "report.comparison.baseline is not a text",
+  ],
+  [
+    (report) => Object.assign(report, { card: { options: [{ key: "a", label: 1 }], rows: [] } }),
+    "report.card.options[0].label is not a text",
+  ],
+  [
+    (report) => {
+      const card = sampleCard();
+      Object.assign(card.rows[0] ?? {}, { failures: { a: 426 } });
+      report.card = card;
+    },
+    "report.card.rows[0].failures.a is not a text",
   ],
 ])("a fault is named with its place (%#)", (harm, fault) => {
   const report = sampleReport();

@@ -53,13 +53,14 @@ export function readReport(text: string): ReadResult {
   return { ok: true, report, seed: exactSeed(trimmed, report.repeat.seed) };
 }
 
-/** What the page walks through: a list, its elements' shape, a record's fields, or a text. */
+/** What the page walks through: a list, its elements' shape, a record's fields, those of a map, or a text. */
 type Shape =
   | "text"
   | "number"
   | "list"
   | { each: Shape }
   | { fields: Record<string, Shape> }
+  | { values: Shape }
   | { optional: Shape };
 
 const TIMELINE: Shape = {
@@ -129,6 +130,25 @@ const COMPARISON: Shape = {
   },
 };
 
+const SCORECARD: Shape = {
+  fields: {
+    options: { each: { fields: { key: "text", label: "text" } } },
+    rows: {
+      each: {
+        fields: {
+          ...{ title: "text", note: "text", unit: "text", workloads: "list" },
+          failures: { optional: { values: "text" } },
+          cells: {
+            each: { optional: { fields: { estimate: { fields: {} }, against: { fields: {} } } } },
+          },
+        },
+      },
+    },
+    advice: { each: { fields: { workload: "text", choices: "list", text: "text" } } },
+    notes: { each: "text" },
+  },
+};
+
 const STANDING: Shape = { optional: { fields: { figure: { fields: {} } } } };
 
 const LEADERBOARD: Shape = {
@@ -156,6 +176,7 @@ const REPORT: Shape = {
     ...{ title: "text", verdict: "list" },
     metrics: { each: { fields: { name: "text", title: "text", unit: "text" } } },
     comparison: { optional: COMPARISON },
+    card: { optional: SCORECARD },
     leaderboard: { optional: LEADERBOARD },
     experiments: { each: EXPERIMENT },
     warnings: { each: { fields: { code: "text", message: "text", runs: "list" } } },
@@ -178,6 +199,11 @@ function faultIn(data: unknown, shape: Shape, place: string): string | null {
   }
   if ("optional" in shape) return data == null ? null : faultIn(data, shape.optional, place);
   if (!isRecord(data)) return `${place} is not a record`;
+  if ("values" in shape) {
+    return firstFault(Object.entries(data), (name, one) =>
+      faultIn(one, shape.values, `${place}.${name}`),
+    );
+  }
   return firstFault(Object.entries(shape.fields), (name, field) =>
     faultIn(data[name], field, `${place}.${name}`),
   );

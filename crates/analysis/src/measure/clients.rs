@@ -16,6 +16,12 @@ pub fn due(run: &RunRecord) -> Option<f64> {
     per_load_second(run, |r| r.expected)
 }
 
+/// Deliveries that the publications of the load phase made, per cent of those that they were to make.
+pub fn delivered_share(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref()?;
+    (result.expected > 0).then(|| result.delivered as f64 * 100.0 / result.expected as f64)
+}
+
 /// Publications per second that were sent in the load phase.
 pub fn published(run: &RunRecord) -> Option<f64> {
     per_load_second(run, |r| r.published)

@@ -6,10 +6,12 @@ mod counters;
 mod link;
 mod times;
 mod usage;
+mod withheld;
 
 pub use counters::counter_rate;
-pub use times::{clock_error, latency_median};
-pub use usage::{compressed, cpu_percent, memory, memory_growth};
+pub use times::{SHARE_COUNT_MIN, clock_error, generator_share, latency_median, prober_share};
+pub use usage::{busiest_second, compressed, cpu_percent, memory, memory_growth};
+pub use withheld::is_withheld;
 
 use crate::record::RunRecord;
 // A metric whose function is in none of them does not compile.

@@ -6,6 +6,9 @@ use pushlab_stats::Histogram;
 /// Measurements that a 99th percentile needs to be more than the maximum.
 const P99_COUNT_MIN: u64 = 100;
 
+/// Measurements that a share needs.
+pub const SHARE_COUNT_MIN: u64 = 20;
+
 /// Prober's response time under load, median, ms.
 pub fn response_median(run: &RunRecord) -> Option<f64> {
     run.result.as_ref()?.response_load.quantile_ms(0.5)
@@ -89,6 +92,26 @@ pub fn connect(run: &RunRecord) -> Option<f64> {
 /// How late publications left, 99th percentile, ms.
 pub fn lateness(run: &RunRecord) -> Option<f64> {
     run.result.as_ref()?.lateness.quantile_ms(0.99)
+}
+
+/// The generator's own share of delivery latency, per cent: how late publications left, and how long deliveries on a
+/// sample of the connections waited to be read. A ratio of means, so that each counts by its time.
+pub fn generator_share(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref()?;
+    let own_ms = result.read_wait.mean_ms().filter(|_| result.read_wait.count() >= SHARE_COUNT_MIN)?
+        + result.lateness.mean_ms().unwrap_or(0.0);
+    result.latency.mean_ms().filter(|latency_ms| *latency_ms > 0.0).map(|latency_ms| own_ms * 100.0 / latency_ms)
+}
+
+/// The prober's own share of response time under load, per cent.
+pub fn prober_share(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref()?;
+    let own_ms = result.response_own.mean_ms().filter(|_| result.response_own.count() >= SHARE_COUNT_MIN)?;
+    result
+        .response_load
+        .mean_ms()
+        .filter(|response_ms| *response_ms > 0.0)
+        .map(|response_ms| own_ms * 100.0 / response_ms)
 }
 
 /// How far the instants that a browser's pages told may be off, ms.

@@ -22,6 +22,28 @@ pub fn cpu_percent(samples: &[Sample], (start, end): (u64, u64)) -> Option<f64> 
         .then(|| last.cpu_ns.saturating_sub(first.cpu_ns) as f64 * 100.0 / (last.t_ns - first.t_ns) as f64)
 }
 
+/// The second of a span in which CPU was highest, from cumulative readings: when it began, and per cent of one core.
+pub fn busiest_second(samples: &[Sample], (start, end): (u64, u64)) -> Option<(u64, f64)> {
+    let inside: Vec<&Sample> = samples.iter().filter(|s| s.t_ns >= start && s.t_ns <= end).collect();
+    let (mut from, mut busiest): (usize, Option<(u64, f64)>) = (0, None);
+    for last in &inside {
+        // The shortest window that ends here and is a second or longer.
+        while inside[from + 1..].first().is_some_and(|next| next.t_ns + SECOND_NS <= last.t_ns) {
+            from += 1;
+        }
+        let first = inside[from];
+        if first.t_ns + SECOND_NS > last.t_ns {
+            continue;
+        }
+        let percent = last.cpu_ns.saturating_sub(first.cpu_ns) as f64 * 100.0 / (last.t_ns - first.t_ns) as f64;
+        if busiest.is_none_or(|(_, most)| percent > most) {
+            busiest = Some((first.t_ns, percent));
+        }
+    }
+    // A span shorter than a second is one window.
+    busiest.or_else(|| Some((start, cpu_percent(samples, (start, end))?)))
+}
+
 /// Subject's CPU under load, per cent of one core.
 pub fn cpu(run: &RunRecord) -> Option<f64> {
     cpu_percent(&run.subject, run.phase_span(Phase::Load)?)
@@ -47,17 +69,31 @@ pub fn cpu_baseline(run: &RunRecord) -> Option<f64> {
 
 /// Subject's CPU time per delivery, µs: load and drain, in which the publications of the load are delivered.
 pub fn cpu_per_delivery(run: &RunRecord) -> Option<f64> {
+    cpu_per(run, run.result.as_ref()?.delivered)
+}
+
+/// Subject's CPU time per publication, µs: load and drain.
+pub fn cpu_per_publication(run: &RunRecord) -> Option<f64> {
+    cpu_per(run, run.result.as_ref()?.published)
+}
+
+/// Subject's CPU time of load and drain for each of so many, µs.
+fn cpu_per(run: &RunRecord, count: u64) -> Option<f64> {
     let (start, _) = run.phase_span(Phase::Load)?;
     let (_, end) = run.phase_span(Phase::Drain)?;
-    let delivered = run.result.as_ref()?.delivered;
     let cpu_us = cpu_percent(&run.subject, (start, end))? / 100.0 * end.saturating_sub(start) as f64 / 1e3;
-    (delivered > 0).then(|| cpu_us / delivered as f64)
+    (count > 0).then(|| cpu_us / count as f64)
 }
 
 /// Generator's CPU under load, per cent of one core.
 pub fn generator_cpu(run: &RunRecord) -> Option<f64> {
     let (start, end) = run.phase_span(Phase::Load)?;
     (end > start).then(|| run.result.as_ref().map(|r| r.cpu_load_ns as f64 * 100.0 / (end - start) as f64))?
+}
+
+/// CPU of the generator's busiest thread in its busiest second under load, per cent of one core.
+pub fn generator_busiest(run: &RunRecord) -> Option<f64> {
+    Some(run.result.as_ref()?.busiest?.percent())
 }
 
 /// Generator's CPU time per delivery, µs: both of the load phase.
@@ -149,6 +185,20 @@ mod tests {
     use super::*;
     use crate::presets;
     use pushlab_workload::result::{LoadResult, PhaseMark};
+
+    #[test]
+    fn the_busiest_second_is_found_among_idle_ones() {
+        let ms = 1_000_000;
+        // Full from 2.3 s to 3.3 s, and otherwise at a tenth.
+        let cpu = |t: u64| t / 10 + (t.clamp(2_300, 3_300) - 2_300) * 9 / 10;
+        let samples: Vec<Sample> =
+            (0..120).map(|i| Sample { t_ns: i * 50 * ms, cpu_ns: cpu(i * 50) * ms, ..Sample::default() }).collect();
+        let (from, percent) = busiest_second(&samples, (0, 6_000 * ms)).unwrap();
+        assert_eq!((from, percent), (2_300 * ms, 100.0));
+        assert!(cpu_percent(&samples, (0, 6_000 * ms)).unwrap() < 30.0);
+        assert_eq!(busiest_second(&samples, (2_000 * ms, 2_600 * ms)), Some((2_000 * ms, 55.0)), "a short span");
+        assert_eq!(busiest_second(&samples[..1], (0, 6_000 * ms)), None);
+    }
 
     #[test]
     fn memory_of_a_client_is_what_it_adds_to_the_server_alone() {

@@ -1,5 +1,6 @@
 //! From runs to a report.
 
+use super::card::scorecard;
 use super::command_line::command_line;
 use super::expectations::{alarms, expectations};
 use super::leaderboard::leaderboard;
@@ -64,7 +65,8 @@ pub fn build(results: &[ResultRuns], published: &[RunValues], asked: Asked<'_>, 
     metrics.dedup();
     let runs: Vec<&RunValues> = results.iter().flat_map(|result| &result.runs).collect();
     let leaderboard = leaderboard(&experiments, results, seed);
-    let mut sentences = verdict(&reports, leaderboard.as_ref(), &runs);
+    let card = scorecard(&experiments, results, seed);
+    let mut sentences = verdict(&reports, card.as_ref(), leaderboard.as_ref(), &runs);
     if let Some(comparison) = &comparison {
         // Who won is beside the point; how certain all is, the last sentence, is not.
         sentences = std::iter::once(comparison.summary.clone()).chain(sentences.pop()).collect();
@@ -77,6 +79,7 @@ pub fn build(results: &[ResultRuns], published: &[RunValues], asked: Asked<'_>, 
         verdict: sentences,
         metrics,
         comparison,
+        card,
         leaderboard,
         experiments: reports,
         warnings: warnings(&runs),
@@ -139,7 +142,7 @@ fn report_of(
         charts: names(&charted),
         columns: names(&columns(experiment, &charted, &used)),
         series: series.iter().map(|s| points::series(s, &used, seed)).collect(),
-        rankings: rankings(&series, &ranked, seed),
+        rankings: rankings(&series, &ranked, &experiment.margins, seed),
         networks: networks(&experiment.name, results),
         expectations: expectations(experiment, &series, seed),
         alarms: alarms(fail_if, experiment, &series, seed),

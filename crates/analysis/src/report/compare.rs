@@ -8,7 +8,7 @@ use pushlab_stats::{Family, Interval, Pair, Verdict, compare_family, interval_of
 use std::collections::BTreeMap;
 
 /// A change smaller than this share of the baseline does not matter, whatever its significance.
-pub const RELEVANT_CHANGE: f64 = 0.05;
+pub const RELEVANT_CHANGE: f64 = 0.02;
 /// What is compared when nothing is said: few enough that the correction for their number leaves power.
 pub const COMPARED_METRICS: [&str; 5] = ["cpu_per_delivery", "latency_median", "latency_p99", "delivered", "memory"];
 
@@ -29,6 +29,9 @@ pub enum CompareError {
     /// Less than two sides.
     #[error("there is nothing to compare with: name two results, or one that measured several subjects")]
     One,
+    /// A margin that is none.
+    #[error("{0}")]
+    Margin(String),
     /// No common cell.
     #[error("{0} and {1} have no cell and metric in common that both measured in a run that counts")]
     NothingInCommon(String, String),
@@ -44,13 +47,22 @@ struct Entry<'a> {
     figures: [Estimate; 2],
     samples: [Vec<f64>; 2],
     is_paired: bool,
+    margin: f64,
 }
+
+/// The margin of a metric in the experiment of this name, as a share.
+pub type MarginOf<'a> = &'a dyn Fn(&str, &Metric) -> f64;
 
 /// Compares each of the others with the first.
 ///
 /// # Errors
 /// See [`CompareError`].
-pub fn compare(contenders: &[Contender], metrics: &[&'static Metric], seed: u64) -> Result<Comparison, CompareError> {
+pub fn compare(
+    contenders: &[Contender],
+    metrics: &[&'static Metric],
+    margin_of: MarginOf<'_>,
+    seed: u64,
+) -> Result<Comparison, CompareError> {
     let [baseline, candidates @ ..] = contenders else { return Err(CompareError::One) };
     if candidates.is_empty() {
         return Err(CompareError::One);
@@ -59,14 +71,16 @@ pub fn compare(contenders: &[Contender], metrics: &[&'static Metric], seed: u64)
     let mut missing_cells = Vec::new();
     for candidate in candidates {
         let before = entries.len();
-        entries.extend(common(baseline, candidate, metrics, seed));
+        entries.extend(common(baseline, candidate, metrics, margin_of, seed));
         missing_cells.extend(missing(baseline, candidate));
         if entries.len() == before && missing_cells.is_empty() {
             return Err(CompareError::NothingInCommon(baseline.label.clone(), candidate.label.clone()));
         }
     }
-    let pairs: Vec<Pair<'_>> =
-        entries.iter().map(|e| Pair { a: &e.samples[1], b: &e.samples[0], is_paired: e.is_paired }).collect();
+    let pairs: Vec<Pair<'_>> = entries
+        .iter()
+        .map(|e| Pair { a: &e.samples[1], b: &e.samples[0], is_paired: e.is_paired, margin: e.margin })
+        .collect();
     let family = Family { confidence: CONFIDENCE, relevant_change: RELEVANT_CHANGE, seed };
     let found = compare_family(&pairs, &family)?;
     let mut rows: Vec<ComparisonRow> = entries.iter().zip(&found).map(|(entry, found)| row(entry, found)).collect();
@@ -112,6 +126,7 @@ fn common<'a>(
     baseline: &Contender,
     candidate: &'a Contender,
     metrics: &[&'static Metric],
+    margin_of: MarginOf<'_>,
     seed: u64,
 ) -> Vec<Entry<'a>> {
     let before = by_cell(baseline, RunValues::counts);
@@ -129,7 +144,8 @@ fn common<'a>(
             // Of the same runs as the difference: with a void run in a pair, those of all runs would not fit it.
             let figures = figure_of(&samples[0], seed).zip(figure_of(&samples[1], seed));
             let Some((a, b)) = figures else { continue };
-            entries.push(Entry { candidate, cell: cell.clone(), metric, figures: [a, b], samples, is_paired });
+            let margin = runs.first().map_or(0.0, |run| margin_of(&run.cell.experiment, metric));
+            entries.push(Entry { candidate, cell: cell.clone(), metric, figures: [a, b], samples, is_paired, margin });
         }
     }
     entries
@@ -151,7 +167,8 @@ fn blocks(baseline: &[&RunValues], candidate: &[&RunValues], metric: &str) -> Ve
 fn row(entry: &Entry<'_>, found: &pushlab_stats::Comparison) -> ComparisonRow {
     let change = match (found.verdict, entry.metric.better) {
         (Verdict::TooFew, _) => Change::Unknown,
-        (Verdict::NoDifference, _) => Change::Same,
+        (Verdict::Equivalent, _) => Change::Equivalent,
+        (Verdict::Undecided, _) => Change::Undecided,
         (_, Better::Neither) => Change::Different,
         (Verdict::Higher, Better::Lower) | (Verdict::Lower, Better::Higher) => Change::Worse,
         (Verdict::Higher, Better::Higher) | (Verdict::Lower, Better::Lower) => Change::Better,
@@ -166,6 +183,8 @@ fn row(entry: &Entry<'_>, found: &pushlab_stats::Comparison) -> ComparisonRow {
         value: entry.figures[1],
         difference: Estimate { value, low, high, runs, bound: None },
         relative_percent: found.change.map(|change| change * 100.0),
+        factor: found.factor,
+        margin_percent: Some(entry.margin * 100.0),
         effect: found.effect.as_ref().map_or(0.0, |effect| effect.delta),
         magnitude: magnitude.unwrap_or_else(|| "unknown".to_owned()),
         p_value: found.significance.as_ref().map(|significance| significance.p_corrected),
@@ -173,10 +192,18 @@ fn row(entry: &Entry<'_>, found: &pushlab_stats::Comparison) -> ComparisonRow {
     }
 }
 
+/// By how many per cent it changed at least, where its interval says so.
+fn least_change(row: &ComparisonRow) -> Option<f64> {
+    let factor = row.factor?;
+    let end = [factor.low, factor.high].into_iter().min_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()))?;
+    ((factor.low > 1.0) == (factor.high > 1.0)).then_some((end - 1.0) * 100.0)
+}
+
 fn summary(baseline: &Contender, candidates: &[Contender], rows: &[ComparisonRow], missing: &[String]) -> String {
     let count = |wanted: Change| rows.iter().filter(|row| row.change == wanted).count();
     let [worse, better, other, unknown] =
         [Change::Worse, Change::Better, Change::Different, Change::Unknown].map(count);
+    let [equivalent, undecided] = [Change::Equivalent, Change::Undecided].map(count);
     let names: Vec<&str> = candidates.iter().map(|c| c.label.as_str()).collect();
     let against = format!("{} against {}", names.join(", "), baseline.label);
     let is_interleaved = candidates.iter().all(|c| c.campaign == baseline.campaign);
@@ -188,19 +215,27 @@ fn summary(baseline: &Contender, candidates: &[Contender], rows: &[ComparisonRow
     let what = match rows.iter().find(|row| row.change == Change::Worse) {
         _ if rows.is_empty() => "nothing is left to compare".to_owned(),
         _ if unknown == rows.len() => "too few runs to tell anything apart; three a side are the least".to_owned(),
-        None if better + other == 0 => "nothing changed that chance does not explain".to_owned(),
+        None if better + other == 0 => format!("no change was shown in {} figures", rows.len()),
         worst => {
             let worst = worst.and_then(|row| {
                 let change = row.relative_percent?;
-                Some(format!("; the clearest: {} of {} by {change:+.0} %", row.metric, row.cell))
+                let least = least_change(row).map_or(String::new(), |least| format!(", at least {least:+.1} %"));
+                Some(format!("; the clearest: {} of {} by {change:+.0} %{least}", row.metric, row.cell))
             });
             format!("{worse} of {} figures got worse, {better} better{}", rows.len(), worst.unwrap_or_default())
         }
+    };
+    let rest = match equivalent + undecided {
+        0 => String::new(),
+        _ => format!("; {equivalent} are as good as before within their margins, {undecided} undecided"),
     };
     let lost = match missing {
         [] => String::new(),
         [one] => format!("a cell has no run that counts any more ({one}); "),
         [one, ..] => format!("{} cells have no run that counts any more (the first: {one}); ", missing.len()),
     };
-    format!("{against}: {lost}{what}; {how}. False alarms of all rows together are held at 5 %.")
+    format!(
+        "{against}: {lost}{what}{rest}; {how}. False alarms of all rows together are held at 5 %, and so is what is wrongly \
+         called as good."
+    )
 }

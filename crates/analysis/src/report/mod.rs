@@ -2,6 +2,7 @@
 
 mod build;
 mod byte_table;
+mod card;
 mod command_line;
 mod compare;
 mod expectations;
@@ -17,7 +18,7 @@ mod tables;
 mod tally;
 mod timeline;
 mod verdict;
-pub(crate) mod wording;
+pub mod wording;
 
 pub use build::{Asked, build};
 pub use compare::{COMPARED_METRICS, CompareError, Contender, compare};

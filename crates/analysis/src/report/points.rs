@@ -3,7 +3,7 @@
 use super::model::{Point, Series, Timeline};
 use super::samples::{RunValues, SeriesRuns, figure, regime_of};
 use pushlab_experiment::metric::Metric;
-use pushlab_stats::{Band, Warning};
+use pushlab_stats::{Band, Severity, Warning};
 
 /// A series with all its points. `metrics` are those of the whole report.
 pub fn series(runs: &SeriesRuns<'_>, metrics: &[&Metric], seed: u64) -> Series {
@@ -32,6 +32,7 @@ fn point(x: u32, runs: &[&RunValues], metrics: &[&Metric], seed: u64) -> Point {
         runs: runs.iter().filter(|run| run.counts()).count() as u32,
         failures: runs.iter().filter_map(failure).collect(),
         voids: runs.iter().filter(|run| run.is_void()).map(|run| void(run)).collect(),
+        withheld: runs.iter().filter_map(|run| withheld(run)).collect(),
         regime: regime_of(runs),
         band: response.map(|figure| Band::of_response_ms(figure.value)),
         figures,
@@ -45,8 +46,18 @@ fn point(x: u32, runs: &[&RunValues], metrics: &[&Metric], seed: u64) -> Point {
 }
 
 fn void(run: &RunValues) -> String {
-    let voids = run.warnings.iter().filter(|warning| warning.is_void());
-    let reasons: Vec<String> = voids.map(|Warning { code, detail, .. }| format!("{code}: {detail}")).collect();
+    because(run, Severity::Void)
+}
+
+/// Why a run that counts lacks some figures, if it does.
+fn withheld(run: &RunValues) -> Option<String> {
+    let lacks_some = run.warnings.iter().any(|warning| warning.code.severity() == Severity::Withheld);
+    (lacks_some && run.counts()).then(|| because(run, Severity::Withheld))
+}
+
+fn because(run: &RunValues, severity: Severity) -> String {
+    let own = run.warnings.iter().filter(|warning| warning.code.severity() == severity);
+    let reasons: Vec<String> = own.map(|Warning { code, detail, .. }| format!("{code}: {detail}")).collect();
     format!("repeat {}: {}", run.repeat, reasons.join("; "))
 }
 

@@ -1,15 +1,24 @@
 //! Who is better, where the intervals can tell.
 
 use super::CONFIDENCE;
-use super::model::{Origin, Place, Ranking};
+use super::model::{Origin, Place, Ranking, Tie};
 use super::samples::{SeriesRuns, figure, regime_of, values};
+use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
-use pushlab_stats::{Ranked, Regime, rank};
+use pushlab_stats::{Family, Pair, Ranked, Regime, Verdict, compare_family, rank};
+use std::collections::BTreeMap;
 
 /// Rankings under load and under stress of each of these metrics, each at the highest place on the axis at which
 /// most series are in that regime. Only series of the same kind are ranked: an echo does not compete with a
 /// broadcast. What was printed is not ranked: it was measured elsewhere.
-pub fn rankings(series: &[SeriesRuns<'_>], metrics: &[&Metric], seed: u64) -> Vec<Ranking> {
+///
+/// Those who share a rank are equivalent to the first of them within the metric's margin, or it is undecided.
+pub fn rankings(
+    series: &[SeriesRuns<'_>],
+    metrics: &[&Metric],
+    margins: &BTreeMap<String, f64>,
+    seed: u64,
+) -> Vec<Ranking> {
     let measured: Vec<&SeriesRuns<'_>> = series.iter().filter(|s| s.origin == Origin::Measured).collect();
     let mut kinds: Vec<&str> = Vec::new();
     for kind in measured.iter().map(|s| s.kind.as_str()) {
@@ -23,12 +32,11 @@ pub fn rankings(series: &[SeriesRuns<'_>], metrics: &[&Metric], seed: u64) -> Ve
         for wanted in [Regime::Load, Regime::Stress] {
             let Some((x, members)) = best_place(&own, wanted) else { continue };
             let judged = metrics.iter().filter(|metric| metric.better != Better::Neither);
-            rankings.extend(judged.filter_map(|metric| ranking(&members, series, x, wanted, metric, seed)).map(
-                |ranking| {
-                    let among = if kinds.len() > 1 { (*kind).to_owned() } else { String::new() };
-                    Ranking { among, ..ranking }
-                },
-            ));
+            rankings.extend(judged.filter_map(|metric| {
+                let margin = margin(margins, metric);
+                let among = if kinds.len() > 1 { (*kind).to_owned() } else { String::new() };
+                Some(Ranking { among, ..ranking(&members, series, x, wanted, metric, margin, seed)? })
+            }));
         }
     }
     rankings
@@ -40,6 +48,7 @@ fn ranking(
     x: u32,
     wanted: Regime,
     metric: &Metric,
+    margin: f64,
     seed: u64,
 ) -> Option<Ranking> {
     let entries: Vec<(usize, Vec<f64>)> = members
@@ -51,10 +60,16 @@ fn ranking(
     if entries.len() < 2 {
         return None;
     }
-    let places = order(entries, metric.better, seed)?.into_iter().filter_map(|entry| {
+    let ordered = order(entries, metric.better, seed)?;
+    let runs_of: Vec<Vec<f64>> =
+        ordered.iter().map(|entry| values(&members[entry.key].cells[&x], metric.name)).collect();
+    let ranks: Vec<u32> = ordered.iter().map(|entry| entry.rank).collect();
+    let ties = ties(&ranks, &runs_of, margin);
+    let places = ordered.into_iter().zip(ties).filter_map(|(entry, tie)| {
         let series = members[entry.key];
         Some(Place {
             rank: entry.rank,
+            tie,
             key: series.key.clone(),
             label: series.label.clone(),
             figure: figure(&series.cells[&x], metric.name, seed)?,
@@ -67,8 +82,29 @@ fn ranking(
         regime: wanted,
         metric: metric.name.to_owned(),
         x: f64::from(x),
+        margin_percent: Some(margin * 100.0),
         places: ranked_among_published(places.collect()),
     })
+}
+
+/// Why places share their rank: two one-sided tests against the first of them, wrong equivalences of all being held at 5 %.
+fn ties(ranks: &[u32], runs: &[Vec<f64>], margin: f64) -> Vec<Option<Tie>> {
+    let first_of = |place: usize| ranks.iter().position(|rank| *rank == ranks[place]).unwrap_or(place);
+    let others: Vec<usize> = (0..ranks.len()).filter(|place| first_of(*place) != *place).collect();
+    let pair = |place: &usize| Pair { a: &runs[*place], b: &runs[first_of(*place)], is_paired: false, margin };
+    let pairs: Vec<Pair<'_>> = others.iter().map(pair).collect();
+    // That they share a rank says that no difference was shown: what is left to ask is whether they are equivalent.
+    let family = Family { confidence: CONFIDENCE, relevant_change: f64::MAX, seed: 1 };
+    let found = compare_family(&pairs, &family).unwrap_or_default();
+    let mut ties = vec![None; ranks.len()];
+    for (place, comparison) in others.iter().zip(found) {
+        let tie = if comparison.verdict == Verdict::Equivalent { Tie::Equivalent } else { Tie::Undecided };
+        ties[*place] = Some(tie);
+        // The first is as good as all of them, or it is undecided.
+        let first = &mut ties[first_of(*place)];
+        *first = Some(if *first == Some(Tie::Undecided) { Tie::Undecided } else { tie });
+    }
+    ties
 }
 
 /// Fills in the ranks among the series that have a published rank, which tell the same order on the study's scale.
@@ -178,7 +214,7 @@ mod tests {
                 )
                 .collect();
         let metric = Metric::find("latency_mean").unwrap();
-        let found = rankings(&all, &[metric], 1);
+        let found = rankings(&all, &[metric], &BTreeMap::new(), 1);
         let ranks = |place: &Place| (place.rank, place.published_rank, place.rank_among_published);
         let of = |label: &str| found[0].places.iter().find(|place| place.label == label).map(ranks);
         assert_eq!(of("b"), Some((1, Some(1), Some(1))));
@@ -188,6 +224,19 @@ mod tests {
             rank > 2 && (published, among) == (Some(2), Some(2)),
             "the same order, whoever else was measured: {rank}"
         );
+    }
+
+    #[test]
+    fn a_shared_rank_is_equivalence_or_undecided() {
+        let sides = [vec![1.00, 1.01, 0.99], vec![1.01, 1.02, 1.00], vec![0.80, 1.90, 1.00], vec![9.00, 9.01, 9.02]];
+        assert_eq!(
+            ties(&[1, 1, 1, 4], &sides, 0.2),
+            [Some(Tie::Undecided), Some(Tie::Equivalent), Some(Tie::Undecided), None]
+        );
+        assert_eq!(ties(&[1, 1, 3], &sides[..3], 0.2), [Some(Tie::Equivalent), Some(Tie::Equivalent), None]);
+        assert_eq!(ties(&[1, 1], &sides[..2], 0.005), [Some(Tie::Undecided); 2], "a narrow margin");
+        let once = [vec![1.0], vec![1.0]];
+        assert_eq!(ties(&[1, 1], &once, 0.2), [Some(Tie::Undecided); 2], "one run each");
     }
 
     #[test]
@@ -208,7 +257,7 @@ mod tests {
                 .collect();
             let metric = Metric::find("latency_mean").unwrap();
             let of = |ranking: Ranking| (ranking.regime, ranking.places.len());
-            rankings(&series, &[metric], 1).into_iter().map(of).collect::<Vec<_>>()
+            rankings(&series, &[metric], &BTreeMap::new(), 1).into_iter().map(of).collect::<Vec<_>>()
         };
         assert_eq!(of(&[&calm[0], &unseen[0]]), [(Regime::Load, 2)]);
         assert_eq!(of(&[&unseen[0], &unseen[1]]), [(Regime::Load, 2)], "and among others like it");

@@ -2,7 +2,7 @@
 
 use super::model::{Estimate, Origin, Timeline};
 use super::timeline::timeline;
-use crate::measure::MEASURES;
+use crate::measure::{MEASURES, is_withheld};
 use crate::record::{Outcome, RunRecord};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
@@ -25,6 +25,8 @@ pub struct RunValues {
     pub repeat: u32,
     /// How often it was tried; only the last try is here.
     pub attempts: u32,
+    /// Why it was tried again each time; empty where only the number is known.
+    pub tried_again: Vec<String>,
     /// Whether it failed, and why.
     pub failure: Option<String>,
     /// What makes it less certain.
@@ -48,9 +50,12 @@ pub struct RunValues {
 }
 
 impl RunValues {
-    /// Of a measured run: every metric that it has.
+    /// Of a measured run: every metric that it has, but for those that its warnings take away.
     pub fn of(record: &RunRecord) -> Self {
         let figures = MEASURES.iter().filter_map(|(metric, of)| {
+            if is_withheld(metric, &record.warnings) {
+                return None;
+            }
             let value = of(record).filter(|value| value.is_finite())?;
             Some(((*metric).to_owned(), value))
         });
@@ -63,6 +68,7 @@ impl RunValues {
             cell: record.planned.cell.clone(),
             repeat: record.planned.repeat,
             attempts: record.attempts,
+            tried_again: record.earlier.iter().map(|attempt| attempt.reason.clone()).collect(),
             failure,
             warnings: record.warnings.clone(),
             figures: figures.collect(),
@@ -82,6 +88,7 @@ impl RunValues {
             cell,
             repeat: 1,
             attempts: 1,
+            tried_again: Vec::new(),
             failure: None,
             warnings: Vec::new(),
             figures: BTreeMap::new(),

@@ -1,7 +1,7 @@
 //! The report in two or three sentences.
 
 use super::leaderboard::sentences::sentences as standings;
-use super::model::{Completeness, ExperimentReport, Leaderboard, Origin, Place, Point, Ranking};
+use super::model::{Completeness, ExperimentReport, Leaderboard, Origin, Place, Point, Ranking, Scorecard, Tie};
 use super::samples::RunValues;
 use super::tally::Tally;
 use super::wording::{distance, join, place, show};
@@ -12,10 +12,19 @@ use pushlab_stats::Regime;
 const MAX_WINNERS: usize = 8;
 
 /// What won, by how much, how sure.
-pub fn verdict(experiments: &[ExperimentReport], board: Option<&Leaderboard>, runs: &[&RunValues]) -> Vec<String> {
-    let mut sentences: Vec<String> = board.map(standings).unwrap_or_default();
-    // What feeds the leaderboard has dozens of series, and that their core is full is the point of it.
-    let is_told = |e: &&ExperimentReport| board.is_some_and(|board| board.experiments.contains(&e.name));
+pub fn verdict(
+    experiments: &[ExperimentReport],
+    card: Option<&Scorecard>,
+    board: Option<&Leaderboard>,
+    runs: &[&RunValues],
+) -> Vec<String> {
+    let advice = card.into_iter().flat_map(|card| card.advice.iter().map(|advice| &advice.text).chain(&card.notes));
+    let mut sentences: Vec<String> = advice.cloned().chain(board.map(standings).unwrap_or_default()).collect();
+    // What feeds the card or the leaderboard is told there; that a core is full is the point of the latter.
+    let feeds_card =
+        |e: &ExperimentReport| card.is_some_and(|card| card.rows.iter().any(|row| row.experiment == e.name));
+    let is_told =
+        |e: &&ExperimentReport| feeds_card(e) || board.is_some_and(|board| board.experiments.contains(&e.name));
     let others = || experiments.iter().filter(|e| !is_told(e));
     sentences.extend(others().flat_map(winners));
     sentences.extend(others().filter_map(saturation));
@@ -65,11 +74,24 @@ fn winner(experiment: &ExperimentReport, ranking: &Ranking) -> Option<String> {
     Some(match names.as_slice() {
         [one] => format!("{place}: {one} has the {best_is} {title} ({}){lead}.", show(&best.figure, unit)),
         many => {
-            format!(
-                "{place}: {} cannot be told apart in {title} (from {}){lead}.",
-                join(many),
-                show(&best.figure, unit)
-            )
+            let figure = show(&best.figure, unit);
+            let within = ranking.margin_percent.map_or(String::new(), |percent| format!(" within {percent} %"));
+            let of = |tie: Tie| -> Vec<&str> {
+                tied[1..].iter().filter(|place| place.tie == Some(tie)).map(|place| place.label.as_str()).collect()
+            };
+            let (near, undecided) = (of(Tie::Equivalent), of(Tie::Undecided));
+            let equivalent: Vec<&str> = std::iter::once(best.label.as_str()).chain(near.iter().copied()).collect();
+            match (near.is_empty(), undecided.is_empty()) {
+                (false, true) => {
+                    format!("{place}: {} are equivalent in {title}{within} (from {figure}){lead}.", join(many))
+                }
+                (false, false) => format!(
+                    "{place}: {} are equivalent in {title}{within} (from {figure}); undecided: {}{lead}.",
+                    join(&equivalent),
+                    join(&undecided)
+                ),
+                (true, _) => format!("{place}: undecided between {} in {title} (from {figure}){lead}.", join(many)),
+            }
         }
     })
 }
@@ -107,6 +129,10 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
     if tally.valid_later > 0 {
         text.push_str(&format!(" ({} not at the first try)", tally.valid_later));
     }
+    if !tally.tried_again.is_empty() {
+        let why: Vec<String> = tally.tried_again.iter().map(|(why, times)| format!("{why} {times} ×")).collect();
+        text.push_str(&format!(", tried again because of {}", why.join(", ")));
+    }
     for (count, what) in [(tally.void, "void"), (tally.failed, "failed")] {
         if count > 0 {
             text.push_str(&format!(", {count} {what}"));
@@ -134,4 +160,60 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
     }
     text.push('.');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use crate::report::model::Estimate;
+    use crate::report::{Asked, build};
+
+    /// Of an experiment whose transports are ranked.
+    fn measured() -> ExperimentReport {
+        let experiment = presets::load("tangen-chat", Some("quick")).unwrap();
+        let run = |(at, cell): (usize, &pushlab_experiment::cell::Cell)| {
+            let figures = [("latency_median", 1.0 + at as f64), ("cpu", 10.0)];
+            let figures = figures.map(|(name, value)| (name.to_owned(), value)).into();
+            RunValues { figures, ..RunValues::planned(cell.clone()) }
+        };
+        let runs = experiment.cells().iter().enumerate().map(run).collect();
+        let report = build(&[presets::result(vec![experiment], runs)], &[], Asked::default(), String::new());
+        report.experiments.into_iter().next().unwrap()
+    }
+
+    fn sentence(ties: &[(&str, u32, Option<Tie>)]) -> String {
+        let mut experiment = measured();
+        let place = |(label, rank, tie): &(&str, u32, Option<Tie>)| Place {
+            rank: *rank,
+            tie: *tie,
+            key: (*label).to_owned(),
+            label: (*label).to_owned(),
+            figure: Estimate { value: f64::from(*rank), low: 0.9, high: 1.1, runs: 3, bound: None },
+            published_rank: None,
+            rank_among_published: None,
+        };
+        let mut ranking = experiment.rankings.remove(0);
+        ranking.metric = "latency_median".to_owned();
+        ranking.margin_percent = Some(20.0);
+        ranking.places = ties.iter().map(place).collect();
+        winner(&experiment, &ranking).unwrap()
+    }
+
+    #[test]
+    fn a_shared_place_is_said_to_be_equivalent_or_undecided() {
+        let (equivalent, undecided) = (Some(Tie::Equivalent), Some(Tie::Undecided));
+        let said = sentence(&[("sse", 1, equivalent), ("websocket", 1, equivalent), ("polling", 3, None)]);
+        assert!(
+            said.contains("sse and websocket are equivalent in delivery latency, median within 20 % (from 1"),
+            "{said}"
+        );
+        assert!(said.ends_with("; next is polling with 3.0 times that."), "{said}");
+        let said = sentence(&[("sse", 1, undecided), ("websocket", 1, equivalent), ("polling", 1, undecided)]);
+        assert!(said.contains("sse and websocket are equivalent") && said.ends_with("; undecided: polling."), "{said}");
+        let said = sentence(&[("sse", 1, undecided), ("polling", 1, undecided)]);
+        assert!(said.contains("undecided between sse and polling in delivery latency, median (from 1"), "{said}");
+        let said = sentence(&[("sse", 1, None), ("polling", 2, None)]);
+        assert!(said.contains("sse has the lowest delivery latency, median"), "{said}");
+    }
 }

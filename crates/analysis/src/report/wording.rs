@@ -34,6 +34,7 @@ pub fn place(axis: &Axis, x: f64) -> String {
     sweep.map_or_else(|| x.to_string(), |sweep| sweep.place(x as u32))
 }
 
+/// Names as a sentence has them: `a, b and c`.
 pub fn join(names: &[&str]) -> String {
     match names {
         [] => String::new(),

@@ -39,8 +39,8 @@ const ROUNDS: usize = 4;
 /// Segments are longer than those of other figures, because a publication to a room of 1,900 is a larger piece of work.
 const LONGER: u32 = 3;
 
-/// The servers that stand beside ours, each with what makes it wait in the kernel instead of asking again and again.
-const PEERS: [(&str, &[(&str, &str)]); 2] = [("bun", &[]), ("uwebsockets", &[("BLOCKS", "1")])];
+/// The servers that stand beside ours.
+const PEERS: [&str; 2] = ["bun", "uwebsockets"];
 /// Our own side, first of all sides.
 const OURS: (&str, FanOut) = ("pushlab", FanOut::Auto);
 /// Our own side without a ring.
@@ -164,11 +164,11 @@ fn gather(cores: Cores, measured: &mut Measured) -> anyhow::Result<Vec<Side>> {
         let side = Side::ours(name, io, shape, family()?, cores);
         sides.push(side.with_context(|| format!("our server, {name}"))?);
     }
-    for (name, environment) in PEERS {
+    for name in PEERS {
         match side::find(name) {
             Err(why) => drop(measured.absent.insert(name.to_owned(), why.to_string().into())),
             Ok(installed) => {
-                let side = Side::peer(name, installed, environment, shape, family()?, cores);
+                let side = Side::peer(name, installed, shape, family()?, cores);
                 sides.push(side.with_context(|| format!("the peer {name}"))?);
             }
         }
@@ -192,7 +192,7 @@ fn capacity(sides: &mut [Side], duration: Duration) -> anyhow::Result<f64> {
 impl Measured {
     /// Our side's figure divided by that of the peer in whom it is lowest.
     fn figure(&self, name: &'static str, of: fn(&Segment) -> f64) -> anyhow::Result<Figure> {
-        let peers = self.sides.iter().filter(|side| PEERS.iter().any(|peer| peer.0 == side.0));
+        let peers = self.sides.iter().filter(|side| PEERS.contains(&side.0));
         let best = peers.min_by(|a, b| middle(&a.1, of).total_cmp(&middle(&b.1, of)));
         let sides: Map<String, Value> = self.sides.iter().map(|side| (side.0.to_owned(), describe(&side.1))).collect();
         let mut detail = json!({

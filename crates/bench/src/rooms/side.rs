@@ -77,12 +77,10 @@ impl Side {
     pub fn peer(
         name: &'static str,
         (entry, installed): (&Entry, Installed),
-        environment: &[(&str, &str)],
         shape: Shape,
         family: u8,
         cores: Cores,
     ) -> anyhow::Result<Self> {
-        let environment: Vec<_> = environment.iter().map(|&(name, value)| (name.into(), value.into())).collect();
         let subject = Foreign::start_foreign(ForeignStart {
             manifest: &entry.manifest,
             installed: &installed,
@@ -90,7 +88,7 @@ impl Side {
             namespace: None,
             feed: None,
             compression_from: None,
-            environment: &environment,
+            environment: &[],
             cores: &[cores.subject],
             log: std::env::temp_dir().join(format!("pushlab-bench-{}-{name}.log", std::process::id())),
         })?;

@@ -91,7 +91,7 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     let unit = args.goal.left.metric.unit;
     let found = found.iter().map(|capacity| format!("{}: {}", args.goal, sentence(capacity, over, unit))).collect();
     let asked = Asked { found, ..Asked::default() };
-    Shown::of(&store, &[id], &args.measure.store.out, asked)?.print(args.measure.format);
+    Shown::of(&store, &[id], &args.measure.store.out, asked)?.give(args.measure.format, &args.measure.files)?;
     Ok(if ended == Ended::Interrupted { ExitCode::Interrupted } else { ExitCode::Ok })
 }
 

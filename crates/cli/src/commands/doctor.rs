@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use clap::Args;
+use pushlab_lab::check_pinning;
 use pushlab_link::rights::{self, How};
 use pushlab_probe::machine::{Check, Verdict, checks};
 use pushlab_subjects::leftovers;
@@ -23,6 +24,7 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         return clean();
     }
     let mut checks = checks();
+    checks.push(check_pinning());
     checks.push(links());
     let is_bad = checks.iter().any(|c| c.verdict == Verdict::Bad);
     if args.json {

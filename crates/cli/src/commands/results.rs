@@ -1,17 +1,19 @@
 //! What is stored: `pushlab runs`, `show`, `report`, `compare`, `merge`, `rm`.
 
-use crate::format::FormatArgs;
+use crate::format::{FileArgs, FormatArgs};
+use crate::gate::GateArgs;
 use anyhow::{Context as _, bail};
 use clap::Args;
-use pushlab_analysis::render::{html, json, terminal};
-use pushlab_analysis::report::model::{Change, Report};
+use pushlab_analysis::report::model::{Agreement, Change, Report};
 use pushlab_analysis::report::{Asked, ResultRuns};
 use pushlab_console::REPORT_PAGE;
+use pushlab_experiment::margins;
 use pushlab_experiment::metric::Metric;
 use pushlab_lab::{WorkplaceError, archive, stored};
+use pushlab_render::{html, json, terminal};
 use pushlab_store::{CampaignRow, Kind, Store};
 use pushlab_wire::codes::ExitCode;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Where results are.
@@ -64,13 +66,15 @@ pub struct ReportArgs {
     store: StoreArgs,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// Compare results: what changed from the first to each of the others, and whether chance explains it.
 #[derive(Debug, Args)]
 #[command(after_help = "One result that measured several subjects is compared within itself, the first subject being \
-the baseline; its runs were interleaved, so this is the fairer way: see `pushlab run --against`. Exit code 9 says that \
-something got worse, with --fail-if-worse.")]
+the baseline; its runs were interleaved, so this is the fairer way: see `pushlab run --against`. With --fail-if-worse, exit \
+code 9 says that something got worse, and 10 that it is undecided whether something did.")]
 pub struct CompareArgs {
     /// Numbers or names (see `pushlab runs`), the baseline first; or one result with several subjects.
     #[arg(required = true)]
@@ -78,13 +82,21 @@ pub struct CompareArgs {
     /// Metric to compare; may be repeated. By default CPU time per delivery, latency, deliveries and memory.
     #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
-    /// Exit with code 9 when something got worse.
+    /// Margin within which figures are as good as each other, in per cent, in place of the experiment's: METRIC=PERCENT, or
+    /// bytes, cpu, memory, latency or count=PERCENT; may be repeated.
+    #[arg(long, value_name = "METRIC=PERCENT", value_parser = margin)]
+    margin: Vec<(String, f64)>,
+    /// Exit with code 9 when something got worse, and with code 10 when that is undecided.
     #[arg(long)]
     fail_if_worse: bool,
+    #[command(flatten)]
+    gate: GateArgs,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// Lay results over each other in one report; or pool repeats of the same experiment.
@@ -100,6 +112,8 @@ pub struct MergeArgs {
     store: StoreArgs,
     #[command(flatten)]
     format: FormatArgs,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// Remove results.
@@ -166,7 +180,7 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
             latest.context("nothing is stored yet; `pushlab run transports` measures something")?.id
         }
     };
-    Shown::of(&store, &[id], &args.store.out, Asked::default())?.print(args.format);
+    Shown::of(&store, &[id], &args.store.out, Asked::default())?.give(args.format, &args.files)?;
     Ok(ExitCode::Ok)
 }
 
@@ -174,17 +188,37 @@ pub fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let store = args.store.open()?;
     let rows = args.results.iter().map(|r| store.find(r)).collect::<Result<Vec<_>, _>>()?;
     let metrics = args.metric.iter().map(|name| metric(name)).collect::<anyhow::Result<Vec<_>>>()?;
-    let (results, comparison) = stored::compare(&store, &rows, &metrics)?;
+    let margins: BTreeMap<String, f64> = args.margin.iter().cloned().collect();
+    let (results, comparison) = stored::compare(&store, &rows, &metrics, &margins)?;
     if let Some(what) = stored::differences(&results) {
         eprintln!("note: {what}; a change may come from that alone");
     }
-    let is_worse = !comparison.missing.is_empty() || comparison.rows.iter().any(|row| row.change == Change::Worse);
-    if args.fail_if_worse && comparison.rows.iter().all(|row| row.change == Change::Unknown) {
-        eprintln!("--fail-if-worse: too few runs to tell; three a side are the least, seven tell more");
+    let is_any = |changes: &[Change]| comparison.rows.iter().any(|row| changes.contains(&row.change));
+    let outcome = match (!comparison.missing.is_empty() || is_any(&[Change::Worse]), args.fail_if_worse) {
+        (_, false) => Agreement::Refuted,
+        (true, true) => Agreement::Confirmed,
+        (false, true) if is_any(&[Change::Undecided, Change::Unknown]) => Agreement::Undecided,
+        (false, true) => Agreement::Refuted,
+    };
+    if outcome == Agreement::Undecided {
+        let why = match comparison.rows.iter().all(|row| row.change == Change::Unknown) {
+            true => "too few runs to tell; three a side are the least, seven tell more",
+            false => "nothing was shown to be worse, and not everything to be as good; more repeats decide",
+        };
+        eprintln!("--fail-if-worse: undecided: {why}");
     }
     let asked = Asked { comparison: Some(comparison), ..Asked::default() };
-    Shown::with(&ids(&rows), results, asked, &args.store.out)?.print(args.format);
-    Ok(if is_worse && args.fail_if_worse { ExitCode::ConditionMet } else { ExitCode::Ok })
+    Shown::with(&ids(&rows), results, asked, &args.store.out)?.give(args.format, &args.files)?;
+    Ok(args.gate.code(outcome))
+}
+
+/// A metric or kind of metrics with its margin.
+fn margin(text: &str) -> Result<(String, f64), String> {
+    let (name, percent) = text.split_once('=').ok_or("METRIC=PERCENT is wanted, e.g. cpu=5")?;
+    let percent = percent.trim_end_matches('%').trim().parse().map_err(|_| format!("{percent:?} is no number"))?;
+    let entry = (name.trim().to_owned(), percent);
+    margins::check(&BTreeMap::from([entry.clone()]))?;
+    Ok(entry)
 }
 
 fn metric(name: &str) -> anyhow::Result<&'static Metric> {
@@ -201,13 +235,12 @@ pub fn merge(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     }
     let mut results = stored::read_all(&store, &rows)?;
     if args.pool {
-        if let Some(what) = stored::differences(&results) {
+        if let Some(what) = stored::unlike(&results) {
             bail!("{what}; their runs are no repeats of one another: merge without --pool");
         }
-        // Without tags, equal series of several results are one.
-        results.iter_mut().for_each(|result| result.tag.clear());
+        stored::pool(&mut results);
     }
-    Shown::with(&ids(&rows), results, Asked::default(), &args.store.out)?.print(args.format);
+    Shown::with(&ids(&rows), results, Asked::default(), &args.store.out)?.give(args.format, &args.files)?;
     Ok(ExitCode::Ok)
 }
 
@@ -261,8 +294,14 @@ impl Shown {
         Ok(Self { results, report, page })
     }
 
-    /// Prints it.
-    pub fn print(&self, format: FormatArgs) {
+    /// Prints it, and writes it in the other forms that are asked for.
+    pub fn give(&self, format: FormatArgs, files: &FileArgs) -> anyhow::Result<()> {
+        let folder = self.page.parent().unwrap_or(Path::new("."));
+        for (name, text) in files.files(&self.report) {
+            let unwritable = |source| WorkplaceError::Folder { path: folder.to_owned(), source };
+            write_whole(&folder.join(name), text.as_bytes()).map_err(unwritable)?;
+        }
+        files.summarize(&self.report)?;
         match format.render(&self.report) {
             Some(text) => print!("{text}"),
             None => {
@@ -270,6 +309,7 @@ impl Shown {
                 println!("\nReport: {}", self.page.display());
             }
         }
+        Ok(())
     }
 }
 

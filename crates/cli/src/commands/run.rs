@@ -2,7 +2,8 @@
 
 use super::pages::{self, SiteArgs};
 use super::results::{Shown, StoreArgs};
-use crate::format::FormatArgs;
+use crate::format::{FileArgs, FormatArgs};
+use crate::gate::GateArgs;
 use crate::progress::Progress;
 use crate::shape::ShapeOption;
 use crate::signals;
@@ -36,7 +37,7 @@ pub struct MeasureArgs {
     /// Seed of the order of runs and of everything random; a new one by default.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Runs of each cell, in place of the experiment's own number.
+    /// Runs of each cell, in place of the experiment's own number; where servers stay up over a block, each is a block.
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
     /// Length of the load phase, in place of the experiment's own, e.g. 30s.
@@ -67,6 +68,8 @@ pub struct MeasureArgs {
     pub capture: bool,
     #[command(flatten)]
     pub format: FormatArgs,
+    #[command(flatten)]
+    pub files: FileArgs,
     /// Show no progress.
     #[arg(long)]
     pub quiet: bool,
@@ -89,12 +92,18 @@ pub struct RunArgs {
     /// The short form: the same as --profile quick.
     #[arg(long, conflicts_with = "profile")]
     quick: bool,
+    /// The whole form, where the short one is the default: of transports.
+    #[arg(long, conflicts_with_all = ["profile", "quick"])]
+    full: bool,
     /// Profile of the experiment: a [profile.NAME] table of its file.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Exit with code 9 if this holds at some point, e.g. 'p99(websocket) > 50ms'; may be repeated.
+    /// Exit with code 9 if this holds at some point, e.g. 'p99(websocket) > 50ms', and with code 10 if that is undecided;
+    /// may be repeated.
     #[arg(long, value_name = "ASSERTION", value_parser = Assertion::parse)]
     fail_if: Vec<Assertion>,
+    #[command(flatten)]
+    gate: GateArgs,
     /// Start anew, even if the same campaign was interrupted before.
     #[arg(long)]
     fresh: bool,
@@ -128,10 +137,14 @@ fn subjects_of(texts: &[String]) -> Vec<String> {
 }
 
 const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 wrong experiment; 4 a cell has no run that succeeded; \
-5 interrupted (the same command goes on); 6 results cannot be written; 8 every run is void; 9 --fail-if holds.";
+5 interrupted (the same command goes on); 6 results cannot be written; 8 every run is void; 9 --fail-if holds; 10 whether it holds is undecided.";
 
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    let profile = if args.quick { Some("quick") } else { args.profile.as_deref() };
+    let profile = match (args.quick, args.full) {
+        (true, _) => Some("quick"),
+        (_, true) => Some(experiments::FULL),
+        _ => args.profile.as_deref(),
+    };
     let (what, subjects) = match args.experiment.contains("://") {
         true => (ANY_SERVER, std::slice::from_ref(&args.experiment)),
         false => (args.experiment.as_str(), args.subject.as_slice()),
@@ -157,32 +170,46 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let asked = Asked { fail_if: &args.fail_if, ..Asked::default() };
     let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out, asked)?;
     if !args.live_lines {
-        shown.print(args.measure.format);
+        shown.give(args.measure.format, &args.measure.files)?;
     }
     if measured.ended == Ended::Interrupted {
         eprintln!("interrupted; the same command goes on with the runs that are missing");
         return Ok(ExitCode::Interrupted);
     }
-    if tell_alarms(&shown.report) {
-        return Ok(ExitCode::ConditionMet);
+    let gate = args.gate.code(tell_alarms(&shown.report));
+    if gate == ExitCode::ConditionMet {
+        return Ok(gate);
     }
-    let runs: Vec<&RunValues> = shown.results.iter().flat_map(|result| &result.runs).collect();
-    Ok(code_of(&runs))
+    // Where it is asked what works, what does not is an answer.
+    let asks = |experiment: &Experiment| experiment.card.iter().any(|row| row.works);
+    let answers: Vec<&str> = (shown.results.iter().flat_map(|result| &result.header.experiments))
+        .filter(|experiment| asks(experiment))
+        .map(|experiment| experiment.name.as_str())
+        .collect();
+    let runs = shown.results.iter().flat_map(|result| &result.runs);
+    let runs: Vec<&RunValues> = runs.filter(|run| !answers.contains(&run.cell.experiment.as_str())).collect();
+    Ok(match code_of(&runs) {
+        // That runs are missing explains why something is undecided, not the other way round.
+        ExitCode::Ok => gate,
+        code => code,
+    })
 }
 
-/// Tells which alarms are raised and which could be, and whether any is.
-fn tell_alarms(report: &Report) -> bool {
-    let mut is_raised = false;
+/// Tells which alarms are raised and which could be, and whether any is: confirmed where one is, refuted where none can be.
+fn tell_alarms(report: &Report) -> Agreement {
+    let mut outcome = Agreement::Refuted;
     for (experiment, alarm) in report.experiments.iter().flat_map(|e| e.alarms.iter().map(move |alarm| (e, alarm))) {
         let hint = match alarm.outcome {
             Agreement::Confirmed => "",
             Agreement::Undecided => "; use more repeats",
             Agreement::Refuted => continue,
         };
-        is_raised |= alarm.outcome == Agreement::Confirmed;
+        if outcome != Agreement::Confirmed {
+            outcome = alarm.outcome;
+        }
         eprintln!("--fail-if: {}: {}: {}{hint}", experiment.name, alarm.assertion, alarm.detail);
     }
-    is_raised
+    outcome
 }
 
 /// The exit code of a campaign that came to its end: a cell of which every run failed is told, whatever the others did.
@@ -214,7 +241,10 @@ impl MeasureArgs {
     /// Changes experiments as asked.
     pub fn apply(&self, experiments: &mut [Experiment]) -> anyhow::Result<()> {
         for experiment in experiments {
-            experiment.repeats = self.repeats.unwrap_or(experiment.repeats);
+            if let Some(repeats) = self.repeats {
+                experiment.repeats = repeats;
+                experiment.blocks = experiment.blocks.map(|_| repeats);
+            }
             if let Some(load) = self.load {
                 experiment.phases.load_ms = load.as_millis() as u64;
                 experiment.soak_minutes = None;

@@ -15,6 +15,10 @@ pub struct Place {
     folder: PathBuf,
 }
 
+/// No limits to speak of.
+const LENIENT: &str =
+    "{ cpu_percent_max = 1000, turn_p99_ms_max = 10000, lateness_p99_ms_max = 10000, share_percent_max = 1000 }";
+
 impl Place {
     pub fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("pushlab-test-{name}-{}", std::process::id()));
@@ -40,7 +44,7 @@ impl Place {
                 "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 100, load_ms = 400, drain_ms = 3000, after_ms = 50 }",
             ),
             // Tests run beside others, so the generator may well be late.
-            ("generator_limits", "{ cpu_percent_max = 1000, lateness_p99_ms_max = 10000 }"),
+            ("generator_limits", LENIENT),
         ];
         for change in changes {
             lines.retain(|(key, _)| key != &change.0);
@@ -161,6 +165,7 @@ pub fn signal(pid: u32, name: &str) {
         "INT" => Signal::INT,
         "KILL" => Signal::KILL,
         "STOP" => Signal::STOP,
+        "CONT" => Signal::CONT,
         other => panic!("no test sends {other} yet"),
     };
     send(pid, signal).unwrap_or_else(|error| panic!("kill -{name} {pid}: {error}"));

@@ -31,13 +31,14 @@ fn what_got_worse_is_said_and_fails_only_when_asked_to() {
     import(&place, "before", 10.0, 10);
     import(&place, "after", 15.0, 10);
     let report = place.json(&["compare", "before", "after", "--json"]);
-    assert_eq!(changes(&report), expected(&[("cpu_per_delivery", "worse"), ("delivered", "same")]));
+    assert_eq!(changes(&report), expected(&[("cpu_per_delivery", "worse"), ("delivered", "equivalent")]));
     let row = &report["comparison"]["rows"][0];
     assert!((row["relative_percent"].as_f64().unwrap() - 50.0).abs() < 1.0, "{row}");
     assert!(row["p_value"].as_f64() < Some(0.05) && row["magnitude"] == "large", "{row}");
     assert_eq!((report["comparison"]["baseline"].as_str(), row["candidate"].as_str()), (Some("before"), Some("after")));
     let said = place.prints(&["compare", "before", "after"]);
-    for part in ["after against before", "cpu_per_delivery", "worse", "1 of 2 figures the same", "Report: results/comp"]
+    for part in
+        ["after against before", "cpu_per_delivery", "worse", "1 of 2 figures equivalent", "Report: results/comp"]
     {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -49,6 +50,37 @@ fn what_got_worse_is_said_and_fails_only_when_asked_to() {
     let three = place.json(&["compare", "before", "after", "third", "--json"]);
     assert_eq!(changes(&three).len(), 4);
     assert_eq!(changes(&three).iter().filter(|(_, change)| change == "worse").count(), 1);
+}
+
+#[test]
+fn undecided_is_neither_passed_nor_failed() {
+    let place = Place::new("undecided");
+    let scattered = |middle: f64| [0.7, 1.3, 1.0, 0.9, 1.1].map(|factor| middle * factor);
+    let import = |name: &str, cpu_us: f64| {
+        let table = Table::new("drill").runs("websocket", "cpu_per_delivery", "µs", &scattered(cpu_us));
+        table.import(&place, name);
+    };
+    import("before", 10.0);
+    import("after", 10.1);
+    let report = place.json(&["compare", "before", "after", "--json"]);
+    assert_eq!(changes(&report), expected(&[("cpu_per_delivery", "undecided")]));
+    let row = &report["comparison"]["rows"][0];
+    assert_eq!(row["margin_percent"], 10.0);
+    assert!(row["factor"]["low"].as_f64() < Some(0.9) && row["factor"]["high"].as_f64() > Some(1.1), "{row}");
+    let summary = report["comparison"]["summary"].as_str().unwrap();
+    assert!(summary.contains("0 are as good as before within their margins, 1 undecided"), "{summary}");
+    let said = place.prints(&["compare", "before", "after"]);
+    assert!(said.contains("undecided") && said.contains("0 of 1 figures equivalent"), "{said}");
+    let gate = |options: &[&str]| code(&place, &[&["compare", "before", "after"], options].concat());
+    assert_eq!([gate(&[]), gate(&["--fail-if-worse"])], [0, 10]);
+    for (undecided, expected) in [("pass", 0), ("fail", 9), ("report", 10)] {
+        assert_eq!(gate(&["--fail-if-worse", "--undecided", undecided]), expected, "{undecided}");
+    }
+    // As good as each other within a margin that is wide enough; what is no margin is refused before anything is read.
+    assert_eq!(gate(&["--fail-if-worse", "--margin", "cpu=60"]), 0);
+    assert_eq!([gate(&["--margin", "speed=5"]), gate(&["--margin", "cpu=0"]), gate(&["--margin", "cpu"])], [2; 3]);
+    let junit = place.prints(&["compare", "before", "after", "--format", "junit"]);
+    assert!(junit.contains("<skipped message=\"undecided: +1.0 %"), "{junit}");
 }
 
 #[test]
@@ -65,8 +97,9 @@ fn what_cannot_be_compared_is_said() {
     assert!(exit == 1 && error.contains("\"speed\"") && error.contains("cpu_per_delivery"), "{error}");
     assert_eq!(code(&place, &["compare"]), 2);
 
-    let report = place.json(&["compare", "before", "once", "--fail-if-worse", "--json"]);
+    let report = place.json(&["compare", "before", "once", "--json"]);
     assert_eq!(changes(&report), expected(&[("cpu_per_delivery", "unknown"), ("delivered", "unknown")]));
+    assert_eq!(code(&place, &["compare", "before", "once", "--fail-if-worse"]), 10);
     assert!(report["comparison"]["summary"].as_str().unwrap().contains("too few runs"), "{report:#}");
 }
 
@@ -99,7 +132,8 @@ fn against_itself(name: &str) -> (Place, bool) {
     let (report, exit) = place.report(&["--against", same, "--seed", "5"]);
     assert_eq!(exit, 0, "{report:#}");
     let report = place.json(&["compare", "test", "--json"]);
-    let is_alarmed = changes(&report).iter().any(|(_, change)| change != "same");
+    let is_alarmed =
+        changes(&report).iter().any(|(_, change)| ["worse", "better", "different"].contains(&change.as_str()));
     if is_alarmed {
         eprintln!("{:#}", report["comparison"]);
     }
@@ -141,18 +175,27 @@ fn another_build_is_measured_interleaved_and_the_same_one_is_no_worse() {
     assert!(!changes(&report).is_empty());
     let pooled = place.json(&["merge", "--pool", "test~1", "test", "--json"]);
     assert_eq!(pooled["experiments"][0]["runs_done"], 11);
+    // The same from another machine.
+    let mut export = place.json(&["export", "test", "--format", "json"]);
+    export["experiments"][0]["experiment"]["header"]["machine"]["cpu_model"] = "another".into();
+    export["experiments"][0]["experiment"]["name"] = "elsewhere".into();
+    std::fs::write(place.path("elsewhere.json"), export.to_string()).unwrap();
+    place.prints(&["import", "elsewhere.json"]);
+    let (exit, error) = place.fails(&["merge", "--pool", "test", "elsewhere"]);
+    assert!(exit == 1 && error.contains("differ in machine"), "{error}");
+    place.prints(&["rm", "elsewhere"]);
 
     // Of the same name and another length: no repeats, and compared with a note.
     place.prints(&["run", "experiment.toml", "--repeats", "1", "--load", "300ms"]);
     let (exit, error) = place.fails(&["merge", "--pool", "test~1", "test"]);
-    assert!(exit == 1 && error.contains("test #2 and test #3 differ in phases"), "{error}");
+    assert!(exit == 1 && error.contains("test #2 and test #4 differ in phases"), "{error}");
     place.prints(&["merge", "test~1", "test"]);
     let noted = |results: &[&str]| {
         let output = place.run(&[&["compare"], results].concat());
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let (exit, error) = noted(&["test~1", "test"]);
-    assert!(exit == Some(0) && error.contains("note: test #2 and test #3 differ in phases"), "{error}");
+    assert!(exit == Some(0) && error.contains("note: test #2 and test #4 differ in phases"), "{error}");
     assert_eq!(noted(&["test~2", "test~1"]), (Some(0), String::new()));
     let (exit, error) = place.fails(&["run", "experiment.toml", "--against", "nowhere"]);
     assert!(exit != 0 && error.contains("--against nowhere"), "{error}");
@@ -162,8 +205,12 @@ fn another_build_is_measured_interleaved_and_the_same_one_is_no_worse() {
 fn a_condition_that_holds_fails_the_run() {
     let place = Place::new("fail-if");
     place.experiment(&[("repeats", "3"), ("transports", "[\"websocket\"]")]);
-    let with = |conditions: &[&str]| {
-        let conditions = conditions.iter().flat_map(|condition| ["--fail-if", condition]);
+    let with = |conditions: &[&'static str]| {
+        let option = |condition: &&'static str| {
+            let is_option = condition.starts_with("--") || ["pass", "fail", "report"].contains(condition);
+            if is_option { vec![*condition] } else { vec!["--fail-if", condition] }
+        };
+        let conditions = conditions.iter().flat_map(option);
         let arguments: Vec<&str> = ["run", "experiment.toml", "--fresh"].into_iter().chain(conditions).collect();
         let output = place.run(&arguments);
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
@@ -190,5 +237,9 @@ fn a_condition_that_holds_fails_the_run() {
 
     place.experiment(&[("transports", "[\"websocket\"]")]);
     let (exit, error) = with(&["delivered(websocket) > 1"]);
-    assert!(exit == 0 && error.contains("undecided at 2; use more repeats"), "one run proves nothing: {error}");
+    assert!(exit == 10 && error.contains("undecided at 2; use more repeats"), "one run proves nothing: {error}");
+    for (undecided, expected) in [("pass", 0), ("fail", 9), ("report", 10)] {
+        let (exit, error) = with(&["delivered(websocket) > 1", "--undecided", undecided]);
+        assert_eq!(exit, expected, "{undecided}: {error}");
+    }
 }

@@ -43,6 +43,31 @@ fn a_stored_result_is_printed_in_every_form() {
     assert!(code == 2 && error.contains("cannot be used with"), "{error}");
 }
 
+/// A job wants several forms of one report, and its answer in a file that other steps write to, too.
+#[test]
+fn a_report_is_written_in_other_forms_beside_the_page() {
+    let place = Place::new("formats-files");
+    stored(&place);
+    let summary = place.path("summary.md");
+    std::fs::write(&summary, "# What others say\n\n").unwrap();
+    let asked = ["report", "--report", "markdown", "--report", "junit", "--summary", "summary.md"];
+    let said = place.prints(&asked);
+    let page = said.lines().find_map(|line| line.strip_prefix("Report: ")).unwrap();
+    let folder = place.path(page).parent().unwrap().to_owned();
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    assert_eq!(read("report.xml"), place.prints(&["report", "--format", "junit"]));
+    let titled = |text: &str| text.lines().next().unwrap().to_owned();
+    assert_eq!(titled(&read("report.md")), titled(&place.prints(&["report", "--format", "markdown"])));
+    let told = std::fs::read_to_string(&summary).unwrap();
+    assert!(told.starts_with("# What others say\n\n## ") && told.lines().count() < 20, "{told}");
+    let verdict = said.split("\nVerdict\n  ").nth(1).unwrap().lines().next().unwrap();
+    assert!(told.contains(verdict.split(['(', '*']).next().unwrap()), "{verdict}: {told}");
+    place.prints(&asked);
+    assert_eq!(std::fs::read_to_string(&summary).unwrap().matches("# What others say").count(), 1, "it is added to");
+    let (code, error) = place.fails(&["report", "--summary", "no/such/folder/summary.md"]);
+    assert!(code == 1 && error.contains("cannot write --summary no/such/folder/summary.md"), "{error}");
+}
+
 #[test]
 fn what_got_worse_is_a_failed_test() {
     let place = Place::new("formats-compare");

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be is a failed test")]
 
+mod blocks;
 mod browsers;
 mod campaign;
 mod comparisons;
@@ -10,11 +11,13 @@ mod console;
 mod disk;
 mod errors;
 mod failures;
+mod faults;
 mod formats;
 mod kills;
 mod metrics;
 mod networks;
 mod options;
+mod proxies;
 mod receipts;
 mod results;
 #[path = "../../../wire/src/exposition/strict.rs"]

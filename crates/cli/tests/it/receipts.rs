@@ -18,13 +18,22 @@ pub struct Served {
 
 impl Served {
     pub fn start(arguments: &[&str]) -> Self {
+        Self::start_on("127.0.0.1:0", arguments)
+    }
+
+    pub fn start_on(address: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pushlab"));
-        let command = command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).args(arguments);
+        let command = command.args(["serve", "--listen", address, "--json"]).args(arguments);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
         Self { process, address: ready["listening"].as_str().unwrap().parse().unwrap() }
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Where it listens.
@@ -61,6 +70,7 @@ impl Served {
             loops: 2,
             workers: 1,
             seed: 3,
+            repetition: None,
             injected_delay_us: 0,
             shape: Shape::Steady,
             headers: RequestHeaders::Minimal,
@@ -73,6 +83,7 @@ impl Served {
             sockets: pushlab_workload::plan::Sockets::default(),
             sources: Sources::Usual,
             instruments_from: None,
+            prober_core: None,
             clients_in: ClientsIn::default(),
             drain_stall_ms: None,
         }

@@ -2,6 +2,7 @@
 
 use pushlab_os::clock::CpuClock;
 use pushlab_stats::histogram::Histogram;
+use pushlab_workload::busy::BusiestSecond;
 use pushlab_workload::pacing::Pacing;
 use pushlab_workload::payload::Form;
 use std::sync::{Condvar, Mutex};
@@ -38,6 +39,8 @@ pub struct FeedReport {
     pub scheduled: u64,
     /// Handed to the sockets of all subjects that were connected.
     pub published: u64,
+    /// Of these, after the schedule's end.
+    pub published_after: u64,
     /// The rest.
     pub unsent: u64,
     /// Intended instant to the write, for each publication and subject.
@@ -46,6 +49,8 @@ pub struct FeedReport {
     pub seconds: Vec<u64>,
     /// Subjects whose connection broke.
     pub cuts: u64,
+    /// The busiest second of the back end's thread, from [`Feed::count_from`] on.
+    pub busiest: Option<BusiestSecond>,
 }
 
 /// What the thread and its owner share.

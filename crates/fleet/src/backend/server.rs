@@ -5,11 +5,12 @@ use mio::net::TcpListener;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use pushlab_load::socket::{Read, Socket};
-use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups};
+use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups, thread_cpu_ns};
 use pushlab_os::timer::Timer;
 use pushlab_wire::http::{Headers, parse_request};
 use pushlab_wire::stamp::Stamp;
 use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Opcode, Role, encode, handshake};
+use pushlab_workload::busy::{BusyWatch, LoadThread};
 use pushlab_workload::pacing::Pacing;
 use pushlab_workload::payload::Payload;
 use pushlab_workload::seconds::MAX_SECONDS;
@@ -46,7 +47,18 @@ struct Running {
     feed: Feed,
     /// Publications before it have reached all subjects, or nobody ever will send them.
     frontier: u64,
+    busy: BusyWatch,
     report: FeedReport,
+}
+
+impl Running {
+    /// A feed of which nothing has been sent.
+    fn new(feed: Feed) -> Self {
+        let mut busy = BusyWatch::new(LoadThread::BackEnd, 0);
+        let [from_ns, end_ns] = [feed.count_from, feed.pacing.count].map(|k| feed.pacing.due_ns(k));
+        busy.set_load(from_ns..end_ns);
+        Self { feed, frontier: 0, busy, report: FeedReport::default() }
+    }
 }
 
 pub(super) struct Server {
@@ -276,13 +288,17 @@ impl Server {
             }
         }
         self.out = out;
-        self.feed = Some(Running { feed, frontier: 0, report: FeedReport::default() });
+        self.feed = Some(Running::new(feed));
     }
 
     /// Sends what is due, as far as the sockets take it, and arms the timer for what is not.
     fn publish(&mut self) -> io::Result<()> {
         let Some(mut running) = self.feed.take() else { return Ok(()) };
-        let due = running.feed.pacing.first_at(monotonic_ns() + 1);
+        let now = monotonic_ns();
+        if running.busy.is_due(now) {
+            running.busy.note(now, thread_cpu_ns());
+        }
+        let due = running.feed.pacing.first_at(now + 1);
         for index in 0..self.peers.len() {
             if !self.publish_to(index, due, &mut running) {
                 running.report.cuts += 1;
@@ -347,9 +363,14 @@ impl Server {
         }
         let feed = &running.feed;
         let new = reached - running.frontier;
-        running.report.published += reached.saturating_sub(running.frontier.max(feed.count_from));
+        let counted = reached.saturating_sub(running.frontier.max(feed.count_from));
+        running.report.published += counted;
+        let now = monotonic_ns();
+        if now >= feed.pacing.due_ns(feed.pacing.count) {
+            running.report.published_after += counted;
+        }
         running.frontier = reached;
-        let second = (monotonic_ns().saturating_sub(feed.origin_ns) / 1_000_000_000) as usize;
+        let second = (now.saturating_sub(feed.origin_ns) / 1_000_000_000) as usize;
         if second < MAX_SECONDS {
             if running.report.seconds.len() <= second {
                 running.report.seconds.resize(second + 1, 0);
@@ -360,7 +381,8 @@ impl Server {
     }
 
     fn finish(&mut self) -> Option<FeedReport> {
-        let Running { feed, mut report, .. } = self.feed.take()?;
+        let Running { feed, mut report, busy, .. } = self.feed.take()?;
+        report.busiest = busy.finish();
         report.scheduled = feed.pacing.count.saturating_sub(feed.count_from);
         report.unsent = report.scheduled - report.published;
         Some(report)

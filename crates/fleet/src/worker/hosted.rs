@@ -15,6 +15,7 @@ use pushlab_os::clock::{CpuClock, monotonic_ns};
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::audience::Audience;
+use pushlab_workload::busy::{BusiestSecond, LoadThread};
 use pushlab_workload::check::Schedule;
 use pushlab_workload::messages::WorkerState;
 use pushlab_workload::plan::{Http, Plan, RequestHeaders};
@@ -235,10 +236,10 @@ impl Hosted {
             self.part.merge(join(thread)?);
         }
         if let Some(thread) = self.collector.take() {
-            self.part.merge(without_traffic(join(thread)?));
+            self.part.merge(without_traffic(join(thread)?, LoadThread::Collector));
         }
         if let Some(thread) = self.feeder.take() {
-            let mut fed = without_traffic(join(thread)?);
+            let mut fed = without_traffic(join(thread)?, LoadThread::Feeder);
             // Where subscribers cannot choose, the feeder is one too.
             (fed.unknown, fed.gaps) = (0, 0);
             self.part.merge(fed);
@@ -247,7 +248,9 @@ impl Hosted {
             let report = join(thread)?;
             self.part.reconnects += report.reconnects;
             self.part.errors.merge(report.errors);
+            self.part.busiest = BusiestSecond::busier(self.part.busiest, report.busiest);
             (self.part.response_idle, self.part.response_load) = (report.response_idle, report.response_load);
+            self.part.response_own = report.response_own;
         }
         Ok(())
     }
@@ -262,6 +265,8 @@ impl Hosted {
             let stopped = back_end.stop()?;
             let feed = reported.unwrap_or(stopped);
             (self.part.published, self.part.lateness, self.part.fed) = (feed.published, feed.lateness, feed.seconds);
+            self.part.published_after = feed.published_after;
+            self.part.busiest = BusiestSecond::busier(self.part.busiest, feed.busiest);
         }
         Ok(self.part)
     }
@@ -284,14 +289,16 @@ fn loop_config(plan: &Plan, roles: &Roles, segment: Segment, dialler: &Dialler, 
         has_receipts: plan.receipts,
         connect_rate: plan.connect_rate,
         poll_interval_ns: plan.poll_interval_ms * MS,
+        poll_phase_ns: plan.poll_phase_ns(),
         seed: plan.seed,
         injected_delay_ns: plan.injected_delay_us * 1_000,
     }
 }
 
 /// What an instrument measured, without what it sent and received: that is not the clients'.
-fn without_traffic(part: Part) -> Part {
+fn without_traffic(part: Part, thread: LoadThread) -> Part {
     Part {
+        busiest: part.busiest.map(|second| BusiestSecond { thread, number: 0, ..second }),
         bytes_sent: 0,
         bytes_received: 0,
         bytes_received_in_load: 0,
@@ -299,6 +306,7 @@ fn without_traffic(part: Part) -> Part {
         bytes_load: ClientBytes::default(),
         requests: 0,
         connections_opened: 0,
+        connections_cut: 0,
         connect: Histogram::default(),
         ..part
     }

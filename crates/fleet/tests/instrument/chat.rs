@@ -1,7 +1,7 @@
 //! Scenarios in which clients send, over every transport.
 
 use crate::native_server::NativeServer;
-use crate::plans::{NO_TIME, plan, run, with_prober};
+use crate::plans::{NO_TIME, PINGS, plan, run, with_prober};
 use pushlab_fleet::worker::serve;
 use pushlab_fleet::{RunError, Threads};
 use pushlab_os::clock::monotonic_ns;
@@ -35,7 +35,7 @@ fn a_chat_is_whole_over_every_transport() {
         let result = run(&with_prober(plan(server.address, transport, 5, CHAT), ProberPath::SameTransport));
         assert_whole(&result, 15, 5, transport);
         assert_eq!(result.latency_last.count(), 15, "{transport}");
-        assert_eq!(result.response_load.count(), 30, "{transport}");
+        assert_eq!(result.response_load.count(), PINGS, "{transport}");
         assert_eq!((result.reconnects, result.connect.count()), (0, 5), "{transport}");
         assert!(result.errors.is_empty(), "{transport} {:?}", result.errors);
         assert_eq!(result.requests > 0, !transport.is_bidirectional(), "{transport}");

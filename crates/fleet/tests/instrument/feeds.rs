@@ -130,7 +130,8 @@ fn every_figure_of_a_clean_run_is_whole() {
     assert_eq!((result.scheduled, result.expected, result.delivered, result.lost), (60, 240, 240, 0));
     assert_eq!((result.latency.count(), result.latency_last.count(), result.lateness.count()), (240, 60, 60));
     assert_eq!((result.connect.count(), result.unknown), (4, 0));
-    assert_eq!((result.response_idle.count(), result.response_load.count()), (21, 30));
+    // Of 205 and 300 ms at 10 ms on average, by the seed.
+    assert_eq!((result.response_idle.count(), result.response_load.count()), (24, 32));
     // Warm-up is part of the series: 55 ms at 5 ms.
     assert_eq!(result.seconds.iter().map(|s| s.published).sum::<u64>(), 71);
     assert_eq!(result.seconds.iter().map(|s| s.delivered).sum::<u64>(), 71 * 4);

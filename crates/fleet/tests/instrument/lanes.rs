@@ -221,6 +221,7 @@ fn config(front: &Front, traffic: Traffic, sources: u32) -> LoopConfig {
         has_receipts: false,
         connect_rate: 1_000,
         poll_interval_ns: 20 * MS,
+        poll_phase_ns: 0,
         seed: 7,
         injected_delay_ns: 0,
     }

@@ -26,6 +26,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         sockets: pushlab_workload::plan::Sockets::default(),
         sources: Sources::Usual,
         instruments_from: None,
+        prober_core: None,
         clients_in: pushlab_workload::plan::ClientsIn::default(),
         drain_stall_ms: None,
         shape: Shape::Steady,
@@ -40,9 +41,13 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         loops: 2,
         workers: 1,
         seed: 7,
+        repetition: None,
         injected_delay_us: 0,
     }
 }
+
+/// Pings that the seed of [`plan`] makes due in the load phase of one with a prober: 30 on average.
+pub const PINGS: u64 = 36;
 
 pub fn with_prober(plan: Plan, over: ProberPath) -> Plan {
     Plan { prober: Some(Prober { interval_ms: 10, over }), ..plan }

@@ -1,7 +1,7 @@
 //! How connections are set: TLS, where instruments come from, where the back end listens.
 
 use crate::native_server::NativeServer;
-use crate::plans::{plan, run, with_prober};
+use crate::plans::{PINGS, plan, run, with_prober};
 use crate::tls_front::TlsFront;
 use pushlab_fleet::{RunError, Threads};
 use pushlab_load::dial::Dialler;
@@ -43,7 +43,7 @@ fn a_chat_is_whole_over_tls_however_its_records_are_cut() {
         let front = TlsFront::start(server.address, "127.0.0.1");
         let result = run(&with_prober(over_tls(&front, transport, CHAT), ProberPath::SameTransport));
         assert_whole(&result, transport);
-        assert_eq!(result.response_load.count(), 30, "{transport}");
+        assert_eq!(result.response_load.count(), PINGS, "{transport}");
     }
 }
 

@@ -4,13 +4,16 @@
 //! word here.
 
 use super::table::{from_series, to_series};
-use pushlab_analysis::record::{KernelMemory, NetworkRecord, Outcome, PlannedRun, RECORD_VERSION, RunRecord};
+use pushlab_analysis::record::{
+    Attempt, KernelMemory, NetworkRecord, Outcome, PlannedRun, RECORD_VERSION, RunRecord, WarmUp,
+};
 use pushlab_analysis::report::RunValues;
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_probe::TcpActivity;
 use pushlab_store::{self as store, MetricValue, PhaseRow};
 use pushlab_wire::transport::Transport;
+use pushlab_workload::busy::BusiestSecond;
 use pushlab_workload::errors::ErrorCount;
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::{ClientBytes, LoadResult, MarkedDelivery, PhaseMark, Second};
@@ -27,8 +30,12 @@ struct Document {
     subject_command: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unobserved: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server_since: Option<u32>,
     #[serde(default)]
     plan: Option<Plan>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    warm_up: Option<WarmUp>,
     #[serde(default)]
     baseline: Option<(u64, u64)>,
     #[serde(default)]
@@ -50,6 +57,8 @@ struct ResultDocument {
     bytes_whole: ClientBytes,
     #[serde(default)]
     bytes_load: ClientBytes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    busiest: Option<BusiestSecond>,
 }
 
 /// The name of a count that only some runs have.
@@ -64,7 +73,9 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
         version: record.version,
         subject_command: record.subject_command.clone(),
         unobserved: record.unobserved.clone(),
+        server_since: record.server_since,
         plan: record.plan.clone(),
+        warm_up: record.warm_up,
         baseline: record.baseline,
         kernel: record.kernel,
         tcp: record.tcp,
@@ -73,6 +84,7 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
             errors: result.errors.clone(),
             bytes_whole: result.bytes_whole,
             bytes_load: result.bytes_load,
+            busiest: result.busiest,
         }),
     };
     let mut run = store::Run {
@@ -83,6 +95,7 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
         started_at: record.started_at.clone(),
         took_ms: record.took_ms,
         attempts: record.attempts,
+        earlier: record.earlier.iter().map(attempt_to_store).collect(),
         outcome: outcome_to_store(&record.outcome)?,
         warnings: record.warnings.clone(),
         phases: Vec::new(),
@@ -122,8 +135,8 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
         series.map_or_else(|| Ok(Vec::new()), from_series)
     }
     let result = match document.result {
-        Some(ResultDocument { errors, bytes_whole, bytes_load }) => {
-            let mut result = LoadResult { errors, bytes_whole, bytes_load, ..LoadResult::default() };
+        Some(ResultDocument { errors, bytes_whole, bytes_load, busiest }) => {
+            let mut result = LoadResult { errors, bytes_whole, bytes_load, busiest, ..LoadResult::default() };
             // What an earlier version did not count yet is 0.
             result.counts().for_each(|(name, count)| *count = run.counts.get(name).copied().unwrap_or(0));
             for (name, histogram) in result.histograms() {
@@ -148,11 +161,14 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
         started_at: run.started_at,
         took_ms: run.took_ms,
         attempts: run.attempts,
+        earlier: run.earlier.into_iter().map(attempt_from_store).collect(),
+        warm_up: document.warm_up,
         outcome: outcome_from_store(&run.outcome)?,
         warnings: run.warnings,
         result,
         subject_command: document.subject_command,
         unobserved: document.unobserved,
+        server_since: document.server_since,
         plan: document.plan,
         baseline: document.baseline,
         kernel: document.kernel,
@@ -173,6 +189,7 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
         cell: cell_from_store(&run.cell)?,
         repeat: run.repeat,
         attempts: run.attempts,
+        tried_again: run.earlier.iter().map(|attempt| attempt.reason.clone()).collect(),
         failure,
         warnings: run.warnings.clone(),
         figures: run.figures.iter().map(|(name, figure)| (name.clone(), figure.value)).collect(),
@@ -184,6 +201,16 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
         unobserved: None,
         network: None,
     })
+}
+
+fn attempt_to_store(attempt: &Attempt) -> store::Attempt {
+    let Attempt { started_at, took_ms, reason, detail, figures } = attempt.clone();
+    store::Attempt { started_at, took_ms, reason, detail, figures }
+}
+
+fn attempt_from_store(attempt: store::Attempt) -> Attempt {
+    let store::Attempt { started_at, took_ms, reason, detail, figures } = attempt;
+    Attempt { started_at, took_ms, reason, detail, figures }
 }
 
 fn phases(marks: &[PhaseMark], end_ns: u64) -> Result<Vec<PhaseRow>, Error> {
@@ -268,8 +295,9 @@ mod tests {
     use pushlab_link::totals::{Counts, Parties, Totals};
     use pushlab_probe::{Loopback, Sample, TcpActivity, TcpStates, TcpTotals};
     use pushlab_stats::Histogram;
-    use pushlab_stats::{Warning, WarningCode};
+    use pushlab_stats::{Steady, Warning, WarningCode};
     use pushlab_store::{Kind, NewCampaign, Store};
+    use pushlab_workload::busy::LoadThread;
     use pushlab_workload::errors::ErrorCount;
     use pushlab_workload::result::{ByteUses, ClientBytes, LoadResult};
     use serde_json::Value;
@@ -311,9 +339,13 @@ mod tests {
         ClientBytes { deliveries: from + 10, requests: from + 11, down: uses(from), up: uses(from + 20) }
     }
 
-    fn result() -> LoadResult {
-        let phases = [Phase::Connect, Phase::Idle, Phase::WarmUp, Phase::Load, Phase::Drain, Phase::After];
-        let seconds = [
+    fn busiest() -> BusiestSecond {
+        let (thread, number, from_ns) = (LoadThread::Feeder, 3, 4);
+        BusiestSecond { thread, number, from_ns, span_ns: 1_000_000_005, cpu_ns: 960_000_000 }
+    }
+
+    fn seconds() -> Vec<Second> {
+        vec![
             Second {
                 published: 3,
                 delivered: 6,
@@ -328,7 +360,11 @@ mod tests {
                 latency_p99_ns: None,
                 latency_own_median_ns: Some(4),
             },
-        ];
+        ]
+    }
+
+    fn result() -> LoadResult {
+        let phases = [Phase::Connect, Phase::Idle, Phase::WarmUp, Phase::Load, Phase::Drain, Phase::After];
         let delivery = |sequence| MarkedDelivery {
             publisher: 1,
             room: (sequence > 0).then_some(4),
@@ -343,6 +379,7 @@ mod tests {
             end_ns: 107,
             scheduled: 1,
             published: 2,
+            published_after: 31,
             unsent: 3,
             expected: 4,
             delivered: 5,
@@ -358,6 +395,7 @@ mod tests {
             requests: 13,
             requests_publishers: 14,
             connections_opened: 15,
+            connections_cut: 32,
             bytes_sent: MOST,
             bytes_received: 0,
             bytes_received_in_load: 20,
@@ -372,12 +410,15 @@ mod tests {
             connect: histogram(10),
             lateness: histogram(11),
             turn_duration: Histogram::new(),
+            read_wait: histogram(13),
+            response_own: histogram(14),
             cpu_load_ns: 16,
-            seconds: seconds.to_vec(),
+            seconds: seconds(),
             bytes_whole: bytes(100),
             bytes_load: bytes(0),
             unsubscribed: 17,
             clock_error_ns: Some(43),
+            busiest: Some(busiest()),
             deliveries: (0..3).map(delivery).collect(),
         }
     }
@@ -445,6 +486,17 @@ mod tests {
             started_at: "2026-11-21T12:00:00Z".to_owned(),
             took_ms: 1234,
             attempts: 2,
+            earlier: vec![Attempt {
+                started_at: "2026-11-21T11:59:00Z".to_owned(),
+                took_ms: 1_200,
+                reason: "lateness".to_owned(),
+                detail: "12 ms".to_owned(),
+                figures: [("latency_median".to_owned(), 0.5)].into(),
+            }],
+            warm_up: Some(WarmUp {
+                length_ms: 12_000,
+                end: Steady::Trend { slope_per_sample: -0.5, relative_change: -0.25, p: 0.001 },
+            }),
             outcome: Outcome::Completed,
             warnings: vec![Warning::new(WarningCode::Loss, "7 of 4"), Warning::new(WarningCode::Lateness, "12 ms")],
             result: Some(result()),
@@ -453,6 +505,7 @@ mod tests {
             counters: vec![counters, CounterSample { t_ns: 2, ..CounterSample::default() }],
             subject_command: vec!["pushlab".to_owned(), "serve".to_owned()],
             unobserved: Some("it is far away".to_owned()),
+            server_since: Some(3),
             plan: Some(full_plan()),
             baseline: Some((5, 6)),
             kernel: Some(KernelMemory { before_bytes: 7, idle_bytes: 8 }),
@@ -484,6 +537,7 @@ mod tests {
         use pushlab_dialects::Dialect;
         use pushlab_wire::transport::Transport;
         use pushlab_workload::payload::Content;
+        use pushlab_workload::phase::Repetition;
         use pushlab_workload::plan::{
             ClientKind, ClientsIn, HttpVersion, Phases, Plan, Prober, ProberPath, RequestHeaders, Sockets, Sources,
             Speaks, Target, TlsTarget, Trust,
@@ -522,6 +576,7 @@ mod tests {
             loops: 2,
             workers: 3,
             seed: u64::MAX,
+            repetition: Some(Repetition { number: 2, of: 5, seed: MOST }),
             injected_delay_us: 9,
             shape: Shape::Step { factors: vec![0.1, 1.0, 1.0 / 3.0] },
             headers: RequestHeaders::Browser,
@@ -540,6 +595,7 @@ mod tests {
             },
             sources: Sources::From { first: [10, 0, 0, 4].into(), clients_each: 9 },
             instruments_from: Some([10, 0, 0, 3].into()),
+            prober_core: Some(3),
             clients_in: ClientsIn { kind: ClientKind::Firefox, pages: 3, hidden: true },
             drain_stall_ms: None,
         }
@@ -579,13 +635,13 @@ mod tests {
     #[test]
     fn what_is_stored_beside_the_document_can_be_searched() {
         let run = to_store(&whole()).unwrap();
-        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 11));
+        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 13));
         let series: Vec<&str> = run.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(series, ["subject", "generator", "counters", "seconds", "deliveries"]);
         assert_eq!(run.phases.iter().map(|phase| phase.end_ns).collect::<Vec<_>>(), [101, 102, 103, 104, 105, 107]);
         assert_eq!(run.counting(), store::Counts::Void);
         let rest = run.document["result"].as_object().unwrap();
-        let nested = ["bytes_load", "bytes_whole", "errors"];
+        let nested = ["busiest", "bytes_load", "bytes_whole", "errors"];
         assert_eq!(rest.keys().collect::<Vec<_>>(), nested, "all else has a table of its own");
     }
 }

@@ -182,6 +182,7 @@ fn header_of_values(store: &Store, experiment: store::Campaign) -> Result<Header
         created_at: row.created_at.clone(),
         subject_cores: Vec::new(),
         load_cores: Vec::new(),
+        prober_core: None,
         versions: BTreeMap::new(),
         runtimes: experiment.facts.iter().cloned().collect(),
         left_out: Vec::new(),

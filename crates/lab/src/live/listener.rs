@@ -2,7 +2,7 @@
 
 use super::error::LiveError;
 use super::figures::{Shared, lock};
-use crate::pinning::Pinning;
+use crate::pinning::beside;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::socket::shut_down;
 use pushlab_wire::exposition::CONTENT_TYPE;
@@ -36,7 +36,7 @@ impl Listener {
         let listener = Arc::new(TcpListener::bind(address).map_err(listen_error)?);
         let address = listener.local_addr().map_err(listen_error)?;
         let is_ending = Arc::new(AtomicBool::new(false));
-        let cores = Pinning::of_this_machine().load;
+        let cores = beside();
         let work = {
             let (listener, is_ending) = (listener.clone(), is_ending.clone());
             move || {

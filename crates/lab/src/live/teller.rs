@@ -3,7 +3,7 @@
 use super::error::LiveError;
 use super::figures::{Shared, lock};
 use super::state::{Activity, LiveState};
-use crate::pinning::Pinning;
+use crate::pinning::beside;
 use pushlab_os::affinity::pin_to;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ impl Teller {
     /// Begins to tell as soon as the campaign begins.
     pub fn start(figures: Shared, mut tell: impl FnMut(LiveState) + Send + 'static) -> Result<Self, LiveError> {
         let is_ending = Arc::new(AtomicBool::new(false));
-        let cores = Pinning::of_this_machine().load;
+        let cores = beside();
         let is_ended = is_ending.clone();
         let work = move || {
             // Where that is not allowed, the warning about shared cores says so.

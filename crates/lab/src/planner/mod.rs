@@ -26,9 +26,8 @@ pub struct Planned {
 
 /// Says what is to be measured.
 pub trait Planner {
-    /// The runs that come next, in their order: those of a block that are not done yet. They do not depend on each other,
-    /// so that any may be put off to the end of the block; what comes after the block may depend on them. `None` when
-    /// nothing is left to be done.
+    /// The runs that come next, in their order: those of a block that are not done yet. They do not depend on each other;
+    /// what comes after the block may depend on them. `None` when nothing is left to be done.
     fn block(&self, so_far: &[RunValues]) -> Option<Vec<Planned>>;
 
     /// Every run that is known to be needed by now, done or not, in their order.

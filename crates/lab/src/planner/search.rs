@@ -4,6 +4,7 @@ use super::{Done, Planned, Planner, numbered};
 use crate::checks::check_plans;
 use crate::pinning::Pinning;
 use pushlab_analysis::header::SearchHeader;
+use pushlab_analysis::measure::is_withheld;
 use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::RunValues;
 use pushlab_experiment::assertion::{Assertion, Relation, Side};
@@ -47,7 +48,7 @@ pub enum Limit {
     Goal(f64),
     /// Deliveries were lost.
     Loss(u64),
-    /// The runs were void: the generator, not the subject, is at its end.
+    /// The runs were void, or the figure withheld: the generator, not the subject, is at its end.
     Generator,
     /// The runs failed, or the load cannot be run.
     Failed(String),
@@ -231,7 +232,10 @@ impl CapacitySearch {
         }
         let transports = search.transports()?;
         let search = Search { experiment: search.narrowed()?, ..search.clone() };
-        Ok(Self { search, limit, transports, seed, cores: Pinning::of_this_machine().load.len() })
+        // Cores that it cannot have are refused before a campaign begins.
+        let pinning = Pinning::for_experiments(std::slice::from_ref(&search.experiment));
+        let cores = pinning.map_or(1, |pinning| pinning.load.len());
+        Ok(Self { search, limit, transports, seed, cores })
     }
 
     /// What was found for each transport, as far as the search has come.
@@ -299,7 +303,8 @@ impl CapacitySearch {
         let counting: Vec<&&RunValues> = runs.iter().filter(|run| run.counts()).collect();
         let term = &self.search.goal.left;
         let values: Vec<f64> = counting.iter().filter_map(|run| run.figures.get(term.metric.name).copied()).collect();
-        if counting.len() * 2 <= runs.len() {
+        let withheld = counting.iter().filter(|run| is_withheld(term.metric.name, &run.warnings)).count();
+        if (counting.len() - withheld) * 2 <= runs.len() {
             return Err(Limit::Generator);
         }
         let Some(mean) = pushlab_stats::mean(&values) else { return Err(Limit::NotMeasured(term.metric.name)) };

@@ -40,6 +40,8 @@ pub struct LoopConfig {
     pub connect_rate: u32,
     /// Time between two polls of a client, ns.
     pub poll_interval_ns: u64,
+    /// When the first client polls for the first time, ns after the run began.
+    pub poll_phase_ns: u64,
     /// Seed of masks, keys and back-off.
     pub seed: u64,
     /// Busy-wait added to every turn, ns.
@@ -77,38 +79,16 @@ impl LoopConfig {
             has_receipts: false,
             connect_rate: 1,
             poll_interval_ns: 1,
+            poll_phase_ns: 0,
             seed: 1,
             injected_delay_ns: 0,
         }
     }
 }
 
-/// When clients that poll at an interval do: client i of N at i/N of it, after a phase that the seed gives. Without
+/// When clients that poll at an interval do: client i of N at i/N of it, after the run's phase. Without
 /// one, polls would keep their distance to the publications, which are at an interval too, so that the latency of
 /// polling would be a constant of the experiment, and every repeat would have the same.
 pub fn polls(config: &LoopConfig, origin_ns: u64) -> Pacing {
-    // Of the seed alone: the same in every loop.
-    let phase_ns = fastrand::Rng::with_seed(config.seed ^ 0x70_6f_6c_6c).u64(0..config.poll_interval_ns.max(1));
-    Pacing::endless(origin_ns + phase_ns, config.poll_interval_ns, config.clients)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_phase_of_polls_is_the_runs_and_anywhere_in_the_interval() {
-        let mut counts = [0u32; 10];
-        for seed in 0..10_000 {
-            let config = LoopConfig { clients: 10, lanes: 3, poll_interval_ns: 1_000, seed, ..LoopConfig::silent() };
-            let pacing = polls(&config, 7_000);
-            assert_eq!(pacing, polls(&LoopConfig { lane: 2, ..config }, 7_000), "loops agree");
-            counts[(pacing.start_ns - 7_000) as usize / 100] += 1;
-            for client in 0..10 {
-                assert_eq!(pacing.due_ns(client), pacing.start_ns + client * 100);
-            }
-        }
-        // Each is binomial with a standard deviation of 30.
-        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
-    }
+    Pacing::endless(origin_ns + config.poll_phase_ns, config.poll_interval_ns, config.clients)
 }

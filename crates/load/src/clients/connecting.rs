@@ -221,6 +221,12 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         let Self { config, connections, poll, .. } = self;
         let source = config.dialler.source_of(number, config.clients);
         let stream = connections.open(&config.dialler, source, poll.registry(), owner)?;
+        if owner.side == Side::Down
+            && self.receipt_sample.takes_next()
+            && let Some(connection) = self.connections.at(stream.connection)
+        {
+            connection.socket.note_receipts();
+        }
         // Counted when begun: one that is refused later is among the errors.
         self.recorder.part.connections_opened += u64::from(self.marks.is_load(now));
         Ok(stream)
@@ -254,6 +260,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             return;
         }
         self.clients[index].attempts = self.clients[index].attempts.saturating_add(1);
+        self.recorder.part.connections_cut += u64::from(self.marks.is_load(monotonic_ns()));
         let pause = self.backoff(index);
         self.drop_down(index);
         self.retries.push(Retry { due_ns: monotonic_ns() + pause, client: index, side: Side::Down });

@@ -6,6 +6,7 @@ use super::config::{LoopConfig, polls};
 use super::feeding::Feeding;
 use super::hosts::Hosts;
 use super::marks::Marks;
+use super::receipt_sample::ReceiptSample;
 use super::retry::Retry;
 use super::room_turns::RoomTurns;
 use super::windows::Windows;
@@ -16,10 +17,11 @@ use crate::run_state::RunState;
 use crate::transport::{Asking, Receiver};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups};
+use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups, thread_cpu_ns};
 use pushlab_os::descriptors::empty_table;
 use pushlab_os::timer::Timer;
 use pushlab_workload::audience::Audience;
+use pushlab_workload::busy::{BusyWatch, LoadThread};
 use pushlab_workload::check::Schedule;
 use pushlab_workload::pacing::{Pacing, Turns};
 use pushlab_workload::result::Part;
@@ -58,6 +60,9 @@ pub(super) struct ClientLoop<R, P> {
     pub(super) hosts: Option<Hosts>,
     pub(super) recorder: Recorder,
     pub(super) windows: Windows,
+    pub(super) receipt_sample: ReceiptSample,
+    /// This thread's own CPU time.
+    busy: BusyWatch,
     pub(super) rng: fastrand::Rng,
     pub(super) buffer: Vec<u8>,
     /// What is sent next, while it is put together.
@@ -134,6 +139,8 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             hosts: config.hosts.map(|limit| Hosts::new(limit, own)),
             recorder: Recorder::new(own, &config, Arc::clone(&state)),
             windows: Windows::default(),
+            receipt_sample: ReceiptSample::of(&config),
+            busy: BusyWatch::new(LoadThread::Clients, config.lane),
             rng: fastrand::Rng::with_seed(config.seed ^ u64::from(config.lane) << 32),
             buffer: vec![0; READ_BUFFER_BYTES],
             out: P::outgoing(),
@@ -161,6 +168,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     /// Handles what came and what is due; `true` when the run is over.
     fn turn(&mut self, events: &Events, begun_ns: u64) -> bool {
         self.read_phases();
+        if self.busy.is_due(begun_ns) {
+            self.busy.note(begun_ns, thread_cpu_ns());
+        }
         if self.config.injected_delay_ns > 0 {
             while monotonic_ns() < begun_ns + self.config.injected_delay_ns {
                 std::hint::spin_loop();
@@ -216,6 +226,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             self.marks.load_ns = timeline.load_ns;
             self.marks.load_end_ns = timeline.load_end_ns;
             self.recorder.set_timeline(timeline);
+            self.busy.set_load(timeline.load_ns..timeline.load_end_ns);
             let paced = matches!(self.config.traffic, Traffic::Paced(_));
             match &timeline.schedule {
                 Some(Schedule::Open { pacing, load_from }) if paced => {
@@ -283,6 +294,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         let deliveries = self.recorder.delivered_total;
         let mut part = self.recorder.finish();
         self.windows.finish(deliveries, &mut part);
+        part.busiest = self.busy.finish();
         part
     }
 

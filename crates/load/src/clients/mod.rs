@@ -14,6 +14,7 @@ mod feeding;
 mod hosts;
 mod marks;
 mod publishing;
+mod receipt_sample;
 mod receiving;
 mod retry;
 mod room_turns;

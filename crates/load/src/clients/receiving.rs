@@ -262,6 +262,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
                 Err(error) => return self.cut_connection(number, &Cut::Io(error)),
                 Ok(Read::Bytes { held, new, is_drained }) => {
                     let now = monotonic_ns();
+                    self.recorder.waited_ns = connection.socket.waited_ns();
                     self.count_received(new, now);
                     self.count_tls(number, now);
                     if let Err(cut) = self.decode(number, held, now) {

@@ -1,10 +1,11 @@
-//! The prober: a client of its own that measures response time at an interval, while the others make the load.
+//! The prober: a client of its own that measures response time at random instants, while the others make the load.
 //!
 //! Open loop: a ping counts from its intended instant, and is sent whether or not the one before was answered, so that
 //! neither a stall nor a long way can hide by delaying the measurement. Over HTTP/1.1 that takes pipelining (RFC 9112,
 //! section 9.3.2), over HTTP/2 a stream for each.
 
 mod echo_path;
+mod times;
 
 pub use echo_path::{EchoPath, OverFrames, OverPosts, OverStreams};
 
@@ -17,15 +18,15 @@ use crate::transport::{Hearing, Requests};
 use fastrand::Rng;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups};
+use pushlab_os::clock::{CpuClock, monotonic_ns, set_precise_wakeups, thread_cpu_ns};
 use pushlab_os::descriptors::empty_table;
 use pushlab_os::timer::Timer;
 use pushlab_stats::histogram::Histogram;
 use pushlab_wire::deflate::InflateDecoder;
 use pushlab_wire::stamp::{MAX_SOURCE, Stamp};
 use pushlab_wire::websocket::permessage_deflate::Agreement;
+use pushlab_workload::busy::{BusiestSecond, BusyWatch, LoadThread};
 use pushlab_workload::errors::ErrorTally;
-use pushlab_workload::pacing::Pacing;
 use pushlab_workload::payload::{MIN_PAYLOAD_BYTES, Payload};
 use pushlab_workload::timeline::Timeline;
 use std::collections::VecDeque;
@@ -33,8 +34,9 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use times::PingTimes;
 
-/// Most pings under way at once; 8 bytes each. Further ones wait, and their waiting counts.
+/// Most pings under way at once; 24 bytes each. Further ones wait, and their waiting counts.
 pub const MAX_OUTSTANDING: usize = 1 << 16;
 
 const TIMER: Token = Token(0);
@@ -89,9 +91,9 @@ pub struct ProberConfig {
     pub dialler: Dialler,
     /// What it asks.
     pub requests: Requests,
-    /// Time between two pings, ns.
+    /// Mean time between two pings, ns.
     pub interval_ns: u64,
-    /// Seed of masks and keys.
+    /// Seed of masks, keys and instants.
     pub seed: u64,
 }
 
@@ -111,10 +113,23 @@ pub struct ProberReport {
     pub response_idle: Histogram,
     /// Response times of the load phase; pings unanswered at the end count with the time waited.
     pub response_load: Histogram,
+    /// What of the latter was its own: from the intended instant to the writing, as far as nothing was in the way, and from
+    /// the answer's receipt by the kernel to the reading. Of answered pings, where the kernel notes receipts.
+    pub response_own: Histogram,
     /// Connections opened again.
     pub reconnects: u64,
     /// Errors.
     pub errors: ErrorTally,
+    /// Its thread's busiest second.
+    pub busiest: Option<BusiestSecond>,
+}
+
+/// A ping that is under way.
+struct Outstanding {
+    sequence: u64,
+    due_ns: u64,
+    /// How late it was sent by the prober's own fault, ns.
+    late_ns: u64,
 }
 
 struct ProberLoop<E, P> {
@@ -126,14 +141,19 @@ struct ProberLoop<E, P> {
     number: u32,
     reconnect_ns: u64,
     is_connected: bool,
-    /// Pings and their count so far; known with the phases.
-    pings: Option<(Pacing, Timeline)>,
+    /// Pings to come; known with the phases.
+    pings: Option<(PingTimes, Timeline)>,
+    /// Instants of pings that were due and could not be sent yet; 8 bytes each.
+    waiting: VecDeque<u64>,
     sent: u64,
-    outstanding: VecDeque<u64>,
+    outstanding: VecDeque<Outstanding>,
+    /// When it last found something in the way of a ping.
+    blocked_ns: u64,
     payload: Payload,
     rng: Rng,
     buffer: Vec<u8>,
     out: Outgoing,
+    busy: BusyWatch,
     report: ProberReport,
 }
 
@@ -159,12 +179,15 @@ pub fn run<E: EchoPath, P: Protocol>(
         reconnect_ns: 0,
         is_connected: false,
         pings: None,
+        waiting: VecDeque::new(),
         sent: 0,
         outstanding: VecDeque::new(),
+        blocked_ns: 0,
         payload: Payload::new(MIN_PAYLOAD_BYTES).expect("the smallest size is allowed"),
         rng: Rng::with_seed(config.seed),
         buffer: vec![0; 16 * 1024],
         out: P::outgoing(),
+        busy: BusyWatch::new(LoadThread::Prober, 0),
         report: ProberReport::default(),
         poll,
         config,
@@ -186,13 +209,16 @@ pub fn run<E: EchoPath, P: Protocol>(
         }
         let now = monotonic_ns();
         this.read_phases(state);
+        if this.busy.is_due(now) {
+            this.busy.note(now, thread_cpu_ns());
+        }
         if this.connection.is_none() && now >= this.reconnect_ns && now < state.after_ns() {
             this.report.reconnects += 1;
             this.connect();
         }
         this.send_due(now);
         progress.is_connected.store(this.is_connected && this.path.is_free(), Ordering::Relaxed);
-        progress.unanswered.store(this.unanswered(now), Ordering::Relaxed);
+        progress.unanswered.store(this.unanswered(), Ordering::Relaxed);
         if !is_settled && now >= state.after_ns() {
             is_settled = true;
             this.count_unanswered(state.after_ns());
@@ -201,7 +227,7 @@ pub fn run<E: EchoPath, P: Protocol>(
             if !is_settled {
                 this.count_unanswered(now);
             }
-            return Ok(this.report);
+            return Ok(ProberReport { busiest: this.busy.finish(), ..this.report });
         }
     }
 }
@@ -214,6 +240,7 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         let opened = self.config.dialler.dial(None).and_then(|mut socket| {
             let interest = Interest::READABLE | Interest::WRITABLE;
             self.poll.registry().register(socket.stream_mut(), SOCKET, interest)?;
+            socket.note_receipts();
             let (mut connection, number) = Connection::new(socket, Owner::new(0, Side::Down));
             self.number = number;
             connection.send(number, &mut self.out)?;
@@ -258,12 +285,18 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         let Self { path, connection, number, rng, buffer, out, outstanding, pings, report, .. } = self;
         let Some(connection) = connection else { return Ok(()) };
         out.clear();
+        let waited_ns = connection.socket.waited_ns();
         let sink = |data: &[u8]| {
-            let Some((pacing, timeline)) = &*pings else { return };
+            let Some((_, timeline)) = &*pings else { return };
             let sequence = Stamp::find(data).map(|stamp| u64::from(stamp.sequence));
-            let place = sequence.and_then(|sequence| outstanding.iter().position(|&other| other == sequence));
+            let place = sequence.and_then(|sequence| outstanding.iter().position(|ping| ping.sequence == sequence));
             match place.and_then(|place| outstanding.remove(place)) {
-                Some(sequence) => count(report, timeline, pacing.due_ns(sequence), now),
+                Some(Outstanding { due_ns, late_ns, .. }) => {
+                    count(report, timeline, due_ns, now);
+                    if let Some(waited_ns) = waited_ns.filter(|_| due_ns >= timeline.load_ns) {
+                        report.response_own.record(late_ns + waited_ns);
+                    }
+                }
                 None => report.errors.add(&"prober: an answer to no ping"),
             }
         };
@@ -295,20 +328,26 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         if self.pings.is_none()
             && let Some(timeline) = state.timeline()
         {
-            let interval = self.config.interval_ns;
-            let pings = Pacing::between(timeline.idle_ns, timeline.load_end_ns, interval, 1);
+            let seed = self.config.seed ^ 0x70_69_6e_67;
+            let pings = PingTimes::between(timeline.idle_ns, timeline.load_end_ns, self.config.interval_ns, seed);
+            self.busy.set_load(timeline.load_ns..timeline.load_end_ns);
             self.pings = Some((pings, timeline.clone()));
         }
     }
 
     fn send_due(&mut self, now: u64) {
-        let Some((pacing, _)) = &self.pings else { return };
-        while self.sent < pacing.count && pacing.due_ns(self.sent) <= now {
-            let Some(connection) = &mut self.connection else { return };
+        let Some((times, _)) = &mut self.pings else { return };
+        self.waiting.extend(std::iter::from_fn(|| times.take_due(now)));
+        while let Some(&due_ns) = self.waiting.front() {
+            let Some(connection) = &mut self.connection else {
+                self.blocked_ns = now;
+                return;
+            };
             let may_send = self.is_connected
                 && self.path.is_free()
                 && !(if E::HAS_STREAMS { connection.socket.is_blocked() } else { connection.is_blocked(self.number) });
             if !may_send || self.outstanding.len() >= MAX_OUTSTANDING {
+                self.blocked_ns = now;
                 return;
             }
             if E::HAS_STREAMS {
@@ -316,11 +355,13 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
                 self.path.has_opened(number);
                 self.number = number;
             }
-            let stamp = Stamp { source: MAX_SOURCE, sequence: self.sent as u32, instant_ns: pacing.due_ns(self.sent) };
+            let stamp = Stamp { source: MAX_SOURCE, sequence: self.sent as u32, instant_ns: due_ns };
             self.out.clear();
             let data = self.payload.stamped(&stamp);
             self.path.encode(&self.config.requests, &mut self.rng, data, &mut self.out);
-            self.outstanding.push_back(self.sent);
+            let late_ns = monotonic_ns().saturating_sub(due_ns.max(self.blocked_ns));
+            self.outstanding.push_back(Outstanding { sequence: self.sent, due_ns, late_ns });
+            self.waiting.pop_front();
             self.sent += 1;
             if let Err(error) = connection.send(self.number, &mut self.out) {
                 return self.cut(&Cut::Io(error));
@@ -328,29 +369,24 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         }
     }
 
-    fn due(&self, now: u64) -> u64 {
-        self.pings.as_ref().map_or(0, |(pacing, _)| pacing.first_at(now))
-    }
-
-    fn unanswered(&self, now: u64) -> usize {
-        self.outstanding.len() + self.due(now).saturating_sub(self.sent) as usize
+    fn unanswered(&self) -> usize {
+        self.outstanding.len() + self.waiting.len()
     }
 
     fn count_unanswered(&mut self, now: u64) {
-        let waiting = self.sent..self.due(now).max(self.sent);
-        let Some((pacing, timeline)) = &self.pings else { return };
-        for sequence in self.outstanding.drain(..).chain(waiting.clone()) {
-            count(&mut self.report, timeline, pacing.due_ns(sequence), now);
+        let Some((times, timeline)) = &mut self.pings else { return };
+        self.waiting.extend(std::iter::from_fn(|| times.take_due(now)));
+        // Those that would be due later never are.
+        while times.take_due(u64::MAX).is_some() {}
+        for due_ns in self.outstanding.drain(..).map(|ping| ping.due_ns).chain(self.waiting.drain(..)) {
+            count(&mut self.report, timeline, due_ns, now);
         }
-        self.sent = pacing.count;
     }
 
     fn next_wake(&self, state: &RunState) -> u64 {
         let tick = monotonic_ns() + TICK_NS;
-        let next = self.pings.as_ref().filter(|(pacing, _)| self.sent < pacing.count);
-        let next = next.map_or(u64::MAX, |(pacing, _)| pacing.due_ns(self.sent));
         // A ping that cannot be sent yet wakes nobody: the socket or the tick does.
-        let next = if next <= monotonic_ns() { u64::MAX } else { next };
+        let next = self.pings.as_ref().and_then(|(times, _)| times.next_ns()).unwrap_or(u64::MAX);
         tick.min(next).min(state.end_ns())
     }
 }
@@ -370,7 +406,9 @@ mod tests {
     use super::*;
     use crate::connection::Http1;
     use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+    use pushlab_wire::http::{Headers, parse_request};
     use pushlab_workload::plan::Target;
+    use std::io::{Read as _, Write as _};
 
     proptest! {
         #[test]
@@ -404,6 +442,99 @@ mod tests {
             let unasked = http1.receive(b"HTTP".to_vec().as_mut_slice(), &mut told);
             prop_assert!(matches!(unasked, Err(Cut::Unasked)));
         }
+    }
+
+    /// Answers every POST at once, or after so long.
+    fn echo_server(delay_ns: u64) -> std::net::SocketAddr {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_nodelay(true).unwrap();
+            let (mut held, mut room) = (Vec::new(), [0; 4096]);
+            while let Ok(size @ 1..) = stream.read(&mut room) {
+                held.extend_from_slice(&room[..size]);
+                loop {
+                    let mut headers = Headers::default();
+                    let Some((head, head_bytes)) = parse_request(&held, &mut headers).unwrap() else { break };
+                    let body_bytes: usize = head.header("content-length").unwrap().parse().unwrap();
+                    if held.len() < head_bytes + body_bytes {
+                        break;
+                    }
+                    let whole: Vec<u8> = held.drain(..head_bytes + body_bytes).collect();
+                    pushlab_os::clock::sleep_until(monotonic_ns() + delay_ns);
+                    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {body_bytes}\r\n\r\n");
+                    stream.write_all(&[answer.as_bytes(), &whole[head_bytes..]].concat()).unwrap();
+                }
+            }
+        });
+        address
+    }
+
+    /// A path on which every ping takes the prober so long.
+    struct Slow<const NS: u64>(OverPosts);
+
+    impl<const NS: u64> EchoPath for Slow<NS> {
+        fn new() -> Self {
+            Self(OverPosts::new())
+        }
+
+        fn open(&mut self, requests: &Requests, rng: &mut Rng, out: &mut Outgoing) {
+            self.0.open(requests, rng, out);
+        }
+
+        fn is_free(&self) -> bool {
+            self.0.is_free()
+        }
+
+        fn encode(&mut self, requests: &Requests, rng: &mut Rng, data: &[u8], out: &mut Outgoing) {
+            let begun = monotonic_ns();
+            while monotonic_ns() < begun + NS {
+                std::hint::spin_loop();
+            }
+            self.0.encode(requests, rng, data, out);
+        }
+
+        fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+            self.0.head(head)
+        }
+
+        fn body<S: FnMut(&[u8])>(&mut self, data: &[u8], is_last: bool, hearing: Hearing<'_, S>) -> Result<(), Cut> {
+            self.0.body(data, is_last, hearing)
+        }
+    }
+
+    /// What a prober measures in a second and a half of load, with a ping every 20 ms.
+    fn probed<E: EchoPath>(delay_ns: u64) -> ProberReport {
+        let target = Target::plain(echo_server(delay_ns));
+        let (origin_ns, s) = (monotonic_ns(), 1_000_000_000);
+        let state = Arc::new(RunState::new(origin_ns, 1));
+        let load_ns = origin_ns + s / 2;
+        let load_end_ns = load_ns + 3 * s / 2;
+        state.begin(Timeline { idle_ns: load_ns, warm_up_ns: load_ns, load_ns, load_end_ns, schedule: None });
+        state.set_after(load_end_ns + s / 2);
+        state.set_end(load_end_ns + s / 2);
+        let config = ProberConfig {
+            dialler: Dialler::new(target.address),
+            requests: Requests::new(&target, "a", "a", 0),
+            interval_ns: 20_000_000,
+            seed: 5,
+        };
+        std::thread::spawn(move || run::<E, Http1>(config, &state, &ProberProgress::default())).join().unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_slow_prober_knows_what_is_its_own_and_a_slow_server_is_none_of_it() {
+        const SLOW_NS: u64 = 8_000_000;
+        let share =
+            |report: &ProberReport| report.response_own.mean_ms().unwrap() / report.response_load.mean_ms().unwrap();
+        let slow_prober = probed::<Slow<SLOW_NS>>(0);
+        assert!(slow_prober.response_own.count() > 20, "{} answers", slow_prober.response_own.count());
+        assert!(slow_prober.response_own.min().unwrap() >= SLOW_NS - SLOW_NS / 500, "a bucket is a thousandth wide");
+        assert!(share(&slow_prober) > 0.5, "{}", share(&slow_prober));
+        let slow_server = probed::<Slow<0>>(SLOW_NS);
+        assert!(slow_server.response_load.quantile(0.5).unwrap() >= SLOW_NS);
+        assert!(share(&slow_server) < share(&slow_prober) / 2.0, "{} {}", share(&slow_server), share(&slow_prober));
     }
 
     #[test]

@@ -14,9 +14,11 @@
 
 mod activity;
 mod checks;
+mod cores;
 
 pub use activity::BusyProcess;
 pub use checks::{Check, Verdict, WATCH, checks};
+pub use cores::{Cpu, usable_cpus};
 
 use crate::procfs::labelled;
 use activity::Snapshot;

@@ -74,6 +74,7 @@ fn run_of(campaign: &NewCampaign, row: &Row, before: usize) -> Run {
         started_at: campaign.created_at.clone(),
         took_ms: 0,
         attempts: 1,
+        earlier: Vec::new(),
         outcome,
         warnings: Vec::new(),
         phases: Vec::new(),

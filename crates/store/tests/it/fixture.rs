@@ -2,7 +2,7 @@
 
 use pushlab_stats::{Histogram, Warning, WarningCode};
 use pushlab_store::{
-    Bound, Cell, Column, Kind, MetricValue, NewCampaign, Outcome, PhaseRow, Run, SeriesRow, Store, Values,
+    Attempt, Bound, Cell, Column, Kind, MetricValue, NewCampaign, Outcome, PhaseRow, Run, SeriesRow, Store, Values,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -72,6 +72,7 @@ pub fn small_run(place: u32) -> Run {
         started_at: "2024-05-01T12:00:01.5Z".to_owned(),
         took_ms: 1_000,
         attempts: 1,
+        earlier: vec![],
         outcome: Outcome::Completed,
         warnings: vec![],
         phases: vec![],
@@ -103,6 +104,13 @@ pub fn full_run(place: u32) -> Run {
         },
         took_ms: 30_412,
         attempts: 2,
+        earlier: vec![Attempt {
+            started_at: "2024-05-01T12:00:00.5Z".to_owned(),
+            took_ms: 29_000,
+            reason: "lateness".to_owned(),
+            detail: "12 ms at 99 %".to_owned(),
+            figures: [("latency_p50".to_owned(), 0.1 + 0.2)].into(),
+        }],
         warnings: vec![warning(WarningCode::Unpinned, "2 cores"), warning(WarningCode::Loss, "1 of 10 deliveries")],
         phases: vec![
             PhaseRow { name: "connect".to_owned(), start_ns: 5, end_ns: 1 << 62 },

@@ -81,6 +81,7 @@ fn an_older_format_is_brought_to_the_newest_with_its_rows() {
     let runs = store.runs(7).unwrap();
     assert_eq!((runs[0].seed, runs[0].figures["latency_p50"].value), (6, 1.5));
     assert_eq!(runs[0].cell.network, None);
+    assert!(runs[0].earlier.is_empty(), "of what was tried before then nothing is known");
     let mut linked = small_run(2);
     linked.cell = Cell { network: Some("4g".to_owned()), ..runs[0].cell.clone() };
     store.add_run(7, &linked).unwrap();
@@ -89,7 +90,7 @@ fn an_older_format_is_brought_to_the_newest_with_its_rows() {
     let new = Connection::open(place.path()).unwrap();
     assert_eq!(new.query_row(has_view, [], |row| row.get::<_, i64>(0)).unwrap(), 2);
     let version: i64 = new.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 3);
+    assert_eq!(version, 4);
     let cells = "SELECT count(*), count(network) FROM cells";
     let cells: (i64, i64) = new.query_row(cells, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     assert_eq!(cells, (2, 1), "the same cell but for its network is another");

@@ -26,6 +26,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("demos", 4),
     ("fleet", 4),
     ("analysis", 4),
+    ("render", 5),
     ("subjects", 5),
     ("lab", 6),
     ("console", 7),

@@ -313,8 +313,14 @@ export const exitCodes = {
   "condition-met": {
     number: 9,
     mayRetry: false,
-    meaning: "What --fail-if names holds, or a comparison found a change for the worse: the measurement itself went well.",
+    meaning: "What --fail-if names holds, or a comparison found a change for the worse (with --undecided fail: or could not rule it out): the measurement itself went well.",
     action: "Read the report named in the message; the lines above it give the assertion and where it holds.",
+  },
+  "undecided": {
+    number: 10,
+    mayRetry: true,
+    meaning: "What --fail-if names, or whether something got worse, was neither shown nor ruled out: too few runs, or a change near the margin.",
+    action: "Use more repeats, which decide; or say what undecided is worth to you: --undecided pass, or --undecided fail.",
   },
 } as const;
 

@@ -10,9 +10,17 @@
  */
 export type Bound = "about" | "below" | "range" | "max";
 /**
+ * A kind of application, for which the scorecard says what to choose.
+ */
+export type Workload = "broadcast" | "chat" | "dashboard" | "mobile" | "many-idle";
+/**
  * Whether an assertion holds, judged from intervals.
  */
 export type Agreement = "confirmed" | "refuted" | "undecided";
+/**
+ * Why a rank is shared.
+ */
+export type Tie = "equivalent" | "undecided";
 /**
  * How a response time feels, by the limits of Nielsen (*Usability Engineering*, 1993, chapter 5): 0.1, 1 and 10 s.
  */
@@ -24,12 +32,17 @@ export type Regime = "load" | "stress";
 /**
  * A cell of a table.
  */
-export type DataCell = string | Estimate5 | null;
+export type DataCell = string | Estimate6 | null;
 
 /**
  * One experiment or several, aggregated over their repeats.
  */
 export interface Report {
+  /**
+   * What is compared, judged by every quantity that bears on the choice; only where an experiment fills rows of it, and
+   * then before everything but a comparison.
+   */
+  card?: Scorecard | null;
   /**
    * What two or more results differ in; only in a comparison, and then before everything else.
    */
@@ -77,6 +90,178 @@ export interface Report {
   warnings: WarningReport[];
 }
 /**
+ * Everything that is compared, judged row by row against the best of the row.
+ */
+export interface Scorecard {
+  /**
+   * What to choose for each kind of application.
+   */
+  advice: Advice[];
+  /**
+   * Sentences on what was not decided, and what could not be measured.
+   */
+  notes: string[];
+  /**
+   * What is compared, in the order of the experiments.
+   */
+  options: CardOption[];
+  /**
+   * By which quantities.
+   */
+  rows: CardRow[];
+}
+/**
+ * What to choose for a kind of application.
+ */
+export interface Advice {
+  /**
+   * Keys of the options that nothing measured speaks against, the best first.
+   */
+  choices: string[];
+  /**
+   * In a sentence or two: what to choose, and what it costs to choose otherwise.
+   */
+  text: string;
+  /**
+   * Which kind.
+   */
+  workload: "broadcast" | "chat" | "dashboard" | "mobile" | "many-idle";
+}
+/**
+ * Something that can be chosen: a transport, over a version of HTTP, on a server.
+ */
+export interface CardOption {
+  /**
+   * Unique on the card.
+   */
+  key: string;
+  /**
+   * For people: `websocket`, or `sse · http2`.
+   */
+  label: string;
+  /**
+   * The subject's name.
+   */
+  subject: string;
+  /**
+   * Transport name.
+   */
+  transport: string;
+  /**
+   * The variant, or empty.
+   */
+  variant: string;
+}
+/**
+ * A quantity, by which all options are judged.
+ */
+export interface CardRow {
+  /**
+   * What is better.
+   */
+  better: "lower" | "higher" | "neither";
+  /**
+   * One for each option; null where nothing was measured.
+   */
+  cells: (CardCell | null)[];
+  /**
+   * Name of the experiment that measured it.
+   */
+  experiment: string;
+  /**
+   * Why options do not work here, by their keys: they come after all others.
+   */
+  failures?: {
+    [k: string]: string;
+  };
+  /**
+   * Difference that does not matter, per cent.
+   */
+  margin_percent: number;
+  /**
+   * The metric's name.
+   */
+  metric: string;
+  /**
+   * What else has to be known of it; may be empty.
+   */
+  note: string;
+  /**
+   * For people, in a few words: `Latency, 4G`.
+   */
+  title: string;
+  /**
+   * Its unit.
+   */
+  unit: string;
+  /**
+   * Whose choice it bears on.
+   */
+  workloads: Workload[];
+  /**
+   * Whether the row only says what works.
+   */
+  works?: boolean;
+}
+/**
+ * What one option has in a row.
+ */
+export interface CardCell {
+  against: Against;
+  estimate: Estimate;
+  /**
+   * Whether the load was at its end before the server, so that the server may do better than this.
+   */
+  is_lower_bound: boolean;
+}
+/**
+ * How far it is behind the best of its row, as a factor of at least 1: how many times as much it costs, as long it
+ * takes, or as little it delivers. Conclusions hold over all rows and options together, at 95 %.
+ */
+export interface Against {
+  /**
+   * What was shown.
+   */
+  conclusion: "best" | "different" | "equivalent" | "undecided" | "too-few";
+  /**
+   * How many times the best value it has; at least 1.
+   */
+  factor: number;
+  /**
+   * Upper end. With [`Conclusion::TooFew`] there is no interval, and both ends are the factor.
+   */
+  high: number;
+  /**
+   * Lower end of its interval; above 1, or at it where a share that was handed on showed it to be worse.
+   */
+  low: number;
+}
+/**
+ * What was measured, with the 95 % interval of it alone.
+ */
+export interface Estimate {
+  /**
+   * How exact a published value is, where the study says less than a number.
+   */
+  bound?: Bound | null;
+  /**
+   * Upper end of the 95 % interval; equals `value` when there is only one run.
+   */
+  high: number;
+  /**
+   * Lower end of the 95 % interval; equals `value` when there is only one run.
+   */
+  low: number;
+  /**
+   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   */
+  runs: number;
+  /**
+   * The estimate.
+   */
+  value: number;
+}
+/**
  * What results differ in: each of the others against the first.
  */
 export interface Comparison {
@@ -105,7 +290,7 @@ export interface Comparison {
  * A candidate against the baseline, in one metric at one point.
  */
 export interface ComparisonRow {
-  baseline: Estimate;
+  baseline: Estimate1;
   /**
    * Which candidate.
    */
@@ -117,16 +302,25 @@ export interface ComparisonRow {
   /**
    * What it comes to.
    */
-  change: "worse" | "better" | "different" | "same" | "unknown";
-  difference: Estimate1;
+  change: "worse" | "better" | "different" | "undecided" | "unknown" | "equivalent";
+  difference: Estimate2;
   /**
    * Cliff's delta, −1 to 1.
    */
   effect: number;
   /**
+   * How many times the baseline's figure it is, so wide that the intervals of all rows hold together; absent with too
+   * few runs, and where a figure is not above 0.
+   */
+  factor?: Factor | null;
+  /**
    * Its size in words: `negligible`, `small`, `medium`, `large`.
    */
   magnitude: string;
+  /**
+   * Margin within which both are as good as each other, per cent, fixed before the runs.
+   */
+  margin_percent?: number | null;
   /**
    * The metric's name.
    */
@@ -139,35 +333,10 @@ export interface ComparisonRow {
    * The difference as a share of the baseline, per cent; absent where the baseline is 0.
    */
   relative_percent?: number | null;
-  value: Estimate2;
+  value: Estimate3;
 }
 /**
  * The baseline's figure.
- */
-export interface Estimate {
-  /**
-   * How exact a published value is, where the study says less than a number.
-   */
-  bound?: Bound | null;
-  /**
-   * Upper end of the 95 % interval; equals `value` when there is only one run.
-   */
-  high: number;
-  /**
-   * Lower end of the 95 % interval; equals `value` when there is only one run.
-   */
-  low: number;
-  /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
-   */
-  runs: number;
-  /**
-   * The estimate.
-   */
-  value: number;
-}
-/**
- * Candidate less baseline, in the metric's unit, with its interval.
  */
 export interface Estimate1 {
   /**
@@ -192,9 +361,51 @@ export interface Estimate1 {
   value: number;
 }
 /**
- * The candidate's figure.
+ * Candidate less baseline, in the metric's unit, with its interval.
  */
 export interface Estimate2 {
+  /**
+   * How exact a published value is, where the study says less than a number.
+   */
+  bound?: Bound | null;
+  /**
+   * Upper end of the 95 % interval; equals `value` when there is only one run.
+   */
+  high: number;
+  /**
+   * Lower end of the 95 % interval; equals `value` when there is only one run.
+   */
+  low: number;
+  /**
+   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   */
+  runs: number;
+  /**
+   * The estimate.
+   */
+  value: number;
+}
+/**
+ * How many times b's figure a has.
+ */
+export interface Factor {
+  /**
+   * Upper end.
+   */
+  high: number;
+  /**
+   * Lower end of its interval by t.
+   */
+  low: number;
+  /**
+   * Ratio of the geometric means; of a's and b's runs of a block where they are paired.
+   */
+  value: number;
+}
+/**
+ * The candidate's figure.
+ */
+export interface Estimate3 {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -376,6 +587,10 @@ export interface Ranking {
    */
   among: string;
   /**
+   * Margin within which those who share a rank may be equivalent, per cent.
+   */
+  margin_percent?: number | null;
+  /**
    * Name of the metric that is ranked.
    */
   metric: string;
@@ -396,7 +611,7 @@ export interface Ranking {
  * A place in a ranking.
  */
 export interface Place {
-  figure: Estimate3;
+  figure: Estimate4;
   /**
    * Series key.
    */
@@ -418,11 +633,15 @@ export interface Place {
    * Its rank here among the places alone that have a published one: without ours, which the study did not have.
    */
   rank_among_published?: number | null;
+  /**
+   * What a shared rank means; absent where it is not shared.
+   */
+  tie?: Tie | null;
 }
 /**
  * The value compared.
  */
-export interface Estimate3 {
+export interface Estimate4 {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -497,7 +716,7 @@ export interface Point {
    * Figures by the metric's name; what was not measured is not there.
    */
   figures: {
-    [k: string]: Estimate4;
+    [k: string]: Estimate5;
   };
   /**
    * Summed over the runs: deliveries expected and not received.
@@ -532,6 +751,10 @@ export interface Point {
    */
   warnings: string[];
   /**
+   * Runs that count but for some figures, which the generator itself may have made, with the reasons.
+   */
+  withheld?: string[];
+  /**
    * Place on the axis.
    */
   x: number;
@@ -539,7 +762,7 @@ export interface Point {
 /**
  * A value with its interval.
  */
-export interface Estimate4 {
+export interface Estimate5 {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -680,7 +903,7 @@ export interface Column {
 /**
  * A value with its interval.
  */
-export interface Estimate5 {
+export interface Estimate6 {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -836,7 +1059,7 @@ export interface LeaderboardRow {
  * A figure and where it stands.
  */
 export interface Standing {
-  figure: Estimate6;
+  figure: Estimate7;
   /**
    * Among the rows of the same transport; null where the metric is not judged.
    */
@@ -849,7 +1072,7 @@ export interface Standing {
 /**
  * A value with its interval.
  */
-export interface Estimate6 {
+export interface Estimate7 {
   /**
    * How exact a published value is, where the study says less than a number.
    */
@@ -1003,7 +1226,7 @@ export interface WarningReport {
    */
   runs: string[];
   /**
-   * `void` takes the run out of the figures, `warning` leaves it in.
+   * `void` takes the run out of the figures, `withheld` some figures of the run, `warning` none.
    */
-  severity: "void" | "warning";
+  severity: "void" | "withheld" | "warning";
 }

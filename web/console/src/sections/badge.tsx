@@ -12,7 +12,7 @@ const LOOKS: Record<Kind, { sign: string; tone: "good" | "bad" | "open" | "plain
   better: { sign: "▲", tone: "good" },
   worse: { sign: "▼", tone: "bad" },
   different: { sign: "≠", tone: "open" },
-  same: { sign: "=", tone: "plain" },
+  equivalent: { sign: "=", tone: "plain" },
   unknown: { sign: "?", tone: "plain" },
 };
 

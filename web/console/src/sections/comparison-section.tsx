@@ -15,12 +15,12 @@ interface ComparisonProps {
   update: UpdateView;
 }
 
-/** What results differ in; rows that did not change wait behind a button. */
+/** What results differ in; rows that are equivalent wait behind a button. */
 export function ComparisonSection({ comparison, metrics, view, update }: ComparisonProps) {
   const { baseline, candidates, summary, missing, rows } = comparison;
-  const same = rows.filter((row) => row.change === "same").length;
+  const equivalent = rows.filter((row) => row.change === "equivalent").length;
   const all = view.unchanged === "shown";
-  const shown = all ? rows : rows.filter((row) => row.change !== "same");
+  const shown = all ? rows : rows.filter((row) => row.change !== "equivalent");
   return (
     <section id="comparison" tabIndex={-1} aria-labelledby="comparison-title">
       <h2 id="comparison-title">Comparison</h2>
@@ -39,7 +39,7 @@ export function ComparisonSection({ comparison, metrics, view, update }: Compari
         </>
       )}
       <Tally
-        kinds={["worse", "better", "different", "same", "unknown"]}
+        kinds={["worse", "better", "different", "undecided", "unknown", "equivalent"]}
         of={rows.map((row) => row.change)}
       />
       {shown.length > 0 && (
@@ -47,7 +47,7 @@ export function ComparisonSection({ comparison, metrics, view, update }: Compari
           <ComparisonTable comparison={comparison} rows={shown} metrics={metrics} />
         </ScrollBox>
       )}
-      {same > 0 && (
+      {equivalent > 0 && (
         <p>
           <button
             type="button"
@@ -55,13 +55,15 @@ export function ComparisonSection({ comparison, metrics, view, update }: Compari
             aria-expanded={all}
             onClick={() => update({ unchanged: all ? "hidden" : "shown" })}
           >
-            {all ? "Hide" : "Show"} {formatCount(same)} unchanged
+            {all ? "Hide" : "Show"} {formatCount(equivalent)} equivalent
           </button>
         </p>
       )}
       <p class="note">
-        Difference: candidate less baseline, with its 95 % interval. p: the chance of such a
-        difference if there were none, corrected for the number of rows.
+        Difference: candidate less baseline, with its 95 % interval. Relative: with an interval so
+        wide that those of all rows hold together. p: the chance of such a difference if there were
+        none, corrected for the number of rows. Equivalent: within the margin that was fixed
+        beforehand, shown by two one-sided tests. Undecided: neither was shown.
       </p>
     </section>
   );
@@ -132,7 +134,7 @@ function ComparisonRowView({ row, several, metrics }: RowProps) {
         <Badge kind={row.change} />
       </td>
       <DifferenceCell row={row} unit={unit} />
-      <td class="number">{percentText(row.relative_percent)}</td>
+      <RelativeCell row={row} />
       <td>{row.magnitude}</td>
       <td class="number">{row.p_value == null ? "–" : formatChance(row.p_value)}</td>
       <EstimateCell figure={soundEstimate(row.baseline)} />
@@ -149,6 +151,21 @@ function DifferenceCell({ row, unit }: { row: ComparisonRow; unit: string }) {
     <td class="number">
       <strong>{joinUnit(text.value, unit)}</strong>{" "}
       <span class="interval">{text.interval === NO_INTERVAL ? "no interval" : text.interval}</span>
+    </td>
+  );
+}
+
+function RelativeCell({ row: { relative_percent, factor } }: { row: ComparisonRow }) {
+  const percent = (times: number) => formatChange((times - 1) * 100);
+  return (
+    <td class="number">
+      {percentText(relative_percent)}
+      {factor != null && (
+        <span class="interval">
+          {" "}
+          {percent(factor.low)} to {percent(factor.high)}
+        </span>
+      )}
     </td>
   );
 }

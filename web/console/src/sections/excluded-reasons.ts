@@ -3,13 +3,13 @@ import type { Row } from "./results-columns";
 export interface Excluded {
   label: string;
   x: number;
-  kind: "failed" | "void";
+  kind: "failed" | "void" | "without latency";
   reason: string;
   /** Runs of this cell with this reason. */
   count: number;
 }
 
-/** Failed and void runs in the order of the rows, equal reasons of a cell counted together. */
+/** Failed and void runs, and those without some of their figures, in the order of the rows, equal reasons of a cell counted together. */
 export function excludedRuns(rows: readonly Row[]): Excluded[] {
   return rows.flatMap(({ series, point }) => {
     const cell = { label: series.label, x: point.x };
@@ -23,6 +23,12 @@ export function excludedRuns(rows: readonly Row[]): Excluded[] {
       ...counted(point.voids).map(([reason, count]) => ({
         ...cell,
         kind: "void" as const,
+        reason,
+        count,
+      })),
+      ...counted(point.withheld ?? []).map(([reason, count]) => ({
+        ...cell,
+        kind: "without latency" as const,
         reason,
         count,
       })),

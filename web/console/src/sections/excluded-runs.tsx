@@ -13,7 +13,7 @@ export function ExcludedRuns({ rows, axis }: { rows: readonly Row[]; axis: Axis 
   const total = excluded.reduce((sum, one) => sum + one.count, 0);
   return (
     <details class="excluded" open={excluded.length <= 8}>
-      <summary>{plural(total, "run is", "runs are")} not in these figures</summary>
+      <summary>{plural(total, "run is", "runs are")} not in these figures, or not in all</summary>
       <ul>
         {excluded.map((one) => (
           <li key={`${one.label} ${one.x} ${one.kind} ${one.reason}`}>

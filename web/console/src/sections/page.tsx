@@ -10,7 +10,9 @@ import { LeaderboardSection } from "./leaderboard-section";
 import { MetricsSection } from "./metrics-section";
 import { NotSeen } from "./not-seen";
 import { RepeatSection } from "./repeat-section";
-import { ReportHeader } from "./report-header";
+import { opensWithCard, ReportHeader, Verdict } from "./report-header";
+import { ScorecardSection } from "./scorecard-section";
+import { SectionNav } from "./section-nav";
 import { useOpenDetailsInPrint } from "./use-open-details-in-print";
 import { Warnings } from "./warnings";
 
@@ -35,6 +37,13 @@ export function Page({ report, seed }: { report: Report; seed: string }) {
             view={view}
             update={update}
           />
+        )}
+        {report.card != null && <ScorecardSection card={report.card} view={view} update={update} />}
+        {opensWithCard(report) && (
+          <div class="after-card">
+            <Verdict report={report} />
+            <SectionNav report={report} view={view} />
+          </div>
         )}
         {report.leaderboard != null && (
           <LeaderboardSection board={report.leaderboard} view={view} update={update} />

@@ -109,7 +109,7 @@ function PlaceRow({ place, tied, unit, at, identity }: PlaceRowProps) {
     <tr>
       <td class="rank">
         {place.rank}
-        {tied && <span class="tied">tie</span>}
+        {tied && <span class="tied">{place.tie ?? "tie"}</span>}
       </td>
       <th scope="row">
         <Glyph identity={identity} />

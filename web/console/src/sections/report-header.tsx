@@ -1,22 +1,36 @@
-import { formatCount, plural } from "../format/number";
+import { formatCount } from "../format/number";
 import { formatInstant } from "../format/words";
 import type { Report } from "../generated/report";
 import type { ViewState } from "../view/view-state";
-import { SectionLink } from "./section-link";
+import { besideCard } from "./scorecard-layout";
+import { SectionNav } from "./section-nav";
 
 /** Whether a console serves the page: in a stored file there is none to go back to. */
 export function isServed({ protocol, pathname }: Pick<Location, "protocol" | "pathname">): boolean {
   return protocol.startsWith("http") && /^\/reports\/(\d+|compare)$/.test(pathname);
 }
 
+/** Whether the scorecard stands before everything else; what a comparison found stands before it. */
+export function opensWithCard(report: Report): boolean {
+  return report.card != null && report.comparison == null;
+}
+
+/** What the verdict says that the scorecard does not. */
+export function Verdict({ report }: { report: Report }) {
+  const sentences = besideCard(report.verdict, report.card);
+  if (sentences.length === 0) return null;
+  return (
+    <section class="verdict" aria-label="Verdict">
+      {sentences.map((sentence) => (
+        <p key={sentence}>{sentence}</p>
+      ))}
+    </section>
+  );
+}
+
 export function ReportHeader({ report, view }: { report: Report; view: ViewState }) {
+  const isCardFirst = opensWithCard(report);
   const partial = report.experiments.filter((one) => one.completeness === "partial");
-  const voids = report.warnings.filter((warning) => warning.severity === "void").length;
-  const warnings =
-    report.warnings.length === 0
-      ? "No warnings"
-      : plural(report.warnings.length, "warning") +
-        (voids > 0 ? `, ${formatCount(voids)} void` : "");
   return (
     <header>
       {isServed(location) && (
@@ -29,13 +43,7 @@ export function ReportHeader({ report, view }: { report: Report; view: ViewState
         <time dateTime={report.generated_at}>{formatInstant(report.generated_at)}</time>
       </p>
       <h1>{report.title}</h1>
-      {report.verdict.length > 0 && (
-        <section class="verdict" aria-label="Verdict">
-          {report.verdict.map((sentence) => (
-            <p key={sentence}>{sentence}</p>
-          ))}
-        </section>
-      )}
+      {!isCardFirst && <Verdict report={report} />}
       {partial.length > 0 && (
         <div class="notice" role="note">
           <strong>Unfinished. </strong>
@@ -48,53 +56,7 @@ export function ReportHeader({ report, view }: { report: Report; view: ViewState
           What is missing may change the verdict; the same command resumes the experiment.
         </div>
       )}
-      <nav aria-label="Sections">
-        <ul>
-          {report.comparison != null && (
-            <li>
-              <SectionLink view={view} section="comparison">
-                Comparison
-              </SectionLink>
-            </li>
-          )}
-          {report.leaderboard != null && (
-            <li>
-              <SectionLink view={view} section="leaderboard">
-                Leaderboard
-              </SectionLink>
-            </li>
-          )}
-          {report.experiments.map((one) => (
-            <li key={one.name}>
-              <SectionLink view={view} section={one.name}>
-                {one.title}
-              </SectionLink>
-            </li>
-          ))}
-          {report.unobserved.length > 0 && (
-            <li>
-              <SectionLink view={view} section="not-seen">
-                Not seen
-              </SectionLink>
-            </li>
-          )}
-          <li>
-            <SectionLink view={view} section="warnings">
-              {warnings}
-            </SectionLink>
-          </li>
-          <li>
-            <SectionLink view={view} section="environment">
-              Environment
-            </SectionLink>
-          </li>
-          <li>
-            <SectionLink view={view} section="repeat">
-              Repeat it
-            </SectionLink>
-          </li>
-        </ul>
-      </nav>
+      {!isCardFirst && <SectionNav report={report} view={view} />}
     </header>
   );
 }

@@ -98,13 +98,16 @@ function ErrorCell({ count, runs }: { count: number; runs: number }) {
 }
 
 function CaveatsCell({ point }: { point: Point }) {
-  const { failures, voids, warnings } = point;
+  const { failures, voids, withheld = [], warnings } = point;
   return (
     <td class="caveats">
       {failures.length > 0 && (
         <span class="tag tag-void">{formatCount(failures.length)} failed</span>
       )}
       {voids.length > 0 && <span class="tag tag-void">{plural(voids.length, "void", "void")}</span>}
+      {withheld.length > 0 && (
+        <span class="tag tag-withheld">{formatCount(withheld.length)} without latency</span>
+      )}
       {warnings.map((code) => (
         <span key={code} class="tag tag-warning">
           {code}

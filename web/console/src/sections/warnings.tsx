@@ -1,6 +1,13 @@
 import { formatCount, plural } from "../format/number";
 import type { WarningReport } from "../generated/report";
 
+const SEVERITIES = ["void", "withheld", "warning"] as const;
+const TAKES = {
+  void: "takes out ",
+  withheld: "takes latencies out of ",
+  warning: "raised by ",
+};
+
 /** Everything that makes a result less certain; what takes runs out comes first. */
 export function Warnings({ warnings }: { warnings: readonly WarningReport[] }) {
   const ordered = [...warnings].sort((a, b) => rank(a) - rank(b));
@@ -15,7 +22,7 @@ export function Warnings({ warnings }: { warnings: readonly WarningReport[] }) {
               <span class={`tag tag-${warning.severity}`}>{warning.severity}</span>{" "}
               <code>{warning.code}</code>{" "}
               <span class="note">
-                {warning.severity === "void" ? "takes out " : "raised by "}
+                {TAKES[warning.severity]}
                 {plural(warning.count, "run")}
               </span>
             </p>
@@ -42,5 +49,5 @@ export function Warnings({ warnings }: { warnings: readonly WarningReport[] }) {
 }
 
 function rank(warning: WarningReport): number {
-  return warning.severity === "void" ? 0 : 1;
+  return SEVERITIES.indexOf(warning.severity);
 }

@@ -8,6 +8,7 @@ const FULL: ViewState = {
   published: "hidden",
   unchanged: "shown",
   transport: "long-polling",
+  workload: "many-idle",
   timelines: { "tangen-chat": { series: "a&b=c@d/web socket", x: 500 } },
   sorts: {
     "tangen-chat": { column: "cpu", descending: true },
@@ -31,7 +32,7 @@ test("links stay readable", () => {
 
 test("what is not understood is left out", () => {
   const fragment =
-    "#latency=p99&published=no&unchanged=0&columns=some&transport=&timeline.a=sse&timeline.b=sse@x&sort.a=-&new=1";
+    "#latency=p99&published=no&unchanged=0&columns=some&transport=&workload=&timeline.a=sse&timeline.b=sse@x&sort.a=-&new=1";
   expect(parseView(fragment)).toEqual(DEFAULT_VIEW);
 });
 

@@ -11,6 +11,8 @@ export interface ViewState {
   unchanged: "shown" | "hidden";
   /** The transport that the leaderboard is narrowed to. */
   transport: string | null;
+  /** The kind of application that the scorecard is narrowed to. */
+  workload: string | null;
   /** By experiment name. */
   timelines: Record<string, TimelineChoice>;
   /** By experiment name, and by `LEADERBOARD`. */
@@ -35,6 +37,7 @@ export const DEFAULT_VIEW: ViewState = {
   published: "shown",
   unchanged: "hidden",
   transport: null,
+  workload: null,
   timelines: {},
   sorts: {},
 };
@@ -55,6 +58,7 @@ export function parseView(fragment: string): ViewState {
     else if (name === "published" && value === "hidden") view.published = "hidden";
     else if (name === "unchanged" && value === "shown") view.unchanged = "shown";
     else if (name === "transport") view.transport = value || null;
+    else if (name === "workload") view.workload = value || null;
     else if (name.startsWith(TIMELINE)) {
       // The place stands last: a key may contain any character.
       const match = /^(.+)@(\d{1,12}(?:\.\d{1,9})?)$/.exec(value);
@@ -83,6 +87,7 @@ export function serializeView(view: ViewState): string {
   if (view.published !== DEFAULT_VIEW.published) parameters.set("published", view.published);
   if (view.unchanged !== DEFAULT_VIEW.unchanged) parameters.set("unchanged", view.unchanged);
   if (view.transport !== null) parameters.set("transport", view.transport);
+  if (view.workload !== null) parameters.set("workload", view.workload);
   for (const [experiment, choice] of Object.entries(view.timelines)) {
     parameters.set(TIMELINE + experiment, `${choice.series}@${choice.x}`);
   }

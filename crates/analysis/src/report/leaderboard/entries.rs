@@ -1,10 +1,11 @@
 //! What is measured of a subject over a transport, before it is ranked.
 
-use super::columns::{ColumnKind, Kind, MARKS};
+use super::columns::{COLUMNS, ColumnKind, Kind, MARKS};
 use crate::report::model::Origin;
 use crate::report::results::{ResultRuns, series_of};
 use crate::report::samples::{RunValues, values};
 use pushlab_experiment::Experiment;
+use pushlab_experiment::metric::Metric;
 use pushlab_stats::WarningCode;
 
 /// A row before it is ranked.
@@ -17,11 +18,15 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The runs that a column takes its figure from, and their experiment.
-    pub fn runs(&self, column: &ColumnKind) -> Option<&(&Experiment, Vec<&RunValues>)> {
-        self.cells
-            .iter()
-            .find(|(experiment, runs)| Kind::of(experiment) == column.from && !values(runs, column.metric).is_empty())
+    /// The runs that a column takes its figure from.
+    pub fn runs(&self, column: &Column<'_>) -> Option<&[&RunValues]> {
+        self.measured(&column.source.name, column.kind.metric)
+    }
+
+    /// The runs of an experiment, if one of them has a value of this metric.
+    pub fn measured(&self, experiment: &str, metric: &str) -> Option<&[&RunValues]> {
+        let (_, runs) = self.cells.iter().find(|(known, _)| known.name == experiment)?;
+        (!values(runs, metric).is_empty()).then_some(runs)
     }
 
     /// The warnings that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.
@@ -30,9 +35,13 @@ impl Entry<'_> {
     }
 
     /// Whether a run behind its figures raises a warning.
-    pub fn raises(&self, code: WarningCode) -> bool {
-        let mut runs = self.cells.iter().flat_map(|(_, runs)| runs).filter(|run| run.counts());
-        runs.any(|run| run.warnings.iter().any(|warning| warning.code == code))
+    fn raises(&self, code: WarningCode) -> bool {
+        self.cells.iter().any(|(_, runs)| raise(runs, code))
+    }
+
+    /// Whether a run behind its figure in a column raises a warning.
+    pub fn raises_in(&self, column: &Column<'_>, code: WarningCode) -> bool {
+        self.runs(column).is_some_and(|runs| raise(runs, code))
     }
 
     /// Its subject, told apart from those of other results.
@@ -49,6 +58,33 @@ impl Entry<'_> {
         let why = failure.or_else(warning).unwrap_or_else(|| "it has none of these figures".to_owned());
         format!("{}: no run counts; {why}", self.transport)
     }
+}
+
+fn raise(runs: &[&RunValues], code: WarningCode) -> bool {
+    let mut counting = runs.iter().filter(|run| run.counts());
+    counting.any(|run| run.warnings.iter().any(|warning| warning.code == code))
+}
+
+/// A column of a table: all of its figures are of one experiment.
+pub struct Column<'a> {
+    pub kind: &'static ColumnKind,
+    pub metric: &'static Metric,
+    pub source: &'a Experiment,
+}
+
+/// The columns of which these entries have a figure.
+pub fn columns<'a>(asking: &[&'a Experiment], entries: &[Entry<'_>]) -> Vec<Column<'a>> {
+    let column = |kind: &'static ColumnKind| {
+        let has_figures = |experiment: &Experiment| {
+            entries.iter().any(|entry| entry.measured(&experiment.name, kind.metric).is_some())
+        };
+        let of_kind = |wanted: &Kind| {
+            asking.iter().copied().find(|experiment| Kind::of(experiment) == *wanted && has_figures(experiment))
+        };
+        let source = kind.from.iter().find_map(of_kind)?;
+        Some(Column { kind, metric: Metric::find(kind.metric)?, source })
+    };
+    COLUMNS.iter().filter_map(column).collect()
 }
 
 /// What the experiments measured that ask for the table.

@@ -1,12 +1,11 @@
 //! What stands above a leaderboard: its note, and the headings of its columns.
 
-use super::columns::{ColumnKind, Kind, RATE};
-use super::entries::Entry;
+use super::columns::{Kind, RATE, common_rate};
+use super::entries::Column;
 use crate::report::model::LeaderboardColumn;
 use crate::report::wording::digits;
 use crate::warnings::WARM_UP_SEEN_MS;
-use pushlab_experiment::Experiment;
-use pushlab_experiment::metric::Metric;
+use pushlab_experiment::{CapacityShare, Experiment};
 
 /// What was measured how; `cores` are those of every subject.
 pub fn note(asking: &[&Experiment], cores: Option<usize>, warms_up: bool) -> String {
@@ -21,26 +20,22 @@ pub fn note(asking: &[&Experiment], cores: Option<usize>, warms_up: bool) -> Str
         None => String::new(),
     };
     let mut sentences = Vec::new();
+    let (same, share) = (titles(Kind::SameRate), titles(Kind::OwnRate));
+    let told = |also: bool| if also { "CPU time and latency are those" } else { "CPU time is that" };
+    if let Some(same) = &same {
+        let is_alone = share.is_none();
+        sentences.push(format!("{} of {same}, which publishes on the same schedule to all.", told(is_alone)));
+    }
     if let Some(closed) = titles(Kind::ClosedLoop) {
         sentences.push(format!(
-            "Deliveries, CPU time and bytes are those of {closed}, where publications follow deliveries, so that the \
-             server is never without work{on}."
+            "Deliveries in a closed loop and bytes are those of {closed}, where publications follow deliveries, so that \
+             the server is never without work{on}: whoever writes many messages at once gains more there than where \
+             they are evenly spaced."
         ));
     }
-    if let Some(scheduled) = titles(Kind::Scheduled) {
-        let share = own(Kind::Scheduled).find_map(|experiment| experiment.capacity_share.as_ref());
-        let how = share.map_or("which publishes on a schedule".to_owned(), |wanted| {
-            let most = wanted.at_most.map_or_else(String::new, |most| {
-                let most = digits(f64::from(most));
-                format!(", but at most {most} /s: the faster a server, the more it then has to spare")
-            });
-            format!(
-                "at {} what the same server delivered over the same transport{most}. Each row had a rate of its own, which \
-                 stands before its latency",
-                part(wanted.share)
-            )
-        });
-        sentences.push(format!("Latency is that of {scheduled}, {how}."));
+    if let (Some(share), Some(wanted)) = (&share, own(Kind::OwnRate).find_map(|e| e.capacity_share.as_ref())) {
+        let what = if same.is_some() { "Latency is that" } else { told(true) };
+        sentences.push(format!("{what} of {share}, {}.", at_own_rate(wanted)));
     }
     if let Some(idle) = titles(Kind::Idle) {
         sentences.push(format!("Memory is that of {idle}."));
@@ -57,24 +52,37 @@ pub fn note(asking: &[&Experiment], cores: Option<usize>, warms_up: bool) -> Str
     sentences.join(" ")
 }
 
-/// The heading of a column that some of the entries have.
-pub fn heading(column: &ColumnKind, metric: &Metric, entries: &[Entry<'_>], cores: Option<usize>) -> LeaderboardColumn {
-    let source = entries.iter().find_map(|entry| entry.runs(column)).map(|(experiment, _)| *experiment);
-    let share = source.and_then(|experiment| experiment.capacity_share.as_ref());
-    let title = match share {
-        Some(wanted) if column.metric != RATE => {
+fn at_own_rate(wanted: &CapacityShare) -> String {
+    let most = wanted.at_most.map_or_else(String::new, |most| {
+        let most = digits(f64::from(most));
+        format!(", but at most {most} /s: the faster a server, the more it then has to spare")
+    });
+    format!(
+        "at {} what the same server delivered over the same transport in the same repeat{most}. Each row had a rate of its \
+         own, which stands before its latency",
+        part(wanted.share)
+    )
+}
+
+/// The heading of a column.
+pub fn heading(column: &Column<'_>, cores: Option<usize>) -> LeaderboardColumn {
+    let (kind, source) = (column.kind, column.source);
+    let share = source.capacity_share.as_ref();
+    let title = match (share, common_rate(source)) {
+        (Some(wanted), _) if kind.metric != RATE => {
             let most = wanted.at_most.map_or_else(String::new, |most| format!(", or {} /s", digits(f64::from(most))));
-            format!("{}, at {} its own rate{most}", column.title, part(wanted.share))
+            format!("{}, at {} its own rate{most}", kind.title, part(wanted.share))
         }
-        _ if column.metric == "delivered" && cores == Some(1) => format!("{} on one core", column.title),
-        _ => column.title.to_owned(),
+        (None, Some(rate)) => format!("{}, at {} /s", kind.title, digits(rate)),
+        _ if kind.metric == "delivered" && cores == Some(1) => format!("{}, on one core", kind.title),
+        _ => kind.title.to_owned(),
     };
     LeaderboardColumn {
-        metric: column.metric.to_owned(),
+        metric: kind.metric.to_owned(),
         title,
-        unit: column.unit.to_owned(),
-        better: metric.better,
-        experiment: source.map_or_else(String::new, |experiment| experiment.name.clone()),
+        unit: kind.unit.to_owned(),
+        better: column.metric.better,
+        experiment: source.name.clone(),
         share: share.map(|wanted| wanted.share),
     }
 }

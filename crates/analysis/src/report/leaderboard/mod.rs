@@ -1,15 +1,15 @@
 //! Every subject over every transport in one table, ranked.
 //!
 //! A leaderboard belongs to a report and not to one experiment, since what it shows is measured in several: how much a
-//! server can do needs a closed loop, which keeps it busy, latency says something only below that, on a schedule, and
-//! what an idle client costs takes more of them than can be served at once.
+//! server can do needs a closed loop, which keeps it busy, what a delivery costs and how late it is say something only
+//! below that, on a schedule, and what an idle client costs takes more of them than can be served at once.
 //! So each experiment that asks for the table `leaderboard` feeds the columns that its kind of scenario can answer
-//! ([`columns`]): capacity, CPU time, bytes and the generator's CPU come from closed loops, latency from schedules,
-//! memory from scenario `idle`. No figure is taken from the other kind where its own is missing, and columns without
-//! any are left out.
+//! ([`columns`]): CPU time comes from a schedule that is the same for all, latency from one that is a share of what each
+//! can do, either from the other where there is no such; capacity, bytes and the generator's CPU come from closed loops,
+//! memory from scenario `idle`. All figures of a column are of one experiment, and columns without any are left out.
 //! Where the schedule is a share of what each server can do, no two rows had the same rate: it stands in a column that
-//! is not ranked, and latencies are headed by the share. A server that did not keep up with its schedule keeps its mark and
-//! its figures, but has no rank for a latency that grew for as long as the load lasted.
+//! is not ranked, and latencies are headed by the share. A server that did not keep up with a schedule keeps its mark and
+//! its figures, but has no rank for what was measured on that schedule.
 //!
 //! A rank says nothing of what was lost on the way to it. So rows are marked with the warnings that bear on it
 //! ([`columns::MARKS`]).
@@ -30,10 +30,10 @@ use super::model::{Leaderboard, LeaderboardRow, LeaderboardSubject, LeaderboardW
 use super::rankings::order;
 use super::results::{KnownSubject, ResultRuns};
 use super::samples::{figure, values};
-use columns::{COLUMNS, ColumnKind, Kind, MARKS};
-use entries::{Entry, entries};
+use columns::{Kind, MARKS};
+use entries::{Column, Entry, columns, entries};
 use headings::{heading, note};
-use pushlab_experiment::metric::{Better, Metric};
+use pushlab_experiment::metric::Better;
 use pushlab_experiment::subject::OURS;
 use pushlab_experiment::{Derived, Experiment};
 use pushlab_stats::WarningCode;
@@ -45,16 +45,13 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
     if asking.is_empty() {
         return None;
     }
+    let entries = entries(&asking, results);
+    let columns = columns(&asking, &entries);
     let (entries, silent): (Vec<Entry<'_>>, Vec<Entry<'_>>) =
-        entries(&asking, results).into_iter().partition(|entry| COLUMNS.iter().any(|c| entry.runs(c).is_some()));
-    let columns: Vec<(&ColumnKind, &Metric)> = COLUMNS
-        .iter()
-        .filter(|column| entries.iter().any(|entry| entry.runs(column).is_some()))
-        .filter_map(|column| Some((column, Metric::find(column.metric)?)))
-        .collect();
+        entries.into_iter().partition(|entry| columns.iter().any(|column| entry.runs(column).is_some()));
     let cores = cores(results);
     let by_column: Vec<Vec<Option<Standing>>> =
-        columns.iter().map(|(column, metric)| standings(&entries, column, metric, seed)).collect();
+        columns.iter().map(|column| standings(&entries, column, seed)).collect();
     let mut rows: Vec<LeaderboardRow> = entries
         .iter()
         .enumerate()
@@ -66,7 +63,7 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
             warnings: entry.marks().iter().map(ToString::to_string).collect(),
         })
         .collect();
-    let ranked = columns.iter().map(|(_, metric)| metric.better).enumerate();
+    let ranked = columns.iter().map(|column| column.metric.better).enumerate();
     if let Some((at, better)) = ranked.into_iter().find(|(_, better)| *better != Better::Neither) {
         sort(&mut rows, at, better);
     }
@@ -82,7 +79,7 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
     Some(Leaderboard {
         note: note(&asking, cores, warms_up),
         experiments: asking.iter().map(|experiment| experiment.name.clone()).collect(),
-        columns: columns.iter().map(|(column, metric)| heading(column, metric, &entries, cores)).collect(),
+        columns: columns.iter().map(|column| heading(column, cores)).collect(),
         subjects,
         warnings: warnings(&rows),
         rows,
@@ -98,22 +95,22 @@ fn warnings(rows: &[LeaderboardRow]) -> Vec<LeaderboardWarning> {
 }
 
 /// A column's figures and ranks, one place for each entry.
-fn standings(entries: &[Entry<'_>], column: &ColumnKind, metric: &Metric, seed: u64) -> Vec<Option<Standing>> {
+fn standings(entries: &[Entry<'_>], column: &Column<'_>, seed: u64) -> Vec<Option<Standing>> {
+    let (name, better) = (column.kind.metric, column.metric.better);
     let mut standings: Vec<Option<Standing>> = entries
         .iter()
         .map(|entry| {
-            let (_, runs) = entry.runs(column)?;
-            Some(Standing { figure: figure(runs, column.metric, seed)?, overall: None, of_transport: None })
+            Some(Standing { figure: figure(entry.runs(column)?, name, seed)?, overall: None, of_transport: None })
         })
         .collect();
-    let better = metric.better;
     if better == Better::Neither {
         return standings;
     }
     let samples = |of: &dyn Fn(&Entry<'_>) -> bool| -> Vec<(usize, Vec<f64>)> {
-        let is_ranked = |entry: &Entry<'_>| column.from != Kind::Scheduled || !entry.raises(WarningCode::Overloaded);
+        let is_scheduled = Kind::of(column.source).is_scheduled();
+        let is_ranked = |entry: &Entry<'_>| !is_scheduled || !entry.raises_in(column, WarningCode::Overloaded);
         let own = entries.iter().enumerate().filter(|(_, entry)| of(entry) && is_ranked(entry));
-        own.filter_map(|(at, entry)| Some((at, values(&entry.runs(column)?.1, column.metric)))).collect()
+        own.filter_map(|(at, entry)| Some((at, values(entry.runs(column)?, name)))).collect()
     };
     for place in order(samples(&|_| true), better, seed).unwrap_or_default() {
         if let Some(standing) = &mut standings[place.key] {
@@ -204,7 +201,7 @@ mod tests {
     use pushlab_experiment::CapacityShare;
     use pushlab_stats::Warning;
     use pushlab_wire::transport::Transport;
-    use pushlab_workload::scenario::Scenario;
+    use pushlab_workload::scenario::{FeedBy, Scenario};
     use std::collections::BTreeMap;
 
     fn experiments() -> Vec<Experiment> {
@@ -222,7 +219,10 @@ mod tests {
             experiment
         };
         let fan_out = named("busy", Scenario::FanOut { publishers: 4, payload_bytes: 50 });
-        vec![fan_out, named("half", base.scenario.clone()), named("silent", Scenario::Idle)]
+        let mut half = named("half", base.scenario.clone());
+        half.capacity_share = Some(CapacityShare { of: "busy".to_owned(), share: 0.5, at_most: None });
+        let even = Scenario::Feed { interval_us: 50_000, payload_bytes: 50, by: FeedBy::Publisher };
+        vec![fan_out, half, named("silent", Scenario::Idle), named("even", even)]
     }
 
     /// Three runs of each cell; figures by experiment, subject and transport.
@@ -248,6 +248,7 @@ mod tests {
             created_at: String::new(),
             subject_cores: vec![0],
             load_cores: vec![1],
+            prober_core: None,
             build: None,
             versions: BTreeMap::from([("fast".to_owned(), "9.9".to_owned())]),
             runtimes: BTreeMap::new(),
@@ -266,7 +267,8 @@ mod tests {
         };
         let share = if transport == "sse" { 0.5 } else { 1.0 };
         match experiment {
-            "busy" => vec![("delivered", 1e5 * speed * share), ("latency_median", 77.0), ("memory_per_client", 98.0)],
+            "busy" => vec![("delivered", 1e5 * speed * share), ("latency_median", 77.0), ("cpu_per_delivery", 98.0)],
+            "even" => vec![("cpu_per_delivery", 8.0 / speed / share), ("latency_median", 76.0), ("delivered", 7.0)],
             "silent" => vec![("delivered", 6.0), ("latency_median", 78.0), ("memory_per_client", speed)],
             _ => vec![("due", 5.0), ("latency_median", 1.0 / speed), ("memory_per_client", 99.0)],
         }
@@ -287,14 +289,21 @@ mod tests {
         let board = board_of(results(usual));
         let of = |c: &LeaderboardColumn| (c.metric.clone(), c.experiment.clone());
         let columns: Vec<(String, String)> = board.columns.iter().map(of).collect();
-        let expected =
-            [("delivered", "busy"), ("due", "half"), ("latency_median", "half"), ("memory_per_client", "silent")];
+        let expected = [
+            ("cpu_per_delivery", "even"),
+            ("delivered", "busy"),
+            ("due", "half"),
+            ("latency_median", "half"),
+            ("memory_per_client", "silent"),
+        ];
         assert_eq!(columns, expected.map(|(id, experiment)| (id.to_owned(), experiment.to_owned())));
         let slow = row(&board, "slow", "websocket");
         let is_about = |at: usize, value: f64| (slow.standings[at].unwrap().figure.value / value - 1.0).abs() < 0.01;
-        assert!(is_about(0, 1e4) && is_about(1, 5.0) && is_about(2, 10.0) && is_about(3, 0.1), "{slow:?}");
+        assert!(is_about(0, 80.0) && is_about(1, 1e4) && is_about(2, 5.0) && is_about(3, 10.0), "{slow:?}");
+        assert!(is_about(4, 0.1), "{slow:?}");
+        assert!(board.note.starts_with("CPU time is that of “even”, which"), "{}", board.note);
         assert!(board.note.contains("“busy”") && board.note.contains("one core"), "{}", board.note);
-        assert!(board.note.contains("Latency is that of “half”, which"), "{}", board.note);
+        assert!(board.note.contains("Latency is that of “half”, at half"), "{}", board.note);
         assert!(board.note.ends_with("Memory is that of “silent”."), "{}", board.note);
     }
 
@@ -302,7 +311,10 @@ mod tests {
     fn latency_at_a_share_of_each_rate_is_headed_so_and_stands_beside_that_rate_which_is_not_ranked() {
         let mut result = results(usual);
         let title = |board: &Leaderboard, id: &str| board.columns.iter().find(|c| c.metric == id).unwrap().clone();
-        assert_eq!(title(&board_of(results(usual)), "latency_median").title, "Latency, median");
+        let even = board_of(results(usual));
+        assert_eq!(title(&even, "latency_median").title, "Latency, median, at half its own rate");
+        assert_eq!(title(&even, "cpu_per_delivery").title, "CPU time per 1,000 deliveries, at 20000 /s");
+        assert_eq!(title(&even, "delivered").title, "Deliveries in a closed loop, on one core");
         result.header.experiments[1].capacity_share =
             Some(CapacityShare { of: "busy".to_owned(), share: 0.5, at_most: Some(100_000) });
         let board = board_of(result);
@@ -315,14 +327,24 @@ mod tests {
         let rate = title(&board, "due");
         assert_eq!(rate.unit, "deliveries/s");
         assert_eq!((rate.better, title(&board, "delivered").share), (Better::Neither, None));
-        assert!(board.rows.iter().all(|row| row.standings[1].is_some_and(|one| one.overall.is_none())));
+        assert!(board.rows.iter().all(|row| row.standings[2].is_some_and(|one| one.overall.is_none())));
         assert_eq!((part(0.5).as_str(), part(0.3).as_str()), ("half", "30 % of"));
-        // Without closed loops it is the first column; the order is that of the first one that is ranked.
+    }
+
+    /// The order is that of the first column that is ranked.
+    #[test]
+    fn what_only_one_schedule_measured_is_of_that_one() {
         let mut result = results(usual);
-        result.header.experiments.remove(0);
+        result.header.experiments.retain(|experiment| ["half", "silent"].contains(&experiment.name.as_str()));
         let board = board_of(result);
         assert_eq!((board.columns[0].metric.as_str(), board.rows[0].subject.as_str()), ("due", "fast"));
-        assert!(sentences(&board).iter().all(|said| said.contains("memory per idle client")));
+        assert!(sentences(&board)[0].starts_with("websocket, latency, median"), "{:?}", sentences(&board));
+        let mut result = results(usual);
+        result.header.experiments.retain(|experiment| experiment.name == "even");
+        let board = board_of(result);
+        let titles: Vec<&str> = board.columns.iter().map(|column| column.title.as_str()).collect();
+        assert_eq!(titles, ["CPU time per 1,000 deliveries, at 20000 /s", "Latency, median, at 20000 /s"]);
+        assert!(board.note.starts_with("CPU time and latency are those of “even”"), "{}", board.note);
     }
 
     #[test]
@@ -349,7 +371,11 @@ mod tests {
         let codes: Vec<&str> = board.warnings.iter().map(|warning| warning.code.as_str()).collect();
         assert_eq!(codes, ["loss", "generator-bound"], "only those that occur are explained");
         let said = sentences(&board);
-        assert!(said[0].ends_with("50 % behind; with warnings: fast (loss, generator-bound)."), "{}", said[0]);
+        assert!(
+            said[0].contains("pushlab is second") && said[0].ends_with("; with warnings: fast (loss)."),
+            "{}",
+            said[0]
+        );
         assert!(!said[2].contains("warnings"), "{}", said[2]);
         let board = {
             let mut result = results(usual);
@@ -359,10 +385,12 @@ mod tests {
                 .iter_mut()
                 .filter(busy)
                 .for_each(|run| run.warnings.push(Warning::new(WarningCode::GeneratorBound, "")));
+            // Without a schedule the closed loop comes first.
+            result.header.experiments.retain(|experiment| ["busy", "silent"].contains(&experiment.name.as_str()));
             board_of(result)
         };
         let said = sentences(&board);
-        assert!(said[0].contains("pushlab (generator-bound)"), "{}", said[0]);
+        assert!(said[0].contains("deliveries in a closed loop") && said[0].contains("pushlab (generator-bound)"));
         assert!(
             said[1].contains("memory") && said[1].contains("pushlab") && !said[1].contains("warnings"),
             "{}",
@@ -380,11 +408,12 @@ mod tests {
         late.next().unwrap().warnings.push(Warning::new(WarningCode::Overloaded, "90 of 100"));
         let board = board_of(result);
         let standings = &row(&board, "fast", "sse").standings;
-        assert!(standings[0].unwrap().overall.is_some() && standings[3].unwrap().overall.is_some());
-        let latency = standings[2].unwrap();
+        // What was measured on another schedule keeps its rank.
+        assert!(standings[0].unwrap().overall.is_some() && standings[4].unwrap().overall.is_some());
+        let latency = standings[3].unwrap();
         assert!(latency.figure.value > 0.0 && latency.overall.is_none() && latency.of_transport.is_none());
         assert_eq!(row(&board, "fast", "sse").warnings, ["overloaded"]);
-        assert_eq!(row(&board, "pushlab", "sse").standings[2].unwrap().of_transport.unwrap().rank, 1);
+        assert_eq!(row(&board, "pushlab", "sse").standings[3].unwrap().of_transport.unwrap().rank, 1);
     }
 
     #[test]
@@ -415,15 +444,16 @@ mod tests {
         assert_eq!(ranks("pushlab", "websocket", 0), ((2, true), (2, true)));
         assert_eq!(ranks("twin", "sse", 0), ((5, true), (2, true)));
         assert_eq!(ranks("slow", "sse", 0), ((8, false), (4, false)));
-        assert_eq!(ranks("slow", "websocket", 3), ((1, true), (1, false)), "less memory is better");
+        assert_eq!(ranks("slow", "websocket", 4), ((1, true), (1, false)), "less memory is better");
     }
 
     #[test]
     fn the_verdict_names_the_leader_and_ours_wherever_it_stands() {
         let said = sentences(&board_of(results(usual)));
         assert_eq!(said.len(), 4, "{said:?}");
-        assert!(said[0].starts_with("websocket, deliveries on one core: fast leads with 200400 /s"), "{}", said[0]);
-        assert!(said[0].ends_with("; pushlab is second, 50 % behind."), "{}", said[0]);
+        let first = "websocket, CPU time per 1,000 deliveries, at 20000 /s: fast leads with 4.01 ms";
+        assert!(said[0].starts_with(first), "{}", said[0]);
+        assert!(said[0].ends_with("; pushlab is second with 2.0 times that."), "{}", said[0]);
         assert!(said[1].contains("slow leads with 0.100 KiB"), "{}", said[1]);
         assert!(said[1].ends_with("; pushlab is second with 10.0 times that."), "{}", said[1]);
         let last = |_: &str, subject: &str, _: &str| {
@@ -460,16 +490,15 @@ mod tests {
         for run in result.runs.iter_mut().filter(|run| run.cell.subject == "slow") {
             match run.cell.transport {
                 Transport::Sse => run.failure = Some("it ended with signal 9".to_owned()),
-                _ if run.cell.experiment == "half" => {
-                    run.warnings.push(Warning::new(WarningCode::GeneratorSaturated, "98 %"))
-                }
+                _ if run.cell.experiment == "half" => run.warnings.push(Warning::new(WarningCode::LongTurns, "98 ms")),
                 _ => {}
             }
         }
         let board = board_of(result);
         assert_eq!(board.rows.len(), 7);
         let standings = &row(&board, "slow", "websocket").standings;
-        assert!(standings[0].is_some() && standings[1].is_none() && standings[2].is_none() && standings[3].is_some());
+        let has: Vec<bool> = standings.iter().map(Option::is_some).collect();
+        assert_eq!(has, [true, true, false, false, true]);
         let left: Vec<(&str, &str)> =
             board.left_out.iter().map(|left| (left.subject.as_str(), left.reason.as_str())).collect();
         let reason = "sse: no run counts; it ended with signal 9";

@@ -7,11 +7,14 @@ use pushlab_experiment::metric::Better;
 
 /// What the verdict tells of.
 const TOLD_TRANSPORTS: [&str; 3] = ["websocket", "sse", "long-polling"];
-const TOLD_COLUMNS: [&str; 2] = ["delivered", "memory_per_client"];
+const TOLD_ALWAYS: &str = "memory_per_client";
 
 /// Who leads, who is next and where ours is, by transport.
 pub fn sentences(board: &Leaderboard) -> Vec<String> {
-    let of = |transport| TOLD_COLUMNS.into_iter().filter_map(move |column| sentence(board, transport, column));
+    let first = board.columns.iter().find(|column| column.better != Better::Neither);
+    let first = first.map(|column| column.metric.as_str()).filter(|metric| *metric != TOLD_ALWAYS);
+    let told: Vec<&str> = first.into_iter().chain([TOLD_ALWAYS]).collect();
+    let of = |transport| told.iter().filter_map(move |column| sentence(board, transport, column));
     TOLD_TRANSPORTS.into_iter().flat_map(of).collect()
 }
 
@@ -19,7 +22,9 @@ fn sentence(board: &Leaderboard, transport: &str, id: &str) -> Option<String> {
     let at = board.columns.iter().position(|column| column.metric == id)?;
     let column = &board.columns[at];
     let own = board.rows.iter().filter(|row| row.transport == transport);
-    let mut places: Vec<(&LeaderboardRow, Standing)> = own.filter_map(|row| Some((row, row.standings[at]?))).collect();
+    let ranked = |standing: &Standing| standing.of_transport.is_some();
+    let standing = |row: &LeaderboardRow| row.standings[at].filter(ranked);
+    let mut places: Vec<(&LeaderboardRow, Standing)> = own.filter_map(|row| Some((row, standing(row)?))).collect();
     let value = |place: &(&LeaderboardRow, Standing)| place.1.figure.value;
     places.sort_by(|a, b| match column.better {
         Better::Higher => value(b).total_cmp(&value(a)),

@@ -1,6 +1,7 @@
 //! What results differ in.
 
 use super::estimate::Estimate;
+use pushlab_stats::Factor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,13 @@ pub struct ComparisonRow {
     pub difference: Estimate,
     /// The difference as a share of the baseline, per cent; absent where the baseline is 0.
     pub relative_percent: Option<f64>,
+    /// How many times the baseline's figure it is, so wide that the intervals of all rows hold together; absent with too
+    /// few runs, and where a figure is not above 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factor: Option<Factor>,
+    /// Margin within which both are as good as each other, per cent, fixed before the runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin_percent: Option<f64>,
     /// Cliff's delta, −1 to 1.
     pub effect: f64,
     /// Its size in words: `negligible`, `small`, `medium`, `large`.
@@ -56,8 +64,28 @@ pub enum Change {
     Better,
     /// A change of something that is neither good nor bad.
     Different,
-    /// Chance explains it, or it is too small to matter.
-    Same,
+    /// Neither a change nor equivalence was shown: more runs would decide. Reports before 0.2.0 called it `same`, whether
+    /// the two were as good as each other or not.
+    #[serde(alias = "same")]
+    Undecided,
     /// Too few runs to say.
     Unknown,
+    /// As good as each other, within the margin.
+    Equivalent,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_the_first_version_can_be_read() {
+        let figure = r#"{"value": 1, "low": 0.9, "high": 1.1, "runs": 3}"#;
+        let row = format!(
+            r#"{{"candidate": "b", "cell": "c", "metric": "cpu", "baseline": {figure}, "value": {figure}, "difference": {figure},
+                "relative_percent": 1.0, "effect": 0.1, "magnitude": "small", "p_value": 0.5, "change": "same"}}"#
+        );
+        let row: ComparisonRow = serde_json::from_str(&row).unwrap();
+        assert_eq!((row.change, row.factor, row.margin_percent), (Change::Undecided, None, None));
+    }
 }

@@ -3,11 +3,13 @@
 //! Everything here is already computed: a reader of this structure draws, it never calculates.
 //! `schema/report.schema.json` is generated from these types, and the console's TypeScript from that.
 
+mod card;
 mod comparison;
 mod estimate;
 mod leaderboard;
 mod table;
 
+pub use card::{Advice, CardCell, CardOption, CardRow, Scorecard};
 pub use comparison::{Change, Comparison, ComparisonRow};
 pub use estimate::Estimate;
 pub use leaderboard::{
@@ -37,6 +39,10 @@ pub struct Report {
     pub metrics: Vec<MetricInfo>,
     /// What two or more results differ in; only in a comparison, and then before everything else.
     pub comparison: Option<Comparison>,
+    /// What is compared, judged by every quantity that bears on the choice; only where an experiment fills rows of it, and
+    /// then before everything but a comparison.
+    #[serde(default)]
+    pub card: Option<Scorecard>,
     /// Every subject over every transport, ranked; only where an experiment asks for it, and then before all of them.
     pub leaderboard: Option<Leaderboard>,
     /// One entry for each experiment, in the order they ran.
@@ -170,6 +176,9 @@ pub struct Point {
     pub failures: Vec<String>,
     /// Runs that were void (the generator was the bottleneck), with their reasons.
     pub voids: Vec<String>,
+    /// Runs that count but for some figures, which the generator itself may have made, with the reasons.
+    #[serde(default)]
+    pub withheld: Vec<String>,
     /// Below one full core, or at it; absent without a valid run.
     pub regime: Option<Regime>,
     /// Response time band of the median; absent without a valid run.
@@ -287,8 +296,21 @@ pub struct Ranking {
     pub metric: String,
     /// The place on the axis at which they were compared.
     pub x: f64,
+    /// Margin within which those who share a rank may be equivalent, per cent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin_percent: Option<f64>,
     /// Best first; equal ranks are ties that the intervals cannot separate.
     pub places: Vec<Place>,
+}
+
+/// Why a rank is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tie {
+    /// It was shown to be as good as the first of those who share the rank, within the margin; of the first: all others are.
+    Equivalent,
+    /// Neither that nor a difference was shown.
+    Undecided,
 }
 
 /// A place in a ranking.
@@ -296,6 +318,9 @@ pub struct Ranking {
 pub struct Place {
     /// 1 is best; tied entries share a rank.
     pub rank: u32,
+    /// What a shared rank means; absent where it is not shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tie: Option<Tie>,
     /// Series key.
     pub key: String,
     /// Legend text.
@@ -316,7 +341,7 @@ pub struct Place {
 pub struct WarningReport {
     /// Stable code, e.g. `generator-saturated`.
     pub code: String,
-    /// `void` takes the run out of the figures, `warning` leaves it in.
+    /// `void` takes the run out of the figures, `withheld` some figures of the run, `warning` none.
     pub severity: Severity,
     /// What it means and what to do, for people.
     pub message: String,

@@ -1,12 +1,14 @@
 //! Reports to render in tests.
 
-use crate::presets;
-use crate::report::model::{Fact, Report};
-use crate::report::{Asked, Contender, RunValues, build, compare};
+use pushlab_analysis::header::Header;
+use pushlab_analysis::report::model::{Fact, Report};
+use pushlab_analysis::report::{Asked, Contender, ResultRuns, RunValues, build, compare};
 use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::{Experiment, Written};
+use pushlab_probe::machine::MachineFacts;
 use pushlab_stats::{Warning, WarningCode};
+use std::collections::BTreeMap;
 
 /// What somebody may call an experiment in a file that is imported.
 pub const NAME: &str = "a|<b>&\"q\"\n`c`\u{1b}";
@@ -60,8 +62,14 @@ pub fn compared() -> Report {
         campaign,
     };
     let metrics: Vec<&Metric> = ["latency_median", "cpu"].into_iter().filter_map(Metric::find).collect();
-    let comparison = compare(&[contender("before", &before, 1), contender("after", &after, 2)], &metrics, 1).unwrap();
-    let results = [before, after].map(|runs| presets::result(vec![experiment.clone()], runs));
+    let comparison = compare(
+        &[contender("before", &before, 1), contender("after", &after, 2)],
+        &metrics,
+        &|_, metric| metric.kind().margin_percent() / 100.0,
+        1,
+    )
+    .unwrap();
+    let results = [before, after].map(|runs| result(&experiment, runs));
     build(&results, &[], Asked { comparison: Some(comparison), ..Asked::default() }, NOW.to_owned())
 }
 
@@ -82,7 +90,7 @@ fn runs(experiment: &Experiment, reason: &str) -> Vec<RunValues> {
                     .into()
             };
             let run = RunValues { repeat, took_ms: 1500, ..RunValues::planned(cell.clone()) };
-            let void = Warning { code: WarningCode::GeneratorSaturated, detail: "98 % of a core".to_owned() };
+            let void = Warning { code: WarningCode::LongTurns, detail: "p99 30 ms".to_owned() };
             runs.push(match (cell.transport.name(), repeat) {
                 ("websocket", _) => RunValues { figures: figures(1.0), ..run },
                 ("sse", 3) => RunValues { figures: figures(9.0), warnings: vec![void], ..run },
@@ -101,5 +109,27 @@ fn of(experiment: &Experiment, reason: &str) -> Report {
     let fail_if =
         ["latency(sse) > 1", "latency(sse) > 9", "latency(polling) > 1"].map(|text| Assertion::parse(text).unwrap());
     let asked = Asked { fail_if: &fail_if, found: vec!["Found it.".to_owned()], ..Asked::default() };
-    build(&[presets::result(vec![experiment.clone()], runs)], &[], asked, NOW.to_owned())
+    build(&[result(experiment, runs)], &[], asked, NOW.to_owned())
+}
+
+/// A result that was measured, of these runs.
+fn result(experiment: &Experiment, runs: Vec<RunValues>) -> ResultRuns {
+    let header = Header {
+        name: "result".to_owned(),
+        experiments: vec![experiment.clone()],
+        search: None,
+        seed: 7,
+        command: vec!["pushlab".to_owned(), "run".to_owned()],
+        version: "1.2.3".to_owned(),
+        created_at: "2026-01-31T12:00:00Z".to_owned(),
+        subject_cores: vec![0],
+        load_cores: vec![1],
+        prober_core: None,
+        build: None,
+        versions: BTreeMap::new(),
+        runtimes: BTreeMap::new(),
+        left_out: Vec::new(),
+        machine: Some(MachineFacts::default()),
+    };
+    ResultRuns { tag: String::new(), header, known: BTreeMap::new(), runs }
 }

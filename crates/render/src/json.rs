@@ -1,6 +1,6 @@
 //! For programs: the report as it is, whose shape is in `schema/report.schema.json`.
 
-use crate::report::model::Report;
+use pushlab_analysis::report::model::Report;
 
 /// The report on one line.
 pub fn text(report: &Report) -> String {
@@ -10,7 +10,7 @@ pub fn text(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::sample::hostile;
+    use crate::sample::hostile;
 
     #[test]
     fn what_is_written_is_read_back() {

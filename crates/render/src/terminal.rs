@@ -1,7 +1,8 @@
 //! For whoever sits at the terminal.
 
+use super::card;
 use super::tables::{self, Rows};
-use crate::report::model::{DataTable, ExperimentReport, Leaderboard, MetricInfo, Report};
+use pushlab_analysis::report::model::{DataTable, ExperimentReport, Leaderboard, MetricInfo, Report};
 use std::fmt::Write as _;
 
 /// A table for each experiment, what was expected, the verdict, what could not be seen, and the warnings.
@@ -10,6 +11,11 @@ pub fn text(report: &Report) -> String {
     report.experiments.iter().for_each(|one| experiment(&mut out, one, &report.metrics));
     if let Some(board) = &report.leaderboard {
         leaderboard(&mut out, board);
+    }
+    if let Some(card) = &report.card {
+        out.push_str("\nScorecard\n");
+        aligned(&mut out, &card::rows(card));
+        lines(&mut out, &card::legend(card));
     }
     if let Some(comparison) = &report.comparison {
         let _ = writeln!(out, "\n{}", on_one_line(&tables::comparison_heading(comparison)));
@@ -101,8 +107,8 @@ fn aligned(out: &mut String, rows: &Rows) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::sample::{NAME, hostile, report};
-    use crate::report::model::{
+    use crate::sample::{NAME, hostile, report};
+    use pushlab_analysis::report::model::{
         Column, DataCell, Estimate, LeaderboardColumn, LeaderboardRow, LeaderboardWarning, LeftOut, Rank, Stack,
         StackPart, Standing,
     };
@@ -160,17 +166,17 @@ mod tests {
                 _ => board_warnings().into_iter().map(|warning| warning.code).collect(),
             },
             standings: vec![
+                standing(12.34, rank),
                 standing(412_345.0, rank),
                 Some(Standing { overall: None, of_transport: None, ..standing(206_172.0, rank).unwrap() }),
                 standing(12.34, rank),
                 standing(98.7, rank),
                 standing(12.34, rank),
-                standing(12.34, rank),
                 standing(1234.5, rank),
                 Some(Standing { overall: None, of_transport: None, ..standing(98.7, rank).unwrap() }),
             ],
         };
-        let metrics = ["delivered", "due", "latency_median", "latency_p99", "memory_per_client", "cpu_per_delivery"];
+        let metrics = ["cpu_per_delivery", "delivered", "due", "latency_median", "latency_p99", "memory_per_client"];
         let mut columns: Vec<(&str, Better)> = metrics.map(|metric| (metric, Better::Lower)).to_vec();
         columns.extend([("bytes_per_delivery", Better::Lower), ("generator_cpu", Better::Neither)]);
         Leaderboard {
@@ -200,7 +206,8 @@ mod tests {
         assert!(lines[4].ends_with("12. 1234"), "not marked: {out}");
         assert!(out.contains("\n  ms at ½: at ½ of what the same server delivered;"), "{out}");
         assert!(out.contains("\n  G generator-bound: what it means\n"), "{out}");
-        assert!(lines[3].contains("10= 412 ±53.6") && lines[4].contains("12. 412"), "{out}");
+        assert!(lines[3].contains("  10= 12.3 ±1.60   10= 412     206"), "the first figure has its interval: {out}");
+        assert!(out.contains("\n  CPU ms/k: Title.\n") && out.contains("\n  loop k/s: Title.\n"), "{out}");
         assert!(lines[4].starts_with("  pushlab *  "), "{out}");
         assert!(lines[6].starts_with("  sse  "), "{out}");
         assert_eq!(lines.last(), Some(&"  left out: cometd, java is missing"));

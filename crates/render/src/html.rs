@@ -1,7 +1,7 @@
 //! For people: the page, one file with the data inside.
 
 use super::json;
-use crate::report::model::Report;
+use pushlab_analysis::report::model::Report;
 
 const PLACEHOLDER: &str = "__PUSHLAB_REPORT__";
 
@@ -26,7 +26,7 @@ pub fn text(report: &Report, page: &str) -> Result<String, NoPlaceholder> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::sample::hostile;
+    use crate::sample::hostile;
 
     #[test]
     fn no_name_ends_the_data() {

@@ -1,6 +1,6 @@
 //! The tables of a report as rows of text, the headings first, and the notes below them.
 
-use crate::report::model::{
+use pushlab_analysis::report::model::{
     Agreement, Change, Comparison, ComparisonRow, Completeness, DataCell, DataTable, Estimate, Expectation,
     ExperimentReport, Leaderboard, LeaderboardColumn, MetricInfo, Origin, Point, Report, Standing, WarningReport,
 };
@@ -50,7 +50,8 @@ pub fn results(experiment: &ExperimentReport, metrics: &[MetricInfo]) -> Rows {
 
 fn row(label: &str, point: &Point, shown: &[&MetricInfo]) -> Vec<String> {
     let mut notes = vec![point.regime.map_or(String::new(), |of| regime(of).to_owned())];
-    for (count, what) in [(point.failures.len(), "failed"), (point.voids.len(), "void")] {
+    let left_out = [&point.failures, &point.voids, &point.withheld].map(Vec::len);
+    for (count, what) in left_out.into_iter().zip(["failed", "void", "without latency"]) {
         if count > 0 {
             notes.push(format!("{count} {what}"));
         }
@@ -61,13 +62,14 @@ fn row(label: &str, point: &Point, shown: &[&MetricInfo]) -> Vec<String> {
     row
 }
 
-/// The runs without figures, and why they have none.
+/// The runs without figures or without some of them, and why.
 pub fn without_figures(experiment: &ExperimentReport) -> Vec<String> {
     let mut lines = Vec::new();
     for series in &experiment.series {
         for point in &series.points {
             let failed = point.failures.iter().map(|why| ("failed", why));
-            let reasons = failed.chain(point.voids.iter().map(|why| ("void", why)));
+            let withheld = point.withheld.iter().map(|why| ("without latency", why));
+            let reasons = failed.chain(point.voids.iter().map(|why| ("void", why))).chain(withheld);
             lines.extend(reasons.map(|(what, why)| format!("{what}: {} at {}, {why}", series.label, point.x)));
         }
     }
@@ -165,8 +167,11 @@ pub fn boards(board: &Leaderboard) -> Vec<Rows> {
 pub fn board_notes(board: &Leaderboard) -> Vec<String> {
     let mut notes = vec![
         "1= is a rank that others share, since the intervals cannot separate them; * is ours. k is 1,000.".to_owned(),
-        "CPU and bytes are shown without their intervals.".to_owned(),
+        "Deliveries in a closed loop and bytes are shown without their intervals.".to_owned(),
     ];
+    let told =
+        board.columns.iter().filter(|column| ["cpu_per_delivery", "delivered"].contains(&column.metric.as_str()));
+    notes.extend(told.map(|column| format!("{}: {}.", board_heading(column), column.title)));
     if let Some(share) = board.columns.iter().find_map(|column| column.share) {
         let share = share_text(share);
         notes.push(format!(
@@ -193,7 +198,7 @@ fn share_text(share: f64) -> String {
 fn board_heading(column: &LeaderboardColumn) -> String {
     let at = column.share.map_or(String::new(), |share| format!(" at {}", share_text(share)));
     match column.metric.as_str() {
-        "delivered" => "deliv. k/s".to_owned(),
+        "delivered" => "loop k/s".to_owned(),
         "due" => "at k/s".to_owned(),
         "latency_median" => format!("median ms{at}"),
         "latency_p99" => format!("p99 ms{at}"),
@@ -206,13 +211,10 @@ fn board_heading(column: &LeaderboardColumn) -> String {
 
 fn board_cell(column: &LeaderboardColumn, standing: Option<Standing>) -> String {
     let Some(standing) = standing else { return "–".to_owned() };
-    let Estimate { value, low, high, .. } = standing.figure;
+    let value = standing.figure.value;
     let shown = match column.metric.as_str() {
-        "due" => digits(value / 1e3),
-        "delivered" => {
-            figure(Some(Estimate { value: value / 1e3, low: low / 1e3, high: high / 1e3, ..standing.figure }))
-        }
-        "bytes_per_delivery" | "cpu_per_delivery" => digits(value),
+        "due" | "delivered" => digits(value / 1e3),
+        "bytes_per_delivery" => digits(value),
         _ => figure(Some(standing.figure)),
     };
     match standing.of_transport {
@@ -236,7 +238,7 @@ pub fn changes(comparison: &Comparison) -> Option<Rows> {
             row.metric.clone(),
             figure(Some(row.baseline)),
             figure(Some(row.value)),
-            percent(row.relative_percent),
+            change_interval(row),
             row.p_value.map_or("–".to_owned(), |p| format!("{p:.3}")),
             change(row.change).to_owned(),
         ]
@@ -249,11 +251,12 @@ pub fn change_notes(comparison: &Comparison) -> Vec<String> {
     let (changed, all) = (changed(comparison).count(), comparison.rows.len());
     let more = changed.saturating_sub(CHANGES_MAX);
     let more = (more > 0).then(|| format!("and {more} more"));
-    more.into_iter().chain([format!("{} of {all} figures the same", all - changed)]).collect()
+    let equivalent = format!("{} of {all} figures equivalent within their margins", all - changed);
+    more.into_iter().chain([equivalent]).collect()
 }
 
 fn changed(comparison: &Comparison) -> impl Iterator<Item = &ComparisonRow> {
-    comparison.rows.iter().filter(|row| row.change != Change::Same)
+    comparison.rows.iter().filter(|row| row.change != Change::Equivalent)
 }
 
 fn change(change: Change) -> &'static str {
@@ -261,9 +264,17 @@ fn change(change: Change) -> &'static str {
         Change::Worse => "worse",
         Change::Better => "better",
         Change::Different => "different",
-        Change::Same => "same",
+        Change::Undecided => "undecided",
+        Change::Equivalent => "equivalent",
         Change::Unknown => "unknown",
     }
+}
+
+/// A change with its interval, where it has one.
+pub fn change_interval(row: &ComparisonRow) -> String {
+    let change = percent(row.relative_percent);
+    let end = |factor: f64| (factor - 1.0) * 100.0;
+    row.factor.map_or(change.clone(), |f| format!("{change} ({:+.1} to {:+.1})", end(f.low), end(f.high)))
 }
 
 /// A change as a share of what was before.

@@ -4,11 +4,11 @@
 //! one of whose runs none counts is skipped; an assertion that is refuted is a failure, one that is undecided skipped.
 
 use super::tables;
-use crate::report::model::{
+use pushlab_analysis::report::model::{
     Agreement, Alarm, Change, Comparison, ComparisonRow, Completeness, Expectation, ExperimentReport, Origin, Point,
     Report,
 };
-use crate::report::wording::place;
+use pushlab_analysis::report::wording::place;
 use std::fmt::Write as _;
 
 /// The report as test suites.
@@ -125,11 +125,12 @@ impl Case {
     fn of_change(row: &ComparisonRow) -> Self {
         let [before, after] = [row.baseline, row.value].map(|figure| tables::figure(Some(figure)));
         let end = match row.change {
-            Change::Better | Change::Different | Change::Same => End::Passed,
+            Change::Better | Change::Different | Change::Equivalent => End::Passed,
             Change::Worse => End::Failed(
                 format!("worse by {}", tables::percent(row.relative_percent)),
                 format!("{before} before, {after} now"),
             ),
+            Change::Undecided => End::Skipped(format!("undecided: {}", tables::change_interval(row))),
             Change::Unknown => End::Skipped("too few runs to tell".to_owned()),
         };
         Self::new(format!("{}: {} of {}", row.candidate, row.metric, row.cell), end)
@@ -204,7 +205,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::sample::{NAME, compared, hostile, report};
+    use crate::sample::{NAME, compared, hostile, report};
     use roxmltree::{Document, Node};
 
     fn named<'d>(document: &'d Document<'_>, element: &str, name: &str) -> Node<'d, 'd> {
@@ -233,10 +234,7 @@ mod tests {
         assert_eq!(ends(&document, "websocket at 2 clients").len(), 0);
         assert_eq!(named(&document, "testcase", "websocket at 2 clients").attribute("time"), Some("4.500"));
         let [element, _, note] = end(&document, "sse at 2 clients");
-        assert_eq!(
-            (element.as_str(), note.as_str()),
-            ("system-out", "void: repeat 3: generator-saturated: 98 % of a core")
-        );
+        assert_eq!((element.as_str(), note.as_str()), ("system-out", "void: repeat 3: long-turns: p99 30 ms"));
         let failed = ["error", "1 of 3 runs failed", "repeat 1: it died"];
         assert_eq!(end(&document, "polling at 2 clients"), failed);
 

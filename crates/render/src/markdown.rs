@@ -1,8 +1,9 @@
 //! For an issue or a pull request: GitHub Flavored Markdown.
 
+use super::card;
 use super::tables::{self, Rows};
-use crate::report::model::{DataTable, ExperimentReport, MetricInfo, Place, Ranking, Report};
-use crate::report::wording::place;
+use pushlab_analysis::report::model::{DataTable, ExperimentReport, MetricInfo, Place, Ranking, Report, Tie};
+use pushlab_analysis::report::wording::place;
 use std::fmt::Write as _;
 
 /// The verdict, a table for each experiment with its judgements and rankings, the warnings, and the environment, folded.
@@ -18,6 +19,7 @@ pub fn text(report: &Report) -> String {
         list(&mut out, &tables::change_notes(comparison));
         list(&mut out, &comparison.missing);
     }
+    scorecard(&mut out, report);
     if let Some(board) = &report.leaderboard {
         heading(&mut out, 3, "Leaderboard");
         tables::boards(board).iter().for_each(|rows| table(&mut out, rows));
@@ -30,18 +32,44 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[MetricInfo]) {
-    heading(out, 3, &tables::heading(experiment));
-    list(out, tables::network(experiment).as_slice());
-    table(out, &tables::results(experiment, metrics));
-    list(out, &tables::without_figures(experiment));
-    list(out, &[tables::INTERVALS]);
+/// The answer alone, for the summary of a job: the verdict, the comparison or the scorecard, and what was asserted.
+pub fn summary(report: &Report) -> String {
+    let mut out = String::new();
+    heading(&mut out, 2, &report.title);
+    list(&mut out, &report.verdict);
+    if let Some(rows) = report.comparison.as_ref().and_then(tables::changes) {
+        table(&mut out, &rows);
+    }
+    scorecard(&mut out, report);
+    report.experiments.iter().for_each(|experiment| asserted(&mut out, experiment));
+    out
+}
+
+fn scorecard(out: &mut String, report: &Report) {
+    if let Some(card) = &report.card {
+        heading(out, 3, "Scorecard");
+        table(out, &card::rows(card));
+        list(out, &card::legend(card));
+    }
+}
+
+/// What was expected of an experiment, and what was to raise an alarm.
+fn asserted(out: &mut String, experiment: &ExperimentReport) {
     let judged = |outcome, text: &str| format!("**{}**: {}", tables::word(outcome), escaped(text));
     let expected = experiment.expectations.iter().map(|one| judged(one.outcome, &tables::expected(one)));
     ready_section(out, "Expected", expected.collect());
     let asked = experiment.alarms.iter();
     let asked = asked.map(|alarm| judged(alarm.outcome, &format!("{} ({})", alarm.assertion, alarm.detail)));
     ready_section(out, "Fail if", asked.collect());
+}
+
+fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[MetricInfo]) {
+    heading(out, 3, &tables::heading(experiment));
+    list(out, tables::network(experiment).as_slice());
+    table(out, &tables::results(experiment, metrics));
+    list(out, &tables::without_figures(experiment));
+    list(out, &[tables::INTERVALS]);
+    asserted(out, experiment);
     section(out, 4, "Rankings", &experiment.rankings.iter().map(|one| ranking(one, experiment)).collect::<Vec<_>>());
     tables::data_tables(experiment).for_each(|table| data_table(out, table));
 }
@@ -50,7 +78,12 @@ fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[Metric
 fn ranking(ranking: &Ranking, experiment: &ExperimentReport) -> String {
     let place_of = |place: &Place| {
         let is_tied = ranking.places.iter().filter(|other| other.rank == place.rank).count() > 1;
-        let sign = if is_tied { "=" } else { "." };
+        let sign = match place.tie {
+            Some(Tie::Undecided) => "?",
+            Some(Tie::Equivalent) => "=",
+            None if is_tied => "=",
+            None => ".",
+        };
         format!("{}{sign} {} {}", place.rank, place.label, tables::figure(Some(place.figure)))
     };
     let places: Vec<String> = ranking.places.iter().map(place_of).collect();
@@ -147,7 +180,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::sample::{compared, hostile, report};
+    use crate::sample::{compared, hostile, report};
 
     /// The cells of each row of each table.
     fn tables_of(text: &str) -> Vec<Vec<Vec<String>>> {
@@ -189,7 +222,7 @@ mod tests {
             "\n#### Fail if\n\n- **confirmed**: latency(sse) \\> 1 ms (confirmed at 2)\n",
             "\n#### Rankings\n\n- latency_median at 2 clients, load: 1. websocket 1.02 ±",
             "\n### Not seen\n\n- pushlab: CPU cannot be read: it is far\n",
-            "\n### Warnings\n\n- generator-saturated (3 runs): ",
+            "\n### Warnings\n\n- long-turns (3 runs): ",
             "\n<details>\n<summary>Environment</summary>\n\n| what | value |\n|---|---|\n| pushlab | 1.2.3 |\n",
             "\n| again | pushlab run --seed 7 |\n\n</details>\n",
         ] {

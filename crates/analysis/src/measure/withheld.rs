@@ -1,0 +1,58 @@
+//! Which figures of a run its warnings take away.
+
+use pushlab_stats::{Figures, Warning};
+
+/// Figures of response times that were measured before the load, and stand whatever happened in it.
+const BEFORE_THE_LOAD: [&str; 2] = ["response_idle_median", "response_idle_mean"];
+
+/// Whether warnings about a run take this figure away though the run counts.
+pub fn is_withheld(metric: &str, warnings: &[Warning]) -> bool {
+    figures_of(metric).is_some_and(|figures| warnings.iter().any(|warning| warning.code.withholds(figures)))
+}
+
+/// The figures among which a metric is, where a warning can take them away by themselves.
+fn figures_of(metric: &str) -> Option<Figures> {
+    if metric.starts_with("latency_") || metric == "jitter" {
+        return Some(Figures::Latency);
+    }
+    (metric.starts_with("response_") && !BEFORE_THE_LOAD.contains(&metric)).then_some(Figures::Response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pushlab_experiment::metric::{METRICS, Metric};
+    use pushlab_stats::WarningCode;
+
+    #[test]
+    fn a_full_generator_takes_times_under_load_away_and_nothing_else() {
+        let withheld_by = |code| {
+            let warnings = [Warning::new(WarningCode::Loss, ""), Warning::new(code, "")];
+            METRICS.iter().map(|metric| metric.name).filter(|name| is_withheld(name, &warnings)).collect::<Vec<_>>()
+        };
+        let by_full = withheld_by(WarningCode::GeneratorSaturated);
+        assert!(by_full.contains(&"latency_p99") && by_full.contains(&"response_median"), "{by_full:?}");
+        for stays in ["cpu", "cpu_per_delivery", "delivered", "bytes_sum", "memory", "connect", "response_idle_mean"] {
+            assert!(Metric::find(stays).is_some() && !by_full.contains(&stays), "{stays}");
+        }
+        assert!(withheld_by(WarningCode::GeneratorBound).is_empty(), "a lower bound is marked, not left out");
+    }
+
+    #[test]
+    fn either_share_takes_its_own_times_alone() {
+        let of = |code, name| is_withheld(name, &[Warning::new(code, "")]);
+        assert!(
+            of(WarningCode::GeneratorShare, "latency_median") && !of(WarningCode::GeneratorShare, "response_median")
+        );
+        assert!(of(WarningCode::ProberShare, "response_p99") && !of(WarningCode::ProberShare, "latency_p99"));
+    }
+
+    #[test]
+    fn all_that_a_generator_times_under_load_is_known() {
+        let timed = METRICS.iter().filter(|metric| metric.unit == "ms" && figures_of(metric.name).is_none());
+        let rest: Vec<&str> = timed.map(|metric| metric.name).collect();
+        let expected =
+            ["response_idle_median", "response_idle_mean", "connect", "link_lateness", "link_wait", "lateness"];
+        assert_eq!(rest, [&expected[..], &["clock_error"]].concat());
+    }
+}

@@ -1,0 +1,89 @@
+//! The scorecard: what is compared, by which quantities, and what to choose.
+
+use super::estimate::Estimate;
+use pushlab_experiment::Workload;
+use pushlab_experiment::metric::Better;
+use pushlab_stats::best::Against;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything that is compared, judged row by row against the best of the row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scorecard {
+    /// What is compared, in the order of the experiments.
+    pub options: Vec<CardOption>,
+    /// By which quantities.
+    pub rows: Vec<CardRow>,
+    /// What to choose for each kind of application.
+    pub advice: Vec<Advice>,
+    /// Sentences on what was not decided, and what could not be measured.
+    pub notes: Vec<String>,
+}
+
+/// Something that can be chosen: a transport, over a version of HTTP, on a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CardOption {
+    /// Unique on the card.
+    pub key: String,
+    /// For people: `websocket`, or `sse · http2`.
+    pub label: String,
+    /// The subject's name.
+    pub subject: String,
+    /// Transport name.
+    pub transport: String,
+    /// The variant, or empty.
+    pub variant: String,
+}
+
+/// A quantity, by which all options are judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CardRow {
+    /// For people, in a few words: `Latency, 4G`.
+    pub title: String,
+    /// What else has to be known of it; may be empty.
+    pub note: String,
+    /// The metric's name.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// What is better.
+    pub better: Better,
+    /// Name of the experiment that measured it.
+    pub experiment: String,
+    /// Difference that does not matter, per cent.
+    pub margin_percent: f64,
+    /// Whose choice it bears on.
+    pub workloads: Vec<Workload>,
+    /// Whether the row only says what works.
+    #[serde(default)]
+    pub works: bool,
+    /// One for each option; null where nothing was measured.
+    pub cells: Vec<Option<CardCell>>,
+    /// Why options do not work here, by their keys: they come after all others.
+    #[serde(default)]
+    pub failures: BTreeMap<String, String>,
+}
+
+/// What one option has in a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CardCell {
+    /// What was measured, with the 95 % interval of it alone.
+    pub estimate: Estimate,
+    /// Whether the load was at its end before the server, so that the server may do better than this.
+    pub is_lower_bound: bool,
+    /// How far it is behind the best of its row, as a factor of at least 1: how many times as much it costs, as long it
+    /// takes, or as little it delivers. Conclusions hold over all rows and options together, at 95 %.
+    pub against: Against,
+}
+
+/// What to choose for a kind of application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// Which kind.
+    pub workload: Workload,
+    /// Keys of the options that nothing measured speaks against, the best first.
+    pub choices: Vec<String>,
+    /// In a sentence or two: what to choose, and what it costs to choose otherwise.
+    pub text: String,
+}

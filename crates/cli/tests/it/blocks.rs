@@ -1,0 +1,78 @@
+//! Blocks: runs that share one start of their server.
+
+use crate::campaign::Place;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Of each repeat the runs for which the servers of its runs were started.
+fn starts(runs: &[Value]) -> BTreeMap<u64, BTreeSet<u64>> {
+    let mut starts: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    for run in runs {
+        let since = run["document"]["server_since"].as_u64().unwrap();
+        starts.entry(run["repeat"].as_u64().unwrap()).or_default().insert(since);
+    }
+    starts
+}
+
+#[test]
+fn runs_of_a_block_share_their_servers() {
+    let place = Place::new("blocks");
+    let feed = "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173, by = \"publisher\" }";
+    let phases = "{ connect_ms = 10000, idle_ms = 10, warm_up_ms = 50, load_ms = 150, drain_ms = 3000, after_ms = 0 }";
+    // Two servers: the one kind of run needs another than the other.
+    let variants = "[{ name = \"plain\" }, { name = \"small\", server_options = [\"--history-messages\", \"9\"] }]";
+    place.experiment(&[
+        ("scenario", feed),
+        ("phases", phases),
+        ("repeats", "4"),
+        ("blocks", "2"),
+        ("variants", variants),
+        ("prober", "false"),
+    ]);
+    let (report, code) = place.report(&["--seed", "3"]);
+    assert_eq!(code, 0, "{report:#}");
+    let runs = place.exported("test");
+    assert_eq!(runs.len(), 16);
+    let outcomes: Vec<&Value> = runs.iter().map(|run| &run["outcome"]["outcome"]).collect();
+    assert!(outcomes.iter().all(|outcome| **outcome == "completed"), "{outcomes:?}");
+    let starts = starts(&runs);
+    assert_eq!(starts[&1], starts[&2], "{starts:?}");
+    assert_eq!(starts[&3], starts[&4], "{starts:?}");
+    assert!(starts[&1].is_disjoint(&starts[&3]) && starts[&1].len() == 2, "{starts:?}");
+    let address = |run: &Value| run["document"]["plan"]["target"]["address"].as_str().unwrap().to_owned();
+    let addresses: BTreeSet<String> = runs.iter().map(address).collect();
+    assert_eq!(addresses.len(), 4, "a start, an address");
+}
+
+/// Without blocks each run has a server of its own, and says nothing of it.
+#[test]
+fn runs_without_blocks_share_nothing() {
+    let place = Place::new("no-blocks");
+    place.experiment(&[("repeats", "1")]);
+    let (report, code) = place.report(&[]);
+    assert_eq!(code, 0, "{report:#}");
+    let runs = place.exported("test");
+    assert!(runs.iter().all(|run| run["document"].get("server_since").is_none()), "{runs:#?}");
+}
+
+#[test]
+fn what_cannot_share_a_start_is_refused() {
+    let place = Place::new("blocks-refused");
+    for (changes, why) in [
+        (vec![("blocks", "3"), ("repeats", "4")], "must be a multiple of it"),
+        (vec![("blocks", "0")], "must be a multiple of it"),
+        (vec![("blocks", "1")], "a feed's back end lasts for one run"),
+        (
+            vec![("blocks", "1"), ("scenario", "{ kind = \"idle\" }"), ("baseline_ms", "10")],
+            "is measured before the first client",
+        ),
+        (
+            vec![("blocks", "1"), ("scenario", "{ kind = \"idle\" }"), ("networks", "[\"4g\"]")],
+            "a network is made for each run",
+        ),
+    ] {
+        place.experiment(&changes);
+        let (code, error) = place.fails(&["run", "experiment.toml"]);
+        assert!(code == 3 && error.contains(why), "{changes:?}: {code} {error}");
+    }
+}

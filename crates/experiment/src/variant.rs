@@ -1,0 +1,79 @@
+//! Variants of an experiment's traffic.
+
+use crate::polling::Polling;
+use pushlab_wire::transport::Transport;
+use pushlab_workload::payload::Content;
+use pushlab_workload::plan::{ClientsIn, Sockets};
+use pushlab_workload::scenario::{Scenario, Shape};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A variant of the traffic: what it names replaces the experiment's own, whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Lower-case letters, digits and hyphens.
+    pub name: String,
+    /// Transports that it is for; all of the experiment's by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transports: Vec<Transport>,
+    /// The traffic.
+    #[serde(default)]
+    pub scenario: Option<Scenario>,
+    /// What publications are made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
+    /// How the load's intensity changes.
+    #[serde(default)]
+    pub shape: Option<Shape>,
+    /// How polling transports ask.
+    #[serde(default)]
+    pub polling: Option<Polling>,
+    /// Further options of `pushlab serve`.
+    #[serde(default)]
+    pub server_options: Option<Vec<String>>,
+    /// Further variables in the environment of foreign subjects.
+    #[serde(default)]
+    pub environment: Option<BTreeMap<String, String>>,
+    /// Clients ask for compression, and messages of at least so many bytes are compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression_from: Option<u32>,
+    /// How connections are set.
+    #[serde(default)]
+    pub sockets: Option<Sockets>,
+    /// Where clients live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_in: Option<ClientsIn>,
+    /// Event loops of the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<u32>,
+    /// Processes over which they are spread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+}
+
+impl Variant {
+    /// Whether it is the experiment as it is, but for transports that it leaves out.
+    pub fn changes_nothing(&self) -> bool {
+        let Self {
+            name: _,
+            transports: _,
+            scenario,
+            content,
+            shape,
+            polling,
+            server_options,
+            environment,
+            compression_from,
+            sockets,
+            clients_in,
+            loops,
+            workers,
+        } = self;
+        let is_traffic = scenario.is_some() || content.is_some() || shape.is_some() || polling.is_some();
+        let is_server = server_options.is_some() || environment.is_some() || compression_from.is_some();
+        let is_load = sockets.is_some() || clients_in.is_some() || loops.is_some() || workers.is_some();
+        !(is_traffic || is_server || is_load)
+    }
+}

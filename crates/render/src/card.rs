@@ -1,0 +1,70 @@
+//! The scorecard as rows of text: an option a line, a letter for each quantity, and below it what letters and signs mean.
+
+use super::tables::{self, Rows};
+use pushlab_analysis::report::model::{CardCell, CardRow, Scorecard};
+use pushlab_stats::best::Conclusion;
+
+/// What signs in the table mean.
+const SIGNS: &str = "1 the best; ≈ as good within the margin; 4.0 four times the best, shown to be worse; 1.2? not decided; \
+                     < the load was at its end first, so the server may do better; – not measured";
+
+/// An option a line, a column for each quantity.
+pub fn rows(card: &Scorecard) -> Rows {
+    let mut heads = vec![String::new()];
+    heads.extend((0..card.rows.len()).map(letter));
+    let mut rows = vec![heads];
+    for (at, option) in card.options.iter().enumerate() {
+        let mut row = vec![option.label.clone()];
+        row.extend(card.rows.iter().map(|quantity| match &quantity.cells[at] {
+            Some(_) if quantity.works => "yes".to_owned(),
+            Some(found) => cell(found),
+            None if !quantity.failures.contains_key(&option.key) => "–".to_owned(),
+            None if quantity.works => "no".to_owned(),
+            None => "fails".to_owned(),
+        }));
+        rows.push(row);
+    }
+    rows
+}
+
+/// What the letters stand for, with the best value of each, and what the signs mean.
+pub fn legend(card: &Scorecard) -> Vec<String> {
+    let mut lines: Vec<String> = card.rows.iter().enumerate().map(|(at, row)| quantity(card, at, row)).collect();
+    lines.push(SIGNS.to_owned());
+    lines
+}
+
+/// `A  CPU per delivery (100 messages/s to 200 clients): best 5.46 ±0.46 µs, websocket · http2; margin 10 %`.
+fn quantity(card: &Scorecard, at: usize, row: &CardRow) -> String {
+    let cells = row.cells.iter().zip(&card.options).filter_map(|(cell, option)| Some((cell.as_ref()?, option)));
+    let best = cells.min_by(|(a, _), (b, _)| a.against.factor.total_cmp(&b.against.factor));
+    if row.works {
+        return format!("{}  {}: {}", letter(at), row.title, row.note);
+    }
+    let note = if row.note.is_empty() { String::new() } else { format!(" ({})", row.note) };
+    let best = best.map_or(String::new(), |(cell, option)| {
+        format!("best {} {}, {}; ", tables::figure(Some(cell.estimate)), row.unit, option.label)
+    });
+    format!("{}  {}{note}: {best}margin {} %", letter(at), row.title, row.margin_percent)
+}
+
+fn cell(cell: &CardCell) -> String {
+    let factor = match cell.against.factor {
+        factor if factor >= 100.0 => format!("{factor:.0}"),
+        factor if factor >= 10.0 => format!("{factor:.1}"),
+        factor => format!("{factor:.2}"),
+    };
+    let shown = match cell.against.conclusion {
+        Conclusion::Best => "1".to_owned(),
+        Conclusion::Equivalent => "≈".to_owned(),
+        Conclusion::Different => factor,
+        Conclusion::Undecided | Conclusion::TooFew => format!("{factor}?"),
+    };
+    if cell.is_lower_bound { format!("<{shown}") } else { shown }
+}
+
+/// A, B … Z, then numbers.
+fn letter(at: usize) -> String {
+    let letter = u8::try_from(at).ok().filter(|at| *at < 26).map(|at| char::from(b'A' + at));
+    letter.map_or_else(|| (at + 1).to_string(), String::from)
+}

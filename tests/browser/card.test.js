@@ -1,0 +1,222 @@
+// The scorecard on the report page: that the page opens with it, what the chooser leaves, and that it fits a phone. The
+// page is built from a sample with every conclusion, since no run comes to all of them.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { before, describe, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { BROWSERS } from "./browsers.js";
+import { drawn, overflow, violations } from "./in-page.js";
+import { Visitor } from "./visitor.js";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SCREENSHOTS = process.env.SCREENSHOTS ?? "screenshots";
+const CONSOLE = fileURLToPath(new URL("../../web/console", import.meta.url));
+const SAMPLES = pathToFileURL(join(CONSOLE, "dist/sample")).href;
+const CARD = `${SAMPLES}/card.html`;
+/** A small phone and a desktop. */
+const WIDTHS = [360, 1280];
+
+/** Titles of the quantities that are shown. */
+const titles = (visitor) => visitor.page.$$eval(".quantity h3", (all) => all.map((one) => one.innerText));
+
+/** Labels of the options that are marked as a choice in the first quantity. */
+const marked = (visitor) =>
+  visitor.page.$$eval(".quantity:first-of-type .factor-label:has(.choice)", (all) =>
+    all.map((one) => one.innerText.replace(/^[^]*choice:/, "").trim()).sort(),
+  );
+
+/** What a quantity says of options that work or do not, as `label: word`. */
+const outcomes = (region) =>
+  region.$$eval(".whether", (all) =>
+    all.map((one) => {
+      const [label, word] = [".factor-label", ".whether-word"].map((part) => one.querySelector(part).innerText);
+      return `${label.replace(/^[^]*choice:/, "").trim()}: ${word}`;
+    }),
+  );
+
+const hash = (visitor) => visitor.page.evaluate(() => decodeURIComponent(location.hash));
+
+describe("the scorecard", () => {
+  before(() => {
+    mkdirSync(SCREENSHOTS, { recursive: true });
+    execFileSync("npm", ["run", "--silent", "sample"], { cwd: CONSOLE, stdio: "pipe" });
+  });
+
+  for (const name of BROWSERS) {
+    test(`${name}: the page opens with the scorecard, and the verdict does not repeat it`, async (t) => {
+      const visitor = await Visitor.open(t, name, CARD);
+      await visitor.find("heading", "Scorecard");
+      const heads = await visitor.page.$$eval("h1, h2", (all) => all.map((one) => one.innerText));
+      assert.equal(heads[1], "Scorecard");
+      assert.equal((await titles(visitor)).length, 11);
+      const verdict = await visitor.text(await visitor.find("region", "Verdict"));
+      assert.match(verdict, /^248 runs count, 32 void;/);
+      assert.ok(!(await visitor.text()).includes("For chat: "), "reasons come with the workload");
+      await visitor.reads(/Chat\s+websocket · http2, a compromise/);
+    });
+
+    test(`${name}: the chooser leaves what bears on a workload, and the address keeps it`, async (t) => {
+      const visitor = await Visitor.open(t, name, CARD);
+      await visitor.press("radio", "Dashboard");
+      await visitor.reads(/For dashboard: websocket · http1, sse · http1 and sse · http2\./);
+      const dashboard = ["CPU per delivery", "Latency, office network", "Time to subscribe, 4G"];
+      const choices = ["sse · http1", "sse · http2", "websocket · http1"];
+      assert.deepEqual(await titles(visitor), dashboard);
+      assert.deepEqual(await marked(visitor), choices);
+      assert.equal(await hash(visitor), "#workload=dashboard");
+      await visitor.page.reload();
+      await visitor.reads("For dashboard: ");
+      assert.deepEqual(await titles(visitor), dashboard);
+      await visitor.press("radio", "Mobile networks");
+      await visitor.reads("Mobile networks: nothing is advised, because no option works and has a figure in all that counts.");
+      assert.deepEqual(await marked(visitor), []);
+      await visitor.press("radio", "Everything");
+      await visitor.reads(/Dashboard\s+undecided between/);
+      assert.equal((await titles(visitor)).length, 11);
+      assert.equal(await hash(visitor), "");
+    });
+  }
+
+  test("chromium: the keyboard alone chooses a workload", async (t) => {
+    const visitor = await Visitor.open(t, "chromium", CARD);
+    const { keyboard } = visitor.page;
+    await visitor.find("heading", "Scorecard");
+    const focused = () => visitor.page.evaluate(() => document.activeElement?.closest("label")?.innerText ?? "");
+    await keyboard.press("Tab");
+    assert.equal(await focused(), "Everything");
+    await keyboard.press("ArrowRight");
+    await keyboard.press("ArrowRight");
+    assert.equal(await focused(), "Chat");
+    await visitor.reads("For chat: ");
+    assert.deepEqual(await titles(visitor), ["CPU per client message", "Latency, office network"]);
+  });
+
+  test("chromium: an unknown workload in the address shows everything", async (t) => {
+    const visitor = await Visitor.open(t, "chromium", `${CARD}#workload=spaceflight`);
+    await visitor.find("heading", "Scorecard");
+    assert.equal((await titles(visitor)).length, 11);
+  });
+
+  test("chromium: what a bar shows is said in words, and is as long as its factor", async (t) => {
+    const visitor = await Visitor.open(t, "chromium", CARD);
+    await visitor.find("heading", "Scorecard");
+    const texts = await visitor.page.$$eval(".factor", (all) => all.map((one) => one.textContent.replace(/\s+/g, " ")));
+    for (const words of ["best", "equivalent", "at least", "undecided", "too few blocks", "lower bound"]) {
+      assert.ok(texts.some((text) => text.includes(words)), `some bar is called ${words}`);
+    }
+    assert.ok(texts.every((text) => /[\d.]+× the best,/.test(text)), "each has its factor");
+    const bars = await visitor.page.$$eval(".factor", (all) =>
+      all.map((one) => {
+        const fill = one.querySelector(".factor-fill");
+        const length = fill.getBoundingClientRect().width / fill.parentElement.getBoundingClientRect().width;
+        const factor = Number(/[\d.]+/.exec(one.querySelector(".factor-number").innerText)[0]);
+        return { factor, length, isCut: fill.classList.contains("beyond") };
+      }),
+    );
+    for (const { factor, length, isCut } of bars) {
+      assert.equal(isCut, factor > 30, `a bar of ${factor}`);
+      // The shortest bars are drawn, though they have no length.
+      const wanted = Math.min(1, Math.log(factor) / Math.log(30));
+      assert.ok(Math.abs(length - wanted) < 0.02, `a bar of ${factor} is ${length} long, not ${wanted}`);
+    }
+  });
+
+  test("chromium: the scorecard fits every width and passes axe, light and dark", async (t) => {
+    const visitor = await Visitor.open(t, "chromium", CARD);
+    const { page } = visitor;
+    for (const [width, query] of [...WIDTHS.map((width) => [width, ""]), [WIDTHS[0], "#workload=chat"]]) {
+      await show(visitor, `${CARD}${query}`, width);
+      await page.evaluate(AXE);
+      for (const scheme of ["light", "dark"]) {
+        await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+        // Of all rules one alone has to do with colours, and those do not depend on the width.
+        const rule = scheme === "dark" ? "color-contrast" : undefined;
+        if (scheme === "light" || width === WIDTHS[0]) {
+          assert.deepEqual(await page.evaluate(violations, rule), [], `${query} at ${width} pixels, ${scheme}`);
+        }
+        const name = `scorecard${query.replace("#workload=", "-")}-${width}-${scheme}.png`;
+        await (await page.$("#scorecard")).screenshot({ path: join(SCREENSHOTS, name) });
+      }
+      assert.ok((await page.evaluate(overflow)) <= 0, `${query} is not wider than ${width} pixels`);
+    }
+  });
+
+  test("chromium: what works is told as yes or no, with the reason", async (t) => {
+    const visitor = await Visitor.open(t, "chromium", CARD);
+    const region = await visitor.find("region", "Through nginx");
+    assert.deepEqual(await outcomes(region), [
+      "sse · http1: yes",
+      "sse · http2: yes",
+      "http-streaming · http1: yes",
+      "http-streaming · http2: yes",
+      "long-polling · http1: yes",
+      "polling · http1: yes",
+      "websocket-polling · http1: yes",
+      "websocket · http1: no",
+      "websocket · http2: no",
+      "a-foreign-server · long-polling · http1: no",
+    ]);
+    assert.equal(await region.$(".factor-bar"), null, "no bar stands for what works");
+    assert.match(await visitor.text(region), /Works: 7 of 10[^]*41 % of the messages arrived/);
+    assert.doesNotMatch(await visitor.text(region), /is better|Best measured|send Upgrade: websocket/);
+    const reason = await region.$("details.whether-reason summary");
+    await reason.press("Enter");
+    assert.match(await visitor.text(region), /send Upgrade: websocket/);
+  });
+
+  test("chromium: what failed comes last in its quantity, and the table says so", async (t) => {
+    const visitor = await Visitor.open(t, "chromium", CARD);
+    const region = await visitor.find("region", "Deliveries/s, one core");
+    assert.deepEqual(await outcomes(region), ["websocket-polling · http1: failed"]);
+    const text = await visitor.text(region);
+    assert.match(text, /14\.0×[^]*websocket-polling · http1\s+failed\s+the server ended with signal 9[^]*Not measured: polling/);
+    const cells = await visitor.page.$$eval(".glance tr", (all) =>
+      all.map((one) => [one.cells[0].innerText, one.cells[2].innerText, one.cells[11].innerText]),
+    );
+    const [failing, foreign] = cells.slice(-2);
+    assert.deepEqual(failing.slice(1), ["fails", "yes"]);
+    assert.match(foreign[1], /14\.0×/);
+    assert.equal(foreign[2], "no");
+  });
+
+  test("chromium: of many options the best are shown, the others at a press", async (t) => {
+    const visitor = await Visitor.open(t, "chromium", `${SAMPLES}/hostile.html`);
+    const region = await visitor.find("region", "CPU per client message");
+    const visible = () =>
+      region.$$eval(".factor", (all) => all.filter((one) => one.checkVisibility()).length);
+    assert.equal(await visible(), 12);
+    await visitor.press("button", /^38 more, from [\d.]+×$/, region);
+    assert.equal(await visible(), 50);
+  });
+
+  test("chromium: what a comparison found stands before the scorecard", async (t) => {
+    const visitor = await Visitor.open(t, "chromium", `${SAMPLES}/hostile.html`);
+    await visitor.find("heading", "Scorecard");
+    const heads = await visitor.page.$$eval("h2", (all) => all.map((one) => one.innerText));
+    assert.deepEqual(heads.slice(0, 2), ["Comparison", "Scorecard"]);
+  });
+
+  test("chromium: names without end and what is no number do not widen the page", async (t) => {
+    const visitor = await Visitor.open(t, "chromium", `${SAMPLES}/hostile.html`);
+    for (const width of WIDTHS) {
+      await show(visitor, `${SAMPLES}/hostile.html`, width);
+      assert.ok((await visitor.page.evaluate(overflow)) <= 0, `it is not wider than ${width} pixels`);
+    }
+  });
+});
+
+/** Loads a page anew at a width, with all of its scorecard unfolded. */
+async function show(visitor, address, width) {
+  const { page } = visitor;
+  await page.setViewport({ width, height: 900 });
+  // A fragment alone loads nothing.
+  await page.goto("about:blank");
+  await page.goto(address);
+  await visitor.find("heading", "Scorecard");
+  await page.$$eval("#scorecard details", (all) => all.forEach((one) => (one.open = true)));
+  await page.evaluate(drawn);
+}

@@ -1,0 +1,210 @@
+import { expect, test } from "vitest";
+import { sampleCard } from "../../fixtures/sample-card";
+import type { CardCell, CardRow, Scorecard } from "../generated/report";
+import {
+  answerOf,
+  besideCard,
+  boundSign,
+  choicesOf,
+  conclusionText,
+  entriesOf,
+  factorScale,
+  failuresOf,
+  foldEntries,
+  joinNames,
+  optionsIn,
+  reasonHead,
+  rowsFor,
+  workloadsOf,
+} from "./scorecard-layout";
+
+function rowOf(card: Scorecard, title: string): CardRow {
+  const row = card.rows.find((one) => one.title === title);
+  if (row === undefined) throw new Error(`no row ${title}`);
+  return row;
+}
+
+function cellOf(against: Partial<CardCell["against"]>, is_lower_bound = false): CardCell {
+  return {
+    estimate: { value: 1, low: 1, high: 1, runs: 4 },
+    is_lower_bound,
+    against: { factor: 2, low: 1.5, high: 3, conclusion: "different", ...against },
+  };
+}
+
+test("a workload is offered where some row bears on it, and shows those rows alone", () => {
+  const card = sampleCard();
+  expect(workloadsOf(card).map(({ workload }) => workload)).toEqual([
+    ...["broadcast", "chat", "dashboard", "mobile", "many-idle"],
+  ]);
+  expect(rowsFor(card, "chat").map(({ title }) => title)).toEqual([
+    ...["CPU per client message", "Latency, office network"],
+  ]);
+  expect(rowsFor(card, null)).toHaveLength(card.rows.length);
+  const idle = { ...card, rows: rowsFor(card, "many-idle") };
+  expect(workloadsOf(idle).map(({ workload }) => workload)).toEqual(["many-idle"]);
+});
+
+test("what is measured stands in the order of its factors, too few blocks last", () => {
+  const card = sampleCard();
+  const entries = entriesOf(card, rowOf(card, "Latency, 4G, p99"));
+  expect(entries.map(({ cell }) => cell.against.factor)).toEqual([
+    ...[1, 1.02, 1.05, 1.3, 4.7, 6.3, 71],
+    ...[1.1, 1.4],
+  ]);
+  expect(entries.map(({ option }) => option.label)).not.toContain("websocket-polling · http1");
+});
+
+test("the best of a row is not one with too few blocks", () => {
+  const card = sampleCard();
+  const row = rowOf(card, "Latency, 4G, p99");
+  Object.assign(row.cells[4]?.against ?? {}, { factor: 1 });
+  expect(entriesOf(card, row)[0]?.option.label).toBe("websocket · http2");
+});
+
+test.each([
+  [12, 12, 0],
+  [14, 14, 0],
+  [15, 12, 3],
+  [60, 12, 48],
+])("of %i options %i are shown and %i folded", (count, shown, folded) => {
+  const [entry] = entriesOf(sampleCard(), rowOf(sampleCard(), "CPU per delivery"));
+  if (entry === undefined) throw new Error("no entry");
+  const parts = foldEntries(Array(count).fill(entry), []);
+  expect(parts.map((part) => part.length)).toEqual([shown, folded]);
+});
+
+test("what is advised is not folded away", () => {
+  const [option] = sampleCard().options;
+  if (option === undefined) throw new Error("no option");
+  const entries = Array.from({ length: 20 }, (_, at) => ({ option: { ...option, key: `${at}` } }));
+  const keys = (choices: string[]) =>
+    foldEntries(entries, choices).map((part) => part.map(({ option }) => Number(option.key)));
+  const first = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+  expect(keys(["3", "17"])).toEqual([
+    [...first, 17],
+    [12, 13, 14, 15, 16, 18, 19],
+  ]);
+  expect(keys(["12", "13", "14", "15", "16", "17"])[1]).toEqual([]);
+});
+
+test("what does not work has its reason, and is not measured", () => {
+  const card = sampleCard();
+  const row = rowOf(card, "Through nginx");
+  expect(failuresOf(card, row)).toMatchObject([
+    { option: { label: "websocket · http1" }, reason: expect.stringContaining("answered 426") },
+    { option: { label: "websocket · http2" } },
+    { option: { subject: "a-foreign-server" }, reason: "41 % of the messages arrived" },
+  ]);
+  expect(entriesOf(card, row)).toHaveLength(7);
+  row.failures = { "pushlab/sse/http1": "the server ended" };
+  expect(entriesOf(card, row)).toHaveLength(6);
+  row.failures = undefined;
+  expect(failuresOf(card, row)).toEqual([]);
+  const unlucky = { ...card, options: card.options.map((one) => ({ ...one, key: "toString" })) };
+  expect(failuresOf(unlucky, { ...row, failures: {} })).toEqual([]);
+});
+
+test("what fails in all rows that are shown has a line too", () => {
+  const card = sampleCard();
+  const row = rowOf(card, "Through nginx");
+  expect(optionsIn(card, [row])).toHaveLength(10);
+  expect(optionsIn(card, [{ ...row, failures: undefined }])).toHaveLength(7);
+});
+
+test("a long reason is cut after a word", () => {
+  expect(reasonHead("the server ended with signal 9")).toBeNull();
+  const head = reasonHead(`${"ten chars ".repeat(8)}most; frequent`);
+  expect(head).toBe(`${"ten chars ".repeat(8)}most …`);
+  expect(reasonHead("x".repeat(200))).toBe(`${"x".repeat(90)} …`);
+});
+
+test("options without a figure in the rows that are shown have no line", () => {
+  const card = sampleCard();
+  const [first] = card.rows;
+  if (first === undefined) throw new Error("no rows");
+  first.cells[3] = null;
+  // What is not a number is null in JSON.
+  Object.assign(first.cells[4]?.against ?? {}, { factor: null });
+  const labels = optionsIn(card, [first]).map(({ label }) => label);
+  expect(labels).toHaveLength(8);
+  expect(labels).not.toContain("sse · http2");
+  expect(labels).not.toContain("http-streaming · http1");
+  expect(optionsIn(card, card.rows)).toHaveLength(10);
+});
+
+test("a scale is logarithmic from one, holds all factors, and cuts those of hundreds", () => {
+  const scale = factorScale(sampleCard());
+  expect(scale.end).toBe(30);
+  expect([1, 30, 337].map(scale.place)).toEqual([0, 100, 100]);
+  expect(scale.place(3)).toBeCloseTo((100 * Math.log(3)) / Math.log(30));
+  const card = sampleCard();
+  card.rows = card.rows.filter(({ title }) => title === "Time to subscribe, 4G");
+  expect(factorScale(card).end).toBe(2);
+  expect(factorScale({ ...card, rows: [] }).end).toBe(2);
+});
+
+test.each([
+  ["best", "best"],
+  ["equivalent", "equivalent"],
+  ["different", "at least 1.50×"],
+  ["undecided", "undecided"],
+  ["too-few", "too few blocks"],
+] as const)("%s reads: %s", (conclusion, words) => {
+  expect(conclusionText(cellOf({ conclusion })).words).toBe(words);
+});
+
+test("every conclusion has a sign of its own, which colour need not say", () => {
+  const all = ["best", "equivalent", "different", "undecided", "too-few"] as const;
+  const signs = all.map((conclusion) => conclusionText(cellOf({ conclusion })).sign);
+  expect(new Set(signs).size).toBe(all.length);
+});
+
+test("what was shown to be worse is not rounded to as good", () => {
+  expect(conclusionText(cellOf({ low: 1.0004 })).words).toBe("more than 1×");
+});
+
+test("a factor is a bound where the load was at its end for one side", () => {
+  const [exact, bounded] = [cellOf({}), cellOf({}, true)];
+  expect(boundSign(bounded, exact)).toMatch(/^≤/);
+  expect(boundSign(exact, bounded)).toMatch(/^≥/);
+  expect(boundSign(bounded, cellOf({}, true))).toBe("");
+  expect(boundSign(exact, cellOf({}))).toBe("");
+});
+
+test("an answer says what is firm, open or a compromise", () => {
+  const card = sampleCard();
+  expect(answerOf(card, "broadcast")).toEqual({
+    ...{ firm: ["websocket · http1"], open: [], compromise: null },
+  });
+  expect(answerOf(card, "chat").compromise).toBe("websocket · http2");
+  expect(answerOf(card, "dashboard")).toMatchObject({ firm: [], compromise: null });
+  expect(answerOf(card, "dashboard").open).toHaveLength(3);
+  expect(answerOf(card, "mobile")).toEqual({ firm: [], open: [], compromise: null });
+});
+
+test("what does not work where it matters is no choice", () => {
+  const card = sampleCard();
+  const [websocket, sse] = ["pushlab/websocket/http1", "pushlab/sse/http1"];
+  expect(choicesOf(card, "dashboard")).toContain(sse);
+  rowOf(card, "Time to subscribe, 4G").failures = { [websocket]: "refused" };
+  expect(choicesOf(card, "dashboard")).toEqual([sse, "pushlab/sse/http2"]);
+  expect(answerOf(card, "dashboard").open).toEqual(["sse · http1", "sse · http2"]);
+  // It bears on another workload.
+  expect(answerOf(card, "broadcast").firm).toEqual(["websocket · http1"]);
+});
+
+test("many names are counted", () => {
+  expect(joinNames([])).toBe("");
+  expect(joinNames(["a"])).toBe("a");
+  expect(joinNames(["a", "b", "c", "d"])).toBe("a, b, c and d");
+  expect(joinNames(["a", "b", "c", "d", "e"])).toBe("a, b, c and 2 more");
+});
+
+test("the verdict does not say again what the card says", () => {
+  const card = sampleCard();
+  const certainty = "248 runs count.";
+  const verdict = [...card.advice.map(({ text }) => text), ...card.notes, certainty];
+  expect(besideCard(verdict, card)).toEqual([certainty]);
+  expect(besideCard(verdict, null)).toEqual(verdict);
+});

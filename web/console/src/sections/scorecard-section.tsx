@@ -1,0 +1,175 @@
+import type { Scorecard, Workload } from "../generated/report";
+import type { UpdateView } from "../view/use-view";
+import type { ViewState } from "../view/view-state";
+import { CardQuantity } from "./card-quantity";
+import { CardReading } from "./card-reading";
+import { CardTable } from "./card-table";
+import { CardWorks } from "./card-works";
+import {
+  answerOf,
+  choicesOf,
+  factorScale,
+  joinNames,
+  rowsFor,
+  type WorkloadChoice,
+  workloadsOf,
+} from "./scorecard-layout";
+
+interface ScorecardProps {
+  card: Scorecard;
+  view: ViewState;
+  update: UpdateView;
+}
+
+/** What to choose, and what everything costs beside the best. */
+export function ScorecardSection({ card, view, update }: ScorecardProps) {
+  const workloads = workloadsOf(card);
+  const chosen = workloads.find((one) => one.workload === view.workload) ?? null;
+  const workload = chosen?.workload ?? null;
+  const rows = rowsFor(card, workload);
+  const choices = choicesOf(card, workload);
+  const scale = factorScale(card);
+  return (
+    <section id="scorecard" tabIndex={-1} aria-labelledby="scorecard-title">
+      <h2 id="scorecard-title">Scorecard</h2>
+      {workloads.length > 0 && (
+        <WorkloadChooser
+          workloads={workloads}
+          chosen={workload}
+          choose={(next) => update({ workload: next })}
+        />
+      )}
+      <div class="card-answer" aria-live="polite">
+        {chosen === null ? (
+          <Answers card={card} workloads={workloads} />
+        ) : (
+          <WorkloadAdvice card={card} chosen={chosen} shown={rows.length} />
+        )}
+      </div>
+      <CardReading />
+      <CardTable card={card} rows={rows} choices={choices} scale={scale} />
+      <div class="quantities">
+        {rows.map((row) => {
+          const key = `${row.experiment} ${row.title}`;
+          const shared = { card, row, choices, id: `quantity-${card.rows.indexOf(row)}` };
+          return row.works ? (
+            <CardWorks key={key} {...shared} />
+          ) : (
+            <CardQuantity key={key} {...shared} scale={scale} />
+          );
+        })}
+      </div>
+      {card.notes.map((note) => (
+        <CardNote key={note} text={note} />
+      ))}
+    </section>
+  );
+}
+
+interface ChooserProps {
+  workloads: readonly WorkloadChoice[];
+  chosen: Workload | null;
+  choose: (workload: Workload | null) => void;
+}
+
+function WorkloadChooser({ workloads, chosen, choose }: ChooserProps) {
+  const all = [{ workload: null, title: "Everything" }, ...workloads];
+  return (
+    <fieldset class="workloads">
+      <legend>For my workload</legend>
+      {all.map(({ workload, title }) => (
+        <label key={title}>
+          <input
+            type="radio"
+            name="workload"
+            checked={workload === chosen}
+            onChange={() => choose(workload)}
+          />
+          <span>{title}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** What to choose for each workload, without the reasons. */
+function Answers({ card, workloads }: { card: Scorecard; workloads: readonly WorkloadChoice[] }) {
+  if (workloads.length === 0) return null;
+  return (
+    <dl class="answers">
+      {workloads.map(({ workload, title }) => (
+        <div key={workload}>
+          <dt>{title}</dt>
+          <dd>
+            <AnswerText card={card} workload={workload} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function AnswerText({ card, workload }: { card: Scorecard; workload: Workload }) {
+  const { firm, open, compromise } = answerOf(card, workload);
+  if (compromise !== null) {
+    return (
+      <>
+        <strong>{compromise}</strong>, a compromise: nothing is best in all that counts
+      </>
+    );
+  }
+  if (firm.length > 0) {
+    return (
+      <>
+        <strong>{joinNames(firm)}</strong>
+        {open.length > 0 && `; perhaps also ${joinNames(open)}`}
+      </>
+    );
+  }
+  if (open.length > 0) {
+    return (
+      <>
+        {open.length > 1 ? "undecided between" : "undecided, perhaps"} {joinNames(open)}
+      </>
+    );
+  }
+  return <span class="empty">{NO_CHOICE}</span>;
+}
+
+const NO_CHOICE = "no option works and has a figure in all that counts";
+
+interface AdviceProps {
+  card: Scorecard;
+  chosen: WorkloadChoice;
+  /** How many quantities bear on it. */
+  shown: number;
+}
+
+function WorkloadAdvice({ card, chosen, shown }: AdviceProps) {
+  const advice = card.advice.find((one) => one.workload === chosen.workload);
+  return (
+    <>
+      <p class="lead">
+        {advice?.text ?? `${chosen.title}: nothing is advised, because ${NO_CHOICE}.`}
+      </p>
+      <p class="note">
+        {advice !== undefined && "✓ marks these choices below. "}
+        {shown} of {card.rows.length} quantities bear on this workload; the others are not shown.
+      </p>
+    </>
+  );
+}
+
+/** Notes above this length are folded behind their first sentence. */
+const NOTE_LENGTH_MAX = 200;
+
+function CardNote({ text }: { text: string }) {
+  const end = text.indexOf(". ") + 1;
+  if (text.length <= NOTE_LENGTH_MAX || end === 0) return <p class="note card-note">{text}</p>;
+  return (
+    <details class="note card-note">
+      <summary>{text.slice(0, end)}</summary>
+      {text.slice(end + 1)}
+    </details>
+  );
+}
