@@ -261,12 +261,22 @@ fn attempt(
     collected.subject = watch_subject.map(Sampler::finish);
     collected.generator = Some(watch_generator.finish());
     drop(load);
-    collected.network = topology.take_link().map(|ended| link.finish(ended));
-    match (&ended, setup) {
+    let kept = match (&ended, setup) {
+        (Ended::Done(_), Some(setup)) => Some((setup, target)),
         // One that hangs would not heed a request to end.
-        (Ended::Silent { .. }, _) => drop(target),
-        (Ended::Done(_), Some(setup)) => standing.keep(setup, Stage { topology, target, since }),
-        _ => target.stop(),
+        (Ended::Silent { .. }, _) => {
+            drop(target);
+            None
+        }
+        _ => {
+            target.stop();
+            None
+        }
+    };
+    // Not before: a server that stops waits for clients' farewells, which may still be under way.
+    collected.network = topology.take_link().map(|ended| link.finish(ended));
+    if let Some((setup, target)) = kept {
+        standing.keep(setup, Stage { topology, target, since });
     }
     Ok(ended)
 }

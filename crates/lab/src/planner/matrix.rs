@@ -9,8 +9,10 @@ use pushlab_experiment::cell::Cell;
 
 /// Plans every cell of all experiments as often as each asks for.
 ///
-/// Every repeat has the cells of all experiments, shuffled, so that a drift of the machine hits all alike, and an
-/// interruption leaves whole repeats. Cells whose load follows from what others of the repeat measured come after those.
+/// Every repeat has the cells of all experiments, so that an interruption leaves whole repeats. Experiments come in random
+/// order, and so do the cells of each, one after the other: what is compared is measured within seconds, and a machine
+/// that drifts in minutes does so alike for all of it. Cells whose load follows from what others of the repeat measured
+/// come after those.
 pub struct Matrix {
     experiments: Vec<Experiment>,
     runs: Vec<PlannedRun>,
@@ -23,10 +25,14 @@ impl Matrix {
         let mut runs: Vec<PlannedRun> = Vec::new();
         let repeats = experiments.iter().map(|experiment| experiment.repeats).max().unwrap_or(0);
         for repeat in 1..=repeats {
-            let asking = experiments.iter().filter(|experiment| experiment.repeats >= repeat);
-            let mut cells: Vec<(Cell, u32)> =
-                asking.flat_map(|experiment| experiment.cells()).map(|cell| (cell, repeat)).collect();
-            random.shuffle(&mut cells);
+            let mut asking: Vec<&Experiment> = experiments.iter().filter(|asking| asking.repeats >= repeat).collect();
+            random.shuffle(&mut asking);
+            let mut cells: Vec<(Cell, u32)> = Vec::new();
+            for experiment in asking {
+                let mut own = experiment.cells();
+                random.shuffle(&mut own);
+                cells.extend(own.into_iter().map(|cell| (cell, repeat)));
+            }
             cells.sort_by_key(|(cell, _)| follows_others(cell, experiments));
             runs.extend(numbered(cells, runs.len() as u32 + 1, &mut random));
         }
@@ -92,6 +98,22 @@ mod tests {
         }
         assert_eq!(runs("johannessen-directions", Some("quick"), 7).known(&[]), planned);
         assert_ne!(runs("johannessen-directions", Some("quick"), 8).known(&[]), planned);
+    }
+
+    #[test]
+    fn what_is_compared_is_measured_one_after_the_other() {
+        let matrix = runs("transports", Some("quick"), 7);
+        let planned = matrix.known(&[]);
+        let mut orders = HashSet::new();
+        for repeat in planned.chunk_by(|a, b| a.repeat == b.repeat) {
+            let parts: Vec<&str> = repeat
+                .chunk_by(|a, b| a.cell.experiment == b.cell.experiment)
+                .map(|part| &*part[0].cell.experiment)
+                .collect();
+            assert_eq!(parts.iter().collect::<HashSet<_>>().len(), parts.len(), "{parts:?}");
+            orders.insert(parts);
+        }
+        assert!(orders.len() > 2, "their order is not always the same: {orders:?}");
     }
 
     /// What needs the results of others is in a block of its own, after theirs, with a rate that follows from them.
