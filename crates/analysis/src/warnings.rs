@@ -1,7 +1,7 @@
 //! What makes a run less certain than it looks.
 
 use crate::measure;
-use crate::record::RunRecord;
+use crate::record::{CounterSample, RunRecord};
 use pushlab_experiment::traffic;
 use pushlab_probe::MachineLoad;
 use pushlab_stats::{
@@ -73,6 +73,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
     let Some(result) = &record.result else { return warnings };
     let Some((start, end)) = record.phase_span(Phase::Load).filter(|(start, end)| end > start) else { return warnings };
     let load_s = (end - start) as f64 / 1e9;
+    warnings.extend(restarted(record, (start, end)));
     let about_generator = of_generator(record, result, (start, end), evidence);
     let is_saturated = about_generator.iter().any(|warning| warning.code == WarningCode::GeneratorSaturated);
     warnings.extend(about_generator);
@@ -248,6 +249,24 @@ fn unsure_clock(record: &RunRecord) -> Option<Warning> {
     })
 }
 
+/// A subject of which a process ended under load and another took its place: its counters began again, or it had fewer
+/// processes for a while. One that did not come back has ended its run.
+fn restarted(record: &RunRecord, (start, end): (u64, u64)) -> Option<Warning> {
+    let is_inside = |t_ns: u64| (start..=end).contains(&t_ns);
+    let counters: Vec<_> = record.counters.iter().filter(|sample| is_inside(sample.t_ns)).collect();
+    let began_again = |two: &[&CounterSample]| two[1].accepted < two[0].accepted || two[1].sent < two[0].sent;
+    if counters.windows(2).any(began_again) {
+        return Some(Warning::new(WarningCode::SubjectRestarted, "its counters began again under load"));
+    }
+    let processes = || record.subject.iter().filter(|sample| is_inside(sample.t_ns)).map(|sample| sample.processes);
+    let (before, after) = (processes().next()?, processes().next_back()?);
+    let fewest = processes().min()?;
+    (fewest < before && after >= before).then(|| {
+        let detail = format!("it had {before} processes, then {fewest}, then {after} again");
+        Warning::new(WarningCode::SubjectRestarted, detail)
+    })
+}
+
 /// A link that was no longer the network that it stands for.
 fn late_link(record: &RunRecord) -> Option<Warning> {
     let network = record.network.as_ref()?;
@@ -406,6 +425,28 @@ mod tests {
             (None, true),
             "two publications of five on the other side of an end"
         );
+    }
+
+    #[test]
+    fn a_subject_that_began_again_under_load_is_told() {
+        let told = |processes: &[u32], accepted: &[u64]| {
+            let mut record = RunRecord::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+            let at = |i: usize| 1_000 * i as u64;
+            let sample =
+                |(i, processes): (usize, &u32)| Sample { t_ns: at(i), processes: *processes, ..Sample::default() };
+            record.subject = processes.iter().enumerate().map(sample).collect();
+            let counter = |(i, accepted): (usize, &u64)| CounterSample {
+                t_ns: at(i),
+                accepted: *accepted,
+                ..CounterSample::default()
+            };
+            record.counters = accepted.iter().enumerate().map(counter).collect();
+            restarted(&record, (1_000, 4_000)).map(|warning| warning.detail)
+        };
+        assert_eq!(told(&[3, 3, 2, 3, 3], &[]).unwrap(), "it had 3 processes, then 2, then 3 again");
+        assert_eq!(told(&[1; 5], &[90, 100, 100, 7, 12]).unwrap(), "its counters began again under load");
+        assert_eq!(told(&[1, 3, 3, 3, 3, 1], &[0, 100, 100, 110, 120, 0]), None, "before the load and after it");
+        assert_eq!(told(&[3, 3, 2, 2, 2], &[]), None, "one that has ended and was not replaced");
     }
 
     /// What is said of five seconds of which the generator's third event loop filled one.
