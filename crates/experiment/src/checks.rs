@@ -13,7 +13,7 @@ use crate::written::{
     Derived, MAX_CLIENTS, MAX_NAME_BYTES, MAX_PHASE_MS, MAX_RUNS, NO_NETWORK, WARM_UP_TESTED_MIN_MS, Written,
 };
 use pushlab_link::profile;
-use pushlab_workload::plan::HttpVersion;
+use pushlab_workload::plan::{HttpVersion, Phases};
 use pushlab_workload::scenario::Scenario;
 use std::collections::BTreeSet;
 
@@ -192,16 +192,23 @@ impl Experiment {
     /// What follows from them is counted in ns, in 64 bits.
     fn check_phases(&self) -> Result<(), String> {
         let p = &self.phases;
-        for (what, ms) in [
+        let of = |p: &Phases| {
+            [
+                ("phases.connect_ms", p.connect_ms),
+                ("phases.idle_ms", p.idle_ms),
+                ("phases.warm_up_ms", p.warm_up_ms),
+                ("phases.load_ms", p.load_ms),
+                ("phases.drain_ms", p.drain_ms),
+                ("phases.after_ms", p.after_ms),
+            ]
+        };
+        let own = [
             ("baseline_ms", self.baseline_ms),
-            ("phases.connect_ms", p.connect_ms),
             ("warm_up_max_ms", self.warm_up_max_ms.unwrap_or(0)),
-            ("phases.idle_ms", p.idle_ms),
-            ("phases.warm_up_ms", p.warm_up_ms),
             ("phases.load_ms (or soak_minutes)", self.load_ms()),
-            ("phases.drain_ms", p.drain_ms),
-            ("phases.after_ms", p.after_ms),
-        ] {
+        ];
+        let variants = self.variants.iter().filter_map(|variant| variant.phases.as_ref()).flat_map(of);
+        for (what, ms) in own.into_iter().chain(of(p)).chain(variants) {
             if ms > MAX_PHASE_MS {
                 return Err(format!("{what} {ms}: at most {MAX_PHASE_MS}, which is 31 days"));
             }

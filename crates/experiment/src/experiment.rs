@@ -151,6 +151,7 @@ impl Experiment {
             own.server_options = variant.server_options.unwrap_or(own.server_options);
             own.environment = variant.environment.unwrap_or(own.environment);
             own.compression_from = variant.compression_from.or(own.compression_from);
+            own.phases = variant.phases.unwrap_or(own.phases);
             own.sockets = variant.sockets.unwrap_or(own.sockets);
             own.clients_in = variant.clients_in.unwrap_or(own.clients_in);
             own.loops = variant.loops.or(own.loops);

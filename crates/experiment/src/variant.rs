@@ -3,7 +3,7 @@
 use crate::polling::Polling;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::payload::Content;
-use pushlab_workload::plan::{ClientsIn, Sockets};
+use pushlab_workload::plan::{ClientsIn, Phases, Sockets};
 use pushlab_workload::scenario::{Scenario, Shape};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,9 @@ pub struct Variant {
     /// Clients ask for compression, and messages of at least so many bytes are compressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression_from: Option<u32>,
+    /// How long the phases take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Phases>,
     /// How connections are set.
     #[serde(default)]
     pub sockets: Option<Sockets>,
@@ -66,12 +69,14 @@ impl Variant {
             server_options,
             environment,
             compression_from,
+            phases,
             sockets,
             clients_in,
             loops,
             workers,
         } = self;
-        let is_traffic = scenario.is_some() || content.is_some() || shape.is_some() || polling.is_some();
+        let is_traffic =
+            scenario.is_some() || content.is_some() || shape.is_some() || polling.is_some() || phases.is_some();
         let is_server = server_options.is_some() || environment.is_some() || compression_from.is_some();
         let is_load = sockets.is_some() || clients_in.is_some() || loops.is_some() || workers.is_some();
         !(is_traffic || is_server || is_load)

@@ -17,6 +17,7 @@ mod kills;
 mod metrics;
 mod networks;
 mod options;
+mod phases;
 mod proxies;
 mod receipts;
 mod results;

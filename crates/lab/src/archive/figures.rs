@@ -72,6 +72,7 @@ fn variant(known: &[Variant], name: String) -> Variant {
         clients_in: None,
         loops: None,
         workers: None,
+        phases: None,
     };
     known.iter().find(|variant| variant.name == nothing.name).cloned().unwrap_or(nothing)
 }

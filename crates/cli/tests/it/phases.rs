@@ -1,0 +1,20 @@
+//! Nothing periodic is in phase with anything else.
+
+use crate::campaign::Place;
+use serde_json::Value;
+
+/// Pings beside a feed, with five milliseconds more before the load and without: judged by the program itself. A busy
+/// machine may leave it undecided; a difference that is shown is one that the instrument made.
+#[test]
+fn response_time_does_not_follow_from_when_the_load_begins() {
+    let place = Place::new("phases");
+    let experiment = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/phases.toml");
+    let output = place.run(&["run", experiment, "--json", "--quiet", "--seed", "1"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = report["expectations"].as_array().unwrap();
+    let verdict = |one: &Value| format!("{}: {} {}", one["assertion"], one["outcome"], one["detail"]);
+    let verdicts: Vec<String> = found.iter().map(verdict).collect();
+    println!("{verdicts:#?}");
+    assert_eq!(found.len(), 3);
+    assert!(found.iter().all(|one| one["outcome"] != "refuted"), "{verdicts:#?}");
+}
