@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TcpProxy, until } from "../foreign/harness.js";
-import { BROWSERS } from "./browsers.js";
+import { inEachBrowser } from "./browsers.js";
 import { bid, demo, goOffline, noticesTheEnd, offer, register } from "./demos.js";
 import { Peer } from "./peer.js";
 import { serve } from "./serve.js";
@@ -26,7 +26,7 @@ async function leadsOnGlobe(visitor) {
   await visitor.reads("You lead with");
 }
 
-for (const name of BROWSERS) {
+inEachBrowser("the auction house", (name) => {
   test(`${name}: bids that were made while one was offline are there when one is back`, async (t) => {
     const server = await serve(t);
     const proxy = await TcpProxy.start(t, server.port);
@@ -94,7 +94,7 @@ for (const name of BROWSERS) {
     await bid(visitor, "4");
     await visitor.reads("You lead with €4.00.");
   });
-}
+});
 
 test("two browsers bid against each other over connections that are cut: nothing is lost, the outbid are told", async (t) => {
   const server = await serve(t);

@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after } from "node:test";
+import { after, describe } from "node:test";
 import puppeteer from "puppeteer-core";
 
 const CHROMIUM_FLAGS =
@@ -32,8 +32,15 @@ const OPTIONS = {
   },
 };
 
-/** Names of the browsers that every test goes through. */
-export const BROWSERS = Object.keys(OPTIONS);
+/**
+ * A `describe` with one for each browser in it, whose name `define` is given. The browsers go on side by side, because
+ * tests wait more than they work; within a browser one test follows the other, since one page has the focus.
+ */
+export function inEachBrowser(title, define) {
+  describe(title, { concurrency: true }, () => {
+    for (const name of Object.keys(OPTIONS)) describe(name, { concurrency: 1 }, () => define(name));
+  });
+}
 
 const started = new Map();
 

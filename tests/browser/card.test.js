@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { BROWSERS } from "./browsers.js";
+import { inEachBrowser } from "./browsers.js";
 import { drawn, overflow, violations } from "./in-page.js";
 import { Visitor } from "./visitor.js";
 
@@ -46,7 +46,7 @@ describe("the scorecard", () => {
     execFileSync("npm", ["run", "--silent", "sample"], { cwd: CONSOLE, stdio: "pipe" });
   });
 
-  for (const name of BROWSERS) {
+  inEachBrowser("in each browser", (name) => {
     test(`${name}: the page opens with the scorecard, and the verdict does not repeat it`, async (t) => {
       const visitor = await Visitor.open(t, name, CARD);
       await visitor.find("heading", "Scorecard");
@@ -79,7 +79,7 @@ describe("the scorecard", () => {
       assert.equal((await titles(visitor)).length, 11);
       assert.equal(await hash(visitor), "");
     });
-  }
+  });
 
   test("chromium: the keyboard alone chooses a workload", async (t) => {
     const visitor = await Visitor.open(t, "chromium", CARD);

@@ -2,57 +2,60 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { BROWSERS } from "./browsers.js";
+import { inEachBrowser } from "./browsers.js";
 import { bid, demo, enterChat, offer, register, say, TRANSPORTS, ticks } from "./demos.js";
 import { Peer } from "./peer.js";
 import { serveForAll } from "./serve.js";
 import { Visitor } from "./visitor.js";
 
-describe("demos", () => {
+inEachBrowser("each demo", (name) => {
   const shared = serveForAll();
 
-  for (const name of BROWSERS) {
-    for (const transport of TRANSPORTS) {
-      test(`${name} over ${transport}: ticker, chat, auction house`, async (t) => {
-        const { server } = shared;
-        // Names have 24 characters at most.
-        const who = `${name.slice(0, 2)}-${transport}`;
-        const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
-        await visitor.connected(transport);
-        await ticks(visitor);
-        await visitor.reads(/Lost without a word\s*0/);
-        await visitor.reads(/Latest message\s*[\d.]+\s?(µs|ms|s)/);
+  for (const transport of TRANSPORTS) {
+    test(`${name} over ${transport}: ticker, chat, auction house`, async (t) => {
+      const { server } = shared;
+      // Names have 24 characters at most.
+      const who = `${name.slice(0, 2)}-${transport}`;
+      const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
+      await visitor.connected(transport);
+      await ticks(visitor);
+      await visitor.reads(/Lost without a word\s*0/);
+      await visitor.reads(/Latest message\s*[\d.]+\s?(µs|ms|s)/);
 
-        await visitor.page.goto(demo(server.base, "chat", transport));
-        const log = await enterChat(visitor, who);
-        await visitor.connected(transport);
-        const peer = new Peer(server);
-        await peer.enter(`peer-${who}`);
-        await visitor.reads(`peer-${who} joined`, log);
-        await peer.say(`hello, ${who}`);
-        await visitor.reads(`hello, ${who}`, log);
-        await say(visitor, "hello yourself");
-        await visitor.reads(/hello yourself back in/, log);
-        await peer.tell(who, "in private");
-        await visitor.press("link", new RegExp(`^peer-${who}`), await visitor.find("navigation", "Conversations"));
-        await visitor.reads("in private", await visitor.find("log", `Messages, peer-${who}`));
+      await visitor.page.goto(demo(server.base, "chat", transport));
+      const log = await enterChat(visitor, who);
+      await visitor.connected(transport);
+      const peer = new Peer(server);
+      await peer.enter(`peer-${who}`);
+      peer.stay(t);
+      await visitor.reads(`peer-${who} joined`, log);
+      await peer.say(`hello, ${who}`);
+      await visitor.reads(`hello, ${who}`, log);
+      await say(visitor, "hello yourself");
+      await visitor.reads(/hello yourself back in/, log);
+      await peer.tell(who, "in private");
+      await visitor.press("link", new RegExp(`^peer-${who}`), await visitor.find("navigation", "Conversations"));
+      await visitor.reads("in private", await visitor.find("log", `Messages, peer-${who}`));
 
-        await visitor.page.goto(demo(server.base, "auction", transport));
-        await visitor.connected(transport);
-        await register(visitor, who);
-        await peer.register(`owner-${who}`);
-        const id = await peer.offer(`lamp of ${who}`);
-        await visitor.press("link", `lamp of ${who}`);
-        await bid(visitor, "2.50");
-        await visitor.reads("You lead with");
-        const rival = new Peer(server);
-        await rival.register(`rival-${who}`);
-        await rival.bid(id, 300);
-        await visitor.reads(`You were outbid on lamp of ${who}`);
-        await visitor.reads(/€3\.00|3[.,]00\s?€/);
-      });
-    }
+      await visitor.page.goto(demo(server.base, "auction", transport));
+      await visitor.connected(transport);
+      await register(visitor, who);
+      await peer.register(`owner-${who}`);
+      const id = await peer.offer(`lamp of ${who}`);
+      await visitor.press("link", `lamp of ${who}`);
+      await bid(visitor, "2.50");
+      await visitor.reads("You lead with");
+      const rival = new Peer(server);
+      await rival.register(`rival-${who}`);
+      await rival.bid(id, 300);
+      await visitor.reads(`You were outbid on lamp of ${who}`);
+      await visitor.reads(/€3\.00|3[.,]00\s?€/);
+    });
   }
+});
+
+describe("several browsers in one demo", () => {
+  const shared = serveForAll();
 
   test("two browsers in one auction: a bid in one appears in the other", async (t) => {
     const address = `${shared.server.base}/demos/auction`;

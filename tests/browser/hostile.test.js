@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import http from "node:http";
 import { once } from "node:events";
-import { describe, test } from "node:test";
+import { test } from "node:test";
 import { until } from "../foreign/harness.js";
-import { BROWSERS } from "./browsers.js";
+import { inEachBrowser } from "./browsers.js";
 import { enterChat, offer, register, say } from "./demos.js";
 import { Peer } from "./peer.js";
 import { serveForAll } from "./serve.js";
@@ -24,184 +24,183 @@ const SCRIPTS = [
 /** Elements that a text which was taken for HTML would have made. */
 const made = () => document.querySelectorAll("main img, main iframe, main script, main [onerror], main [onload]").length;
 
-describe("hostile input", () => {
+inEachBrowser("hostile input", (name) => {
   const shared = serveForAll();
 
-  for (const name of BROWSERS) {
-    test(`${name}: scripts in what is said are text`, async (t) => {
-      const { server } = shared;
-      const visitor = await Visitor.open(t, name, `${server.base}/demos/chat`);
-      const log = await enterChat(visitor, `Ada of ${name}`);
-      const peer = new Peer(server);
-      await peer.enter(`peer of ${name}`);
-      for (const script of SCRIPTS) {
-        await peer.say(script);
-        await visitor.reads(script, log);
-      }
-      await say(visitor, SCRIPTS[1]);
-      await visitor.reads(`${SCRIPTS[1]} back in`, log);
-      assert.equal(await visitor.page.evaluate(made), 0);
-    });
-
-    test(`${name}: scripts in names are refused`, async (t) => {
-      const visitor = await Visitor.open(t, name, `${shared.server.base}/demos/chat`);
-      visitor.expectFailures();
-      for (const script of SCRIPTS.slice(0, 3)) {
-        // The refusal of the one before must not be taken for this one's.
-        await visitor.page.reload();
-        await visitor.fill("Your name", script.slice(0, 24));
-        await visitor.press("button", "Enter");
-        await visitor.find("alert", /\S/);
-        assert.equal(await visitor.has("log", "Messages, lobby"), false);
-      }
-      assert.equal(await visitor.page.evaluate(made), 0);
-    });
-
-    test(`${name}: scripts in items are text`, async (t) => {
-      const { server } = shared;
-      const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
-      await register(visitor, `ada-${name}`);
-      const text = `${name} ${SCRIPTS[1]}`;
-      await offer(visitor, text, SCRIPTS.join("\n"));
-      for (const script of SCRIPTS) await visitor.reads(script);
-      await visitor.press("link", "← All items");
-      await visitor.find("link", text);
-      const peer = new Peer(server);
-      await peer.register(`peer-${name}`);
-      for (const script of SCRIPTS) {
-        await peer.offer(`${script} ${name}`, { description: script });
-        await visitor.find("link", `${script} ${name}`);
-      }
-      assert.equal(await visitor.page.evaluate(made), 0);
-    });
-
-    test(`${name}: scripts in addresses are text`, async (t) => {
-      const visitor = await Visitor.open(t, name, `${shared.server.base}/`);
-      visitor.expectFailures();
-      const script = encodeURIComponent(SCRIPTS[1]);
-      const addresses = [
-        `/${script}`,
-        `/?search=${script}`,
-        `/compare?baseline=${script}&candidate=${script}`,
-        `/reports/${script}`,
-        `/measure?transports=${script}&messages=${script}`,
-        `/demos/ticker?transport=${script}&stocks=${script}`,
-        `/demos/chat?room=${script}&with=${script}`,
-        `/demos/auction?item=${script}&search=${script}`,
-      ];
-      for (const address of addresses) {
-        await visitor.page.goto(`${shared.server.base}${address}`);
-        await visitor.reads(/\S/);
-        assert.equal(await visitor.page.evaluate(made), 0, address);
-      }
-    });
-
-    // `localhost` is another site, to which no cookie of the auction house goes; another port of the same host is another
-    // origin of the same site, and gets it: there the server alone refuses.
-    for (const [host, kind] of [
-      ["localhost", "site"],
-      ["127.0.0.1", "port"],
-    ]) {
-      test(`${name}: a page at ${host} cannot act for who is logged in`, async (t) => {
-        const { server } = shared;
-        const suffix = `${name}-${kind}`;
-        const peer = new Peer(server);
-        await peer.register(`owner-${suffix}`);
-        const id = await peer.offer(`vase of ${suffix}`);
-        const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
-        await register(visitor, `eve-${suffix}`);
-        const site = await startSite(t, host);
-        visitor.expectFailures();
-        await visitor.page.goto(site);
-        const answers = [];
-        visitor.page.on("response", (response) => {
-          const method = response.request().method();
-          if (response.url().endsWith("/bids")) answers.push(`${method} ${response.status()}`);
-        });
-        const path = `${server.base}/api/demos/auction/items/${id}/bids`;
-        const bids = async () => (await peer.items()).find((one) => one.id === id).bids;
-        assert.deepEqual(await visitor.page.evaluate(postBids, path), ["opaque", "failed", "failed"]);
-        // A preflight goes before what only a script can send; it is not granted, so that the request is never sent.
-        const posts = () => answers.filter((one) => one.startsWith("POST"));
-        // Chromium tells nothing of an answer that it keeps from the page; of the first one it need not.
-        await until(() => posts().length > 0, () => `a post is answered; there was ${answers}`);
-        assert.deepEqual([...new Set(posts())], ["POST 403"]);
-        const leaves = visitor.page.waitForNavigation();
-        await visitor.page.evaluate(submitBid, path);
-        assert.equal((await leaves).status(), 403, "a form");
-        assert.equal(await bids(), 0, "no bid was taken");
-        // The same from a page of the house: nothing else was wrong with it.
-        await visitor.page.goto(`${server.base}/demos/auction`);
-        await visitor.reads(`You are eve-${suffix}.`);
-        const [, own] = await visitor.page.evaluate(postBids, path);
-        assert.deepEqual([own, await bids()], ["ok", 1]);
-      });
+  test(`${name}: scripts in what is said are text`, async (t) => {
+    const { server } = shared;
+    const visitor = await Visitor.open(t, name, `${server.base}/demos/chat`);
+    const log = await enterChat(visitor, `Ada of ${name}`);
+    const peer = new Peer(server);
+    await peer.enter(`peer of ${name}`);
+    peer.stay(t);
+    for (const script of SCRIPTS) {
+      await peer.say(script);
+      await visitor.reads(script, log);
     }
+    await say(visitor, SCRIPTS[1]);
+    await visitor.reads(`${SCRIPTS[1]} back in`, log);
+    assert.equal(await visitor.page.evaluate(made), 0);
+  });
 
-    test(`${name}: a page of another site cannot listen to the console, over no transport`, async (t) => {
-      const { base } = shared.server;
-      const visitor = await Visitor.open(t, name, `${base}/`);
-      const own = await visitor.page.evaluate(listen, base, "console.live");
-      assert.deepEqual(own, { websocket: "cursor", later: "silence", sse: 200, stream: 200, poll: 200 });
-      visitor.expectFailures();
-      for (const host of ["localhost", "127.0.0.1"]) {
-        await visitor.page.goto(await startSite(t, host));
-        // What is for everybody gets through from there: the ways are right.
-        const open = await visitor.page.evaluate(listen, base, "demo.ticker");
-        assert.deepEqual(open, { websocket: "cursor", later: "silence", sse: 200, stream: 200, poll: 200 });
-        const { websocket, later, ...http } = await visitor.page.evaluate(listen, base, "console.live");
-        assert.ok(["error", "end"].includes(websocket), `the WebSocket shows ${websocket}`);
-        assert.equal(later, "forbidden");
-        assert.deepEqual(http, { sse: 403, stream: 403, poll: 403 });
-      }
-    });
-
-    test(`${name}: a forged session is nobody's, and one that has ended stays so`, async (t) => {
-      const { server } = shared;
-      const who = `mallory-${name}`;
-      const peer = new Peer(server);
-      await peer.register(`target-${name}`);
-      const id = await peer.offer(`urn of ${name}`);
-      const path = `/api/demos/auction/items/${id}/bids`;
-      const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
-      await register(visitor, who);
-      assert.equal(await visitor.page.evaluate(() => document.cookie), "", "scripts do not see it");
-      const context = visitor.page.browserContext();
-      const [session] = await context.cookies();
-      assert.deepEqual([session.httpOnly, session.sameSite], [true, "Strict"]);
-      visitor.expectFailures();
-      const other = session.value.endsWith("a") ? "b" : "a";
-      const forgeries = [
-        `${session.value.slice(0, -1)}${other}`,
-        session.value.slice(0, -1),
-        `${session.value}${other}`,
-        "0".repeat(session.value.length),
-        who,
-        "%00",
-        "'%20OR%201=1%20--",
-        "x".repeat(3000),
-      ];
-      for (const value of forgeries) {
-        await context.setCookie({ ...session, value });
-        await visitor.page.reload();
-        await visitor.find("button", "Log in");
-        const [, bidding] = await visitor.page.evaluate(postBids, path);
-        assert.equal(bidding, "401", value);
-      }
-      await context.setCookie(session);
+  test(`${name}: scripts in names are refused`, async (t) => {
+    const visitor = await Visitor.open(t, name, `${shared.server.base}/demos/chat`);
+    visitor.expectFailures();
+    for (const script of SCRIPTS.slice(0, 3)) {
+      // The refusal of the one before must not be taken for this one's.
       await visitor.page.reload();
-      await visitor.reads(`You are ${who}.`);
-      await visitor.press("button", "Log out");
-      await visitor.find("button", "Log in");
-      await context.setCookie(session);
+      await visitor.fill("Your name", script.slice(0, 24));
+      await visitor.press("button", "Enter");
+      await visitor.find("alert", /\S/);
+      assert.equal(await visitor.has("log", "Messages, lobby"), false);
+    }
+    assert.equal(await visitor.page.evaluate(made), 0);
+  });
+
+  test(`${name}: scripts in items are text`, async (t) => {
+    const { server } = shared;
+    const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
+    await register(visitor, `ada-${name}`);
+    const text = `${name} ${SCRIPTS[1]}`;
+    await offer(visitor, text, SCRIPTS.join("\n"));
+    for (const script of SCRIPTS) await visitor.reads(script);
+    await visitor.press("link", "← All items");
+    await visitor.find("link", text);
+    const peer = new Peer(server);
+    await peer.register(`peer-${name}`);
+    for (const script of SCRIPTS) {
+      await peer.offer(`${script} ${name}`, { description: script });
+      await visitor.find("link", `${script} ${name}`);
+    }
+    assert.equal(await visitor.page.evaluate(made), 0);
+  });
+
+  test(`${name}: scripts in addresses are text`, async (t) => {
+    const visitor = await Visitor.open(t, name, `${shared.server.base}/`);
+    visitor.expectFailures();
+    const script = encodeURIComponent(SCRIPTS[1]);
+    const addresses = [
+      `/${script}`,
+      `/?search=${script}`,
+      `/compare?baseline=${script}&candidate=${script}`,
+      `/reports/${script}`,
+      `/measure?transports=${script}&messages=${script}`,
+      `/demos/ticker?transport=${script}&stocks=${script}`,
+      `/demos/chat?room=${script}&with=${script}`,
+      `/demos/auction?item=${script}&search=${script}`,
+    ];
+    for (const address of addresses) {
+      await visitor.page.goto(`${shared.server.base}${address}`);
+      await visitor.reads(/\S/);
+      assert.equal(await visitor.page.evaluate(made), 0, address);
+    }
+  });
+
+  // `localhost` is another site, to which no cookie of the auction house goes; another port of the same host is another
+  // origin of the same site, and gets it: there the server alone refuses.
+  for (const [host, kind] of [
+    ["localhost", "site"],
+    ["127.0.0.1", "port"],
+  ]) {
+    test(`${name}: a page at ${host} cannot act for who is logged in`, async (t) => {
+      const { server } = shared;
+      const suffix = `${name}-${kind}`;
+      const peer = new Peer(server);
+      await peer.register(`owner-${suffix}`);
+      const id = await peer.offer(`vase of ${suffix}`);
+      const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
+      await register(visitor, `eve-${suffix}`);
+      const site = await startSite(t, host);
+      visitor.expectFailures();
+      await visitor.page.goto(site);
+      const answers = [];
+      visitor.page.on("response", (response) => {
+        const method = response.request().method();
+        if (response.url().endsWith("/bids")) answers.push(`${method} ${response.status()}`);
+      });
+      const path = `${server.base}/api/demos/auction/items/${id}/bids`;
+      const bids = async () => (await peer.items()).find((one) => one.id === id).bids;
+      assert.deepEqual(await visitor.page.evaluate(postBids, path), ["opaque", "failed", "failed"]);
+      // A preflight goes before what only a script can send; it is not granted, so that the request is never sent.
+      const posts = () => answers.filter((one) => one.startsWith("POST"));
+      // Chromium tells nothing of an answer that it keeps from the page; of the first one it need not.
+      await until(() => posts().length > 0, () => `a post is answered; there was ${answers}`);
+      assert.deepEqual([...new Set(posts())], ["POST 403"]);
+      const leaves = visitor.page.waitForNavigation();
+      await visitor.page.evaluate(submitBid, path);
+      assert.equal((await leaves).status(), 403, "a form");
+      assert.equal(await bids(), 0, "no bid was taken");
+      // The same from a page of the house: nothing else was wrong with it.
+      await visitor.page.goto(`${server.base}/demos/auction`);
+      await visitor.reads(`You are eve-${suffix}.`);
+      const [, own] = await visitor.page.evaluate(postBids, path);
+      assert.deepEqual([own, await bids()], ["ok", 1]);
+    });
+  }
+
+  test(`${name}: a page of another site cannot listen to the console, over no transport`, async (t) => {
+    const { base } = shared.server;
+    const visitor = await Visitor.open(t, name, `${base}/`);
+    const own = await visitor.page.evaluate(listen, base, "console.live");
+    assert.deepEqual(own, { websocket: "cursor", later: "silence", sse: 200, stream: 200, poll: 200 });
+    visitor.expectFailures();
+    for (const host of ["localhost", "127.0.0.1"]) {
+      await visitor.page.goto(await startSite(t, host));
+      // What is for everybody gets through from there: the ways are right.
+      const open = await visitor.page.evaluate(listen, base, "demo.ticker");
+      assert.deepEqual(open, { websocket: "cursor", later: "silence", sse: 200, stream: 200, poll: 200 });
+      const { websocket, later, ...http } = await visitor.page.evaluate(listen, base, "console.live");
+      assert.ok(["error", "end"].includes(websocket), `the WebSocket shows ${websocket}`);
+      assert.equal(later, "forbidden");
+      assert.deepEqual(http, { sse: 403, stream: 403, poll: 403 });
+    }
+  });
+
+  test(`${name}: a forged session is nobody's, and one that has ended stays so`, async (t) => {
+    const { server } = shared;
+    const who = `mallory-${name}`;
+    const peer = new Peer(server);
+    await peer.register(`target-${name}`);
+    const id = await peer.offer(`urn of ${name}`);
+    const path = `/api/demos/auction/items/${id}/bids`;
+    const visitor = await Visitor.open(t, name, `${server.base}/demos/auction`);
+    await register(visitor, who);
+    assert.equal(await visitor.page.evaluate(() => document.cookie), "", "scripts do not see it");
+    const context = visitor.page.browserContext();
+    const [session] = await context.cookies();
+    assert.deepEqual([session.httpOnly, session.sameSite], [true, "Strict"]);
+    visitor.expectFailures();
+    const other = session.value.endsWith("a") ? "b" : "a";
+    const forgeries = [
+      `${session.value.slice(0, -1)}${other}`,
+      session.value.slice(0, -1),
+      `${session.value}${other}`,
+      "0".repeat(session.value.length),
+      who,
+      "%00",
+      "'%20OR%201=1%20--",
+      "x".repeat(3000),
+    ];
+    for (const value of forgeries) {
+      await context.setCookie({ ...session, value });
       await visitor.page.reload();
       await visitor.find("button", "Log in");
       const [, bidding] = await visitor.page.evaluate(postBids, path);
-      assert.equal(bidding, "401", "the session has ended");
-      const { bids } = (await peer.items()).find((one) => one.id === id);
-      assert.equal(bids, 0);
-    });
-  }
+      assert.equal(bidding, "401", value);
+    }
+    await context.setCookie(session);
+    await visitor.page.reload();
+    await visitor.reads(`You are ${who}.`);
+    await visitor.press("button", "Log out");
+    await visitor.find("button", "Log in");
+    await context.setCookie(session);
+    await visitor.page.reload();
+    await visitor.find("button", "Log in");
+    const [, bidding] = await visitor.page.evaluate(postBids, path);
+    assert.equal(bidding, "401", "the session has ended");
+    const { bids } = (await peer.items()).find((one) => one.id === id);
+    assert.equal(bids, 0);
+  });
 });
 
 /** Serves an empty page of another origin at `host`, and gives its address. */

@@ -1,9 +1,9 @@
 // Browsers over HTTP/2: any number of streams on one connection, where HTTP/1.1 has six for all tabs together.
 
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { test } from "node:test";
 import { makeIdentity, TcpProxy, until } from "../foreign/harness.js";
-import { BROWSERS } from "./browsers.js";
+import { inEachBrowser } from "./browsers.js";
 import { demo, TRANSPORTS, ticks } from "./demos.js";
 import { serve } from "./serve.js";
 import { Visitor } from "./visitor.js";
@@ -64,123 +64,121 @@ function endsFirst(...visitors) {
   for (const visitor of visitors) visitor.expectFailures();
 }
 
-for (const name of BROWSERS) {
-  describe(`${name} over HTTP/2`, () => {
-    test(`${STREAMS} tabs with event streams are alive together`, async (t) => {
-      const server = await serveSecure(t);
-      const address = demo(server.base, "ticker", "sse");
-      const visitor = await Visitor.open(t, name, address);
-      const tabs = [visitor];
-      while (tabs.length < STREAMS) tabs.push(await visitor.tab(t, address));
-      for (const tab of tabs) {
-        await tab.connected("sse");
-        assert.equal(await protocolOf(tab), "h2");
-      }
-      const { http2, connections } = await stats(server);
-      assert.deepEqual([http2, connections.sse], [1, STREAMS]);
-      // Every one of them receives while all are open.
-      await Promise.all(tabs.map((tab) => ticks(tab)));
-      for (const tab of tabs) await tab.reads(/Lost without a word\s*0/);
-      assert.equal((await stats(server)).connections.sse, STREAMS);
-      endsFirst(...tabs);
-    });
-
-    test("a page has every event stream that it opens, of which HTTP/1.1 has six", async (t) => {
-      for (const [server, alive] of [
-        [await serveSecure(t), STREAMS],
-        [await serveSecure(t, ["--no-http2"]), CONNECTIONS_MAX],
-        [await serve(t), CONNECTIONS_MAX],
-      ]) {
-        const visitor = await Visitor.open(t, name, `${server.base}/demos`);
-        assert.equal(await protocolOf(visitor), alive === STREAMS ? "h2" : "http/1.1");
-        await openStreams(visitor, STREAMS);
-        await until(
-          async () => (await counted(visitor))[0] === alive,
-          async () => `${alive} streams are open; ${await counted(visitor)}`,
-        );
-        await server.publish("news", "1");
-        await until(
-          async () => (await counted(visitor))[1] === alive,
-          async () => `${alive} streams receive; ${await counted(visitor)}`,
-        );
-        assert.equal((await stats(server)).connections.sse, alive);
-        endsFirst(visitor);
-      }
-    });
-
-    for (const way of Object.keys(WAYS)) {
-      test(`${way}: ${MESSAGES} messages in order across a cut`, async (t) => {
-        const server = await serveSecure(t, ["--history-messages", "2000"]);
-        const proxy = await TcpProxy.start(t, server.port);
-        const visitor = await Visitor.open(t, name, `${proxy.base.replace("http", "https")}/demos`);
-        assert.equal(await protocolOf(visitor), "h2");
-        visitor.expectFailures();
-        await open(visitor, way, until);
-        assert.equal((await stats(server)).http2, 1);
-        const publish = async (from, to) => {
-          for (let n = from; n < to; n++) await server.publish("news", JSON.stringify({ n }));
-        };
-        const received = () => visitor.page.evaluate(() => window.received);
-        const has = (count) =>
-          until(
-            async () => (await received()).length === count,
-            async () => `${count} messages; ${(await received()).length} came`,
-          );
-        await publish(0, 400);
-        await has(400);
-        proxy.cutAfter(3000);
-        await publish(400, 700);
-        await until(() => proxy.isCut, "enough bytes for the cut");
-        await publish(700, 900);
-        proxy.restore();
-        await has(900);
-        await publish(900, MESSAGES);
-        await has(MESSAGES);
-        assert.deepEqual(
-          await received(),
-          Array.from({ length: MESSAGES }, (_, n) => n),
-        );
-      });
+inEachBrowser("over HTTP/2", (name) => {
+  test(`${STREAMS} tabs with event streams are alive together`, async (t) => {
+    const server = await serveSecure(t);
+    const address = demo(server.base, "ticker", "sse");
+    const visitor = await Visitor.open(t, name, address);
+    const tabs = [visitor];
+    while (tabs.length < STREAMS) tabs.push(await visitor.tab(t, address));
+    for (const tab of tabs) {
+      await tab.connected("sse");
+      assert.equal(await protocolOf(tab), "h2");
     }
+    const { http2, connections } = await stats(server);
+    assert.deepEqual([http2, connections.sse], [1, STREAMS]);
+    // Every one of them receives while all are open.
+    await Promise.all(tabs.map((tab) => ticks(tab)));
+    for (const tab of tabs) await tab.reads(/Lost without a word\s*0/);
+    assert.equal((await stats(server)).connections.sse, STREAMS);
+    endsFirst(...tabs);
+  });
 
-    test("without HTTP/2 every transport works over TLS", async (t) => {
-      const server = await serveSecure(t, ["--no-http2"]);
-      for (const transport of TRANSPORTS) {
-        const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
-        await visitor.connected(transport);
-        await ticks(visitor);
-        await visitor.reads(/Lost without a word\s*0/);
-        assert.equal(await httpVersionOf(visitor), transport.endsWith("polling") ? undefined : "1.1");
-        assert.equal(await protocolOf(visitor), "http/1.1");
-        assert.equal((await stats(server)).http2, 0);
-        endsFirst(visitor);
-      }
-    });
-
-    for (const transport of TRANSPORTS) {
-      test(`the client library works with ${transport}, on the connection that the page came over`, async (t) => {
-        const server = await serveSecure(t);
-        const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
-        await visitor.connected(transport);
-        await ticks(visitor);
-        await visitor.reads(/Lost without a word\s*0/);
-        assert.equal(await httpVersionOf(visitor), transport.endsWith("polling") ? undefined : "2");
-        const protocols = await visitor.page.evaluate(() => {
-          const entries = performance.getEntriesByType("resource");
-          return entries.map(({ name, nextHopProtocol }) => [new URL(name).pathname, nextHopProtocol]);
-        });
-        assert.ok(protocols.length > 0);
-        assert.deepEqual(protocols.filter(([, protocol]) => protocol !== "h2"), []);
-        // What goes on has no entry yet.
-        if (transport.endsWith("polling")) assert.ok(protocols.some(([path]) => path === "/poll"));
-        else assert.equal((await stats(server)).connections[transport], 1);
-        await until(
-          async () => (await oldConnections(server)) === 0,
-          async () => `no connection speaks HTTP/1.1; ${await oldConnections(server)} do`,
-        );
-        assert.equal((await stats(server)).http2, 1);
-        endsFirst(visitor);
-      });
+  test("a page has every event stream that it opens, of which HTTP/1.1 has six", async (t) => {
+    for (const [server, alive] of [
+      [await serveSecure(t), STREAMS],
+      [await serveSecure(t, ["--no-http2"]), CONNECTIONS_MAX],
+      [await serve(t), CONNECTIONS_MAX],
+    ]) {
+      const visitor = await Visitor.open(t, name, `${server.base}/demos`);
+      assert.equal(await protocolOf(visitor), alive === STREAMS ? "h2" : "http/1.1");
+      await openStreams(visitor, STREAMS);
+      await until(
+        async () => (await counted(visitor))[0] === alive,
+        async () => `${alive} streams are open; ${await counted(visitor)}`,
+      );
+      await server.publish("news", "1");
+      await until(
+        async () => (await counted(visitor))[1] === alive,
+        async () => `${alive} streams receive; ${await counted(visitor)}`,
+      );
+      assert.equal((await stats(server)).connections.sse, alive);
+      endsFirst(visitor);
     }
   });
-}
+
+  for (const way of Object.keys(WAYS)) {
+    test(`${way}: ${MESSAGES} messages in order across a cut`, async (t) => {
+      const server = await serveSecure(t, ["--history-messages", "2000"]);
+      const proxy = await TcpProxy.start(t, server.port);
+      const visitor = await Visitor.open(t, name, `${proxy.base.replace("http", "https")}/demos`);
+      assert.equal(await protocolOf(visitor), "h2");
+      visitor.expectFailures();
+      await open(visitor, way, until);
+      assert.equal((await stats(server)).http2, 1);
+      const publish = async (from, to) => {
+        for (let n = from; n < to; n++) await server.publish("news", JSON.stringify({ n }));
+      };
+      const received = () => visitor.page.evaluate(() => window.received);
+      const has = (count) =>
+        until(
+          async () => (await received()).length === count,
+          async () => `${count} messages; ${(await received()).length} came`,
+        );
+      await publish(0, 400);
+      await has(400);
+      proxy.cutAfter(3000);
+      await publish(400, 700);
+      await until(() => proxy.isCut, "enough bytes for the cut");
+      await publish(700, 900);
+      proxy.restore();
+      await has(900);
+      await publish(900, MESSAGES);
+      await has(MESSAGES);
+      assert.deepEqual(
+        await received(),
+        Array.from({ length: MESSAGES }, (_, n) => n),
+      );
+    });
+  }
+
+  test("without HTTP/2 every transport works over TLS", async (t) => {
+    const server = await serveSecure(t, ["--no-http2"]);
+    for (const transport of TRANSPORTS) {
+      const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
+      await visitor.connected(transport);
+      await ticks(visitor);
+      await visitor.reads(/Lost without a word\s*0/);
+      assert.equal(await httpVersionOf(visitor), transport.endsWith("polling") ? undefined : "1.1");
+      assert.equal(await protocolOf(visitor), "http/1.1");
+      assert.equal((await stats(server)).http2, 0);
+      endsFirst(visitor);
+    }
+  });
+
+  for (const transport of TRANSPORTS) {
+    test(`the client library works with ${transport}, on the connection that the page came over`, async (t) => {
+      const server = await serveSecure(t);
+      const visitor = await Visitor.open(t, name, demo(server.base, "ticker", transport));
+      await visitor.connected(transport);
+      await ticks(visitor);
+      await visitor.reads(/Lost without a word\s*0/);
+      assert.equal(await httpVersionOf(visitor), transport.endsWith("polling") ? undefined : "2");
+      const protocols = await visitor.page.evaluate(() => {
+        const entries = performance.getEntriesByType("resource");
+        return entries.map(({ name, nextHopProtocol }) => [new URL(name).pathname, nextHopProtocol]);
+      });
+      assert.ok(protocols.length > 0);
+      assert.deepEqual(protocols.filter(([, protocol]) => protocol !== "h2"), []);
+      // What goes on has no entry yet.
+      if (transport.endsWith("polling")) assert.ok(protocols.some(([path]) => path === "/poll"));
+      else assert.equal((await stats(server)).connections[transport], 1);
+      await until(
+        async () => (await oldConnections(server)) === 0,
+        async () => `no connection speaks HTTP/1.1; ${await oldConnections(server)} do`,
+      );
+      assert.equal((await stats(server)).http2, 1);
+      endsFirst(visitor);
+    });
+  }
+});

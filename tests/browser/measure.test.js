@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TcpProxy, until } from "../foreign/harness.js";
-import { BROWSERS } from "./browsers.js";
+import { inEachBrowser } from "./browsers.js";
 import { serve } from "./serve.js";
 import { Visitor } from "./visitor.js";
 
@@ -32,7 +32,7 @@ async function measure(visitor, within_ms = 60_000) {
   return Object.fromEntries(rows.map((row) => [row.Transport, row]));
 }
 
-for (const name of BROWSERS) {
+inEachBrowser("measure this browser", (name) => {
   test(`${name}: every transport works, and the result is stored`, async (t) => {
     const server = await serve(t, { command: "console" });
     const visitor = await Visitor.open(t, name, `${server.base}/measure?messages=10`);
@@ -123,4 +123,4 @@ for (const name of BROWSERS) {
       return JSON.parse(text).connections.sse === 0;
     }, "the stream is closed");
   });
-}
+});

@@ -3,7 +3,7 @@
 
 import { test } from "node:test";
 import { TcpProxy } from "../foreign/harness.js";
-import { BROWSERS } from "./browsers.js";
+import { inEachBrowser } from "./browsers.js";
 import {
   bid,
   demo,
@@ -19,12 +19,13 @@ import { Peer } from "./peer.js";
 import { serve } from "./serve.js";
 import { Visitor } from "./visitor.js";
 
-for (const name of BROWSERS) {
+inEachBrowser("the network", (name) => {
   test(`${name}: reload and Back keep the chat, and bring what was said meanwhile`, async (t) => {
     const server = await serve(t);
     const visitor = await Visitor.open(t, name, `${server.base}/demos/chat`);
     const peer = new Peer(server);
     await peer.enter("peer");
+    peer.stay(t);
     await visitor.reads("in the chat", await enterChat(visitor, "Ada").then(async (log) => {
       await peer.say("in the chat");
       return log;
@@ -68,6 +69,7 @@ for (const name of BROWSERS) {
       await visitor.connected(transport);
       const peer = new Peer(server);
       await peer.enter("peer");
+      peer.stay(t);
       await visitor.reads("peer joined", log);
       const goOnline = await goOffline(visitor, proxy);
       for (let n = 1; n <= 5; n++) await peer.say(`number ${n} of five`);
@@ -98,4 +100,4 @@ for (const name of BROWSERS) {
     await say(chat, "after the restart");
     await chat.reads(/after the restart back in/);
   });
-}
+});

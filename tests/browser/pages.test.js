@@ -7,7 +7,6 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { TcpProxy, until } from "../foreign/harness.js";
-import { BROWSERS } from "./browsers.js";
 import { enterChat, ticks } from "./demos.js";
 import { drawn, overflow, violations, watchShifts } from "./in-page.js";
 import { PASSWORD } from "./peer.js";
@@ -142,59 +141,64 @@ describe("pages with something to show", () => {
     shared.items = await fillAuction(shared.server);
   });
 
-  for (const { name, path, shows } of FILLED) {
-    test(`chromium: ${name}`, async (t) => {
-      const visitor = await open(t, `${shared.server.base}${path(shared.results)}`);
-      await inspect(visitor, name, shows);
+  // Side by side, because they wait most of the time: where one types, which needs the focus, the others do not.
+  describe("while an experiment runs", { concurrency: true }, () => {
+    describe("chromium", { concurrency: 1 }, () => {
+      for (const { name, path, shows } of FILLED) {
+        test(`chromium: ${name}`, async (t) => {
+          const visitor = await open(t, `${shared.server.base}${path(shared.results)}`);
+          await inspect(visitor, name, shows);
+        });
+      }
+
+      test("chromium: chat", async (t) => {
+        const visitor = await open(t, `${shared.server.base}/demos/chat`);
+        await enterChat(visitor, "Ada");
+        await fillChat(t, shared.server, "Ada");
+        const hasCome = async (one) => {
+          await one.reads("break=anywhere");
+          await one.reads("a-room-with-a-rather-long-name");
+        };
+        await hasCome(visitor);
+        // What is told while the page is loaded anew has nobody to hear it.
+        const conversations = () => visitor.find("navigation", "Conversations");
+        await visitor.find("link", new RegExp(LONG_NAME), await conversations());
+        await inspect(visitor, "chat", hasCome);
+        await visitor.press("link", new RegExp(LONG_NAME), await conversations());
+        await inspect(visitor, "chat-private", (one) => one.reads("Nor is this for the others."));
+      });
+
+      test("chromium: auction house", async (t) => {
+        const { base } = shared.server;
+        const visitor = await open(t, `${base}/demos/auction`);
+        await logIn(visitor);
+        for (const [name, query, text] of auctionViews(shared.items)) {
+          await visitor.page.goto(`${base}/demos/auction${query}`);
+          await inspect(visitor, name, (one) => isAuction(one, text));
+        }
+      });
     });
-  }
 
-  test("chromium: chat", async (t) => {
-    const visitor = await open(t, `${shared.server.base}/demos/chat`);
-    await enterChat(visitor, "Ada");
-    await fillChat(t, shared.server, "Ada");
-    const hasCome = async (one) => {
-      await one.reads("break=anywhere");
-      await one.reads("a-room-with-a-rather-long-name");
-    };
-    await hasCome(visitor);
-    // What is told while the page is loaded anew has nobody to hear it.
-    const conversations = () => visitor.find("navigation", "Conversations");
-    await visitor.find("link", new RegExp(LONG_NAME), await conversations());
-    await inspect(visitor, "chat", hasCome);
-    await visitor.press("link", new RegExp(LONG_NAME), await conversations());
-    await inspect(visitor, "chat-private", (one) => one.reads("Nor is this for the others."));
-  });
+    describe("chromium measures", { concurrency: 1 }, () => {
+      test("chromium: a measurement", async (t) => {
+        const visitor = await open(t, `${shared.server.base}/measure?messages=10&transports=websocket,sse,polling`);
+        await inspect(visitor, "measure", measures);
+      });
 
-  test("chromium: auction house", async (t) => {
-    const { base } = shared.server;
-    const visitor = await open(t, `${base}/demos/auction`);
-    await logIn(visitor);
-    for (const [name, query, text] of auctionViews(shared.items)) {
-      await visitor.page.goto(`${base}/demos/auction${query}`);
-      await inspect(visitor, name, (one) => isAuction(one, text));
-    }
-  });
+      test("chromium: a measurement in which a transport fails and another is held back", async (t) => {
+        const proxy = await TcpProxy.start(t, shared.server.port);
+        proxy.refused = /^\/ws/;
+        proxy.held = /^\/sse/;
+        const visitor = await open(t, `${proxy.base}/measure?messages=10&transports=websocket,sse,long-polling`);
+        visitor.expectFailures();
+        // Why one fails needs more words than its row and the verdict have room for.
+        await inspect(visitor, "measure-failed", measures, MAX_SHIFTS_OF_FAILURE);
+      });
+    });
 
-  test("chromium: a measurement", async (t) => {
-    const visitor = await open(t, `${shared.server.base}/measure?messages=10&transports=websocket,sse,polling`);
-    await inspect(visitor, "measure", measures);
-  });
-
-  test("chromium: a measurement in which a transport fails and another is held back", async (t) => {
-    const proxy = await TcpProxy.start(t, shared.server.port);
-    proxy.refused = /^\/ws/;
-    proxy.held = /^\/sse/;
-    const visitor = await open(t, `${proxy.base}/measure?messages=10&transports=websocket,sse,long-polling`);
-    visitor.expectFailures();
-    // Why one fails needs more words than its row and the verdict have room for.
-    await inspect(visitor, "measure-failed", measures, MAX_SHIFTS_OF_FAILURE);
-  });
-
-  for (const name of BROWSERS.filter((one) => one !== "chromium")) {
-    test(`${name}: every page`, async (t) => {
+    test("firefox: every page", async (t) => {
       const { base } = shared.server;
-      const visitor = await Visitor.open(t, name, `${base}/demos/auction`, { width: 390 });
+      const visitor = await Visitor.open(t, "firefox", `${base}/demos/auction`, { width: 390 });
       await logIn(visitor);
       const auction = auctionViews(shared.items).map(([name, query, text]) => ({
         name,
@@ -209,7 +213,7 @@ describe("pages with something to show", () => {
         assert.ok((await visitor.page.evaluate(overflow)) <= 0, `${name} is not wider than the window`);
       }
     });
-  }
+  });
 
   test("chromium: an experiment that has ended", async (t) => {
     const visitor = await open(t, `${shared.server.base}/live`);

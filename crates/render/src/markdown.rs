@@ -86,7 +86,8 @@ fn ranking(ranking: &Ranking, experiment: &ExperimentReport) -> String {
         };
         format!("{}{sign} {} {}", place.rank, place.label, tables::figure(Some(place.figure)))
     };
-    let places: Vec<String> = ranking.places.iter().map(place_of).collect();
+    let failed = ranking.failed.iter().map(|one| format!("last {} failed ({})", one.label, one.reason));
+    let places: Vec<String> = ranking.places.iter().map(place_of).chain(failed).collect();
     let among = if ranking.among.is_empty() { String::new() } else { format!(" among {}", ranking.among) };
     let (at, regime) = (place(&experiment.axis, ranking.x), tables::regime(ranking.regime));
     format!("{}{among} at {at}, {regime}: {}", ranking.metric, places.join(", "))
@@ -180,7 +181,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{compared, hostile, report};
+    use crate::sample::{compared, hostile, limited, report};
 
     /// The cells of each row of each table.
     fn tables_of(text: &str) -> Vec<Vec<Vec<String>>> {
@@ -228,6 +229,15 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+    }
+
+    #[test]
+    fn a_rate_of_the_load_is_a_lower_bound_and_who_failed_comes_last() {
+        let text = text(&limited());
+        let ranking = "- delivered at 2 clients, load: 1? websocket 902 ±2.48, 1? sse ≥ 502 ±2.48, last polling failed (it died)\n";
+        assert!(text.contains(ranking), "{text}");
+        let row = text.lines().find(|line| line.starts_with("| sse | 2 |")).unwrap();
+        assert!(row.contains("| ≥ 502 ±2.48 |"), "{row}");
     }
 
     #[test]

@@ -73,6 +73,29 @@ pub fn compared() -> Report {
     build(&results, &[], Asked { comparison: Some(comparison), ..Asked::default() }, NOW.to_owned())
 }
 
+/// One transport has a rate of its own, one the load's, and one failed throughout.
+pub fn limited() -> Report {
+    let mut experiment = experiment();
+    experiment.charts = vec!["delivered".to_owned()];
+    let mut runs = runs(&experiment, "it died");
+    for run in &mut runs {
+        run.warnings.clear();
+        let rate = match run.cell.transport.name() {
+            "websocket" => 900.0,
+            "sse" => {
+                run.warnings.push(Warning::new(WarningCode::GeneratorBound, "a thread of the load was full"));
+                500.0
+            }
+            _ => {
+                run.failure = Some("it died".to_owned());
+                continue;
+            }
+        };
+        run.figures.insert("delivered".to_owned(), rate + f64::from(run.repeat));
+    }
+    build(&[result(&experiment, runs)], &[], Asked::default(), NOW.to_owned())
+}
+
 const NOW: &str = "2026-01-31T13:00:00Z";
 
 fn experiment() -> Experiment {

@@ -2,7 +2,8 @@
 
 use pushlab_analysis::report::model::{
     Agreement, Change, Comparison, ComparisonRow, Completeness, DataCell, DataTable, Estimate, Expectation,
-    ExperimentReport, Leaderboard, LeaderboardColumn, MetricInfo, Origin, Point, Report, Standing, WarningReport,
+    ExperimentReport, Leaderboard, LeaderboardColumn, LeaderboardRow, MetricInfo, Origin, Point, Report, Standing,
+    WarningReport,
 };
 use pushlab_stats::Regime;
 use pushlab_store::Bound;
@@ -16,7 +17,8 @@ const DATA_ROWS_MAX: usize = 40;
 /// A column of the leaderboard that is left to the page: where the generator's CPU matters, rows are marked with it.
 const NOT_SHOWN: &str = "generator_cpu";
 /// What stands below every table of results.
-pub const INTERVALS: &str = "± is half of the 95 % interval; a value without it rests on one run.";
+pub const INTERVALS: &str = "± is half of the 95 % interval; a value without it rests on one run. ≥ is a rate that the load set: \
+                             the subject may do better.";
 
 /// A row for each cell of a table.
 pub type Rows = Vec<Vec<String>>;
@@ -119,7 +121,7 @@ pub fn data(table: &DataTable) -> Rows {
     rows.extend(table.rows.iter().map(|row| {
         let text = |(at, cell): (usize, &DataCell)| match cell {
             DataCell::Text(text) => text.clone(),
-            DataCell::Estimate(value) if parts.contains(&at) => digits(value.value),
+            DataCell::Estimate(value) if parts.contains(&at) => format!("{}{}", bound_sign(value), digits(value.value)),
             DataCell::Estimate(value) => figure(Some(*value)),
             DataCell::Nothing(()) => "–".to_owned(),
         };
@@ -154,7 +156,8 @@ pub fn boards(board: &Leaderboard) -> Vec<Rows> {
         rows.extend(board.rows.iter().filter(|row| row.transport == transport).map(|row| {
             let standing = |at: usize| row.standings.get(at).copied().flatten();
             let name = if row.is_ours { format!("{} *", row.subject) } else { row.subject.clone() };
-            let cells = shown().map(|(at, column)| board_cell(column, standing(at)));
+            let has_failed = |column: &LeaderboardColumn| row.failures.iter().any(|one| one.metric == column.metric);
+            let cells = shown().map(|(at, column)| board_cell(column, standing(at), has_failed(column)));
             let marks = row.warnings.iter().map(|code| mark(code)).collect();
             std::iter::once(name).chain(cells).chain([marks]).collect()
         }));
@@ -181,8 +184,16 @@ pub fn board_notes(board: &Leaderboard) -> Vec<String> {
     notes.extend(
         board.warnings.iter().map(|warning| format!("{} {}: {}", mark(&warning.code), warning.code, warning.meaning)),
     );
+    notes.extend(board.rows.iter().flat_map(board_failures));
     notes.extend(board.left_out.iter().map(|left| format!("left out: {}, {}", left.subject, left.reason)));
     notes
+}
+
+/// Why a row is the last in some columns: a line for each reason.
+fn board_failures(row: &LeaderboardRow) -> Vec<String> {
+    let mut reasons: Vec<&str> = row.failures.iter().map(|one| one.reason.as_str()).collect();
+    reasons.dedup();
+    reasons.iter().map(|why| format!("failed, and comes last: {} over {}, {why}", row.subject, row.transport)).collect()
 }
 
 /// A warning in one letter.
@@ -209,11 +220,12 @@ fn board_heading(column: &LeaderboardColumn) -> String {
     }
 }
 
-fn board_cell(column: &LeaderboardColumn, standing: Option<Standing>) -> String {
-    let Some(standing) = standing else { return "–".to_owned() };
-    let value = standing.figure.value;
+/// A figure with its rank, or why there is none.
+pub fn board_cell(column: &LeaderboardColumn, standing: Option<Standing>, has_failed: bool) -> String {
+    let Some(standing) = standing else { return if has_failed { "failed" } else { "–" }.to_owned() };
+    let (value, sign) = (standing.figure.value, bound_sign(&standing.figure));
     let shown = match column.metric.as_str() {
-        "due" | "delivered" => digits(value / 1e3),
+        "due" | "delivered" => format!("{sign}{}", digits(value / 1e3)),
         "bytes_per_delivery" => digits(value),
         _ => figure(Some(standing.figure)),
     };
@@ -302,12 +314,18 @@ pub fn figure(figure: Option<Estimate>) -> String {
         Some(Bound::Below) => return format!("< {value}"),
         Some(Bound::Max) => return format!("≤ {value}"),
         Some(Bound::Range) => return format!("{}–{}", digits(figure.low), digits(figure.high)),
-        None => {}
+        Some(Bound::Min) | None => {}
     }
+    let value = format!("{}{value}", bound_sign(&figure));
     if figure.runs < 2 {
         return value;
     }
     format!("{value} ±{}", digits(figure.high - figure.value))
+}
+
+/// What stands before a figure that is a lower bound.
+fn bound_sign(figure: &Estimate) -> &'static str {
+    if figure.is_lower_bound() { "≥ " } else { "" }
 }
 
 /// Three significant digits up to thousands, whole numbers beyond.
@@ -328,5 +346,7 @@ mod tests {
         let one = Estimate { value: 0.123, low: 0.123, high: 0.123, runs: 1, bound: None };
         let three = Estimate { value: 12.34, low: 11.0, high: 13.0, runs: 3, bound: None };
         assert_eq!([figure(None), figure(Some(one)), figure(Some(three))], ["–", "0.12", "12.3 ±0.66"]);
+        let bounded = [one, three].map(|one| figure(Some(Estimate { bound: Some(Bound::Min), ..one })));
+        assert_eq!(bounded, ["≥ 0.12", "≥ 12.3 ±0.66"], "a lower bound keeps its interval");
     }
 }

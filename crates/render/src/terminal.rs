@@ -107,12 +107,13 @@ fn aligned(out: &mut String, rows: &Rows) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{NAME, hostile, report};
+    use crate::sample::{NAME, hostile, limited, report};
     use pushlab_analysis::report::model::{
-        Column, DataCell, Estimate, LeaderboardColumn, LeaderboardRow, LeaderboardWarning, LeftOut, Rank, Stack,
-        StackPart, Standing,
+        Column, DataCell, Estimate, LeaderboardColumn, LeaderboardFailure, LeaderboardRow, LeaderboardWarning, LeftOut,
+        Rank, Stack, StackPart, Standing,
     };
     use pushlab_experiment::metric::Better;
+    use pushlab_store::Bound;
 
     #[test]
     fn a_report_ends_with_its_verdict_and_what_makes_it_less_certain() {
@@ -137,6 +138,25 @@ mod tests {
         assert!(text.lines().all(|line| !line.starts_with("`c`")), "{text}");
     }
 
+    #[test]
+    fn a_rate_of_the_load_is_a_lower_bound_in_every_table() {
+        let text = text(&limited());
+        assert!(text.contains("  ≥ 502 ±2.48  ") && !text.contains("≥ 902"), "{text}");
+        let column = LeaderboardColumn {
+            metric: "delivered".to_owned(),
+            title: String::new(),
+            unit: "/s".to_owned(),
+            better: Better::Higher,
+            experiment: String::new(),
+            share: None,
+        };
+        let figure = Estimate { value: 412_345.0, low: 4e5, high: 42e4, runs: 5, bound: Some(Bound::Min) };
+        let standing = Standing { figure, overall: None, of_transport: Some(Rank { rank: 1, is_tied: true }) };
+        assert_eq!(tables::board_cell(&column, Some(standing), false), "1= ≥ 412");
+        assert_eq!(tables::board_cell(&column, None, true), "failed");
+        assert_eq!(tables::board_cell(&column, None, false), "–");
+    }
+
     fn board_warnings() -> Vec<LeaderboardWarning> {
         let codes = ["loss", "duplication", "reordering", "overloaded", "generator-bound", "unstable"];
         let warning = |code: &str| LeaderboardWarning { code: code.to_owned(), meaning: "what it means".to_owned() };
@@ -157,10 +177,12 @@ mod tests {
             let figure = Estimate { value, low: value * 0.87, high: value * 1.13, runs: 5, bound: None };
             Some(Standing { figure, overall: place, of_transport: place })
         };
+        let failure = LeaderboardFailure { metric: "latency_p99".to_owned(), reason: "it hung".to_owned() };
         let row = |subject: &str, transport: &str, rank| LeaderboardRow {
             subject: subject.to_owned(),
             transport: transport.to_owned(),
             is_ours: subject == "pushlab",
+            failures: if (subject, transport) == ("pushlab", "sse") { vec![failure.clone()] } else { Vec::new() },
             warnings: match subject {
                 "pushlab" => Vec::new(),
                 _ => board_warnings().into_iter().map(|warning| warning.code).collect(),
@@ -211,6 +233,7 @@ mod tests {
         assert!(lines[4].starts_with("  pushlab *  "), "{out}");
         assert!(lines[6].starts_with("  sse  "), "{out}");
         assert_eq!(lines.last(), Some(&"  left out: cometd, java is missing"));
+        assert!(out.contains("\n  failed, and comes last: pushlab over sse, it hung\n"), "{out}");
     }
 
     #[test]

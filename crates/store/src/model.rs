@@ -171,7 +171,7 @@ impl Counts {
     }
 }
 
-/// How a published figure is meant.
+/// How a figure is meant that is less than a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
@@ -183,11 +183,13 @@ pub enum Bound {
     Range,
     /// The value is the largest that was seen.
     Max,
+    /// The figure was at least the value: what it was measured with was at its end first.
+    Min,
 }
 
 impl Bound {
     /// Every bound.
-    pub const ALL: [Self; 4] = [Self::About, Self::Below, Self::Range, Self::Max];
+    pub const ALL: [Self; 5] = [Self::About, Self::Below, Self::Range, Self::Max, Self::Min];
 
     /// The name used in files and tables.
     pub const fn name(self) -> &'static str {
@@ -196,6 +198,7 @@ impl Bound {
             Self::Below => "below",
             Self::Range => "range",
             Self::Max => "max",
+            Self::Min => "min",
         }
     }
 

@@ -8,8 +8,9 @@ import { onTestFinished } from "vitest";
 export interface Rule {
   path: RegExp;
   /** `refuse`: an answer 403 of the proxy. `buffer`: what the server sends waits until the connection ends. `swallow`:
-   * nothing reaches the server. `cut`: the connection ends after `after` milliseconds. */
-  what: "refuse" | "buffer" | "swallow" | "cut";
+   * nothing reaches the server. `cut`: the connection ends `after` milliseconds after it came. `cut-open`: so long after the
+   * server's first bytes went to the client, however long those took. */
+  what: "refuse" | "buffer" | "swallow" | "cut" | "cut-open";
   after?: number;
 }
 
@@ -86,17 +87,20 @@ export class TcpProxy {
       server.write(first);
       client.pipe(server);
       const held: Buffer[] = [];
+      const cutLater = () => {
+        const timer = setTimeout(() => client.destroy(), rule?.after);
+        client.on("close", () => clearTimeout(timer));
+      };
+      if (rule?.what === "cut") cutLater();
       server.on("data", (bytes) => {
         if (this.#isStalled) return;
         if (rule?.what === "buffer") held.push(bytes);
         else client.write(bytes);
       });
+      // Behind the line above, so that the bytes are written when it begins.
+      if (rule?.what === "cut-open") server.once("data", cutLater);
       server.on("close", () => client.end(Buffer.concat(held)));
       client.on("close", () => server.destroy());
-      if (rule?.what === "cut") {
-        const timer = setTimeout(() => client.destroy(), rule.after);
-        client.on("close", () => clearTimeout(timer));
-      }
     });
   }
 

@@ -234,7 +234,8 @@ describe("limits", () => {
     await server.kill();
     expect(await code(connection.publish("a", 1))).toBe("timeout");
     proxy.down();
-    expect(await code(connection.publish("a", 1))).toBe("unreachable");
+    const patient = new Subscriber(proxy.base, { transport: "sse" });
+    expect(await code(patient.connection.publish("a", 1))).toBe("unreachable");
   });
 });
 

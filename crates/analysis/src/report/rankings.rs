@@ -1,8 +1,8 @@
 //! Who is better, where the intervals can tell.
 
 use super::CONFIDENCE;
-use super::model::{Origin, Place, Ranking, Tie};
-use super::samples::{SeriesRuns, figure, regime_of, values};
+use super::model::{FailedPlace, Origin, Place, Ranking, Tie};
+use super::samples::{SeriesRuns, failure_of_all, figure, regime_of, values};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_stats::{Family, Pair, Ranked, Regime, Verdict, compare_family, rank};
@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 /// most series are in that regime. Only series of the same kind are ranked: an echo does not compete with a
 /// broadcast. What was printed is not ranked: it was measured elsewhere.
 ///
-/// Those who share a rank are equivalent to the first of them within the metric's margin, or it is undecided.
+/// Those who share a rank are equivalent to the first of them within the metric's margin, or it is undecided. A rate that
+/// was the load's limit is behind nobody's: it shares the first rank, undecided. A series all of whose runs failed at that
+/// place stands last, with the reason.
 pub fn rankings(
     series: &[SeriesRuns<'_>],
     metrics: &[&Metric],
@@ -31,11 +33,14 @@ pub fn rankings(
         let own: Vec<&SeriesRuns<'_>> = measured.iter().filter(|s| s.kind == *kind).copied().collect();
         for wanted in [Regime::Load, Regime::Stress] {
             let Some((x, members)) = best_place(&own, wanted) else { continue };
+            let failed = failed_at(&own, x);
             let judged = metrics.iter().filter(|metric| metric.better != Better::Neither);
             rankings.extend(judged.filter_map(|metric| {
                 let margin = margin(margins, metric);
                 let among = if kinds.len() > 1 { (*kind).to_owned() } else { String::new() };
-                Some(Ranking { among, ..ranking(&members, series, x, wanted, metric, margin, seed)? })
+                let found = ranking(&members, series, x, wanted, metric, margin, seed)?;
+                let is_ranking = found.places.len() + failed.len() > 1;
+                is_ranking.then(|| Ranking { among, failed: failed.clone(), ..found })
             }));
         }
     }
@@ -57,14 +62,14 @@ fn ranking(
         .map(|(i, series)| (i, values(&series.cells[&x], metric.name)))
         .filter(|(_, values): &(usize, Vec<f64>)| !values.is_empty())
         .collect();
-    if entries.len() < 2 {
-        return None;
-    }
-    let ordered = order(entries, metric.better, seed)?;
+    let is_bounded =
+        |i: usize| figure(&members[i].cells[&x], metric.name, seed).is_some_and(|figure| figure.is_lower_bound());
+    let ordered = order(entries, metric.better, &is_bounded, seed)?;
     let runs_of: Vec<Vec<f64>> =
         ordered.iter().map(|entry| values(&members[entry.key].cells[&x], metric.name)).collect();
     let ranks: Vec<u32> = ordered.iter().map(|entry| entry.rank).collect();
-    let ties = ties(&ranks, &runs_of, margin);
+    let bounded: Vec<bool> = ordered.iter().map(|entry| is_bounded(entry.key)).collect();
+    let ties = ties(&ranks, &runs_of, &bounded, margin);
     let places = ordered.into_iter().zip(ties).filter_map(|(entry, tie)| {
         let series = members[entry.key];
         Some(Place {
@@ -84,11 +89,22 @@ fn ranking(
         x: f64::from(x),
         margin_percent: Some(margin * 100.0),
         places: ranked_among_published(places.collect()),
+        failed: Vec::new(),
     })
 }
 
+/// The series of which no run came to its end at a place.
+fn failed_at(series: &[&SeriesRuns<'_>], x: u32) -> Vec<FailedPlace> {
+    let failed = series.iter().filter_map(|one| {
+        let reason = failure_of_all(one.cells.get(&x)?)?;
+        Some(FailedPlace { key: one.key.clone(), label: one.label.clone(), reason })
+    });
+    failed.collect()
+}
+
 /// Why places share their rank: two one-sided tests against the first of them, wrong equivalences of all being held at 5 %.
-fn ties(ranks: &[u32], runs: &[Vec<f64>], margin: f64) -> Vec<Option<Tie>> {
+/// What is a lower bound is equivalent to nothing.
+fn ties(ranks: &[u32], runs: &[Vec<f64>], bounded: &[bool], margin: f64) -> Vec<Option<Tie>> {
     let first_of = |place: usize| ranks.iter().position(|rank| *rank == ranks[place]).unwrap_or(place);
     let others: Vec<usize> = (0..ranks.len()).filter(|place| first_of(*place) != *place).collect();
     let pair = |place: &usize| Pair { a: &runs[*place], b: &runs[first_of(*place)], is_paired: false, margin };
@@ -98,7 +114,9 @@ fn ties(ranks: &[u32], runs: &[Vec<f64>], margin: f64) -> Vec<Option<Tie>> {
     let found = compare_family(&pairs, &family).unwrap_or_default();
     let mut ties = vec![None; ranks.len()];
     for (place, comparison) in others.iter().zip(found) {
-        let tie = if comparison.verdict == Verdict::Equivalent { Tie::Equivalent } else { Tie::Undecided };
+        let is_known = !bounded[*place] && !bounded[first_of(*place)];
+        let is_equivalent = is_known && comparison.verdict == Verdict::Equivalent;
+        let tie = if is_equivalent { Tie::Equivalent } else { Tie::Undecided };
         ties[*place] = Some(tie);
         // The first is as good as all of them, or it is undecided.
         let first = &mut ties[first_of(*place)];
@@ -128,13 +146,35 @@ fn published_rank(own: &SeriesRuns<'_>, all: &[SeriesRuns<'_>], x: u32, metric: 
     Some(1 + rivals().filter_map(value).filter(is_ahead).count() as u32)
 }
 
-/// Ranks entries by the mean of their values, the best first.
-pub(super) fn order(mut entries: Vec<(usize, Vec<f64>)>, better: Better, seed: u64) -> Option<Vec<Ranked<usize>>> {
+/// Ranks entries by the mean of their values, the best first. Those that are lower bounds where more is better might do
+/// better than any: they share the first rank, and the others keep the rank that they had.
+pub(super) fn order(
+    mut entries: Vec<(usize, Vec<f64>)>,
+    better: Better,
+    is_bounded: &dyn Fn(usize) -> bool,
+    seed: u64,
+) -> Option<Vec<Ranked<usize>>> {
     // The statistics rank ascending; where more is better, the mirrored values are ranked.
     if better == Better::Higher {
         entries.iter_mut().flat_map(|(_, values)| values).for_each(|value| *value = -*value);
     }
-    rank(&entries, CONFIDENCE, seed).ok()
+    let mut ranked = rank(&entries, CONFIDENCE, seed).ok()?;
+    if better != Better::Higher {
+        return Some(ranked);
+    }
+    let mut is_shared = false;
+    for place in ranked.iter_mut().filter(|place| place.rank > 1 && is_bounded(place.key)) {
+        place.rank = 1;
+        is_shared = true;
+    }
+    ranked.iter_mut().filter(|place| place.rank == 1).for_each(|place| place.tied |= is_shared);
+    // Who shared a rank with one of them alone has it for itself now.
+    let ranks: Vec<u32> = ranked.iter().map(|place| place.rank).collect();
+    for place in &mut ranked {
+        place.tied &= ranks.iter().filter(|rank| **rank == place.rank).count() > 1;
+    }
+    ranked.sort_by_key(|place| place.rank);
+    Some(ranked)
 }
 
 /// The place at which most series are in a regime, the higher one among equals, and those series. Where nobody could see
@@ -157,7 +197,7 @@ fn best_place<'a, 'b>(series: &[&'b SeriesRuns<'a>], wanted: Regime) -> Option<(
     };
     let best = places.into_iter().max_by_key(|&x| (at(x).len(), x))?;
     let members = at(best);
-    (members.len() >= 2).then_some((best, members))
+    (!members.is_empty()).then_some((best, members))
 }
 
 #[cfg(test)]
@@ -165,6 +205,7 @@ mod tests {
     use super::*;
     use crate::report::samples::RunValues;
     use pushlab_experiment::cell::{Cell, SlowPolicy};
+    use pushlab_stats::{Warning, WarningCode};
     use pushlab_wire::transport::Transport;
     use std::collections::BTreeSet;
 
@@ -230,13 +271,17 @@ mod tests {
     fn a_shared_rank_is_equivalence_or_undecided() {
         let sides = [vec![1.00, 1.01, 0.99], vec![1.01, 1.02, 1.00], vec![0.80, 1.90, 1.00], vec![9.00, 9.01, 9.02]];
         assert_eq!(
-            ties(&[1, 1, 1, 4], &sides, 0.2),
+            ties(&[1, 1, 1, 4], &sides, &[false; 4], 0.2),
             [Some(Tie::Undecided), Some(Tie::Equivalent), Some(Tie::Undecided), None]
         );
-        assert_eq!(ties(&[1, 1, 3], &sides[..3], 0.2), [Some(Tie::Equivalent), Some(Tie::Equivalent), None]);
-        assert_eq!(ties(&[1, 1], &sides[..2], 0.005), [Some(Tie::Undecided); 2], "a narrow margin");
+        let known = [false; 3];
+        assert_eq!(ties(&[1, 1, 3], &sides[..3], &known, 0.2), [Some(Tie::Equivalent), Some(Tie::Equivalent), None]);
+        assert_eq!(ties(&[1, 1], &sides[..2], &known, 0.005), [Some(Tie::Undecided); 2], "a narrow margin");
         let once = [vec![1.0], vec![1.0]];
-        assert_eq!(ties(&[1, 1], &once, 0.2), [Some(Tie::Undecided); 2], "one run each");
+        assert_eq!(ties(&[1, 1], &once, &known, 0.2), [Some(Tie::Undecided); 2], "one run each");
+        for bounded in [[true, false], [false, true]] {
+            assert_eq!(ties(&[1, 1], &sides[..2], &bounded, 0.2), [Some(Tie::Undecided); 2], "a lower bound");
+        }
     }
 
     #[test]
@@ -264,5 +309,45 @@ mod tests {
         let both = of(&[&calm[0], &calm[1], &busy[0], &busy[1], &unseen[0]]);
         assert_eq!(both, [(Regime::Load, 3), (Regime::Stress, 3)]);
         assert_eq!(of(&[&calm[0], &calm[1]]), [(Regime::Load, 2)]);
+    }
+
+    /// A label, its rank, and why that is shared.
+    type Ranked = (String, u32, Option<Tie>);
+
+    /// Those of the first ranking, and who failed.
+    fn ranks(runs: &[RunValues]) -> (Vec<Ranked>, Vec<String>) {
+        let all: Vec<SeriesRuns<'_>> = runs
+            .iter()
+            .enumerate()
+            .map(|(at, run)| series(Origin::Measured, &format!("s{at}"), "", vec![run; 3]))
+            .collect();
+        let found = rankings(&all, &[Metric::find("delivered").unwrap()], &BTreeMap::new(), 1).remove(0);
+        let places = found.places.into_iter().map(|place| (place.label, place.rank, place.tie)).collect();
+        (places, found.failed.into_iter().map(|one| format!("{}: {}", one.label, one.reason)).collect())
+    }
+
+    #[test]
+    fn a_rate_that_was_the_loads_limit_is_behind_nobody() {
+        let mut runs = [900.0, 700.0, 500.0, 300.0].map(|rate| run(&[("cpu", 50.0), ("delivered", rate)]));
+        let of = |(label, rank, tie): (&str, u32, Option<Tie>)| (label.to_owned(), rank, tie);
+        let known = [("s0", 1, None), ("s1", 2, None), ("s2", 3, None), ("s3", 4, None)].map(of);
+        assert_eq!(ranks(&runs).0, known);
+        runs[2].warnings = vec![Warning::new(WarningCode::GeneratorBound, "the load was full")];
+        let undecided = Some(Tie::Undecided);
+        let bounded = [("s0", 1, undecided), ("s2", 1, undecided), ("s1", 2, None), ("s3", 4, None)].map(of);
+        assert_eq!(ranks(&runs).0, bounded, "who did less than a lower bound is behind it");
+        let (cell, ms) = ([&runs[2]], figure(&[&runs[2]], "cpu", 1).unwrap());
+        assert!(figure(&cell, "delivered", 1).unwrap().is_lower_bound() && !ms.is_lower_bound());
+    }
+
+    #[test]
+    fn who_failed_stands_last_with_the_reason_and_is_not_absent() {
+        let mut runs = [900.0, 700.0, 500.0].map(|rate| run(&[("cpu", 50.0), ("delivered", rate)]));
+        for at in [0, 1] {
+            runs[at].failure = Some(format!("exited with code {at}"));
+        }
+        let (places, failed) = ranks(&runs);
+        assert_eq!(places, [("s2".to_owned(), 1, None)], "the only one that works");
+        assert_eq!(failed, ["s0: exited with code 0", "s1: exited with code 1"]);
     }
 }

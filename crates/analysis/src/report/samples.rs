@@ -8,8 +8,8 @@ use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_experiment::cell::Sweep;
-use pushlab_experiment::metric::{METRICS, Metric};
-use pushlab_stats::{Regime, STRESS_CPU_PERCENT, Warning, interval_of_mean, regime};
+use pushlab_experiment::metric::{Better, METRICS, Metric};
+use pushlab_stats::{Regime, STRESS_CPU_PERCENT, Warning, WarningCode, interval_of_mean, regime};
 use pushlab_store::Bound;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -312,7 +312,8 @@ pub fn values(runs: &[&RunValues], metric: &str) -> Vec<f64> {
     runs.iter().filter(|run| run.counts()).filter_map(|run| run.figures.get(metric).copied()).collect()
 }
 
-/// Mean and interval over the runs that count; for a range that was printed, its middle and its ends.
+/// Mean and interval over the runs that count, marked as a lower bound where it is a rate that the load set; for a range that
+/// was printed, its middle and its ends.
 pub fn figure(runs: &[&RunValues], metric: &str, seed: u64) -> Option<Estimate> {
     let values = values(runs, metric);
     let bound = runs.iter().find_map(|run| run.bounds.get(metric).copied());
@@ -325,7 +326,21 @@ pub fn figure(runs: &[&RunValues], metric: &str, seed: u64) -> Option<Estimate> 
     // Hardly any measured quantity is negative, though the interval of a skewed one may reach below.
     let may_be_negative = Metric::find(metric).is_some_and(Metric::may_be_negative);
     let low = if may_be_negative { interval.low } else { interval.low.max(0.0) };
-    Some(Estimate { value: interval.value, low, high: interval.high, runs: interval.runs, bound: None })
+    let bound = is_limit_of_load(runs, metric).then_some(Bound::Min);
+    Some(Estimate { value: interval.value, low, high: interval.high, runs: interval.runs, bound })
+}
+
+/// Whether a rate is that of the load rather than of the subject, which may do better: in one of the runs behind it the
+/// load was the slower side.
+fn is_limit_of_load(runs: &[&RunValues], metric: &str) -> bool {
+    let is_rate = Metric::find(metric).is_some_and(|metric| metric.better == Better::Higher && metric.unit == "/s");
+    let is_bound = |run: &&RunValues| run.warnings.iter().any(|warning| warning.code == WarningCode::GeneratorBound);
+    is_rate && runs.iter().filter(|run| run.counts()).any(is_bound)
+}
+
+/// Why all runs of a point failed, if they did: the reason of the first.
+pub fn failure_of_all(runs: &[&RunValues]) -> Option<String> {
+    runs.iter().all(|run| run.failure.is_some()).then(|| runs.first()?.failure.clone())?
 }
 
 /// Load or stress, by the mean CPU of the runs that count.

@@ -45,6 +45,7 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
                 let here = figure(&own.cells[&place], metric.name, seed);
                 let is_same = place == x && clients(&own.cells[&place]) == clients(runs);
                 let ratio = here.filter(|_| is_same && printed.value != 0.0).map(|here| here.value / printed.value);
+                let sign = if here.is_some_and(|here| here.is_lower_bound()) { "≥ " } else { "" };
                 rows.push(vec![
                     DataCell::text(printed_label),
                     DataCell::text(format!("{}, {}", metric.title, unit(metric))),
@@ -52,7 +53,7 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
                     DataCell::figure(Some(printed)),
                     DataCell::text(format!("{by}{}", sweep.place(place))),
                     DataCell::figure(here),
-                    ratio.map_or(DataCell::Nothing(()), |ratio| DataCell::text(format!("{ratio:.2} ×"))),
+                    ratio.map_or(DataCell::Nothing(()), |ratio| DataCell::text(format!("{sign}{ratio:.2} ×"))),
                 ]);
             }
         }

@@ -71,6 +71,8 @@ fn winner(experiment: &ExperimentReport, ranking: &Ranking) -> Option<String> {
         }
         None => String::new(),
     };
+    let failed: Vec<&str> = ranking.failed.iter().map(|one| one.label.as_str()).collect();
+    let lead = if failed.is_empty() { lead } else { format!("{lead}; last, because it failed: {}", join(&failed)) };
     Some(match names.as_slice() {
         [one] => format!("{place}: {one} has the {best_is} {title} ({}){lead}.", show(&best.figure, unit)),
         many => {

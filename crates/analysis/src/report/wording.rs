@@ -3,12 +3,13 @@
 use super::model::Estimate;
 use pushlab_experiment::cell::{Axis, Sweep};
 
-/// A figure with its interval and unit.
+/// A figure with its interval and unit; a lower bound is called so.
 pub fn show(figure: &Estimate, unit: &str) -> String {
+    let sign = if figure.is_lower_bound() { "at least " } else { "" };
     if figure.runs < 2 {
-        return format!("{} {unit}", digits(figure.value));
+        return format!("{sign}{} {unit}", digits(figure.value));
     }
-    format!("{} {unit}, {} to {}", digits(figure.value), digits(figure.low), digits(figure.high))
+    format!("{sign}{} {unit}, {} to {}", digits(figure.value), digits(figure.low), digits(figure.high))
 }
 
 /// Three significant digits.

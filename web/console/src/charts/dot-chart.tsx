@@ -157,7 +157,7 @@ function Place({ figure, scale, identity }: PlaceProps) {
   const zero = at(0);
   const colour = { color: identity.colour };
   const stem = { left: `${Math.min(zero, value)}%`, width: `${Math.abs(value - zero)}%` };
-  const spread = bound === "range" || (bound == null && figure.runs > 1);
+  const spread = bound === "range" || ((bound == null || bound === "min") && figure.runs > 1);
   return (
     <>
       {scale.type === "linear" && (
@@ -169,6 +169,11 @@ function Place({ figure, scale, identity }: PlaceProps) {
       {(bound === "below" || bound === "max") && (
         <span class="limit" style={{ left: `${value}%`, ...colour }}>
           ←
+        </span>
+      )}
+      {bound === "min" && (
+        <span class="limit lower" style={{ left: `${value}%`, ...colour }}>
+          →
         </span>
       )}
       <span class="spot" style={{ left: `${value}%` }}>

@@ -49,7 +49,9 @@ export function seriesMarks(dots: readonly Dot[], style: SeriesStyle): Plot.Mark
   const { colour, hollow, dash } = identity;
   const opacity = faint ? 0.22 : 1;
   const banded = dots.map((dot) =>
-    dot.runs > 1 && dot.bound === null ? dot : { ...dot, low: Number.NaN, high: Number.NaN },
+    dot.runs > 1 && (dot.bound === null || dot.bound === "min")
+      ? dot
+      : { ...dot, low: Number.NaN, high: Number.NaN },
   );
   const shown = dots.filter((dot) => Number.isFinite(dot.y));
   return [
@@ -73,18 +75,21 @@ export function seriesMarks(dots: readonly Dot[], style: SeriesStyle): Plot.Mark
   ];
 }
 
-/** What a study leaves open: a bar over a range, an arrow down from an upper limit. */
+/** What a figure leaves open: a bar over a range, an arrow down from an upper limit, one up from a lower. */
 function boundMarks(dots: readonly Dot[], colour: string, opacity: number): Plot.Markish[] {
   const limits = dots.filter((dot) => dot.bound === "below" || dot.bound === "max");
+  const lower = dots.filter((dot) => dot.bound === "min");
+  const arrow = (rotate: number) => ({
+    ...{ x: "x", y: "y", length: 18, rotate, anchor: "start" as const, r: 3 },
+    ...{ stroke: colour, strokeOpacity: opacity, strokeWidth: 1.4 },
+  });
   return [
     Plot.ruleX(
       dots.filter((dot) => dot.bound === "range"),
       { x: "x", y1: "low", y2: "high", stroke: colour, strokeOpacity: opacity, strokeWidth: 3 },
     ),
-    Plot.vector(limits, {
-      ...{ x: "x", y: "y", length: 18, rotate: 180, anchor: "start", r: 3 },
-      ...{ stroke: colour, strokeOpacity: opacity, strokeWidth: 1.4 },
-    }),
+    Plot.vector(limits, arrow(180)),
+    Plot.vector(lower, arrow(0)),
   ];
 }
 

@@ -58,6 +58,13 @@ test.each<[Bound, number, number, number, string]>([
   });
 });
 
+test("a lower bound says so and keeps its interval", () => {
+  const bound = "min" as const;
+  const rate = { ...figure(900, 890, 910), bound };
+  expect(formatEstimate(rate)).toEqual({ value: "≥ 900", interval: "±10" });
+  expect(formatEstimate({ ...figure(900, 900, 900, 1), bound }).value).toBe("≥ 900");
+});
+
 test("a bound moves to the unit that reads best", () => {
   const range = { value: 1500, low: 1000, high: 2000, runs: 1, bound: "range" as const };
   expect(formatEstimateWithUnit(range, "ms").value).toBe("1–2\u202fs");

@@ -42,7 +42,7 @@ export function intervalOf(figure: Estimate): Interval {
 
 export interface EstimateText {
   value: string;
-  /** `±0.4`, `+1.2 −0.4`, or the admission that one run has none; empty beside a bound. */
+  /** `±0.4`, `+1.2 −0.4`, or the admission that one run has none; empty beside what a study says less than a number of. */
   interval: string;
 }
 
@@ -50,11 +50,14 @@ export const NO_INTERVAL = "1 run, no interval";
 
 /** Value and interval with equal decimals, in the figure's own unit (for columns headed by the unit). */
 export function formatEstimate(figure: Estimate): EstimateText {
-  if (figure.bound != null) return { value: formatBound(figure, figure.bound), interval: "" };
+  const { bound } = figure;
+  if (bound != null && bound !== "min") return { value: formatBound(figure, bound), interval: "" };
   // A single whole number is given as it is: decimals would claim a precision that nobody measured.
   const whole = figure.runs <= 1 && Number.isInteger(figure.value);
+  const value = whole ? formatExact(figure.value) : formatNumber(figure.value);
   return {
-    value: whole ? formatExact(figure.value) : formatNumber(figure.value),
+    // A rate that the load set, with the spread that it had over the runs.
+    value: bound === "min" ? `≥ ${value}` : value,
     interval: formatInterval(intervalOf(figure), figure.value),
   };
 }
@@ -78,7 +81,7 @@ export function formatDifference(figure: Estimate): EstimateText {
 }
 
 /** As a study prints it: no decimals that it does not have. */
-function formatBound(figure: Estimate, bound: Bound): string {
+function formatBound(figure: Estimate, bound: Exclude<Bound, "min">): string {
   switch (bound) {
     case "about":
       return `≈ ${formatTick(figure.value)}`;

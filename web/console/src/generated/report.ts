@@ -6,9 +6,9 @@
  */
 
 /**
- * How a published figure is meant.
+ * How a figure is meant that is less than a number.
  */
-export type Bound = "about" | "below" | "range" | "max";
+export type Bound = "about" | "below" | "range" | "max" | "min";
 /**
  * A kind of application, for which the scorecard says what to choose.
  */
@@ -241,7 +241,8 @@ export interface Against {
  */
 export interface Estimate {
   /**
-   * How exact a published value is, where the study says less than a number.
+   * How exact it is, where less than a number is known: of what a study printed, and `min` of a measured rate that was
+   * the load's limit, so that the subject may do better.
    */
   bound?: Bound | null;
   /**
@@ -340,7 +341,8 @@ export interface ComparisonRow {
  */
 export interface Estimate1 {
   /**
-   * How exact a published value is, where the study says less than a number.
+   * How exact it is, where less than a number is known: of what a study printed, and `min` of a measured rate that was
+   * the load's limit, so that the subject may do better.
    */
   bound?: Bound | null;
   /**
@@ -365,7 +367,8 @@ export interface Estimate1 {
  */
 export interface Estimate2 {
   /**
-   * How exact a published value is, where the study says less than a number.
+   * How exact it is, where less than a number is known: of what a study printed, and `min` of a measured rate that was
+   * the load's limit, so that the subject may do better.
    */
   bound?: Bound | null;
   /**
@@ -407,7 +410,8 @@ export interface Factor {
  */
 export interface Estimate3 {
   /**
-   * How exact a published value is, where the study says less than a number.
+   * How exact it is, where less than a number is known: of what a study printed, and `min` of a measured rate that was
+   * the load's limit, so that the subject may do better.
    */
   bound?: Bound | null;
   /**
@@ -587,6 +591,10 @@ export interface Ranking {
    */
   among: string;
   /**
+   * Those who come last, because all of their runs at this place failed.
+   */
+  failed?: FailedPlace[];
+  /**
    * Margin within which those who share a rank may be equivalent, per cent.
    */
   margin_percent?: number | null;
@@ -595,7 +603,8 @@ export interface Ranking {
    */
   metric: string;
   /**
-   * Best first; equal ranks are ties that the intervals cannot separate.
+   * Best first; equal ranks are ties that the intervals cannot separate. A rank is one more than how many were shown to
+   * be better, so that a lower bound has the first.
    */
   places: Place[];
   /**
@@ -606,6 +615,23 @@ export interface Ranking {
    * The place on the axis at which they were compared.
    */
   x: number;
+}
+/**
+ * The last place of a ranking, without a figure.
+ */
+export interface FailedPlace {
+  /**
+   * Series key.
+   */
+  key: string;
+  /**
+   * Legend text.
+   */
+  label: string;
+  /**
+   * Why its first run failed.
+   */
+  reason: string;
 }
 /**
  * A place in a ranking.
@@ -643,7 +669,8 @@ export interface Place {
  */
 export interface Estimate4 {
   /**
-   * How exact a published value is, where the study says less than a number.
+   * How exact it is, where less than a number is known: of what a study printed, and `min` of a measured rate that was
+   * the load's limit, so that the subject may do better.
    */
   bound?: Bound | null;
   /**
@@ -764,7 +791,8 @@ export interface Point {
  */
 export interface Estimate5 {
   /**
-   * How exact a published value is, where the study says less than a number.
+   * How exact it is, where less than a number is known: of what a study printed, and `min` of a measured rate that was
+   * the load's limit, so that the subject may do better.
    */
   bound?: Bound | null;
   /**
@@ -905,7 +933,8 @@ export interface Column {
  */
 export interface Estimate6 {
   /**
-   * How exact a published value is, where the study says less than a number.
+   * How exact it is, where less than a number is known: of what a study printed, and `min` of a measured rate that was
+   * the load's limit, so that the subject may do better.
    */
   bound?: Bound | null;
   /**
@@ -1035,6 +1064,10 @@ export interface LeftOut {
  */
 export interface LeaderboardRow {
   /**
+   * The columns for which all of its runs failed: it is the last there.
+   */
+  failures?: LeaderboardFailure[];
+  /**
    * Whether it is our own server.
    */
   is_ours: boolean;
@@ -1056,6 +1089,19 @@ export interface LeaderboardRow {
   warnings: string[];
 }
 /**
+ * Why a row has no figure in a column.
+ */
+export interface LeaderboardFailure {
+  /**
+   * The column's metric.
+   */
+  metric: string;
+  /**
+   * Why its first run failed.
+   */
+  reason: string;
+}
+/**
  * A figure and where it stands.
  */
 export interface Standing {
@@ -1074,7 +1120,8 @@ export interface Standing {
  */
 export interface Estimate7 {
   /**
-   * How exact a published value is, where the study says less than a number.
+   * How exact it is, where less than a number is known: of what a study printed, and `min` of a measured rate that was
+   * the load's limit, so that the subject may do better.
    */
   bound?: Bound | null;
   /**

@@ -1,5 +1,5 @@
 import { formatEstimateWithUnit, NO_INTERVAL } from "../format/estimate";
-import { formatNumber, formatTick, joinUnit, THIN } from "../format/number";
+import { formatNumber, formatTick, joinUnit } from "../format/number";
 import type { CardCell, CardRow, Scorecard } from "../generated/report";
 import { Failures, NotMeasured } from "./card-works";
 import { ChoiceMark } from "./choice-mark";
@@ -66,11 +66,7 @@ function BestValue({ entry: { option, cell }, unit }: { entry: Entry; unit: stri
   const { value, interval } = formatEstimateWithUnit(cell.estimate, unit);
   return (
     <p class="best-value">
-      Best measured:{" "}
-      <strong>
-        {cell.is_lower_bound && `≥${THIN}`}
-        {value}
-      </strong>{" "}
+      Best measured: <strong>{value}</strong>{" "}
       {interval === NO_INTERVAL ? `(${interval})` : interval}, {option.label}
     </p>
   );
@@ -156,7 +152,6 @@ function Factor({ entry: { option, cell }, bound, unit, margin, isChoice, scale 
         </span>
         <span class="factor-value">
           <span class="visually-hidden">; measured </span>
-          {is_lower_bound && `≥${THIN}`}
           {formatEstimateWithUnit(cell.estimate, unit).value}
         </span>
       </span>

@@ -6,6 +6,8 @@ import {
   aboutSubject,
   bestFirst,
   effectiveSort,
+  failureIn,
+  failuresOf,
   filterRows,
   marksOf,
   pressedSort,
@@ -35,6 +37,25 @@ test("a row is marked with its warnings, and one that is not explained is named 
     { code: "unstable", meaning: "a figure still rose or fell while it was measured" },
     { code: "unheard-of", meaning: "" },
   ]);
+});
+
+test("who failed in a column comes last in it, behind those that were not measured, with the reason", () => {
+  const none = { standings: board.columns.map(() => null), warnings: [], is_ours: false };
+  const failures = [
+    { metric: "delivered", reason: "it died" },
+    { metric: "memory_per_client", reason: "it died" },
+  ];
+  const failed = { ...none, subject: "failed", transport: "sse", failures };
+  const absent = { ...none, subject: "absent", transport: "sse" };
+  const all = { ...board, rows: [failed, absent, ...board.rows] };
+  for (const descending of [false, true]) {
+    const sorted = sortBoard(all, all.rows, { column: "delivered", descending });
+    expect(sorted.slice(-2).map((row) => row.subject)).toEqual(["absent", "failed"]);
+  }
+  expect(failureIn(failed, "delivered")).toBe("it died");
+  expect(failureIn(failed, "latency_p99")).toBeUndefined();
+  expect(failuresOf(all)).toEqual([{ subject: "failed · sse", reason: "it died" }]);
+  expect(failuresOf(board)).toEqual([]);
 });
 
 test("a subject is told by title, version and platform, as far as they are known", () => {

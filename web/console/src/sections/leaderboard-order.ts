@@ -48,7 +48,20 @@ export function pressedSort(board: Leaderboard, current: Sort, column: string): 
   return next.column === own.column && next.descending === own.descending ? undefined : next;
 }
 
-/** Sorted rows; equal ones keep the report's order, and rows without a figure stay at the end. */
+/** Why a row is the last in a column, where all of its runs failed. */
+export function failureIn(row: LeaderboardRow, metric: string): string | undefined {
+  return row.failures?.find((one) => one.metric === metric)?.reason;
+}
+
+/** What failed, each with the reasons for it. */
+export function failuresOf(board: Leaderboard): { subject: string; reason: string }[] {
+  return board.rows.flatMap((row) => {
+    const reasons = new Set(row.failures?.map(({ reason }) => reason));
+    return [...reasons].map((reason) => ({ subject: `${row.subject} · ${row.transport}`, reason }));
+  });
+}
+
+/** Sorted rows; equal ones keep the report's order, rows without a figure stay at the end, and last come those that failed. */
 export function sortBoard(
   board: Leaderboard,
   rows: readonly LeaderboardRow[],
@@ -61,10 +74,12 @@ export function sortBoard(
     return [...rows].sort((a, b) => text(a).localeCompare(text(b), "en") * direction);
   }
   const at = board.columns.findIndex((column) => column.metric === sort.column);
+  const failed = (row: LeaderboardRow) => Number(failureIn(row, sort.column) !== undefined);
   const value = (row: LeaderboardRow) => soundEstimate(row.standings[at]?.figure)?.value ?? null;
   return [...rows].sort((a, b) => {
     const left = value(a);
     const right = value(b);
+    if (left === null && right === null) return failed(a) - failed(b);
     if (left === null || right === null) return Number(left === null) - Number(right === null);
     return (left - right) * direction;
   });

@@ -13,6 +13,8 @@ import {
   aboutSubject,
   betterText,
   effectiveSort,
+  failureIn,
+  failuresOf,
   filterRows,
   marksOf,
   pressedSort,
@@ -105,6 +107,7 @@ export function LeaderboardSection({ board, view, update }: LeaderboardProps) {
         </table>
       </ScrollBox>
       <MarkList board={board} view={view} />
+      <FailedList board={board} />
       <LeftOutList board={board} />
       <StartedList subjects={board.subjects} />
     </section>
@@ -163,7 +166,12 @@ function BoardRow({ row, columns, marks, within }: BoardRowProps) {
       </th>
       <td>{row.transport}</td>
       {columns.map((column, at) => (
-        <StandingCell key={column.metric} standing={row.standings[at] ?? null} within={within} />
+        <StandingCell
+          key={column.metric}
+          standing={row.standings[at] ?? null}
+          failure={failureIn(row, column.metric)}
+          within={within}
+        />
       ))}
     </tr>
   );
@@ -171,12 +179,21 @@ function BoardRow({ row, columns, marks, within }: BoardRowProps) {
 
 function StandingCell({
   standing,
+  failure,
   within,
 }: {
   standing: LeaderboardRow["standings"][number];
+  failure: string | undefined;
   within: boolean;
 }) {
   const figure = soundEstimate(standing?.figure);
+  if (figure === null && failure !== undefined) {
+    return (
+      <td class="number absent" title={failure}>
+        failed
+      </td>
+    );
+  }
   if (standing == null || figure === null) return <td class="number absent">–</td>;
   const rank = within ? standing.of_transport : standing.overall;
   const text = formatEstimate(figure);
@@ -201,7 +218,7 @@ function MarkList({ board, view }: { board: Leaderboard; view: ViewState }) {
       <h3>Marks</h3>
       <p class="note board-note">
         A row is marked with a warning that at least one run behind its figures raised; ranks take
-        no account of it. The runs are listed under{" "}
+        no account of it, but that a lower bound is behind nobody. The runs are listed under{" "}
         <SectionLink view={view} section="warnings">
           Warnings
         </SectionLink>
@@ -217,6 +234,20 @@ function MarkList({ board, view }: { board: Leaderboard; view: ViewState }) {
           </div>
         ))}
       </dl>
+    </section>
+  );
+}
+
+function FailedList({ board }: { board: Leaderboard }) {
+  const failures = failuresOf(board);
+  if (failures.length === 0) return null;
+  return (
+    <section aria-label="Failed">
+      <h3>Failed</h3>
+      <p class="note board-note">
+        Every run failed behind these columns: there the row comes last.
+      </p>
+      <Reasons of={failures} />
     </section>
   );
 }

@@ -1,5 +1,5 @@
 import { isUnrepeated } from "../charts/metrics";
-import type { Series } from "../generated/report";
+import type { Bound, Series } from "../generated/report";
 import { Glyph } from "../series/glyph";
 import type { ExperimentProps } from "./experiment-section";
 
@@ -63,13 +63,16 @@ function noteOf(series: readonly Series[], rows: boolean): string {
       rows ? "Hollow: printed in the study." : "Dashed, with hollow markers: printed in the study.",
     );
   }
-  if (hasLimits(series)) notes.push("Arrow: at most this.");
+  if (hasBound(series, ["below", "max"])) notes.push("Arrow to less: at most this.");
+  if (hasBound(series, ["min"])) {
+    notes.push("Arrow to more, ≥: at least this, the load was at its end first.");
+  }
   return notes.join(" ");
 }
 
-function hasLimits(series: readonly Series[]): boolean {
+function hasBound(series: readonly Series[], bounds: readonly Bound[]): boolean {
   const figures = series.flatMap((one) =>
     one.points.flatMap((point) => Object.values(point.figures)),
   );
-  return figures.some((figure) => figure.bound === "below" || figure.bound === "max");
+  return figures.some(({ bound }) => bound != null && bounds.includes(bound));
 }

@@ -5,7 +5,7 @@ import { REGIME_WORDS } from "../format/words";
 import type { Axis, ExperimentReport, Place, Ranking, Regime } from "../generated/report";
 import { Glyph } from "../series/glyph";
 import type { Identity } from "../series/identity";
-import { rangeScale, tieGroups } from "./ranking-layout";
+import { lastPlaces, rangeScale, tieGroups } from "./ranking-layout";
 
 interface RankingsProps {
   experiment: ExperimentReport;
@@ -89,6 +89,20 @@ function RankingTable({ ranking, axis, metrics, identities }: RankingTableProps)
           ))}
         </tbody>
       ))}
+      {lastPlaces(ranking).length > 0 && (
+        <tbody class="failed">
+          {lastPlaces(ranking).map(({ key, label, reason }) => (
+            <tr key={key}>
+              <td class="rank">last</td>
+              <th scope="row">
+                <Glyph identity={identities.get(key)} />
+                {label}
+              </th>
+              <td colSpan={2}>failed: {reason}</td>
+            </tr>
+          ))}
+        </tbody>
+      )}
     </table>
   );
 }

@@ -5,12 +5,12 @@ mod advice;
 use super::CONFIDENCE;
 use super::model::{CardCell, CardOption, CardRow, Origin, Scorecard};
 use super::results::{ResultRuns, series_of};
-use super::samples::{RunValues, SeriesRuns, figure, values};
+use super::samples::{RunValues, SeriesRuns, failure_of_all, figure, values};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_experiment::{CardRow as Wanted, Experiment};
 use pushlab_stats::best::{Against, Conclusion, Row, against_best};
-use pushlab_stats::{WarningCode, mean};
+use pushlab_stats::mean;
 use std::collections::BTreeMap;
 
 /// Share of the messages, per cent, from which on a way through a proxy counts as one that works: what was under way when
@@ -139,7 +139,7 @@ impl<'a> Filled<'a> {
             return Some(CardCell { estimate, is_lower_bound: false, against });
         }
         let mut against = against?;
-        let is_lower_bound = self.metric.better == Better::Higher && runs.iter().any(|run| is_lower_bound(run));
+        let is_lower_bound = estimate.is_lower_bound();
         // It might do better than it could show, so nothing says that it is behind.
         if is_lower_bound && against.conclusion == Conclusion::Different {
             against = Against { low: 1.0, conclusion: Conclusion::Undecided, ..against };
@@ -151,16 +151,11 @@ impl<'a> Filled<'a> {
 /// Why an option does not work, if it does not: every run failed, or hardly anything arrived where it was to be shown
 /// that it does.
 fn failure(runs: &[&RunValues], wanted: &Wanted) -> Option<String> {
-    if runs.iter().all(|run| run.failure.is_some()) {
-        return runs.first()?.failure.clone();
+    if let Some(reason) = failure_of_all(runs) {
+        return Some(reason);
     }
     let share = mean(&values(runs, &wanted.metric)).filter(|share| wanted.works && *share < WORKS_PERCENT_MIN)?;
     Some(format!("{share:.0} % of the messages arrived"))
-}
-
-/// Whether a run's rate is that of the load rather than of the server.
-fn is_lower_bound(run: &RunValues) -> bool {
-    run.warnings.iter().any(|warning| warning.code == WarningCode::GeneratorBound)
 }
 
 /// What a series stands for: subject, transport, variant and result, but for what its row asked for. Its network is none
@@ -200,7 +195,7 @@ mod tests {
     use crate::presets;
     use pushlab_experiment::Workload;
     use pushlab_experiment::cell::Cell;
-    use pushlab_stats::Warning;
+    use pushlab_stats::{Warning, WarningCode};
     use pushlab_wire::transport::Transport;
 
     /// CPU per delivery over each transport, with which every block and every run have to do as well.

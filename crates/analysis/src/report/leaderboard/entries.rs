@@ -3,7 +3,7 @@
 use super::columns::{COLUMNS, ColumnKind, Kind, MARKS};
 use crate::report::model::Origin;
 use crate::report::results::{ResultRuns, series_of};
-use crate::report::samples::{RunValues, values};
+use crate::report::samples::{RunValues, failure_of_all, values};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::metric::Metric;
 use pushlab_stats::WarningCode;
@@ -27,6 +27,17 @@ impl Entry<'_> {
     pub fn measured(&self, experiment: &str, metric: &str) -> Option<&[&RunValues]> {
         let (_, runs) = self.cells.iter().find(|(known, _)| known.name == experiment)?;
         (!values(runs, metric).is_empty()).then_some(runs)
+    }
+
+    /// Why all runs failed that a column would take its figure from, if they did.
+    pub fn failure(&self, column: &Column<'_>) -> Option<String> {
+        let (_, runs) = self.cells.iter().find(|(known, _)| known.name == column.source.name)?;
+        failure_of_all(runs)
+    }
+
+    /// Whether a column has its figure, or why there cannot be one.
+    pub fn answers(&self, column: &Column<'_>) -> bool {
+        self.runs(column).is_some() || self.failure(column).is_some()
     }
 
     /// The warnings that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.

@@ -17,8 +17,9 @@
 //! A row is a subject over a transport. The experiments have one cell for each
 //! ([`Experiment::check`] sees to it); where imported or merged results have more, the first series and its highest
 //! place on the axis count. Ranks are those of [`super::rankings`], once among all rows and once among those of the
-//! same transport: both are computed here, because ties cannot be read off intervals. A row of which no run counts
-//! is not ranked last: it goes to those left out, with the reason.
+//! same transport: both are computed here, because ties cannot be read off intervals. Whose runs all failed comes last in
+//! the columns of that experiment, with the reason; a row without figures because its runs are void is left out, as that
+//! says nothing of the subject.
 
 mod columns;
 mod entries;
@@ -26,7 +27,9 @@ mod headings;
 pub mod sentences;
 
 use super::command_line::command_line;
-use super::model::{Leaderboard, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing};
+use super::model::{
+    Leaderboard, LeaderboardFailure, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing,
+};
 use super::rankings::order;
 use super::results::{KnownSubject, ResultRuns};
 use super::samples::{figure, values};
@@ -48,7 +51,7 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
     let entries = entries(&asking, results);
     let columns = columns(&asking, &entries);
     let (entries, silent): (Vec<Entry<'_>>, Vec<Entry<'_>>) =
-        entries.into_iter().partition(|entry| columns.iter().any(|column| entry.runs(column).is_some()));
+        entries.into_iter().partition(|entry| columns.iter().any(|column| entry.answers(column)));
     let cores = cores(results);
     let by_column: Vec<Vec<Option<Standing>>> =
         columns.iter().map(|column| standings(&entries, column, seed)).collect();
@@ -60,6 +63,7 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
             transport: entry.transport.clone(),
             is_ours: entry.subject == OURS,
             standings: by_column.iter().map(|standings| standings[at]).collect(),
+            failures: failures(entry, &columns),
             warnings: entry.marks().iter().map(ToString::to_string).collect(),
         })
         .collect();
@@ -94,6 +98,14 @@ fn warnings(rows: &[LeaderboardRow]) -> Vec<LeaderboardWarning> {
     occurring.map(|(code, meaning)| LeaderboardWarning { code, meaning: meaning.to_owned() }).collect()
 }
 
+/// Why it has no figure in the columns for which all of its runs failed.
+fn failures(entry: &Entry<'_>, columns: &[Column<'_>]) -> Vec<LeaderboardFailure> {
+    let of = |column: &Column<'_>| {
+        Some(LeaderboardFailure { metric: column.kind.metric.to_owned(), reason: entry.failure(column)? })
+    };
+    columns.iter().filter_map(of).collect()
+}
+
 /// A column's figures and ranks, one place for each entry.
 fn standings(entries: &[Entry<'_>], column: &Column<'_>, seed: u64) -> Vec<Option<Standing>> {
     let (name, better) = (column.kind.metric, column.metric.better);
@@ -112,7 +124,10 @@ fn standings(entries: &[Entry<'_>], column: &Column<'_>, seed: u64) -> Vec<Optio
         let own = entries.iter().enumerate().filter(|(_, entry)| of(entry) && is_ranked(entry));
         own.filter_map(|(at, entry)| Some((at, values(entry.runs(column)?, name)))).collect()
     };
-    for place in order(samples(&|_| true), better, seed).unwrap_or_default() {
+    let bounded: Vec<bool> =
+        standings.iter().map(|standing| standing.is_some_and(|one| one.figure.is_lower_bound())).collect();
+    let is_bounded = |at: usize| bounded[at];
+    for place in order(samples(&|_| true), better, &is_bounded, seed).unwrap_or_default() {
         if let Some(standing) = &mut standings[place.key] {
             standing.overall = Some(Rank { rank: place.rank, is_tied: place.tied });
         }
@@ -122,7 +137,7 @@ fn standings(entries: &[Entry<'_>], column: &Column<'_>, seed: u64) -> Vec<Optio
     transports.dedup();
     for transport in transports {
         let own = samples(&|entry| entry.transport == transport);
-        for place in order(own, better, seed).unwrap_or_default() {
+        for place in order(own, better, &is_bounded, seed).unwrap_or_default() {
             if let Some(standing) = &mut standings[place.key] {
                 standing.of_transport = Some(Rank { rank: place.rank, is_tied: place.tied });
             }
@@ -391,6 +406,14 @@ mod tests {
         };
         let said = sentences(&board);
         assert!(said[0].contains("deliveries in a closed loop") && said[0].contains("pushlab (generator-bound)"));
+        assert!(said[0].contains(" with at least ") && !said[0].contains("behind"), "{}", said[0]);
+        for transport in ["websocket", "sse"] {
+            let ours = row(&board, OURS, transport).standings[0].unwrap();
+            assert!(ours.figure.is_lower_bound(), "{ours:?}");
+            let [overall, own] = [ours.overall, ours.of_transport].map(Option::unwrap);
+            assert_eq!([(overall.rank, overall.is_tied), (own.rank, own.is_tied)], [(1, true); 2], "behind nobody");
+        }
+        assert!(row(&board, "slow", "websocket").standings[0].unwrap().overall.unwrap().rank > 1, "it is behind ours");
         assert!(
             said[1].contains("memory") && said[1].contains("pushlab") && !said[1].contains("warnings"),
             "{}",
@@ -485,11 +508,15 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_run_that_counts_is_left_out_with_the_reason() {
+    fn who_has_no_run_that_counts_is_left_out_with_the_reason_and_who_failed_comes_last() {
         let mut result = results(usual);
-        for run in result.runs.iter_mut().filter(|run| run.cell.subject == "slow") {
+        for run in result.runs.iter_mut().filter(|run| ["fast", "slow"].contains(&run.cell.subject.as_str())) {
+            let is_fast = run.cell.subject == "fast";
             match run.cell.transport {
-                Transport::Sse => run.failure = Some("it ended with signal 9".to_owned()),
+                Transport::Sse if is_fast => run.failure = Some("it ended with signal 9".to_owned()),
+                Transport::Sse => run.warnings.push(Warning::new(WarningCode::LongTurns, "98 ms")),
+                _ if is_fast && run.cell.experiment == "busy" => run.failure = Some("it hung".to_owned()),
+                _ if is_fast => {}
                 _ if run.cell.experiment == "half" => run.warnings.push(Warning::new(WarningCode::LongTurns, "98 ms")),
                 _ => {}
             }
@@ -501,8 +528,17 @@ mod tests {
         assert_eq!(has, [true, true, false, false, true]);
         let left: Vec<(&str, &str)> =
             board.left_out.iter().map(|left| (left.subject.as_str(), left.reason.as_str())).collect();
-        let reason = "sse: no run counts; it ended with signal 9";
+        let reason = "sse: no run counts; long-turns: 98 ms";
         assert_eq!(left, [("absent", "java is missing"), ("slow", reason)]);
+        let failures = |row: &LeaderboardRow| -> Vec<(String, String)> {
+            row.failures.iter().map(|one| (one.metric.clone(), one.reason.clone())).collect()
+        };
+        let last = board.rows.last().unwrap();
+        assert_eq!((last.subject.as_str(), last.transport.as_str()), ("fast", "sse"));
+        assert!(last.standings.iter().all(Option::is_none) && last.failures.len() == board.columns.len(), "{last:?}");
+        let partly = row(&board, "fast", "websocket");
+        assert_eq!(failures(partly), [("delivered".to_owned(), "it hung".to_owned())], "it did what else was asked");
+        assert!(partly.standings[0].is_some() && partly.standings[1].is_none());
     }
 
     #[test]

@@ -72,6 +72,7 @@ fn follower(
     let place = ordinal(if is_tied { at + 1 } else { rank });
     let other = standing.figure.value;
     let gap = match column.better {
+        _ if standing.figure.is_lower_bound() => format!(" with {}", show(&standing.figure, &column.unit)),
         _ if best.value <= 0.0 => format!(" with {} {}", digits(other), column.unit),
         Better::Higher => format!(", {} behind", share(1.0 - other / best.value)),
         _ if other / best.value < 2.0 => format!(" with {} more", share(other / best.value - 1.0)),

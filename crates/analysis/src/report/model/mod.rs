@@ -13,7 +13,8 @@ pub use card::{Advice, CardCell, CardOption, CardRow, Scorecard};
 pub use comparison::{Change, Comparison, ComparisonRow};
 pub use estimate::Estimate;
 pub use leaderboard::{
-    Leaderboard, LeaderboardColumn, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing,
+    Leaderboard, LeaderboardColumn, LeaderboardFailure, LeaderboardRow, LeaderboardSubject, LeaderboardWarning,
+    LeftOut, Rank, Standing,
 };
 pub use table::{Column, DataCell, DataTable, Stack, StackPart};
 
@@ -299,8 +300,23 @@ pub struct Ranking {
     /// Margin within which those who share a rank may be equivalent, per cent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin_percent: Option<f64>,
-    /// Best first; equal ranks are ties that the intervals cannot separate.
+    /// Best first; equal ranks are ties that the intervals cannot separate. A rank is one more than how many were shown to
+    /// be better, so that a lower bound has the first.
     pub places: Vec<Place>,
+    /// Those who come last, because all of their runs at this place failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<FailedPlace>,
+}
+
+/// The last place of a ranking, without a figure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedPlace {
+    /// Series key.
+    pub key: String,
+    /// Legend text.
+    pub label: String,
+    /// Why its first run failed.
+    pub reason: String,
 }
 
 /// Why a rank is shared.
