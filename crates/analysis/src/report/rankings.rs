@@ -1,7 +1,9 @@
 //! Who is better, where the intervals can tell.
 
 use super::CONFIDENCE;
-use super::model::{Origin, Place, Ranking, Tie};
+use super::model::{Lacking, NotReached, Origin, Place, Ranking, Tie, WhyLacking};
+use super::quantiles::lacking;
+use super::run_values::RunValues;
 use super::samples::{SeriesRuns, figure, regime_of, values};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
@@ -57,7 +59,9 @@ fn ranking(
         .map(|(i, series)| (i, values(&series.cells[&x], metric.name)))
         .filter(|(_, values): &(usize, Vec<f64>)| !values.is_empty())
         .collect();
-    if entries.len() < 2 {
+    let not_reached: Vec<NotReached> =
+        members.iter().filter_map(|series| not_reached(series, &series.cells[&x], metric)).collect();
+    if entries.is_empty() || entries.len() + not_reached.len() < 2 {
         return None;
     }
     let ordered = order(entries, metric.better, seed)?;
@@ -84,7 +88,14 @@ fn ranking(
         x: f64::from(x),
         margin_percent: Some(margin * 100.0),
         places: ranked_among_published(places.collect()),
+        not_reached,
     })
+}
+
+/// Why a series comes after all that have a place, if it does.
+fn not_reached(series: &SeriesRuns<'_>, runs: &[&RunValues], metric: &Metric) -> Option<NotReached> {
+    let Lacking { detail, .. } = lacking(runs, metric.name).filter(|lacking| lacking.why == WhyLacking::NotReached)?;
+    Some(NotReached { key: series.key.clone(), label: series.label.clone(), detail })
 }
 
 /// Why places share their rank: two one-sided tests against the first of them, wrong equivalences of all being held at 5 %.
@@ -163,7 +174,6 @@ fn best_place<'a, 'b>(series: &[&'b SeriesRuns<'a>], wanted: Regime) -> Option<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::samples::RunValues;
     use pushlab_experiment::cell::{Cell, SlowPolicy};
     use pushlab_wire::transport::Transport;
     use std::collections::BTreeSet;

@@ -175,6 +175,13 @@ export interface CardRow {
     [k: string]: string;
   };
   /**
+   * Why options that were measured have no figure here, by their keys. What is not reached comes after all figures;
+   * of the others nothing is known.
+   */
+  lacking?: {
+    [k: string]: Lacking;
+  };
+  /**
    * Difference that does not matter, per cent.
    */
   margin_percent: number;
@@ -253,13 +260,26 @@ export interface Estimate {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
    * The estimate.
    */
   value: number;
+}
+/**
+ * Why there is no figure of something that was measured.
+ */
+export interface Lacking {
+  /**
+   * In numbers, for people.
+   */
+  detail: string;
+  /**
+   * The kind of reason.
+   */
+  why: "not-reached" | "too-few" | "withheld";
 }
 /**
  * What results differ in: each of the others against the first.
@@ -274,7 +294,8 @@ export interface Comparison {
    */
   candidates: string[];
   /**
-   * Cells that the baseline measured and a candidate ran without one run that counts, and why.
+   * Cells that the baseline measured and a candidate ran without one run that counts, and quantiles that it does not
+   * reach any more, and why.
    */
   missing: string[];
   /**
@@ -352,7 +373,7 @@ export interface Estimate1 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -377,7 +398,7 @@ export interface Estimate2 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -419,7 +440,7 @@ export interface Estimate3 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -595,6 +616,10 @@ export interface Ranking {
    */
   metric: string;
   /**
+   * Series that come after all places: more is missing than the quantile allows.
+   */
+  not_reached?: NotReached[];
+  /**
    * Best first; equal ranks are ties that the intervals cannot separate.
    */
   places: Place[];
@@ -606,6 +631,23 @@ export interface Ranking {
    * The place on the axis at which they were compared.
    */
   x: number;
+}
+/**
+ * A series that comes after all that have a place.
+ */
+export interface NotReached {
+  /**
+   * How much is missing, for people.
+   */
+  detail: string;
+  /**
+   * Series key.
+   */
+  key: string;
+  /**
+   * Legend text.
+   */
+  label: string;
 }
 /**
  * A place in a ranking.
@@ -655,7 +697,7 @@ export interface Estimate4 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -719,6 +761,12 @@ export interface Point {
     [k: string]: Estimate5;
   };
   /**
+   * Why there are no figures of what was measured, by the metric's name.
+   */
+  lacking?: {
+    [k: string]: Lacking;
+  };
+  /**
    * Summed over the runs: deliveries expected and not received.
    */
   lost: number;
@@ -751,7 +799,8 @@ export interface Point {
    */
   warnings: string[];
   /**
-   * Runs that count but for some figures, which the generator itself may have made, with the reasons.
+   * Runs that count but for some figures, which the generator itself may have made, with the reasons. What the cell as a
+   * whole lacks is in `lacking`.
    */
   withheld?: string[];
   /**
@@ -760,7 +809,7 @@ export interface Point {
   x: number;
 }
 /**
- * A value with its interval.
+ * A value with its interval. A quantile is that of all runs together, and the spread of their own makes its interval.
  */
 export interface Estimate5 {
   /**
@@ -776,7 +825,7 @@ export interface Estimate5 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -917,7 +966,7 @@ export interface Estimate6 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -1039,6 +1088,12 @@ export interface LeaderboardRow {
    */
   is_ours: boolean;
   /**
+   * Why it has no figure in a column though it was measured, by the column's metric.
+   */
+  lacking?: {
+    [k: string]: Lacking;
+  };
+  /**
    * One for each column; null where nothing was measured.
    */
   standings: (Standing | null)[];
@@ -1070,7 +1125,7 @@ export interface Standing {
   overall?: Rank | null;
 }
 /**
- * A value with its interval.
+ * A value with its interval. A quantile is that of all runs together, and the spread of their own makes its interval.
  */
 export interface Estimate7 {
   /**
@@ -1086,7 +1141,7 @@ export interface Estimate7 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**

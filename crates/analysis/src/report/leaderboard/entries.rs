@@ -1,9 +1,11 @@
 //! What is measured of a subject over a transport, before it is ranked.
 
 use super::columns::{COLUMNS, ColumnKind, Kind, MARKS};
-use crate::report::model::Origin;
+use crate::report::model::{Lacking, Origin};
+use crate::report::quantiles::lacking;
 use crate::report::results::{ResultRuns, series_of};
-use crate::report::samples::{RunValues, values};
+use crate::report::run_values::RunValues;
+use crate::report::samples::values;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::metric::Metric;
 use pushlab_stats::WarningCode;
@@ -27,6 +29,12 @@ impl Entry<'_> {
     pub fn measured(&self, experiment: &str, metric: &str) -> Option<&[&RunValues]> {
         let (_, runs) = self.cells.iter().find(|(known, _)| known.name == experiment)?;
         (!values(runs, metric).is_empty()).then_some(runs)
+    }
+
+    /// The metric of a column and why it has no figure there, though it was measured.
+    pub fn lacking(&self, column: &Column<'_>) -> Option<(String, Lacking)> {
+        let (_, runs) = self.cells.iter().find(|(known, _)| known.name == column.source.name)?;
+        Some((column.kind.metric.to_owned(), lacking(runs, column.kind.metric)?))
     }
 
     /// The warnings that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.

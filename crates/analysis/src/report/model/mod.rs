@@ -11,7 +11,7 @@ mod table;
 
 pub use card::{Advice, CardCell, CardOption, CardRow, Scorecard};
 pub use comparison::{Change, Comparison, ComparisonRow};
-pub use estimate::Estimate;
+pub use estimate::{Estimate, Lacking, WhyLacking};
 pub use leaderboard::{
     Leaderboard, LeaderboardColumn, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing,
 };
@@ -176,7 +176,8 @@ pub struct Point {
     pub failures: Vec<String>,
     /// Runs that were void (the generator was the bottleneck), with their reasons.
     pub voids: Vec<String>,
-    /// Runs that count but for some figures, which the generator itself may have made, with the reasons.
+    /// Runs that count but for some figures, which the generator itself may have made, with the reasons. What the cell as a
+    /// whole lacks is in `lacking`.
     #[serde(default)]
     pub withheld: Vec<String>,
     /// Below one full core, or at it; absent without a valid run.
@@ -185,6 +186,9 @@ pub struct Point {
     pub band: Option<Band>,
     /// Figures by the metric's name; what was not measured is not there.
     pub figures: BTreeMap<String, Estimate>,
+    /// Why there are no figures of what was measured, by the metric's name.
+    #[serde(default)]
+    pub lacking: BTreeMap<String, Lacking>,
     /// Summed over the runs: deliveries expected and not received.
     pub lost: u64,
     /// Summed over the runs: deliveries received more than once.
@@ -301,6 +305,20 @@ pub struct Ranking {
     pub margin_percent: Option<f64>,
     /// Best first; equal ranks are ties that the intervals cannot separate.
     pub places: Vec<Place>,
+    /// Series that come after all places: more is missing than the quantile allows.
+    #[serde(default)]
+    pub not_reached: Vec<NotReached>,
+}
+
+/// A series that comes after all that have a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotReached {
+    /// Series key.
+    pub key: String,
+    /// Legend text.
+    pub label: String,
+    /// How much is missing, for people.
+    pub detail: String,
 }
 
 /// Why a rank is shared.
