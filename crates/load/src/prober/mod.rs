@@ -541,6 +541,16 @@ mod tests {
     }
 
     #[test]
+    fn pings_without_an_answer_are_told_from_those_with_one() {
+        const NEVER_NS: u64 = 60_000_000_000;
+        let silent = probed::<Slow<0>>(NEVER_NS);
+        assert_eq!(silent.response_load.count(), 0);
+        assert!(silent.response_unanswered.count() > 20, "{} pings", silent.response_unanswered.count());
+        let answering = probed::<Slow<0>>(0);
+        assert!(answering.response_load.count() > 20 && answering.response_unanswered.is_empty());
+    }
+
+    #[test]
     fn posts_under_way_are_bounded() {
         let requests = Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 0);
         let (mut path, mut rng) = (OverPosts::new(), Rng::with_seed(1));

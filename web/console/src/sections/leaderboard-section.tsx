@@ -1,5 +1,7 @@
 import { formatEstimate, NO_INTERVAL, soundEstimate } from "../format/estimate";
+import { lackingOf } from "../format/lacking";
 import type {
+  Lacking,
   Leaderboard,
   LeaderboardColumn,
   LeaderboardRow,
@@ -23,6 +25,7 @@ import {
   transportsOf,
 } from "./leaderboard-order";
 import { Reasons } from "./reasons";
+import { AbsentCell } from "./results-cells";
 import { ScrollBox } from "./scroll-box";
 import { SectionLink } from "./section-link";
 
@@ -163,7 +166,12 @@ function BoardRow({ row, columns, marks, within }: BoardRowProps) {
       </th>
       <td>{row.transport}</td>
       {columns.map((column, at) => (
-        <StandingCell key={column.metric} standing={row.standings[at] ?? null} within={within} />
+        <StandingCell
+          key={column.metric}
+          standing={row.standings[at] ?? null}
+          lacking={lackingOf(row.lacking, column.metric)}
+          within={within}
+        />
       ))}
     </tr>
   );
@@ -171,13 +179,15 @@ function BoardRow({ row, columns, marks, within }: BoardRowProps) {
 
 function StandingCell({
   standing,
+  lacking,
   within,
 }: {
   standing: LeaderboardRow["standings"][number];
+  lacking: Lacking | null;
   within: boolean;
 }) {
   const figure = soundEstimate(standing?.figure);
-  if (standing == null || figure === null) return <td class="number absent">–</td>;
+  if (standing == null || figure === null) return <AbsentCell lacking={lacking} />;
   const rank = within ? standing.of_transport : standing.overall;
   const text = formatEstimate(figure);
   return (
