@@ -26,10 +26,10 @@ impl Quantile {
         1_000 / (100 - self.percent)
     }
 
-    /// Independent measurements that one block's own value needs, 2/(1−q). It is never shown, but one of several from
-    /// whose spread an interval is made: two lie beyond it on average, so it is not just the block's largest.
+    /// Independent measurements that one block's own value needs, 1/(1−q). It is one of several from whose spread an
+    /// interval is made: one lies beyond it, so it is not just the block's largest.
     pub fn independent_min_of_block(self) -> u64 {
-        200 / (100 - self.percent)
+        100 / (100 - self.percent)
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
         let came = times((0..5_000).map(|at| at % 100 + 1));
         let few = Arrivals::new(&came, 5_000, 999);
         assert_eq!([Quantile::MEDIAN, Quantile::P99].map(Quantile::independent_min), [20, 1_000]);
-        assert_eq!([Quantile::MEDIAN, Quantile::P99].map(Quantile::independent_min_of_block), [4, 200]);
+        assert_eq!([Quantile::MEDIAN, Quantile::P99].map(Quantile::independent_min_of_block), [2, 100]);
         let lack = few.lack(Quantile::P99, 1_000).unwrap();
         assert_eq!(lack, Lack::TooFew { quantile: Quantile::P99, independent: 999, needed: 1_000 });
         assert_eq!(lack.to_string(), "a p99 needs 1000 independent measurements, and there were 999");

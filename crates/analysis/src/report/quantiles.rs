@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(of(&runs(2, 375), "latency_p99"), (None, Some(WhyLacking::TooFew)));
         assert!(of(&runs(2, 375), "latency_median").0.is_some());
         // Enough together, and none by itself for an interval.
-        let thin = runs(10, 150);
+        let thin = runs(11, 99);
         let shown = figure(&thin.iter().collect::<Vec<_>>(), "latency_p99", 1).unwrap();
         assert_eq!((shown.runs, shown.low, shown.high), (1, shown.value, shown.value));
     }
