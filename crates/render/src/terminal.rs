@@ -158,6 +158,7 @@ mod tests {
             Some(Standing { figure, overall: place, of_transport: place })
         };
         let row = |subject: &str, transport: &str, rank| LeaderboardRow {
+            lacking: Default::default(),
             subject: subject.to_owned(),
             transport: transport.to_owned(),
             is_ours: subject == "pushlab",
