@@ -100,7 +100,7 @@ pub fn of(record: &RunRecord, evidence: &Evidence<'_>) -> Vec<Warning> {
         warnings.push(Warning::new(WarningCode::Loss, detail));
     }
     let has_prober = record.plan.as_ref().is_some_and(|p| p.prober.is_some());
-    let pings = result.response_load.count();
+    let pings = result.pings();
     if has_prober && pings < PINGS_MIN {
         warnings.push(Warning::new(
             WarningCode::FewSamples,
@@ -564,8 +564,9 @@ mod tests {
             [(Phase::Load, 0), (Phase::Drain, 1_000_000_000)].map(|(phase, t_ns)| PhaseMark { phase, t_ns }).into();
         (result.end_ns, result.arrived) = (2_000_000_000, 70);
         for histogram in [&mut result.latency, &mut result.response_load, &mut result.response_idle] {
-            histogram.record(1_000_000);
+            histogram.record_n(1_000_000, 20);
         }
+        result.scheduled = 20;
         let has = |record: &RunRecord| {
             let figures = RunValues::of(record).figures;
             ["latency_median", "response_median", "response_idle_median", "delivered"]

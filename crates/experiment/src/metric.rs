@@ -152,12 +152,12 @@ macro_rules! for_each_metric {
             response_p99 "Response time, p99", "ms", Lower, "of a ping while the load runs";
             response_idle_median "Response time when idle, median", "ms", Lower, "of a ping before the load, everybody connected";
             response_idle_mean "Response time when idle, mean", "ms", Lower, "of a ping before the load, everybody connected";
-            latency_median "Delivery latency, median", "ms", Lower, "intended instant to subscriber, every delivery";
+            latency_median "Delivery latency, median", "ms", Lower, "intended instant to subscriber, of every delivery that was expected";
             latency_mean "Delivery latency, mean", "ms", Lower, "intended instant to subscriber, every delivery";
-            latency_p99 "Delivery latency, p99", "ms", Lower, "intended instant to subscriber, every delivery";
+            latency_p99 "Delivery latency, p99", "ms", Lower, "intended instant to subscriber, of every delivery that was expected";
             jitter "Jitter, mean", "ms", Lower, "difference between the latency of a message and that of the next; of browsers alone";
             latency_first "Latency of the first subscriber", "ms", Lower, "median over the publications";
-            latency_last "Latency of the last subscriber", "ms", Lower, "median over the publications that reached all";
+            latency_last "Latency of the last subscriber", "ms", Lower, "median over the publications; one that did not reach all counts as longer than any";
             latency_own_median "Round trip of own messages, median", "ms", Lower, "a client's own publication back to it";
             latency_own_mean "Round trip of own messages, mean", "ms", Lower, "a client's own publication back to it";
             latency_up_mean "Latency client to server, mean", "ms", Lower, "intended instant to the server's receipt";

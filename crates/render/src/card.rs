@@ -18,6 +18,7 @@ pub fn rows(card: &Scorecard) -> Rows {
         row.extend(card.rows.iter().map(|quantity| match &quantity.cells[at] {
             Some(_) if quantity.works => "yes".to_owned(),
             Some(found) => cell(found),
+            None if quantity.lacking.contains_key(&option.key) => quantity.lacking[&option.key].why.words().to_owned(),
             None if !quantity.failures.contains_key(&option.key) => "–".to_owned(),
             None if quantity.works => "no".to_owned(),
             None => "fails".to_owned(),
@@ -31,6 +32,7 @@ pub fn rows(card: &Scorecard) -> Rows {
 pub fn legend(card: &Scorecard) -> Vec<String> {
     let mut lines: Vec<String> = card.rows.iter().enumerate().map(|(at, row)| quantity(card, at, row)).collect();
     lines.push(SIGNS.to_owned());
+    lines.extend(card.rows.iter().enumerate().flat_map(|(at, row)| without_figure(card, at, row)));
     lines
 }
 
@@ -46,6 +48,12 @@ fn quantity(card: &Scorecard, at: usize, row: &CardRow) -> String {
         format!("best {} {}, {}; ", tables::figure(Some(cell.estimate)), row.unit, option.label)
     });
     format!("{}  {}{note}: {best}margin {} %", letter(at), row.title, row.margin_percent)
+}
+
+/// `G  sse, not reached: 20 of 1000 never came …`, a line for each option.
+fn without_figure(card: &Scorecard, at: usize, row: &CardRow) -> Vec<String> {
+    let told = card.options.iter().filter_map(|option| Some((option, row.lacking.get(&option.key)?)));
+    told.map(|(option, lacking)| format!("{}  {}, {lacking}", letter(at), option.label)).collect()
 }
 
 fn cell(cell: &CardCell) -> String {

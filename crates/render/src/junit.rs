@@ -76,8 +76,12 @@ impl Suite {
     }
 
     fn of_changes(comparison: &Comparison) -> Self {
-        let missing =
-            |cell: &String| Case::new(cell.clone(), End::Failed("no run counts any more".to_owned(), cell.clone()));
+        let missing = |cell: &String| {
+            Case::new(
+                cell.clone(),
+                End::Failed("no run counts any more, or a quantile is not reached".to_owned(), cell.clone()),
+            )
+        };
         let lost = comparison.missing.iter().map(missing);
         let cases = lost.chain(comparison.rows.iter().map(Case::of_change)).collect();
         Self { name: tables::comparison_heading(comparison), properties: Vec::new(), cases }

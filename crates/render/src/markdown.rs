@@ -2,7 +2,9 @@
 
 use super::card;
 use super::tables::{self, Rows};
-use pushlab_analysis::report::model::{DataTable, ExperimentReport, MetricInfo, Place, Ranking, Report, Tie};
+use pushlab_analysis::report::model::{
+    DataTable, ExperimentReport, MetricInfo, Place, Ranking, Report, Tie, WhyLacking,
+};
 use pushlab_analysis::report::wording::place;
 use std::fmt::Write as _;
 
@@ -86,8 +88,9 @@ fn ranking(ranking: &Ranking, experiment: &ExperimentReport) -> String {
         };
         format!("{}{sign} {} {}", place.rank, place.label, tables::figure(Some(place.figure)))
     };
+    let behind = ranking.not_reached.iter().map(|one| format!("{} {}", one.label, WhyLacking::NotReached.words()));
     let failed = ranking.failed.iter().map(|one| format!("last {} failed ({})", one.label, one.reason));
-    let places: Vec<String> = ranking.places.iter().map(place_of).chain(failed).collect();
+    let places: Vec<String> = ranking.places.iter().map(place_of).chain(behind).chain(failed).collect();
     let among = if ranking.among.is_empty() { String::new() } else { format!(" among {}", ranking.among) };
     let (at, regime) = (place(&experiment.axis, ranking.x), tables::regime(ranking.regime));
     format!("{}{among} at {at}, {regime}: {}", ranking.metric, places.join(", "))

@@ -2,8 +2,8 @@
 
 use pushlab_analysis::report::model::{
     Agreement, Change, Comparison, ComparisonRow, Completeness, DataCell, DataTable, Estimate, Expectation,
-    ExperimentReport, Leaderboard, LeaderboardColumn, LeaderboardRow, MetricInfo, Origin, Point, Report, Standing,
-    WarningReport,
+    ExperimentReport, Lacking, Leaderboard, LeaderboardColumn, LeaderboardRow, MetricInfo, Origin, Point, Report,
+    Standing, WarningReport, WhyLacking,
 };
 use pushlab_stats::Regime;
 use pushlab_store::Bound;
@@ -59,7 +59,10 @@ fn row(label: &str, point: &Point, shown: &[&MetricInfo]) -> Vec<String> {
         }
     }
     let mut row = vec![label.to_owned(), point.x.to_string()];
-    row.extend(shown.iter().map(|metric| figure(point.figures.get(&metric.name).copied())));
+    row.extend(shown.iter().map(|metric| {
+        let lacking = point.lacking.get(&metric.name).map(|lacking| lacking.why.words().to_owned());
+        lacking.unwrap_or_else(|| figure(point.figures.get(&metric.name).copied()))
+    }));
     row.extend([format!("{} {} {}", point.lost, point.duplicated, point.reordered), notes.join(" ")]);
     row
 }
@@ -73,6 +76,11 @@ pub fn without_figures(experiment: &ExperimentReport) -> Vec<String> {
             let withheld = point.withheld.iter().map(|why| ("without latency", why));
             let reasons = failed.chain(point.voids.iter().map(|why| ("void", why))).chain(withheld);
             lines.extend(reasons.map(|(what, why)| format!("{what}: {} at {}, {why}", series.label, point.x)));
+            // What was withheld has been told by run.
+            let lacking = point.lacking.iter().filter(|(_, lacking)| lacking.why != WhyLacking::Withheld);
+            lines.extend(lacking.map(|(metric, Lacking { why, detail })| {
+                format!("{}: {metric} of {} at {}, {detail}", why.words(), series.label, point.x)
+            }));
         }
     }
     lines
@@ -157,7 +165,11 @@ pub fn boards(board: &Leaderboard) -> Vec<Rows> {
             let standing = |at: usize| row.standings.get(at).copied().flatten();
             let name = if row.is_ours { format!("{} *", row.subject) } else { row.subject.clone() };
             let has_failed = |column: &LeaderboardColumn| row.failures.iter().any(|one| one.metric == column.metric);
-            let cells = shown().map(|(at, column)| board_cell(column, standing(at), has_failed(column)));
+            let lacking =
+                |column: &LeaderboardColumn| row.lacking.get(&column.metric).map(|one| one.why.words().to_owned());
+            let cells = shown().map(|(at, column)| {
+                lacking(column).unwrap_or_else(|| board_cell(column, standing(at), has_failed(column)))
+            });
             let marks = row.warnings.iter().map(|code| mark(code)).collect();
             std::iter::once(name).chain(cells).chain([marks]).collect()
         }));
@@ -185,6 +197,11 @@ pub fn board_notes(board: &Leaderboard) -> Vec<String> {
         board.warnings.iter().map(|warning| format!("{} {}: {}", mark(&warning.code), warning.code, warning.meaning)),
     );
     notes.extend(board.rows.iter().flat_map(board_failures));
+    let lacking = |row: &LeaderboardRow| -> Vec<String> {
+        let told = row.lacking.iter().filter(|(metric, _)| metric.as_str() != NOT_SHOWN);
+        told.map(|(metric, lacking)| format!("{metric} of {}, {}: {lacking}", row.subject, row.transport)).collect()
+    };
+    notes.extend(board.rows.iter().flat_map(lacking));
     notes.extend(board.left_out.iter().map(|left| format!("left out: {}, {}", left.subject, left.reason)));
     notes
 }

@@ -179,6 +179,7 @@ mod tests {
         };
         let failure = LeaderboardFailure { metric: "latency_p99".to_owned(), reason: "it hung".to_owned() };
         let row = |subject: &str, transport: &str, rank| LeaderboardRow {
+            lacking: Default::default(),
             subject: subject.to_owned(),
             transport: transport.to_owned(),
             is_ours: subject == "pushlab",

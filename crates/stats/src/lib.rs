@@ -19,6 +19,7 @@
 //! # Ok::<(), pushlab_stats::IntervalError>(())
 //! ```
 
+pub mod arrivals;
 pub mod best;
 pub mod comparison;
 pub mod contrast;
@@ -35,13 +36,16 @@ pub mod steady;
 pub mod summary;
 pub mod warning;
 
+pub use arrivals::{Arrivals, Lack, Quantile};
 pub use comparison::{
     Comparison, Factor, Family, FamilyError, Pair, Significance, TestKind, Verdict, compare_family, holm,
 };
 pub use contrast::{contrast, difference, ratio};
 pub use generator::{BusySecond, GeneratorLimits, GeneratorLoad, generator_warnings};
 pub use histogram::{Histogram, HistogramError, ms};
-pub use interval::{EffectSize, Interval, IntervalError, Magnitude, Method, effect_size, interval_of_mean};
+pub use interval::{
+    EffectSize, Interval, IntervalError, Magnitude, Method, effect_size, interval_of_mean, interval_of_whole,
+};
 pub use ranking::{Ranked, rank};
 pub use regime::{Band, Regime, STRESS_CPU_PERCENT, regime};
 pub use slope::{Slope, SlopeError, Trend, slope, trend};

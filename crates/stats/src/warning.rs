@@ -123,7 +123,7 @@ pub const WARNINGS: &[WarningKind] = &[
         code: WarningCode::Loss,
         name: "loss",
         withholds: &[],
-        message: "Some deliveries never arrived; latencies cover only those that did. \
+        message: "Some deliveries never arrived; quantiles of latency count them as longer than all others, means leave them out. \
                   Look at the subject's queue limits and policy, and at disconnections.",
     },
     WarningKind {

@@ -133,6 +133,11 @@ macro_rules! measured {
                 .into_iter()
             }
 
+            /// Pings that were due in the load phase, whether answered or not.
+            pub fn pings(&self) -> u64 {
+                self.response_load.count() + self.response_unanswered.count()
+            }
+
             /// Every histogram, by its name.
             pub fn histograms(&mut self) -> impl Iterator<Item = (&'static str, &mut Histogram)> {
                 [
@@ -201,9 +206,10 @@ measured! {
         latency_down,
         /// Prober's response time in the idle phase.
         response_idle,
-        /// Prober's response time in the load phase, from its intended instant; unanswered pings count with the time
-        /// waited until the end.
+        /// Prober's response time in the load phase, from its intended instant; of pings that were answered.
         response_load,
+        /// How long those pings of the load phase had been waited for that were unanswered at the end.
+        response_unanswered,
         /// Time from the TCP connect to the first subscription answer; where a host's connections are limited, waiting
         /// for one included.
         connect,

@@ -2,6 +2,7 @@
 
 use crate::record::{CounterSample, RunRecord};
 use pushlab_workload::plan::{Phase, ProberPath};
+use pushlab_workload::result::LoadResult;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -41,7 +42,7 @@ pub fn requests_server(run: &RunRecord) -> Option<f64> {
     let readings = inside.len().saturating_sub(1) as f64 / seconds(*inside.first()?, *inside.last()?);
     let plan = run.plan.as_ref()?;
     let posts = plan.prober.as_ref().filter(|p| p.over == ProberPath::Http || !plan.transport.is_bidirectional());
-    let pings = posts.map_or(0, |_| run.result.as_ref().map_or(0, |result| result.response_load.count()));
+    let pings = posts.and(run.result.as_ref()).map_or(0, LoadResult::pings);
     let has_posting_feeder = plan.scenario.has_feeder() && !plan.transport.is_bidirectional();
     let fed = run.result.as_ref().filter(|_| has_posting_feeder).map_or(0, |result| result.published);
     let own = readings + (pings + fed) as f64 / seconds(start, end);

@@ -3,12 +3,14 @@
 mod bytes;
 mod clients;
 mod counters;
+mod expected;
 mod link;
 mod times;
 mod usage;
 mod withheld;
 
 pub use counters::counter_rate;
+pub use expected::{Times, own_quantile_ms, quantile_of, times_of};
 pub use times::{SHARE_COUNT_MIN, clock_error, generator_share, latency_median, prober_share};
 pub use usage::{busiest_second, compressed, cpu_percent, memory, memory_growth};
 pub use withheld::is_withheld;

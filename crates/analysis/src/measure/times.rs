@@ -1,27 +1,29 @@
 //! Figures of one run that are times: of pings, of deliveries, of the generator itself.
 
+use super::expected::{Times, own_quantile_ms};
 use crate::record::RunRecord;
-use pushlab_stats::Histogram;
-
-/// Measurements that a 99th percentile needs to be more than the maximum.
-const P99_COUNT_MIN: u64 = 100;
+use pushlab_stats::Quantile;
 
 /// Measurements that a share needs.
 pub const SHARE_COUNT_MIN: u64 = 20;
 
 /// Prober's response time under load, median, ms.
 pub fn response_median(run: &RunRecord) -> Option<f64> {
-    run.result.as_ref()?.response_load.quantile_ms(0.5)
+    own_quantile_ms(run, Times::Response, Quantile::MEDIAN)
 }
 
-/// Prober's response time under load, mean, ms.
+/// Prober's response time under load, mean, ms. What was never answered counts with the time waited, at the least.
 pub fn response_mean(run: &RunRecord) -> Option<f64> {
-    run.result.as_ref()?.response_load.mean_ms()
+    let result = run.result.as_ref()?;
+    let all = [&result.response_load, &result.response_unanswered];
+    let sum_ms: f64 = all.iter().filter_map(|pings| Some(pings.mean_ms()? * pings.count() as f64)).sum();
+    let count: u64 = all.iter().map(|pings| pings.count()).sum();
+    (count > 0).then(|| sum_ms / count as f64)
 }
 
 /// Prober's response time under load, 99th percentile, ms.
 pub fn response_p99(run: &RunRecord) -> Option<f64> {
-    p99(&run.result.as_ref()?.response_load)
+    own_quantile_ms(run, Times::Response, Quantile::P99)
 }
 
 /// Prober's response time before the load, mean, ms.
@@ -31,12 +33,12 @@ pub fn response_idle_mean(run: &RunRecord) -> Option<f64> {
 
 /// Prober's response time before the load, median, ms.
 pub fn response_idle_median(run: &RunRecord) -> Option<f64> {
-    run.result.as_ref()?.response_idle.quantile_ms(0.5)
+    own_quantile_ms(run, Times::ResponseIdle, Quantile::MEDIAN)
 }
 
 /// Delivery latency, median, ms.
 pub fn latency_median(run: &RunRecord) -> Option<f64> {
-    run.result.as_ref()?.latency.quantile_ms(0.5)
+    own_quantile_ms(run, Times::Deliveries, Quantile::MEDIAN)
 }
 
 /// Delivery latency, mean, ms.
@@ -46,22 +48,22 @@ pub fn latency_mean(run: &RunRecord) -> Option<f64> {
 
 /// Delivery latency, 99th percentile, ms.
 pub fn latency_p99(run: &RunRecord) -> Option<f64> {
-    p99(&run.result.as_ref()?.latency)
+    own_quantile_ms(run, Times::Deliveries, Quantile::P99)
 }
 
 /// Latency of each publication's first subscriber, median, ms.
 pub fn latency_first(run: &RunRecord) -> Option<f64> {
-    run.result.as_ref()?.latency_first.quantile_ms(0.5)
+    own_quantile_ms(run, Times::First, Quantile::MEDIAN)
 }
 
 /// Latency of each publication's last subscriber, median, ms.
 pub fn latency_last(run: &RunRecord) -> Option<f64> {
-    run.result.as_ref()?.latency_last.quantile_ms(0.5)
+    own_quantile_ms(run, Times::Last, Quantile::MEDIAN)
 }
 
 /// Round trip of clients' own publications, median, ms.
 pub fn latency_own_median(run: &RunRecord) -> Option<f64> {
-    run.result.as_ref()?.latency_own.quantile_ms(0.5)
+    own_quantile_ms(run, Times::Own, Quantile::MEDIAN)
 }
 
 /// Round trip of clients' own publications, mean, ms.
@@ -117,8 +119,4 @@ pub fn prober_share(run: &RunRecord) -> Option<f64> {
 /// How far the instants that a browser's pages told may be off, ms.
 pub fn clock_error(run: &RunRecord) -> Option<f64> {
     Some(run.result.as_ref()?.clock_error_ns? as f64 / 1e6)
-}
-
-fn p99(histogram: &Histogram) -> Option<f64> {
-    (histogram.count() >= P99_COUNT_MIN).then(|| histogram.quantile_ms(0.99))?
 }

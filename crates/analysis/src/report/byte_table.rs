@@ -99,7 +99,8 @@ fn note(has_link: bool) -> String {
 mod tests {
     use super::*;
     use crate::presets;
-    use crate::report::samples::{self, RunValues, Source};
+    use crate::report::run_values::RunValues;
+    use crate::report::samples::{self, Source};
 
     fn table_of(runs: &[RunValues]) -> Option<DataTable> {
         let experiment = presets::load("payload-by-transport", None).unwrap();

@@ -1,8 +1,10 @@
 //! Results against each other: what changed, by how much, and whether chance explains it.
 
 use super::CONFIDENCE;
-use super::model::{Change, Comparison, ComparisonRow, Estimate};
-use super::samples::RunValues;
+use super::model::{Change, Comparison, ComparisonRow, Estimate, WhyLacking};
+use super::quantiles::lacking;
+use super::run_values::RunValues;
+use super::samples::values;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_stats::{Family, Interval, Pair, Verdict, compare_family, interval_of_mean};
 use std::collections::BTreeMap;
@@ -73,6 +75,7 @@ pub fn compare(
         let before = entries.len();
         entries.extend(common(baseline, candidate, metrics, margin_of, seed));
         missing_cells.extend(missing(baseline, candidate));
+        missing_cells.extend(not_reached(baseline, candidate, metrics));
         if entries.len() == before && missing_cells.is_empty() {
             return Err(CompareError::NothingInCommon(baseline.label.clone(), candidate.label.clone()));
         }
@@ -108,6 +111,21 @@ fn missing(baseline: &Contender, candidate: &Contender) -> Vec<String> {
     before.keys().filter(lacks).map(|cell| format!("{}: {cell}: {}", candidate.label, why(cell))).collect()
 }
 
+/// Quantiles that the baseline reached and a candidate does not: they got worse by more than anybody can tell.
+fn not_reached(baseline: &Contender, candidate: &Contender, metrics: &[&'static Metric]) -> Vec<String> {
+    let before = by_cell(baseline, RunValues::counts);
+    let mut found = Vec::new();
+    for (cell, runs) in by_cell(candidate, RunValues::counts) {
+        let Some(earlier) = before.get(&cell) else { continue };
+        let was_reached = |metric: &&&Metric| !values(earlier, metric.name).is_empty();
+        for metric in metrics.iter().filter(was_reached) {
+            let lack = lacking(&runs, metric.name).filter(|lack| lack.why == WhyLacking::NotReached);
+            found.extend(lack.map(|lack| format!("{}: {cell}: {}: {lack}", candidate.label, metric.name)));
+        }
+    }
+    found
+}
+
 /// The runs of a kind by cell. The subject is left out of account where a side has one alone: it is what differs.
 fn by_cell(contender: &Contender, is_wanted: impl Fn(&RunValues) -> bool) -> BTreeMap<String, Vec<&RunValues>> {
     let has_one = contender.runs.windows(2).all(|pair| pair[0].cell.subject == pair[1].cell.subject);
@@ -133,13 +151,14 @@ fn common<'a>(
     let mut entries = Vec::new();
     for (cell, runs) in by_cell(candidate, RunValues::counts) {
         let Some(earlier) = before.get(&cell) else { continue };
-        for &metric in metrics {
+        let has_figure = |metric: &&&Metric| [earlier, &runs].iter().all(|side| lacking(side, metric.name).is_none());
+        for &metric in metrics.iter().filter(has_figure) {
             let is_same_campaign = baseline.campaign == candidate.campaign;
             let blocks = is_same_campaign.then(|| blocks(earlier, &runs, metric.name)).filter(|b| !b.is_empty());
             let is_paired = blocks.is_some();
             let samples = match blocks {
                 Some(blocks) => [blocks.iter().map(|b| b.0).collect(), blocks.iter().map(|b| b.1).collect()],
-                None => [super::samples::values(earlier, metric.name), super::samples::values(&runs, metric.name)],
+                None => [values(earlier, metric.name), values(&runs, metric.name)],
             };
             // Of the same runs as the difference: with a void run in a pair, those of all runs would not fit it.
             let figures = figure_of(&samples[0], seed).zip(figure_of(&samples[1], seed));
@@ -231,8 +250,10 @@ fn summary(baseline: &Contender, candidates: &[Contender], rows: &[ComparisonRow
     };
     let lost = match missing {
         [] => String::new(),
-        [one] => format!("a cell has no run that counts any more ({one}); "),
-        [one, ..] => format!("{} cells have no run that counts any more (the first: {one}); ", missing.len()),
+        [one] => format!("a cell has no run that counts any more, or no such figure ({one}); "),
+        [one, ..] => {
+            format!("{} cells have no run that counts any more, or no such figure (the first: {one}); ", missing.len())
+        }
     };
     format!(
         "{against}: {lost}{what}{rest}; {how}. False alarms of all rows together are held at 5 %, and so is what is wrongly \

@@ -2,8 +2,9 @@
 
 use super::judge::{Judgement, judge};
 use super::model::{Alarm, Expectation, Origin};
-use super::samples::PointSamples;
-use super::samples::{self, RunValues, SeriesRuns, Source};
+use super::quantiles::lacking;
+use super::run_values::RunValues;
+use super::samples::{self, PointSamples, SeriesRuns, Source};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::assertion::{Assertion, Term};
 
@@ -14,7 +15,7 @@ pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u6
         .map(|(expect, assertion)| {
             let measured = judgement(&assertion, series, Origin::Measured, seed);
             // Where the study printed nothing of the kind, it neither agrees nor disagrees.
-            let is_printed = assertion.terms().all(|term| find(term, series, Origin::Published).is_ok());
+            let is_printed = assertion.terms().all(|term| find(term, series, Origin::Published, seed).is_ok());
             let published = is_printed.then(|| judgement(&assertion, series, Origin::Published, seed));
             Expectation {
                 assertion: assertion.to_string(),
@@ -46,7 +47,7 @@ pub fn alarms(assertions: &[Assertion], experiment: &Experiment, series: &[Serie
 
 /// Judges one assertion from the series of one origin.
 fn judgement(assertion: &Assertion, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Judgement {
-    judge(assertion, &|term| find(term, series, origin), seed)
+    judge(assertion, &|term| find(term, series, origin, seed), seed)
 }
 
 /// Why an experiment cannot answer an assertion, whatever it will measure; `None` if it can.
@@ -74,12 +75,16 @@ pub fn unanswerable(assertion: &Assertion, experiment: &Experiment) -> Option<St
     None
 }
 
-fn find(term: &Term, series: &[SeriesRuns<'_>], origin: Origin) -> Result<Vec<PointSamples>, String> {
+fn find(term: &Term, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Result<Vec<PointSamples>, String> {
     let own = series_of(term, series, origin)?;
-    if !own.has(term.metric.name) {
-        return Err(format!("{} has no {}", own.label, term.metric.name));
+    let name = term.metric.name;
+    let samples = own.samples(name, seed);
+    if samples.is_empty() {
+        let why = own.cells.values().find_map(|runs| lacking(runs, name));
+        let why = why.map_or(String::new(), |why| format!(" ({why})"));
+        return Err(format!("{} has no {name}{why}", own.label));
     }
-    Ok(own.samples(term.metric.name))
+    Ok(samples)
 }
 
 /// The one series that bears all the words.

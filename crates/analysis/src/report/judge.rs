@@ -1,6 +1,6 @@
 //! Whether an assertion holds.
 
-use super::model::Agreement;
+use super::model::{Agreement, Estimate, WhyLacking};
 use super::samples::{CONFIDENCE, PointSamples};
 use super::wording::digits;
 use pushlab_experiment::assertion::{Assertion, Relation, Side, Term};
@@ -45,14 +45,18 @@ pub fn judge(assertion: &Assertion, find: &dyn Fn(&Term) -> Result<Vec<PointSamp
     let is_wanted = |point: &&PointSamples| {
         assertion.at.is_none_or(|at| at == point.x) && assertion.under.is_none_or(|r| Some(r) == point.regime)
     };
-    let mut places = Vec::new();
+    let (mut places, mut shown) = (Vec::new(), Vec::new());
     for point in left.iter().filter(is_wanted) {
         let samples = scaled(&point.samples, assertion.left.factor);
         match (&right, &assertion.right) {
-            (None, Side::Number(number)) => places.push((point.x, samples, Other::Number(*number))),
+            (None, Side::Number(number)) => {
+                places.push((point.x, samples, Other::Number(*number)));
+                shown.push([Some(point.shown), None]);
+            }
             (Some((factor, points)), _) => {
                 let other = points.iter().filter(is_wanted).find(|other| other.x == point.x);
                 places.extend(other.map(|o| (point.x, samples, Other::Samples(scaled(&o.samples, *factor)))));
+                shown.extend(other.map(|o| [Some(point.shown), Some(o.shown)]));
             }
             (None, Side::Term(_)) => {}
         }
@@ -68,26 +72,26 @@ pub fn judge(assertion: &Assertion, find: &dyn Fn(&Term) -> Result<Vec<PointSamp
     let for_alarm = places.iter().map(|(_, left, right)| at_place(assertion.relation, left, right, levels, seed));
     let somewhere = somewhere(&for_alarm.collect::<Vec<_>>());
     let (outcome, detail) = conclude(&judged);
-    Judgement { outcome, somewhere, detail, figures: figures(assertion, &places, seed) }
+    let lines = places.iter().zip(&shown).map(|((x, ..), sides)| figures(assertion, *x, sides));
+    Judgement { outcome, somewhere, detail, figures: lines.collect() }
 }
 
-/// `at 300: cpu(websocket) = 45.1 % (44.0 to 46.2), cpu(sse) = 31.0 % (30.1 to 31.9)`.
-fn figures(assertion: &Assertion, places: &[(f64, Vec<f64>, Other)], seed: u64) -> Vec<String> {
-    let side = |term: &Term, samples: &[f64]| {
-        let interval = interval_of_mean(samples, CONFIDENCE, seed).ok()?;
-        let value = format!("{term} = {} {}", digits(interval.value), term.metric.unit);
-        let ends = (interval.runs > 1).then(|| format!(" ({} to {})", digits(interval.low), digits(interval.high)));
-        Some(value.trim_end().to_owned() + &ends.unwrap_or_default())
+/// `at 300: cpu(websocket) = 45.1 % (44.0 to 46.2), cpu(sse) = 31.0 % (30.1 to 31.9)`. Of each side what is shown of it, if
+/// it was reached.
+fn figures(assertion: &Assertion, x: f64, [left, right]: &[Option<Option<Estimate>>; 2]) -> String {
+    let side = |term: &Term, shown: &Option<Estimate>| {
+        let Some(figure) = shown else { return format!("{term} is {}", WhyLacking::NotReached.words()) };
+        let of = |value: f64| digits(value * term.factor);
+        let value = format!("{term} = {} {}", of(figure.value), term.metric.unit);
+        let ends = (figure.runs > 1).then(|| format!(" ({} to {})", of(figure.low), of(figure.high)));
+        value.trim_end().to_owned() + &ends.unwrap_or_default()
     };
-    let line = |(x, left, right): &(f64, Vec<f64>, Other)| {
-        let other = match (&assertion.right, right) {
-            (Side::Term(term), Other::Samples(samples)) => side(term, samples),
-            _ => None,
-        };
-        let sides: Vec<String> = side(&assertion.left, left).into_iter().chain(other).collect();
-        format!("at {x}: {}", sides.join(", "))
+    let other = match &assertion.right {
+        Side::Term(term) => right.as_ref().map(|right| side(term, right)),
+        Side::Number(_) => None,
     };
-    places.iter().map(line).collect()
+    let sides: Vec<String> = left.iter().map(|left| side(&assertion.left, left)).chain(other).collect();
+    format!("at {x}: {}", sides.join(", "))
 }
 
 fn somewhere(places: &[Agreement]) -> Agreement {
@@ -144,8 +148,29 @@ fn gap(left: &[f64], factor: f64, right: &Other, confidence: f64, seed: u64) -> 
     Some((interval.low, interval.high))
 }
 
+/// Where a quantile was not reached on one side it is longer than any time; on both sides, or with a single run, nobody
+/// knows.
+fn beyond_measure(relation: Relation, left: &[f64], right: &Other) -> Option<Agreement> {
+    let is_beyond = |samples: &[f64]| samples.iter().any(|sample| sample.is_infinite());
+    let (right_is_beyond, is_sure) = match right {
+        Other::Number(_) => (false, left.len() > 1),
+        Other::Samples(right) => (is_beyond(right), left.len() > 1 && right.len() > 1),
+    };
+    let holds = match (is_beyond(left), right_is_beyond) {
+        (false, false) => return None,
+        (true, true) => return Some(Agreement::Undecided),
+        _ if !is_sure => return Some(Agreement::Undecided),
+        (true, false) => relation == Relation::Greater,
+        (false, true) => relation == Relation::Less,
+    };
+    Some(if holds { Agreement::Confirmed } else { Agreement::Refuted })
+}
+
 /// One place; `levels` are the confidences at which the assertion is confirmed and refuted.
 fn at_place(relation: Relation, left: &[f64], right: &Other, [confirm, refute]: [f64; 2], seed: u64) -> Agreement {
+    if let Some(agreement) = beyond_measure(relation, left, right) {
+        return agreement;
+    }
     let gap = |factor: f64, confidence: f64| gap(left, factor, right, confidence, seed);
     let (holds, fails) = match relation {
         Relation::Less => {
@@ -208,6 +233,13 @@ mod tests {
                 x: i as f64,
                 regime: Some(regime(i)),
                 samples: samples.to_vec(),
+                shown: interval_of_mean(samples, CONFIDENCE, 1).ok().map(|i| Estimate {
+                    value: i.value,
+                    low: i.low,
+                    high: i.high,
+                    runs: i.runs,
+                    bound: None,
+                }),
             };
             all.iter().enumerate().map(point).collect()
         };
@@ -217,6 +249,20 @@ mod tests {
             other => Err(format!("no series bears {other}")),
         };
         judge(&Assertion::parse(text).unwrap(), &find, 1)
+    }
+
+    #[test]
+    fn what_was_not_reached_is_longer_than_any_time() {
+        let beyond: &[f64] = &[f64::INFINITY; 3];
+        let outcome = |text: &str, a: &[f64], b: &[f64]| judged(text, &[a], &[b]).outcome;
+        assert_eq!(outcome("p99(websocket) < 50", beyond, LOW), Agreement::Refuted);
+        assert_eq!(outcome("p99(websocket) > 50", beyond, LOW), Agreement::Confirmed);
+        assert_eq!(outcome("p99(websocket) > 50", &[f64::INFINITY], LOW), Agreement::Undecided, "a single run");
+        assert_eq!(outcome("p99(websocket) < p99(sse)", LOW, beyond), Agreement::Confirmed);
+        assert_eq!(outcome("p99(websocket) ≈ p99(sse) within 10 %", beyond, LOW), Agreement::Refuted);
+        assert_eq!(outcome("p99(websocket) < p99(sse)", beyond, beyond), Agreement::Undecided);
+        let told = judged("p99(websocket) < p99(sse)", &[beyond], &[LOW]).figures;
+        assert!(told[0].starts_with("at 0: p99(websocket) is not reached, p99(sse) = 1.00 ms"), "{told:?}");
     }
 
     const LOW: &[f64] = &[1.0, 1.1, 0.9];

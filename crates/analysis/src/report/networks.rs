@@ -1,7 +1,7 @@
 //! What lay between clients and subjects.
 
 use super::results::ResultRuns;
-use super::samples::RunValues;
+use super::run_values::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::subject::name_of;
 use std::collections::BTreeMap;

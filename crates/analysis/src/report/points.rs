@@ -1,7 +1,9 @@
 //! A cell's figures over its repeats.
 
 use super::model::{Point, Series, Timeline};
-use super::samples::{RunValues, SeriesRuns, figure, regime_of};
+use super::quantiles::lacking;
+use super::run_values::RunValues;
+use super::samples::{SeriesRuns, figure, regime_of};
 use pushlab_experiment::metric::Metric;
 use pushlab_stats::{Band, Severity, Warning};
 
@@ -20,6 +22,7 @@ pub fn series(runs: &SeriesRuns<'_>, metrics: &[&Metric], seed: u64) -> Series {
 fn point(x: u32, runs: &[&RunValues], metrics: &[&Metric], seed: u64) -> Point {
     let figures =
         metrics.iter().filter_map(|metric| Some((metric.name.to_owned(), figure(runs, metric.name, seed)?))).collect();
+    let lacking = |metric: &&Metric| Some((metric.name.to_owned(), lacking(runs, metric.name)?));
     let response = figure(runs, "response_median", seed).or_else(|| figure(runs, "response_mean", seed));
     let wrong = |which: usize| runs.iter().filter(|run| run.counts()).map(|run| run.wrong[which]).sum();
     let mut warnings: Vec<String> = runs.iter().flat_map(|run| &run.warnings).map(|d| d.code.to_string()).collect();
@@ -36,6 +39,7 @@ fn point(x: u32, runs: &[&RunValues], metrics: &[&Metric], seed: u64) -> Point {
         regime: regime_of(runs),
         band: response.map(|figure| Band::of_response_ms(figure.value)),
         figures,
+        lacking: metrics.iter().filter_map(lacking).collect(),
         lost: wrong(0),
         duplicated: wrong(1),
         reordered: wrong(2),

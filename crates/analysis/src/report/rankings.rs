@@ -1,7 +1,9 @@
 //! Who is better, where the intervals can tell.
 
 use super::CONFIDENCE;
-use super::model::{FailedPlace, Origin, Place, Ranking, Tie};
+use super::model::{FailedPlace, Lacking, NotReached, Origin, Place, Ranking, Tie, WhyLacking};
+use super::quantiles::lacking;
+use super::run_values::RunValues;
 use super::samples::{SeriesRuns, failure_of_all, figure, regime_of, values};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
@@ -62,6 +64,11 @@ fn ranking(
         .map(|(i, series)| (i, values(&series.cells[&x], metric.name)))
         .filter(|(_, values): &(usize, Vec<f64>)| !values.is_empty())
         .collect();
+    let not_reached: Vec<NotReached> =
+        members.iter().filter_map(|series| not_reached(series, &series.cells[&x], metric)).collect();
+    if entries.is_empty() || entries.len() + not_reached.len() < 2 {
+        return None;
+    }
     let is_bounded =
         |i: usize| figure(&members[i].cells[&x], metric.name, seed).is_some_and(|figure| figure.is_lower_bound());
     let ordered = order(entries, metric.better, &is_bounded, seed)?;
@@ -90,6 +97,7 @@ fn ranking(
         margin_percent: Some(margin * 100.0),
         places: ranked_among_published(places.collect()),
         failed: Vec::new(),
+        not_reached,
     })
 }
 
@@ -100,6 +108,12 @@ fn failed_at(series: &[&SeriesRuns<'_>], x: u32) -> Vec<FailedPlace> {
         Some(FailedPlace { key: one.key.clone(), label: one.label.clone(), reason })
     });
     failed.collect()
+}
+
+/// Why a series comes after all that have a place, if it does.
+fn not_reached(series: &SeriesRuns<'_>, runs: &[&RunValues], metric: &Metric) -> Option<NotReached> {
+    let Lacking { detail, .. } = lacking(runs, metric.name).filter(|lacking| lacking.why == WhyLacking::NotReached)?;
+    Some(NotReached { key: series.key.clone(), label: series.label.clone(), detail })
 }
 
 /// Why places share their rank: two one-sided tests against the first of them, wrong equivalences of all being held at 5 %.
@@ -203,7 +217,6 @@ fn best_place<'a, 'b>(series: &[&'b SeriesRuns<'a>], wanted: Regime) -> Option<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::samples::RunValues;
     use pushlab_experiment::cell::{Cell, SlowPolicy};
     use pushlab_stats::{Warning, WarningCode};
     use pushlab_wire::transport::Transport;

@@ -1,7 +1,8 @@
 //! Results as a report takes them, and what is known of their subjects.
 
 use super::model::Origin;
-use super::samples::{self, RunValues, SeriesRuns, Source};
+use super::run_values::RunValues;
+use super::samples::{self, SeriesRuns, Source};
 use crate::header::Header;
 use pushlab_experiment::Experiment;
 use std::collections::BTreeMap;

@@ -1,127 +1,19 @@
-//! What a report is made of: runs as their figures, whether they were measured or printed.
+//! What a report is made of: series of runs, and the figures of a cell over its runs.
 
-use super::model::{Estimate, Origin, Timeline};
-use super::timeline::timeline;
-use crate::measure::{MEASURES, is_withheld};
-use crate::record::{Outcome, RunRecord};
+use super::model::{Estimate, Origin, WhyLacking};
+use super::quantiles::{CellQuantile, lacking};
+use super::run_values::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::metric::{Better, METRICS, Metric};
-use pushlab_stats::{Regime, STRESS_CPU_PERCENT, Warning, WarningCode, interval_of_mean, regime};
+use pushlab_stats::{Interval, Regime, STRESS_CPU_PERCENT, WarningCode, interval_of_mean, interval_of_whole, regime};
 use pushlab_store::Bound;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Level of every interval.
 pub const CONFIDENCE: f64 = 0.95;
-
-/// One run as a report sees it.
-#[derive(Debug, Clone)]
-pub struct RunValues {
-    /// Which point.
-    pub cell: Cell,
-    /// Which repetition, from 1.
-    pub repeat: u32,
-    /// How often it was tried; only the last try is here.
-    pub attempts: u32,
-    /// Why it was tried again each time; empty where only the number is known.
-    pub tried_again: Vec<String>,
-    /// Whether it failed, and why.
-    pub failure: Option<String>,
-    /// What makes it less certain.
-    pub warnings: Vec<Warning>,
-    /// Figures by the metric's name.
-    pub figures: BTreeMap<String, f64>,
-    /// How exact they are, where a study says less than a number.
-    pub bounds: BTreeMap<String, Bound>,
-    /// Lost, duplicated and reordered deliveries.
-    pub wrong: [u64; 3],
-    /// What happened over time, where it was measured.
-    pub timeline: Option<Timeline>,
-    /// Command line of the subject, with `PORT` for the port of this run; empty where it is not known.
-    pub command: Vec<String>,
-    /// Wall-clock length of the whole run, ms; 0 where it is not known.
-    pub took_ms: u64,
-    /// Why nothing but its clients tells of the subject, where that is so.
-    pub unobserved: Option<String>,
-    /// What the network of its cell was like, in words; `None` where there was none, or it is not known.
-    pub network: Option<String>,
-}
-
-impl RunValues {
-    /// Of a measured run: every metric that it has, but for those that its warnings take away.
-    pub fn of(record: &RunRecord) -> Self {
-        let figures = MEASURES.iter().filter_map(|(metric, of)| {
-            if is_withheld(metric, &record.warnings) {
-                return None;
-            }
-            let value = of(record).filter(|value| value.is_finite())?;
-            Some(((*metric).to_owned(), value))
-        });
-        let failure = match &record.outcome {
-            Outcome::Completed => None,
-            Outcome::Failed { reason, .. } => Some(reason.clone()),
-        };
-        let wrong = record.result.as_ref().map_or([0; 3], |r| [r.lost, r.duplicated, r.reordered]);
-        Self {
-            cell: record.planned.cell.clone(),
-            repeat: record.planned.repeat,
-            attempts: record.attempts,
-            tried_again: record.earlier.iter().map(|attempt| attempt.reason.clone()).collect(),
-            failure,
-            warnings: record.warnings.clone(),
-            figures: figures.collect(),
-            bounds: BTreeMap::new(),
-            wrong,
-            timeline: timeline(record),
-            command: without_port(&record.subject_command, record.plan.as_ref().map(|plan| plan.target.address.port())),
-            took_ms: record.took_ms,
-            unobserved: record.unobserved.clone(),
-            network: record.network.as_ref().map(|network| network.profile.to_string()),
-        }
-    }
-
-    /// Of a run that is yet to be done.
-    pub fn planned(cell: Cell) -> Self {
-        Self {
-            cell,
-            repeat: 1,
-            attempts: 1,
-            tried_again: Vec::new(),
-            failure: None,
-            warnings: Vec::new(),
-            figures: BTreeMap::new(),
-            bounds: BTreeMap::new(),
-            wrong: [0; 3],
-            timeline: None,
-            command: Vec::new(),
-            took_ms: 0,
-            unobserved: None,
-            network: None,
-        }
-    }
-
-    /// Whether its figures count.
-    pub fn counts(&self) -> bool {
-        self.failure.is_none() && !self.is_void()
-    }
-
-    /// Whether a warning takes it out of the figures.
-    pub fn is_void(&self) -> bool {
-        self.failure.is_none() && self.warnings.iter().any(Warning::is_void)
-    }
-}
-
-/// A command line as it is for all runs that were started alike: only the port differs from run to run.
-fn without_port(command: &[String], port: Option<u16>) -> Vec<String> {
-    let port = port.map(|port| port.to_string());
-    let put_out = |word: &String| match port.as_ref().and_then(|port| word.strip_suffix(port.as_str())) {
-        Some(before) if !before.ends_with(|c: char| c.is_ascii_digit()) => format!("{before}PORT"),
-        _ => word.clone(),
-    };
-    command.iter().map(put_out).collect()
-}
 
 /// A metric's values at one place of a series, one for each run.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,8 +22,10 @@ pub struct PointSamples {
     pub x: f64,
     /// Load or stress; `None` where CPU was not measured.
     pub regime: Option<Regime>,
-    /// Values.
+    /// Values; infinite where the quantile was not reached.
     pub samples: Vec<f64>,
+    /// What is shown of them; `None` where it was not reached.
+    pub shown: Option<Estimate>,
 }
 
 /// One line of every chart: the runs of a series by their place on the axis.
@@ -164,14 +58,19 @@ pub struct SeriesRuns<'a> {
 impl SeriesRuns<'_> {
     /// Whether any of its runs has this metric.
     pub fn has(&self, metric: &str) -> bool {
-        self.cells.values().flatten().any(|run| run.figures.contains_key(metric))
+        self.cells.values().flatten().any(|run| run.measured(metric))
     }
 
     /// The values of a metric at each place.
-    pub fn samples(&self, metric: &str) -> Vec<PointSamples> {
+    pub fn samples(&self, metric: &str, seed: u64) -> Vec<PointSamples> {
         let point = |(&x, runs): (&u32, &Vec<&RunValues>)| {
-            let samples = values(runs, metric);
-            let point = PointSamples { x: f64::from(x), regime: regime_of(runs), samples };
+            let counting = runs.iter().filter(|run| run.counts());
+            let samples = match lacking(runs, metric) {
+                Some(lacking) if lacking.why == WhyLacking::NotReached => counting.map(|_| f64::INFINITY).collect(),
+                _ => values(runs, metric),
+            };
+            let shown = figure(runs, metric, seed);
+            let point = PointSamples { x: f64::from(x), regime: regime_of(runs), samples, shown };
             (!point.samples.is_empty()).then_some(point)
         };
         self.cells.iter().filter_map(point).collect()
@@ -307,13 +206,16 @@ fn words(parts: &Parts, source: &Source<'_>) -> BTreeSet<String> {
     parts.iter().cloned().chain(tag).filter(|word| !word.is_empty()).collect()
 }
 
-/// One metric's values over the runs that count.
+/// One metric's values over the runs that count; none where the cell as a whole has no figure ([`lacking`]).
 pub fn values(runs: &[&RunValues], metric: &str) -> Vec<f64> {
+    if lacking(runs, metric).is_some() {
+        return Vec::new();
+    }
     runs.iter().filter(|run| run.counts()).filter_map(|run| run.figures.get(metric).copied()).collect()
 }
 
-/// Mean and interval over the runs that count, marked as a lower bound where it is a rate that the load set; for a range that
-/// was printed, its middle and its ends.
+/// A figure and its interval over the runs that count: their mean, or the quantile of all of them together, marked as a
+/// lower bound where it is a rate that the load set; for a range that was printed, its middle and its ends.
 pub fn figure(runs: &[&RunValues], metric: &str, seed: u64) -> Option<Estimate> {
     let values = values(runs, metric);
     let bound = runs.iter().find_map(|run| run.bounds.get(metric).copied());
@@ -322,12 +224,16 @@ pub fn figure(runs: &[&RunValues], metric: &str, seed: u64) -> Option<Estimate> 
         let value = low.midpoint(high);
         return (!values.is_empty()).then_some(Estimate { value, low, high, runs: 1, bound: Some(bound) });
     }
-    let interval = interval_of_mean(&values, CONFIDENCE, seed).ok()?;
+    let Interval { value, low, high, runs: counted, .. } = match CellQuantile::of(runs, metric) {
+        Some(_) if lacking(runs, metric).is_some() => return None,
+        Some(whole) => interval_of_whole(whole.value_ms()?, &values, CONFIDENCE).ok()?,
+        None => interval_of_mean(&values, CONFIDENCE, seed).ok()?,
+    };
     // Hardly any measured quantity is negative, though the interval of a skewed one may reach below.
     let may_be_negative = Metric::find(metric).is_some_and(Metric::may_be_negative);
-    let low = if may_be_negative { interval.low } else { interval.low.max(0.0) };
+    let low = if may_be_negative { low } else { low.max(0.0) };
     let bound = is_limit_of_load(runs, metric).then_some(Bound::Min);
-    Some(Estimate { value: interval.value, low, high: interval.high, runs: interval.runs, bound })
+    Some(Estimate { value, low, high, runs: counted, bound })
 }
 
 /// Whether a rate is that of the load rather than of the subject, which may do better: in one of the runs behind it the
@@ -351,9 +257,7 @@ pub fn regime_of(runs: &[&RunValues]) -> Option<Regime> {
 
 /// The metrics that any of these series has, in the order of the table.
 pub fn metrics_in(series: &[SeriesRuns<'_>]) -> Vec<&'static Metric> {
-    let has =
-        |name: &str| series.iter().flat_map(|s| s.cells.values().flatten()).any(|run| run.figures.contains_key(name));
-    METRICS.iter().filter(|metric| has(metric.name)).collect()
+    METRICS.iter().filter(|metric| series.iter().any(|series| series.has(metric.name))).collect()
 }
 
 #[cfg(test)]
@@ -367,20 +271,6 @@ mod tests {
             ..RunValues::planned(cell)
         };
         experiment.cells().into_iter().enumerate().map(run).collect()
-    }
-
-    #[test]
-    fn a_port_does_not_tell_one_start_from_another() {
-        let words = |port: u16| {
-            ["node", "a.mjs", "54321"]
-                .map(str::to_owned)
-                .into_iter()
-                .chain([format!("--at=[::1]:{port}"), port.to_string()])
-        };
-        let first = without_port(&words(4321).collect::<Vec<_>>(), Some(4321));
-        assert_eq!(first, ["node", "a.mjs", "54321", "--at=[::1]:PORT", "PORT"]);
-        assert_eq!(without_port(&words(8000).collect::<Vec<_>>(), Some(8000)), first);
-        assert_eq!(without_port(&first, None), first);
     }
 
     #[test]

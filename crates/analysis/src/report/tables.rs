@@ -3,7 +3,9 @@
 use super::CONFIDENCE;
 use super::byte_table::bytes_per_message;
 use super::model::{Column, DataCell, DataTable, Estimate, Origin};
-use super::samples::{RunValues, SeriesRuns, figure, values};
+use super::quantiles::lacking;
+use super::run_values::RunValues;
+use super::samples::{SeriesRuns, figure, values};
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::{Derived, Experiment};
@@ -52,7 +54,7 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
                     DataCell::text(sweep.place(x)),
                     DataCell::figure(Some(printed)),
                     DataCell::text(format!("{by}{}", sweep.place(place))),
-                    DataCell::figure(here),
+                    here.map_or_else(|| without_figure(&own.cells[&place], metric), DataCell::Estimate),
                     ratio.map_or(DataCell::Nothing(()), |ratio| DataCell::text(format!("{sign}{ratio:.2} ×"))),
                 ]);
             }
@@ -76,6 +78,11 @@ fn side_by_side(sweep: Sweep, series: &[SeriesRuns<'_>], charted: &[&Metric], se
         rows,
         stack: None,
     })
+}
+
+/// What stands where there is no figure: why, if it was measured.
+fn without_figure(runs: &[&RunValues], metric: &Metric) -> DataCell {
+    lacking(runs, metric.name).map_or(DataCell::Nothing(()), |lacking| DataCell::text(lacking.why.words()))
 }
 
 fn clients(runs: &[&RunValues]) -> Option<u32> {

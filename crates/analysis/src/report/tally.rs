@@ -1,6 +1,6 @@
 //! How many runs hold something to report.
 
-use super::samples::RunValues;
+use super::run_values::RunValues;
 use std::collections::BTreeMap;
 
 /// Whether a campaign's records hold anything to report, and what went wrong with the rest.

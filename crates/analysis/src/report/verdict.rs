@@ -2,7 +2,7 @@
 
 use super::leaderboard::sentences::sentences as standings;
 use super::model::{Completeness, ExperimentReport, Leaderboard, Origin, Place, Point, Ranking, Scorecard, Tie};
-use super::samples::RunValues;
+use super::run_values::RunValues;
 use super::tally::Tally;
 use super::wording::{distance, join, place, show};
 use pushlab_experiment::metric::{Better, Metric};
@@ -71,6 +71,7 @@ fn winner(experiment: &ExperimentReport, ranking: &Ranking) -> Option<String> {
         }
         None => String::new(),
     };
+    let lead = lead + &behind(ranking);
     let failed: Vec<&str> = ranking.failed.iter().map(|one| one.label.as_str()).collect();
     let lead = if failed.is_empty() { lead } else { format!("{lead}; last, because it failed: {}", join(&failed)) };
     Some(match names.as_slice() {
@@ -96,6 +97,12 @@ fn winner(experiment: &ExperimentReport, ranking: &Ranking) -> Option<String> {
             }
         }
     })
+}
+
+/// Who comes after all of them without a figure.
+fn behind(ranking: &Ranking) -> String {
+    let labels: Vec<&str> = ranking.not_reached.iter().map(|one| one.label.as_str()).collect();
+    if labels.is_empty() { String::new() } else { format!("; not reached by {}", join(&labels)) }
 }
 
 /// The part of a title before its colon: `Broadcast`.

@@ -19,6 +19,8 @@ const LOAD: Duration = Duration::from_secs(5);
 struct Measured {
     codes: Vec<String>,
     run: Value,
+    /// Its cell in the report.
+    point: Value,
 }
 
 impl Measured {
@@ -51,9 +53,10 @@ fn measure(name: &str, address: SocketAddr) -> Measured {
     let output = place.run(&["run", "experiment.toml", "--json", "--quiet"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let run = place.exported("test").remove(0);
+    let point = report["experiments"][0]["series"][0]["points"][0].clone();
     assert_eq!(run["outcome"]["outcome"], "completed", "{report:#}");
     let codes = run["warnings"].as_array().unwrap().iter().map(|warning| warning["code"].as_str().unwrap().to_owned());
-    Measured { codes: codes.filter(|code| !OF_THE_MACHINE.contains(&code.as_str())).collect(), run }
+    Measured { codes: codes.filter(|code| !OF_THE_MACHINE.contains(&code.as_str())).collect(), run, point }
 }
 
 /// Measures until exactly these warnings are raised; what a try was warned of is printed.
@@ -170,6 +173,12 @@ fn two_per_cent_lost_are_loss_and_nothing_else() {
         measured
     });
     assert!(measured.figure("latency_median").is_some() && measured.figure("response_median").is_some());
+    // A hundredth takes longer than the p99, and twice as much never came.
+    assert_eq!(measured.figure("latency_p99"), None);
+    assert!(measured.point["figures"]["latency_p99"].is_null(), "{:#}", measured.point);
+    let lacking = &measured.point["lacking"]["latency_p99"];
+    assert_eq!(lacking["why"], "not-reached", "{lacking}");
+    assert!(lacking["detail"].as_str().unwrap().contains(" of 2500 never came, "), "{lacking}");
 }
 
 #[test]

@@ -250,7 +250,7 @@ impl Hosted {
             self.part.errors.merge(report.errors);
             self.part.busiest = BusiestSecond::busier(self.part.busiest, report.busiest);
             (self.part.response_idle, self.part.response_load) = (report.response_idle, report.response_load);
-            self.part.response_own = report.response_own;
+            (self.part.response_unanswered, self.part.response_own) = (report.response_unanswered, report.response_own);
         }
         Ok(())
     }

@@ -193,6 +193,7 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
         failure,
         warnings: run.warnings.clone(),
         figures: run.figures.iter().map(|(name, figure)| (name.clone(), figure.value)).collect(),
+        times: BTreeMap::new(),
         bounds,
         wrong: [count("lost"), count("duplicated"), count("reordered")],
         timeline: None,

@@ -307,9 +307,12 @@ impl CapacitySearch {
         if (counting.len() - withheld) * 2 <= runs.len() {
             return Err(Limit::Generator);
         }
+        let lost: u64 = counting.iter().map(|run| run.wrong[0]).sum();
+        if lost > 0 && counting.iter().any(|run| run.has_not_reached(term.metric.name)) {
+            return Err(Limit::Loss(lost));
+        }
         let Some(mean) = pushlab_stats::mean(&values) else { return Err(Limit::NotMeasured(term.metric.name)) };
         let mean = mean * term.factor;
-        let lost: u64 = counting.iter().map(|run| run.wrong[0]).sum();
         let is_met = match self.search.goal.relation {
             Relation::Less => mean < self.limit,
             _ => mean > self.limit,

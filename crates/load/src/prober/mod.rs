@@ -111,8 +111,10 @@ pub struct ProberProgress {
 pub struct ProberReport {
     /// Response times of the idle phase.
     pub response_idle: Histogram,
-    /// Response times of the load phase; pings unanswered at the end count with the time waited.
+    /// Response times of the load phase.
     pub response_load: Histogram,
+    /// How long pings of the load phase were waited for that were unanswered at the end.
+    pub response_unanswered: Histogram,
     /// What of the latter was its own: from the intended instant to the writing, as far as nothing was in the way, and from
     /// the answer's receipt by the kernel to the reading. Of answered pings, where the kernel notes receipts.
     pub response_own: Histogram,
@@ -292,7 +294,7 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
             let place = sequence.and_then(|sequence| outstanding.iter().position(|ping| ping.sequence == sequence));
             match place.and_then(|place| outstanding.remove(place)) {
                 Some(Outstanding { due_ns, late_ns, .. }) => {
-                    count(report, timeline, due_ns, now);
+                    count(report, timeline, due_ns, now, true);
                     if let Some(waited_ns) = waited_ns.filter(|_| due_ns >= timeline.load_ns) {
                         report.response_own.record(late_ns + waited_ns);
                     }
@@ -379,7 +381,7 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         // Those that would be due later never are.
         while times.take_due(u64::MAX).is_some() {}
         for due_ns in self.outstanding.drain(..).map(|ping| ping.due_ns).chain(self.waiting.drain(..)) {
-            count(&mut self.report, timeline, due_ns, now);
+            count(&mut self.report, timeline, due_ns, now, false);
         }
     }
 
@@ -391,12 +393,13 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
     }
 }
 
-fn count(report: &mut ProberReport, timeline: &Timeline, intended_ns: u64, now: u64) {
+fn count(report: &mut ProberReport, timeline: &Timeline, intended_ns: u64, now: u64, is_answered: bool) {
     let waited = now.saturating_sub(intended_ns);
     if intended_ns < timeline.warm_up_ns {
         report.response_idle.record(waited);
     } else if intended_ns >= timeline.load_ns {
-        report.response_load.record(waited);
+        let load = if is_answered { &mut report.response_load } else { &mut report.response_unanswered };
+        load.record(waited);
     }
 }
 
@@ -535,6 +538,16 @@ mod tests {
         let slow_server = probed::<Slow<0>>(SLOW_NS);
         assert!(slow_server.response_load.quantile(0.5).unwrap() >= SLOW_NS);
         assert!(share(&slow_server) < share(&slow_prober) / 2.0, "{} {}", share(&slow_server), share(&slow_prober));
+    }
+
+    #[test]
+    fn pings_without_an_answer_are_told_from_those_with_one() {
+        const NEVER_NS: u64 = 60_000_000_000;
+        let silent = probed::<Slow<0>>(NEVER_NS);
+        assert_eq!(silent.response_load.count(), 0);
+        assert!(silent.response_unanswered.count() > 20, "{} pings", silent.response_unanswered.count());
+        let answering = probed::<Slow<0>>(0);
+        assert!(answering.response_load.count() > 20 && answering.response_unanswered.is_empty());
     }
 
     #[test]

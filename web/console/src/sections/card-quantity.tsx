@@ -1,7 +1,7 @@
 import { formatEstimateWithUnit, NO_INTERVAL } from "../format/estimate";
 import { formatNumber, formatTick, joinUnit } from "../format/number";
 import type { CardCell, CardRow, Scorecard } from "../generated/report";
-import { Failures, NotMeasured } from "./card-works";
+import { Failures, NotMeasured, WithoutFigure } from "./card-works";
 import { ChoiceMark } from "./choice-mark";
 import { FactorBar } from "./factor-bar";
 import {
@@ -52,6 +52,7 @@ export function CardQuantity({ card, row, id, choices, scale }: QuantityProps) {
         </details>
       )}
       <Failures failures={failures} word="failed" />
+      <WithoutFigure card={card} row={row} />
       {entries.some(({ cell }) => cell.is_lower_bound) && (
         <p class="note">
           Lower bound: the load was at its end before the server, which may do better than this.

@@ -1,3 +1,4 @@
+import { LACKING_WORDS, lackingOf } from "../format/lacking";
 import type { CardCell, CardOption, CardRow, Scorecard } from "../generated/report";
 import { ChoiceMark } from "./choice-mark";
 import {
@@ -81,6 +82,14 @@ interface GlanceProps {
 function GlanceCell({ row, option, cell, best, scale }: GlanceProps) {
   // Why it does not work stands below, where there is room.
   if (failureOf(row, option) !== null) return <td class="fails">{row.works ? "no" : "fails"}</td>;
+  const lacking = lackingOf(row.lacking, option.key);
+  if (lacking !== null) {
+    return (
+      <td class="absent" title={lacking.detail}>
+        {LACKING_WORDS[lacking.why]}
+      </td>
+    );
+  }
   if (cell === null || best === undefined) {
     return (
       <td class="absent">

@@ -1,6 +1,14 @@
+import { LACKING_WORDS } from "../format/lacking";
 import type { CardOption, CardRow, Scorecard } from "../generated/report";
 import { ChoiceMark } from "./choice-mark";
-import { entriesOf, type Failure, failuresOf, foldEntries, reasonHead } from "./scorecard-layout";
+import {
+  entriesOf,
+  type Failure,
+  failuresOf,
+  foldEntries,
+  lackingIn,
+  reasonHead,
+} from "./scorecard-layout";
 
 interface CardWorksProps {
   card: Scorecard;
@@ -107,9 +115,26 @@ function Reason({ text }: { text: string }) {
   );
 }
 
+/** The options that were measured and have no figure, with the reasons. */
+export function WithoutFigure({ card, row }: { card: Scorecard; row: CardRow }) {
+  const all = lackingIn(card, row);
+  if (all.length === 0) return null;
+  return (
+    <ul class="whether-list">
+      {all.map(({ option, lacking }) => (
+        <li key={option.key} class="whether">
+          <span class="factor-label">{option.label}</span>{" "}
+          <span class="whether-word">{LACKING_WORDS[lacking.why]}</span>{" "}
+          <span class="whether-reason">{lacking.detail}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 /** The options of which a row says nothing. */
 export function NotMeasured({ card, row }: { card: Scorecard; row: CardRow }) {
-  const told = [...entriesOf(card, row), ...failuresOf(card, row)];
+  const told = [...entriesOf(card, row), ...failuresOf(card, row), ...lackingIn(card, row)];
   const known = new Set(told.map(({ option }) => option.key));
   const missing = card.options.filter(({ key }) => !known.has(key));
   if (missing.length === 0) return null;

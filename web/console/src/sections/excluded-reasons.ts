@@ -1,15 +1,16 @@
+import { LACKING_WORDS } from "../format/lacking";
 import type { Row } from "./results-columns";
 
 export interface Excluded {
   label: string;
   x: number;
-  kind: "failed" | "void" | "without latency";
+  kind: "failed" | "void" | "without latency" | "not reached" | "too few";
   reason: string;
-  /** Runs of this cell with this reason. */
+  /** Runs of this cell with this reason; 0 where it is about all of them together. */
   count: number;
 }
 
-/** Failed and void runs, and those without some of their figures, in the order of the rows, equal reasons of a cell counted together. */
+/** Failed and void runs, those without some of their figures, and figures that are not there, in the order of the rows, equal reasons of a cell counted together. */
 export function excludedRuns(rows: readonly Row[]): Excluded[] {
   return rows.flatMap(({ series, point }) => {
     const cell = { label: series.label, x: point.x };
@@ -32,6 +33,12 @@ export function excludedRuns(rows: readonly Row[]): Excluded[] {
         reason,
         count,
       })),
+      ...Object.entries(point.lacking ?? {}).flatMap(([metric, { why, detail }]) =>
+        // What was withheld has been told by run.
+        why === "withheld"
+          ? []
+          : [{ ...cell, kind: LACKING_WORDS[why], reason: `${metric}: ${detail}`, count: 0 }],
+      ),
     ];
   });
 }

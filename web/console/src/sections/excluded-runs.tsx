@@ -13,7 +13,11 @@ export function ExcludedRuns({ rows, axis }: { rows: readonly Row[]; axis: Axis 
   const total = excluded.reduce((sum, one) => sum + one.count, 0);
   return (
     <details class="excluded" open={excluded.length <= 8}>
-      <summary>{plural(total, "run is", "runs are")} not in these figures, or not in all</summary>
+      <summary>
+        {total === 0
+          ? "Figures that are not there"
+          : `${plural(total, "run is", "runs are")} not in these figures, or not in all`}
+      </summary>
       <ul>
         {excluded.map((one) => (
           <li key={`${one.label} ${one.x} ${one.kind} ${one.reason}`}>
@@ -21,7 +25,8 @@ export function ExcludedRuns({ rows, axis }: { rows: readonly Row[]; axis: Axis 
               {one.label}, {placeText(axis, one.x)}
             </span>
             <span class="tag tag-void">
-              {formatCount(one.count)} {one.kind}
+              {one.count > 0 && `${formatCount(one.count)} `}
+              {one.kind}
             </span>
             <span class="reason">{one.reason}</span>
           </li>

@@ -1,5 +1,7 @@
 import { formatEstimate, NO_INTERVAL, soundEstimate } from "../format/estimate";
+import { lackingOf } from "../format/lacking";
 import type {
+  Lacking,
   Leaderboard,
   LeaderboardColumn,
   LeaderboardRow,
@@ -25,6 +27,7 @@ import {
   transportsOf,
 } from "./leaderboard-order";
 import { Reasons } from "./reasons";
+import { AbsentCell } from "./results-cells";
 import { ScrollBox } from "./scroll-box";
 import { SectionLink } from "./section-link";
 
@@ -170,6 +173,7 @@ function BoardRow({ row, columns, marks, within }: BoardRowProps) {
           key={column.metric}
           standing={row.standings[at] ?? null}
           failure={failureIn(row, column.metric)}
+          lacking={lackingOf(row.lacking, column.metric)}
           within={within}
         />
       ))}
@@ -180,10 +184,12 @@ function BoardRow({ row, columns, marks, within }: BoardRowProps) {
 function StandingCell({
   standing,
   failure,
+  lacking,
   within,
 }: {
   standing: LeaderboardRow["standings"][number];
   failure: string | undefined;
+  lacking: Lacking | null;
   within: boolean;
 }) {
   const figure = soundEstimate(standing?.figure);
@@ -194,7 +200,7 @@ function StandingCell({
       </td>
     );
   }
-  if (standing == null || figure === null) return <td class="number absent">–</td>;
+  if (standing == null || figure === null) return <AbsentCell lacking={lacking} />;
   const rank = within ? standing.of_transport : standing.overall;
   const text = formatEstimate(figure);
   return (

@@ -1,5 +1,6 @@
 import { type Metrics, metricOf } from "../charts/metrics";
 import { formatEstimateWithUnit, soundEstimate } from "../format/estimate";
+import { LACKING_WORDS } from "../format/lacking";
 import { placeText } from "../format/place";
 import { REGIME_WORDS } from "../format/words";
 import type { Axis, ExperimentReport, Place, Ranking, Regime } from "../generated/report";
@@ -89,6 +90,23 @@ function RankingTable({ ranking, axis, metrics, identities }: RankingTableProps)
           ))}
         </tbody>
       ))}
+      {ranking.not_reached !== undefined && ranking.not_reached.length > 0 && (
+        <tbody>
+          {ranking.not_reached.map((one) => (
+            <tr key={one.key}>
+              <td class="rank absent">–</td>
+              <th scope="row">
+                <Glyph identity={identities.get(one.key)} />
+                {one.label}
+              </th>
+              <td class="range" aria-hidden="true" />
+              <td class="number absent" title={one.detail}>
+                {LACKING_WORDS["not-reached"]}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      )}
       {lastPlaces(ranking).length > 0 && (
         <tbody class="failed">
           {lastPlaces(ranking).map(({ key, label, reason }) => (

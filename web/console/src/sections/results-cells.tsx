@@ -1,8 +1,9 @@
 import { estimateOf } from "../charts/metrics";
 import { formatEstimate, NO_INTERVAL } from "../format/estimate";
+import { LACKING_WORDS, lackingOf } from "../format/lacking";
 import { formatCount, formatExact, plural } from "../format/number";
 import { BANDS } from "../format/words";
-import type { Estimate, Point } from "../generated/report";
+import type { Estimate, Lacking, Point } from "../generated/report";
 import { Glyph } from "../series/glyph";
 import type { Identity } from "../series/identity";
 import type { ResultColumn, Row } from "./results-columns";
@@ -33,7 +34,12 @@ export function ResultCell({ column, row: { series, point }, identity }: ResultC
     case "runs":
       return <RunsCell runs={point.runs} published={published} />;
     case "figure":
-      return <EstimateCell figure={estimateOf(point, column.id)} />;
+      return (
+        <EstimateCell
+          figure={estimateOf(point, column.id)}
+          lacking={lackingOf(point.lacking, column.id)}
+        />
+      );
     case "judgement":
       return <JudgementCell point={point} />;
     case "error":
@@ -47,9 +53,23 @@ export function ResultCell({ column, row: { series, point }, identity }: ResultC
   }
 }
 
+/** Why there is no figure, as far as it is known; the numbers stand below the table. */
+export function AbsentCell({ lacking }: { lacking: Lacking | null }) {
+  return (
+    <td class="number absent" title={lacking?.detail}>
+      {lacking === null ? "–" : LACKING_WORDS[lacking.why]}
+    </td>
+  );
+}
+
+interface EstimateCellProps {
+  figure: Estimate | null;
+  lacking?: Lacking | null;
+}
+
 /** A value with its interval below it; that there is none is said once for the row. */
-export function EstimateCell({ figure }: { figure: Estimate | null }) {
-  if (figure === null) return <td class="number absent">–</td>;
+export function EstimateCell({ figure, lacking = null }: EstimateCellProps) {
+  if (figure === null) return <AbsentCell lacking={lacking} />;
   const text = formatEstimate(figure);
   const interval = text.interval === NO_INTERVAL ? "" : text.interval;
   return (

@@ -12,6 +12,7 @@ import {
   failuresOf,
   foldEntries,
   joinNames,
+  lackingIn,
   optionsIn,
   reasonHead,
   rowsFor,
@@ -207,4 +208,19 @@ test("the verdict does not say again what the card says", () => {
   const verdict = [...card.advice.map(({ text }) => text), ...card.notes, certainty];
   expect(besideCard(verdict, card)).toEqual([certainty]);
   expect(besideCard(verdict, null)).toEqual(verdict);
+});
+
+test("what was measured and has no figure is told, and what was not reached before what is not known", () => {
+  const card = sampleCard();
+  const row = card.rows[0];
+  const [first, second] = card.options;
+  if (row === undefined || first === undefined || second === undefined) throw new Error("no row");
+  row.lacking = {
+    [first.key]: { why: "too-few", detail: "a p99 needs 1000" },
+    [second.key]: { why: "not-reached", detail: "20 of 1000 never came" },
+  };
+  row.cells = row.cells.map((cell, at) => (at < 2 ? null : cell));
+  expect(lackingIn(card, row).map(({ option }) => option.key)).toEqual([second.key, first.key]);
+  expect(optionsIn(card, [row]).slice(0, 2)).toEqual([first, second]);
+  expect(entriesOf(card, row).some(({ option }) => option === second)).toBe(false);
 });

@@ -1,6 +1,14 @@
 import { soundEstimate } from "../format/estimate";
+import { lackingOf } from "../format/lacking";
 import { formatNumber, THIN } from "../format/number";
-import type { CardCell, CardOption, CardRow, Scorecard, Workload } from "../generated/report";
+import type {
+  CardCell,
+  CardOption,
+  CardRow,
+  Lacking,
+  Scorecard,
+  Workload,
+} from "../generated/report";
 
 /** Kinds of applications, in the order in which they are told. */
 const WORKLOADS: readonly (readonly [Workload, title: string])[] = [
@@ -32,10 +40,15 @@ export function rowsFor(card: Scorecard, workload: Workload | null): CardRow[] {
     : card.rows.filter((row) => row.workloads.includes(workload));
 }
 
-/** Options that are measured in one of these rows at least, or shown not to work. */
+/** Options that are measured in one of these rows at least, with a figure or without, or shown not to work. */
 export function optionsIn(card: Scorecard, rows: readonly CardRow[]): CardOption[] {
   return card.options.filter((option, at) =>
-    rows.some((row) => failureOf(row, option) !== null || soundCell(row.cells[at]) !== null),
+    rows.some(
+      (row) =>
+        failureOf(row, option) !== null ||
+        lackingOf(row.lacking, option.key) !== null ||
+        soundCell(row.cells[at]) !== null,
+    ),
   );
 }
 
@@ -75,6 +88,22 @@ export function failuresOf(card: Scorecard, row: CardRow): Failure[] {
     const reason = failureOf(row, option);
     return reason === null ? [] : [{ option, reason }];
   });
+}
+
+/** An option without a figure, though it was measured. */
+export interface Unmeasured {
+  option: CardOption;
+  lacking: Lacking;
+}
+
+/** Who has no figure in a row though it was measured: what was not reached, then of what nothing is known. */
+export function lackingIn(card: Scorecard, row: CardRow): Unmeasured[] {
+  const all = card.options.flatMap((option) => {
+    const lacking = lackingOf(row.lacking, option.key);
+    return lacking === null ? [] : [{ option, lacking }];
+  });
+  const isUnknown = ({ lacking }: Unmeasured) => Number(lacking.why !== "not-reached");
+  return all.sort((a, b) => isUnknown(a) - isUnknown(b));
 }
 
 /** What works and was measured in a row, the best first; what has too few blocks to be compared stands last. */

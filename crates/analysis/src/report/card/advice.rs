@@ -46,8 +46,13 @@ pub fn advice(card: &Scorecard) -> Vec<Advice> {
     Workload::ALL.into_iter().filter_map(|workload| for_workload(card, workload)).collect()
 }
 
+/// Whether a row tells options apart: where nobody has a figure it speaks for none of them.
+fn bears(row: &CardRow) -> bool {
+    row.cells.iter().any(Option::is_some)
+}
+
 fn for_workload(card: &Scorecard, workload: Workload) -> Option<Advice> {
-    let rows: Vec<&CardRow> = card.rows.iter().filter(|row| row.workloads.contains(&workload)).collect();
+    let rows: Vec<&CardRow> = card.rows.iter().filter(|row| row.workloads.contains(&workload) && bears(row)).collect();
     let mut candidates: Vec<Candidate<'_>> =
         (0..card.options.len()).filter_map(|option| Candidate::of(card, &rows, option)).collect();
     candidates.sort_by(|a, b| a.worst.1.factor.total_cmp(&b.worst.1.factor));

@@ -3,9 +3,11 @@
 mod advice;
 
 use super::CONFIDENCE;
-use super::model::{CardCell, CardOption, CardRow, Origin, Scorecard};
+use super::model::{CardCell, CardOption, CardRow, Lacking, Origin, Scorecard, WhyLacking};
+use super::quantiles::lacking;
 use super::results::{ResultRuns, series_of};
-use super::samples::{RunValues, SeriesRuns, failure_of_all, figure, values};
+use super::run_values::RunValues;
+use super::samples::{SeriesRuns, failure_of_all, figure, values};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_experiment::{CardRow as Wanted, Experiment};
@@ -21,13 +23,13 @@ const WORKS_PERCENT_MIN: f64 = 90.0;
 pub fn scorecard(experiments: &[&Experiment], results: &[ResultRuns], seed: u64) -> Option<Scorecard> {
     let mut options: Vec<CardOption> = Vec::new();
     let mut filled: Vec<Filled<'_>> = Vec::new();
-    let mut missing: Vec<&str> = Vec::new();
+    let mut missing: Vec<String> = Vec::new();
     for &experiment in experiments {
         let series = series_of(experiment, results, &[]);
         for wanted in &experiment.card {
             match Filled::of(experiment, wanted, &series, &mut options) {
-                Some(row) => filled.push(row),
-                None => missing.push(&wanted.title),
+                Ok(row) => filled.push(row),
+                Err(why) => missing.push(format!("{}{why}", wanted.title)),
             }
         }
     }
@@ -60,24 +62,29 @@ struct Filled<'a> {
     entries: BTreeMap<usize, Vec<&'a RunValues>>,
     /// Why options do not work, likewise.
     failures: BTreeMap<usize, String>,
+    /// Why options that were measured have no figure, likewise.
+    lacking: BTreeMap<usize, Lacking>,
 }
 
 impl<'a> Filled<'a> {
-    /// Fills a row, and adds options that are not known yet; `None` where none has anything in it.
+    /// Fills a row, and adds options that are not known yet.
+    ///
+    /// # Errors
+    /// None has anything in it; in brackets why, if it was measured.
     fn of(
         experiment: &'a Experiment,
         wanted: &'a Wanted,
         series: &[SeriesRuns<'a>],
         options: &mut Vec<CardOption>,
-    ) -> Option<Self> {
-        let metric = Metric::find(&wanted.metric)?;
-        let (mut entries, mut failures) = (BTreeMap::new(), BTreeMap::new());
+    ) -> Result<Self, String> {
+        let metric = Metric::find(&wanted.metric).ok_or_else(String::new)?;
+        let (mut entries, mut failures, mut lacks) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let bears = |series: &SeriesRuns<'_>| wanted.words.iter().all(|word| series.words.contains(word));
         for one in series.iter().filter(|one| one.origin == Origin::Measured && bears(one)) {
-            let place = wanted.at.or_else(|| one.cells.keys().next().copied())?;
-            let Some(runs) = one.cells.get(&place) else { continue };
-            let failure = failure(runs, wanted);
-            if failure.is_none() && values(runs, metric.name).is_empty() {
+            let place = wanted.at.or_else(|| one.cells.keys().next().copied());
+            let Some(runs) = place.and_then(|place| one.cells.get(&place)) else { continue };
+            let (failure, lack) = (failure(runs, wanted), lacking(runs, metric.name));
+            if failure.is_none() && lack.is_none() && values(runs, metric.name).is_empty() {
                 continue;
             }
             let option = option(one, &wanted.words);
@@ -85,13 +92,18 @@ impl<'a> Filled<'a> {
                 options.push(option);
                 options.len() - 1
             });
-            match failure {
-                Some(why) => drop(failures.insert(at, why)),
-                None => drop(entries.insert(at, runs.clone())),
+            match (failure, lack) {
+                (Some(why), _) => drop(failures.insert(at, why)),
+                (None, Some(lack)) => drop(lacks.insert(at, lack)),
+                (None, None) => drop(entries.insert(at, runs.clone())),
             }
         }
-        let is_empty = entries.is_empty() && failures.is_empty();
-        (!is_empty).then_some(Self { experiment, wanted, metric, entries, failures })
+        // One that nobody reached says something of all of them; one with too little measured says nothing.
+        let is_told = |lack: &Lacking| lack.why == WhyLacking::NotReached;
+        if entries.is_empty() && failures.is_empty() && !lacks.values().any(is_told) {
+            return Err(lacks.values().next().map_or(String::new(), |lack| format!(" ({lack})")));
+        }
+        Ok(Self { experiment, wanted, metric, entries, failures, lacking: lacks })
     }
 
     /// Logarithms by block and option, lower being better: of each block the mean of its runs.
@@ -128,6 +140,7 @@ impl<'a> Filled<'a> {
             works: self.wanted.works,
             cells: (0..options.len()).map(|at| self.cell(at, against.get(at).copied().flatten(), seed)).collect(),
             failures: self.failures.iter().map(key).collect(),
+            lacking: self.lacking.iter().map(|(at, lack)| (options[*at].key.clone(), lack.clone())).collect(),
         }
     }
 

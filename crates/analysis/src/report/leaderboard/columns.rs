@@ -10,7 +10,7 @@ pub const RATE: &str = "due";
 
 /// The warnings that rows are marked with: the others are about the machine, or about how sure an interval is.
 pub const MARKS: [(WarningCode, &str); 6] = [
-    (WarningCode::Loss, "some deliveries never arrived; latency covers those that did"),
+    (WarningCode::Loss, "some deliveries never arrived; latency counts them as longer than all that did"),
     (WarningCode::Duplication, "deliveries came more than once; the first counts"),
     (WarningCode::Reordering, "deliveries overtook earlier ones of the same publisher"),
     (

@@ -1,9 +1,11 @@
 //! What is measured of a subject over a transport, before it is ranked.
 
 use super::columns::{COLUMNS, ColumnKind, Kind, MARKS};
-use crate::report::model::Origin;
+use crate::report::model::{Lacking, Origin};
+use crate::report::quantiles::lacking;
 use crate::report::results::{ResultRuns, series_of};
-use crate::report::samples::{RunValues, failure_of_all, values};
+use crate::report::run_values::RunValues;
+use crate::report::samples::{failure_of_all, values};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::metric::Metric;
 use pushlab_stats::WarningCode;
@@ -38,6 +40,12 @@ impl Entry<'_> {
     /// Whether a column has its figure, or why there cannot be one.
     pub fn answers(&self, column: &Column<'_>) -> bool {
         self.runs(column).is_some() || self.failure(column).is_some()
+    }
+
+    /// The metric of a column and why it has no figure there, though it was measured.
+    pub fn lacking(&self, column: &Column<'_>) -> Option<(String, Lacking)> {
+        let (_, runs) = self.cells.iter().find(|(known, _)| known.name == column.source.name)?;
+        Some((column.kind.metric.to_owned(), lacking(runs, column.kind.metric)?))
     }
 
     /// The warnings that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.

@@ -64,6 +64,7 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
             is_ours: entry.subject == OURS,
             standings: by_column.iter().map(|standings| standings[at]).collect(),
             failures: failures(entry, &columns),
+            lacking: columns.iter().filter_map(|column| entry.lacking(column)).collect(),
             warnings: entry.marks().iter().map(ToString::to_string).collect(),
         })
         .collect();
@@ -211,7 +212,7 @@ mod tests {
     use crate::header::Header;
     use crate::presets;
     use crate::report::model::LeaderboardColumn;
-    use crate::report::samples::RunValues;
+    use crate::report::run_values::RunValues;
     use crate::warnings::WARM_UP_SEEN_MS;
     use pushlab_experiment::CapacityShare;
     use pushlab_stats::Warning;

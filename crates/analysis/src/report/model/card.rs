@@ -1,6 +1,6 @@
 //! The scorecard: what is compared, by which quantities, and what to choose.
 
-use super::estimate::Estimate;
+use super::estimate::{Estimate, Lacking};
 use pushlab_experiment::Workload;
 use pushlab_experiment::metric::Better;
 use pushlab_stats::best::Against;
@@ -63,6 +63,10 @@ pub struct CardRow {
     /// Why options do not work here, by their keys: they come after all others.
     #[serde(default)]
     pub failures: BTreeMap<String, String>,
+    /// Why options that were measured have no figure here, by their keys. What is not reached comes after all figures;
+    /// of the others nothing is known.
+    #[serde(default)]
+    pub lacking: BTreeMap<String, Lacking>,
 }
 
 /// What one option has in a row.

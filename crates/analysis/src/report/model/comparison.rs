@@ -14,7 +14,8 @@ pub struct Comparison {
     pub candidates: Vec<String>,
     /// In a sentence or two: what changed, what did not, how sure.
     pub summary: String,
-    /// Cells that the baseline measured and a candidate ran without one run that counts, and why.
+    /// Cells that the baseline measured and a candidate ran without one run that counts, and quantiles that it does not
+    /// reach any more, and why.
     pub missing: Vec<String>,
     /// One row for each candidate, cell and metric that both sides have, what changed first.
     pub rows: Vec<ComparisonRow>,

@@ -1,9 +1,10 @@
 //! Every subject over every transport.
 
-use super::estimate::Estimate;
+use super::estimate::{Estimate, Lacking};
 use pushlab_experiment::metric::Better;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Every subject over every transport, ranked by each of several figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +56,9 @@ pub struct LeaderboardRow {
     /// The columns for which all of its runs failed: it is the last there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<LeaderboardFailure>,
+    /// Why it has no figure in a column though it was measured, by the column's metric.
+    #[serde(default)]
+    pub lacking: BTreeMap<String, Lacking>,
     /// Codes of [`Leaderboard::warnings`] that runs behind its figures raised.
     pub warnings: Vec<String>,
 }

@@ -11,7 +11,7 @@ mod table;
 
 pub use card::{Advice, CardCell, CardOption, CardRow, Scorecard};
 pub use comparison::{Change, Comparison, ComparisonRow};
-pub use estimate::Estimate;
+pub use estimate::{Estimate, Lacking, WhyLacking};
 pub use leaderboard::{
     Leaderboard, LeaderboardColumn, LeaderboardFailure, LeaderboardRow, LeaderboardSubject, LeaderboardWarning,
     LeftOut, Rank, Standing,
@@ -177,7 +177,8 @@ pub struct Point {
     pub failures: Vec<String>,
     /// Runs that were void (the generator was the bottleneck), with their reasons.
     pub voids: Vec<String>,
-    /// Runs that count but for some figures, which the generator itself may have made, with the reasons.
+    /// Runs that count but for some figures, which the generator itself may have made, with the reasons. What the cell as a
+    /// whole lacks is in `lacking`.
     #[serde(default)]
     pub withheld: Vec<String>,
     /// Below one full core, or at it; absent without a valid run.
@@ -186,6 +187,9 @@ pub struct Point {
     pub band: Option<Band>,
     /// Figures by the metric's name; what was not measured is not there.
     pub figures: BTreeMap<String, Estimate>,
+    /// Why there are no figures of what was measured, by the metric's name.
+    #[serde(default)]
+    pub lacking: BTreeMap<String, Lacking>,
     /// Summed over the runs: deliveries expected and not received.
     pub lost: u64,
     /// Summed over the runs: deliveries received more than once.
@@ -306,6 +310,9 @@ pub struct Ranking {
     /// Those who come last, because all of their runs at this place failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedPlace>,
+    /// Series that come after all places: more is missing than the quantile allows.
+    #[serde(default)]
+    pub not_reached: Vec<NotReached>,
 }
 
 /// The last place of a ranking, without a figure.
@@ -317,6 +324,21 @@ pub struct FailedPlace {
     pub label: String,
     /// Why its first run failed.
     pub reason: String,
+}
+
+/// A series that comes after all that have a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotReached {
+    /// Series key.
+    pub key: String,
+    /// Legend text.
+    pub label: String,
+    /// Series key.
+    pub key: String,
+    /// Legend text.
+    pub label: String,
+    /// How much is missing, for people.
+    pub detail: String,
 }
 
 /// Why a rank is shared.

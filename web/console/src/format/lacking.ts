@@ -1,0 +1,16 @@
+import type { Lacking } from "../generated/report";
+
+/** What stands where a figure would, if it was measured and is not there. */
+export const LACKING_WORDS = {
+  "not-reached": "not reached",
+  "too-few": "too few",
+  withheld: "withheld",
+} as const satisfies Record<Lacking["why"], string>;
+
+/** Why there is no figure under this name, or null. */
+export function lackingOf(
+  all: Readonly<Record<string, Lacking>> | undefined,
+  name: string,
+): Lacking | null {
+  return all !== undefined && Object.hasOwn(all, name) ? (all[name] ?? null) : null;
+}
