@@ -119,7 +119,7 @@ export interface Advice {
    */
   answer: string;
   /**
-   * Keys of the options to choose from, the best first; empty where nothing works.
+   * Keys of the options to choose from; empty where nothing works.
    */
   choices: string[];
   /**

@@ -44,7 +44,7 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// What to choose among options, the least behind first.
+/// What to choose among options, the least behind first; those that are as good as each other as the card has them.
 #[derive(Default)]
 pub struct Choice<'a> {
     /// In every row the best, or as good.
@@ -70,7 +70,9 @@ impl<'a> Choice<'a> {
         let mut all: Vec<Standing<'_>> = options.iter().enumerate().map(standing).collect();
         all.sort_by(|a, b| a.worst_factor().total_cmp(&b.worst_factor()));
         let (behind, good): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.shown().is_some());
-        let (open, firm): (Vec<_>, Vec<_>) = good.into_iter().partition(|one| !one.open().is_empty());
+        let (open, mut firm): (Vec<_>, Vec<_>) = good.into_iter().partition(|one| !one.open().is_empty());
+        // Which of them measured best is chance.
+        firm.sort_by_key(|one| one.option);
         let mut choice = Self { firm, open, behind, ..Self::default() };
         if choice.firm.is_empty() && choice.open.is_empty() && !choice.behind.is_empty() {
             let best = choice.behind.remove(0);

@@ -255,7 +255,7 @@ mod tests {
         let advice = &card.advice[0];
         assert_eq!((advice.workload, advice.choices.len()), (Workload::Broadcast, 2));
         assert!(
-            advice.text.starts_with("For broadcast: sse or websocket, the best or as good in all that counts."),
+            advice.text.starts_with("For broadcast: websocket or sse, the best or as good in all that counts."),
             "{}",
             advice.text
         );
@@ -275,7 +275,7 @@ mod tests {
         let experiments: Vec<&Experiment> = results[0].header.experiments.iter().collect();
         let card = scorecard(&experiments, &results, 1).unwrap();
         let text = &card.advice[0].text;
-        assert!(text.starts_with("For broadcast: sse or websocket, the best or as good in all that counts."), "{text}");
+        assert!(text.starts_with("For broadcast: websocket or sse, the best or as good in all that counts."), "{text}");
         assert!(
             text.contains(" Too late: polling and websocket-polling (by ")
                 && text.contains(" × better in CPU per delivery)"),

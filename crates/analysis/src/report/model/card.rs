@@ -82,7 +82,7 @@ pub struct CardCell {
 pub struct Advice {
     /// Which kind.
     pub workload: Workload,
-    /// Keys of the options to choose from, the best first; empty where nothing works.
+    /// Keys of the options to choose from; empty where nothing works.
     pub choices: Vec<String>,
     /// What to choose, in a few words.
     pub answer: String,
