@@ -328,10 +328,9 @@ impl Coordinator {
             return;
         }
         let errors = self.merged().errors.into_sorted();
-        let error = errors.first().map_or_else(
-            || "none, the server is silent".to_owned(),
-            |most| format!("{} ({} times)", most.error, most.count),
-        );
+        let error = errors
+            .first()
+            .map_or_else(|| "nothing arrived".to_owned(), |most| format!("{} ({} times)", most.error, most.count));
         let clients = self.plan.clients + self.roles.instruments();
         let connect_ms = self.plan.phases.connect_ms;
         self.stage = Stage::Over;

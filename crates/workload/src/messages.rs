@@ -123,7 +123,7 @@ pub enum RunEvent {
 pub enum LoadError {
     /// Too few clients.
     #[error(
-        "{connected} of {clients} clients were subscribed after {connect_ms} ms{}; most frequent error: {error}",
+        "{error}; {connected} of {clients} clients were subscribed after {connect_ms} ms{}",
         if *.has_prober { "" } else { ", and the prober was not connected" }
     )]
     NotConnected {
@@ -135,7 +135,7 @@ pub enum LoadError {
         connect_ms: u64,
         /// Whether the prober was connected, if there was to be one.
         has_prober: bool,
-        /// What went wrong most often.
+        /// What went wrong most often, or that nothing came.
         error: String,
     },
     /// A worker could not go on.

@@ -144,7 +144,9 @@ const SCORECARD: Shape = {
         },
       },
     },
-    advice: { each: { fields: { workload: "text", choices: "list", text: "text" } } },
+    advice: {
+      each: { fields: { workload: "text", choices: "list", answer: "text", text: "text" } },
+    },
     notes: { each: "text" },
   },
 };

@@ -37,10 +37,19 @@ pub fn place(axis: &Axis, x: f64) -> String {
 
 /// Names as a sentence has them: `a, b and c`.
 pub fn join(names: &[&str]) -> String {
+    listed(names, "and")
+}
+
+/// Names of which one is enough: `a, b or c`.
+pub fn either(names: &[&str]) -> String {
+    listed(names, "or")
+}
+
+fn listed(names: &[&str], before_last: &str) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+        [rest @ .., last] => format!("{} {before_last} {last}", rest.join(", ")),
     }
 }
 
@@ -56,5 +65,6 @@ mod tests {
     #[test]
     fn names_are_joined_as_people_do() {
         assert_eq!(join(&["a", "b", "c"]), "a, b and c");
+        assert_eq!((either(&["a", "b"]), either(&["a"])), ("a or b".to_owned(), "a".to_owned()));
     }
 }

@@ -115,11 +115,15 @@ export interface Scorecard {
  */
 export interface Advice {
   /**
-   * Keys of the options that nothing measured speaks against, the best first.
+   * What to choose, in a few words.
+   */
+  answer: string;
+  /**
+   * Keys of the options to choose from; empty where nothing works.
    */
   choices: string[];
   /**
-   * In a sentence or two: what to choose, and what it costs to choose otherwise.
+   * The same in sentences: what it costs to choose otherwise, and on which conditions something else is to be chosen.
    */
   text: string;
   /**

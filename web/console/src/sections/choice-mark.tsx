@@ -1,4 +1,4 @@
-/** Says of an option that the advice names it: nothing measured speaks against it, or it is the least bad. */
+/** Says of an option that the advice names it: it is a choice for the workload. */
 export function ChoiceMark() {
   return (
     <span class="choice">

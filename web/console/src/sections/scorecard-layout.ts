@@ -209,40 +209,9 @@ export function conclusionText({ against }: CardCell): ConclusionText {
   }
 }
 
-/** What a card answers for a workload. */
-export interface Answer {
-  /** In all that bears on it the best, or as good. */
-  firm: string[];
-  /** Nothing speaks against these, but something is undecided. */
-  open: string[];
-  /** The least bad, where each is behind in something. */
-  compromise: string | null;
-}
-
-/** The choices of an advice by what the card shows of them. */
-export function answerOf(card: Scorecard, workload: Workload): Answer {
-  const rows = rowsFor(card, workload);
-  const answer: Answer = { firm: [], open: [], compromise: null };
-  for (const key of choicesOf(card, workload)) {
-    const at = card.options.findIndex((option) => option.key === key);
-    const label = card.options[at]?.label;
-    if (label === undefined) continue;
-    const tones = rows.map((row) => {
-      const cell = soundCell(row.cells[at]);
-      return cell === null ? "open" : conclusionText(cell).tone;
-    });
-    if (tones.includes("worse")) answer.compromise ??= label;
-    else if (tones.includes("open") || tones.includes("few")) answer.open.push(label);
-    else answer.firm.push(label);
-  }
-  return answer;
-}
-
-/** Keys of the options that are advised; what does not work in a row that bears on the workload is no choice. */
+/** Keys of the options that are advised. */
 export function choicesOf(card: Scorecard, workload: Workload | null): readonly string[] {
-  const rows = rowsFor(card, workload);
-  const choices = card.advice.find((one) => one.workload === workload)?.choices ?? [];
-  return choices.filter((key) => rows.every((row) => failureOf(row, { key }) === null));
+  return card.advice.find((one) => one.workload === workload)?.choices ?? [];
 }
 
 /** A reason longer than this is folded behind its beginning. */
@@ -254,17 +223,6 @@ export function reasonHead(reason: string): string | null {
   const head = reason.slice(0, REASON_LENGTH_MAX);
   const end = head.lastIndexOf(" ");
   return `${head.slice(0, end > 0 ? end : REASON_LENGTH_MAX).replace(/[\s;:,.]+$/, "")} …`;
-}
-
-/** More names than this are counted. */
-const NAMES_MAX = 3;
-
-/** `a, b and c`, `a, b, c and 4 more`. */
-export function joinNames(names: readonly string[]): string {
-  const rest = names.length - NAMES_MAX;
-  const shown = rest > 1 ? [...names.slice(0, NAMES_MAX), `${rest} more`] : [...names];
-  const last = shown.pop() ?? "";
-  return shown.length === 0 ? last : `${shown.join(", ")} and ${last}`;
 }
 
 /** Sentences of the verdict that the card does not say itself. */

@@ -6,10 +6,8 @@ import { CardReading } from "./card-reading";
 import { CardTable } from "./card-table";
 import { CardWorks } from "./card-works";
 import {
-  answerOf,
   choicesOf,
   factorScale,
-  joinNames,
   rowsFor,
   type WorkloadChoice,
   workloadsOf,
@@ -110,30 +108,8 @@ function Answers({ card, workloads }: { card: Scorecard; workloads: readonly Wor
 }
 
 function AnswerText({ card, workload }: { card: Scorecard; workload: Workload }) {
-  const { firm, open, compromise } = answerOf(card, workload);
-  if (compromise !== null) {
-    return (
-      <>
-        <strong>{compromise}</strong>, a compromise: nothing is best in all that counts
-      </>
-    );
-  }
-  if (firm.length > 0) {
-    return (
-      <>
-        <strong>{joinNames(firm)}</strong>
-        {open.length > 0 && `; perhaps also ${joinNames(open)}`}
-      </>
-    );
-  }
-  if (open.length > 0) {
-    return (
-      <>
-        {open.length > 1 ? "undecided between" : "undecided, perhaps"} {joinNames(open)}
-      </>
-    );
-  }
-  return <span class="empty">{NO_CHOICE}</span>;
+  const answer = card.advice.find((one) => one.workload === workload)?.answer;
+  return answer === undefined ? <span class="empty">{NO_CHOICE}</span> : answer;
 }
 
 const NO_CHOICE = "no option works and has a figure in all that counts";

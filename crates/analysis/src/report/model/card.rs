@@ -86,8 +86,10 @@ pub struct CardCell {
 pub struct Advice {
     /// Which kind.
     pub workload: Workload,
-    /// Keys of the options that nothing measured speaks against, the best first.
+    /// Keys of the options to choose from; empty where nothing works.
     pub choices: Vec<String>,
-    /// In a sentence or two: what to choose, and what it costs to choose otherwise.
+    /// What to choose, in a few words.
+    pub answer: String,
+    /// The same in sentences: what it costs to choose otherwise, and on which conditions something else is to be chosen.
     pub text: String,
 }

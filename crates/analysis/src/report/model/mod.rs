@@ -333,10 +333,6 @@ pub struct NotReached {
     pub key: String,
     /// Legend text.
     pub label: String,
-    /// Series key.
-    pub key: String,
-    /// Legend text.
-    pub label: String,
     /// How much is missing, for people.
     pub detail: String,
 }
