@@ -408,6 +408,7 @@ mod tests {
             latency_down: histogram(7),
             response_idle: histogram(8),
             response_load: histogram(9),
+            response_unanswered: histogram(15),
             connect: histogram(10),
             lateness: histogram(11),
             turn_duration: Histogram::new(),
@@ -636,7 +637,7 @@ mod tests {
     #[test]
     fn what_is_stored_beside_the_document_can_be_searched() {
         let run = to_store(&whole()).unwrap();
-        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 13));
+        assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 14));
         let series: Vec<&str> = run.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(series, ["subject", "generator", "counters", "seconds", "deliveries"]);
         assert_eq!(run.phases.iter().map(|phase| phase.end_ns).collect::<Vec<_>>(), [101, 102, 103, 104, 105, 107]);
