@@ -179,6 +179,13 @@ export interface CardRow {
     [k: string]: string;
   };
   /**
+   * Why options that were measured have no figure here, by their keys. What is not reached comes after all figures;
+   * of the others nothing is known.
+   */
+  lacking?: {
+    [k: string]: Lacking;
+  };
+  /**
    * Difference that does not matter, per cent.
    */
   margin_percent: number;
@@ -258,13 +265,26 @@ export interface Estimate {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
    * The estimate.
    */
   value: number;
+}
+/**
+ * Why there is no figure of something that was measured.
+ */
+export interface Lacking {
+  /**
+   * In numbers, for people.
+   */
+  detail: string;
+  /**
+   * The kind of reason.
+   */
+  why: "not-reached" | "too-few" | "withheld";
 }
 /**
  * What results differ in: each of the others against the first.
@@ -279,7 +299,8 @@ export interface Comparison {
    */
   candidates: string[];
   /**
-   * Cells that the baseline measured and a candidate ran without one run that counts, and why.
+   * Cells that the baseline measured and a candidate ran without one run that counts, and quantiles that it does not
+   * reach any more, and why.
    */
   missing: string[];
   /**
@@ -358,7 +379,7 @@ export interface Estimate1 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -384,7 +405,7 @@ export interface Estimate2 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -427,7 +448,7 @@ export interface Estimate3 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -607,6 +628,10 @@ export interface Ranking {
    */
   metric: string;
   /**
+   * Series that come after all places: more is missing than the quantile allows.
+   */
+  not_reached?: NotReached[];
+  /**
    * Best first; equal ranks are ties that the intervals cannot separate. A rank is one more than how many were shown to
    * be better, so that a lower bound has the first.
    */
@@ -636,6 +661,23 @@ export interface FailedPlace {
    * Why its first run failed.
    */
   reason: string;
+}
+/**
+ * A series that comes after all that have a place.
+ */
+export interface NotReached {
+  /**
+   * How much is missing, for people.
+   */
+  detail: string;
+  /**
+   * Series key.
+   */
+  key: string;
+  /**
+   * Legend text.
+   */
+  label: string;
 }
 /**
  * A place in a ranking.
@@ -686,7 +728,7 @@ export interface Estimate4 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -750,6 +792,12 @@ export interface Point {
     [k: string]: Estimate5;
   };
   /**
+   * Why there are no figures of what was measured, by the metric's name.
+   */
+  lacking?: {
+    [k: string]: Lacking;
+  };
+  /**
    * Summed over the runs: deliveries expected and not received.
    */
   lost: number;
@@ -782,7 +830,8 @@ export interface Point {
    */
   warnings: string[];
   /**
-   * Runs that count but for some figures, which the generator itself may have made, with the reasons.
+   * Runs that count but for some figures, which the generator itself may have made, with the reasons. What the cell as a
+   * whole lacks is in `lacking`.
    */
   withheld?: string[];
   /**
@@ -791,7 +840,7 @@ export interface Point {
   x: number;
 }
 /**
- * A value with its interval.
+ * A value with its interval. A quantile is that of all runs together, and the spread of their own makes its interval.
  */
 export interface Estimate5 {
   /**
@@ -808,7 +857,7 @@ export interface Estimate5 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -950,7 +999,7 @@ export interface Estimate6 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
@@ -1076,6 +1125,12 @@ export interface LeaderboardRow {
    */
   is_ours: boolean;
   /**
+   * Why it has no figure in a column though it was measured, by the column's metric.
+   */
+  lacking?: {
+    [k: string]: Lacking;
+  };
+  /**
    * One for each column; null where nothing was measured.
    */
   standings: (Standing | null)[];
@@ -1120,7 +1175,7 @@ export interface Standing {
   overall?: Rank | null;
 }
 /**
- * A value with its interval.
+ * A value with its interval. A quantile is that of all runs together, and the spread of their own makes its interval.
  */
 export interface Estimate7 {
   /**
@@ -1137,7 +1192,7 @@ export interface Estimate7 {
    */
   low: number;
   /**
-   * Runs behind it. With 1 there is no interval, and a reader must say so.
+   * Runs behind it, of a quantile those that have a value of their own. With 1 there is no interval, and a reader must say so.
    */
   runs: number;
   /**
