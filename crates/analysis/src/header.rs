@@ -1,9 +1,9 @@
 //! What a campaign is: stored before its first run, and enough to go on and to repeat it.
 
-use crate::report::model::LeftOut;
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::{Experiment, Find, Written, presets};
 use pushlab_probe::machine::MachineFacts;
+use pushlab_report::LeftOut;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

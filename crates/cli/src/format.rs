@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use pushlab_analysis::report::model::Report;
 use pushlab_render::{json, junit, markdown};
+use pushlab_report::Report;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

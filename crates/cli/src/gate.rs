@@ -1,7 +1,7 @@
 //! What a gate says: passed, failed, or undecided.
 
 use clap::{Args, ValueEnum};
-use pushlab_analysis::report::model::Agreement;
+use pushlab_report::Agreement;
 use pushlab_wire::codes::ExitCode;
 
 /// What undecided is worth.

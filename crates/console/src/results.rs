@@ -1,11 +1,11 @@
 //! What is stored: the list, and reports as pages.
 
 use crate::assets::REPORT_PAGE;
-use pushlab_analysis::report::model::Report;
 use pushlab_analysis::report::{Asked, CompareError};
 use pushlab_lab::archive::{self, ArchiveError};
 use pushlab_lab::stored::{self, StoredError};
 use pushlab_render::html;
+use pushlab_report::Report;
 use pushlab_server::application::{Body, Request, Response, THREADS};
 use pushlab_server::requests::{Answer, Refusal, json};
 use pushlab_store::{CampaignRow, Store, StoreError};

@@ -3,11 +3,11 @@
 use crate::pinning::{Pinning, PinningError};
 use crate::planned::plan_of;
 use pushlab_analysis::record::PlannedRun;
-use pushlab_analysis::report::model::LeftOut;
 use pushlab_experiment::{Experiment, Proxy, Written};
 use pushlab_fleet::browser;
 use pushlab_link::rights;
 use pushlab_os::limits;
+use pushlab_report::LeftOut;
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::Named;
 use pushlab_subjects::proxy::find_nginx;

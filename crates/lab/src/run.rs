@@ -228,14 +228,7 @@ fn attempt(
     }
     collected.baseline = (experiment.baseline_ms > 0).then(|| (begin, monotonic_ns()));
     let kernel_before = kernel_memory_bytes();
-    let ends = Ends {
-        target: target.reached.clone(),
-        backend_listen: backend.as_ref().map(|backend| backend.address),
-        backend_descriptor: backend.as_ref().map(|backend| backend.socket.as_raw_fd()),
-        sources: topology.sources(),
-        instruments_from: topology.instruments_from(),
-        prober_core: place.pinning.prober,
-    };
+    let ends = ends(&target, &topology, backend.as_ref(), place);
     let plan = plan(planned, &named, experiment, &ends, place.pinning.load.len());
     let (mut load, plan) =
         fleet::begin(&place.program, &plan, &place.pinning.load, topology.load_namespace(), backend)?;
@@ -263,13 +256,8 @@ fn attempt(
     drop(load);
     let kept = match (&ended, setup) {
         (Ended::Done(_), Some(setup)) => Some((setup, target)),
-        // One that hangs would not heed a request to end.
-        (Ended::Silent { .. }, _) => {
-            drop(target);
-            None
-        }
         _ => {
-            target.stop();
+            end(target, &ended);
             None
         }
     };
@@ -279,6 +267,26 @@ fn attempt(
         standing.keep(setup, Stage { topology, target, since });
     }
     Ok(ended)
+}
+
+/// Where the load finds the server, and the server its back end.
+fn ends(target: &Target, topology: &Topology, backend: Option<&Listener>, place: &Workplace) -> Ends {
+    Ends {
+        target: target.reached.clone(),
+        backend_listen: backend.map(|backend| backend.address),
+        backend_descriptor: backend.map(|backend| backend.socket.as_raw_fd()),
+        sources: topology.sources(),
+        instruments_from: topology.instruments_from(),
+        prober_core: place.pinning.prober,
+    }
+}
+
+/// Ends the server of a run. One that hangs would not heed a request to end.
+fn end(target: Target, ended: &Ended) {
+    match ended {
+        Ended::Silent { .. } => drop(target),
+        _ => target.stop(),
+    }
 }
 
 /// How long the subject may be silent. What was published is not expected before a round trip through the network, of

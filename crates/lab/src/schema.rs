@@ -1,7 +1,7 @@
 //! The JSON schemas that are published in `schema/`.
 
-use pushlab_analysis::report::model::Report;
 use pushlab_experiment::Written;
+use pushlab_report::Report;
 use pushlab_subjects::manifest::Manifest;
 use serde_json::{Value, json};
 

@@ -2,11 +2,11 @@
 
 use crate::archive::{self, ArchiveError};
 use crate::wall_clock;
-use pushlab_analysis::report::model::{Comparison, Report};
 use pushlab_analysis::report::{self, Asked, COMPARED_METRICS, CompareError, Contender, ResultRuns, RunValues};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::{margins, studies};
+use pushlab_report::{Comparison, Report};
 use pushlab_store::{CampaignRow, Store};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! The scorecard as rows of text: an option a line, a letter for each quantity, and below it what letters and signs mean.
 
 use super::tables::{self, Rows};
-use pushlab_analysis::report::model::{CardCell, CardRow, Scorecard};
+use pushlab_report::{CardCell, CardRow, Scorecard};
 use pushlab_stats::best::Conclusion;
 
 /// What signs in the table mean.

@@ -1,7 +1,7 @@
 //! For people: the page, one file with the data inside.
 
 use super::json;
-use pushlab_analysis::report::model::Report;
+use pushlab_report::Report;
 
 const PLACEHOLDER: &str = "__PUSHLAB_REPORT__";
 

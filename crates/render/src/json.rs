@@ -1,6 +1,6 @@
 //! For programs: the report as it is, whose shape is in `schema/report.schema.json`.
 
-use pushlab_analysis::report::model::Report;
+use pushlab_report::Report;
 
 /// The report on one line.
 pub fn text(report: &Report) -> String {

@@ -4,11 +4,11 @@
 //! one of whose runs none counts is skipped; an assertion that is refuted is a failure, one that is undecided skipped.
 
 use super::tables;
-use pushlab_analysis::report::model::{
+use pushlab_analysis::report::wording::place;
+use pushlab_report::{
     Agreement, Alarm, Change, Comparison, ComparisonRow, Completeness, Expectation, ExperimentReport, Origin, Point,
     Report,
 };
-use pushlab_analysis::report::wording::place;
 use std::fmt::Write as _;
 
 /// The report as test suites.

@@ -2,10 +2,8 @@
 
 use super::card;
 use super::tables::{self, Rows};
-use pushlab_analysis::report::model::{
-    DataTable, ExperimentReport, MetricInfo, Place, Ranking, Report, Tie, WhyLacking,
-};
 use pushlab_analysis::report::wording::place;
+use pushlab_report::{DataTable, ExperimentReport, MetricInfo, Place, Ranking, Report, Tie, WhyLacking};
 use std::fmt::Write as _;
 
 /// The verdict, a table for each experiment with its judgements and rankings, the warnings, and the environment, folded.

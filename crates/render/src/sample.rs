@@ -1,12 +1,12 @@
 //! Reports to render in tests.
 
 use pushlab_analysis::header::Header;
-use pushlab_analysis::report::model::{Fact, Report};
 use pushlab_analysis::report::{Asked, Contender, ResultRuns, RunValues, build, compare};
 use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::{Experiment, Written};
 use pushlab_probe::machine::MachineFacts;
+use pushlab_report::{Fact, Report};
 use pushlab_stats::{Warning, WarningCode};
 use std::collections::BTreeMap;
 

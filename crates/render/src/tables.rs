@@ -1,6 +1,6 @@
 //! The tables of a report as rows of text, the headings first, and the notes below them.
 
-use pushlab_analysis::report::model::{
+use pushlab_report::{
     Agreement, Change, Comparison, ComparisonRow, Completeness, DataCell, DataTable, Estimate, Expectation,
     ExperimentReport, Lacking, Leaderboard, LeaderboardColumn, LeaderboardRow, MetricInfo, Origin, Point, Report,
     Standing, WarningReport, WhyLacking,

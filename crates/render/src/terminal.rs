@@ -2,7 +2,7 @@
 
 use super::card;
 use super::tables::{self, Rows};
-use pushlab_analysis::report::model::{DataTable, ExperimentReport, Leaderboard, MetricInfo, Report};
+use pushlab_report::{DataTable, ExperimentReport, Leaderboard, MetricInfo, Report};
 use std::fmt::Write as _;
 
 /// A table for each experiment, what was expected, the verdict, what could not be seen, and the warnings.
@@ -108,11 +108,11 @@ fn aligned(out: &mut String, rows: &Rows) {
 mod tests {
     use super::*;
     use crate::sample::{NAME, hostile, limited, report};
-    use pushlab_analysis::report::model::{
+    use pushlab_experiment::metric::Better;
+    use pushlab_report::{
         Column, DataCell, Estimate, LeaderboardColumn, LeaderboardFailure, LeaderboardRow, LeaderboardWarning, LeftOut,
         Rank, Stack, StackPart, Standing,
     };
-    use pushlab_experiment::metric::Better;
     use pushlab_store::Bound;
 
     #[test]

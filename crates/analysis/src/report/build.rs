@@ -4,9 +4,6 @@ use super::card::scorecard;
 use super::command_line::command_line;
 use super::expectations::{alarms, expectations};
 use super::leaderboard::leaderboard;
-use super::model::{
-    Comparison, Completeness, ExperimentReport, Fact, MetricInfo, Repeat, Report, Unobserved, WarningReport,
-};
 use super::networks::networks;
 use super::points;
 use super::rankings::rankings;
@@ -20,6 +17,9 @@ use pushlab_experiment::Experiment;
 use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::metric::{METRICS, Metric};
 use pushlab_experiment::studies;
+use pushlab_report::{
+    Comparison, Completeness, ExperimentReport, Fact, MetricInfo, Repeat, Report, Unobserved, WarningReport,
+};
 use pushlab_stats::WarningCode;
 use std::collections::BTreeMap;
 

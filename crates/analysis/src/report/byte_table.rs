@@ -1,8 +1,8 @@
 //! What a delivered message costs on the wire, as a table that can be drawn.
 
-use super::model::{Column, DataCell, DataTable, Estimate, Origin, Stack, StackPart};
 use super::samples::{SeriesRuns, figure};
 use pushlab_experiment::cell::Sweep;
+use pushlab_report::{Column, DataCell, DataTable, Estimate, Origin, Stack, StackPart};
 
 /// Parts from the inside of a message outwards: stable name, heading, metric.
 const PARTS: [(&str, &str, &str); 11] = [

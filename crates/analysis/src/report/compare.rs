@@ -1,11 +1,11 @@
 //! Results against each other: what changed, by how much, and whether chance explains it.
 
 use super::CONFIDENCE;
-use super::model::{Change, Comparison, ComparisonRow, Estimate, WhyLacking};
 use super::quantiles::lacking;
 use super::run_values::RunValues;
 use super::samples::values;
 use pushlab_experiment::metric::{Better, Metric};
+use pushlab_report::{Change, Comparison, ComparisonRow, Estimate, WhyLacking};
 use pushlab_stats::{Family, Interval, Pair, Verdict, compare_family, interval_of_mean};
 use std::collections::BTreeMap;
 

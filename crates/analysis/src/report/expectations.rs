@@ -1,12 +1,12 @@
 //! What a study found, beside what was measured.
 
 use super::judge::{Judgement, judge};
-use super::model::{Alarm, Expectation, Origin};
 use super::quantiles::lacking;
 use super::run_values::RunValues;
 use super::samples::{self, PointSamples, SeriesRuns, Source};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::assertion::{Assertion, Term};
+use pushlab_report::{Alarm, Expectation, Origin};
 
 /// Judges everything that an experiment expects.
 pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Expectation> {

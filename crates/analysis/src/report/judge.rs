@@ -1,9 +1,9 @@
 //! Whether an assertion holds.
 
-use super::model::{Agreement, Estimate, WhyLacking};
 use super::samples::{CONFIDENCE, PointSamples};
 use super::wording::digits;
 use pushlab_experiment::assertion::{Assertion, Relation, Side, Term};
+use pushlab_report::{Agreement, Estimate, WhyLacking};
 use pushlab_stats::{difference, interval_of_mean};
 
 /// What came of it.

@@ -8,7 +8,6 @@ mod compare;
 mod expectations;
 mod judge;
 mod leaderboard;
-pub mod model;
 mod networks;
 mod points;
 mod quantiles;

@@ -1,10 +1,10 @@
 //! A cell's figures over its repeats.
 
-use super::model::{Point, Series, Timeline};
 use super::quantiles::lacking;
 use super::run_values::RunValues;
 use super::samples::{SeriesRuns, figure, regime_of};
 use pushlab_experiment::metric::Metric;
+use pushlab_report::{Point, Series, Timeline};
 use pushlab_stats::{Band, Severity, Warning};
 
 /// A series with all its points. `metrics` are those of the whole report.

@@ -1,8 +1,8 @@
 //! Quantiles of a cell: of what all its runs together expected, or why there is none.
 
-use super::model::{Lacking, WhyLacking};
 use super::run_values::RunValues;
 use crate::measure::{is_withheld, quantile_of};
+use pushlab_report::{Lacking, WhyLacking};
 use pushlab_stats::{Arrivals, Lack, Quantile, Warning};
 
 /// A quantile of a cell: the times of all runs that have them.
@@ -65,11 +65,11 @@ mod tests {
     use super::*;
     use crate::measure::Times;
     use crate::presets;
-    use crate::report::model::Point;
     use crate::report::samples::figure;
     use crate::report::{Asked, build};
     use pushlab_experiment::Experiment;
     use pushlab_experiment::cell::Cell;
+    use pushlab_report::Point;
     use pushlab_stats::{Histogram, WarningCode};
     use pushlab_wire::transport::Transport;
 

@@ -1,12 +1,12 @@
 //! Who is better, where the intervals can tell.
 
 use super::CONFIDENCE;
-use super::model::{FailedPlace, Lacking, NotReached, Origin, Place, Ranking, Tie, WhyLacking};
 use super::quantiles::lacking;
 use super::run_values::RunValues;
 use super::samples::{SeriesRuns, failure_of_all, figure, regime_of, values};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
+use pushlab_report::{FailedPlace, Lacking, NotReached, Origin, Place, Ranking, Tie, WhyLacking};
 use pushlab_stats::{Family, Pair, Ranked, Regime, Verdict, compare_family, rank};
 use std::collections::BTreeMap;
 

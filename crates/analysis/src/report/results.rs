@@ -1,10 +1,10 @@
 //! Results as a report takes them, and what is known of their subjects.
 
-use super::model::Origin;
 use super::run_values::RunValues;
 use super::samples::{self, SeriesRuns, Source};
 use crate::header::Header;
 use pushlab_experiment::Experiment;
+use pushlab_report::Origin;
 use std::collections::BTreeMap;
 
 /// One result: what was planned, and its runs.

@@ -1,10 +1,10 @@
 //! Runs as their figures, whether they were measured or printed.
 
-use super::model::Timeline;
 use super::timeline::timeline;
 use crate::measure::{MEASURES, Times, is_withheld, quantile_of, times_of};
 use crate::record::{Outcome, RunRecord};
 use pushlab_experiment::cell::Cell;
+use pushlab_report::Timeline;
 use pushlab_stats::{Arrivals, Warning};
 use pushlab_store::Bound;
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! What a report is made of: series of runs, and the figures of a cell over its runs.
 
-use super::model::{Estimate, Origin, WhyLacking};
 use super::quantiles::{CellQuantile, lacking};
 use super::run_values::RunValues;
 use pushlab_experiment::Experiment;
@@ -8,6 +7,7 @@ use pushlab_experiment::cell::Cell;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::metric::{Better, METRICS, Metric};
+use pushlab_report::{Estimate, Origin, WhyLacking};
 use pushlab_stats::{Interval, Regime, STRESS_CPU_PERCENT, WarningCode, interval_of_mean, interval_of_whole, regime};
 use pushlab_store::Bound;
 use std::collections::{BTreeMap, BTreeSet};

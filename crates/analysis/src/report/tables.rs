@@ -2,13 +2,13 @@
 
 use super::CONFIDENCE;
 use super::byte_table::bytes_per_message;
-use super::model::{Column, DataCell, DataTable, Estimate, Origin};
 use super::quantiles::lacking;
 use super::run_values::RunValues;
 use super::samples::{SeriesRuns, figure, values};
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::metric::Metric;
 use pushlab_experiment::{Derived, Experiment};
+use pushlab_report::{Column, DataCell, DataTable, Estimate, Origin};
 use pushlab_stats::slope;
 use pushlab_wire::transport::Transport;
 

@@ -1,8 +1,8 @@
 //! What happened over time in one run.
 
-use super::model::{PhaseSpan, Timeline};
 use crate::record::{CounterSample, RunRecord};
 use pushlab_probe::Sample;
+use pushlab_report::{PhaseSpan, Timeline};
 use pushlab_workload::plan::Phase;
 
 const MIB: f64 = 1024.0 * 1024.0;

@@ -1,11 +1,11 @@
 //! The report in two or three sentences.
 
 use super::leaderboard::sentences::sentences as standings;
-use super::model::{Completeness, ExperimentReport, Leaderboard, Origin, Place, Point, Ranking, Scorecard, Tie};
 use super::run_values::RunValues;
 use super::tally::Tally;
 use super::wording::{distance, join, place, show};
 use pushlab_experiment::metric::{Better, Metric};
+use pushlab_report::{Completeness, ExperimentReport, Leaderboard, Origin, Place, Point, Ranking, Scorecard, Tie};
 use pushlab_stats::Regime;
 
 /// Most sentences on who won in one experiment; the rankings have the others.
@@ -175,8 +175,8 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
 mod tests {
     use super::*;
     use crate::presets;
-    use crate::report::model::Estimate;
     use crate::report::{Asked, build};
+    use pushlab_report::Estimate;
 
     /// Of an experiment whose transports are ranked.
     fn measured() -> ExperimentReport {

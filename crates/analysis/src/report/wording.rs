@@ -1,7 +1,7 @@
 //! Figures and names as sentences have them.
 
-use super::model::Estimate;
 use pushlab_experiment::cell::{Axis, Sweep};
+use pushlab_report::Estimate;
 
 /// A figure with its interval and unit; a lower bound is called so.
 pub fn show(figure: &Estimate, unit: &str) -> String {

@@ -1,9 +1,9 @@
 //! What to choose, in sentences that follow from the card.
 
 use crate::report::card::choice::{Choice, Standing, gain, is_open, late_ms, with_figures};
-use crate::report::model::{Advice, CardRow, Scorecard};
 use crate::report::wording::{digits, either, join};
 use pushlab_experiment::Workload;
+use pushlab_report::{Advice, CardRow, Scorecard};
 use std::collections::BTreeSet;
 
 /// Options that a sentence names for one row.
@@ -277,8 +277,8 @@ pub fn decided(card: &Scorecard) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::{CardCell, CardOption, Estimate};
     use pushlab_experiment::metric::Better;
+    use pushlab_report::{CardCell, CardOption, Estimate};
     use pushlab_stats::best::{Against, Conclusion};
 
     /// A row of cells in the order of the options, each a factor and what was shown: `1e` as good, `4d` shown to be behind
@@ -298,6 +298,7 @@ mod tests {
             workloads: vec![Workload::Chat],
             works: metric == "delivered_share",
             failures: failed.map(|(option, _)| (option.key.clone(), "answered 426".to_owned())).collect(),
+            lacking: Default::default(),
             cells: cells.iter().map(|text| cell(text, best)).collect(),
         }
     }

@@ -1,6 +1,6 @@
 //! Which options of a card suit a workload: a choice by quantities, from the factors and intervals of the card alone.
 
-use crate::report::model::{CardRow, Scorecard};
+use pushlab_report::{CardRow, Scorecard};
 use pushlab_stats::best::{Against, Conclusion};
 use std::collections::BTreeSet;
 

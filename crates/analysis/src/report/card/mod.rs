@@ -4,7 +4,6 @@ mod advice;
 mod choice;
 
 use super::CONFIDENCE;
-use super::model::{CardCell, CardOption, CardRow, Lacking, Origin, Scorecard, WhyLacking};
 use super::quantiles::lacking;
 use super::results::{ResultRuns, series_of};
 use super::run_values::RunValues;
@@ -12,6 +11,7 @@ use super::samples::{SeriesRuns, failure_of_all, figure, values};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_experiment::{CardRow as Wanted, Experiment};
+use pushlab_report::{CardCell, CardOption, CardRow, Lacking, Origin, Scorecard, WhyLacking};
 use pushlab_stats::best::{Against, Conclusion, Row, against_best};
 use pushlab_stats::mean;
 use std::collections::BTreeMap;

@@ -1,13 +1,13 @@
 //! What is measured of a subject over a transport, before it is ranked.
 
 use super::columns::{COLUMNS, ColumnKind, Kind, MARKS};
-use crate::report::model::{Lacking, Origin};
 use crate::report::quantiles::lacking;
 use crate::report::results::{ResultRuns, series_of};
 use crate::report::run_values::RunValues;
 use crate::report::samples::{failure_of_all, values};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::metric::Metric;
+use pushlab_report::{Lacking, Origin};
 use pushlab_stats::WarningCode;
 
 /// A row before it is ranked.

@@ -2,10 +2,10 @@
 
 use super::columns::{Kind, RATE, common_rate};
 use super::entries::Column;
-use crate::report::model::LeaderboardColumn;
 use crate::report::wording::digits;
 use crate::warnings::WARM_UP_SEEN_MS;
 use pushlab_experiment::{CapacityShare, Experiment};
+use pushlab_report::LeaderboardColumn;
 
 /// What was measured how; `cores` are those of every subject.
 pub fn note(asking: &[&Experiment], cores: Option<usize>, warms_up: bool) -> String {

@@ -27,9 +27,6 @@ mod headings;
 pub mod sentences;
 
 use super::command_line::command_line;
-use super::model::{
-    Leaderboard, LeaderboardFailure, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing,
-};
 use super::rankings::order;
 use super::results::{KnownSubject, ResultRuns};
 use super::samples::{figure, values};
@@ -39,6 +36,9 @@ use headings::{heading, note};
 use pushlab_experiment::metric::Better;
 use pushlab_experiment::subject::OURS;
 use pushlab_experiment::{Derived, Experiment};
+use pushlab_report::{
+    Leaderboard, LeaderboardFailure, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing,
+};
 use pushlab_stats::WarningCode;
 
 /// The leaderboard of a report; `None` where no experiment asks for one.
@@ -211,10 +211,10 @@ mod tests {
     use super::*;
     use crate::header::Header;
     use crate::presets;
-    use crate::report::model::LeaderboardColumn;
     use crate::report::run_values::RunValues;
     use crate::warnings::WARM_UP_SEEN_MS;
     use pushlab_experiment::CapacityShare;
+    use pushlab_report::LeaderboardColumn;
     use pushlab_stats::Warning;
     use pushlab_wire::transport::Transport;
     use pushlab_workload::scenario::{FeedBy, Scenario};

@@ -1,9 +1,9 @@
 //! What the verdict says of a leaderboard.
 
 use super::columns::bears_on;
-use crate::report::model::{Estimate, Leaderboard, LeaderboardColumn, LeaderboardRow, Standing};
 use crate::report::wording::{digits, distance, show};
 use pushlab_experiment::metric::Better;
+use pushlab_report::{Estimate, Leaderboard, LeaderboardColumn, LeaderboardRow, Standing};
 
 /// What the verdict tells of.
 const TOLD_TRANSPORTS: [&str; 3] = ["websocket", "sse", "long-polling"];
