@@ -41,7 +41,7 @@ pub fn rankings(
                 let margin = margin(margins, metric);
                 let among = if kinds.len() > 1 { (*kind).to_owned() } else { String::new() };
                 let found = ranking(&members, series, x, wanted, metric, margin, seed)?;
-                let is_ranking = found.places.len() + failed.len() > 1;
+                let is_ranking = found.places.len() + found.not_reached.len() + failed.len() > 1;
                 is_ranking.then(|| Ranking { among, failed: failed.clone(), ..found })
             }));
         }
@@ -66,7 +66,7 @@ fn ranking(
         .collect();
     let not_reached: Vec<NotReached> =
         members.iter().filter_map(|series| not_reached(series, &series.cells[&x], metric)).collect();
-    if entries.is_empty() || entries.len() + not_reached.len() < 2 {
+    if entries.is_empty() {
         return None;
     }
     let is_bounded =
