@@ -157,5 +157,5 @@ fn a_server_that_refuses_everybody_still_fails_the_run() {
     let base = plan(target, Transport::Sse, 10, Scenario::Idle);
     let phases = Phases { connect_ms: 300, ..base.phases.clone() };
     let error = Threads::run(&Plan { sockets: ONE_BROWSER, phases, ..base }, None, &mut |_| ()).unwrap_err();
-    assert!(error.to_string().starts_with("0 of 10 clients"), "{error}");
+    assert!(error.to_string().ends_with("; 0 of 10 clients were subscribed after 300 ms"), "{error}");
 }
