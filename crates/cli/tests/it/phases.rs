@@ -11,7 +11,7 @@ fn response_time_does_not_follow_from_when_the_load_begins() {
     let experiment = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/phases.toml");
     let output = place.run(&["run", experiment, "--json", "--quiet", "--seed", "1"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let found = report["expectations"].as_array().unwrap();
+    let found = report["experiments"][0]["expectations"].as_array().unwrap();
     let verdict = |one: &Value| format!("{}: {} {}", one["assertion"], one["outcome"], one["detail"]);
     let verdicts: Vec<String> = found.iter().map(verdict).collect();
     println!("{verdicts:#?}");
