@@ -7,6 +7,9 @@
 //! Statistical Association* 78, 1983): a variant is a *plausible best* when Dunnett's intervals show no other to be better.
 //! The interval of a variant is the union of Dunnett's intervals of its distance from each plausible best. It holds
 //! whichever of them is the best, and for all variants of the row at once. Values are logarithms, so distances are factors.
+//! That a variant is as good as the best is claimed by its upper end alone, as two one-sided tests would, so by Dunnett's
+//! one-sided value: whatever else is true, such a claim is wrong only if the best looks too bad beside another (Hsu,
+//! "Constrained simultaneous confidence intervals for multiple comparisons with the best", *Annals of Statistics* 12, 1984).
 //!
 //! **Model.** A value is its block's share, plus its variant's, plus a deviation. What disturbs a whole block cancels.
 //! Deviations of some variants are larger than those of others, so that each variant has its own variance, drawn towards
@@ -16,9 +19,9 @@
 //! Every row has an equal share of it; a row of which *all* claims of a kind were made hands its share on to the others
 //! (Holm's procedure with rows for hypotheses; Dmitrienko and Tamhane, "Mixtures of multiple testing procedures for
 //! gatekeeping applications", *Statistics in Medicine* 30, 2011). A row of which one claim is open keeps its share: what is
-//! not claimed may be a true null, and still be claimed wrongly. Intervals are of the equal share, so that all of
-//! all rows hold together. Where a share that was handed on allows a claim that the interval alone does not, the interval
-//! ends at the claim's boundary: at 1, or at the margin.
+//! not claimed may be a true null, and still be claimed wrongly. Intervals have two sides and the equal share, so that all
+//! of all rows hold together. Where a claim goes beyond its interval, the interval ends at the claim's boundary: at 1, or
+//! at the margin.
 //!
 //! Rows that do not vary, such as bytes, need no test and take no share.
 
@@ -28,7 +31,7 @@ mod matrix;
 mod simulated;
 mod spread;
 
-use crate::dunnett::dunnett_quantile;
+use crate::dunnett::{Sides, dunnett_quantile};
 use fit::Fit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,18 +93,19 @@ pub fn against_best(rows: &[Row<'_>], confidence: f64) -> Vec<Vec<Option<Against
     let blocks: Vec<&[Vec<Option<f64>>]> = rows.iter().map(|row| row.blocks).collect();
     let rows: Vec<(Row<'_>, Fit)> = rows.iter().copied().zip(Fit::of(&blocks)).collect();
     let tested: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].1.is_tested()).collect();
+    let level = alpha / tested.len().max(1) as f64;
     let mut bounds: Vec<Vec<Bounds>> =
-        rows.iter().map(|(_, fit)| bounds(fit, alpha / tested.len().max(1) as f64, &mut critical)).collect();
+        rows.iter().map(|(_, fit)| bounds(fit, level, Sides::Two, &mut critical)).collect();
 
     let is_different = |_: usize, found: &[Bounds]| are_all_worse_but_one(found);
-    let is_equivalent = |row: usize, found: &[Bounds]| found.iter().all(|bounds| bounds.high <= rows[row].0.margin);
-    for (row, level) in handed_on(&rows, &tested, alpha, &mut critical, is_different) {
-        for (shown, claimed) in bounds[row].iter_mut().zip(self::bounds(&rows[row].1, level, &mut critical)) {
+    for (row, claimed) in claims(&rows, &tested, alpha, Sides::Two, &mut critical, is_different) {
+        for (shown, claimed) in bounds[row].iter_mut().zip(claimed) {
             shown.is_worse = claimed.is_worse;
         }
     }
-    for (row, level) in handed_on(&rows, &tested, alpha, &mut critical, is_equivalent) {
-        for (shown, claimed) in bounds[row].iter_mut().zip(self::bounds(&rows[row].1, level, &mut critical)) {
+    let is_equivalent = |row: usize, found: &[Bounds]| found.iter().all(|bounds| bounds.high <= rows[row].0.margin);
+    for (row, claimed) in claims(&rows, &tested, alpha, Sides::One, &mut critical, is_equivalent) {
+        for (shown, claimed) in bounds[row].iter_mut().zip(claimed) {
             if claimed.high <= rows[row].0.margin {
                 shown.high = shown.high.min(rows[row].0.margin);
             }
@@ -124,12 +128,12 @@ fn are_all_worse_but_one(bounds: &[Bounds]) -> bool {
     bounds.iter().filter(|bounds| !bounds.is_worse).count() == 1
 }
 
-/// Edwards and Hsu's intervals of a row at `level`.
-fn bounds(fit: &Fit, level: f64, critical: &mut Critical) -> Vec<Bounds> {
+/// Edwards and Hsu's intervals of a row at `level`; of one side, their upper ends.
+fn bounds(fit: &Fit, level: f64, sides: Sides, critical: &mut Critical) -> Vec<Bounds> {
     let count = fit.means.len();
     let mut width = |i: usize, j: usize| {
         let spread = fit.spread(i, j);
-        if spread.error > 0.0 { critical.at(level, count - 1, spread.freedom) * spread.error } else { 0.0 }
+        if spread.error > 0.0 { critical.at(level, count - 1, spread.freedom, sides) * spread.error } else { 0.0 }
     };
     let reach: Vec<Vec<f64>> = (0..count).map(|i| (0..count).map(|j| width(i, j)).collect()).collect();
     let above = |i: usize, j: usize| fit.means[i] - fit.means[j];
@@ -150,28 +154,28 @@ fn bounds(fit: &Fit, level: f64, critical: &mut Critical) -> Vec<Bounds> {
     (0..count).map(of).collect()
 }
 
-/// The rows to which others handed their share on, because all claims about them were made, with what they may now err.
-fn handed_on(
+/// What may be claimed of each tested row, by its equal share of the error and what others handed on to it because all
+/// claims about them were made.
+fn claims(
     rows: &[(Row<'_>, Fit)],
     tested: &[usize],
     alpha: f64,
+    sides: Sides,
     critical: &mut Critical,
     is_complete: impl Fn(usize, &[Bounds]) -> bool,
-) -> BTreeMap<usize, f64> {
-    let mut levels = BTreeMap::new();
+) -> BTreeMap<usize, Vec<Bounds>> {
+    let mut claims = BTreeMap::new();
     let mut open = tested.to_vec();
     while !open.is_empty() {
         let level = alpha / open.len() as f64;
-        if open.len() < tested.len() {
-            levels.extend(open.iter().map(|row| (*row, level)));
-        }
+        claims.extend(open.iter().map(|row| (*row, bounds(&rows[*row].1, level, sides, critical))));
         let before = open.len();
-        open.retain(|row| !is_complete(*row, &bounds(&rows[*row].1, level, critical)));
+        open.retain(|row| !is_complete(*row, &claims[row]));
         if open.len() == before {
             break;
         }
     }
-    levels
+    claims
 }
 
 fn conclusions(row: &Row<'_>, fit: &Fit, bounds: &[Bounds]) -> Vec<Option<Against>> {
@@ -218,24 +222,24 @@ fn unfitted(blocks: &[Vec<Option<f64>>], variant: usize, fit: &Fit) -> Option<f6
 /// Critical values that were integrated already.
 #[derive(Debug, Default)]
 struct Critical {
-    /// By level and number of comparisons, at multiples of [`CRITICAL_STEP`].
-    logarithms: BTreeMap<(u64, usize, u32), f64>,
+    /// By level, number of comparisons and sides, at multiples of [`CRITICAL_STEP`].
+    logarithms: BTreeMap<(u64, usize, Sides, u32), f64>,
 }
 
 impl Critical {
-    fn at(&mut self, level: f64, comparisons: usize, freedom: f64) -> f64 {
+    fn at(&mut self, level: f64, comparisons: usize, freedom: f64, sides: Sides) -> f64 {
         let place = 1.0 / freedom / CRITICAL_STEP;
         let (below, share) = (place.floor(), place.fract());
-        let low = self.node(level, comparisons, below as u32);
-        let high = if share > 0.0 { self.node(level, comparisons, below as u32 + 1) } else { low };
+        let low = self.node(level, comparisons, sides, below as u32);
+        let high = if share > 0.0 { self.node(level, comparisons, sides, below as u32 + 1) } else { low };
         (low + share * (high - low)).exp()
     }
 
-    fn node(&mut self, level: f64, comparisons: usize, place: u32) -> f64 {
+    fn node(&mut self, level: f64, comparisons: usize, sides: Sides, place: u32) -> f64 {
         // With a million degrees of freedom t is normal to six digits.
         let freedom = if place == 0 { 1e6 } else { 1.0 / (f64::from(place) * CRITICAL_STEP) };
-        let integrated = || dunnett_quantile(level, comparisons, freedom).ln();
-        *self.logarithms.entry((level.to_bits(), comparisons, place)).or_insert_with(integrated)
+        let integrated = || dunnett_quantile(level, comparisons, freedom, sides).ln();
+        *self.logarithms.entry((level.to_bits(), comparisons, sides, place)).or_insert_with(integrated)
     }
 }
 
