@@ -60,22 +60,30 @@ pub fn with_deliveries_per_s(mut scenario: Scenario, clients: u32, deliveries: u
     scenario
 }
 
-/// Deliveries per second that a scenario plans; `None` where it follows its answers or deliveries, or does nothing.
-pub fn deliveries_per_s(scenario: &Scenario, clients: u32) -> Option<f64> {
+/// Publications per second that a scenario plans; `None` where it follows its answers or deliveries, or does nothing.
+pub fn publications_per_s(scenario: &Scenario, clients: u32) -> Option<f64> {
     let clients = f64::from(clients);
     Some(match *scenario {
-        Scenario::Feed { interval_us, .. } => clients * 1e6 / interval_us as f64,
+        Scenario::Feed { interval_us, .. } | Scenario::Rooms { interval_us, .. } => 1e6 / interval_us as f64,
         Scenario::Chat { interval_ms, publishers, .. } => {
-            publishers.map_or(clients, f64::from) * clients * 1e3 / interval_ms as f64
-        }
-        Scenario::Rooms { rooms, rooms_per_client, interval_us, .. } => {
-            clients * f64::from(rooms_per_client) / f64::from(rooms.max(1)) * 1e6 / interval_us as f64
+            publishers.map_or(clients, f64::from) * 1e3 / interval_ms as f64
         }
         Scenario::Echo { interval_ms, .. } | Scenario::Upstream { interval_ms, .. } => {
             clients * 1e3 / interval_ms as f64
         }
         Scenario::FanOut { .. } | Scenario::Request { .. } | Scenario::Idle => return None,
     })
+}
+
+/// Deliveries per second that a scenario plans; `None` where it follows its answers or deliveries, or does nothing.
+pub fn deliveries_per_s(scenario: &Scenario, clients: u32) -> Option<f64> {
+    let all = f64::from(clients);
+    let each = match *scenario {
+        Scenario::Feed { .. } | Scenario::Chat { .. } => all,
+        Scenario::Rooms { rooms, rooms_per_client, .. } => all * f64::from(rooms_per_client) / f64::from(rooms.max(1)),
+        _ => 1.0,
+    };
+    Some(publications_per_s(scenario, clients)? * each)
 }
 
 /// Whether publications follow deliveries or answers, and no schedule: such a load goes as fast as the server does.

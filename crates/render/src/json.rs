@@ -27,8 +27,8 @@ mod tests {
         assert_eq!(ranking["places"][1]["figure"]["bound"], "min", "{ranking}");
         assert!(ranking["places"][0]["figure"].get("bound").is_none(), "{ranking}");
         assert_eq!(
-            (&ranking["failed"][0]["label"], &ranking["failed"][0]["reason"]),
-            (&"polling".into(), &"it died".into())
+            ranking["unplaced"],
+            serde_json::json!([{"key": "pushlab/polling//close", "label": "polling", "why": "failed", "detail": "it died"}])
         );
     }
 }

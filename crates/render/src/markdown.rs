@@ -3,7 +3,7 @@
 use super::card;
 use super::tables::{self, Rows};
 use pushlab_analysis::report::wording::place;
-use pushlab_report::{DataTable, ExperimentReport, MetricInfo, Place, Ranking, Report, Tie, WhyLacking};
+use pushlab_report::{DataTable, ExperimentReport, MetricInfo, Place, Ranking, Report, Tie, Unplaced, WhyLacking};
 use std::fmt::Write as _;
 
 /// The verdict, a table for each experiment with its judgements and rankings, the warnings, and the environment, folded.
@@ -86,9 +86,11 @@ fn ranking(ranking: &Ranking, experiment: &ExperimentReport) -> String {
         };
         format!("{}{sign} {} {}", place.rank, place.label, tables::figure(Some(place.figure)))
     };
-    let behind = ranking.not_reached.iter().map(|one| format!("{} {}", one.label, WhyLacking::NotReached.words()));
-    let failed = ranking.failed.iter().map(|one| format!("last {} failed ({})", one.label, one.reason));
-    let places: Vec<String> = ranking.places.iter().map(place_of).chain(behind).chain(failed).collect();
+    let unplaced = ranking.unplaced.iter().map(|Unplaced { label, lacking, .. }| match lacking.why {
+        WhyLacking::Failed => format!("last {label} failed ({})", lacking.detail),
+        why => format!("{label} {}", why.words()),
+    });
+    let places: Vec<String> = ranking.places.iter().map(place_of).chain(unplaced).collect();
     let among = if ranking.among.is_empty() { String::new() } else { format!(" among {}", ranking.among) };
     let (at, regime) = (place(&experiment.axis, ranking.x), tables::regime(ranking.regime));
     format!("{}{among} at {at}, {regime}: {}", ranking.metric, places.join(", "))

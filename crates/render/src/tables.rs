@@ -7,6 +7,7 @@ use pushlab_report::{
 };
 use pushlab_stats::Regime;
 use pushlab_store::Bound;
+use std::collections::BTreeSet;
 
 /// Metrics in a table: more do not fit a terminal, and the page has them all.
 const METRICS_MAX: usize = 6;
@@ -15,7 +16,7 @@ const CHANGES_MAX: usize = 40;
 /// Rows of a table beside the charts: longer ones are left to the page.
 const DATA_ROWS_MAX: usize = 40;
 /// A column of the leaderboard that is left to the page: where the generator's CPU matters, rows are marked with it.
-const NOT_SHOWN: &str = "generator_cpu";
+pub const NOT_SHOWN: &str = "generator_cpu";
 /// What stands below every table of results.
 pub const INTERVALS: &str = "± is half of the 95 % interval; a value without it rests on one run. ≥ is a rate that the load set: \
                              the subject may do better.";
@@ -164,12 +165,7 @@ pub fn boards(board: &Leaderboard) -> Vec<Rows> {
         rows.extend(board.rows.iter().filter(|row| row.transport == transport).map(|row| {
             let standing = |at: usize| row.standings.get(at).copied().flatten();
             let name = if row.is_ours { format!("{} *", row.subject) } else { row.subject.clone() };
-            let has_failed = |column: &LeaderboardColumn| row.failures.iter().any(|one| one.metric == column.metric);
-            let lacking =
-                |column: &LeaderboardColumn| row.lacking.get(&column.metric).map(|one| one.why.words().to_owned());
-            let cells = shown().map(|(at, column)| {
-                lacking(column).unwrap_or_else(|| board_cell(column, standing(at), has_failed(column)))
-            });
+            let cells = shown().map(|(at, column)| board_cell(column, standing(at), row.lacking.get(&column.metric)));
             let marks = row.warnings.iter().map(|code| mark(code)).collect();
             std::iter::once(name).chain(cells).chain([marks]).collect()
         }));
@@ -197,20 +193,23 @@ pub fn board_notes(board: &Leaderboard) -> Vec<String> {
         board.warnings.iter().map(|warning| format!("{} {}: {}", mark(&warning.code), warning.code, warning.meaning)),
     );
     notes.extend(board.rows.iter().flat_map(board_failures));
-    let lacking = |row: &LeaderboardRow| -> Vec<String> {
-        let told = row.lacking.iter().filter(|(metric, _)| metric.as_str() != NOT_SHOWN);
-        told.map(|(metric, lacking)| format!("{metric} of {}, {}: {lacking}", row.subject, row.transport)).collect()
-    };
-    notes.extend(board.rows.iter().flat_map(lacking));
+    notes.extend(board.rows.iter().flat_map(board_lacking));
     notes.extend(board.left_out.iter().map(|left| format!("left out: {}, {}", left.subject, left.reason)));
     notes
 }
 
 /// Why a row is the last in some columns: a line for each reason.
 fn board_failures(row: &LeaderboardRow) -> Vec<String> {
-    let mut reasons: Vec<&str> = row.failures.iter().map(|one| one.reason.as_str()).collect();
-    reasons.dedup();
+    let failures = row.lacking.values().filter(|one| one.why == WhyLacking::Failed);
+    let reasons: BTreeSet<&str> = failures.map(|one| one.detail.as_str()).collect();
     reasons.iter().map(|why| format!("failed, and comes last: {} over {}, {why}", row.subject, row.transport)).collect()
+}
+
+/// Why a row has no figure in columns for which it did not fail: a line for each.
+fn board_lacking(row: &LeaderboardRow) -> Vec<String> {
+    let is_told = |(metric, one): &(&String, &Lacking)| one.why != WhyLacking::Failed && *metric != NOT_SHOWN;
+    let told = row.lacking.iter().filter(is_told);
+    told.map(|(metric, lacking)| format!("{metric} of {} over {}, {lacking}", row.subject, row.transport)).collect()
 }
 
 /// A warning in one letter.
@@ -238,8 +237,8 @@ fn board_heading(column: &LeaderboardColumn) -> String {
 }
 
 /// A figure with its rank, or why there is none.
-pub fn board_cell(column: &LeaderboardColumn, standing: Option<Standing>, has_failed: bool) -> String {
-    let Some(standing) = standing else { return if has_failed { "failed" } else { "–" }.to_owned() };
+pub fn board_cell(column: &LeaderboardColumn, standing: Option<Standing>, lacking: Option<&Lacking>) -> String {
+    let Some(standing) = standing else { return lacking.map_or("–", |one| one.why.words()).to_owned() };
     let (value, sign) = (standing.figure.value, bound_sign(&standing.figure));
     let shown = match column.metric.as_str() {
         "due" | "delivered" => format!("{sign}{}", digits(value / 1e3)),

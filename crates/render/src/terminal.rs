@@ -110,8 +110,8 @@ mod tests {
     use crate::sample::{NAME, hostile, limited, report};
     use pushlab_experiment::metric::Better;
     use pushlab_report::{
-        Column, DataCell, Estimate, LeaderboardColumn, LeaderboardFailure, LeaderboardRow, LeaderboardWarning, LeftOut,
-        Rank, Stack, StackPart, Standing,
+        Column, DataCell, Estimate, Lacking, LeaderboardColumn, LeaderboardRow, LeaderboardWarning, LeftOut, Rank,
+        Stack, StackPart, Standing, WhyLacking,
     };
     use pushlab_store::Bound;
 
@@ -152,9 +152,12 @@ mod tests {
         };
         let figure = Estimate { value: 412_345.0, low: 4e5, high: 42e4, runs: 5, bound: Some(Bound::Min) };
         let standing = Standing { figure, overall: None, of_transport: Some(Rank { rank: 1, is_tied: true }) };
-        assert_eq!(tables::board_cell(&column, Some(standing), false), "1= ≥ 412");
-        assert_eq!(tables::board_cell(&column, None, true), "failed");
-        assert_eq!(tables::board_cell(&column, None, false), "–");
+        assert_eq!(tables::board_cell(&column, Some(standing), None), "1= ≥ 412");
+        for why in [WhyLacking::NotReached, WhyLacking::TooFew, WhyLacking::Withheld, WhyLacking::Failed] {
+            let lacking = Lacking { why, detail: "why".to_owned() };
+            assert_eq!(tables::board_cell(&column, None, Some(&lacking)), why.words());
+        }
+        assert_eq!(tables::board_cell(&column, None, None), "–");
     }
 
     fn board_warnings() -> Vec<LeaderboardWarning> {
@@ -177,13 +180,24 @@ mod tests {
             let figure = Estimate { value, low: value * 0.87, high: value * 1.13, runs: 5, bound: None };
             Some(Standing { figure, overall: place, of_transport: place })
         };
-        let failure = LeaderboardFailure { metric: "latency_p99".to_owned(), reason: "it hung".to_owned() };
+        let lacking = |(metric, why, detail): (&str, WhyLacking, &str)| {
+            (metric.to_owned(), Lacking { why, detail: detail.to_owned() })
+        };
         let row = |subject: &str, transport: &str, rank| LeaderboardRow {
-            lacking: Default::default(),
             subject: subject.to_owned(),
             transport: transport.to_owned(),
             is_ours: subject == "pushlab",
-            failures: if (subject, transport) == ("pushlab", "sse") { vec![failure.clone()] } else { Vec::new() },
+            lacking: match (subject, transport) {
+                ("pushlab", "sse") => [
+                    ("latency_median", WhyLacking::Failed, "it hung"),
+                    ("latency_p99", WhyLacking::Failed, "it hung"),
+                    ("memory_per_client", WhyLacking::TooFew, "one alone"),
+                    (tables::NOT_SHOWN, WhyLacking::TooFew, "one alone"),
+                ]
+                .map(lacking)
+                .into(),
+                _ => Default::default(),
+            },
             warnings: match subject {
                 "pushlab" => Vec::new(),
                 _ => board_warnings().into_iter().map(|warning| warning.code).collect(),
@@ -234,7 +248,10 @@ mod tests {
         assert!(lines[4].starts_with("  pushlab *  "), "{out}");
         assert!(lines[6].starts_with("  sse  "), "{out}");
         assert_eq!(lines.last(), Some(&"  left out: cometd, java is missing"));
+        assert_eq!(out.matches("it hung").count(), 1, "{out}");
         assert!(out.contains("\n  failed, and comes last: pushlab over sse, it hung\n"), "{out}");
+        assert_eq!(out.matches("one alone").count(), 1, "what is not shown needs no reason: {out}");
+        assert!(out.contains("\n  memory_per_client of pushlab over sse, too few: one alone\n"), "{out}");
     }
 
     #[test]

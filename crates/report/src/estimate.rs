@@ -29,17 +29,17 @@ impl Estimate {
     }
 }
 
-/// Why there is no figure of something that was measured.
+/// Why there is no figure of something that was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lacking {
     /// The kind of reason.
     pub why: WhyLacking,
-    /// In numbers, for people.
+    /// In numbers, for people; of what failed, why its first run did.
     pub detail: String,
 }
 
-/// Kinds of reasons why there is no figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Kinds of reasons why there is no figure, in the order in which they follow those that have one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhyLacking {
     /// The quantile falls among what never came: it is longer than anybody waited, and worse than every value.
@@ -48,6 +48,8 @@ pub enum WhyLacking {
     TooFew,
     /// The generator itself may have made it: a warning takes it away.
     Withheld,
+    /// All of its runs failed: it comes last.
+    Failed,
 }
 
 impl WhyLacking {
@@ -57,7 +59,13 @@ impl WhyLacking {
             Self::NotReached => "not reached",
             Self::TooFew => "too few",
             Self::Withheld => "withheld",
+            Self::Failed => "failed",
         }
+    }
+
+    /// Whether it is known to come after all that have a figure; of the others nothing is known.
+    pub fn is_behind(self) -> bool {
+        matches!(self, Self::NotReached | Self::Failed)
     }
 }
 

@@ -53,23 +53,11 @@ pub struct LeaderboardRow {
     pub is_ours: bool,
     /// One for each column; null where nothing was measured.
     pub standings: Vec<Option<Standing>>,
-    /// The columns for which all of its runs failed: it is the last there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failures: Vec<LeaderboardFailure>,
-    /// Why it has no figure in a column though it was measured, by the column's metric.
-    #[serde(default)]
+    /// Why it has no figure in a column though it was tried, by the column's metric. Where all of its runs failed it is the
+    /// last.
     pub lacking: BTreeMap<String, Lacking>,
     /// Codes of [`Leaderboard::warnings`] that runs behind its figures raised.
     pub warnings: Vec<String>,
-}
-
-/// Why a row has no figure in a column.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeaderboardFailure {
-    /// The column's metric.
-    pub metric: String,
-    /// Why its first run failed.
-    pub reason: String,
 }
 
 /// A warning that whoever reads a leaderboard has to know of.

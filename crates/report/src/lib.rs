@@ -13,8 +13,7 @@ pub use card::{Advice, CardCell, CardOption, CardRow, Scorecard};
 pub use comparison::{Change, Comparison, ComparisonRow};
 pub use estimate::{Estimate, Lacking, WhyLacking};
 pub use leaderboard::{
-    Leaderboard, LeaderboardColumn, LeaderboardFailure, LeaderboardRow, LeaderboardSubject, LeaderboardWarning,
-    LeftOut, Rank, Standing,
+    Leaderboard, LeaderboardColumn, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing,
 };
 pub use table::{Column, DataCell, DataTable, Stack, StackPart};
 
@@ -28,7 +27,7 @@ use std::collections::BTreeMap;
 /// One experiment or several, aggregated over their repeats.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// Version of this structure; raised when a field changes its meaning.
+    /// Version of this structure; raised when a field changes its meaning or goes.
     pub version: u32,
     /// Title for people, e.g. `Six transports under broadcast and chat`.
     pub title: String,
@@ -307,34 +306,21 @@ pub struct Ranking {
     /// Best first; equal ranks are ties that the intervals cannot separate. A rank is one more than how many were shown to
     /// be better, so that a lower bound has the first.
     pub places: Vec<Place>,
-    /// Those who come last, because all of their runs at this place failed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<FailedPlace>,
-    /// Series that come after all places: more is missing than the quantile allows.
-    #[serde(default)]
-    pub not_reached: Vec<NotReached>,
+    /// Those that were tried and have no place, in the order in which they follow: what was not reached is behind all places,
+    /// of what is withheld or too little nothing is known, and what failed comes last.
+    pub unplaced: Vec<Unplaced>,
 }
 
-/// The last place of a ranking, without a figure.
+/// A series that was tried and has no figure to be ranked by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FailedPlace {
+pub struct Unplaced {
     /// Series key.
     pub key: String,
     /// Legend text.
     pub label: String,
-    /// Why its first run failed.
-    pub reason: String,
-}
-
-/// A series that comes after all that have a place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NotReached {
-    /// Series key.
-    pub key: String,
-    /// Legend text.
-    pub label: String,
-    /// How much is missing, for people.
-    pub detail: String,
+    /// Why it has none.
+    #[serde(flatten)]
+    pub lacking: Lacking,
 }
 
 /// Why a rank is shared.

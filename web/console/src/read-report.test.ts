@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { jsonForScript, PLACEHOLDER } from "../build/single-file";
+import { random } from "../fixtures/random";
 import { sampleCard } from "../fixtures/sample-card";
+import { sampleLeaderboard } from "../fixtures/sample-leaderboard";
 import { sampleReport } from "../fixtures/sample-report";
 import { SAMPLES } from "../fixtures/samples";
 import { readReport } from "./read-report";
@@ -28,11 +30,11 @@ test("an unfilled template says so", () => {
 });
 
 test("broken JSON, other versions and missing parts each have their message", () => {
-  expect(problemOf('{"version": 2,')).toMatch(/cannot be read/);
+  expect(problemOf('{"version": 3,')).toMatch(/cannot be read/);
   expect(problemOf('{"version": 1}')).toMatch(/version/);
   expect(problemOf("[]")).toMatch(/version/);
-  expect(problemOf('{"version": 3}')).toMatch(/version/);
-  expect(problemOf('{"version": 2}')).toMatch(/incomplete/);
+  expect(problemOf('{"version": 2}')).toMatch(/version/);
+  expect(problemOf('{"version": 3}')).toMatch(/incomplete/);
 });
 
 test("a seed of 64 bits keeps all its digits", () => {
@@ -63,6 +65,21 @@ test.each<[(report: ReturnType<typeof sampleReport>) => void, string]>([
   [
     (report) => Object.assign(report, { comparison: { rows: [{ cell: "" }] } }),
     "report.comparison.baseline is not a text",
+  ],
+  [
+    (report) => {
+      const unplaced = [{ key: "a", label: "a", why: "failed", detail: "it died" }, { key: "b" }];
+      Object.assign(report.experiments[0]?.rankings[0] ?? {}, { unplaced });
+    },
+    "report.experiments[0].rankings[0].unplaced[1].why is not a text",
+  ],
+  [
+    (report) => {
+      const board = sampleLeaderboard(random(7));
+      Object.assign(board.rows[0] ?? {}, { lacking: { delivered: "it died" } });
+      report.leaderboard = board;
+    },
+    "report.leaderboard.rows[0].lacking.delivered is not a record",
   ],
   [
     (report) => Object.assign(report, { card: { options: [{ key: "a", label: 1 }], rows: [] } }),

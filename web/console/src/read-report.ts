@@ -1,6 +1,6 @@
 import type { Report } from "./generated/report";
 
-export const REPORT_VERSION = 2;
+export const REPORT_VERSION = 3;
 
 /** Why there is nothing to draw, for people, with what to do about it. */
 export interface Problem {
@@ -63,6 +63,8 @@ type Shape =
   | { values: Shape }
   | { optional: Shape };
 
+const LACKING: Shape = { fields: { why: "text", detail: "text" } };
+
 const TIMELINE: Shape = {
   fields: {
     ...{ phases: "list", t: "list", published: "list", delivered: "list", probe_t: "list" },
@@ -97,7 +99,11 @@ const EXPERIMENT: Shape = {
     series: { each: SERIES },
     rankings: {
       each: {
-        fields: { metric: "text", places: { each: { fields: { figure: { fields: {} } } } } },
+        fields: {
+          metric: "text",
+          places: { each: { fields: { figure: { fields: {} } } } },
+          unplaced: { each: LACKING },
+        },
       },
     },
     networks: { each: "text" },
@@ -164,6 +170,7 @@ const LEADERBOARD: Shape = {
         fields: {
           ...{ subject: "text", transport: "text" },
           ...{ standings: { each: STANDING }, warnings: { each: "text" } },
+          lacking: { values: LACKING },
         },
       },
     },

@@ -56,6 +56,17 @@ pub fn lacking(runs: &[&RunValues], metric: &str) -> Option<Lacking> {
     Some(Lacking { why: WhyLacking::Withheld, detail: format!("{}: {}", warning.code, warning.detail) })
 }
 
+/// The same of a cell that was tried: that all of its runs failed is a reason too, and comes before all others.
+pub fn lacking_or_failed(runs: &[&RunValues], metric: &str) -> Option<Lacking> {
+    let failed = failure_of_all(runs).map(|detail| Lacking { why: WhyLacking::Failed, detail });
+    failed.or_else(|| lacking(runs, metric))
+}
+
+/// Why all runs of a cell failed, if they did: the reason of the first.
+pub fn failure_of_all(runs: &[&RunValues]) -> Option<String> {
+    runs.iter().all(|run| run.failure.is_some()).then(|| runs.first()?.failure.clone())?
+}
+
 fn is_withheld_by(metric: &str, warning: &Warning) -> bool {
     is_withheld(metric, std::slice::from_ref(warning))
 }
@@ -168,10 +179,16 @@ mod tests {
             [Some(WhyLacking::NotReached), Some(WhyLacking::TooFew), None]
         );
         assert!(!point("polling").figures.contains_key("latency_p99"));
-        let ranking =
-            own.rankings.iter().find(|one| one.metric == "latency_p99" && !one.not_reached.is_empty()).unwrap();
+        let ranking = own.rankings.iter().find(|one| one.metric == "latency_p99" && !one.unplaced.is_empty()).unwrap();
         let placed: Vec<&str> = ranking.places.iter().map(|place| place.label.as_str()).collect();
-        assert!(ranking.not_reached[0].label.starts_with("polling") && !placed.is_empty(), "{ranking:?}");
+        let unplaced: Vec<(&str, WhyLacking)> =
+            ranking.unplaced.iter().map(|one| (one.label.as_str(), one.lacking.why)).collect();
+        assert_eq!(
+            unplaced,
+            [("polling · http1", WhyLacking::NotReached), ("long-polling · http1", WhyLacking::TooFew)],
+            "what is known to be behind before what is not known: {ranking:?}"
+        );
+        assert!(!placed.is_empty(), "{ranking:?}");
         assert!(!placed.iter().any(|label| label.contains("polling") && !label.contains("websocket")), "{placed:?}");
 
         let card = report.card.unwrap();

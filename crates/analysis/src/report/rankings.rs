@@ -1,12 +1,11 @@
 //! Who is better, where the intervals can tell.
 
 use super::CONFIDENCE;
-use super::quantiles::lacking;
-use super::run_values::RunValues;
-use super::samples::{SeriesRuns, failure_of_all, figure, regime_of, values};
+use super::quantiles::lacking_or_failed;
+use super::samples::{SeriesRuns, figure, regime_of, values};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
-use pushlab_report::{FailedPlace, Lacking, NotReached, Origin, Place, Ranking, Tie, WhyLacking};
+use pushlab_report::{Origin, Place, Ranking, Tie, Unplaced, WhyLacking};
 use pushlab_stats::{Family, Pair, Ranked, Regime, Verdict, compare_family, rank};
 use std::collections::BTreeMap;
 
@@ -15,8 +14,8 @@ use std::collections::BTreeMap;
 /// broadcast. What was printed is not ranked: it was measured elsewhere.
 ///
 /// Those who share a rank are equivalent to the first of them within the metric's margin, or it is undecided. A rate that
-/// was the load's limit is behind nobody's: it shares the first rank, undecided. A series all of whose runs failed at that
-/// place stands last, with the reason.
+/// was the load's limit is behind nobody's: it shares the first rank, undecided. Series that were tried at that place and
+/// have no figure stand below, with the reason; those all of whose runs failed stand last.
 pub fn rankings(
     series: &[SeriesRuns<'_>],
     metrics: &[&Metric],
@@ -35,14 +34,14 @@ pub fn rankings(
         let own: Vec<&SeriesRuns<'_>> = measured.iter().filter(|s| s.kind == *kind).copied().collect();
         for wanted in [Regime::Load, Regime::Stress] {
             let Some((x, members)) = best_place(&own, wanted) else { continue };
-            let failed = failed_at(&own, x);
             let judged = metrics.iter().filter(|metric| metric.better != Better::Neither);
             rankings.extend(judged.filter_map(|metric| {
                 let margin = margin(margins, metric);
                 let among = if kinds.len() > 1 { (*kind).to_owned() } else { String::new() };
                 let found = ranking(&members, series, x, wanted, metric, margin, seed)?;
-                let is_ranking = found.places.len() + found.not_reached.len() + failed.len() > 1;
-                is_ranking.then(|| Ranking { among, failed: failed.clone(), ..found })
+                let unplaced = unplaced(&own, &members, x, metric);
+                let behind = unplaced.iter().filter(|one| one.lacking.why.is_behind()).count();
+                (found.places.len() + behind > 1).then_some(Ranking { among, unplaced, ..found })
             }));
         }
     }
@@ -64,8 +63,6 @@ fn ranking(
         .map(|(i, series)| (i, values(&series.cells[&x], metric.name)))
         .filter(|(_, values): &(usize, Vec<f64>)| !values.is_empty())
         .collect();
-    let not_reached: Vec<NotReached> =
-        members.iter().filter_map(|series| not_reached(series, &series.cells[&x], metric)).collect();
     if entries.is_empty() {
         return None;
     }
@@ -96,24 +93,21 @@ fn ranking(
         x: f64::from(x),
         margin_percent: Some(margin * 100.0),
         places: ranked_among_published(places.collect()),
-        failed: Vec::new(),
-        not_reached,
+        unplaced: Vec::new(),
     })
 }
 
-/// The series of which no run came to its end at a place.
-fn failed_at(series: &[&SeriesRuns<'_>], x: u32) -> Vec<FailedPlace> {
-    let failed = series.iter().filter_map(|one| {
-        let reason = failure_of_all(one.cells.get(&x)?)?;
-        Some(FailedPlace { key: one.key.clone(), label: one.label.clone(), reason })
-    });
-    failed.collect()
-}
-
-/// Why a series comes after all that have a place, if it does.
-fn not_reached(series: &SeriesRuns<'_>, runs: &[&RunValues], metric: &Metric) -> Option<NotReached> {
-    let Lacking { detail, .. } = lacking(runs, metric.name).filter(|lacking| lacking.why == WhyLacking::NotReached)?;
-    Some(NotReached { key: series.key.clone(), label: series.label.clone(), detail })
+/// The series without a figure at a place: of those that would be ranked, and of those all of whose runs failed.
+fn unplaced(all: &[&SeriesRuns<'_>], members: &[&SeriesRuns<'_>], x: u32, metric: &Metric) -> Vec<Unplaced> {
+    let is_member = |one: &SeriesRuns<'_>| members.iter().any(|member| member.key == one.key);
+    let of = |one: &&SeriesRuns<'_>| {
+        let lacking = lacking_or_failed(one.cells.get(&x)?, metric.name)?;
+        let is_shown = is_member(one) || lacking.why == WhyLacking::Failed;
+        is_shown.then(|| Unplaced { key: one.key.clone(), label: one.label.clone(), lacking })
+    };
+    let mut unplaced: Vec<Unplaced> = all.iter().filter_map(of).collect();
+    unplaced.sort_by_key(|one| one.lacking.why);
+    unplaced
 }
 
 /// Why places share their rank: two one-sided tests against the first of them, wrong equivalences of all being held at 5 %.
@@ -217,6 +211,7 @@ fn best_place<'a, 'b>(series: &[&'b SeriesRuns<'a>], wanted: Regime) -> Option<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::run_values::RunValues;
     use pushlab_experiment::cell::{Cell, SlowPolicy};
     use pushlab_stats::{Warning, WarningCode};
     use pushlab_wire::transport::Transport;
@@ -327,7 +322,7 @@ mod tests {
     /// A label, its rank, and why that is shared.
     type Ranked = (String, u32, Option<Tie>);
 
-    /// Those of the first ranking, and who failed.
+    /// Those of the first ranking, and who has no place.
     fn ranks(runs: &[RunValues]) -> (Vec<Ranked>, Vec<String>) {
         let all: Vec<SeriesRuns<'_>> = runs
             .iter()
@@ -336,7 +331,7 @@ mod tests {
             .collect();
         let found = rankings(&all, &[Metric::find("delivered").unwrap()], &BTreeMap::new(), 1).remove(0);
         let places = found.places.into_iter().map(|place| (place.label, place.rank, place.tie)).collect();
-        (places, found.failed.into_iter().map(|one| format!("{}: {}", one.label, one.reason)).collect())
+        (places, found.unplaced.into_iter().map(|one| format!("{} {}", one.label, one.lacking)).collect())
     }
 
     #[test]
@@ -361,6 +356,6 @@ mod tests {
         }
         let (places, failed) = ranks(&runs);
         assert_eq!(places, [("s2".to_owned(), 1, None)], "the only one that works");
-        assert_eq!(failed, ["s0: exited with code 0", "s1: exited with code 1"]);
+        assert_eq!(failed, ["s0 failed: exited with code 0", "s1 failed: exited with code 1"]);
     }
 }

@@ -244,11 +244,6 @@ fn is_limit_of_load(runs: &[&RunValues], metric: &str) -> bool {
     is_rate && runs.iter().filter(|run| run.counts()).any(is_bound)
 }
 
-/// Why all runs of a point failed, if they did: the reason of the first.
-pub fn failure_of_all(runs: &[&RunValues]) -> Option<String> {
-    runs.iter().all(|run| run.failure.is_some()).then(|| runs.first()?.failure.clone())?
-}
-
 /// Load or stress, by the mean CPU of the runs that count.
 pub fn regime_of(runs: &[&RunValues]) -> Option<Regime> {
     let cpu = pushlab_stats::mean(&values(runs, "cpu")).or_else(|| pushlab_stats::mean(&values(runs, "cpu_median")));

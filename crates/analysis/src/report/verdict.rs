@@ -5,7 +5,9 @@ use super::run_values::RunValues;
 use super::tally::Tally;
 use super::wording::{distance, join, place, show};
 use pushlab_experiment::metric::{Better, Metric};
-use pushlab_report::{Completeness, ExperimentReport, Leaderboard, Origin, Place, Point, Ranking, Scorecard, Tie};
+use pushlab_report::{
+    Completeness, ExperimentReport, Leaderboard, Origin, Place, Point, Ranking, Scorecard, Tie, WhyLacking,
+};
 use pushlab_stats::Regime;
 
 /// Most sentences on who won in one experiment; the rankings have the others.
@@ -72,8 +74,6 @@ fn winner(experiment: &ExperimentReport, ranking: &Ranking) -> Option<String> {
         None => String::new(),
     };
     let lead = lead + &behind(ranking);
-    let failed: Vec<&str> = ranking.failed.iter().map(|one| one.label.as_str()).collect();
-    let lead = if failed.is_empty() { lead } else { format!("{lead}; last, because it failed: {}", join(&failed)) };
     Some(match names.as_slice() {
         [one] => format!("{place}: {one} has the {best_is} {title} ({}){lead}.", show(&best.figure, unit)),
         many => {
@@ -99,10 +99,17 @@ fn winner(experiment: &ExperimentReport, ranking: &Ranking) -> Option<String> {
     })
 }
 
-/// Who comes after all of them without a figure.
+/// Who has no figure: those behind all others, those of which nothing is known, and who comes last.
 fn behind(ranking: &Ranking) -> String {
-    let labels: Vec<&str> = ranking.not_reached.iter().map(|one| one.label.as_str()).collect();
-    if labels.is_empty() { String::new() } else { format!("; not reached by {}", join(&labels)) }
+    let of = |why: WhyLacking, words: &str| {
+        let own = ranking.unplaced.iter().filter(|one| one.lacking.why == why);
+        let labels: Vec<&str> = own.map(|one| one.label.as_str()).collect();
+        if labels.is_empty() { String::new() } else { format!("; {words}: {}", join(&labels)) }
+    };
+    of(WhyLacking::NotReached, "not reached")
+        + &of(WhyLacking::TooFew, "too few measurements")
+        + &of(WhyLacking::Withheld, "withheld")
+        + &of(WhyLacking::Failed, "last, because it failed")
 }
 
 /// The part of a title before its colon: `Broadcast`.
@@ -176,7 +183,7 @@ mod tests {
     use super::*;
     use crate::presets;
     use crate::report::{Asked, build};
-    use pushlab_report::Estimate;
+    use pushlab_report::{Estimate, Lacking, Unplaced};
 
     /// Of an experiment whose transports are ranked.
     fn measured() -> ExperimentReport {
@@ -189,6 +196,28 @@ mod tests {
         let runs = experiment.cells().iter().enumerate().map(run).collect();
         let report = build(&[presets::result(vec![experiment], runs)], &[], Asked::default(), String::new());
         report.experiments.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn who_has_no_figure_is_named_with_the_reason_and_who_failed_last() {
+        let mut experiment = measured();
+        let mut ranking = experiment.rankings.remove(0);
+        let unplaced = |(label, why): (&str, WhyLacking)| Unplaced {
+            key: label.to_owned(),
+            label: label.to_owned(),
+            lacking: Lacking { why, detail: String::new() },
+        };
+        let reasons = [
+            ("a", WhyLacking::Failed),
+            ("b", WhyLacking::TooFew),
+            ("c", WhyLacking::NotReached),
+            ("d", WhyLacking::Failed),
+        ];
+        ranking.unplaced = reasons.map(unplaced).to_vec();
+        ranking.places.iter_mut().for_each(|place| place.figure.runs = 3);
+        let said = winner(&experiment, &ranking).unwrap();
+        let end = "; not reached: c; too few measurements: b; last, because it failed: a and d.";
+        assert!(said.ends_with(end), "{said}");
     }
 
     fn sentence(ties: &[(&str, u32, Option<Tie>)]) -> String {

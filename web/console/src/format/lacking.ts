@@ -1,10 +1,11 @@
 import type { Lacking } from "../generated/report";
 
-/** What stands where a figure would, if it was measured and is not there. */
+/** What stands where a figure would, if it was tried for and is not there, in the order in which they follow figures. */
 export const LACKING_WORDS = {
   "not-reached": "not reached",
   "too-few": "too few",
   withheld: "withheld",
+  failed: "failed",
 } as const satisfies Record<Lacking["why"], string>;
 
 /** Why there is no figure under this name, or null. */

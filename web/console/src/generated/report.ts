@@ -81,7 +81,7 @@ export interface Report {
    */
   verdict: string[];
   /**
-   * Version of this structure; raised when a field changes its meaning.
+   * Version of this structure; raised when a field changes its meaning or goes.
    */
   version: number;
   /**
@@ -274,17 +274,17 @@ export interface Estimate {
   value: number;
 }
 /**
- * Why there is no figure of something that was measured.
+ * Why there is no figure of something that was tried.
  */
 export interface Lacking {
   /**
-   * In numbers, for people.
+   * In numbers, for people; of what failed, why its first run did.
    */
   detail: string;
   /**
    * The kind of reason.
    */
-  why: "not-reached" | "too-few" | "withheld";
+  why: "not-reached" | "too-few" | "withheld" | "failed";
 }
 /**
  * What results differ in: each of the others against the first.
@@ -616,10 +616,6 @@ export interface Ranking {
    */
   among: string;
   /**
-   * Those who come last, because all of their runs at this place failed.
-   */
-  failed?: FailedPlace[];
-  /**
    * Margin within which those who share a rank may be equivalent, per cent.
    */
   margin_percent?: number | null;
@@ -627,10 +623,6 @@ export interface Ranking {
    * Name of the metric that is ranked.
    */
   metric: string;
-  /**
-   * Series that come after all places: more is missing than the quantile allows.
-   */
-  not_reached?: NotReached[];
   /**
    * Best first; equal ranks are ties that the intervals cannot separate. A rank is one more than how many were shown to
    * be better, so that a lower bound has the first.
@@ -641,43 +633,14 @@ export interface Ranking {
    */
   regime: "load" | "stress";
   /**
+   * Those that were tried and have no place, in the order in which they follow: what was not reached is behind all places,
+   * of what is withheld or too little nothing is known, and what failed comes last.
+   */
+  unplaced: Unplaced[];
+  /**
    * The place on the axis at which they were compared.
    */
   x: number;
-}
-/**
- * The last place of a ranking, without a figure.
- */
-export interface FailedPlace {
-  /**
-   * Series key.
-   */
-  key: string;
-  /**
-   * Legend text.
-   */
-  label: string;
-  /**
-   * Why its first run failed.
-   */
-  reason: string;
-}
-/**
- * A series that comes after all that have a place.
- */
-export interface NotReached {
-  /**
-   * How much is missing, for people.
-   */
-  detail: string;
-  /**
-   * Series key.
-   */
-  key: string;
-  /**
-   * Legend text.
-   */
-  label: string;
 }
 /**
  * A place in a ranking.
@@ -735,6 +698,27 @@ export interface Estimate4 {
    * The estimate.
    */
   value: number;
+}
+/**
+ * A series that was tried and has no figure to be ranked by.
+ */
+export interface Unplaced {
+  /**
+   * In numbers, for people; of what failed, why its first run did.
+   */
+  detail: string;
+  /**
+   * Series key.
+   */
+  key: string;
+  /**
+   * Legend text.
+   */
+  label: string;
+  /**
+   * The kind of reason.
+   */
+  why: "not-reached" | "too-few" | "withheld" | "failed";
 }
 /**
  * One line of every chart.
@@ -1117,17 +1101,14 @@ export interface LeftOut {
  */
 export interface LeaderboardRow {
   /**
-   * The columns for which all of its runs failed: it is the last there.
-   */
-  failures?: LeaderboardFailure[];
-  /**
    * Whether it is our own server.
    */
   is_ours: boolean;
   /**
-   * Why it has no figure in a column though it was measured, by the column's metric.
+   * Why it has no figure in a column though it was tried, by the column's metric. Where all of its runs failed it is the
+   * last.
    */
-  lacking?: {
+  lacking: {
     [k: string]: Lacking;
   };
   /**
@@ -1146,19 +1127,6 @@ export interface LeaderboardRow {
    * Codes of [`Leaderboard::warnings`] that runs behind its figures raised.
    */
   warnings: string[];
-}
-/**
- * Why a row has no figure in a column.
- */
-export interface LeaderboardFailure {
-  /**
-   * The column's metric.
-   */
-  metric: string;
-  /**
-   * Why its first run failed.
-   */
-  reason: string;
 }
 /**
  * A figure and where it stands.

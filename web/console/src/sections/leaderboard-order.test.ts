@@ -6,8 +6,6 @@ import {
   aboutSubject,
   bestFirst,
   effectiveSort,
-  failureIn,
-  failuresOf,
   filterRows,
   marksOf,
   pressedSort,
@@ -16,6 +14,7 @@ import {
   sortBoard,
   TRANSPORT_COLUMN,
   transportsOf,
+  withoutFigure,
 } from "./leaderboard-order";
 
 const board = sampleLeaderboard(random(7));
@@ -39,23 +38,29 @@ test("a row is marked with its warnings, and one that is not explained is named 
   ]);
 });
 
-test("who failed in a column comes last in it, behind those that were not measured, with the reason", () => {
-  const none = { standings: board.columns.map(() => null), warnings: [], is_ours: false };
-  const failures = [
-    { metric: "delivered", reason: "it died" },
-    { metric: "memory_per_client", reason: "it died" },
+test("what has no figure stands below those that have one, in the order of the reasons, and says why", () => {
+  const row = (subject: string, lacking: LeaderboardRow["lacking"]): LeaderboardRow => ({
+    ...{ subject, transport: "sse", standings: board.columns.map(() => null), warnings: [] },
+    ...{ is_ours: false, lacking },
+  });
+  const failed = { why: "failed", detail: "it died" } as const;
+  const rows = [
+    row("failed", { delivered: failed, memory_per_client: failed }),
+    row("too-few", { delivered: { why: "too-few", detail: "10 of 100" } }),
+    row("absent", {}),
+    row("late", { delivered: { why: "not-reached", detail: "2 % never came" } }),
   ];
-  const failed = { ...none, subject: "failed", transport: "sse", failures };
-  const absent = { ...none, subject: "absent", transport: "sse" };
-  const all = { ...board, rows: [failed, absent, ...board.rows] };
+  const all = { ...board, rows: [...rows, ...board.rows] };
   for (const descending of [false, true]) {
     const sorted = sortBoard(all, all.rows, { column: "delivered", descending });
-    expect(sorted.slice(-2).map((row) => row.subject)).toEqual(["absent", "failed"]);
+    const last = sorted.slice(-4).map(({ subject }) => subject);
+    expect(last).toEqual(["late", "too-few", "absent", "failed"]);
   }
-  expect(failureIn(failed, "delivered")).toBe("it died");
-  expect(failureIn(failed, "latency_p99")).toBeUndefined();
-  expect(failuresOf(all)).toEqual([{ subject: "failed · sse", reason: "it died" }]);
-  expect(failuresOf(board)).toEqual([]);
+  expect(withoutFigure({ ...board, rows })).toEqual([
+    { subject: "failed · sse", reason: "failed: it died" },
+    { subject: "too-few · sse", reason: "Deliveries on one core: too few: 10 of 100" },
+    { subject: "late · sse", reason: "Deliveries on one core: not reached: 2 % never came" },
+  ]);
 });
 
 test("a subject is told by title, version and platform, as far as they are known", () => {

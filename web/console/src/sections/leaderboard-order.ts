@@ -1,4 +1,5 @@
 import { soundEstimate } from "../format/estimate";
+import { LACKING_WORDS, lackingOf } from "../format/lacking";
 import type {
   Leaderboard,
   LeaderboardColumn,
@@ -48,17 +49,24 @@ export function pressedSort(board: Leaderboard, current: Sort, column: string): 
   return next.column === own.column && next.descending === own.descending ? undefined : next;
 }
 
-/** Why a row is the last in a column, where all of its runs failed. */
-export function failureIn(row: LeaderboardRow, metric: string): string | undefined {
-  return row.failures?.find((one) => one.metric === metric)?.reason;
+/** What has no figure though it was tried, each with the reasons for it: a failure once for all columns. */
+export function withoutFigure(board: Leaderboard): { subject: string; reason: string }[] {
+  return board.rows.flatMap((row) => {
+    const reasons = board.columns.flatMap(({ metric, title }) => {
+      const lacking = lackingOf(row.lacking, metric);
+      if (lacking === null) return [];
+      const reason = `${LACKING_WORDS[lacking.why]}: ${lacking.detail}`;
+      return [lacking.why === "failed" ? reason : `${title}: ${reason}`];
+    });
+    const subject = `${row.subject} · ${row.transport}`;
+    return [...new Set(reasons)].map((reason) => ({ subject, reason }));
+  });
 }
 
-/** What failed, each with the reasons for it. */
-export function failuresOf(board: Leaderboard): { subject: string; reason: string }[] {
-  return board.rows.flatMap((row) => {
-    const reasons = new Set(row.failures?.map(({ reason }) => reason));
-    return [...reasons].map((reason) => ({ subject: `${row.subject} · ${row.transport}`, reason }));
-  });
+/** In which order rows without a figure follow; those of which nothing is said are among the ones of which nothing is known. */
+function placeWithout(row: LeaderboardRow, metric: string): number {
+  const why = lackingOf(row.lacking, metric)?.why ?? "withheld";
+  return Object.keys(LACKING_WORDS).indexOf(why);
 }
 
 /** Sorted rows; equal ones keep the report's order, rows without a figure stay at the end, and last come those that failed. */
@@ -74,12 +82,12 @@ export function sortBoard(
     return [...rows].sort((a, b) => text(a).localeCompare(text(b), "en") * direction);
   }
   const at = board.columns.findIndex((column) => column.metric === sort.column);
-  const failed = (row: LeaderboardRow) => Number(failureIn(row, sort.column) !== undefined);
+  const without = (row: LeaderboardRow) => placeWithout(row, sort.column);
   const value = (row: LeaderboardRow) => soundEstimate(row.standings[at]?.figure)?.value ?? null;
   return [...rows].sort((a, b) => {
     const left = value(a);
     const right = value(b);
-    if (left === null && right === null) return failed(a) - failed(b);
+    if (left === null && right === null) return without(a) - without(b);
     if (left === null || right === null) return Number(left === null) - Number(right === null);
     return (left - right) * direction;
   });

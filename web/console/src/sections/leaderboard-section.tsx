@@ -15,8 +15,6 @@ import {
   aboutSubject,
   betterText,
   effectiveSort,
-  failureIn,
-  failuresOf,
   filterRows,
   marksOf,
   pressedSort,
@@ -25,6 +23,7 @@ import {
   sortBoard,
   TRANSPORT_COLUMN,
   transportsOf,
+  withoutFigure,
 } from "./leaderboard-order";
 import { Reasons } from "./reasons";
 import { AbsentCell } from "./results-cells";
@@ -110,7 +109,7 @@ export function LeaderboardSection({ board, view, update }: LeaderboardProps) {
         </table>
       </ScrollBox>
       <MarkList board={board} view={view} />
-      <FailedList board={board} />
+      <WithoutFigureList board={board} />
       <LeftOutList board={board} />
       <StartedList subjects={board.subjects} />
     </section>
@@ -172,7 +171,6 @@ function BoardRow({ row, columns, marks, within }: BoardRowProps) {
         <StandingCell
           key={column.metric}
           standing={row.standings[at] ?? null}
-          failure={failureIn(row, column.metric)}
           lacking={lackingOf(row.lacking, column.metric)}
           within={within}
         />
@@ -183,23 +181,14 @@ function BoardRow({ row, columns, marks, within }: BoardRowProps) {
 
 function StandingCell({
   standing,
-  failure,
   lacking,
   within,
 }: {
   standing: LeaderboardRow["standings"][number];
-  failure: string | undefined;
   lacking: Lacking | null;
   within: boolean;
 }) {
   const figure = soundEstimate(standing?.figure);
-  if (figure === null && failure !== undefined) {
-    return (
-      <td class="number absent" title={failure}>
-        failed
-      </td>
-    );
-  }
   if (standing == null || figure === null) return <AbsentCell lacking={lacking} />;
   const rank = within ? standing.of_transport : standing.overall;
   const text = formatEstimate(figure);
@@ -244,16 +233,17 @@ function MarkList({ board, view }: { board: Leaderboard; view: ViewState }) {
   );
 }
 
-function FailedList({ board }: { board: Leaderboard }) {
-  const failures = failuresOf(board);
-  if (failures.length === 0) return null;
+function WithoutFigureList({ board }: { board: Leaderboard }) {
+  const reasons = withoutFigure(board);
+  if (reasons.length === 0) return null;
   return (
-    <section aria-label="Failed">
-      <h3>Failed</h3>
+    <section aria-label="Without a figure">
+      <h3>Without a figure</h3>
       <p class="note board-note">
-        Every run failed behind these columns: there the row comes last.
+        What was not reached is behind every figure of its column. Where all runs failed, the row
+        comes last. Otherwise nothing is known.
       </p>
-      <Reasons of={failures} />
+      <Reasons of={reasons} />
     </section>
   );
 }

@@ -1,4 +1,4 @@
-import type { Estimate, FailedPlace, Place, Ranking } from "../generated/report";
+import type { Estimate, Place } from "../generated/report";
 
 /** Above this ratio between the largest and smallest value a linear scale would hide the small ones. */
 const LINEAR_RATIO_MAX = 20;
@@ -20,11 +20,6 @@ export function rangeScale(figures: readonly Estimate[]): RangeScale {
   const span = measure(high) - from || 1;
   // Six per cent on either side keep the dots inside the track.
   return { log, place: (value) => 6 + (88 * (measure(value) - from)) / span };
-}
-
-/** Who comes last because it failed; reports of before do not tell. */
-export function lastPlaces(ranking: Ranking): readonly FailedPlace[] {
-  return ranking.failed ?? [];
 }
 
 /** Places of equal rank together, in the order given. */

@@ -6,7 +6,7 @@ import { REGIME_WORDS } from "../format/words";
 import type { Axis, ExperimentReport, Place, Ranking, Regime } from "../generated/report";
 import { Glyph } from "../series/glyph";
 import type { Identity } from "../series/identity";
-import { lastPlaces, rangeScale, tieGroups } from "./ranking-layout";
+import { rangeScale, tieGroups } from "./ranking-layout";
 
 interface RankingsProps {
   experiment: ExperimentReport;
@@ -90,33 +90,18 @@ function RankingTable({ ranking, axis, metrics, identities }: RankingTableProps)
           ))}
         </tbody>
       ))}
-      {ranking.not_reached !== undefined && ranking.not_reached.length > 0 && (
-        <tbody>
-          {ranking.not_reached.map((one) => (
-            <tr key={one.key}>
-              <td class="rank absent">–</td>
-              <th scope="row">
-                <Glyph identity={identities.get(one.key)} />
-                {one.label}
-              </th>
-              <td class="range" aria-hidden="true" />
-              <td class="number absent" title={one.detail}>
-                {LACKING_WORDS["not-reached"]}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      )}
-      {lastPlaces(ranking).length > 0 && (
-        <tbody class="failed">
-          {lastPlaces(ranking).map(({ key, label, reason }) => (
+      {ranking.unplaced.length > 0 && (
+        <tbody class="unplaced">
+          {ranking.unplaced.map(({ key, label, why, detail }) => (
             <tr key={key}>
-              <td class="rank">last</td>
+              <td class="rank">{why === "failed" ? "last" : "–"}</td>
               <th scope="row">
                 <Glyph identity={identities.get(key)} />
                 {label}
               </th>
-              <td colSpan={2}>failed: {reason}</td>
+              <td colSpan={2}>
+                {LACKING_WORDS[why]}: {detail}
+              </td>
             </tr>
           ))}
         </tbody>

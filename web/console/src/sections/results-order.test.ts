@@ -3,7 +3,7 @@ import { sampleReport } from "../../fixtures/sample-report";
 import { indexMetrics } from "../charts/metrics";
 import type { ExperimentReport } from "../generated/report";
 import { excludedRuns } from "./excluded-reasons";
-import { lastPlaces, rangeScale, tieGroups } from "./ranking-layout";
+import { rangeScale, tieGroups } from "./ranking-layout";
 import { furtherEstimates, resultColumns } from "./results-columns";
 import { nextSort, rowsOf, sortRows } from "./results-order";
 
@@ -48,14 +48,6 @@ test("equal ranks form a tie", () => {
   const figure = { value: 1, low: 1, high: 1, runs: 1 };
   const places = [1, 2, 2, 4].map((rank, index) => ({ rank, key: `${index}`, label: "", figure }));
   expect(tieGroups(places).map((group) => group.length)).toEqual([1, 2, 1]);
-});
-
-test("who failed has the last place, and a report of before tells of nobody", () => {
-  const [ranking] = broadcast.rankings;
-  if (ranking === undefined) throw new Error("the sample has rankings");
-  const failed = [{ key: "a", label: "a", reason: "it died" }];
-  expect(lastPlaces({ ...ranking, failed })).toEqual(failed);
-  expect(lastPlaces({ ...ranking, failed: undefined })).toEqual([]);
 });
 
 test("a ranking's scale holds every interval, on a log scale when they are far apart", () => {

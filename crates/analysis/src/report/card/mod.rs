@@ -4,10 +4,10 @@ mod advice;
 mod choice;
 
 use super::CONFIDENCE;
-use super::quantiles::lacking;
+use super::quantiles::{failure_of_all, lacking};
 use super::results::{ResultRuns, series_of};
 use super::run_values::RunValues;
-use super::samples::{SeriesRuns, failure_of_all, figure, values};
+use super::samples::{SeriesRuns, figure, values};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_experiment::{CardRow as Wanted, Experiment};

@@ -1,10 +1,10 @@
 //! What is measured of a subject over a transport, before it is ranked.
 
 use super::columns::{COLUMNS, ColumnKind, Kind, MARKS};
-use crate::report::quantiles::lacking;
+use crate::report::quantiles::lacking_or_failed;
 use crate::report::results::{ResultRuns, series_of};
 use crate::report::run_values::RunValues;
-use crate::report::samples::{failure_of_all, values};
+use crate::report::samples::values;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::metric::Metric;
 use pushlab_report::{Lacking, Origin};
@@ -31,21 +31,15 @@ impl Entry<'_> {
         (!values(runs, metric).is_empty()).then_some(runs)
     }
 
-    /// Why all runs failed that a column would take its figure from, if they did.
-    pub fn failure(&self, column: &Column<'_>) -> Option<String> {
-        let (_, runs) = self.cells.iter().find(|(known, _)| known.name == column.source.name)?;
-        failure_of_all(runs)
-    }
-
-    /// Whether a column has its figure, or why there cannot be one.
+    /// Whether a column has its figure, or says why there is none.
     pub fn answers(&self, column: &Column<'_>) -> bool {
-        self.runs(column).is_some() || self.failure(column).is_some()
+        self.runs(column).is_some() || self.lacking(column).is_some()
     }
 
-    /// The metric of a column and why it has no figure there, though it was measured.
+    /// The metric of a column and why it has no figure there, though it was tried.
     pub fn lacking(&self, column: &Column<'_>) -> Option<(String, Lacking)> {
         let (_, runs) = self.cells.iter().find(|(known, _)| known.name == column.source.name)?;
-        Some((column.kind.metric.to_owned(), lacking(runs, column.kind.metric)?))
+        Some((column.kind.metric.to_owned(), lacking_or_failed(runs, column.kind.metric)?))
     }
 
     /// The warnings that its figures are marked with, in the order of [`MARKS`]. Runs that do not count raise none.

@@ -18,7 +18,7 @@
 //! ([`Experiment::check`] sees to it); where imported or merged results have more, the first series and its highest
 //! place on the axis count. Ranks are those of [`super::rankings`], once among all rows and once among those of the
 //! same transport: both are computed here, because ties cannot be read off intervals. Whose runs all failed comes last in
-//! the columns of that experiment, with the reason; a row without figures because its runs are void is left out, as that
+//! the columns of that experiment; it says so, as it does of any figure that was tried for and is not there. A row without figures because its runs are void is left out, as that
 //! says nothing of the subject.
 
 mod columns;
@@ -37,7 +37,7 @@ use pushlab_experiment::metric::Better;
 use pushlab_experiment::subject::OURS;
 use pushlab_experiment::{Derived, Experiment};
 use pushlab_report::{
-    Leaderboard, LeaderboardFailure, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing,
+    Leaderboard, LeaderboardRow, LeaderboardSubject, LeaderboardWarning, LeftOut, Rank, Standing, WhyLacking,
 };
 use pushlab_stats::WarningCode;
 
@@ -63,14 +63,12 @@ pub fn leaderboard(experiments: &[&Experiment], results: &[ResultRuns], seed: u6
             transport: entry.transport.clone(),
             is_ours: entry.subject == OURS,
             standings: by_column.iter().map(|standings| standings[at]).collect(),
-            failures: failures(entry, &columns),
             lacking: columns.iter().filter_map(|column| entry.lacking(column)).collect(),
             warnings: entry.marks().iter().map(ToString::to_string).collect(),
         })
         .collect();
-    let ranked = columns.iter().map(|column| column.metric.better).enumerate();
-    if let Some((at, better)) = ranked.into_iter().find(|(_, better)| *better != Better::Neither) {
-        sort(&mut rows, at, better);
+    if let Some(at) = columns.iter().position(|column| column.metric.better != Better::Neither) {
+        sort(&mut rows, at, &columns[at]);
     }
     let silent = silent.iter().map(|entry| LeftOut { subject: entry.name(), reason: entry.reason() });
     let mut left_out: Vec<LeftOut> = Vec::new();
@@ -97,14 +95,6 @@ fn warnings(rows: &[LeaderboardRow]) -> Vec<LeaderboardWarning> {
     let known = MARKS.iter().map(|(code, meaning)| (code.to_string(), *meaning));
     let occurring = known.filter(|(code, _)| rows.iter().any(|row| row.warnings.contains(code)));
     occurring.map(|(code, meaning)| LeaderboardWarning { code, meaning: meaning.to_owned() }).collect()
-}
-
-/// Why it has no figure in the columns for which all of its runs failed.
-fn failures(entry: &Entry<'_>, columns: &[Column<'_>]) -> Vec<LeaderboardFailure> {
-    let of = |column: &Column<'_>| {
-        Some(LeaderboardFailure { metric: column.kind.metric.to_owned(), reason: entry.failure(column)? })
-    };
-    columns.iter().filter_map(of).collect()
 }
 
 /// A column's figures and ranks, one place for each entry.
@@ -147,12 +137,15 @@ fn standings(entries: &[Entry<'_>], column: &Column<'_>, seed: u64) -> Vec<Optio
     standings
 }
 
-/// By the column at this place, the best first; rows without a figure there come last.
-fn sort(rows: &mut [LeaderboardRow], at: usize, better: Better) {
+/// By a column and its place, the best first. Rows without a figure there follow in the order of their reasons, those of
+/// which nothing is said among the ones of which nothing is known.
+fn sort(rows: &mut [LeaderboardRow], at: usize, column: &Column<'_>) {
     let value = |row: &LeaderboardRow| row.standings[at].map(|standing| standing.figure.value);
+    let why = |row: &LeaderboardRow| row.lacking.get(column.kind.metric).map_or(WhyLacking::Withheld, |one| one.why);
     rows.sort_by(|a, b| match (value(a), value(b)) {
-        (Some(a), Some(b)) if better == Better::Higher => b.total_cmp(&a),
+        (Some(a), Some(b)) if column.metric.better == Better::Higher => b.total_cmp(&a),
         (Some(a), Some(b)) => a.total_cmp(&b),
+        (None, None) => why(a).cmp(&why(b)),
         (a, b) => b.is_some().cmp(&a.is_some()),
     });
 }
@@ -532,14 +525,40 @@ mod tests {
         let reason = "sse: no run counts; long-turns: 98 ms";
         assert_eq!(left, [("absent", "java is missing"), ("slow", reason)]);
         let failures = |row: &LeaderboardRow| -> Vec<(String, String)> {
-            row.failures.iter().map(|one| (one.metric.clone(), one.reason.clone())).collect()
+            row.lacking.iter().map(|(metric, one)| (metric.clone(), one.to_string())).collect()
         };
         let last = board.rows.last().unwrap();
         assert_eq!((last.subject.as_str(), last.transport.as_str()), ("fast", "sse"));
-        assert!(last.standings.iter().all(Option::is_none) && last.failures.len() == board.columns.len(), "{last:?}");
+        assert!(last.standings.iter().all(Option::is_none) && failures(last).len() == board.columns.len(), "{last:?}");
         let partly = row(&board, "fast", "websocket");
-        assert_eq!(failures(partly), [("delivered".to_owned(), "it hung".to_owned())], "it did what else was asked");
+        assert_eq!(
+            failures(partly),
+            [("delivered".to_owned(), "failed: it hung".to_owned())],
+            "it did what else was asked"
+        );
         assert!(partly.standings[0].is_some() && partly.standings[1].is_none());
+    }
+
+    #[test]
+    fn who_has_no_figure_that_can_be_shown_stays_in_the_table_and_says_why() {
+        let mut result = results(usual);
+        let own = |run: &&mut RunValues| (run.cell.subject.as_str(), run.cell.transport) == ("fast", Transport::Sse);
+        for run in result.runs.iter_mut().filter(own) {
+            match run.cell.experiment.as_str() {
+                "half" => run.warnings.push(Warning::new(WarningCode::GeneratorSaturated, "98 %")),
+                _ => run.figures.clear(),
+            }
+        }
+        for run in result.runs.iter_mut().filter(|run| run.cell.subject == "slow") {
+            run.failure = Some("it hung".to_owned());
+        }
+        let board = board_of(result);
+        let fast = row(&board, "fast", "sse");
+        let at = board.columns.iter().position(|column| column.metric == "latency_median").unwrap();
+        assert!(fast.standings[at].is_none(), "{fast:?}");
+        assert_eq!(fast.lacking["latency_median"].why, WhyLacking::Withheld);
+        let tail: Vec<&str> = board.rows[5..].iter().map(|row| row.subject.as_str()).collect();
+        assert_eq!(tail, ["fast", "slow", "slow"], "and only those that failed come after it");
     }
 
     #[test]
