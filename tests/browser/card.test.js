@@ -72,10 +72,10 @@ describe("the scorecard", () => {
       await visitor.reads("For dashboard: ");
       assert.deepEqual(await titles(visitor), dashboard);
       await visitor.press("radio", "Mobile networks");
-      await visitor.reads("Mobile networks: nothing is advised, because no option works and has a figure in all that counts.");
+      await visitor.reads("Mobile networks: nothing is advised, because no option both works and has a figure for every quantity that counts.");
       assert.deepEqual(await marked(visitor), []);
       await visitor.press("radio", "Everything");
-      await visitor.reads(/Dashboard\s+websocket · http1, sse · http1 or sse · http2; none was shown to be better/);
+      await visitor.reads(/Dashboard\s+websocket · http1, sse · http1 or sse · http2; none of these was shown to be better/);
       assert.equal((await titles(visitor)).length, 11);
       assert.equal(await hash(visitor), "");
     });

@@ -7,7 +7,7 @@ use pushlab_wire::codes::ExitCode;
 /// What undecided is worth.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct GateArgs {
-    /// What the exit code says where a condition is neither shown nor ruled out.
+    /// How to exit if a condition was neither shown nor ruled out.
     #[arg(long, value_enum, default_value = "report", value_name = "HOW")]
     undecided: Undecided,
 }
@@ -16,9 +16,9 @@ pub struct GateArgs {
 enum Undecided {
     /// Exit with code 10.
     Report,
-    /// Exit with code 0: what was not shown to be wrong is let through.
+    /// Exit with code 0: nothing was shown to be wrong.
     Pass,
-    /// Exit with code 9: what was not shown to be right is held back.
+    /// Exit with code 9: the absence of a fault was not shown.
     Fail,
 }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proxy {
-    /// nginx, told nothing but where the server is. It ends the clients' TLS.
+    /// nginx, configured with only the server's address. It ends the clients' TLS.
     Nginx,
-    /// One that passes an answer on when it has all of it, and knows no upgrades; without TLS.
+    /// One that passes on only whole answers and does not support upgrades; without TLS.
     Buffering,
 }

@@ -5,8 +5,9 @@ use pushlab_report::{CardCell, CardRow, Scorecard};
 use pushlab_stats::best::Conclusion;
 
 /// What signs in the table mean.
-const SIGNS: &str = "1 the best; ≈ as good within the margin; 4.0 four times the best, shown to be worse; 1.2? not decided; \
-                     < the load was at its end first, so the server may do better; – not measured";
+const SIGNS: &str = "1 best; ≈ as good within the margin; 4.00 shown to be worse, here four times the best; 1.20? undecided, \
+                     or too few blocks; < the load generator reached its limit first, so the server may do better; – not \
+                     measured";
 
 /// An option a line, a column for each quantity.
 pub fn rows(card: &Scorecard) -> Rows {

@@ -18,8 +18,8 @@ const DATA_ROWS_MAX: usize = 40;
 /// A column of the leaderboard that is left to the page: where the generator's CPU matters, rows are marked with it.
 pub const NOT_SHOWN: &str = "generator_cpu";
 /// What stands below every table of results.
-pub const INTERVALS: &str = "± is half of the 95 % interval; a value without it rests on one run. ≥ is a rate that the load set: \
-                             the subject may do better.";
+pub const INTERVALS: &str = "± is the distance to the upper end of the 95 % interval; a value without it rests on one run. \
+                             ≥ marks a rate that the load generator limited: the subject may do better.";
 
 /// A row for each cell of a table.
 pub type Rows = Vec<Vec<String>>;
@@ -177,7 +177,7 @@ pub fn boards(board: &Leaderboard) -> Vec<Rows> {
 /// What stands below them.
 pub fn board_notes(board: &Leaderboard) -> Vec<String> {
     let mut notes = vec![
-        "1= is a rank that others share, since the intervals cannot separate them; * is ours. k is 1,000.".to_owned(),
+        "1= is a shared rank: equivalent or undecided; * marks our server. k is 1,000.".to_owned(),
         "Deliveries in a closed loop and bytes are shown without their intervals.".to_owned(),
     ];
     let told =
@@ -186,7 +186,8 @@ pub fn board_notes(board: &Leaderboard) -> Vec<String> {
     if let Some(share) = board.columns.iter().find_map(|column| column.share) {
         let share = share_text(share);
         notes.push(format!(
-            "ms at {share}: at {share} of what the same server delivered; that rate, “at k/s”, differs from row to row."
+            "ms at {share}: latency at {share} of the rate that the same server delivered; “at k/s” is that rate, and \
+             differs from row to row."
         ));
     }
     notes.extend(
@@ -202,7 +203,7 @@ pub fn board_notes(board: &Leaderboard) -> Vec<String> {
 fn board_failures(row: &LeaderboardRow) -> Vec<String> {
     let failures = row.lacking.values().filter(|one| one.why == WhyLacking::Failed);
     let reasons: BTreeSet<&str> = failures.map(|one| one.detail.as_str()).collect();
-    reasons.iter().map(|why| format!("failed, and comes last: {} over {}, {why}", row.subject, row.transport)).collect()
+    reasons.iter().map(|why| format!("{} over {} failed and comes last: {why}", row.subject, row.transport)).collect()
 }
 
 /// Why a row has no figure in columns for which it did not fail: a line for each.
@@ -279,7 +280,10 @@ pub fn change_notes(comparison: &Comparison) -> Vec<String> {
     let (changed, all) = (changed(comparison).count(), comparison.rows.len());
     let more = changed.saturating_sub(CHANGES_MAX);
     let more = (more > 0).then(|| format!("and {more} more"));
-    let equivalent = format!("{} of {all} figures equivalent within their margins", all - changed);
+    let equivalent = match all - changed {
+        1 => format!("1 of {all} figures is equivalent within its margin"),
+        many => format!("{many} of {all} figures are equivalent within their margins"),
+    };
     more.into_iter().chain([equivalent]).collect()
 }
 

@@ -241,7 +241,7 @@ mod tests {
         assert!(lines[2].contains("at k/s  median ms at ½     p99 ms at ½"), "{out}");
         assert!(lines[3].contains("   206  10= 12.3 ±1.60") && lines[3].ends_with("10= 1234  LDROGU"), "{out}");
         assert!(lines[4].ends_with("12. 1234"), "not marked: {out}");
-        assert!(out.contains("\n  ms at ½: at ½ of what the same server delivered;"), "{out}");
+        assert!(out.contains("\n  ms at ½: latency at ½ of the rate that the same server delivered;"), "{out}");
         assert!(out.contains("\n  G generator-bound: what it means\n"), "{out}");
         assert!(lines[3].contains("  10= 12.3 ±1.60   10= 412     206"), "the first figure has its interval: {out}");
         assert!(out.contains("\n  CPU ms/k: Title.\n") && out.contains("\n  loop k/s: Title.\n"), "{out}");
@@ -249,7 +249,7 @@ mod tests {
         assert!(lines[6].starts_with("  sse  "), "{out}");
         assert_eq!(lines.last(), Some(&"  left out: cometd, java is missing"));
         assert_eq!(out.matches("it hung").count(), 1, "{out}");
-        assert!(out.contains("\n  failed, and comes last: pushlab over sse, it hung\n"), "{out}");
+        assert!(out.contains("\n  pushlab over sse failed and comes last: it hung\n"), "{out}");
         assert_eq!(out.matches("one alone").count(), 1, "what is not shown needs no reason: {out}");
         assert!(out.contains("\n  memory_per_client of pushlab over sse, too few: one alone\n"), "{out}");
     }

@@ -74,7 +74,7 @@ pub struct CardRow {
 pub struct CardCell {
     /// What was measured, with the 95 % interval of it alone.
     pub estimate: Estimate,
-    /// Whether the load was at its end before the server, so that the server may do better than this.
+    /// Whether the load generator reached its limit before the server, which may do better than this.
     pub is_lower_bound: bool,
     /// How far it is behind the best of its row, as a factor of at least 1: how many times as much it costs, as long it
     /// takes, or as little it delivers. Conclusions hold over all rows and options together, at 95 %.

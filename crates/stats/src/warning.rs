@@ -100,38 +100,40 @@ pub const WARNINGS: &[WarningKind] = &[
         code: WarningCode::GeneratorSaturated,
         name: "generator-saturated",
         withholds: &[Figures::Latency, Figures::Response],
-        message: "A thread of the load generator, or all of its cores together, had no CPU to spare for a second or longer. \
-                  What waited for it is in the latencies, which are left out; counts and the server's CPU, memory and bytes \
-                  stand. Give the generator more cores or event loops, or lower the rate or the number of clients.",
+        message: "A thread of the load generator, or all of its cores together, had no CPU to spare for a second \
+                  or longer. Latencies include the time spent waiting for it and are left out; counts and the \
+                  server's CPU, memory and bytes stand. Give the generator more cores or event loops, or lower \
+                  the rate or the number of clients.",
     },
     WarningKind {
         code: WarningCode::LongTurns,
         name: "long-turns",
         withholds: &[Figures::All],
-        message: "The generator's loop was held up although it had CPU to spare, and what it held up is in every \
-                  latency. Look for other processes on its cores, for CPU throttling, and for a hypervisor that takes \
-                  time.",
+        message: "The generator's loop was held up although it had CPU to spare, and every latency includes that \
+                  delay. Look for other processes on its cores, for CPU throttling, and for a hypervisor that \
+                  takes time.",
     },
     WarningKind {
         code: WarningCode::Lateness,
         name: "lateness",
         withholds: &[Figures::All],
-        message: "Publications left later than scheduled, so the subject never met the load it should have. \
-                  Lower the rate, or give the generator more cores.",
+        message: "Publications left later than scheduled, so the subject was not under the planned load. Lower \
+                  the rate, or give the generator more cores.",
     },
     WarningKind {
         code: WarningCode::Loss,
         name: "loss",
         withholds: &[],
-        message: "Some deliveries never arrived; quantiles of latency count them as longer than all others, means leave them out. \
-                  Look at the subject's queue limits and policy, and at disconnections.",
+        message: "Some deliveries never arrived. Latency quantiles count them as longer than anything measured; \
+                  means leave them out. Look at the subject's queue limits and policy, and at disconnections.",
     },
     WarningKind {
         code: WarningCode::Duplication,
         name: "duplication",
         withholds: &[],
-        message: "Some deliveries arrived more than once; only the first counts. \
-                  Within one connection that is a fault of the subject; across reconnections it may be its promise.",
+        message: "Some deliveries arrived more than once; only the first counts. Within one connection that is a \
+                  fault of the subject; across reconnections the subject may promise no more than at-least-once \
+                  delivery.",
     },
     WarningKind {
         code: WarningCode::Reordering,
@@ -144,45 +146,47 @@ pub const WARNINGS: &[WarningKind] = &[
         code: WarningCode::Overloaded,
         name: "overloaded",
         withholds: &[],
-        message: "The subject delivered fewer messages a second than were published for its subscribers, so its backlog \
-                  grew all the time and latencies say how long the load lasted. \
-                  Lower the rate to learn the latency of a server that keeps up.",
+        message: "The subject delivered fewer messages a second than were published for its subscribers, so its \
+                  backlog kept growing, and latencies only reflect how long the load lasted. Lower the rate to \
+                  learn the latency of a server that keeps up.",
     },
     WarningKind {
         code: WarningCode::Unstable,
         name: "unstable",
         withholds: &[],
-        message: "A figure still rose or fell while it was measured, so its mean depends on the length of the run. \
-                  Make the warm-up longer; if it keeps rising under constant load, the subject does not sustain it.",
+        message: "A figure was still rising or falling while it was measured, so its mean depends on the length \
+                  of the run. Make the warm-up longer; if it keeps rising under constant load, the subject does \
+                  not sustain it.",
     },
     WarningKind {
         code: WarningCode::FewSamples,
         name: "few-samples",
         withholds: &[],
-        message: "Too few measurements stand behind a figure, above all behind high percentiles. \
-                  Make the load phase longer or repeat the run more often.",
+        message: "A figure rests on too few measurements, most often a high percentile. Make the load phase \
+                  longer or repeat the run more often.",
     },
     WarningKind {
         code: WarningCode::ProbeGaps,
         name: "probe-gaps",
         withholds: &[],
-        message: "The probe missed ticks, so CPU and memory have holes. \
-                  Give the probe a core that the load does not saturate.",
+        message: "The probe missed readings, so CPU and memory have gaps. Give the probe a core that the load \
+                  does not saturate.",
     },
     WarningKind {
         code: WarningCode::SubjectRestarted,
         name: "subject-restarted",
         withholds: &[Figures::All],
-        message: "The subject's process ended and another took its place, so the figures mix two lives of it. \
-                  Look at the subject's log for the crash.",
+        message: "The subject's process ended and another took its place, so the figures mix two processes. Look \
+                  at the subject's log for the crash.",
     },
     WarningKind {
         code: WarningCode::ClockError,
         name: "clock-error",
         withholds: &[],
-        message: "The offset between two clocks, of hosts or of a browser's page and its worker, is known less well than \
-                  the latencies measured across them: read them as that much more or less. Between hosts, synchronize \
-                  the clocks (chrony, PTP) or measure on one; a browser needs cores with time to spare.",
+        message: "The offset between two clocks, of hosts or of a browser's page and its worker, is uncertain, \
+                  and the uncertainty is large beside the latencies measured across them: each may be off by that \
+                  much. Between hosts, synchronize the clocks (chrony, PTP) or measure on one; a browser needs \
+                  cores with time to spare.",
     },
     WarningKind {
         code: WarningCode::NoisyNeighbour,
@@ -202,59 +206,61 @@ pub const WARNINGS: &[WarningKind] = &[
         code: WarningCode::LinkLate,
         name: "link-late",
         withholds: &[Figures::All],
-        message: "The emulated network held packets longer than it was to, or broke, so that the run had another \
-                  network than it says. Lower the rate or the number of clients, or give the load more cores.",
+        message: "The emulated network held packets for too long, or broke, so the run's network was not the one \
+                  it names. Lower the rate or the number of clients, or give the load more cores.",
     },
     WarningKind {
         code: WarningCode::CaptureCut,
         name: "capture-cut",
         withholds: &[],
-        message: "The capture does not hold every packet; the link's counters do. Where the disk is full, make room; where \
-                  the capture has reached its greatest size, measure for a shorter time.",
+        message: "The capture does not hold every packet; the link's counters do. If the disk is full, make room; \
+                  if the capture reached its size limit, measure for a shorter time.",
     },
     WarningKind {
         code: WarningCode::GeneratorBound,
         name: "generator-bound",
         withholds: &[],
-        message: "In a closed loop the load generator was the slower side and the subject had time to spare: its rate is a \
-                  lower bound, its CPU time per delivery stands. Give the generator more cores.",
+        message: "In a closed loop the load generator was the slower side and the subject had time to spare: the \
+                  rate is a lower bound; the subject's CPU time per delivery stands. Give the generator more \
+                  cores.",
     },
     WarningKind {
         code: WarningCode::PageHidden,
         name: "page-hidden",
         withholds: &[],
-        message: "The page was in the background while it measured, where browsers slow timers down: latencies may be \
-                  longer than the network makes them. Measure again with the page in front.",
+        message: "The page was in the background while it measured, where browsers slow timers down: latencies \
+                  may be longer than the network's own. Measure again with the page in front.",
     },
     WarningKind {
         code: WarningCode::ConnectionCut,
         name: "connection-cut",
         withholds: &[],
-        message: "Connections ended while they were measured and were resumed, and the longest latencies are those of \
-                  messages that waited for that. Look at what ends connections on the way: proxies, time-outs, radio.",
+        message: "Connections ended while they were measured and were resumed, and the longest latencies are \
+                  those of messages that waited for reconnection. Look at what cuts connections on the way: \
+                  proxies, time-outs, radio.",
     },
     WarningKind {
         code: WarningCode::Uncompressed,
         name: "uncompressed",
         withholds: &[],
-        message: "Clients asked for compression, but most messages came uncompressed, so the run does not show what compression \
-                  costs. Check the subject's options, and any proxy between it and the clients.",
+        message: "Clients asked for compression, but most messages arrived uncompressed, so the run does not show \
+                  what compression costs. Check the subject's options, and any proxy between it and the clients.",
     },
     WarningKind {
         code: WarningCode::GeneratorShare,
         name: "generator-share",
         withholds: &[Figures::Latency],
-        message: "Much of the latency was the load generator's own: publications left late, or what the kernel had received \
-                  waited to be read. Latencies of deliveries are left out; all else stands. Give the generator more cores or \
-                  event loops, or lower the rate or the number of clients.",
+        message: "Much of the latency was the load generator's own: publications left late, or what the kernel \
+                  had already received waited to be read. Latencies of deliveries are left out; all else stands. \
+                  Give the generator more cores or event loops, or lower the rate or the number of clients.",
     },
     WarningKind {
         code: WarningCode::ProberShare,
         name: "prober-share",
         withholds: &[Figures::Response],
-        message: "Much of the response time was the prober's own: pings left late, or answers that the kernel had received \
-                  waited to be read. Response times under load are left out; all else stands. Give the generator a core more \
-                  than its event loops need.",
+        message: "Much of the response time was the prober's own: pings left late, or answers that the kernel had \
+                  already received waited to be read. Response times under load are left out; all else stands. \
+                  Give the generator one core more than its event loops need.",
     },
 ];
 

@@ -183,7 +183,7 @@ pub enum Bound {
     Range,
     /// The value is the largest that was seen.
     Max,
-    /// The figure was at least the value: what it was measured with was at its end first.
+    /// The figure was at least the value: what measured it reached its limit first.
     Min,
 }
 

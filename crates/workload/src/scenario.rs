@@ -60,7 +60,7 @@ pub enum Scenario {
         /// Size of one message's data (the JSON text), in bytes.
         payload_bytes: u32,
     },
-    /// Clients publish at an interval to a channel that nobody receives: client to server alone.
+    /// Clients publish at an interval to a channel without subscribers: client to server alone.
     Upstream {
         /// Time between two publications of one client, in ms.
         interval_ms: u64,

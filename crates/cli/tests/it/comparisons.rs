@@ -38,7 +38,7 @@ fn what_got_worse_is_said_and_fails_only_when_asked_to() {
     assert_eq!((report["comparison"]["baseline"].as_str(), row["candidate"].as_str()), (Some("before"), Some("after")));
     let said = place.prints(&["compare", "before", "after"]);
     for part in
-        ["after against before", "cpu_per_delivery", "worse", "1 of 2 figures equivalent", "Report: results/comp"]
+        ["after against before", "cpu_per_delivery", "worse", "1 of 2 figures is equivalent", "Report: results/comp"]
     {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -70,7 +70,7 @@ fn undecided_is_neither_passed_nor_failed() {
     let summary = report["comparison"]["summary"].as_str().unwrap();
     assert!(summary.contains("0 are as good as before within their margins, 1 undecided"), "{summary}");
     let said = place.prints(&["compare", "before", "after"]);
-    assert!(said.contains("undecided") && said.contains("0 of 1 figures equivalent"), "{said}");
+    assert!(said.contains("undecided") && said.contains("0 of 1 figures are equivalent"), "{said}");
     let gate = |options: &[&str]| code(&place, &[&["compare", "before", "after"], options].concat());
     assert_eq!([gate(&[]), gate(&["--fail-if-worse"])], [0, 10]);
     for (undecided, expected) in [("pass", 0), ("fail", 9), ("report", 10)] {

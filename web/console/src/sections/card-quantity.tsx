@@ -55,7 +55,7 @@ export function CardQuantity({ card, row, id, choices, scale }: QuantityProps) {
       <WithoutFigure card={card} row={row} />
       {entries.some(({ cell }) => cell.is_lower_bound) && (
         <p class="note">
-          Lower bound: the load was at its end before the server, which may do better than this.
+          Lower bound: the load generator reached its limit before the server, which may do better.
         </p>
       )}
       <NotMeasured card={card} row={row} />

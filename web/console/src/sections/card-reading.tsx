@@ -47,7 +47,7 @@ export function CardReading() {
         <div>
           <dt>lower bound, ≥, ≤</dt>
           <dd>
-            the load was at its end before the server: its rate is that or more, and factors that
+            the load generator reached its limit before the server, so the rate is that or more; factors that
             follow from it are bounds too
           </dd>
         </div>

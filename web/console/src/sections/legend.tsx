@@ -65,7 +65,7 @@ function noteOf(series: readonly Series[], rows: boolean): string {
   }
   if (hasBound(series, ["below", "max"])) notes.push("Arrow to less: at most this.");
   if (hasBound(series, ["min"])) {
-    notes.push("Arrow to more, ≥: at least this, the load was at its end first.");
+    notes.push("Arrow to more, ≥: at least this; the load generator reached its limit first.");
   }
   return notes.join(" ");
 }

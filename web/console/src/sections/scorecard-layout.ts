@@ -164,7 +164,7 @@ export function factorScale(card: Scorecard): FactorScale {
   return { end, ticks, place };
 }
 
-/** Before a factor where it is a bound: the load was at its end before a server, which may do better. */
+/** Before a factor where it is a bound: the load generator reached its limit before a server, which may do better. */
 export function boundSign(cell: CardCell, best: CardCell): string {
   // Of two that may both do better nobody knows which way their ratio goes.
   if (cell.is_lower_bound === best.is_lower_bound || cell === best) return "";

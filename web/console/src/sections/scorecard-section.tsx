@@ -112,7 +112,7 @@ function AnswerText({ card, workload }: { card: Scorecard; workload: Workload })
   return answer === undefined ? <span class="empty">{NO_CHOICE}</span> : answer;
 }
 
-const NO_CHOICE = "no option works and has a figure in all that counts";
+const NO_CHOICE = "no option both works and has a figure for every quantity that counts";
 
 interface AdviceProps {
   card: Scorecard;

@@ -59,7 +59,8 @@ fn by_quantities(card: &Scorecard, rows: &[&CardRow]) -> Option<Answer> {
     let is_unmeasured = |option: &usize| rows.iter().all(|row| !row.failures.contains_key(&card.options[*option].key));
     let unmeasured: Vec<usize> = incomplete.into_iter().filter(is_unmeasured).collect();
     if !unmeasured.is_empty() {
-        sentences.push(format!("Not measured in all that counts: {}.", all_of(card, &unmeasured)));
+        sentences
+            .push(format!("Not compared, since some quantities were not measured: {}.", all_of(card, &unmeasured)));
     }
     Some((chosen, answer(card, &choice), sentences))
 }
@@ -74,7 +75,7 @@ fn by_conditions(card: &Scorecard, conditions: &[&CardRow]) -> Option<Answer> {
     let working: Vec<usize> = (0..card.options.len()).filter(works).collect();
     let answer = match working.as_slice() {
         [] => "nothing works everywhere".to_owned(),
-        [one] => format!("{}, which alone works wherever it was tried", card.options[*one].label),
+        [one] => format!("{}, the only one that works wherever it was tried", card.options[*one].label),
         several => format!("{}, which work wherever they were tried", any_of(card, several)),
     };
     (!conditions.is_empty()).then_some((working, answer, Vec::new()))
@@ -92,15 +93,18 @@ fn answer(card: &Scorecard, choice: &Choice<'_>) -> String {
     match (firm.as_slice(), open.as_slice()) {
         ([], [one]) => {
             let label = &card.options[*one].label;
-            format!("{label}, which alone was not shown to be behind in anything (undecided: {})", undecided())
+            format!("{label}, the only one not shown to be behind in anything (undecided: {})", undecided())
         }
-        ([], _) => format!("{}; none was shown to be better (undecided: {})", any_of(card, &open), undecided()),
+        ([], _) => {
+            let labels = any_of(card, &open);
+            format!("{labels}; none of these was shown to be better than the others (undecided: {})", undecided())
+        }
         (_, open) => {
             let maybe = match open {
                 [] => String::new(),
                 open => format!("; perhaps also {} (undecided: {})", any_of(card, open), undecided()),
             };
-            format!("{}, the best or as good in all that counts{maybe}", any_of(card, &firm))
+            format!("{}, best or equivalent in every quantity that counts{maybe}", any_of(card, &firm))
         }
     }
 }
@@ -108,13 +112,17 @@ fn answer(card: &Scorecard, choice: &Choice<'_>) -> String {
 fn compromise(card: &Scorecard, choice: &Choice<'_>, best: &Standing<'_>) -> String {
     let label = &card.options[best.option].label;
     let behind = best.worst().map_or(String::new(), |(row, against)| {
-        format!(" and it is the least: {} × the best in {}", digits(against.factor), row.title)
+        let factor = digits(against.factor);
+        format!(
+            " and {label} is furthest behind in {}, at {factor} × the best, less than the others at their worst",
+            row.title
+        )
     });
     let near = match choice.near.as_slice() {
         [] => String::new(),
-        near => format!("; perhaps {} instead, which was not shown to be further behind", any_of(card, &options(near))),
+        near => format!("; perhaps {} instead, not shown to be a worse compromise", any_of(card, &options(near))),
     };
-    format!("{label}, a compromise: each is behind in something,{behind}{near}")
+    format!("{label}, a compromise: every option is behind in something,{behind}{near}")
 }
 
 fn options(of: &[Standing<'_>]) -> Vec<usize> {
@@ -143,7 +151,7 @@ fn costs(card: &Scorecard, others: &[Standing<'_>]) -> String {
     by_row.iter().map(told).collect::<Vec<_>>().join("; ")
 }
 
-/// What comes late, and in what it would be better: `polling (by 240 ms or more, though at least 4.6 × better in CPU per
+/// What comes late, and in what it would be better: `polling (at least 240 ms later, though at least 4.6 × better in CPU per
 /// delivery)`.
 fn too_late(card: &Scorecard, rows: &[&CardRow], chosen: &[usize], late: &[usize]) -> String {
     // By the row in which they are better: who, how late and by what factor all of them at least.
@@ -160,7 +168,7 @@ fn too_late(card: &Scorecard, rows: &[&CardRow], chosen: &[usize], late: &[usize
     }
     let told = |(row, who, ms, factor): &(Option<&str>, Vec<usize>, f64, f64)| {
         let but = row.map_or(String::new(), |row| format!(", though at least {} × better in {row}", digits(*factor)));
-        format!("{} (by {} ms or more{but})", all_of(card, who), digits(*ms))
+        format!("{} (at least {} ms later{but})", all_of(card, who), digits(*ms))
     };
     groups.iter().map(told).collect::<Vec<_>>().join("; ")
 }
@@ -183,11 +191,14 @@ fn condition(card: &Scorecard, row: &CardRow, rows: &[&CardRow], chosen: &[usize
     let (working, failing) = (of_chosen(&works), of_chosen(&fails));
     let unknown = of_chosen(&|option| !works(option) && !fails(option));
     let said = match (working.as_slice(), failing.as_slice()) {
-        ([], []) if chosen.is_empty() => instead(card, row, rows).unwrap_or_else(|| "nothing works".to_owned()),
-        ([], []) => "not measured".to_owned(),
-        ([], _) => {
-            instead(card, row, rows).map_or_else(|| "nothing works".to_owned(), |others| format!("{others} instead"))
+        ([], []) if chosen.is_empty() => {
+            instead(card, row, rows).map_or_else(|| "nothing works".to_owned(), |(others, _)| others)
         }
+        ([], []) => "not measured".to_owned(),
+        ([], _) => match instead(card, row, rows) {
+            Some((others, though)) => format!("{others} instead{though}"),
+            None => "nothing works".to_owned(),
+        },
         (_, []) if unknown.is_empty() => "works".to_owned(),
         (working, []) => any_of(card, working),
         (working, failing) => format!("{}, not {}", any_of(card, working), any_of(card, failing)),
@@ -200,12 +211,12 @@ fn condition(card: &Scorecard, row: &CardRow, rows: &[&CardRow], chosen: &[usize
     format!("{}: {said}{unknown}.", row.title)
 }
 
-/// The choice among all that works here; `None` where nothing does.
-fn instead(card: &Scorecard, row: &CardRow, rows: &[&CardRow]) -> Option<String> {
+/// The choice among all that works here, and what is to be said against it; `None` where nothing works.
+fn instead(card: &Scorecard, row: &CardRow, rows: &[&CardRow]) -> Option<(String, &'static str)> {
     let works = |option: &usize| row.cells[*option].is_some();
     if rows.is_empty() {
         let working: Vec<usize> = (0..card.options.len()).filter(works).collect();
-        return (!working.is_empty()).then(|| any_of(card, &working));
+        return (!working.is_empty()).then(|| (any_of(card, &working), ""));
     }
     let (candidates, _) = with_figures(card, rows);
     let working: Vec<usize> = candidates.into_iter().filter(works).collect();
@@ -214,8 +225,12 @@ fn instead(card: &Scorecard, row: &CardRow, rows: &[&CardRow]) -> Option<String>
     let is_late = timely.is_empty();
     let choice = Choice::among(rows, if is_late { &late } else { &timely });
     let chosen: Vec<usize> = choice.chosen().map(|one| one.option).collect();
-    let late = if is_late { ", late as it is," } else { "" };
-    (!chosen.is_empty()).then(|| format!("{}{late}", any_of(card, &chosen)))
+    let though = match chosen.len() {
+        _ if !is_late => "",
+        1 => ", although it is too late",
+        _ => ", although they are too late",
+    };
+    (!chosen.is_empty()).then(|| (any_of(card, &chosen), though))
 }
 
 /// `a, b or c`.
@@ -344,7 +359,7 @@ mod tests {
         assert_eq!(found.choices, ["ws"]);
         assert_eq!(
             found.text,
-            "For chat: ws, the best or as good in all that counts. The others are behind by at least this \
+            "For chat: ws, best or equivalent in every quantity that counts. The others are behind by at least this \
              much: sse 1.80 × (CPU); poll 8.10 × (Bytes)."
         );
     }
@@ -365,8 +380,8 @@ mod tests {
         assert_eq!(found.choices, ["ws", "ws · h2", "sse"]);
         assert_eq!(
             found.text,
-            "For chat: ws (with or without h2), the best or as good in all that counts; perhaps also sse (undecided: \
-             CPU)."
+            "For chat: ws (with or without h2), best or equivalent in every quantity that counts; perhaps also sse \
+             (undecided: CPU)."
         );
     }
 
@@ -378,7 +393,8 @@ mod tests {
         );
         assert_eq!(
             found.answer,
-            "ws or sse (each with or without h2); none was shown to be better (undecided: CPU; Memory)"
+            "ws or sse (each with or without h2); none of these was shown to be better than the others \
+             (undecided: CPU; Memory)"
         );
         assert!(found.text.ends_with(" The others are behind by at least this much: poll 4.50 × (CPU)."), "{found:?}");
     }
@@ -386,7 +402,7 @@ mod tests {
     #[test]
     fn one_that_alone_is_behind_in_nothing_is_the_choice_although_undecided() {
         let found = advised(&["ws", "sse"], &[("CPU", CPU, 1.0, "1u 1.2u"), ("Memory", CPU, 1.0, "1e 2d")]);
-        assert_eq!(found.answer, "ws, which alone was not shown to be behind in anything (undecided: CPU)");
+        assert_eq!(found.answer, "ws, the only one not shown to be behind in anything (undecided: CPU)");
     }
 
     #[test]
@@ -396,9 +412,9 @@ mod tests {
         assert_eq!(found.choices, ["b"]);
         assert_eq!(
             found.text,
-            "For chat: b, a compromise: each is behind in something, and it is the least: 3.00 × the best in CPU; perhaps c \
-             instead, which was not shown to be further behind. The others are behind by at least this much: a 5.40 × \
-             (Memory); d 7.20 × (CPU)."
+            "For chat: b, a compromise: every option is behind in something, and b is furthest behind in CPU, at 3.00 × the \
+             best, less than the others at their worst; perhaps c instead, not shown to be a worse compromise. The others \
+             are behind by at least this much: a 5.40 × (Memory); d 7.20 × (CPU)."
         );
     }
 
@@ -410,8 +426,8 @@ mod tests {
         assert_eq!(found.choices, ["ws", "sse"]);
         assert_eq!(
             found.text,
-            "For chat: ws or sse; none was shown to be better (undecided: CPU). The others are behind by at least this \
-             much: long 3.27 × (CPU). Too late: poll (by 230 ms or more, though at least 4.29 × better in CPU)."
+            "For chat: ws or sse; none of these was shown to be better than the others (undecided: CPU). The others are \
+             behind by at least this much: long 3.27 × (CPU). Too late: poll (at least 230 ms later, though at least 4.29 × better in CPU)."
         );
     }
 
@@ -419,11 +435,11 @@ mod tests {
     fn what_is_late_and_cheap_in_the_same_is_told_together_by_what_holds_for_all() {
         let rows = [("CPU", CPU, 1.0, "5d 1e 1.05e"), ("Latency", LATENCY, 1.0, "1e 310d 300d")];
         let text = advised(&["ws", "poll", "ws-poll"], &rows).text;
-        let expected = " Too late: poll and ws-poll (by 269 ms or more, though at least 4.08 × better in CPU).";
+        let expected = " Too late: poll and ws-poll (at least 269 ms later, though at least 4.08 × better in CPU).";
         assert!(text.ends_with(expected), "{text}");
         let rows = [("CPU", CPU, 1.0, "1e 5d 1.05e"), ("Latency", LATENCY, 1.0, "1e 310d 300d")];
         let text = advised(&["ws", "poll", "ws-poll"], &rows).text;
-        assert!(text.ends_with(" Too late: poll and ws-poll (by 269 ms or more)."), "{text}");
+        assert!(text.ends_with(" Too late: poll and ws-poll (at least 269 ms later)."), "{text}");
     }
 
     #[test]
@@ -442,7 +458,7 @@ mod tests {
         let rows = [("CPU", CPU, 1.0, "- 3d 1e"), ("Latency", LATENCY, 1.0, "1e 300d 310d")];
         let found = advised(&["ws", "a", "b"], &rows);
         assert_eq!(found.choices, ["b"]);
-        assert!(found.text.ends_with(" Not measured in all that counts: ws."), "{}", found.text);
+        assert!(found.text.ends_with(" Not compared, since some quantities were not measured: ws."), "{}", found.text);
     }
 
     #[test]
@@ -470,7 +486,10 @@ mod tests {
     fn where_only_what_is_late_gets_through_it_is_said_to_be_late() {
         let rows = [("Latency", LATENCY, 1.0, "1e 300d"), ("Through it", SHARE, 100.0, "x 1e")];
         let text = advised(&["ws", "poll"], &rows).text;
-        assert!(text.ends_with(" Through it: poll, late as it is, instead."), "{text}");
+        assert!(text.ends_with(" Through it: poll instead, although it is too late."), "{text}");
+        let rows = [("Latency", LATENCY, 1.0, "1e 300d 301d"), ("Through it", SHARE, 100.0, "x 1e 1e")];
+        let text = advised(&["ws", "poll", "ws-poll"], &rows).text;
+        assert!(text.ends_with(" Through it: poll or ws-poll instead, although they are too late."), "{text}");
         let rows = [("CPU", CPU, 1.0, "1e 1e"), ("Through it", SHARE, 100.0, "x x")];
         let text = advised(&["ws", "poll"], &rows).text;
         assert!(text.ends_with(" Through it: nothing works."), "{text}");
@@ -489,12 +508,12 @@ mod tests {
         assert_eq!(found.text, "For chat: nothing works everywhere. Here: b. There: a.");
         assert!(found.choices.is_empty());
         let found = advised(&["a", "b"], &rows[..1]);
-        assert_eq!(found.answer, "b, which alone works wherever it was tried");
+        assert_eq!(found.answer, "b, the only one that works wherever it was tried");
     }
 
     #[test]
     fn what_fails_where_it_was_to_be_measured_is_no_choice() {
         let found = advised(&["a", "b"], &[("CPU", CPU, 1.0, "1e 1e"), ("Memory", CPU, 1.0, "x 1e")]);
-        assert_eq!(found.text, "For chat: b, the best or as good in all that counts. Failed in Memory: a.");
+        assert_eq!(found.text, "For chat: b, best or equivalent in every quantity that counts. Failed in Memory: a.");
     }
 }

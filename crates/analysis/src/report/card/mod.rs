@@ -263,7 +263,9 @@ mod tests {
         let advice = &card.advice[0];
         assert_eq!((advice.workload, advice.choices.len()), (Workload::Broadcast, 2));
         assert!(
-            advice.text.starts_with("For broadcast: websocket or sse, the best or as good in all that counts."),
+            advice
+                .text
+                .starts_with("For broadcast: websocket or sse, best or equivalent in every quantity that counts."),
             "{}",
             advice.text
         );
@@ -283,9 +285,12 @@ mod tests {
         let experiments: Vec<&Experiment> = results[0].header.experiments.iter().collect();
         let card = scorecard(&experiments, &results, 1).unwrap();
         let text = &card.advice[0].text;
-        assert!(text.starts_with("For broadcast: websocket or sse, the best or as good in all that counts."), "{text}");
         assert!(
-            text.contains(" Too late: polling and websocket-polling (by ")
+            text.starts_with("For broadcast: websocket or sse, best or equivalent in every quantity that counts."),
+            "{text}"
+        );
+        assert!(
+            text.contains(" Too late: polling and websocket-polling (at least ")
                 && text.contains(" × better in CPU per delivery)"),
             "{text}"
         );
@@ -318,6 +323,10 @@ mod tests {
         let card = card_of(experiment, runs);
         assert!(card.rows[0].cells.iter().flatten().all(|cell| cell.against.conclusion == Conclusion::TooFew));
         assert!(card.notes[0].starts_with("8 of 8 comparisons"), "{:?}", card.notes);
-        assert!(card.advice[0].text.contains("; none was shown to be better (undecided: CPU per delivery)."));
+        assert!(
+            card.advice[0]
+                .text
+                .contains("; none of these was shown to be better than the others (undecided: CPU per delivery).")
+        );
     }
 }
