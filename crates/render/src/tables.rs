@@ -68,23 +68,47 @@ fn row(label: &str, point: &Point, shown: &[&MetricInfo]) -> Vec<String> {
     row
 }
 
-/// The runs without figures or without some of them, and why.
+/// The runs without figures or without some of them, and why: a line for each failed or void run, and one for each reason
+/// for which points lack a figure that the table or the charts show.
 pub fn without_figures(experiment: &ExperimentReport) -> Vec<String> {
+    let points = || experiment.series.iter().flat_map(|series| series.points.iter().map(move |point| (series, point)));
     let mut lines = Vec::new();
-    for series in &experiment.series {
-        for point in &series.points {
-            let failed = point.failures.iter().map(|why| ("failed", why));
-            let withheld = point.withheld.iter().map(|why| ("without latency", why));
-            let reasons = failed.chain(point.voids.iter().map(|why| ("void", why))).chain(withheld);
-            lines.extend(reasons.map(|(what, why)| format!("{what}: {} at {}, {why}", series.label, point.x)));
-            // What was withheld has been told by run.
-            let lacking = point.lacking.iter().filter(|(_, lacking)| lacking.why != WhyLacking::Withheld);
-            lines.extend(lacking.map(|(metric, Lacking { why, detail })| {
-                format!("{}: {metric} of {} at {}, {detail}", why.words(), series.label, point.x)
-            }));
+    for (series, point) in points() {
+        let failed = point.failures.iter().map(|why| ("failed", why));
+        let reasons = failed.chain(point.voids.iter().map(|why| ("void", why)));
+        lines.extend(reasons.map(|(what, why)| format!("{what}: {} at {}, {why}", series.label, point.x)));
+        if let Some(why) = point.withheld.first() {
+            let others = and_more(point.withheld.len() - 1, "run");
+            lines.push(format!("without latency: {} at {}, {why}{others}", series.label, point.x));
         }
     }
+    let is_shown = |metric: &String| experiment.columns.contains(metric) || experiment.charts.contains(metric);
+    let mut lacking: Vec<(&String, &Lacking, Vec<String>)> = Vec::new();
+    for (series, point) in points() {
+        // What was withheld has been told by run.
+        let told = point.lacking.iter().filter(|(metric, one)| is_shown(metric) && one.why != WhyLacking::Withheld);
+        for (metric, one) in told {
+            let place = format!("{} at {}", series.label, point.x);
+            match lacking.iter_mut().find(|(other, of, _)| *other == metric && of.why == one.why) {
+                Some((_, _, places)) => places.push(place),
+                None => lacking.push((metric, one, vec![place])),
+            }
+        }
+    }
+    lines.extend(lacking.into_iter().map(|(metric, Lacking { why, detail }, places)| {
+        let others = and_more(places.len() - 1, "point");
+        format!("{}: {metric} of {}, {detail}{others}", why.words(), places[0])
+    }));
     lines
+}
+
+/// `; and 5 more runs`.
+fn and_more(count: usize, what: &str) -> String {
+    match count {
+        0 => String::new(),
+        1 => format!("; and one more {what}"),
+        _ => format!("; and {count} more {what}s"),
+    }
 }
 
 /// What lay between clients and subjects.

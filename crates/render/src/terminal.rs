@@ -110,8 +110,8 @@ mod tests {
     use crate::sample::{NAME, hostile, limited, report};
     use pushlab_experiment::metric::Better;
     use pushlab_report::{
-        Column, DataCell, Estimate, Lacking, LeaderboardColumn, LeaderboardRow, LeaderboardWarning, LeftOut, Rank,
-        Stack, StackPart, Standing, WhyLacking,
+        Column, DataCell, Estimate, Lacking, LeaderboardColumn, LeaderboardRow, LeaderboardWarning, LeftOut, Point,
+        Rank, Stack, StackPart, Standing, WhyLacking,
     };
     use pushlab_store::Bound;
 
@@ -128,6 +128,28 @@ mod tests {
         let environment = environment(&report());
         assert!(environment.starts_with("\nEnvironment\n  pushlab: 1.2.3\n"), "{environment}");
         assert!(environment.ends_with("\nAgain\n  pushlab run --seed 7\n"), "{environment}");
+    }
+
+    #[test]
+    fn what_several_points_lack_for_one_reason_is_one_line() {
+        let mut report = report();
+        let experiment = &mut report.experiments[0];
+        let (shown, other) = (experiment.columns[0].clone(), "cpu_idle".to_owned());
+        assert!(!experiment.columns.contains(&other) && !experiment.charts.contains(&other));
+        let points: Vec<&mut Point> = experiment.series.iter_mut().flat_map(|series| &mut series.points).collect();
+        let count = points.len();
+        for (at, point) in points.into_iter().enumerate() {
+            let lacking = Lacking { why: WhyLacking::TooFew, detail: format!("there were {at}") };
+            point.lacking = [&shown, &other].map(|metric| (metric.clone(), lacking.clone())).into();
+            point.withheld = vec!["repeat 1: late".to_owned(); at];
+        }
+        let lines = tables::without_figures(experiment);
+        let few: Vec<&String> = lines.iter().filter(|line| line.starts_with("too few: ")).collect();
+        assert!(count > 2 && few.len() == 1, "{lines:#?}");
+        assert!(few[0].ends_with(&format!("there were 0; and {} more points", count - 1)), "{}", few[0]);
+        let withheld: Vec<&String> = lines.iter().filter(|line| line.starts_with("without latency: ")).collect();
+        assert_eq!(withheld.len(), count - 1);
+        assert!(withheld[0].ends_with("repeat 1: late") && withheld[1].ends_with("; and one more run"), "{withheld:?}");
     }
 
     #[test]
