@@ -4,7 +4,8 @@ use crate::report::card::choice::{Choice, Standing, gain, is_open, late_ms, with
 use crate::report::wording::{digits, either, join};
 use pushlab_experiment::Workload;
 use pushlab_report::{Advice, CardRow, Scorecard};
-use std::collections::BTreeSet;
+use pushlab_stats::best::Conclusion;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Options that a sentence names for one row.
 const COSTS_MAX: usize = 3;
@@ -83,10 +84,7 @@ fn by_conditions(card: &Scorecard, conditions: &[&CardRow]) -> Option<Answer> {
 
 fn answer(card: &Scorecard, choice: &Choice<'_>) -> String {
     let (firm, open) = (options(&choice.firm), options(&choice.open));
-    let undecided = || {
-        let rows: BTreeSet<&str> = choice.open.iter().flat_map(Standing::open).collect();
-        rows.into_iter().collect::<Vec<_>>().join("; ")
-    };
+    let undecided = || undecided(&choice.open);
     if let Some(best) = &choice.compromise {
         return compromise(card, choice, best);
     }
@@ -107,6 +105,22 @@ fn answer(card: &Scorecard, choice: &Choice<'_>) -> String {
             format!("{}, best or equivalent in every quantity that counts{maybe}", any_of(card, &firm))
         }
     }
+}
+
+/// The rows in which it is not known whether these are behind, and how far behind they can be.
+fn undecided(open: &[Standing<'_>]) -> String {
+    // None where too few blocks set no limit.
+    let mut limits: BTreeMap<&str, Option<f64>> = BTreeMap::new();
+    for (row, against) in open.iter().flat_map(Standing::open) {
+        let own = (against.conclusion == Conclusion::Undecided).then_some(against.high);
+        let limit = limits.entry(&row.title).or_insert(own);
+        *limit = limit.zip(own).map(|(limit, own)| limit.max(own));
+    }
+    let told = limits.into_iter().map(|(row, limit)| match limit {
+        Some(limit) => format!("{row}, at most {} × the best", digits(limit)),
+        None => row.to_owned(),
+    });
+    told.collect::<Vec<_>>().join("; ")
 }
 
 fn compromise(card: &Scorecard, choice: &Choice<'_>, best: &Standing<'_>) -> String {
@@ -294,7 +308,7 @@ mod tests {
     use super::*;
     use pushlab_experiment::metric::Better;
     use pushlab_report::{CardCell, CardOption, Estimate};
-    use pushlab_stats::best::{Against, Conclusion};
+    use pushlab_stats::best::Against;
 
     /// A row of cells in the order of the options, each a factor and what was shown: `1e` as good, `4d` shown to be behind
     /// (by a factor from 0.9 times that up), `1.2u` undecided, `2t` too few blocks, `-` not measured, `x` failed.
@@ -381,7 +395,7 @@ mod tests {
         assert_eq!(
             found.text,
             "For chat: ws (with or without h2), best or equivalent in every quantity that counts; perhaps also sse \
-             (undecided: CPU)."
+             (undecided: CPU, at most 1.56 × the best)."
         );
     }
 
@@ -394,7 +408,7 @@ mod tests {
         assert_eq!(
             found.answer,
             "ws or sse (each with or without h2); none of these was shown to be better than the others \
-             (undecided: CPU; Memory)"
+             (undecided: CPU, at most 1.69 × the best; Memory)"
         );
         assert!(found.text.ends_with(" The others are behind by at least this much: poll 4.50 × (CPU)."), "{found:?}");
     }
@@ -402,7 +416,10 @@ mod tests {
     #[test]
     fn one_that_alone_is_behind_in_nothing_is_the_choice_although_undecided() {
         let found = advised(&["ws", "sse"], &[("CPU", CPU, 1.0, "1u 1.2u"), ("Memory", CPU, 1.0, "1e 2d")]);
-        assert_eq!(found.answer, "ws, the only one not shown to be behind in anything (undecided: CPU)");
+        assert_eq!(
+            found.answer,
+            "ws, the only one not shown to be behind in anything (undecided: CPU, at most 1.30 × the best)"
+        );
     }
 
     #[test]
@@ -426,7 +443,7 @@ mod tests {
         assert_eq!(found.choices, ["ws", "sse"]);
         assert_eq!(
             found.text,
-            "For chat: ws or sse; none of these was shown to be better than the others (undecided: CPU). The others are \
+            "For chat: ws or sse; none of these was shown to be better than the others (undecided: CPU, at most 1.27 × the best). The others are \
              behind by at least this much: long 3.27 × (CPU). Too late: poll (at least 230 ms later, though at least 4.29 × better in CPU)."
         );
     }

@@ -2,7 +2,6 @@
 
 use pushlab_report::{CardRow, Scorecard};
 use pushlab_stats::best::{Against, Conclusion};
-use std::collections::BTreeSet;
 
 /// Delay beyond the best, ms, from which on an option is no choice for anybody who waits for messages: what takes less
 /// than a tenth of a second seems to happen at once (Miller, "Response time in man-computer conversational transactions",
@@ -34,9 +33,9 @@ impl<'a> Standing<'a> {
         self.furthest(|conclusion| conclusion == Conclusion::Different)
     }
 
-    /// Titles of the rows in which it is not known whether it is behind.
-    pub fn open(&self) -> BTreeSet<&'a str> {
-        self.cells.iter().filter(|(_, against)| is_open(*against)).map(|(row, _)| row.title.as_str()).collect()
+    /// The rows in which it is not known whether it is behind.
+    pub fn open(&self) -> impl Iterator<Item = (&'a CardRow, Against)> {
+        self.cells.iter().filter(|(_, against)| is_open(*against)).copied()
     }
 
     fn worst_factor(&self) -> f64 {
@@ -70,7 +69,7 @@ impl<'a> Choice<'a> {
         let mut all: Vec<Standing<'_>> = options.iter().enumerate().map(standing).collect();
         all.sort_by(|a, b| a.worst_factor().total_cmp(&b.worst_factor()));
         let (behind, good): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.shown().is_some());
-        let (open, mut firm): (Vec<_>, Vec<_>) = good.into_iter().partition(|one| !one.open().is_empty());
+        let (open, mut firm): (Vec<_>, Vec<_>) = good.into_iter().partition(|one| one.open().next().is_some());
         // Which of them measured best is chance.
         firm.sort_by_key(|one| one.option);
         let mut choice = Self { firm, open, behind, ..Self::default() };
