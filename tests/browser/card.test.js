@@ -75,7 +75,7 @@ describe("the scorecard", () => {
       await visitor.reads("Mobile networks: nothing is advised, because no option both works and has a figure for every quantity that counts.");
       assert.deepEqual(await marked(visitor), []);
       await visitor.press("radio", "Everything");
-      await visitor.reads(/Dashboard\s+websocket · http1, sse · http1 or sse · http2; none of these was shown to be better/);
+      await visitor.reads(/Dashboard\s+websocket · http1, sse · http1 or sse · http2; none of these was shown to be behind/);
       assert.equal((await titles(visitor)).length, 11);
       assert.equal(await hash(visitor), "");
     });

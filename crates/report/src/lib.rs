@@ -9,7 +9,7 @@ mod estimate;
 mod leaderboard;
 mod table;
 
-pub use card::{Advice, CardCell, CardOption, CardRow, Scorecard};
+pub use card::{Advice, CardCell, CardOption, CardRow, NarrowedCard, Scorecard};
 pub use comparison::{Change, Comparison, ComparisonRow};
 pub use estimate::{Estimate, Lacking, WhyLacking};
 pub use leaderboard::{

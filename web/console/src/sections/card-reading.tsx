@@ -47,8 +47,8 @@ export function CardReading() {
         <div>
           <dt>lower bound, ≥, ≤</dt>
           <dd>
-            the load generator reached its limit before the server, so the rate is that or more; factors that
-            follow from it are bounds too
+            the load generator reached its limit before the server, so the rate is that or more;
+            factors that follow from it are bounds too
           </dd>
         </div>
       </dl>
