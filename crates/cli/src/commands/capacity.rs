@@ -15,11 +15,11 @@ use pushlab_lab::{Campaign, Start, leave_out_missing};
 use pushlab_subjects::install::Cache;
 use pushlab_wire::codes::ExitCode;
 
-/// Search the largest load that meets a goal.
+/// Search for the largest load that meets a goal.
 #[derive(Debug, Args)]
-#[command(after_help = "The load is doubled until the goal is missed, deliveries are lost or the generator is at its \
-end, and then narrowed down to 5 %. Of other axes the largest value is taken. Every run is stored, in a result of \
-its own called capacity-NAME.")]
+#[command(after_help = "The load is doubled until the goal is missed, deliveries are lost or the generator reaches \
+its limit; then the bracket is narrowed to 5 %. Other axes take their largest value. Every run is stored, in a result \
+of its own called capacity-NAME.")]
 pub struct CapacityArgs {
     /// Preset (see `pushlab list`) or path of a TOML file: the traffic.
     experiment: String,
@@ -38,7 +38,7 @@ pub struct CapacityArgs {
     /// Profile of the experiment; by default `quick`, where it has one.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Start anew, even if the same search was interrupted before.
+    /// Start over, even if the same search was interrupted before.
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]

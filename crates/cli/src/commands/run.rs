@@ -93,7 +93,7 @@ pub struct RunArgs {
     /// The short form: the same as --profile quick.
     #[arg(long, conflicts_with = "profile")]
     quick: bool,
-    /// The whole form, where the short one is the default: of transports.
+    /// The full form, where the short one is the default (transports).
     #[arg(long, conflicts_with_all = ["profile", "quick"])]
     full: bool,
     /// Profile of the experiment: a [profile.NAME] table of its file.
@@ -105,7 +105,7 @@ pub struct RunArgs {
     fail_if: Vec<Assertion>,
     #[command(flatten)]
     gate: GateArgs,
-    /// Start anew, even if the same campaign was interrupted before.
+    /// Start over, even if the same campaign was interrupted before.
     #[arg(long)]
     fresh: bool,
     /// Another build of pushlab to measure this one against: subject `other`, the baseline of `pushlab compare`. The
@@ -138,7 +138,7 @@ fn subjects_of(texts: &[String]) -> Vec<String> {
 }
 
 const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 wrong experiment; 4 a cell has no run that succeeded; \
-5 interrupted (the same command goes on); 6 results cannot be written; 8 every run is void; 9 --fail-if holds; 10 whether it holds is undecided.";
+5 interrupted (the same command continues); 6 results cannot be written; 8 every run is void; 9 --fail-if holds; 10 whether it holds is undecided.";
 
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let profile = match (args.quick, args.full) {
@@ -382,7 +382,7 @@ pub fn closed<P: Planner>(campaign: Campaign<P>, ended: Ended) -> anyhow::Result
 /// The exit code of a campaign that did not come to its end, of which the user is told.
 pub fn code_of_end(ended: Ended) -> Option<ExitCode> {
     (ended == Ended::Interrupted).then(|| {
-        eprintln!("interrupted; the same command goes on with the runs that are missing");
+        eprintln!("interrupted; the same command continues with the missing runs");
         ExitCode::Interrupted
     })
 }

@@ -154,7 +154,7 @@ fn a_search_that_is_interrupted_tells_where_it_stopped_and_goes_on() {
     let output = lab.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{said}");
-    assert!(said.contains("the same command goes on"), "{said}");
+    assert!(said.contains("the same command continues"), "{said}");
     let verdict = |stdout: &[u8]| {
         let report: Value = serde_json::from_slice(stdout).unwrap();
         report["verdict"][0].as_str().unwrap().to_owned()
