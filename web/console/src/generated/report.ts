@@ -221,7 +221,7 @@ export interface CardCell {
   against: Against;
   estimate: Estimate;
   /**
-   * Whether the load was at its end before the server, so that the server may do better than this.
+   * Whether the load generator reached its limit before the server, which may do better than this.
    */
   is_lower_bound: boolean;
 }
