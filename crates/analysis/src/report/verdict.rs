@@ -167,6 +167,7 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
     });
     let runs = points.iter().map(|p| p.runs).min().unwrap_or(0);
     text.push_str(match runs {
+        _ if tally.valid == 0 => "",
         0 => "; some points have no valid run",
         1 => "; some points rest on a single run, so nothing can be said about their spread",
         _ => "; intervals are at 95 %",
