@@ -62,7 +62,7 @@ describe("the scorecard", () => {
     test(`${name}: the chooser leaves what bears on a workload, and the address keeps it`, async (t) => {
       const visitor = await Visitor.open(t, name, CARD);
       await visitor.press("radio", "Dashboard");
-      await visitor.reads(/For dashboard: websocket · http1, sse · http1 or sse · http2; none was shown/);
+      await visitor.reads(/For dashboard: websocket · http1, sse · http1 or sse · http2; none of these was shown/);
       const dashboard = ["CPU per delivery", "Latency, office network", "Time to subscribe, 4G"];
       const choices = ["sse · http1", "sse · http2", "websocket · http1"];
       assert.deepEqual(await titles(visitor), dashboard);
