@@ -18,10 +18,11 @@ export async function tick(visitor) {
 
 /** Waits for so many more messages of the ticker. */
 export async function ticks(visitor, more = 3) {
-  const before = await tick(visitor);
+  const first = await tick(visitor);
+  const seen = new Set([first]);
   await until(
-    async () => (await tick(visitor)) >= before + more,
-    async () => `${visitor.name} sees prices after number ${before}; the page says: ${await visitor.text()}`,
+    async () => seen.add(await tick(visitor)).size > more,
+    async () => `${visitor.name} sees prices after number ${first}; the page says: ${await visitor.text()}`,
   );
 }
 

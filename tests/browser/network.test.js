@@ -89,7 +89,7 @@ inEachBrowser("the network", (name) => {
     await chat.reads(/before the restart back in/);
     for (const visitor of [ticker, chat]) visitor.expectFailures();
     await server.kill();
-    await noticesTheEnd(chat);
+    await Promise.all([ticker, chat].map(noticesTheEnd));
     await serve(t, { port: server.port });
     await ticker.connected();
     await ticks(ticker);
