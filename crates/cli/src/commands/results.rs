@@ -105,7 +105,8 @@ pub struct MergeArgs {
     /// Numbers or names (see `pushlab runs`), at least two.
     #[arg(required = true, num_args = 2..)]
     results: Vec<String>,
-    /// Take the runs of equal cells as repeats of one another, in place of a line for each result.
+    /// Take the runs of equal cells as repeats of one another, in place of a line for each result; of several machines, a
+    /// line for each, and one scorecard.
     #[arg(long)]
     pool: bool,
     #[command(flatten)]

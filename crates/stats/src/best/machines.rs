@@ -208,14 +208,14 @@ mod tests {
         assert_eq!(conclusions(&other), [Conclusion::Undecided, Conclusion::Undecided]);
     }
 
-    /// Machines whose ratios are the same are said to differ in one of twenty families at most, and differences that are
-    /// none are claimed as rarely.
+    /// One of twenty families may say that machines differ whose ratios are the same, and one claim a difference that is
+    /// none: of eighty hardly more than eight.
     #[test]
     fn equal_machines_differ_as_rarely_as_promised() {
         let mut random = fastrand::Rng::with_seed(3);
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         let (mut differing, mut wrong) = (0, 0);
-        let families = 300;
+        let families = 80;
         for _ in 0..families {
             let mut block = |spread: f64| {
                 let shared = normal();
@@ -229,7 +229,7 @@ mod tests {
             let is_claimed = |one: &Against| matches!(one.conclusion, Conclusion::Different | Conclusion::Best);
             wrong += usize::from(found.iter().flatten().any(is_claimed));
         }
-        assert!(differing * 100 <= families * 8, "{differing} of {families}");
-        assert!(wrong * 100 <= families * 8, "{wrong} of {families}");
+        assert!(differing * 10 <= families, "{differing} of {families}");
+        assert!(wrong * 10 <= families, "{wrong} of {families}");
     }
 }
