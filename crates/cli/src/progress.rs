@@ -3,6 +3,7 @@
 use crate::signals;
 use indicatif::{ProgressBar, ProgressStyle};
 use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
+use pushlab_analysis::report::in_words;
 use pushlab_experiment::Experiment;
 use pushlab_lab::Observer;
 use pushlab_workload::plan::Phase;
@@ -91,7 +92,7 @@ impl Observer for Progress {
         self.bar.inc(self.length(&record.planned));
         self.runs_done += 1;
         if let Outcome::Failed { reason, .. } = &record.outcome {
-            self.say(&format!("failed: {}: {reason}", record.planned.label()));
+            self.say(&format!("failed: {}: {}", record.planned.label(), in_words(reason)));
         }
         for warning in record.warnings.iter().filter(|d| d.is_void()) {
             self.say(&format!("void: {}: {}: {}", record.planned.label(), warning.code, warning.detail));

@@ -185,7 +185,9 @@ impl Runner {
             let mut now = lock(&self.now);
             *now = None;
             let last = self.board.state();
-            self.board.tell(LiveState { state: Activity::Idle, name, run: None, problem, ..last });
+            // Of one that was interrupted before its first record nothing was kept.
+            let result = last.result.filter(|_| last.runs_done > 0);
+            self.board.tell(LiveState { state: Activity::Idle, name, run: None, problem, result, ..last });
         }
     }
 

@@ -187,6 +187,8 @@ macro_rules! for_each_metric {
             server_received "Publications at the server", "/s", Higher, "per second, by the server's own count";
             server_sent "Deliveries from the server", "/s", Higher, "per second, by the server's own count";
             bytes_per_delivery "Bytes per delivery", "B", Lower, "received by clients, transport framing and HTTP heads included";
+            bytes_per_publication "Bytes per publication", "B", Lower,
+                "bytes that clients received and sent per publication of the load, with framing, headers and TLS, and with those of packets where there is a link";
             overhead_per_delivery "Overhead per delivery", "B", Lower,
                 "bytes that clients received and sent per delivery, less the publication's own";
             traffic_per_delivery "Traffic per delivery", "B", Lower,

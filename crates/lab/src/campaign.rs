@@ -160,6 +160,22 @@ impl<P: Planner> Campaign<P> {
         self.archive.id()
     }
 
+    /// Whether no run has a record yet.
+    pub fn is_empty(&self) -> bool {
+        self.so_far.is_empty()
+    }
+
+    /// Keeps nothing of it, neither in the store nor on the disk.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn discard(self) -> Result<(), CampaignError> {
+        self.archive.remove()?;
+        // Logs that stay behind hurt nobody.
+        let _ = std::fs::remove_dir_all(&self.place.logs);
+        Ok(())
+    }
+
     /// Carries out the runs that have no record yet.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ pub enum Cut {
     #[error("the server ended the stream")]
     StreamEnded,
     /// An answer other than success.
-    #[error("{path} answered {status} {text}")]
+    #[error("{path} answered {status}{}{text}", if .text.is_empty() { "" } else { " " })]
     Status {
         /// What was asked.
         path: String,
@@ -128,8 +128,13 @@ pub enum Cut {
 impl Cut {
     /// An answer other than success, with the beginning of its body.
     pub fn refusal(path: &str, status: u16, body: &[u8]) -> Self {
+        /// Of JSON, which reports put into words, and can only if it is whole.
+        const MAX_JSON_BYTES: usize = 1_000;
         const MAX_EXCERPT_BYTES: usize = 120;
-        let excerpt = String::from_utf8_lossy(&body[..body.len().min(MAX_EXCERPT_BYTES)]);
-        Self::Status { path: path.to_owned(), status, text: excerpt.trim().to_owned() }
+        let max = if body.starts_with(b"{") { MAX_JSON_BYTES } else { MAX_EXCERPT_BYTES };
+        let excerpt = String::from_utf8_lossy(&body[..body.len().min(max)]);
+        // On one line, as tables and lists have it.
+        let text = excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self::Status { path: path.to_owned(), status, text }
     }
 }

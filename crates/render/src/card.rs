@@ -1,7 +1,7 @@
 //! The scorecard as rows of text: an option a line, a letter for each quantity, and below it what letters and signs mean.
 
 use super::tables::{self, Rows};
-use pushlab_report::{CardCell, CardRow, Scorecard};
+use pushlab_report::{CardCell, CardRow, NarrowedCard, Scorecard};
 use pushlab_stats::best::Conclusion;
 
 /// What signs in the table mean.
@@ -11,12 +11,32 @@ const SIGNS: &str = "1 best; ≈ as good within the margin; 4.00 shown to be wor
 
 /// An option a line, a column for each quantity.
 pub fn rows(card: &Scorecard) -> Rows {
+    table(card, &card.rows, &[])
+}
+
+/// A title and rows of each card without the options that are too late.
+pub fn narrowed(card: &Scorecard) -> Vec<(String, Rows)> {
+    let label =
+        |key: &String| card.options.iter().find(|option| option.key == *key).map(|option| option.label.as_str());
+    let title = |one: &NarrowedCard| {
+        let late: Vec<&str> = one.late.iter().filter_map(label).collect();
+        let workloads: Vec<&str> = one.workloads.iter().map(|workload| workload.title()).collect();
+        format!("For {}: without {}, too late for these", workloads.join(", "), late.join(", "))
+    };
+    card.narrowed.iter().map(|one| (title(one), table(card, &one.rows, &one.late))).collect()
+}
+
+/// The options that are not left out, by quantities that have the letters of the whole card.
+fn table(card: &Scorecard, quantities: &[CardRow], left_out: &[String]) -> Rows {
+    let place = |row: &CardRow| {
+        card.rows.iter().position(|whole| (&whole.experiment, &whole.title) == (&row.experiment, &row.title))
+    };
     let mut heads = vec![String::new()];
-    heads.extend((0..card.rows.len()).map(letter));
+    heads.extend(quantities.iter().map(|row| place(row).map_or(String::new(), letter)));
     let mut rows = vec![heads];
-    for (at, option) in card.options.iter().enumerate() {
+    for (at, option) in card.options.iter().enumerate().filter(|(_, option)| !left_out.contains(&option.key)) {
         let mut row = vec![option.label.clone()];
-        row.extend(card.rows.iter().map(|quantity| match &quantity.cells[at] {
+        row.extend(quantities.iter().map(|quantity| match &quantity.cells[at] {
             Some(_) if quantity.works => "yes".to_owned(),
             Some(found) => cell(found),
             None if quantity.lacking.contains_key(&option.key) => quantity.lacking[&option.key].why.words().to_owned(),

@@ -49,6 +49,10 @@ fn scorecard(out: &mut String, report: &Report) {
     if let Some(card) = &report.card {
         heading(out, 3, "Scorecard");
         table(out, &card::rows(card));
+        for (title, rows) in card::narrowed(card) {
+            let _ = writeln!(out, "\n{}:\n", escaped(&title));
+            table(out, &rows);
+        }
         list(out, &card::legend(card));
     }
 }

@@ -15,6 +15,10 @@ pub fn text(report: &Report) -> String {
     if let Some(card) = &report.card {
         out.push_str("\nScorecard\n");
         aligned(&mut out, &card::rows(card));
+        for (title, rows) in card::narrowed(card) {
+            let _ = writeln!(out, "  {}", on_one_line(&title));
+            aligned(&mut out, &rows);
+        }
         lines(&mut out, &card::legend(card));
     }
     if let Some(comparison) = &report.comparison {

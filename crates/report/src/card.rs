@@ -15,10 +15,26 @@ pub struct Scorecard {
     pub options: Vec<CardOption>,
     /// By which quantities.
     pub rows: Vec<CardRow>,
+    /// The same without the options that are too late, for those kinds of application for which that matters.
+    #[serde(default)]
+    pub narrowed: Vec<NarrowedCard>,
     /// What to choose for each kind of application.
     pub advice: Vec<Advice>,
     /// Sentences on what was not decided, and what could not be measured.
     pub notes: Vec<String>,
+}
+
+/// A card for kinds of application to which some options bring messages too late: these are judged no more, and the
+/// others against the best of themselves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NarrowedCard {
+    /// Which kinds.
+    pub workloads: Vec<Workload>,
+    /// Keys of the options that are too late.
+    pub late: Vec<String>,
+    /// The quantities that bear on these kinds, with a cell for each option of the whole card; null for those that are too
+    /// late. Conclusions hold together at 95 %, apart from those of the whole card.
+    pub rows: Vec<CardRow>,
 }
 
 /// Something that can be chosen: a transport, over a version of HTTP, on a server.
@@ -67,6 +83,23 @@ pub struct CardRow {
     /// of the others nothing is known.
     #[serde(default)]
     pub lacking: BTreeMap<String, Lacking>,
+}
+
+impl CardRow {
+    /// Whether it is a quantity that bears on what to choose for such an application: where nobody has a figure it speaks
+    /// for none of the options.
+    pub fn bears_on(&self, workload: Workload) -> bool {
+        !self.works && self.workloads.contains(&workload) && self.cells.iter().any(Option::is_some)
+    }
+}
+
+impl Scorecard {
+    /// The quantities that bear on what to choose for such an application, without the options that are too late for it.
+    pub fn quantities(&self, workload: Workload) -> Vec<&CardRow> {
+        let narrowed = self.narrowed.iter().find(|card| card.workloads.contains(&workload));
+        let rows = narrowed.map_or(&self.rows, |card| &card.rows);
+        rows.iter().filter(|row| row.bears_on(workload)).collect()
+    }
 }
 
 /// What one option has in a row.

@@ -9,7 +9,7 @@ mod estimate;
 mod leaderboard;
 mod table;
 
-pub use card::{Advice, CardCell, CardOption, CardRow, Scorecard};
+pub use card::{Advice, CardCell, CardOption, CardRow, NarrowedCard, Scorecard};
 pub use comparison::{Change, Comparison, ComparisonRow};
 pub use estimate::{Estimate, Lacking, WhyLacking};
 pub use leaderboard::{
@@ -246,7 +246,7 @@ pub enum Agreement {
 }
 
 /// One-second and finer series of one run. Columns of equal length share their `*_t`, seconds since the run began.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// Phases as name, start and end in seconds.
     pub phases: Vec<PhaseSpan>,

@@ -60,18 +60,18 @@ test.each<[(report: ReturnType<typeof sampleReport>) => void, string]>([
   ],
   [
     (report) => Object.assign(report.experiments[0]?.expectations[0] ?? {}, { assertion: 3 }),
-    "report.experiments[0].expectations[0].assertion is not a text",
+    "report.experiments[0].expectations[0].assertion is not text",
   ],
   [
     (report) => Object.assign(report, { comparison: { rows: [{ cell: "" }] } }),
-    "report.comparison.baseline is not a text",
+    "report.comparison.baseline is not text",
   ],
   [
     (report) => {
       const unplaced = [{ key: "a", label: "a", why: "failed", detail: "it died" }, { key: "b" }];
       Object.assign(report.experiments[0]?.rankings[0] ?? {}, { unplaced });
     },
-    "report.experiments[0].rankings[0].unplaced[1].why is not a text",
+    "report.experiments[0].rankings[0].unplaced[1].why is not text",
   ],
   [
     (report) => {
@@ -83,7 +83,7 @@ test.each<[(report: ReturnType<typeof sampleReport>) => void, string]>([
   ],
   [
     (report) => Object.assign(report, { card: { options: [{ key: "a", label: 1 }], rows: [] } }),
-    "report.card.options[0].label is not a text",
+    "report.card.options[0].label is not text",
   ],
   [
     (report) => {
@@ -91,7 +91,7 @@ test.each<[(report: ReturnType<typeof sampleReport>) => void, string]>([
       Object.assign(card.rows[0] ?? {}, { failures: { a: 426 } });
       report.card = card;
     },
-    "report.card.rows[0].failures.a is not a text",
+    "report.card.rows[0].failures.a is not text",
   ],
 ])("a fault is named with its place (%#)", (harm, fault) => {
   const report = sampleReport();

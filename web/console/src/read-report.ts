@@ -197,7 +197,7 @@ const REPORT: Shape = {
 
 /** The first place where the data do not have the shape, in words. */
 function faultIn(data: unknown, shape: Shape, place: string): string | null {
-  if (shape === "text") return typeof data === "string" ? null : `${place} is not a text`;
+  if (shape === "text") return typeof data === "string" ? null : `${place} is not text`;
   if (shape === "number") return typeof data === "number" ? null : `${place} is not a number`;
   if (shape === "list" || "each" in shape) {
     if (!Array.isArray(data)) return `${place} is not a list`;

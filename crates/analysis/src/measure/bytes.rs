@@ -59,13 +59,18 @@ impl Breakdown {
 
 /// The parts of one run; `None` where nothing was delivered, or nobody counted.
 pub fn breakdown(run: &RunRecord) -> Option<Breakdown> {
+    breakdown_over(run, run.result.as_ref()?.bytes_load.deliveries)
+}
+
+/// The same for each of so many publications or deliveries.
+fn breakdown_over(run: &RunRecord, count: u64) -> Option<Breakdown> {
     let bytes_load = run.result.as_ref()?.bytes_load;
-    let share = |bytes: u64| bytes as f64 / bytes_load.deliveries as f64;
+    let share = |bytes: u64| bytes as f64 / count as f64;
     let of = |uses: fn(&ByteUses) -> u64| share(uses(&bytes_load.down)) + share(uses(&bytes_load.up));
     // An older stored plan does not say it of the target.
     let has_tls = run.plan.as_ref().is_some_and(|plan| plan.sockets.tls || plan.target.tls.is_some());
     let has_http2 = run.plan.as_ref().is_some_and(|plan| plan.http() != Http::Http11);
-    (bytes_load.deliveries > 0).then(|| Breakdown {
+    (count > 0).then(|| Breakdown {
         payload: of(|uses| uses.payload),
         dialect: of(|uses| uses.dialect),
         framing: of(|uses| uses.framing),
@@ -145,6 +150,12 @@ pub fn bytes_sum(run: &RunRecord) -> Option<f64> {
     Some(breakdown(run)?.sum())
 }
 
+/// All parts per publication, B; `None` where clients neither sent nor received anything.
+pub fn bytes_per_publication(run: &RunRecord) -> Option<f64> {
+    let sum = breakdown_over(run, run.result.as_ref()?.published)?.sum();
+    (sum > 0.0).then_some(sum)
+}
+
 /// All that the link carried per delivery, B.
 pub fn bytes_link(run: &RunRecord) -> Option<f64> {
     Some(breakdown(run)?.link?.total)
@@ -190,6 +201,18 @@ mod tests {
         assert_eq!((bytes_link(&run), bytes_unaccounted(&run)), (None, None));
         assert_eq!(breakdown(&record(ClientBytes { deliveries: 0, ..ClientBytes::default() })), None);
         assert_eq!(breakdown(&RunRecord { result: None, ..run }), None);
+    }
+
+    #[test]
+    fn a_message_that_nobody_receives_has_its_bytes_too() {
+        let up = ByteUses { payload: 50, dialect: 20, framing: 10, heads: 200, ..ByteUses::default() };
+        let down = ByteUses { heads: 120, ..ByteUses::default() };
+        let mut run = record(ClientBytes { deliveries: 0, requests: 4, down, up });
+        assert_eq!(bytes_per_publication(&run), None);
+        run.result.as_mut().unwrap().published = 4;
+        assert_eq!((bytes_per_publication(&run), bytes_sum(&run)), (Some(100.0), None));
+        run.result.as_mut().unwrap().bytes_load = ClientBytes::default();
+        assert_eq!(bytes_per_publication(&run), None, "a back end publishes, and nobody receives");
     }
 
     fn linked(total: f64) -> Breakdown {

@@ -1,5 +1,6 @@
 //! Runs as their figures, whether they were measured or printed.
 
+use super::reasons::in_words;
 use super::timeline::timeline;
 use crate::measure::{MEASURES, Times, is_withheld, quantile_of, times_of};
 use crate::record::{Outcome, RunRecord};
@@ -58,7 +59,7 @@ impl RunValues {
         });
         let failure = match &record.outcome {
             Outcome::Completed => None,
-            Outcome::Failed { reason, .. } => Some(reason.clone()),
+            Outcome::Failed { reason, .. } => Some(in_words(reason)),
         };
         let wrong = record.result.as_ref().map_or([0; 3], |r| [r.lost, r.duplicated, r.reordered]);
         Self {

@@ -154,8 +154,7 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
             text.push_str(&format!(", {count} {what}"));
         }
     }
-    let measured = experiments.iter().flat_map(|e| &e.series).filter(|s| s.origin == Origin::Measured);
-    let points: Vec<&Point> = measured.flat_map(|series| &series.points).collect();
+    let points: Vec<&Point> = experiments.iter().flat_map(points_of).collect();
     let has_counts = points.iter().any(|p| p.timeline.is_some());
     let lost: u64 = points.iter().map(|p| p.lost).sum();
     let wrong: u64 = points.iter().map(|p| p.duplicated + p.reordered).sum();
@@ -163,10 +162,16 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
         // Figures that were imported say nothing about single deliveries.
         _ if !has_counts || tally.valid == 0 => String::new(),
         (0, 0) => "; nothing was lost, duplicated or reordered".to_owned(),
-        (lost, wrong) => format!("; {lost} deliveries were lost, {wrong} duplicated or reordered"),
+        (lost, wrong) => {
+            let is_there = |e: &&ExperimentReport| points_of(e).any(|p| p.lost + p.duplicated + p.reordered > 0);
+            let places: Vec<&str> = experiments.iter().filter(is_there).map(|e| e.name.as_str()).collect();
+            let places = if experiments.len() > 1 { format!(" (in {})", join(&places)) } else { String::new() };
+            format!("; {lost} deliveries were lost, {wrong} duplicated or reordered{places}")
+        }
     });
     let runs = points.iter().map(|p| p.runs).min().unwrap_or(0);
     text.push_str(match runs {
+        _ if tally.valid == 0 => "",
         0 => "; some points have no valid run",
         1 => "; some points rest on a single run, so nothing can be said about their spread",
         _ => "; intervals are at 95 %",
@@ -178,12 +183,30 @@ fn certainty(experiments: &[ExperimentReport], tally: Tally) -> String {
     text
 }
 
+/// What was measured in an experiment.
+fn points_of(experiment: &ExperimentReport) -> impl Iterator<Item = &Point> {
+    experiment.series.iter().filter(|series| series.origin == Origin::Measured).flat_map(|series| &series.points)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::presets;
     use crate::report::{Asked, build};
-    use pushlab_report::{Estimate, Lacking, Unplaced};
+    use pushlab_report::{Estimate, Lacking, Timeline, Unplaced};
+
+    #[test]
+    fn of_several_experiments_it_is_told_in_which_something_was_lost() {
+        let (mut lossy, clean) = (measured(), measured());
+        lossy.name = "lossy".to_owned();
+        let point = &mut lossy.series[0].points[0];
+        (point.lost, point.timeline) = (7, Some(Timeline::default()));
+        let tally = || Tally { valid: 2, ..Tally::default() };
+        let found = certainty(&[clean, lossy.clone()], tally());
+        assert!(found.contains("; 7 deliveries were lost, 0 duplicated or reordered (in lossy);"), "{found}");
+        let found = certainty(&[lossy], tally());
+        assert!(found.contains("reordered;"), "{found}");
+    }
 
     /// Of an experiment whose transports are ranked.
     fn measured() -> ExperimentReport {

@@ -1,7 +1,7 @@
 //! `pushlab capacity`: the largest load that meets a goal.
 
 use super::results::Shown;
-use super::run::{MeasureArgs, Watchers, note_deprecations, typed};
+use super::run::{MeasureArgs, Watchers, closed, code_of_end, note_deprecations, typed};
 use crate::progress::Progress;
 use crate::signals;
 use clap::{Args, ValueEnum};
@@ -11,15 +11,15 @@ use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::{Experiment, ExperimentError};
 use pushlab_lab::experiments::{self, LoadError};
 use pushlab_lab::planner::search::{Capacity, Limit, Search};
-use pushlab_lab::{Campaign, Ended, Start, leave_out_missing};
+use pushlab_lab::{Campaign, Start, leave_out_missing};
 use pushlab_subjects::install::Cache;
 use pushlab_wire::codes::ExitCode;
 
-/// Search the largest load that meets a goal.
+/// Search for the largest load that meets a goal.
 #[derive(Debug, Args)]
-#[command(after_help = "The load is doubled until the goal is missed, deliveries are lost or the generator is at its \
-end, and then narrowed down to 5 %. Of other axes the largest value is taken. Every run is stored, in a result of \
-its own called capacity-NAME.")]
+#[command(after_help = "The load is doubled until the goal is missed, deliveries are lost or the generator reaches \
+its limit; then the bracket is narrowed to 5 %. Other axes take their largest value. Every run is stored, in a result \
+of its own called capacity-NAME.")]
 pub struct CapacityArgs {
     /// Preset (see `pushlab list`) or path of a TOML file: the traffic.
     experiment: String,
@@ -38,7 +38,7 @@ pub struct CapacityArgs {
     /// Profile of the experiment; by default `quick`, where it has one.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Start anew, even if the same search was interrupted before.
+    /// Start over, even if the same search was interrupted before.
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
@@ -84,15 +84,16 @@ pub fn run(args: &CapacityArgs) -> anyhow::Result<ExitCode> {
     let search = Search { experiment, goal: args.goal.clone(), over, from: args.from, max: args.max };
     let mut campaign = Campaign::search(&search, args.measure.store.open()?, start)?;
     let ended = watchers.watch(&mut progress, |observer| campaign.carry_out(observer))?;
-    let (found, id) = (campaign.found(), campaign.id());
-    drop((campaign, progress));
+    drop(progress);
     watchers.end()?;
+    let found = campaign.found();
+    let Some(id) = closed(campaign, ended)? else { return Ok(ExitCode::Interrupted) };
     let store = args.measure.store.open()?;
     let unit = args.goal.left.metric.unit;
     let found = found.iter().map(|capacity| format!("{}: {}", args.goal, sentence(capacity, over, unit))).collect();
     let asked = Asked { found, ..Asked::default() };
     Shown::of(&store, &[id], &args.measure.store.out, asked)?.give(args.measure.format, &args.measure.files)?;
-    Ok(if ended == Ended::Interrupted { ExitCode::Interrupted } else { ExitCode::Ok })
+    Ok(code_of_end(ended).unwrap_or(ExitCode::Ok))
 }
 
 fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> {
@@ -105,12 +106,14 @@ fn load(name: &str, profile: Option<&str>) -> Result<Experiment, LoadError> {
 }
 
 fn sentence(capacity: &Capacity, over: Sweep, unit: &str) -> String {
-    let met = match capacity.met {
-        Some((load, value)) => format!("holds at {} ({value:.3} {unit})", over.place(load)),
-        None => "holds at no load that was tried".to_owned(),
+    let met = match (capacity.met, &capacity.limit) {
+        (Some((load, value)), _) => format!("holds at {} ({value:.3} {unit})", over.place(load)),
+        (None, Some(_)) => "holds at no load that was tried".to_owned(),
+        (None, None) => "was not tried yet".to_owned(),
     };
+    let stopped = |load: u32| format!("the search stopped before {}", over.place(load));
     let limit = match &capacity.limit {
-        None => "the largest load that was asked for".to_owned(),
+        None => capacity.next.map_or_else(|| "the largest load that was asked for".to_owned(), stopped),
         Some((load, Limit::Goal(value))) => format!("no more at {} ({value:.3} {unit})", over.place(*load)),
         Some((load, Limit::Loss(lost))) => format!("at {} {lost} deliveries were lost", over.place(*load)),
         Some((load, Limit::Generator)) => {
@@ -121,5 +124,7 @@ fn sentence(capacity: &Capacity, over: Sweep, unit: &str) -> String {
         }
         Some((load, Limit::Failed(reason))) => format!("at {} runs fail: {reason}", over.place(*load)),
     };
-    format!("{} {met}; {limit}.", capacity.transport.name())
+    let stopped =
+        capacity.limit.as_ref().and(capacity.next).map_or(String::new(), |load| format!("; {}", stopped(load)));
+    format!("{} {met}; {limit}{stopped}.", capacity.transport.name())
 }

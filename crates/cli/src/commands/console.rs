@@ -13,9 +13,11 @@ use std::sync::Arc;
 
 /// Serve the console: results and reports, experiments from a form, live figures, demos.
 #[derive(Debug, Args)]
-#[command(after_help = "Experiments can be started where it listens on a loopback address, and then it answers to no \
-other name but those of --public-url, with which --run-for-anybody is needed. Each runs in a process of its own; Ctrl-C ends the console and interrupts it, and the same experiment goes \
-on later.")]
+#[command(
+    after_help = "Experiments can be started if it listens on a loopback address; it then answers to no other names \
+than those of --public-url, which need --run-for-anybody. Each runs in a process of its own; Ctrl-C ends the console \
+and interrupts it, and the same experiment goes on later."
+)]
 pub struct ConsoleArgs {
     /// Where to listen; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
@@ -25,8 +27,8 @@ pub struct ConsoleArgs {
     /// Let nobody start experiments.
     #[arg(long)]
     no_run: bool,
-    /// Let everybody who reaches the address start experiments, if it or --public-url is no loopback address: they may
-    /// load any server, from this machine.
+    /// Let everybody who reaches the address start experiments where it or --public-url is not a loopback address; they
+    /// can then load any server from this machine.
     #[arg(long, conflicts_with = "no_run")]
     run_for_anybody: bool,
     #[command(flatten)]

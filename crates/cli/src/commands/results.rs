@@ -82,7 +82,7 @@ pub struct CompareArgs {
     /// Metric to compare; may be repeated. By default CPU time per delivery, latency, deliveries and memory.
     #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
-    /// Margin within which figures are as good as each other, in per cent, in place of the experiment's: METRIC=PERCENT, or
+    /// Margin within which figures count as equivalent, in per cent, in place of the experiment's: METRIC=PERCENT, or
     /// bytes, cpu, memory, latency or count=PERCENT; may be repeated.
     #[arg(long, value_name = "METRIC=PERCENT", value_parser = margin)]
     margin: Vec<(String, f64)>,
@@ -105,8 +105,8 @@ pub struct MergeArgs {
     /// Numbers or names (see `pushlab runs`), at least two.
     #[arg(required = true, num_args = 2..)]
     results: Vec<String>,
-    /// Take the runs of equal cells as repeats of one another, in place of a line for each result; of several machines, a
-    /// line for each, and one scorecard.
+    /// Treat the runs of equal cells as repeats of one another instead of drawing a line for each result; with several
+    /// machines, draw a line for each of them, and make one scorecard.
     #[arg(long)]
     pool: bool,
     #[command(flatten)]

@@ -14,6 +14,7 @@ use pushlab_analysis::report::{self, Asked, RunValues};
 use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::{Experiment, NO_NETWORK};
 use pushlab_lab::experiments::LoadError;
+use pushlab_lab::planner::Planner;
 use pushlab_lab::{Campaign, Ended, Live, Observer, Start, experiments, leave_out_missing};
 use pushlab_link::rights;
 use pushlab_report::{Agreement, LeftOut, Report};
@@ -92,7 +93,7 @@ pub struct RunArgs {
     /// The short form: the same as --profile quick.
     #[arg(long, conflicts_with = "profile")]
     quick: bool,
-    /// The whole form, where the short one is the default: of transports.
+    /// The full form, where the short one is the default (transports).
     #[arg(long, conflicts_with_all = ["profile", "quick"])]
     full: bool,
     /// Profile of the experiment: a [profile.NAME] table of its file.
@@ -104,7 +105,7 @@ pub struct RunArgs {
     fail_if: Vec<Assertion>,
     #[command(flatten)]
     gate: GateArgs,
-    /// Start anew, even if the same campaign was interrupted before.
+    /// Start over, even if the same campaign was interrupted before.
     #[arg(long)]
     fresh: bool,
     /// Another build of pushlab to measure this one against: subject `other`, the baseline of `pushlab compare`. The
@@ -137,7 +138,7 @@ fn subjects_of(texts: &[String]) -> Vec<String> {
 }
 
 const EXIT_HELP: &str = "Exit codes: 0 done; 1 unexpected error; 2 wrong usage; 3 wrong experiment; 4 a cell has no run that succeeded; \
-5 interrupted (the same command goes on); 6 results cannot be written; 8 every run is void; 9 --fail-if holds; 10 whether it holds is undecided.";
+5 interrupted (the same command continues); 6 results cannot be written; 8 every run is void; 9 --fail-if holds; 10 whether it holds is undecided.";
 
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let profile = match (args.quick, args.full) {
@@ -166,15 +167,14 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     for LeftOut { subject, reason } in &left_out {
         eprintln!("left out: {subject}: {reason}");
     }
-    let measured = carry_out(name, experiments, left_out, args)?;
+    let Some(measured) = carry_out(name, experiments, left_out, args)? else { return Ok(ExitCode::Interrupted) };
     let asked = Asked { fail_if: &args.fail_if, ..Asked::default() };
     let shown = Shown::of(&measured.store, &[measured.id], &args.measure.store.out, asked)?;
     if !args.live_lines {
         shown.give(args.measure.format, &args.measure.files)?;
     }
-    if measured.ended == Ended::Interrupted {
-        eprintln!("interrupted; the same command goes on with the runs that are missing");
-        return Ok(ExitCode::Interrupted);
+    if let Some(code) = code_of_end(measured.ended) {
+        return Ok(code);
     }
     let gate = args.gate.code(tell_alarms(&shown.report));
     if gate == ExitCode::ConditionMet {
@@ -339,13 +339,13 @@ struct Carried {
     ended: Ended,
 }
 
-/// Carries out a campaign with progress on the terminal.
+/// Carries out a campaign with progress on the terminal; `None` if it was interrupted before it measured anything.
 fn carry_out(
     name: String,
     experiments: Vec<Experiment>,
     left_out: Vec<LeftOut>,
     args: &RunArgs,
-) -> anyhow::Result<Carried> {
+) -> anyhow::Result<Option<Carried>> {
     let measure = &args.measure;
     measure.prepare(&experiments)?;
     signals::block();
@@ -364,9 +364,27 @@ fn carry_out(
     let ended = watchers.watch(&mut progress, |observer| campaign.carry_out(observer))?;
     drop(progress);
     watchers.end()?;
-    let id = campaign.id();
-    drop(campaign);
-    Ok(Carried { store: measure.store.open()?, id, ended })
+    let Some(id) = closed(campaign, ended)? else { return Ok(None) };
+    Ok(Some(Carried { store: measure.store.open()?, id, ended }))
+}
+
+/// Lets others measure with the store, and gives the campaign's number; `None` if it was interrupted before it measured
+/// anything, of which nothing is kept.
+pub fn closed<P: Planner>(campaign: Campaign<P>, ended: Ended) -> anyhow::Result<Option<i64>> {
+    if ended == Ended::Interrupted && campaign.is_empty() {
+        campaign.discard()?;
+        eprintln!("interrupted before anything was measured, so nothing was kept; the same command starts it again");
+        return Ok(None);
+    }
+    Ok(Some(campaign.id()))
+}
+
+/// The exit code of a campaign that did not come to its end, of which the user is told.
+pub fn code_of_end(ended: Ended) -> Option<ExitCode> {
+    (ended == Ended::Interrupted).then(|| {
+        eprintln!("interrupted; the same command continues with the missing runs");
+        ExitCode::Interrupted
+    })
 }
 
 /// What was typed, so that it can be typed again.

@@ -27,7 +27,7 @@ pub struct ServeArgs {
     /// Event loops.
     #[arg(long, default_value_t = 1, value_name = "N")]
     cores: usize,
-    /// What a subscriber meets that does not keep up.
+    /// What to do with a subscriber that does not keep up.
     #[arg(long, value_enum, default_value_t = PolicyArg::Close)]
     policy: PolicyArg,
     /// Back end to publish from, ws://HOST:PORT/PATH: every text message is published.
@@ -62,13 +62,13 @@ pub struct ServeArgs {
     /// unacknowledged.
     #[arg(long)]
     nagle: bool,
-    /// For measuring: write calls for one event or reply to a poll; with 2 its transport's head leaves by itself.
+    /// For measuring: write calls for one event or reply to a poll; with 2 the transport's framing is written separately.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     writes_per_event: u8,
     /// Serve the transports alone: no console, no demos.
     #[arg(long, env = NO_PAGES)]
     no_pages: bool,
-    /// The results database that the console shows to everybody who reaches the server; none without.
+    /// The results database that the console shows to everybody who reaches the server; none by default.
     #[arg(long, value_name = "FILE", env = "PUSHLAB_STORE")]
     store: Option<PathBuf>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ pub struct ServeArgs {
 enum PolicyArg {
     /// Close the connection; the client resumes with its cursor.
     Close,
-    /// Drop the oldest messages and tell a gap.
+    /// Drop the oldest messages and report a gap.
     DropOldest,
     /// Keep only the latest message of each channel.
     Conflate,

@@ -38,7 +38,7 @@ enum SubjectsCommand {
     Install(Which),
     /// Check that subjects deliver every broadcast once and in order, over every transport that they offer.
     Check(CheckArgs),
-    /// Count and measure how friendly subjects are: lines, client size, packages, start, what comes after a cut.
+    /// Count and measure how friendly subjects are: lines, client size, packages, start-up, what arrives after a cut.
     Facts(FactsArgs),
     /// Start a subject and leave it running until Ctrl-C.
     Start {

@@ -44,7 +44,7 @@ pub struct ExportArgs {
     /// Format; by default what the file's ending says.
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// File to write: .csv, .json, .parquet or .lp; standard output without.
+    /// File to write: .csv, .json, .parquet or .lp; by default standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Only this metric; may be repeated.

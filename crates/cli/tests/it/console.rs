@@ -146,6 +146,20 @@ fn an_interrupted_experiment_goes_on_when_it_is_started_again() {
 }
 
 #[test]
+fn of_an_experiment_interrupted_in_its_first_run_no_result_is_named() {
+    let place = Place::new("console-nothing");
+    let console = Served::console(&place, &[]);
+    one_run(&place, 60_000);
+    assert_eq!(console.start(&place).0, 202);
+    let live = console.live_until("a phase", |live| live["run"]["phase"].is_string());
+    assert!(live["result"].is_number(), "{live}");
+    assert_eq!(console.ask("DELETE", "/api/campaigns", "", "").0, 200);
+    let end = console.ended();
+    assert_eq!((&end["problem"], &end["result"]), (&Value::Null, &Value::Null), "{end}");
+    assert_eq!(console.get("/api/results"), Value::Array(Vec::new()));
+}
+
+#[test]
 fn what_kills_an_experiment_is_told_and_the_console_goes_on() {
     let place = Place::new("console-kill");
     let console = Served::console(&place, &[]);

@@ -119,6 +119,57 @@ fn an_interrupted_experiment_resumes_with_the_same_command() {
     assert!(after == place.exported("1"), "the first is as it was");
 }
 
+#[test]
+fn what_is_interrupted_before_its_first_record_says_so_and_leaves_nothing() {
+    let place = Place::new("nothing");
+    let phases =
+        "{ connect_ms = 10000, idle_ms = 50, warm_up_ms = 50, load_ms = 60000, drain_ms = 3000, after_ms = 50 }";
+    place.experiment(&[("phases", phases)]);
+    let search = ["capacity", "experiment.toml", "--goal", "p99(websocket) < 50 ms"];
+    for arguments in [&["run", "experiment.toml"][..], &["run", "experiment.toml", "--json"], &search] {
+        let lab = place.pushlab(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_for("the worker", || children(&lab, "worker").first().copied());
+        assert_eq!(place.rows().len(), 1, "it has begun");
+        signal(lab.id(), "INT");
+        let output = lab.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{said}");
+        assert!(said.contains("interrupted before anything was measured, so nothing was kept"), "{said}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "there is nothing to report");
+        assert!(place.rows().is_empty(), "{:?}", place.rows());
+        assert_eq!(std::fs::read_dir(place.path("results")).unwrap().count(), 0, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_search_that_is_interrupted_tells_where_it_stopped_and_goes_on() {
+    let place = Place::new("search-stopped");
+    place.experiment(&[]);
+    let goal = "latency(websocket) < 10000 ms";
+    let arguments = ["capacity", "experiment.toml", "--goal", goal, "--from", "2", "--max", "16", "--json"];
+    let mut lab = place.pushlab(&arguments);
+    let lab = lab.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the first record", || (place.runs_done() >= 1).then_some(()));
+    signal(lab.id(), "INT");
+    let output = lab.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("the same command continues"), "{said}");
+    let verdict = |stdout: &[u8]| {
+        let report: Value = serde_json::from_slice(stdout).unwrap();
+        report["verdict"][0].as_str().unwrap().to_owned()
+    };
+    let stopped = verdict(&output.stdout);
+    assert!(stopped.contains("websocket holds at") && stopped.contains("; the search stopped before"), "{stopped}");
+    let output = place.run(&arguments);
+    let found = verdict(&output.stdout);
+    assert!(
+        found.contains("holds at 16 clients") && found.ends_with("; the largest load that was asked for."),
+        "{found}"
+    );
+    assert_eq!((output.status.code(), place.rows().len()), (Some(0), 1), "the same search");
+}
+
 fn places(runs: &[Value]) -> Vec<u64> {
     runs.iter().map(|run| run["place"].as_u64().unwrap()).collect()
 }

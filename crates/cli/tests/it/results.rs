@@ -72,14 +72,14 @@ fn what_was_measured_is_listed_shown_and_reported_again() {
             assert_eq!(other[part], report[part], "{part}");
         }
     };
-    assert_eq!(report["version"], 2);
+    assert_eq!(report["version"], 3);
     same(&place.json(&["show", "test", "--json"]));
     same(&place.json(&["report", "--json"]));
     std::fs::remove_dir_all(place.path("results")).unwrap();
     same(&place.json(&["report", "1", "--out", "elsewhere", "--json"]));
     let folder = std::fs::read_dir(place.path("elsewhere")).unwrap().next().unwrap().unwrap().path();
     same(&serde_json::from_str(&std::fs::read_to_string(folder.join("report.json")).unwrap()).unwrap());
-    assert!(std::fs::read_to_string(folder.join("report.html")).unwrap().contains("\"version\":2"));
+    assert!(std::fs::read_to_string(folder.join("report.html")).unwrap().contains("\"version\":3"));
     assert!(!place.path("results").exists());
 }
 

@@ -7,7 +7,7 @@ use super::table::{from_series, to_series};
 use pushlab_analysis::record::{
     Attempt, KernelMemory, NetworkRecord, Outcome, PlannedRun, RECORD_VERSION, RunRecord, WarmUp,
 };
-use pushlab_analysis::report::RunValues;
+use pushlab_analysis::report::{RunValues, in_words};
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_probe::TcpActivity;
@@ -181,7 +181,7 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
 pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
     let failure = match &run.outcome {
         store::Outcome::Completed => None,
-        store::Outcome::Failed { reason, .. } => Some(reason.clone()),
+        store::Outcome::Failed { reason, .. } => Some(in_words(reason)),
     };
     let bounds = run.figures.iter().filter_map(|(name, figure)| Some((name.clone(), figure.bound?))).collect();
     let count = |name: &str| run.counts.get(name).copied().unwrap_or(0);

@@ -113,6 +113,11 @@ impl Archive {
         Ok(self.store.set_header(self.id, &json, header.planned() as u32)?)
     }
 
+    /// Takes the campaign out of the store again.
+    pub fn remove(mut self) -> Result<(), ArchiveError> {
+        Ok(self.store.remove(self.id)?)
+    }
+
     /// Says that every planned run has a record.
     pub fn complete(&mut self) -> Result<(), ArchiveError> {
         Ok(self.store.set_complete(self.id)?)

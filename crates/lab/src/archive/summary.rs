@@ -3,7 +3,7 @@
 use super::{ArchiveError, believed, figures};
 use pushlab_analysis::header::Header;
 use pushlab_experiment::subject::name_of;
-use pushlab_store::{Campaign, CampaignRow, Kind, Store};
+use pushlab_store::{Campaign, CampaignRow, Kind, Store, StoreError};
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,11 @@ pub enum ResultState {
 pub fn summaries(store: &Store) -> Result<Vec<ResultSummary>, ArchiveError> {
     let measured_now = store.measuring().and_then(|measuring| measuring.campaign);
     let rows = store.campaigns()?;
-    rows.into_iter().rev().map(|row| summary(store, row, measured_now)).collect()
+    let summaries = rows.into_iter().rev().map(|row| summary(store, row, measured_now));
+    // What was removed since the list was read is left out.
+    let is_there =
+        |found: &Result<_, ArchiveError>| !matches!(found, Err(ArchiveError::Store(StoreError::NotFound { .. })));
+    summaries.filter(is_there).collect()
 }
 
 fn summary(store: &Store, row: CampaignRow, measured_now: Option<i64>) -> Result<ResultSummary, ArchiveError> {

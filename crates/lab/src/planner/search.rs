@@ -39,6 +39,8 @@ pub struct Capacity {
     pub met: Option<(u32, f64)>,
     /// The smallest load that did not, and why.
     pub limit: Option<(u32, Limit)>,
+    /// The load that is to be tried next; `None` where the search has ended.
+    pub next: Option<u32>,
 }
 
 /// Why a load is too large.
@@ -241,7 +243,10 @@ impl CapacitySearch {
     /// What was found for each transport, as far as the search has come.
     pub fn found(&self, so_far: &[RunValues]) -> Vec<Capacity> {
         let brackets = self.replay(so_far).brackets;
-        let found = |(transport, Bracket { met, limit, .. })| Capacity { transport, met, limit };
+        let found = |(transport, bracket): (_, Bracket)| {
+            let next = bracket.next();
+            Capacity { transport, met: bracket.met, limit: bracket.limit, next }
+        };
         self.transports.iter().copied().zip(brackets).map(found).collect()
     }
 

@@ -100,7 +100,8 @@ impl Http1 {
                     let body = BodyDecoder::new(head.body);
                     let is_done = body.is_done();
                     incoming.head_bytes(size);
-                    incoming.head(&Head::of_text(&head, &input[at + size..]))?;
+                    let beside = if head.status == 200 { Vec::new() } else { beginning(&head, &input[at + size..]) };
+                    incoming.head(&Head::of_text(&head, &beside))?;
                     at += size;
                     if is_done {
                         self.unanswered -= 1;
@@ -114,7 +115,8 @@ impl Http1 {
                     let Some((head, size)) = parse_head(&input[at..], &mut headers)? else { break };
                     incoming.head_bytes(size);
                     if head.status != 101 {
-                        return Err(Cut::refusal("the WebSocket's handshake", head.status, &input[at + size..]));
+                        let body = beginning(&head, &input[at + size..]);
+                        return Err(Cut::refusal("the WebSocket's handshake", head.status, &body));
                     }
                     handshake::check_response(&head, **key)?;
                     incoming.upgraded(&Head::of_text(&head, &[]))?;
@@ -128,6 +130,19 @@ impl Http1 {
         }
         Ok(at)
     }
+}
+
+/// What has come of an answer's body, without its framing.
+fn beginning(head: &ResponseHead<'_, '_>, input: &[u8]) -> Vec<u8> {
+    let (mut decoder, mut body, mut at) = (BodyDecoder::new(head.body), Vec::new(), 0);
+    while let Ok(step) = decoder.decode(&input[at..]) {
+        body.extend_from_slice(step.data);
+        at += step.consumed;
+        if step.is_done || step.consumed == 0 {
+            break;
+        }
+    }
+    body
 }
 
 type Parsed<'h, 'b> = Option<(ResponseHead<'h, 'b>, usize)>;

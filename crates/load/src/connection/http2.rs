@@ -775,6 +775,6 @@ mod tests {
         ends.hear(&[99]).unwrap();
         ends.answer(0, "503", "", false);
         ends.hear(&[99]).unwrap();
-        assert_eq!(ends.ended, [(0, "the extended CONNECT for the WebSocket was answered 503 ".to_owned())]);
+        assert_eq!(ends.ended, [(0, "the extended CONNECT for the WebSocket was answered 503".to_owned())]);
     }
 }

@@ -100,4 +100,15 @@ mod tests {
         let refused = |_: &str| b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n".to_vec();
         assert!(matches!(play(&mut Sse::new(), &[7], &refused), Err(Cut::Status { status: 404, .. })));
     }
+
+    #[test]
+    fn what_a_refusal_says_is_told_on_one_line_without_the_framing_around_it() {
+        let said = |answer: &'static str| {
+            play(&mut Sse::new(), &[answer.len()], &|_: &str| answer.into()).unwrap_err().to_string()
+        };
+        let chunked =
+            "HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n{\"error\":\r\n\r\n7\r\n\"busy\"}\r\n0\r\n\r\n";
+        assert_eq!(said(chunked), r#"/sse answered 503 {"error": "busy"}"#);
+        assert_eq!(said("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"), "/sse answered 404");
+    }
 }

@@ -19,8 +19,8 @@ export function ComparePage() {
   return (
     <>
       <p class="lead">
-        The report says of each figure whether it changed from the baseline to the candidate, by how
-        much, and whether chance explains it.
+        For each figure, the report says whether it changed from the baseline to the candidate, by
+        how much, and whether chance explains it.
       </p>
       <ProblemNotice title="The results cannot be listed" problem={problem} retry={reload} />
       <div class="pickers">

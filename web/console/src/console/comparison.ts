@@ -22,7 +22,7 @@ export function obstacleOf(
 export function hintOf(baseline: ResultSummary, candidate: ResultSummary | null): string {
   if (candidate === null) return `${baseline.subjects[0]} with the others of the same result.`;
   if (baseline.name !== candidate.name) {
-    return "They are of different experiments: only cells that both have are compared.";
+    return "They come from different experiments: only cells that both have are compared.";
   }
   const isUnfinished = [baseline, candidate].some((one) => one.runs_done < one.runs_planned);
   return isUnfinished ? "Not all runs are done: intervals are wider than they will be." : "";

@@ -5,7 +5,7 @@ const DEMOS = [
     path: "/demos/ticker",
     title: "Ticker",
     about: "Stock prices from a back end, many a second, and a chart that moves.",
-    shows: "One publishes, everybody receives: what a push saves over asking.",
+    shows: "One publishes, everybody receives: what pushing saves over polling.",
   },
   {
     path: "/demos/chat",
@@ -16,7 +16,7 @@ const DEMOS = [
   {
     path: "/demos/auction",
     title: "Auction house",
-    about: "Accounts, items that expire, bids of which one wins.",
+    about: "Accounts, items that expire, and bids, one of which wins.",
     shows: "Pages that show what a database has committed, as soon as it has.",
   },
 ] as const;

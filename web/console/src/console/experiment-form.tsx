@@ -63,7 +63,7 @@ function Traffic(part: Part) {
     payload: "Payload, bytes",
     publishers: "Publishers",
     rooms: "Rooms",
-    rooms_per_client: "Rooms of a client",
+    rooms_per_client: "Rooms per client",
   };
   return (
     <fieldset>

@@ -212,8 +212,8 @@ function Idle({ live, canRun }: { live: LiveState; canRun: boolean }) {
       ) : (
         <>
           <p>
-            This server starts no experiments. The first command here does; the second is watched
-            while it lasts:
+            This server starts no experiments. The first command here does; the second can be
+            watched while it lasts:
           </p>
           <pre>{"pushlab console\npushlab run NAME --console 127.0.0.1:8080"}</pre>
         </>
@@ -229,7 +229,7 @@ function LastCampaign({ live }: { live: LiveState }) {
     <>
       {problem != null && (
         <div class="notice notice-loud">
-          <strong>It did not come to its end.</strong>
+          <strong>It did not finish.</strong>
           <pre>{problem}</pre>
         </div>
       )}

@@ -10,7 +10,7 @@ export const PHASES: readonly { phase: Phase; name: string; about: string }[] = 
   { phase: "idle", name: "idle", about: "connected and silent" },
   { phase: "warm-up", name: "warm-up", about: "load that does not count" },
   { phase: "load", name: "load", about: "load that counts" },
-  { phase: "drain", name: "drain", about: "what is under way arrives" },
+  { phase: "drain", name: "drain", about: "messages under way arrive" },
   { phase: "after", name: "after", about: "silent again" },
 ];
 

@@ -60,7 +60,7 @@ function NewExperiment() {
             </p>
             {edited !== null && (
               <button type="button" class="form-note" onClick={() => setEdited(null)}>
-                Drop them and go on with the form
+                Drop them and return to the form
               </button>
             )}
             <ExperimentForm draft={draft} isDisabled={edited !== null} change={changeDraft} />
@@ -167,7 +167,7 @@ function CannotRun() {
       <p>
         <strong>This server starts no experiments.</strong> Download the file and give it to{" "}
         <code>pushlab run FILE</code>, or open this page in a console that may start them, on the
-        machine that shall measure:
+        machine that is to measure:
       </p>
       <pre>pushlab console</pre>
     </div>

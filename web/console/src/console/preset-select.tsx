@@ -52,7 +52,7 @@ export function PresetSelect({ presets, preset, profile }: PresetSelectProps) {
       </div>
       <p class="note">
         {chosen === undefined
-          ? "One of your own, or one that comes with the program: studies that were published, and questions that they left."
+          ? "One of your own, or one that comes with the program: published studies, and questions that they left open."
           : aboutPreset(chosen)}
       </p>
     </div>

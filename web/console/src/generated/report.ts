@@ -102,6 +102,10 @@ export interface Scorecard {
    */
   advice: Advice[];
   /**
+   * The same without the options that are too late, for those kinds of application for which that matters.
+   */
+  narrowed?: NarrowedCard[];
+  /**
    * Sentences on what was not decided, and what could not be measured.
    */
   notes: string[];
@@ -136,29 +140,23 @@ export interface Advice {
   workload: "broadcast" | "chat" | "dashboard" | "mobile" | "many-idle";
 }
 /**
- * Something that can be chosen: a transport, over a version of HTTP, on a server.
+ * A card for kinds of application to which some options bring messages too late: these are judged no more, and the
+ * others against the best of themselves.
  */
-export interface CardOption {
+export interface NarrowedCard {
   /**
-   * Unique on the card.
+   * Keys of the options that are too late.
    */
-  key: string;
+  late: string[];
   /**
-   * For people: `websocket`, or `sse · http2`.
+   * The quantities that bear on these kinds, with a cell for each option of the whole card; null for those that are too
+   * late. Conclusions hold together at 95 %, apart from those of the whole card.
    */
-  label: string;
+  rows: CardRow[];
   /**
-   * The subject's name.
+   * Which kinds.
    */
-  subject: string;
-  /**
-   * Transport name.
-   */
-  transport: string;
-  /**
-   * The variant, or empty.
-   */
-  variant: string;
+  workloads: Workload[];
 }
 /**
  * A quantity, by which all options are judged.
@@ -294,6 +292,31 @@ export interface Lacking {
    * The kind of reason.
    */
   why: "not-reached" | "too-few" | "withheld" | "failed";
+}
+/**
+ * Something that can be chosen: a transport, over a version of HTTP, on a server.
+ */
+export interface CardOption {
+  /**
+   * Unique on the card.
+   */
+  key: string;
+  /**
+   * For people: `websocket`, or `sse · http2`.
+   */
+  label: string;
+  /**
+   * The subject's name.
+   */
+  subject: string;
+  /**
+   * Transport name.
+   */
+  transport: string;
+  /**
+   * The variant, or empty.
+   */
+  variant: string;
 }
 /**
  * What results differ in: each of the others against the first.

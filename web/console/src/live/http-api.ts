@@ -55,7 +55,7 @@ export function readAnswer<T>(path: string, status: number, text: string): T {
   try {
     answer = text === "" ? null : JSON.parse(text);
   } catch {
-    const what = status < 400 ? "no JSON came" : `it was refused with ${status}`;
+    const what = status < 400 ? "the answer is not JSON" : `it was refused with ${status}`;
     throw new ApiError("unreadable", `${path}: ${what}. Is something between here and the server?`);
   }
   if (status < 400) return answer as T;

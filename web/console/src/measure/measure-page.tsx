@@ -125,8 +125,8 @@ function Verdict({ state }: { state: MeasureState }) {
       )}
       {isDone && wasHidden && (
         <p class="note">
-          This page was in the background meanwhile, where browsers slow timers down. Measure again
-          with the page in front.
+          This page was in the background during the measurement, where browsers slow timers down.
+          Measure again with the page in front.
         </p>
       )}
     </div>

@@ -41,13 +41,13 @@ export function SavePanel({ measurements, wasHidden }: SavePanelProps) {
       <h2>Keep it</h2>
       {about.data?.can_store === false ? (
         <p class="note">
-          This server keeps no results. One that is started as <code>pushlab console</code> does.
+          This server keeps no results. One started with <code>pushlab console</code> does.
         </p>
       ) : (
         <>
           <p class="note">
             Stored are the table above without its echoes, each latency, the time, whether this page
-            was in the background, and the name that your browser gives itself.
+            was in the background, and how your browser identifies itself.
           </p>
           <div class="controls">
             <button type="button" aria-disabled={isDone} onClick={store}>

@@ -1,6 +1,6 @@
 import { formatEstimateWithUnit, NO_INTERVAL } from "../format/estimate";
 import { formatNumber, formatTick, joinUnit } from "../format/number";
-import type { CardCell, CardRow, Scorecard } from "../generated/report";
+import type { CardCell, CardOption, CardRow, Scorecard } from "../generated/report";
 import { Failures, NotMeasured, WithoutFigure } from "./card-works";
 import { ChoiceMark } from "./choice-mark";
 import { FactorBar } from "./factor-bar";
@@ -20,13 +20,15 @@ interface QuantityProps {
   card: Scorecard;
   row: CardRow;
   id: string;
+  /** Which options are too late to be compared. */
+  late: readonly CardOption[];
   /** Keys of the options that are advised. */
   choices: readonly string[];
   scale: FactorScale;
 }
 
 /** One quantity: the best of it, and how far the others are behind. */
-export function CardQuantity({ card, row, id, choices, scale }: QuantityProps) {
+export function CardQuantity({ card, row, id, late, choices, scale }: QuantityProps) {
   const entries = entriesOf(card, row);
   const best = entries[0];
   const failures = failuresOf(card, row);
@@ -58,7 +60,7 @@ export function CardQuantity({ card, row, id, choices, scale }: QuantityProps) {
           Lower bound: the load generator reached its limit before the server, which may do better.
         </p>
       )}
-      <NotMeasured card={card} row={row} />
+      <NotMeasured card={card} row={row} late={late} />
     </section>
   );
 }

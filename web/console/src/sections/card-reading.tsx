@@ -6,9 +6,9 @@ export function CardReading() {
       <p>
         Each option stands beside the best of its quantity: 4× is four times the cost or the time,
         or a quarter of the rate. Bars begin at 1× and are logarithmic; all have the same scale, and
-        one that is longer than its track is cut and has an arrow. The line over a bar is the
-        interval of its factor. The stripe behind it is what does not matter. Conclusions hold for
-        all of the card together, at 95 %.
+        a bar longer than its track is cut off and has an arrow. The line over a bar is the interval
+        of its factor. The stripe behind it is the margin within which differences do not matter.
+        All conclusions of the card hold together with 95 % confidence.
       </p>
       <dl class="reasons">
         <div>
@@ -17,7 +17,7 @@ export function CardReading() {
         </div>
         <div>
           <dt>≈ equivalent</dt>
-          <dd>as good as the best, but for what does not matter</dd>
+          <dd>as good as the best, within the margin</dd>
         </div>
         <div>
           <dt>✗ at least 2×</dt>
@@ -25,30 +25,30 @@ export function CardReading() {
         </div>
         <div>
           <dt>? undecided</dt>
-          <dd>it may be the best, or behind: more runs would tell. Its bar is hatched</dd>
+          <dd>it may be the best or behind; more runs would tell. Its bar is hatched</dd>
         </div>
         <div>
           <dt>– too few blocks</dt>
           <dd>
-            fewer than three starts of the server had a figure, so nothing is said. Its bar is an
-            outline
+            fewer than three starts of the server had a figure, so nothing is concluded. Its bar is
+            an outline
           </dd>
         </div>
         <div>
           <dt>yes, no</dt>
-          <dd>where a quantity only says what works: whether messages arrive</dd>
+          <dd>where a quantity only says whether it works: whether messages arrive</dd>
         </div>
         <div>
           <dt>failed</dt>
           <dd>
-            no run succeeded, so it has no figure, and is no choice where the quantity matters
+            no run succeeded, so it has no figure and is not chosen where the quantity matters
           </dd>
         </div>
         <div>
           <dt>lower bound, ≥, ≤</dt>
           <dd>
-            the load generator reached its limit before the server, so the rate is that or more; factors that
-            follow from it are bounds too
+            the load generator reached its limit before the server, so the rate is that or more;
+            factors that follow from it are bounds too
           </dd>
         </div>
       </dl>

@@ -10,6 +10,7 @@ import {
   failureOf,
   NO_BREAK,
   optionsIn,
+  quantityKey,
   soundCell,
 } from "./scorecard-layout";
 import { ScrollBox } from "./scroll-box";
@@ -20,12 +21,14 @@ const BAR_MAX_REM = 4.5;
 interface CardTableProps {
   card: Scorecard;
   rows: readonly CardRow[];
+  /** Which options are too late to be compared. */
+  late: readonly CardOption[];
   choices: readonly string[];
   scale: FactorScale;
 }
 
 /** Options by quantities, where the window is wide enough: the same as the bars, at a glance. */
-export function CardTable({ card, rows, choices, scale }: CardTableProps) {
+export function CardTable({ card, rows, late, choices, scale }: CardTableProps) {
   return (
     <div class="card-table">
       <ScrollBox label="Scorecard, its table">
@@ -34,7 +37,7 @@ export function CardTable({ card, rows, choices, scale }: CardTableProps) {
             <tr>
               <th scope="col">Option</th>
               {rows.map((row) => (
-                <th key={`${row.experiment} ${row.title}`} scope="col">
+                <th key={quantityKey(row)} scope="col">
                   {row.title}
                 </th>
               ))}
@@ -52,10 +55,11 @@ export function CardTable({ card, rows, choices, scale }: CardTableProps) {
                   </th>
                   {rows.map((row) => (
                     <GlanceCell
-                      key={`${row.experiment} ${row.title}`}
+                      key={quantityKey(row)}
                       row={row}
                       option={option}
                       cell={soundCell(row.cells[at])}
+                      isLate={late.includes(option)}
                       best={entriesOf(card, row)[0]?.cell}
                       scale={scale}
                     />
@@ -74,12 +78,13 @@ interface GlanceProps {
   row: CardRow;
   option: CardOption;
   cell: CardCell | null;
+  isLate: boolean;
   /** The best of its row. */
   best: CardCell | undefined;
   scale: FactorScale;
 }
 
-function GlanceCell({ row, option, cell, best, scale }: GlanceProps) {
+function GlanceCell({ row, option, cell, isLate, best, scale }: GlanceProps) {
   // Why it does not work stands below, where there is room.
   if (failureOf(row, option) !== null) return <td class="fails">{row.works ? "no" : "fails"}</td>;
   const lacking = lackingOf(row.lacking, option.key);
@@ -90,6 +95,7 @@ function GlanceCell({ row, option, cell, best, scale }: GlanceProps) {
       </td>
     );
   }
+  if (isLate && !row.works) return <td class="absent">too late</td>;
   if (cell === null || best === undefined) {
     return (
       <td class="absent">

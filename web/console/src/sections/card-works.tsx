@@ -132,10 +132,17 @@ export function WithoutFigure({ card, row }: { card: Scorecard; row: CardRow }) 
   );
 }
 
+interface NotMeasuredProps {
+  card: Scorecard;
+  row: CardRow;
+  /** Options of which something is known and told elsewhere. */
+  late?: readonly CardOption[];
+}
+
 /** The options of which a row says nothing. */
-export function NotMeasured({ card, row }: { card: Scorecard; row: CardRow }) {
+export function NotMeasured({ card, row, late = [] }: NotMeasuredProps) {
   const told = [...entriesOf(card, row), ...failuresOf(card, row), ...lackingIn(card, row)];
-  const known = new Set(told.map(({ option }) => option.key));
+  const known = new Set([...told.map(({ option }) => option), ...late].map(({ key }) => key));
   const missing = card.options.filter(({ key }) => !known.has(key));
   if (missing.length === 0) return null;
   return <p class="note">Not measured: {missing.map(({ label }) => label).join(", ")}.</p>;

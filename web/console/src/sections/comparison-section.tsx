@@ -60,10 +60,10 @@ export function ComparisonSection({ comparison, metrics, view, update }: Compari
         </p>
       )}
       <p class="note">
-        Difference: candidate less baseline, with its 95 % interval. Relative: with an interval so
-        wide that those of all rows hold together. p: the chance of such a difference if there were
-        none, corrected for the number of rows. Equivalent: within the margin that was fixed
-        beforehand, shown by two one-sided tests. Undecided: neither was shown.
+        Difference: candidate minus baseline, with its 95 % interval. Relative: with intervals wide
+        enough to hold for all rows together. p: how likely a difference this large would be if
+        there were none, corrected for the number of rows. Equivalent: within the margin that was
+        fixed beforehand, shown by two one-sided tests. Undecided: neither was shown.
       </p>
     </section>
   );

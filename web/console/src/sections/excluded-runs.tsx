@@ -15,8 +15,8 @@ export function ExcludedRuns({ rows, axis }: { rows: readonly Row[]; axis: Axis 
     <details class="excluded" open={excluded.length <= 8}>
       <summary>
         {total === 0
-          ? "Figures that are not there"
-          : `${plural(total, "run is", "runs are")} not in these figures, or not in all`}
+          ? "Missing figures"
+          : `${plural(total, "run is", "runs are")} missing from some or all of these figures`}
       </summary>
       <ul>
         {excluded.map((one) => (

@@ -240,7 +240,7 @@ function WithoutFigureList({ board }: { board: Leaderboard }) {
     <section aria-label="Without a figure">
       <h3>Without a figure</h3>
       <p class="note board-note">
-        What was not reached is behind every figure of its column. Where all runs failed, the row
+        What was not reached ranks behind every figure of its column. Where all runs failed, the row
         comes last. Otherwise nothing is known.
       </p>
       <Reasons of={reasons} />

@@ -63,9 +63,11 @@ function noteOf(series: readonly Series[], rows: boolean): string {
       rows ? "Hollow: printed in the study." : "Dashed, with hollow markers: printed in the study.",
     );
   }
-  if (hasBound(series, ["below", "max"])) notes.push("Arrow to less: at most this.");
+  if (hasBound(series, ["below", "max"])) notes.push("Arrow towards smaller values: at most this.");
   if (hasBound(series, ["min"])) {
-    notes.push("Arrow to more, ≥: at least this; the load generator reached its limit first.");
+    notes.push(
+      "Arrow towards larger values, ≥: at least this; the load generator reached its limit first.",
+    );
   }
   return notes.join(" ");
 }

@@ -11,6 +11,7 @@ import {
   failuresOf,
   foldEntries,
   lackingIn,
+  lateFor,
   optionsIn,
   reasonHead,
   rowsFor,
@@ -42,6 +43,20 @@ test("a workload is offered where some row bears on it, and shows those rows alo
   expect(rowsFor(card, null)).toHaveLength(card.rows.length);
   const idle = { ...card, rows: rowsFor(card, "many-idle") };
   expect(workloadsOf(idle).map(({ workload }) => workload)).toEqual(["many-idle"]);
+});
+
+test("a workload's rows are those without what is too late for it", () => {
+  const card = sampleCard();
+  const late = card.options[7];
+  const [row] = rowsFor(card, "chat");
+  if (late === undefined || row === undefined) throw new Error("the sample has neither");
+  const left = { ...row, cells: row.cells.map((cell, at) => (at === 7 ? null : cell)) };
+  card.narrowed = [{ workloads: ["chat"], late: [late.key], rows: [left] }];
+  expect(rowsFor(card, "chat")[0]).toBe(left);
+  expect(rowsFor(card, "chat")[1]).toBe(rowOf(card, "Latency, office network"));
+  expect(rowsFor(card, null)).toBe(card.rows);
+  expect(lateFor(card, "chat")).toEqual([late]);
+  expect(lateFor(card, "mobile")).toEqual([]);
 });
 
 test("what is measured stands in the order of its factors, too few blocks last", () => {

@@ -6,6 +6,7 @@ import type {
   CardOption,
   CardRow,
   Lacking,
+  NarrowedCard,
   Scorecard,
   Workload,
 } from "../generated/report";
@@ -33,11 +34,27 @@ export function workloadsOf(card: Scorecard): WorkloadChoice[] {
   }));
 }
 
-/** The rows that bear on a workload; all where none is chosen. */
+/** The rows that bear on a workload, without the options that are too late for it; all where none is chosen. */
 export function rowsFor(card: Scorecard, workload: Workload | null): CardRow[] {
-  return workload === null
-    ? card.rows
-    : card.rows.filter((row) => row.workloads.includes(workload));
+  if (workload === null) return card.rows;
+  const narrowed = narrowedFor(card, workload)?.rows ?? [];
+  const bearing = card.rows.filter((row) => row.workloads.includes(workload));
+  return bearing.map((row) => narrowed.find((one) => quantityKey(one) === quantityKey(row)) ?? row);
+}
+
+/** The options that are too late for a workload. */
+export function lateFor(card: Scorecard, workload: Workload | null): CardOption[] {
+  const late = narrowedFor(card, workload)?.late ?? [];
+  return card.options.filter(({ key }) => late.includes(key));
+}
+
+function narrowedFor(card: Scorecard, workload: Workload | null): NarrowedCard | undefined {
+  return card.narrowed?.find(({ workloads }) => workload !== null && workloads.includes(workload));
+}
+
+/** The same for a quantity of the card and for what is left of it for a workload. */
+export function quantityKey(row: CardRow): string {
+  return `${row.experiment} ${row.title}`;
 }
 
 /** Options that are measured in one of these rows at least, with a figure or without, or shown not to work. */

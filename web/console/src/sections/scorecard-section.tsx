@@ -1,4 +1,4 @@
-import type { Scorecard, Workload } from "../generated/report";
+import type { CardOption, Scorecard, Workload } from "../generated/report";
 import type { UpdateView } from "../view/use-view";
 import type { ViewState } from "../view/view-state";
 import { CardQuantity } from "./card-quantity";
@@ -8,6 +8,8 @@ import { CardWorks } from "./card-works";
 import {
   choicesOf,
   factorScale,
+  lateFor,
+  quantityKey,
   rowsFor,
   type WorkloadChoice,
   workloadsOf,
@@ -25,6 +27,7 @@ export function ScorecardSection({ card, view, update }: ScorecardProps) {
   const chosen = workloads.find((one) => one.workload === view.workload) ?? null;
   const workload = chosen?.workload ?? null;
   const rows = rowsFor(card, workload);
+  const late = lateFor(card, workload);
   const choices = choicesOf(card, workload);
   const scale = factorScale(card);
   return (
@@ -41,19 +44,20 @@ export function ScorecardSection({ card, view, update }: ScorecardProps) {
         {chosen === null ? (
           <Answers card={card} workloads={workloads} />
         ) : (
-          <WorkloadAdvice card={card} chosen={chosen} shown={rows.length} />
+          <WorkloadAdvice card={card} chosen={chosen} shown={rows.length} late={late} />
         )}
       </div>
       <CardReading />
-      <CardTable card={card} rows={rows} choices={choices} scale={scale} />
+      <CardTable card={card} rows={rows} late={late} choices={choices} scale={scale} />
       <div class="quantities">
         {rows.map((row) => {
-          const key = `${row.experiment} ${row.title}`;
-          const shared = { card, row, choices, id: `quantity-${card.rows.indexOf(row)}` };
+          const key = quantityKey(row);
+          const at = card.rows.findIndex((one) => quantityKey(one) === key);
+          const shared = { card, row, choices, id: `quantity-${at}` };
           return row.works ? (
             <CardWorks key={key} {...shared} />
           ) : (
-            <CardQuantity key={key} {...shared} scale={scale} />
+            <CardQuantity key={key} {...shared} late={late} scale={scale} />
           );
         })}
       </div>
@@ -119,9 +123,11 @@ interface AdviceProps {
   chosen: WorkloadChoice;
   /** How many quantities bear on it. */
   shown: number;
+  /** Which options are too late for it. */
+  late: readonly CardOption[];
 }
 
-function WorkloadAdvice({ card, chosen, shown }: AdviceProps) {
+function WorkloadAdvice({ card, chosen, shown, late }: AdviceProps) {
   const advice = card.advice.find((one) => one.workload === chosen.workload);
   return (
     <>
@@ -131,6 +137,8 @@ function WorkloadAdvice({ card, chosen, shown }: AdviceProps) {
       <p class="note">
         {advice !== undefined && "✓ marks these choices below. "}
         {shown} of {card.rows.length} quantities bear on this workload; the others are not shown.
+        {late.length > 0 &&
+          ` Factors leave out what is too late: ${late.map(({ label }) => label).join(", ")}.`}
       </p>
     </>
   );

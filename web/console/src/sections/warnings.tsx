@@ -3,8 +3,8 @@ import type { WarningReport } from "../generated/report";
 
 const SEVERITIES = ["void", "withheld", "warning"] as const;
 const TAKES = {
-  void: "takes out ",
-  withheld: "takes latencies out of ",
+  void: "excludes ",
+  withheld: "excludes the latencies of ",
   warning: "raised by ",
 };
 

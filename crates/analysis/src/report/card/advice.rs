@@ -16,33 +16,38 @@ pub fn advice(card: &Scorecard) -> Vec<Advice> {
     Workload::ALL.into_iter().filter_map(|workload| for_workload(card, workload)).collect()
 }
 
-/// Whether a row tells options apart: where nobody has a figure it speaks for none of them.
-fn bears(row: &CardRow) -> bool {
-    row.cells.iter().any(Option::is_some)
-}
-
 fn for_workload(card: &Scorecard, workload: Workload) -> Option<Advice> {
-    let bearing = card.rows.iter().filter(|row| row.workloads.contains(&workload) && (row.works || bears(row)));
-    let (conditions, rows): (Vec<&CardRow>, Vec<&CardRow>) = bearing.partition(|row| row.works);
-    let (chosen, answer, mut sentences) = match rows.as_slice() {
+    let rows: Vec<&CardRow> = card.rows.iter().filter(|row| row.bears_on(workload)).collect();
+    let quantities = Quantities { among: card.quantities(workload), rows };
+    let is_condition = |row: &&CardRow| row.works && row.workloads.contains(&workload);
+    let conditions: Vec<&CardRow> = card.rows.iter().filter(is_condition).collect();
+    let (chosen, answer, mut sentences) = match quantities.rows.as_slice() {
         [] => by_conditions(card, &conditions)?,
-        rows => by_quantities(card, rows)?,
+        _ => by_quantities(card, &quantities)?,
     };
-    sentences.extend(conditions.iter().map(|row| condition(card, row, &rows, &chosen)));
+    sentences.extend(conditions.iter().map(|row| condition(card, row, &quantities, &chosen)));
     let texts = [format!("For {}: {answer}.", workload.title())].into_iter().chain(sentences);
     let text = texts.collect::<Vec<_>>().join(" ");
     let choices = chosen.iter().map(|option| card.options[*option].key.clone()).collect();
     Some(Advice { workload, choices, answer, text })
 }
 
+/// The quantities that bear on a choice.
+struct Quantities<'a> {
+    /// With all options.
+    rows: Vec<&'a CardRow>,
+    /// Without those that are too late.
+    among: Vec<&'a CardRow>,
+}
+
 /// Options, the answer in a few words, and what else there is to say.
 type Answer = (Vec<usize>, String, Vec<String>);
 
-fn by_quantities(card: &Scorecard, rows: &[&CardRow]) -> Option<Answer> {
+fn by_quantities(card: &Scorecard, Quantities { rows, among }: &Quantities<'_>) -> Option<Answer> {
     let (candidates, incomplete) = with_figures(card, rows);
     let timely = candidates.iter().copied().filter(|option| late_ms(rows, *option).is_none());
     let timely: Vec<usize> = timely.collect();
-    let choice = Choice::among(rows, if timely.is_empty() { &candidates } else { &timely });
+    let choice = Choice::among(among, if timely.is_empty() { &candidates } else { &timely });
     let chosen: Vec<usize> = choice.chosen().map(|one| one.option).collect();
     if chosen.is_empty() {
         return None;
@@ -91,11 +96,11 @@ fn answer(card: &Scorecard, choice: &Choice<'_>) -> String {
     match (firm.as_slice(), open.as_slice()) {
         ([], [one]) => {
             let label = &card.options[*one].label;
-            format!("{label}, the only one not shown to be behind in anything (undecided: {})", undecided())
+            format!("{label}, the only one not shown to be behind by more than a margin (undecided: {})", undecided())
         }
         ([], _) => {
             let labels = any_of(card, &open);
-            format!("{labels}; none of these was shown to be better than the others (undecided: {})", undecided())
+            format!("{labels}; none of these was shown to be behind by more than a margin (undecided: {})", undecided())
         }
         (_, open) => {
             let maybe = match open {
@@ -112,7 +117,7 @@ fn undecided(open: &[Standing<'_>]) -> String {
     // None where too few blocks set no limit.
     let mut limits: BTreeMap<&str, Option<f64>> = BTreeMap::new();
     for (row, against) in open.iter().flat_map(Standing::open) {
-        let own = (against.conclusion == Conclusion::Undecided).then_some(against.high);
+        let own = (against.conclusion != Conclusion::TooFew).then_some(against.high);
         let limit = limits.entry(&row.title).or_insert(own);
         *limit = limit.zip(own).map(|(limit, own)| limit.max(own));
     }
@@ -198,7 +203,7 @@ fn not_working(card: &Scorecard, row: &CardRow) -> Vec<usize> {
 }
 
 /// What a condition does to those that were chosen: `Through a buffering proxy: long-polling instead.`
-fn condition(card: &Scorecard, row: &CardRow, rows: &[&CardRow], chosen: &[usize]) -> String {
+fn condition(card: &Scorecard, row: &CardRow, quantities: &Quantities<'_>, chosen: &[usize]) -> String {
     let works = |option: &usize| row.cells[*option].is_some();
     let fails = |option: &usize| row.failures.contains_key(&card.options[*option].key);
     let of_chosen = |which: &dyn Fn(&usize) -> bool| chosen.iter().copied().filter(which).collect::<Vec<_>>();
@@ -206,10 +211,10 @@ fn condition(card: &Scorecard, row: &CardRow, rows: &[&CardRow], chosen: &[usize
     let unknown = of_chosen(&|option| !works(option) && !fails(option));
     let said = match (working.as_slice(), failing.as_slice()) {
         ([], []) if chosen.is_empty() => {
-            instead(card, row, rows).map_or_else(|| "nothing works".to_owned(), |(others, _)| others)
+            instead(card, row, quantities).map_or_else(|| "nothing works".to_owned(), |(others, _)| others)
         }
         ([], []) => "not measured".to_owned(),
-        ([], _) => match instead(card, row, rows) {
+        ([], _) => match instead(card, row, quantities) {
             Some((others, though)) => format!("{others} instead{though}"),
             None => "nothing works".to_owned(),
         },
@@ -226,7 +231,11 @@ fn condition(card: &Scorecard, row: &CardRow, rows: &[&CardRow], chosen: &[usize
 }
 
 /// The choice among all that works here, and what is to be said against it; `None` where nothing works.
-fn instead(card: &Scorecard, row: &CardRow, rows: &[&CardRow]) -> Option<(String, &'static str)> {
+fn instead(
+    card: &Scorecard,
+    row: &CardRow,
+    Quantities { rows, among }: &Quantities<'_>,
+) -> Option<(String, &'static str)> {
     let works = |option: &usize| row.cells[*option].is_some();
     if rows.is_empty() {
         let working: Vec<usize> = (0..card.options.len()).filter(works).collect();
@@ -237,7 +246,7 @@ fn instead(card: &Scorecard, row: &CardRow, rows: &[&CardRow]) -> Option<(String
     let (late, timely): (Vec<usize>, Vec<usize>) =
         working.into_iter().partition(|option| late_ms(rows, *option).is_some());
     let is_late = timely.is_empty();
-    let choice = Choice::among(rows, if is_late { &late } else { &timely });
+    let choice = if is_late { Choice::among(rows, &late) } else { Choice::among(among, &timely) };
     let chosen: Vec<usize> = choice.chosen().map(|one| one.option).collect();
     let though = match chosen.len() {
         _ if !is_late => "",
@@ -358,7 +367,7 @@ mod tests {
         };
         let options: Vec<CardOption> = labels.iter().map(option).collect();
         let rows = rows.iter().map(|(title, metric, best, cells)| row(title, metric, *best, &options, cells)).collect();
-        let card = Scorecard { options, rows, advice: Vec::new(), notes: Vec::new() };
+        let card = Scorecard { options, rows, narrowed: Vec::new(), advice: Vec::new(), notes: Vec::new() };
         let mut all = advice(&card);
         assert_eq!(all.len(), 1, "of the one workload that there is");
         all.remove(0)
@@ -408,7 +417,7 @@ mod tests {
         );
         assert_eq!(
             found.answer,
-            "ws or sse (each with or without h2); none of these was shown to be better than the others \
+            "ws or sse (each with or without h2); none of these was shown to be behind by more than a margin \
              (undecided: CPU, at most 1.69 × the best; Memory)"
         );
         assert!(found.text.ends_with(" The others are behind by at least this much: poll 4.50 × (CPU)."), "{found:?}");
@@ -419,7 +428,7 @@ mod tests {
         let found = advised(&["ws", "sse"], &[("CPU", CPU, 1.0, "1u 1.2u"), ("Memory", CPU, 1.0, "1e 2d")]);
         assert_eq!(
             found.answer,
-            "ws, the only one not shown to be behind in anything (undecided: CPU, at most 1.30 × the best)"
+            "ws, the only one not shown to be behind by more than a margin (undecided: CPU, at most 1.30 × the best)"
         );
     }
 
@@ -444,7 +453,7 @@ mod tests {
         assert_eq!(found.choices, ["ws", "sse"]);
         assert_eq!(
             found.text,
-            "For chat: ws or sse; none of these was shown to be better than the others (undecided: CPU, at most 1.27 × the best). The others are \
+            "For chat: ws or sse; none of these was shown to be behind by more than a margin (undecided: CPU, at most 1.27 × the best). The others are \
              behind by at least this much: long 3.27 × (CPU). Too late: poll (at least 230 ms later, though at least 4.29 × better in CPU)."
         );
     }

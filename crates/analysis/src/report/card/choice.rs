@@ -17,25 +17,27 @@ pub struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    /// The row in which it is furthest behind, of those with such a conclusion.
-    fn furthest(&self, wanted: impl Fn(Conclusion) -> bool) -> Option<(&'a CardRow, Against)> {
-        let among = self.cells.iter().filter(|(_, against)| wanted(against.conclusion));
+    /// The row in which it is furthest behind, of those of which this is so.
+    fn furthest(&self, wanted: impl Fn(&CardRow, Against) -> bool) -> Option<(&'a CardRow, Against)> {
+        let among = self.cells.iter().filter(|(row, against)| wanted(row, *against));
         among.max_by(|a, b| a.1.factor.total_cmp(&b.1.factor)).copied()
     }
 
     /// The row in which it is furthest behind, as measured; it has one at least.
     pub fn worst(&self) -> Option<(&'a CardRow, Against)> {
-        self.furthest(|_| true)
+        self.furthest(|_, _| true)
     }
 
-    /// The same of the rows in which it was shown to be behind.
+    /// The same of the rows in which it was shown to be behind by more than the margin.
     pub fn shown(&self) -> Option<(&'a CardRow, Against)> {
-        self.furthest(|conclusion| conclusion == Conclusion::Different)
+        self.furthest(is_behind)
     }
 
-    /// The rows in which it is not known whether it is behind.
+    /// The rows in which it is not known whether it is.
     pub fn open(&self) -> impl Iterator<Item = (&'a CardRow, Against)> {
-        self.cells.iter().filter(|(_, against)| is_open(*against)).copied()
+        let is_near = |against: Against| matches!(against.conclusion, Conclusion::Best | Conclusion::Equivalent);
+        let cells = self.cells.iter().filter(move |(row, against)| !is_near(*against) && !is_behind(row, *against));
+        cells.copied()
     }
 
     fn worst_factor(&self) -> f64 {
@@ -48,13 +50,13 @@ impl<'a> Standing<'a> {
 pub struct Choice<'a> {
     /// In every row the best, or as good.
     pub firm: Vec<Standing<'a>>,
-    /// In no row shown to be behind, and in some undecided.
+    /// In no row shown to be behind by more than the margin, and in some it may be.
     pub open: Vec<Standing<'a>>,
     /// Where all are behind in something: the one that is least behind where it is worst.
     pub compromise: Option<Standing<'a>>,
     /// Of which it is not known whether they are a worse compromise.
     pub near: Vec<Standing<'a>>,
-    /// All others: each was shown to be behind.
+    /// All others: each was shown to be behind by more than a margin.
     pub behind: Vec<Standing<'a>>,
 }
 
@@ -106,6 +108,11 @@ pub fn late_ms(rows: &[&CardRow], option: usize) -> Option<f64> {
         (cell.against.conclusion == Conclusion::Different).then_some((cell.against.low - 1.0) * best_ms)
     });
     late.filter(|ms| *ms >= LATE_MS).max_by(f64::total_cmp)
+}
+
+/// Whether it was shown to be behind by more than what does not matter.
+fn is_behind(row: &CardRow, against: Against) -> bool {
+    against.conclusion == Conclusion::Different && against.low > 1.0 + row.margin_percent / 100.0
 }
 
 /// Whether more blocks would tell.

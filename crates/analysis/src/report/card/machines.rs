@@ -5,7 +5,7 @@ use crate::report::run_values::RunValues;
 use crate::report::samples::{figure, values};
 use crate::report::wording::join;
 use pushlab_report::{CardRow, Estimate, Scorecard};
-use pushlab_stats::best::{BLOCKS_MIN, Conclusion, Machines};
+use pushlab_stats::best::{BLOCKS_MIN, Conclusion, Machines, Row};
 use pushlab_stats::mean;
 use pushlab_store::Bound;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,20 @@ pub struct Blocks {
     pub values: Vec<Vec<Option<f64>>>,
     /// The machine of each block.
     pub machines: Vec<u32>,
+}
+
+impl Blocks {
+    /// As a row to be compared.
+    pub fn row(&self, margin: f64) -> Row<'_> {
+        Row { blocks: &self.values, machines: &self.machines, margin }
+    }
+
+    /// The same without some options.
+    pub fn without(&self, options: &[usize]) -> Self {
+        let value = |(at, value): (usize, &Option<f64>)| value.filter(|_| !options.contains(&at));
+        let block = |block: &Vec<Option<f64>>| block.iter().enumerate().map(value).collect();
+        Self { values: self.values.iter().map(block).collect(), machines: self.machines.clone() }
+    }
 }
 
 /// A figure of runs of one machine; of several, the mean of theirs, all runs counting alike. Its interval is made of
