@@ -106,16 +106,31 @@ impl Header {
         self.experiments.iter().map(Experiment::runs).fold(0, usize::saturating_add)
     }
 
-    /// In what a campaign was carried out otherwise than another, so that its runs are no repeats of the other's: build,
-    /// machine, cores, limits, and what subjects ran on. Of bare figures nothing is known, and nothing differs.
-    pub fn circumstances_unlike(&self, other: &Self) -> Vec<String> {
-        let (Some(own), Some(its)) = (&self.machine, &other.machine) else { return Vec::new() };
+    /// Whether a campaign was carried out on the machine of another, as far as its hardware and kernel tell. Of bare figures
+    /// nothing is known, and nothing differs.
+    pub fn is_same_machine(&self, other: &Self) -> bool {
         // A kernel keeps a little more or less for itself from start to start.
         let gib = |facts: &MachineFacts| facts.memory_bytes.map(|bytes| (bytes as f64 / GIB).round() as u64);
         let machine = |facts: &MachineFacts| {
             let parts = (facts.cpu_model.clone(), facts.cores, facts.threads_per_core, facts.product.clone());
             (parts, facts.kernel.clone(), gib(facts))
         };
+        self.machine.as_ref().zip(other.machine.as_ref()).is_none_or(|(own, its)| machine(own) == machine(its))
+    }
+
+    /// The machine in a few words: CPU and kernel.
+    pub fn machine_words(&self) -> String {
+        let facts = self.machine.as_ref();
+        let known = facts.map(|facts| [facts.cpu_model.clone(), facts.kernel.clone()]).unwrap_or_default();
+        let known: Vec<String> = known.into_iter().flatten().collect();
+        if known.is_empty() { "not known".to_owned() } else { known.join(", ") }
+    }
+
+    /// In what a campaign was carried out otherwise than another, so that its runs are no repeats of the other's: build, what
+    /// subjects ran on and, on the same machine, cores and limits. Of bare figures nothing is known, and nothing differs.
+    pub fn circumstances_unlike(&self, other: &Self) -> Vec<String> {
+        let (Some(own), Some(its)) = (&self.machine, &other.machine) else { return Vec::new() };
+        let is_same_machine = self.is_same_machine(other);
         let limits = |facts: &MachineFacts| {
             let sockets = (facts.somaxconn, facts.syn_backlog, facts.port_range, facts.tcp_tw_reuse);
             let memory = (facts.tcp_rmem_bytes, facts.tcp_wmem_bytes, facts.congestion_control.clone());
@@ -126,9 +141,8 @@ impl Header {
         let subjects = |header: &Self| (header.versions.clone(), header.runtimes.clone());
         let differs = [
             ("build", build(self) != build(other)),
-            ("machine", machine(own) != machine(its)),
-            ("cores", cores(self) != cores(other)),
-            ("limits", limits(own) != limits(its)),
+            ("cores", is_same_machine && cores(self) != cores(other)),
+            ("limits", is_same_machine && limits(own) != limits(its)),
             ("versions of the subjects", subjects(self) != subjects(other)),
         ];
         differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what.to_owned()).collect()

@@ -365,7 +365,7 @@ impl Written {
     }
 
     /// Repeats that share one start of each server.
-    fn repeats_of_a_block(&self) -> u32 {
+    pub fn repeats_of_a_block(&self) -> u32 {
         self.blocks.map_or(1, |blocks| self.repeats / blocks.max(1)).max(1)
     }
 

@@ -126,15 +126,39 @@ pub fn unlike(results: &[ResultRuns]) -> Option<String> {
 }
 
 /// Makes one result of several that are alike: their blocks follow one another, so that what is compared within blocks is
-/// compared within those of one result.
+/// compared within those of one result. Of several machines each is a result of its own, `machine 1`, `machine 2` …, since
+/// their figures are no repeats of one another; what is compared within blocks is compared on each and put together.
 pub fn pool(results: &mut [ResultRuns]) {
-    let mut before = 0;
-    for result in results {
+    let mut machines: Vec<usize> = Vec::new();
+    let mut of = Vec::new();
+    for at in 0..results.len() {
+        let is_known = |first: &usize| results[*first].header.is_same_machine(&results[at].header);
+        of.push(machines.iter().position(is_known).unwrap_or_else(|| {
+            machines.push(at);
+            machines.len() - 1
+        }));
+    }
+    let mut before: BTreeMap<(usize, String), u32> = BTreeMap::new();
+    for (result, machine) in results.iter_mut().zip(of) {
         // Without tags, equal series of several results are one.
         result.tag.clear();
-        let own = result.runs.iter().map(|run| run.repeat).max().unwrap_or(0);
-        result.runs.iter_mut().for_each(|run| run.repeat += before);
-        before += own;
+        if machines.len() > 1 {
+            result.tag = format!("machine {}", machine + 1);
+            result.runs.iter_mut().for_each(|run| run.machine = machine as u32 + 1);
+        }
+        let mut last: BTreeMap<String, u32> = BTreeMap::new();
+        for run in &mut result.runs {
+            let name = &run.cell.experiment;
+            let own = last.entry(name.clone()).or_default();
+            *own = run.repeat.max(*own);
+            run.repeat += before.get(&(machine, name.clone())).copied().unwrap_or(0);
+        }
+        for (name, own) in last {
+            // The next result begins with a block of its own, even if the last of this one is not whole.
+            let of_block =
+                result.header.experiments.iter().find(|one| one.name == name).map_or(1, |one| one.repeats_of_a_block());
+            *before.entry((machine, name)).or_default() += own.next_multiple_of(of_block);
+        }
     }
 }
 
@@ -155,7 +179,9 @@ mod tests {
     use crate::pinning::Pinning;
     use crate::{experiments, header};
     use pushlab_analysis::header::Header;
-    use std::collections::BTreeMap;
+    use pushlab_report::Agreement;
+    use pushlab_stats::best::{Against, Conclusion, Machines};
+    use pushlab_wire::transport::Transport;
 
     /// A result of this machine and build, with two repeats of a cell, changed somehow.
     fn result(tag: &str, change: impl FnOnce(&mut Header)) -> ResultRuns {
@@ -173,12 +199,9 @@ mod tests {
         assert_eq!(changed(|_| ()), None);
         assert_eq!(changed(|header| header.seed = 9), None);
         assert_eq!(changed(|header| header.created_at = "another day".to_owned()), None);
-        let machine = |header: &mut Header| header.machine.as_mut().unwrap().cpu_model = Some("another".to_owned());
         for (change, what) in [
             ((|header| header.build = Some(7)) as fn(&mut Header), "build"),
             (|header| header.version = "0.0.9".to_owned(), "build"),
-            (machine, "machine"),
-            (|header| header.machine.as_mut().unwrap().kernel = None, "machine"),
             (|header| header.machine.as_mut().unwrap().nofile_soft = Some(7), "limits"),
             (|header| header.machine.as_mut().unwrap().somaxconn = Some(7), "limits"),
             (|header| header.subject_cores.push(9), "cores"),
@@ -190,8 +213,24 @@ mod tests {
             assert_eq!(changed(change), Some(format!("a and b differ in {what}")));
         }
         assert_eq!(changed(|header| header.machine = None), None, "figures alone tell nothing");
-        let third = [result("a", |_| ()), result("b", |_| ()), result("c", machine)];
-        assert_eq!(unlike(&third), Some("a and c differ in machine".to_owned()));
+        let third = [result("a", |_| ()), result("b", |_| ()), result("c", |header| header.build = Some(7))];
+        assert_eq!(unlike(&third), Some("a and c differ in build".to_owned()));
+        // Another machine has other cores and limits; it is a stratum of its own, but of the same build.
+        let elsewhere = |header: &mut Header| {
+            another_machine(header);
+            header.subject_cores.push(9);
+            header.machine.as_mut().unwrap().somaxconn = Some(7);
+        };
+        assert_eq!(changed(elsewhere), None);
+        let built = |header: &mut Header| {
+            another_machine(header);
+            header.build = Some(7);
+        };
+        assert_eq!(changed(built), Some("a and b differ in build".to_owned()));
+    }
+
+    fn another_machine(header: &mut Header) {
+        header.machine.as_mut().unwrap().cpu_model = Some("another".to_owned());
     }
 
     #[test]
@@ -200,6 +239,153 @@ mod tests {
         pool(&mut results);
         let repeats: Vec<u32> = results.iter().flat_map(|result| &result.runs).map(|run| run.repeat).collect();
         assert_eq!(repeats, [1, 2, 3, 4]);
-        assert!(results.iter().all(|result| result.tag.is_empty()));
+        assert!(results.iter().all(|result| result.tag.is_empty() && result.runs.iter().all(|run| run.machine == 0)));
+        // A block of four of which two were done: the next result does not fill it up.
+        let blocks = |header: &mut Header| (header.experiments[0].repeats, header.experiments[0].blocks) = (8, Some(2));
+        let mut results = [result("a", blocks), result("b", blocks)];
+        pool(&mut results);
+        let experiment = &results[0].header.experiments[0];
+        let of: Vec<u32> =
+            results.iter().flat_map(|result| &result.runs).map(|run| experiment.block_of(run.repeat)).collect();
+        assert_eq!(of, [1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn each_machine_of_pooled_results_is_a_result_of_its_own() {
+        let mut results = [result("a", |_| ()), result("b", another_machine), result("c", |_| ())];
+        pool(&mut results);
+        let tags: Vec<&str> = results.iter().map(|result| result.tag.as_str()).collect();
+        assert_eq!(tags, ["machine 1", "machine 2", "machine 1"]);
+        let runs: Vec<(u32, u32)> =
+            results.iter().flat_map(|result| &result.runs).map(|run| (run.machine, run.repeat)).collect();
+        assert_eq!(runs, [(1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (1, 4)]);
+    }
+
+    /// The report of a broadcast by two machines, pooled: what a delivery over a transport costs on the first machine and
+    /// on the second, times what its block has in common, within 2 %.
+    fn pooled(cost: impl Fn(Transport, bool) -> f64) -> Report {
+        let mut state = 7u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let mut measured = |name: &str, is_other: bool| {
+            let mut result = result(name, |header| {
+                header.experiments = vec![experiments::load("transports-broadcast", Some("quick")).unwrap()];
+                header.experiments[0].variants.clear();
+                header.experiments[0].transports = vec![Transport::WebSocket, Transport::Sse, Transport::LongPolling];
+                if is_other {
+                    another_machine(header);
+                }
+            });
+            let experiment = &result.header.experiments[0];
+            result.runs.clear();
+            for repeat in 1..=experiment.repeats {
+                let shared = 1.0 + random();
+                for cell in experiment.cells() {
+                    let value = cost(cell.transport, is_other) * shared * (0.99 + 0.02 * random());
+                    let figures = [("cpu_per_delivery".to_owned(), value)].into();
+                    result.runs.push(RunValues { repeat, figures, ..RunValues::planned(cell) });
+                }
+            }
+            result
+        };
+        let mut results = [measured("a", false), measured("b", true)];
+        assert_eq!(unlike(&results), None);
+        pool(&mut results);
+        report_of(&results, Asked::default()).unwrap()
+    }
+
+    fn conclusions(report: &Report) -> Vec<(&str, Conclusion, Option<Machines>)> {
+        let card = report.card.as_ref().unwrap();
+        let cells = card.options.iter().zip(&card.rows[0].cells);
+        let of = |(option, cell): (&'static str, Against)| (option, cell.conclusion, cell.machines);
+        let name = |label: &str| match label {
+            "websocket" => "websocket",
+            "sse" => "sse",
+            other => panic!("{other} should be one of two"),
+        };
+        let known = cells.filter(|(option, _)| option.label != "long-polling");
+        known.map(|(option, cell)| of((name(&option.label), cell.as_ref().unwrap().against))).collect()
+    }
+
+    #[test]
+    fn a_machine_that_is_twice_as_fast_agrees_on_every_ratio() {
+        let report = pooled(|transport, is_other| {
+            let cost = if transport == Transport::WebSocket { 4.0 } else { 6.0 };
+            if is_other { cost / 2.0 } else { cost }
+        });
+        assert!(report.title.ends_with(", 2 results of 2 machines pooled"), "{}", report.title);
+        let found = conclusions(&report);
+        assert_eq!(found[0], ("websocket", Conclusion::Best, None));
+        assert_eq!(found[1], ("sse", Conclusion::Different, Some(Machines::Each)));
+        let card = report.card.as_ref().unwrap();
+        let sse = card.rows[0].cells[1].as_ref().unwrap();
+        assert!((sse.against.factor - 1.5).abs() < 0.02 && sse.against.high < 1.6, "{sse:?}");
+        // How far the machines are from each other, a factor of two, is no uncertainty of their mean.
+        assert!(sse.estimate.low > 4.0 && sse.estimate.high < 10.0 && sse.estimate.runs == 10, "{sse:?}");
+        let note = "Pooled over 2 machines, on each of which options were compared by themselves: machine 1 (";
+        assert!(card.notes[1].starts_with(note) && card.notes[1].contains("; machine 2 (another"), "{:?}", card.notes);
+        assert_eq!(card.notes[2], "Differences: 2 shown by each machine alone.");
+        let rankings = &report.experiments[0].rankings;
+        assert!(rankings.iter().all(|ranking| ranking.among.starts_with("machine ")), "machines do not compete");
+    }
+
+    #[test]
+    fn an_order_that_is_the_other_way_round_on_another_machine_is_told_and_decides_nothing() {
+        let report = pooled(|transport, is_other| match transport {
+            Transport::LongPolling => 20.0,
+            Transport::WebSocket => {
+                if is_other {
+                    8.0
+                } else {
+                    4.0
+                }
+            }
+            _ => {
+                if is_other {
+                    4.0
+                } else {
+                    8.0
+                }
+            }
+        });
+        let found = conclusions(&report);
+        assert!(found.iter().all(|(_, conclusion, _)| *conclusion == Conclusion::Undecided), "{found:?}");
+        assert!(found.iter().any(|(_, _, machines)| *machines == Some(Machines::Differ)), "{found:?}");
+        let card = report.card.as_ref().unwrap();
+        let last = card.rows[0].cells[2].as_ref().unwrap().against;
+        assert_eq!(last.conclusion, Conclusion::Different, "it is behind on both");
+        let told = card.notes.iter().find(|note| note.starts_with("Machines differ in CPU per delivery, against "));
+        let told = told.unwrap_or_else(|| panic!("{:?}", card.notes));
+        assert!(told.contains("sse 1.99 × on machine 1 and 0.50 × on machine 2"), "{told}");
+    }
+
+    #[test]
+    fn an_assertion_holds_over_machines_where_it_holds_on_each() {
+        let judged = |costs: [f64; 2]| {
+            let mut results = [result("a", |_| ()), result("b", another_machine)];
+            for (result, cost) in results.iter_mut().zip(costs) {
+                let experiment = &mut result.header.experiments[0];
+                experiment.expect.truncate(1);
+                experiment.expect[0].that = "cpu(websocket) < 10".to_owned();
+                experiment.clients = vec![1];
+                let cell = experiment.cells().remove(0);
+                let run = |repeat| {
+                    let figures = [("cpu".to_owned(), cost + f64::from(repeat) / 100.0)].into();
+                    RunValues { repeat, figures, ..RunValues::planned(cell.clone()) }
+                };
+                result.runs = (1..=5).map(run).collect();
+            }
+            pool(&mut results);
+            let report = report_of(&results, Asked::default()).unwrap();
+            let judged = &report.experiments[0].expectations[0];
+            (judged.outcome, judged.detail.clone())
+        };
+        let (outcome, detail) = judged([5.0, 2.0]);
+        assert_eq!(outcome, Agreement::Confirmed);
+        assert!(detail.starts_with("machine 1: confirmed") && detail.contains("; machine 2: confirmed"), "{detail}");
+        assert_eq!(judged([5.0, 20.0]).0, Agreement::Undecided, "machines disagree");
+        assert_eq!(judged([50.0, 20.0]).0, Agreement::Refuted);
     }
 }

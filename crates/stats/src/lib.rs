@@ -26,6 +26,7 @@ pub mod contrast;
 pub mod distribution;
 pub mod dunnett;
 pub mod generator;
+mod heterogeneity;
 pub mod histogram;
 pub mod interval;
 mod rank_test;

@@ -21,7 +21,7 @@ use pushlab_report::{
     Comparison, Completeness, ExperimentReport, Fact, MetricInfo, Repeat, Report, Unobserved, WarningReport,
 };
 use pushlab_stats::WarningCode;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of the report's structure.
 const REPORT_VERSION: u32 = 3;
@@ -97,6 +97,10 @@ fn title(results: &[ResultRuns], comparison: Option<&Comparison>) -> String {
     match results {
         [one] => one.header.title(),
         [first, ..] if first.tag.is_empty() => format!("{}, {} results pooled", first.header.title(), results.len()),
+        [first, ..] if first.runs.iter().any(|run| run.machine > 0) => {
+            let machines: BTreeSet<&str> = results.iter().map(|result| result.tag.as_str()).collect();
+            format!("{}, {} results of {} machines pooled", first.header.title(), results.len(), machines.len())
+        }
         many => {
             let tags: Vec<&str> = many.iter().map(|result| result.tag.as_str()).collect();
             format!("{} beside each other", tags.join(", "))

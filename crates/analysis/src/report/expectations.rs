@@ -6,7 +6,8 @@ use super::run_values::RunValues;
 use super::samples::{self, PointSamples, SeriesRuns, Source};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::assertion::{Assertion, Term};
-use pushlab_report::{Alarm, Expectation, Origin};
+use pushlab_report::{Agreement, Alarm, Expectation, Origin};
+use std::collections::BTreeSet;
 
 /// Judges everything that an experiment expects.
 pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Expectation> {
@@ -15,7 +16,8 @@ pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u6
         .map(|(expect, assertion)| {
             let measured = judgement(&assertion, series, Origin::Measured, seed);
             // Where the study printed nothing of the kind, it neither agrees nor disagrees.
-            let is_printed = assertion.terms().all(|term| find(term, series, Origin::Published, seed).is_ok());
+            let printed: Vec<&SeriesRuns<'_>> = series.iter().filter(|one| one.origin == Origin::Published).collect();
+            let is_printed = assertion.terms().all(|term| find(term, &printed, seed).is_ok());
             let published = is_printed.then(|| judgement(&assertion, series, Origin::Published, seed));
             Expectation {
                 assertion: assertion.to_string(),
@@ -45,9 +47,35 @@ pub fn alarms(assertions: &[Assertion], experiment: &Experiment, series: &[Serie
         .collect()
 }
 
-/// Judges one assertion from the series of one origin.
+/// Judges one assertion from the series of one origin; on each of several machines by itself, where they are pooled.
 fn judgement(assertion: &Assertion, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Judgement {
-    judge(assertion, &|term| find(term, series, origin, seed), seed)
+    let own: Vec<&SeriesRuns<'_>> = series.iter().filter(|one| one.origin == origin).collect();
+    let judge_of = |own: &[&SeriesRuns<'_>]| judge(assertion, &|term| find(term, own, seed), seed);
+    let is_pooled = |one: &&&SeriesRuns<'_>| one.cells.values().flatten().any(|run| run.machine > 0);
+    let machines: BTreeSet<&str> = own.iter().filter(is_pooled).map(|one| one.tag.as_str()).collect();
+    if machines.is_empty() {
+        return judge_of(&own);
+    }
+    let on = |machine: &str| judge_of(&own.iter().copied().filter(|one| one.tag == machine).collect::<Vec<_>>());
+    over_machines(machines.into_iter().map(|machine| (machine, on(machine))).collect())
+}
+
+/// What holds on each of several machines; where they disagree it is undecided.
+fn over_machines(judged: Vec<(&str, Judgement)>) -> Judgement {
+    let agreed = |of: &dyn Fn(&Judgement) -> Agreement| {
+        let mut all = judged.iter().map(|(_, one)| of(one));
+        all.next().filter(|first| all.all(|other| other == *first)).unwrap_or(Agreement::Undecided)
+    };
+    let details: Vec<String> = judged.iter().map(|(machine, one)| format!("{machine}: {}", one.detail)).collect();
+    let figures = |(machine, one): &(&str, Judgement)| -> Vec<String> {
+        one.figures.iter().map(|figures| format!("{machine}, {figures}")).collect()
+    };
+    Judgement {
+        outcome: agreed(&|one| one.outcome),
+        somewhere: agreed(&|one| one.somewhere),
+        detail: details.join("; "),
+        figures: judged.iter().flat_map(figures).collect(),
+    }
 }
 
 /// Why an experiment cannot answer an assertion, whatever it will measure; `None` if it can.
@@ -62,7 +90,7 @@ pub fn unanswerable(assertion: &Assertion, experiment: &Experiment) -> Option<St
         if ["latency_up_mean", "latency_down_mean"].contains(&metric) && !experiment.receipts {
             return Some(format!("{metric} needs receipts"));
         }
-        let own = match series_of(term, &series, Origin::Measured) {
+        let own = match series_of(term, &series.iter().collect::<Vec<_>>()) {
             Ok(own) => own,
             Err(why) => return Some(why),
         };
@@ -75,8 +103,8 @@ pub fn unanswerable(assertion: &Assertion, experiment: &Experiment) -> Option<St
     None
 }
 
-fn find(term: &Term, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Result<Vec<PointSamples>, String> {
-    let own = series_of(term, series, origin)?;
+fn find(term: &Term, series: &[&SeriesRuns<'_>], seed: u64) -> Result<Vec<PointSamples>, String> {
+    let own = series_of(term, series)?;
     let name = term.metric.name;
     let samples = own.samples(name, seed);
     if samples.is_empty() {
@@ -88,9 +116,9 @@ fn find(term: &Term, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Re
 }
 
 /// The one series that bears all the words.
-fn series_of<'a, 'b>(term: &Term, series: &'a [SeriesRuns<'b>], origin: Origin) -> Result<&'a SeriesRuns<'b>, String> {
-    let bears = |s: &&SeriesRuns<'b>| s.origin == origin && term.words.iter().all(|word| s.words.contains(word));
-    let found: Vec<&SeriesRuns<'b>> = series.iter().filter(bears).collect();
+fn series_of<'a, 'b>(term: &Term, series: &[&'a SeriesRuns<'b>]) -> Result<&'a SeriesRuns<'b>, String> {
+    let bears = |s: &&SeriesRuns<'b>| term.words.iter().all(|word| s.words.contains(word));
+    let found: Vec<&SeriesRuns<'b>> = series.iter().copied().filter(bears).collect();
     match found.as_slice() {
         [one] => Ok(one),
         [] => Err(format!("no series is called {}", term.words.join(", "))),

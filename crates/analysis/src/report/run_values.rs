@@ -17,6 +17,8 @@ pub struct RunValues {
     pub cell: Cell,
     /// Which repetition, from 1.
     pub repeat: u32,
+    /// Which machine measured it, from 1, where results of several are pooled; else 0.
+    pub machine: u32,
     /// How often it was tried; only the last try is here.
     pub attempts: u32,
     /// Why it was tried again each time; empty where only the number is known.
@@ -63,6 +65,7 @@ impl RunValues {
         Self {
             cell: record.planned.cell.clone(),
             repeat: record.planned.repeat,
+            machine: 0,
             attempts: record.attempts,
             tried_again: record.earlier.iter().map(|attempt| attempt.reason.clone()).collect(),
             failure,
@@ -84,6 +87,7 @@ impl RunValues {
         Self {
             cell,
             repeat: 1,
+            machine: 0,
             attempts: 1,
             tried_again: Vec::new(),
             failure: None,

@@ -45,7 +45,8 @@ pub struct SeriesRuns<'a> {
     pub variant: String,
     /// The network, or empty.
     pub network: String,
-    /// What else distinguishes it but subject, transport and policy: only series of the same kind are ranked.
+    /// What else distinguishes it but subject, transport and policy: only series of the same kind, and of one machine where
+    /// several are pooled, are ranked.
     pub kind: String,
     /// Transport name.
     pub transport: String,
@@ -115,7 +116,7 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
                     subject: run.cell.subject.clone(),
                     variant: run.cell.variant.clone().unwrap_or_default(),
                     network: run.cell.network.clone().unwrap_or_default(),
-                    kind: kind(&parts),
+                    kind: kind(&parts, if run.machine > 0 { source.tag } else { "" }),
                     transport: run.cell.transport.name().to_owned(),
                     origin: source.origin,
                     cells: BTreeMap::new(),
@@ -157,9 +158,10 @@ fn parts(cell: &Cell, sweep: Sweep) -> Parts {
     ]
 }
 
-fn kind(parts: &Parts) -> String {
-    let others = [&parts[2], &parts[4], &parts[5], &parts[6], &parts[7]].into_iter().filter(|part| !part.is_empty());
-    others.map(String::as_str).collect::<Vec<_>>().join(" · ")
+/// What a series is ranked among: the traffic, the network and, where results of several machines are pooled, its machine.
+fn kind(parts: &Parts, machine: &str) -> String {
+    let others = [&parts[2], &parts[4], &parts[5], &parts[6], &parts[7]].map(String::as_str);
+    others.into_iter().chain([machine]).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }
 
 /// Which parts have more than one value among the runs.

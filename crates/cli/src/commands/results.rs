@@ -105,7 +105,8 @@ pub struct MergeArgs {
     /// Numbers or names (see `pushlab runs`), at least two.
     #[arg(required = true, num_args = 2..)]
     results: Vec<String>,
-    /// Treat the runs of equal cells as repeats of one another instead of drawing a line for each result.
+    /// Treat the runs of equal cells as repeats of one another instead of drawing a line for each result; with several
+    /// machines, draw a line for each of them, and make one scorecard.
     #[arg(long)]
     pool: bool,
     #[command(flatten)]

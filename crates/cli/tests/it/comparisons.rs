@@ -181,8 +181,11 @@ fn another_build_is_measured_interleaved_and_the_same_one_is_no_worse() {
     export["experiments"][0]["experiment"]["name"] = "elsewhere".into();
     std::fs::write(place.path("elsewhere.json"), export.to_string()).unwrap();
     place.prints(&["import", "elsewhere.json"]);
-    let (exit, error) = place.fails(&["merge", "--pool", "test", "elsewhere"]);
-    assert!(exit == 1 && error.contains("differ in machine"), "{error}");
+    let pooled = place.json(&["merge", "--pool", "test", "elsewhere", "--json"]);
+    assert!(pooled["title"].as_str().unwrap().ends_with(", 2 results of 2 machines pooled"), "{}", pooled["title"]);
+    let series = pooled["experiments"][0]["series"].as_array().unwrap();
+    let labels: Vec<&str> = series.iter().map(|one| one["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["websocket · machine 1", "websocket · machine 2"], "no mean of two machines");
     place.prints(&["rm", "elsewhere"]);
 
     // Of the same name and another length: no repeats, and compared with a note.

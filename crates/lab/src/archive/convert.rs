@@ -188,6 +188,7 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
     Ok(RunValues {
         cell: cell_from_store(&run.cell)?,
         repeat: run.repeat,
+        machine: 0,
         attempts: run.attempts,
         tried_again: run.earlier.iter().map(|attempt| attempt.reason.clone()).collect(),
         failure,

@@ -70,8 +70,54 @@ impl Fit {
         let weights = weights(&rows, &inverse);
         rows.iter_mut().flatten().for_each(|(variant, value)| *value -= means[*variant]);
         let is_exact = largest_residual(&rows) < ROUNDING;
-        let unknown = vec![0.0; variants.len()];
-        (Self { variants, means, is_exact, variances: unknown.clone(), freedoms: unknown, weights }, rows)
+        // Until variances are found, or where there is none to find.
+        let (variances, freedoms) = (vec![0.0; variants.len()], vec![f64::INFINITY; variants.len()]);
+        (Self { variants, means, is_exact, variances, freedoms, weights }, rows)
+    }
+
+    /// The variants that all of these compare.
+    pub fn common(all: &[Self]) -> Vec<usize> {
+        let is_everywhere = |variant: &usize| all.iter().all(|one| one.place_of(*variant).is_some());
+        all.first().map_or(Vec::new(), |first| first.variants.iter().copied().filter(is_everywhere).collect())
+    }
+
+    /// The same of some of its variants.
+    pub fn only(&self, variants: &[usize]) -> Self {
+        let places: Vec<usize> = variants.iter().filter_map(|variant| self.place_of(*variant)).collect();
+        let weights = |i: &usize| places.iter().map(|j| self.weights[*i][*j].clone()).collect();
+        Self {
+            variants: places.iter().map(|place| self.variants[*place]).collect(),
+            means: places.iter().map(|place| self.means[*place]).collect(),
+            is_exact: self.is_exact,
+            variances: self.variances.clone(),
+            freedoms: self.freedoms.clone(),
+            weights: places.iter().map(weights).collect(),
+        }
+    }
+
+    /// The mean of parts with the same variants and no block in common, each with its share. Variances stay those of the
+    /// parts.
+    pub fn over(parts: &[(f64, &Self)]) -> Self {
+        let variants = parts.first().map_or(Vec::new(), |(_, first)| first.variants.clone());
+        let mean = |place: usize| parts.iter().map(|(share, part)| share * part.means[place]).sum();
+        let weights = |i: usize, j: usize| {
+            let of = |(share, part): &(f64, &Self)| part.weights[i][j].iter().map(|own| share * share * own).collect();
+            parts.iter().flat_map(|part| -> Vec<f64> { of(part) }).collect()
+        };
+        let places = 0..variants.len();
+        Self {
+            means: places.clone().map(mean).collect(),
+            is_exact: parts.iter().all(|(_, part)| part.is_exact),
+            variances: parts.iter().flat_map(|(_, part)| part.variances.clone()).collect(),
+            freedoms: parts.iter().flat_map(|(_, part)| part.freedoms.clone()).collect(),
+            weights: places.clone().map(|i| places.clone().map(|j| weights(i, j)).collect()).collect(),
+            variants,
+        }
+    }
+
+    /// Where a variant is among those compared.
+    pub fn place_of(&self, variant: usize) -> Option<usize> {
+        self.variants.iter().position(|compared| *compared == variant)
     }
 
     /// Whether there is something to test: two variants or more, whose values vary.

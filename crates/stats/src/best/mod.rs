@@ -24,8 +24,13 @@
 //! at the margin.
 //!
 //! Rows that do not vary, such as bytes, need no test and take no share.
+//!
+//! **Machines.** Blocks of several machines are strata: each machine has means and variances of its own, and the row's are
+//! the means of theirs, blocks counting alike. Where Cochran's Q shows that a variant's distance from the best depends on
+//! the machine by more than the margin, the row says no more than what every machine says by itself.
 
 mod fit;
+mod machines;
 mod matrix;
 #[cfg(test)]
 mod simulated;
@@ -33,11 +38,13 @@ mod spread;
 
 use crate::dunnett::{Sides, dunnett_quantile};
 use fit::Fit;
+use machines::Strata;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use fit::BLOCKS_MIN;
+pub use machines::Machines;
 
 /// Step in 1 / degrees of freedom between the critical values that are integrated; between them the logarithm is taken
 /// from a straight line, which lies above the curve by less than a thousandth.
@@ -49,6 +56,8 @@ pub struct Row<'a> {
     /// `blocks[b][v]`: the natural logarithm of block b's value of variant v, lower is better (the caller turns the sign
     /// of others around); `None` where it is missing.
     pub blocks: &'a [Vec<Option<f64>>],
+    /// The machine that each block was measured on; empty where all are of one.
+    pub machines: &'a [u32],
     /// Logarithm of the factor up to which a variant is as good as the best, fixed before the data: ln 1.1 for 10 %.
     pub margin: f64,
 }
@@ -80,6 +89,10 @@ pub struct Against {
     pub high: f64,
     /// What was shown.
     pub conclusion: Conclusion,
+    /// What machines say of it one by one; absent where all blocks are of one, and where no difference was shown, neither
+    /// of it nor of machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<Machines>,
 }
 
 /// Every variant of every row against the best of its row: in the order of `rows`, then of the variants; `None` for a
@@ -90,8 +103,11 @@ pub struct Against {
 pub fn against_best(rows: &[Row<'_>], confidence: f64) -> Vec<Vec<Option<Against>>> {
     let alpha = 1.0 - confidence;
     let mut critical = Critical::default();
-    let blocks: Vec<&[Vec<Option<f64>>]> = rows.iter().map(|row| row.blocks).collect();
-    let rows: Vec<(Row<'_>, Fit)> = rows.iter().copied().zip(Fit::of(&blocks)).collect();
+    let fitted = machines::fits(rows.iter().map(|row| (row.blocks, row.machines)));
+    let margins: Vec<f64> = rows.iter().map(|row| row.margin).collect();
+    let differ = machines::differ(&margins, &fitted, alpha);
+    let (fits, strata): (Vec<Fit>, Vec<Strata>) = fitted.into_iter().unzip();
+    let rows: Vec<(Row<'_>, Fit)> = rows.iter().copied().zip(fits).collect();
     let tested: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].1.is_tested()).collect();
     let level = alpha / tested.len().max(1) as f64;
     let mut bounds: Vec<Vec<Bounds>> =
@@ -111,7 +127,14 @@ pub fn against_best(rows: &[Row<'_>], confidence: f64) -> Vec<Vec<Option<Against
             }
         }
     }
-    rows.iter().zip(&bounds).map(|((row, fit), bounds)| conclusions(row, fit, bounds)).collect()
+    let mut found: Vec<Vec<Option<Against>>> =
+        rows.iter().zip(&bounds).map(|((row, fit), bounds)| conclusions(row, fit, bounds)).collect();
+    for (row, strata) in strata.iter().enumerate().filter(|(_, strata)| !strata.fits().is_empty()) {
+        let of = |fit: &Fit| self::bounds(fit, level, Sides::Two, &mut critical);
+        let by_machine: Vec<Vec<Bounds>> = strata.fits().iter().map(of).collect();
+        tell(&mut found[row], &rows[row].1, &by_machine, &differ[row]);
+    }
+    found
 }
 
 /// The logarithms between which a variant lies above the best.
@@ -183,9 +206,10 @@ fn conclusions(row: &Row<'_>, fit: &Fit, bounds: &[Bounds]) -> Vec<Option<Agains
     let has_best = are_all_worse_but_one(bounds);
     let width = row.blocks.iter().map(Vec::len).max().unwrap_or(0);
     let of = |variant: usize| {
-        let Some(place) = fit.variants.iter().position(|compared| *compared == variant) else {
+        let Some(place) = fit.place_of(variant) else {
             let factor = unfitted(row.blocks, variant, fit)?.max(0.0).exp();
-            return Some(Against { factor, low: factor, high: factor, conclusion: Conclusion::TooFew });
+            let conclusion = Conclusion::TooFew;
+            return Some(Against { factor, low: factor, high: factor, conclusion, machines: None });
         };
         let (factor, found) = ((fit.means[place] - lowest).exp(), bounds[place]);
         let conclusion = match found {
@@ -195,9 +219,35 @@ fn conclusions(row: &Row<'_>, fit: &Fit, bounds: &[Bounds]) -> Vec<Option<Agains
             _ => Conclusion::Undecided,
         };
         let high = if conclusion == Conclusion::Best { 0.0 } else { found.high };
-        Some(Against { factor, low: found.low.exp().min(factor), high: high.exp().max(factor), conclusion })
+        let (low, high) = (found.low.exp().min(factor), high.exp().max(factor));
+        Some(Against { factor, low, high, conclusion, machines: None })
     };
     (0..width).map(of).collect()
+}
+
+/// Says of a row what its machines say of it; `by_machine` are the bounds of each. Where they differ in a variant that is
+/// not behind on all of them, who is the best depends on the machine: then only what each of them shows is a conclusion.
+fn tell(found: &mut [Option<Against>], whole: &Fit, by_machine: &[Vec<Bounds>], differ: &[bool]) {
+    let is_behind_on_each = |place: usize| by_machine.iter().all(|bounds| bounds[place].is_worse);
+    let is_contested = (0..differ.len()).any(|place| differ[place] && !is_behind_on_each(place));
+    for (place, variant) in whole.variants.iter().enumerate() {
+        let Some(against) = &mut found[*variant] else { continue };
+        if is_contested {
+            let conclusion = if is_behind_on_each(place) { Conclusion::Different } else { Conclusion::Undecided };
+            against.conclusion = conclusion;
+        }
+        if is_contested || differ[place] {
+            let ends = by_machine.iter().map(|bounds| (bounds[place].low.exp(), bounds[place].high.exp()));
+            let (low, high) = ends.fold((f64::MAX, 1.0f64), |(low, high), own| (own.0.min(low), own.1.max(high)));
+            (against.low, against.high) = (low.min(against.factor), high.max(against.factor));
+        }
+        against.machines = match against.conclusion {
+            _ if differ[place] => Some(Machines::Differ),
+            Conclusion::Different if is_behind_on_each(place) => Some(Machines::Each),
+            Conclusion::Different => Some(Machines::Together),
+            _ => None,
+        };
+    }
 }
 
 /// By how much a variant that was not fitted lies above the best of those that were, or of all where none was.
@@ -257,7 +307,7 @@ mod tests {
     }
 
     fn one(blocks: &[Vec<Option<f64>>]) -> Vec<Option<Against>> {
-        against_best(&[Row { blocks, margin: MARGIN }], 0.95).remove(0)
+        against_best(&[Row { blocks, machines: &[], margin: MARGIN }], 0.95).remove(0)
     }
 
     fn conclusions(found: &[Option<Against>]) -> Vec<Conclusion> {
@@ -304,7 +354,10 @@ mod tests {
         let last = found[3].unwrap();
         assert!((last.low - 60.0 / 45.0).abs() < 1e-9 && (last.high - 60.0 / 45.0).abs() < 1e-9, "{last:?}");
         let varying = blocks(&CLEAR);
-        let (varying, exact) = (Row { blocks: &varying, margin: MARGIN }, Row { blocks: &exact, margin: MARGIN });
+        let (varying, exact) = (
+            Row { blocks: &varying, machines: &[], margin: MARGIN },
+            Row { blocks: &exact, machines: &[], margin: MARGIN },
+        );
         let found = against_best(&[exact, varying, exact], 0.95);
         assert_eq!(found[1], against_best(&[varying], 0.95)[0]);
     }
@@ -364,7 +417,10 @@ mod tests {
             blocks(&CLEAR),
             blocks(&[&[1.0, 1.1, 1.4], &[1.1, 0.9, 1.5], &[0.9, 1.1, 1.3], &[1.0, 1.0, 1.4], &[1.2, 1.15, 1.5]]),
         );
-        let (clear, open) = (Row { blocks: &clear, margin: MARGIN }, Row { blocks: &open, margin: MARGIN });
+        let (clear, open) = (
+            Row { blocks: &clear, machines: &[], margin: MARGIN },
+            Row { blocks: &open, machines: &[], margin: MARGIN },
+        );
         let alone = against_best(&[clear], 0.95)[0][1].unwrap();
         let shared = against_best(&[clear, open, open], 0.95);
         assert!(shared[0][1].unwrap().low < alone.low, "{shared:?} {alone:?}");

@@ -103,7 +103,8 @@ impl Tally {
     }
 
     fn conclusions(&mut self, rows: &[Simulated]) {
-        let asked: Vec<Row<'_>> = rows.iter().map(|row| Row { blocks: &row.blocks, margin: margin() }).collect();
+        let asked: Vec<Row<'_>> =
+            rows.iter().map(|row| Row { blocks: &row.blocks, machines: &[], margin: margin() }).collect();
         let (mut different, mut equivalent, mut missed) = (false, false, false);
         for (row, found) in rows.iter().zip(against_best(&asked, 0.95)) {
             let best = row.truth.iter().copied().fold(f64::INFINITY, f64::min);
@@ -174,7 +175,7 @@ fn found(tries: u32, more: f64, spread: f64) -> u32 {
             [0.0, more].map(|level| Some(level + start + spread * normal(rng))).to_vec()
         };
         let blocks: Blocks = (0..10).map(|_| block(&mut rng)).collect();
-        let against = against_best(&[Row { blocks: &blocks, margin: 1.02f64.ln() }], 0.95).remove(0);
+        let against = against_best(&[Row { blocks: &blocks, machines: &[], margin: 1.02f64.ln() }], 0.95).remove(0);
         finds += u32::from(against[1].is_some_and(|against| against.conclusion == Conclusion::Different));
     }
     finds
@@ -206,7 +207,8 @@ fn six_blocks_of_a_quiet_machine_decide_nine_of_ten() {
             (0..6).map(|_| block(rng)).collect::<Blocks>()
         };
         let rows: Vec<Blocks> = (0..11).map(|_| row(&mut rng)).collect();
-        let asked: Vec<Row<'_>> = rows.iter().map(|blocks| Row { blocks, margin: 1.25f64.ln() }).collect();
+        let asked: Vec<Row<'_>> =
+            rows.iter().map(|blocks| Row { blocks, machines: &[], margin: 1.25f64.ln() }).collect();
         let found = against_best(&asked, 0.95);
         let is_undecided = |against: &&Option<super::Against>| against.unwrap().conclusion == Conclusion::Undecided;
         undecided += found.iter().flatten().filter(is_undecided).count();

@@ -6,6 +6,10 @@
  */
 
 /**
+ * What several machines say of a variant's distance from the best.
+ */
+export type Machines = "each" | "together" | "differ";
+/**
  * How a figure is meant that is less than a number.
  */
 export type Bound = "about" | "below" | "range" | "max" | "min";
@@ -244,6 +248,11 @@ export interface Against {
    * Lower end of its interval; above 1, or at it where a share that was handed on showed it to be worse.
    */
   low: number;
+  /**
+   * What machines say of it one by one; absent where all blocks are of one, and where no difference was shown, neither
+   * of it nor of machines.
+   */
+  machines?: Machines | null;
 }
 /**
  * What was measured, with the 95 % interval of it alone.

@@ -351,7 +351,8 @@ mod tests {
         };
         let value = best * factor;
         let estimate = Estimate { value, low: value * 0.9, high: value * 1.1, runs: 4, bound: None };
-        Some(CardCell { estimate, is_lower_bound: false, against: Against { factor, low, high, conclusion } })
+        let against = Against { factor, low, high, conclusion, machines: None };
+        Some(CardCell { estimate, is_lower_bound: false, against })
     }
 
     /// What is said of options `a · h2` (variant `h2`) and the like.

@@ -136,7 +136,8 @@ fn against_best_of(row: &CardRow, options: &[usize]) -> Vec<Against> {
     let relative = |(at, own): (usize, &Against)| {
         let factor = own.factor / least;
         if own.conclusion == Conclusion::TooFew || least_high.is_infinite() {
-            return Against { factor, low: factor, high: factor, conclusion: Conclusion::TooFew };
+            let conclusion = Conclusion::TooFew;
+            return Against { factor, low: factor, high: factor, conclusion, machines: None };
         }
         let others = found.iter().enumerate().filter(|(other, against)| *other != at && is_compared(against));
         let least_low = others.map(|(_, against)| against.low).fold(own.high, f64::min);
@@ -146,7 +147,7 @@ fn against_best_of(row: &CardRow, options: &[usize]) -> Vec<Against> {
             () if low > 1.0 => Conclusion::Different,
             () => Conclusion::Undecided,
         };
-        Against { factor, low, high, conclusion }
+        Against { factor, low, high, conclusion, machines: None }
     };
     found.iter().enumerate().map(relative).collect()
 }

@@ -2,20 +2,22 @@
 
 mod advice;
 mod choice;
+mod machines;
 mod narrowed;
 
 use super::CONFIDENCE;
 use super::quantiles::{failure_of_all, lacking};
 use super::results::{ResultRuns, series_of};
 use super::run_values::RunValues;
-use super::samples::{SeriesRuns, figure, values};
+use super::samples::{SeriesRuns, values};
+use machines::{Blocks, estimate_over_machines};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_experiment::{CardRow as Wanted, Experiment};
 use pushlab_report::{CardCell, CardOption, CardRow, Lacking, Origin, Scorecard, WhyLacking};
 use pushlab_stats::best::{Against, Conclusion, Row, against_best};
 use pushlab_stats::mean;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the messages, per cent, from which on a way through a proxy counts as one that works: what was under way when
 /// a short load ended may be missing.
@@ -38,29 +40,24 @@ pub fn scorecard(experiments: &[&Experiment], results: &[ResultRuns], seed: u64)
     if filled.is_empty() {
         return None;
     }
-    let blocks: Vec<Vec<Vec<Option<f64>>>> = filled.iter().map(|row| row.blocks(options.len())).collect();
+    let blocks: Vec<Blocks> = filled.iter().map(|row| row.blocks(options.len())).collect();
     let margin = |row: &Filled<'_>| margin(&row.experiment.margins, row.metric).ln_1p();
-    let compared: Vec<Row<'_>> =
-        filled.iter().zip(&blocks).map(|(row, blocks)| Row { blocks, margin: margin(row) }).collect();
+    let compared: Vec<Row<'_>> = filled.iter().zip(&blocks).map(|(row, blocks)| blocks.row(margin(row))).collect();
     let judged = against_best(&compared, CONFIDENCE);
     let rows: Vec<CardRow> =
         filled.iter().zip(judged).map(|(row, against)| row.judged(&against, &options, seed)).collect();
     let options = labelled(options, experiments);
     let mut card = Scorecard { options, rows, narrowed: Vec::new(), advice: Vec::new(), notes: Vec::new() };
     let judged_without = |late: &[usize], rows: &[usize]| {
-        let without = |blocks: &Vec<Vec<Option<f64>>>| {
-            let mut blocks = blocks.clone();
-            blocks.iter_mut().for_each(|block| late.iter().for_each(|option| block[*option] = None));
-            blocks
-        };
-        let blocks: Vec<_> = rows.iter().map(|row| without(&blocks[*row])).collect();
-        let compared = rows.iter().zip(&blocks).map(|(at, blocks)| Row { blocks, margin: margin(&filled[*at]) });
+        let blocks: Vec<Blocks> = rows.iter().map(|row| blocks[*row].without(late)).collect();
+        let compared = rows.iter().zip(&blocks).map(|(at, blocks)| blocks.row(margin(&filled[*at])));
         let judged = against_best(&compared.collect::<Vec<_>>(), CONFIDENCE);
         rows.iter().zip(judged).map(|(at, against)| filled[*at].judged(&against, &card.options, seed)).collect()
     };
     card.narrowed = narrowed::narrowed(&card, judged_without);
     card.advice = advice::advice(&card);
     card.notes = advice::decided(&card).into_iter().collect();
+    card.notes.extend(machines::notes(&card, &blocks, results));
     card.notes.extend((!missing.is_empty()).then(|| format!("Not measured: {}.", missing.join("; "))));
     let left_out = results.iter().flat_map(|result| &result.header.left_out);
     card.notes.extend(left_out.map(|out| format!("Left out: {}, because {}.", out.subject, out.reason)));
@@ -92,7 +89,8 @@ impl<'a> Filled<'a> {
         options: &mut Vec<CardOption>,
     ) -> Result<Self, String> {
         let metric = Metric::find(&wanted.metric).ok_or_else(String::new)?;
-        let (mut entries, mut failures, mut lacks) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut failures, mut lacks) = (BTreeMap::new(), BTreeMap::new());
+        let mut entries: BTreeMap<usize, Vec<&RunValues>> = BTreeMap::new();
         let bears = |series: &SeriesRuns<'_>| wanted.words.iter().all(|word| series.words.contains(word));
         for one in series.iter().filter(|one| one.origin == Origin::Measured && bears(one)) {
             let place = wanted.at.or_else(|| one.cells.keys().next().copied());
@@ -106,12 +104,20 @@ impl<'a> Filled<'a> {
                 options.push(option);
                 options.len() - 1
             });
+            let on_machine =
+                |why: String| machine_of(one).map_or(why.clone(), |machine| format!("on {machine}: {why}"));
             match (failure, lack) {
-                (Some(why), _) => drop(failures.insert(at, why)),
-                (None, Some(lack)) => drop(lacks.insert(at, lack)),
+                (Some(why), _) => drop(failures.insert(at, on_machine(why))),
+                (None, Some(Lacking { why, detail })) => {
+                    drop(lacks.insert(at, Lacking { why, detail: on_machine(detail) }))
+                }
+                (None, None) if machine_of(one).is_some() => entries.entry(at).or_default().extend(runs),
                 (None, None) => drop(entries.insert(at, runs.clone())),
             }
         }
+        // What fails on one of several machines does not work, and what lacks a figure on one has none over all.
+        lacks.retain(|at, _| !failures.contains_key(at));
+        entries.retain(|at, _| !failures.contains_key(at) && !lacks.contains_key(at));
         // One that nobody reached says something of all of them; one with too little measured says nothing.
         let is_told = |lack: &Lacking| lack.why == WhyLacking::NotReached;
         if entries.is_empty() && failures.is_empty() && !lacks.values().any(is_told) {
@@ -121,23 +127,24 @@ impl<'a> Filled<'a> {
     }
 
     /// Logarithms by block and option, lower being better: of each block the mean of its runs.
-    fn blocks(&self, options: usize) -> Vec<Vec<Option<f64>>> {
+    fn blocks(&self, options: usize) -> Blocks {
         // What works or does not needs no test.
         if self.wanted.works {
-            return Vec::new();
+            return Blocks::default();
         }
-        let of = |run: &RunValues| self.experiment.block_of(run.repeat);
-        let runs = self.entries.values().flatten();
-        let mut blocks: Vec<u32> = runs.map(|run| of(run)).collect();
-        blocks.sort_unstable();
-        blocks.dedup();
+        let of = |run: &RunValues| (run.machine, self.experiment.block_of(run.repeat));
+        let blocks: BTreeSet<(u32, u32)> = self.entries.values().flatten().map(|run| of(run)).collect();
         let sign = if self.metric.better == Better::Higher { -1.0 } else { 1.0 };
-        let value = |block: u32, option: usize| {
+        let value = |block: (u32, u32), option: usize| {
             let own = self.entries.get(&option)?.iter().filter(|run| run.counts() && of(run) == block);
             let values = own.filter_map(|run| run.figures.get(self.metric.name).copied().filter(|value| *value > 0.0));
             mean(&values.map(|value| sign * value.ln()).collect::<Vec<_>>())
         };
-        blocks.iter().map(|&block| (0..options).map(|option| value(block, option)).collect()).collect()
+        let values_of = |block: &(u32, u32)| (0..options).map(|option| value(*block, option)).collect();
+        Blocks {
+            values: blocks.iter().map(values_of).collect(),
+            machines: blocks.iter().map(|block| block.0).collect(),
+        }
     }
 
     fn judged(&self, against: &[Option<Against>], options: &[CardOption], seed: u64) -> CardRow {
@@ -160,16 +167,17 @@ impl<'a> Filled<'a> {
 
     fn cell(&self, at: usize, against: Option<Against>, seed: u64) -> Option<CardCell> {
         let runs = self.entries.get(&at)?;
-        let estimate = figure(runs, self.metric.name, seed)?;
+        let estimate = estimate_over_machines(runs, self.metric.name, seed)?;
         if self.wanted.works {
-            let against = Against { factor: 1.0, low: 1.0, high: 1.0, conclusion: Conclusion::Equivalent };
+            let conclusion = Conclusion::Equivalent;
+            let against = Against { factor: 1.0, low: 1.0, high: 1.0, conclusion, machines: None };
             return Some(CardCell { estimate, is_lower_bound: false, against });
         }
         let mut against = against?;
         let is_lower_bound = estimate.is_lower_bound();
         // It might do better than it could show, so nothing says that it is behind.
         if is_lower_bound && against.conclusion == Conclusion::Different {
-            against = Against { low: 1.0, conclusion: Conclusion::Undecided, ..against };
+            against = Against { low: 1.0, conclusion: Conclusion::Undecided, machines: None, ..against };
         }
         Some(CardCell { estimate, is_lower_bound, against })
     }
@@ -185,15 +193,22 @@ fn failure(runs: &[&RunValues], wanted: &Wanted) -> Option<String> {
     Some(format!("{share:.0} % of the messages arrived"))
 }
 
-/// What a series stands for: subject, transport, variant and result, but for what its row asked for. Its network is none
-/// of it, since nobody chooses that.
+/// What a series is called after, where it is of one of several machines whose results are pooled.
+fn machine_of<'a>(series: &'a SeriesRuns<'_>) -> Option<&'a str> {
+    let is_pooled = series.cells.values().flatten().any(|run| run.machine > 0);
+    is_pooled.then_some(series.tag.as_str())
+}
+
+/// What a series stands for: subject, transport, variant and result, but for what its row asked for. Its network and
+/// machine are none of it, since nobody chooses these.
 fn option(series: &SeriesRuns<'_>, asked: &[String]) -> CardOption {
     let is_own = |word: &&str| !word.is_empty() && !asked.iter().any(|asked| asked == word);
     let variant = Some(series.variant.as_str()).filter(is_own).unwrap_or_default();
-    let parts = [series.subject.as_str(), &series.transport, variant, &series.tag];
+    let tag = if machine_of(series).is_some() { "" } else { &series.tag };
+    let parts = [series.subject.as_str(), &series.transport, variant, tag];
     CardOption {
         key: parts.into_iter().filter(is_own).collect::<Vec<_>>().join("/"),
-        label: series.tag.clone(),
+        label: tag.to_owned(),
         subject: series.subject.clone(),
         transport: series.transport.clone(),
         variant: variant.to_owned(),
