@@ -151,7 +151,7 @@ export function foldEntries<E extends { option: CardOption }>(
   return folded.length > 2 ? [entries.filter(isShown), folded] : [[...entries], []];
 }
 
-/** Scale of all bars of a card: the same length is the same factor, whatever is compared. */
+/** Scale of all bars that are shown: the same length is the same factor, whatever is compared. */
 export interface FactorScale {
   /** Where bars are cut off. */
   end: number;
@@ -169,11 +169,11 @@ const ENDS: readonly (readonly [end: number, ticks: readonly number[]])[] = [
 /** Where factors of hundreds are cut off, so that bars below two can still be told apart. */
 const LONGEST = [30, [1, 3, 10, 30]] as const;
 
-/** A logarithmic scale that holds every factor of the card, up to the longest of scales. */
-export function factorScale(card: Scorecard): FactorScale {
+/** A logarithmic scale that holds every factor of these rows, up to the longest of scales. */
+export function factorScale(rows: readonly CardRow[]): FactorScale {
   const largest = Math.max(
     1,
-    ...card.rows.flatMap((row) => row.cells.map((cell) => soundCell(cell)?.against.factor ?? 1)),
+    ...rows.flatMap((row) => row.cells.map((cell) => soundCell(cell)?.against.factor ?? 1)),
   );
   const [end, ticks] = ENDS.find(([end]) => largest <= end) ?? LONGEST;
   const place = (factor: number) =>

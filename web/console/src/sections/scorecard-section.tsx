@@ -29,7 +29,7 @@ export function ScorecardSection({ card, view, update }: ScorecardProps) {
   const rows = rowsFor(card, workload);
   const late = lateFor(card, workload);
   const choices = choicesOf(card, workload);
-  const scale = factorScale(card);
+  const scale = factorScale(rows);
   return (
     <section id="scorecard" tabIndex={-1} aria-labelledby="scorecard-title">
       <h2 id="scorecard-title">Scorecard</h2>
