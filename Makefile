@@ -66,7 +66,7 @@ fuzz: need-cargo ## Fuzz each decoder for FUZZ_SECONDS (20)
 
 generate: need-cargo need-node $(BUNDLE) ## Write what is generated: codes, schemas, types of the console
 	cargo run --quiet --locked -p pushlab-tidy -- generate
-	UPDATE_SCHEMA=1 cargo test --quiet --locked -p pushlab-lab --test schema
+	UPDATE_SCHEMA=1 cargo test --quiet --locked -p pushlab-lab --test generated
 	UPDATE_SCHEMA=1 cargo test --quiet --locked -p pushlab-console --test it schema
 	cd $(CONSOLE) && npm run generate
 

@@ -17,7 +17,9 @@ pub mod assertion;
 mod card;
 pub mod cell;
 mod checks;
+mod expect;
 mod experiment;
+pub mod findings;
 pub mod margins;
 pub mod metric;
 mod offers;
@@ -33,12 +35,12 @@ mod variant;
 mod written;
 
 pub use card::{CardRow, Workload};
+pub use expect::Expect;
 pub use experiment::Experiment;
 pub use offers::{Find, Offer};
 pub use polling::Polling;
 pub use proxy::Proxy;
 pub use variant::Variant;
 pub use written::{
-    CapacityShare, Derived, Expect, ExperimentError, MAX_CLIENTS, MAX_NAME_BYTES, MAX_PHASE_MS, MAX_RUNS, NO_NETWORK,
-    Written,
+    CapacityShare, Derived, ExperimentError, MAX_CLIENTS, MAX_NAME_BYTES, MAX_PHASE_MS, MAX_RUNS, NO_NETWORK, Written,
 };

@@ -45,6 +45,7 @@ presets! {
     "platforms",
     "anomaly-stress",
     "anomaly-queues",
+    "anomaly-memory",
     "polling-study-collection",
     "overload",
     "any-server",

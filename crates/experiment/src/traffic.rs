@@ -115,8 +115,13 @@ mod tests {
 
     #[test]
     fn sizes_replace_ranges() {
-        let chat =
-            Scenario::Chat { interval_ms: 200, payload_bytes: 60, payload_bytes_max: Some(180), publishers: Some(1) };
+        let chat = Scenario::Chat {
+            interval_ms: 200,
+            payload_bytes: 60,
+            payload_bytes_max: Some(180),
+            publishers: Some(1),
+            in_bursts: false,
+        };
         assert_eq!(mean_payload_bytes(&chat), Some(120.0));
         assert_eq!(mean_payload_bytes(&with_payload_bytes(chat, 500)), Some(500.0));
     }

@@ -2,10 +2,13 @@
 
 use crate::card::CardRow;
 use crate::cell::{SlowPolicy, Sweep};
+use crate::expect::Expect;
+use crate::findings::Finding;
 use crate::polling::Polling;
 use crate::prober_choice::{self, default_prober};
 use crate::proxy::Proxy;
 use crate::renamed::modernise;
+use crate::studies;
 use crate::variant::Variant;
 use pushlab_link::profile::Profile;
 use pushlab_stats::GeneratorLimits;
@@ -167,7 +170,8 @@ pub struct Written {
     /// Rows of the scorecard that this experiment fills.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub card: Vec<CardRow>,
-    /// What is expected: findings of the study as assertions, judged from intervals.
+    /// What is expected, as assertions that are judged from intervals. The findings of a study that this experiment can
+    /// judge are added: they stand in the study's inventory.
     #[serde(default)]
     pub expect: Vec<Expect>,
     /// How far apart two servers may be and still be as good as each other, per cent, fixed before anything is measured:
@@ -193,17 +197,6 @@ pub struct CapacityShare {
     /// Most deliveries per second, whatever the share: what the generator can take.
     #[serde(default)]
     pub at_most: Option<u32>,
-}
-
-/// Something that is expected.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Expect {
-    /// An assertion, e.g. `cpu(websocket) < cpu(long-polling)`; docs/experiments.md has the grammar.
-    pub that: String,
-    /// What it stands for, in the study's sense.
-    #[serde(default)]
-    pub finding: String,
 }
 
 /// A table that is derived from the figures.
@@ -303,7 +296,22 @@ impl Written {
             modernise(&mut changes);
             merge(&mut table, &changes);
         }
-        table.try_into().map_err(format)
+        let mut written: Self = table.try_into().map_err(format)?;
+        written.expect_findings();
+        Ok(written)
+    }
+
+    /// Adds what its study found, if this is the experiment that judges it. What was read from a stored result has it
+    /// already.
+    fn expect_findings(&mut self) {
+        let Some(study) = self.study.as_deref().and_then(studies::find) else { return };
+        let inventory = study.inventory();
+        let own = inventory.findings.iter().filter(|finding| finding.experiment.as_deref() == Some(&self.name));
+        for expect in own.filter_map(Finding::expect) {
+            if self.expect.iter().all(|known| known.that != expect.that) {
+                self.expect.push(expect);
+            }
+        }
     }
 
     /// What to say of keys that have another name now.

@@ -379,7 +379,7 @@ mod tests {
             }
             pool(&mut results);
             let report = report_of(&results, Asked::default()).unwrap();
-            let judged = &report.experiments[0].expectations[0];
+            let judged = &report.experiments[0].expectations[0].judged[0];
             (judged.outcome, judged.detail.clone())
         };
         let (outcome, detail) = judged([5.0, 2.0]);

@@ -6,8 +6,8 @@
 use super::tables;
 use pushlab_analysis::report::wording::place;
 use pushlab_report::{
-    Agreement, Alarm, Change, Comparison, ComparisonRow, Completeness, Expectation, ExperimentReport, Origin, Point,
-    Report,
+    Agreement, Alarm, Change, Comparison, ComparisonRow, Completeness, Expectation, ExperimentReport, Judged, Origin,
+    Point, Report,
 };
 use std::fmt::Write as _;
 
@@ -64,7 +64,11 @@ impl Suite {
             .flat_map(|series| series.points.iter().map(|point| (series.label.as_str(), point)))
             .map(|(label, point)| Case::of_cell(format!("{label} at {}", place(&experiment.axis, point.x)), point))
             .collect();
-        cases.extend(experiment.expectations.iter().map(Case::of_expectation));
+        let measured = |one: &&Judged| one.origin == Origin::Measured;
+        let judged = experiment.expectations.iter().flat_map(|expectation| {
+            expectation.judged.iter().filter(measured).map(move |judged| Case::of_judged(expectation, judged))
+        });
+        cases.extend(judged);
         cases.extend(experiment.alarms.iter().map(Case::of_alarm));
         if experiment.completeness == Completeness::Partial {
             let done = format!("{} of {} runs are done", experiment.runs_done, experiment.runs_planned);
@@ -106,14 +110,14 @@ impl Case {
         Self { name, took_ms: point.took_ms, end, note }
     }
 
-    fn of_expectation(expectation: &Expectation) -> Self {
-        let Expectation { assertion, outcome, detail, figures, .. } = expectation;
+    fn of_judged(expectation: &Expectation, judged: &Judged) -> Self {
+        let Judged { outcome, detail, figures, .. } = judged;
         let end = match outcome {
             Agreement::Confirmed => End::Passed,
             Agreement::Refuted => End::Failed(detail.clone(), figures.join("\n")),
             Agreement::Undecided => End::Skipped(detail.clone()),
         };
-        Self::new(assertion.clone(), end)
+        Self::new(tables::asserted(expectation, judged), end)
     }
 
     fn of_alarm(alarm: &Alarm) -> Self {
@@ -242,7 +246,7 @@ mod tests {
         let failed = ["error", "1 of 3 runs failed", "repeat 1: it died"];
         assert_eq!(end(&document, "polling at 2 clients"), failed);
 
-        let [fast, slow, unknown] = ["< latency(sse)", "> latency(sse)", "< latency(polling)"];
+        let [fast, slow, unknown] = ["< latency(sse), pushlab", "> latency(sse), pushlab", "< latency(polling)"];
         let expected = |rest: &str| format!("latency(websocket) {rest}");
         assert_eq!(ends(&document, &expected(fast)).len(), 0);
         let [element, message, figures] = end(&document, &expected(slow));

@@ -60,7 +60,8 @@ fn scorecard(out: &mut String, report: &Report) {
 /// What was expected of an experiment, and what was to raise an alarm.
 fn asserted(out: &mut String, experiment: &ExperimentReport) {
     let judged = |outcome, text: &str| format!("**{}**: {}", tables::word(outcome), escaped(text));
-    let expected = experiment.expectations.iter().map(|one| judged(one.outcome, &tables::expected(one)));
+    let expected = experiment.expectations.iter().flat_map(tables::expected);
+    let expected = expected.map(|(outcome, what)| judged(outcome, &what));
     ready_section(out, "Expected", expected.collect());
     let asked = experiment.alarms.iter();
     let asked = asked.map(|alarm| judged(alarm.outcome, &format!("{} ({})", alarm.assertion, alarm.detail)));
@@ -226,7 +227,7 @@ mod tests {
             "\n### drill · Drill\n\n- network: loopback\n\n| transport | clients | ",
             "\n| websocket | 2 | ",
             "\n- failed: polling at 2, repeat 1: it died\n",
-            "\n#### Expected\n\n- **confirmed**: latency(websocket) \\< latency(sse) (confirmed at 2)\n- **refuted**: ",
+            "\n#### Expected\n\n- **confirmed**: latency(websocket) \\< latency(sse), pushlab (confirmed at 2)\n- **refuted**: ",
             "\n#### Fail if\n\n- **confirmed**: latency(sse) \\> 1 ms (confirmed at 2)\n",
             "\n#### Rankings\n\n- latency_median at 2 clients, load: 1. websocket 1.02 ±",
             "\n### Not seen\n\n- pushlab: CPU cannot be read: it is far\n",

@@ -2,8 +2,8 @@
 
 use pushlab_report::{
     Agreement, Change, Comparison, ComparisonRow, Completeness, DataCell, DataTable, Estimate, Expectation,
-    ExperimentReport, Lacking, Leaderboard, LeaderboardColumn, LeaderboardRow, MetricInfo, Origin, Point, Report,
-    Standing, WarningReport, WhyLacking,
+    ExperimentReport, Judged, Lacking, Leaderboard, LeaderboardColumn, LeaderboardRow, MetricInfo, Origin, Point,
+    Report, Standing, WarningReport, WhyLacking,
 };
 use pushlab_stats::Regime;
 use pushlab_store::Bound;
@@ -125,11 +125,28 @@ pub fn word(agreement: Agreement) -> &'static str {
     }
 }
 
-/// What was expected, and where it holds.
-pub fn expected(expectation: &Expectation) -> String {
-    let Expectation { assertion, detail, published, .. } = expectation;
-    let published = published.map_or(String::new(), |p| format!("; {} by the study's numbers", word(p)));
-    format!("{assertion} ({detail}{published})")
+/// What was expected, a line for each who says whether it holds, and where.
+pub fn expected(expectation: &Expectation) -> Vec<(Agreement, String)> {
+    let line = |judged: &Judged| {
+        let leaning = match judged.leaning {
+            Some(Agreement::Confirmed) => "; the means alone agree",
+            Some(Agreement::Refuted) => "; the means alone contradict it",
+            Some(Agreement::Undecided) | None => "",
+        };
+        (judged.outcome, format!("{} ({}{leaning})", asserted(expectation, judged), judged.detail))
+    };
+    expectation.judged.iter().map(line).collect()
+}
+
+/// An assertion and by whose figures it is judged: `cpu(sse) < 50, node-bare`.
+pub fn asserted(expectation: &Expectation, judged: &Judged) -> String {
+    let by = match (judged.subject.as_str(), judged.origin) {
+        ("", Origin::Measured) => String::new(),
+        (subject, Origin::Measured) => format!(", {subject}"),
+        ("", Origin::Published) => ", as published".to_owned(),
+        (subject, Origin::Published) => format!(", {subject} as published"),
+    };
+    format!("{}{by}", expectation.assertion)
 }
 
 /// Below one full core, or at it.

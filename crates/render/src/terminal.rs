@@ -52,8 +52,8 @@ fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[Metric
     if !experiment.expectations.is_empty() {
         out.push_str("\n  Expected\n");
     }
-    for expectation in &experiment.expectations {
-        lines(out, &[format!("{:<9}  {}", tables::word(expectation.outcome), tables::expected(expectation))]);
+    for (outcome, what) in experiment.expectations.iter().flat_map(tables::expected) {
+        lines(out, &[format!("{:<9}  {what}", tables::word(outcome))]);
     }
     tables::data_tables(experiment).for_each(|table| data_table(out, table));
 }

@@ -118,7 +118,7 @@ pub struct ExperimentReport {
     /// What lay between clients and subjects, in words: `loopback`, `4g (round trip 57 ms, …)`, `as it is (SUBJECT)`;
     /// empty where nobody knows.
     pub networks: Vec<String>,
-    /// What the study found, and whether this measurement agrees.
+    /// What was expected, or what the study found, and who agrees.
     pub expectations: Vec<Expectation>,
     /// What `--fail-if` asked, where it was given.
     pub alarms: Vec<Alarm>,
@@ -203,20 +203,35 @@ pub struct Point {
     pub took_ms: u64,
 }
 
-/// An assertion, and whether the measurement agrees.
+/// An assertion, and who agrees.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
     /// As in the experiment: `cpu(websocket) < cpu(long-polling)`.
     pub assertion: String,
-    /// What it stands for, in the study's sense; may be empty.
+    /// What it stands for; may be empty.
     pub finding: String,
-    /// What this measurement says.
+    /// Where a study says so, and as what: `§5.3.2, table 5, a hypothesis`; empty where it is nobody's.
+    #[serde(default)]
+    pub source: String,
+    /// What each subject says, and each server of the study by its published numbers; never empty.
+    pub judged: Vec<Judged>,
+}
+
+/// What the figures of one subject say of an assertion.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Judged {
+    /// Whose figures; empty where the assertion compares subjects, or none has figures of all that it names.
+    pub subject: String,
+    /// Measured, or printed in the study.
+    pub origin: Origin,
+    /// Whether they agree.
     pub outcome: Agreement,
-    /// What the published numbers say, where there are any to judge it by.
-    pub published: Option<Agreement>,
+    /// What the means alone say where that is undecided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaning: Option<Agreement>,
     /// In words, by points of the axis: `confirmed at 50, 150; undecided at 300`.
     pub detail: String,
-    /// What was measured of both sides, a line for each point.
+    /// What both sides are, a line for each point.
     pub figures: Vec<String>,
 }
 

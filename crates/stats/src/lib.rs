@@ -48,7 +48,7 @@ pub use interval::{
     EffectSize, Interval, IntervalError, Magnitude, Method, effect_size, interval_of_mean, interval_of_whole,
 };
 pub use ranking::{Ranked, rank};
-pub use regime::{Band, Regime, STRESS_CPU_PERCENT, regime};
+pub use regime::{Band, Regime, regime, stress_limit};
 pub use slope::{Slope, SlopeError, Trend, slope, trend};
 pub use steady::{POINTS_MIN, Steady, steady_state};
 pub use summary::{mean, median, quantile, variance};

@@ -138,8 +138,13 @@ pub fn check(
         options.recordings.as_ref().map(|folder| folder.join(format!("{}-{}.jsonl", manifest.name, endpoint.name)));
     let mut speaks = Speaks { recording, ..endpoint.speaks() };
     // The first client publishes and receives like all others.
-    let broadcast =
-        Scenario::Chat { interval_ms: INTERVAL_MS, payload_bytes: 64, payload_bytes_max: None, publishers: Some(1) };
+    let broadcast = Scenario::Chat {
+        interval_ms: INTERVAL_MS,
+        payload_bytes: 64,
+        payload_bytes_max: None,
+        publishers: Some(1),
+        in_bursts: false,
+    };
     let load_ms = u64::from(options.publications) * INTERVAL_MS;
     let plan = plan(subject.address, endpoint.transport, Some(speaks.clone()), broadcast, load_ms);
     let result = follow(&mut subject, &plan, &options.program, &mut |_| {}, is_interrupted)?;

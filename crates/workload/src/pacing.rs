@@ -21,6 +21,8 @@ pub struct Pacing {
     pub count: u64,
     /// In which order publishers publish, where that changes with each period; `None`: by their number.
     pub order: Option<Shuffle>,
+    /// Whether all publications of a period are due at its beginning.
+    pub in_bursts: bool,
     /// How the pace changes; `None`: not at all.
     pub warp: Option<Arc<Warp>>,
 }
@@ -39,12 +41,14 @@ impl Pacing {
     /// A schedule without an end.
     pub fn endless(start_ns: u64, period_ns: u64, per_period: u32) -> Self {
         let (period_ns, per_period) = (period_ns.max(1), per_period.max(1));
-        Self { start_ns, period_ns, per_period, count: u64::MAX, order: None, warp: None }
+        Self { start_ns, period_ns, per_period, count: u64::MAX, order: None, in_bursts: false, warp: None }
     }
 
     /// When publication `k` is due, ns.
     #[inline]
     pub fn due_ns(&self, k: u64) -> u64 {
+        // In bursts, as if it were the first of its period.
+        let k = if self.in_bursts { k - k % u64::from(self.per_period) } else { k };
         let offset = match k.checked_mul(self.period_ns) {
             Some(product) => product / u64::from(self.per_period),
             None => {
@@ -64,8 +68,10 @@ impl Pacing {
         if self.warp.is_some() {
             return self.first_warped_at(instant_ns);
         }
-        let span = u128::from(instant_ns.saturating_sub(self.start_ns)) * u128::from(self.per_period);
-        let first = span.div_ceil(u128::from(self.period_ns));
+        let (span, per_period) = (u128::from(instant_ns.saturating_sub(self.start_ns)), u128::from(self.per_period));
+        let period = u128::from(self.period_ns);
+        let first =
+            if self.in_bursts { span.div_ceil(period) * per_period } else { (span * per_period).div_ceil(period) };
         u64::try_from(first).unwrap_or(u64::MAX).min(self.count)
     }
 
@@ -185,8 +191,10 @@ mod tests {
         }
 
         #[test]
-        fn the_count_is_what_is_due_before_the_end(start in 0u64..1000, length in 0u64..5000, period in 1u64..400, publishers in 1u32..9) {
-            let pacing = Pacing::between(start, start + length, period, publishers);
+        fn the_count_is_what_is_due_before_the_end(
+            start in 0u64..1000, length in 0u64..5000, period in 1u64..400, publishers in 1u32..9, in_bursts: bool,
+        ) {
+            let pacing = Pacing { in_bursts, ..Pacing::endless(start, period, publishers) }.until(start + length);
             let due = (0..).take_while(|&k| pacing.due_ns(k) < start + length).count() as u64;
             prop_assert_eq!(pacing.count, due);
             for publisher in 0..publishers {
@@ -196,8 +204,10 @@ mod tests {
         }
 
         #[test]
-        fn lanes_share_the_publications_out(publishers in 1u32..20, lanes in 1u32..6, count in 0u64..200, skip in 0u64..300) {
-            let pacing = Pacing { count, ..Pacing::endless(7, 100, publishers) };
+        fn lanes_share_the_publications_out(
+            publishers in 1u32..20, lanes in 1u32..6, count in 0u64..200, skip in 0u64..300, in_bursts: bool,
+        ) {
+            let pacing = Pacing { count, in_bursts, ..Pacing::endless(7, 100, publishers) };
             let mut all: Vec<u64> = Vec::new();
             for lane in 0..lanes {
                 let mut turns = Turns::new(pacing.clone(), lane, lanes);
@@ -211,6 +221,13 @@ mod tests {
             let expected: Vec<u64> = (0..count).filter(|&k| pacing.due_ns(k) >= skip).collect();
             prop_assert_eq!(all, expected);
         }
+    }
+
+    #[test]
+    fn in_bursts_all_publish_at_the_beginning_of_each_period() {
+        let pacing = Pacing { in_bursts: true, ..Pacing::endless(100, 500, 3) }.until(1_100);
+        let due: Vec<(u64, u32)> = (0..pacing.count).map(|k| (pacing.due_ns(k), pacing.publisher_of(k).0)).collect();
+        assert_eq!(due, [(100, 0), (100, 1), (100, 2), (600, 0), (600, 1), (600, 2)]);
     }
 
     fn shapes() -> impl Strategy<Value = Shape> {

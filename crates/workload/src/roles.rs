@@ -57,6 +57,8 @@ pub struct Roles {
     pub publishers: u32,
     /// Deliveries of each publication; 0 in rooms, where each has its own number.
     pub receivers: u64,
+    /// Whether all publishers publish at the same instants.
+    in_bursts: bool,
     /// What the publications of the back end look like; `None` where there is none.
     pub feed: Option<Form>,
     /// The client that publishes to all others, where one does.
@@ -105,6 +107,7 @@ impl Roles {
             warp: None,
             publishers: 0,
             receivers: 0,
+            in_bursts: false,
             feed: None,
             feeder: None,
             loops: 1,
@@ -160,13 +163,13 @@ impl Roles {
                     ..silent
                 }
             }
-            Scenario::Chat { interval_ms, payload_bytes, payload_bytes_max, publishers } => {
+            Scenario::Chat { interval_ms, payload_bytes, payload_bytes_max, publishers, in_bursts } => {
                 let publishers = publishers.unwrap_or(clients);
                 let form = chat_form(plan, form(payload_bytes), payload_bytes_max, publishers)?;
                 let audience =
                     Audience::Everybodys { sources: publishers, receivers: Some(clients), are_sources_clients: true };
                 let base = paced(interval_ms, publishers, form, Sending::Publish)?;
-                Self { audience, receivers: u64::from(clients), ..base }
+                Self { audience, receivers: u64::from(clients), in_bursts, ..base }
             }
             Scenario::Echo { interval_ms, payload_bytes } => {
                 Self { audience: Audience::Own, ..paced(interval_ms, clients, form(payload_bytes), Sending::Echo)? }
@@ -215,11 +218,16 @@ impl Roles {
         let order = self.rooms().map(|rooms| rooms.order());
         // A pace that changes has no period, and begins where its shape does.
         let repetition = plan.repetition.filter(|_| self.warp.is_none());
-        let spacing_ns = period_ns / u64::from(publishers.max(1));
+        let spacing_ns = if self.in_bursts { period_ns } else { period_ns / u64::from(publishers.max(1)) };
         let phase_ns = repetition.map_or(0, |own| own.phase_ns(Periodic::Publications, plan.seed, spacing_ns));
         // As exact as stamps are.
         let first_ns = start_ns.saturating_add(phase_ns - phase_ns % RESOLUTION_NS);
-        let pacing = Pacing { order, warp: self.warp.clone(), ..Pacing::endless(first_ns, period_ns, publishers) };
+        let pacing = Pacing {
+            order,
+            in_bursts: self.in_bursts,
+            warp: self.warp.clone(),
+            ..Pacing::endless(first_ns, period_ns, publishers)
+        };
         Some(pacing.until(start_ns.saturating_add(length_ns)))
     }
 
@@ -365,7 +373,13 @@ mod tests {
         let chat = |clients| {
             roles_of(&plan(
                 clients,
-                Scenario::Chat { interval_ms: 3000, payload_bytes: 71, payload_bytes_max: None, publishers: None },
+                Scenario::Chat {
+                    interval_ms: 3000,
+                    payload_bytes: 71,
+                    payload_bytes_max: None,
+                    publishers: None,
+                    in_bursts: false,
+                },
             ))
         };
         assert!(chat(4096).is_ok());
@@ -454,7 +468,8 @@ mod tests {
     #[test]
     fn publishers_and_sizes_are_within_their_limits() {
         let chat = |payload_bytes, payload_bytes_max, publishers| {
-            let scenario = Scenario::Chat { interval_ms: 3000, payload_bytes, payload_bytes_max, publishers };
+            let scenario =
+                Scenario::Chat { interval_ms: 3000, payload_bytes, payload_bytes_max, publishers, in_bursts: false };
             Plan { receipts: true, ..plan(10, scenario) }
         };
         let roles = roles_of(&chat(33, Some(33), Some(3))).unwrap();
@@ -477,8 +492,13 @@ mod tests {
 
     #[test]
     fn only_publishers_need_a_second_descriptor() {
-        let scenario =
-            Scenario::Chat { interval_ms: 3000, payload_bytes: 71, payload_bytes_max: None, publishers: Some(8) };
+        let scenario = Scenario::Chat {
+            interval_ms: 3000,
+            payload_bytes: 71,
+            payload_bytes_max: None,
+            publishers: Some(8),
+            in_bursts: false,
+        };
         let plan = plan(1000, scenario);
         let roles = Roles::of_scenario(&plan).unwrap();
         assert_eq!(roles.descriptors(&plan, 8), 125 + 1 + OTHER_DESCRIPTORS);

@@ -27,7 +27,7 @@ pub enum Scenario {
         payload_bytes: u32,
     },
     /// Every client publishes at an interval and everybody receives everything; client i of N starts at
-    /// i/N of the interval, so that the load is even.
+    /// i/N of the interval, so that the load is even, or all publish at the same instants.
     Chat {
         /// Time between two publications of one client, in ms.
         interval_ms: u64,
@@ -39,6 +39,9 @@ pub enum Scenario {
         /// How many of the clients publish, where not all do; the first so many.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         publishers: Option<u32>,
+        /// Whether all publish at the same instants: one burst an interval.
+        #[serde(default, skip_serializing_if = "is_even")]
+        in_bursts: bool,
     },
     /// Every client is in some rooms, and publications go to one room after the other at a rate of the whole run,
     /// in an order that the seed gives; the members of a room take turns at publishing. Rooms are the channels
@@ -74,6 +77,11 @@ pub enum Scenario {
     },
     /// Connected and silent.
     Idle,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_even(in_bursts: &bool) -> bool {
+    !*in_bursts
 }
 
 impl Scenario {

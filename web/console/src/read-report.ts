@@ -107,7 +107,14 @@ const EXPERIMENT: Shape = {
       },
     },
     networks: { each: "text" },
-    expectations: { each: { fields: { assertion: "text", outcome: "text" } } },
+    expectations: {
+      each: {
+        fields: {
+          ...{ assertion: "text", finding: "text" },
+          judged: { each: { fields: { subject: "text", outcome: "text", detail: "text" } } },
+        },
+      },
+    },
     alarms: { each: { fields: { assertion: "text", outcome: "text", detail: "text" } } },
     tables: {
       each: {

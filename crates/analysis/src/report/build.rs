@@ -24,7 +24,7 @@ use pushlab_stats::WarningCode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of the report's structure.
-const REPORT_VERSION: u32 = 3;
+const REPORT_VERSION: u32 = 4;
 /// Runs that a warning lists by name.
 const MAX_LISTED_RUNS: usize = 12;
 /// Ranked beside what is charted.

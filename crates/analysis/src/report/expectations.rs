@@ -6,29 +6,55 @@ use super::run_values::RunValues;
 use super::samples::{self, PointSamples, SeriesRuns, Source};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::assertion::{Assertion, Term};
-use pushlab_report::{Agreement, Alarm, Expectation, Origin};
+use pushlab_report::{Agreement, Alarm, Expectation, Judged, Origin};
 use std::collections::BTreeSet;
 
 /// Judges everything that an experiment expects.
 pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Expectation> {
     let parsed = experiment.expect.iter().filter_map(|e| Some((e, Assertion::parse(&e.that).ok()?)));
     parsed
-        .map(|(expect, assertion)| {
-            let measured = judgement(&assertion, series, Origin::Measured, seed);
-            // Where the study printed nothing of the kind, it neither agrees nor disagrees.
-            let printed: Vec<&SeriesRuns<'_>> = series.iter().filter(|one| one.origin == Origin::Published).collect();
-            let is_printed = assertion.terms().all(|term| find(term, &printed, seed).is_ok());
-            let published = is_printed.then(|| judgement(&assertion, series, Origin::Published, seed));
-            Expectation {
-                assertion: assertion.to_string(),
-                finding: expect.finding.clone(),
-                outcome: measured.outcome,
-                published: published.map(|judgement| judgement.outcome),
-                detail: measured.detail,
-                figures: measured.figures,
-            }
+        .map(|(expect, assertion)| Expectation {
+            assertion: assertion.to_string(),
+            finding: expect.finding.clone(),
+            source: expect.source.clone(),
+            judged: judged(&assertion, series, seed),
         })
         .collect()
+}
+
+/// What each subject says of an assertion by itself, first those that were measured; where it names subjects, what they
+/// say together. A subject of which not all is there neither agrees nor disagrees, but somebody who was measured always
+/// says something, if only why it cannot be told.
+pub fn judged(assertion: &Assertion, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Judged> {
+    let of_origin = |origin: Origin| -> Vec<Judged> {
+        let own: Vec<&SeriesRuns<'_>> = series.iter().filter(|one| one.origin == origin).collect();
+        let of = |subject: &str, own: &[&SeriesRuns<'_>]| {
+            let Judgement { outcome, by_means, detail, figures, .. } = judgement(assertion, own, seed);
+            let leaning = by_means.filter(|_| outcome == Agreement::Undecided);
+            Judged { subject: subject.to_owned(), origin, outcome, leaning, detail, figures }
+        };
+        let mut subjects: Vec<&str> = Vec::new();
+        for one in &own {
+            if !subjects.contains(&one.subject.as_str()) {
+                subjects.push(&one.subject);
+            }
+        }
+        let names_some = assertion.terms().flat_map(|term| &term.words).any(|word| subjects.contains(&word.as_str()));
+        let is_there = |own: &[&SeriesRuns<'_>]| assertion.terms().all(|term| find(term, own, seed).is_ok());
+        let mut all: Vec<Judged> = Vec::new();
+        if !names_some {
+            let alone = |subject: &&str| own.iter().copied().filter(|one| one.subject == **subject).collect::<Vec<_>>();
+            let each = subjects.iter().map(|subject| (*subject, alone(subject))).filter(|(_, own)| is_there(own));
+            all.extend(each.map(|(subject, own)| of(subject, &own)));
+        }
+        let says_something = match origin {
+            Origin::Measured => all.is_empty(),
+            Origin::Published => names_some && is_there(&own),
+        };
+        all.extend(says_something.then(|| of("", &own)));
+        all
+    };
+    [Origin::Measured, Origin::Published].into_iter().flat_map(of_origin).collect()
 }
 
 /// Judges those assertions that are to raise an alarm which an experiment can answer.
@@ -36,7 +62,8 @@ pub fn alarms(assertions: &[Assertion], experiment: &Experiment, series: &[Serie
     let answerable = assertions.iter().filter(|assertion| unanswerable(assertion, experiment).is_none());
     answerable
         .map(|assertion| {
-            let judged = judgement(assertion, series, Origin::Measured, seed);
+            let measured: Vec<&SeriesRuns<'_>> = series.iter().filter(|one| one.origin == Origin::Measured).collect();
+            let judged = judgement(assertion, &measured, seed);
             Alarm {
                 assertion: assertion.to_string(),
                 outcome: judged.somewhere,
@@ -47,14 +74,13 @@ pub fn alarms(assertions: &[Assertion], experiment: &Experiment, series: &[Serie
         .collect()
 }
 
-/// Judges one assertion from the series of one origin; on each of several machines by itself, where they are pooled.
-fn judgement(assertion: &Assertion, series: &[SeriesRuns<'_>], origin: Origin, seed: u64) -> Judgement {
-    let own: Vec<&SeriesRuns<'_>> = series.iter().filter(|one| one.origin == origin).collect();
+/// Judges one assertion from these series; on each of several machines by itself, where they are pooled.
+fn judgement(assertion: &Assertion, own: &[&SeriesRuns<'_>], seed: u64) -> Judgement {
     let judge_of = |own: &[&SeriesRuns<'_>]| judge(assertion, &|term| find(term, own, seed), seed);
     let is_pooled = |one: &&&SeriesRuns<'_>| one.cells.values().flatten().any(|run| run.machine > 0);
     let machines: BTreeSet<&str> = own.iter().filter(is_pooled).map(|one| one.tag.as_str()).collect();
     if machines.is_empty() {
-        return judge_of(&own);
+        return judge_of(own);
     }
     let on = |machine: &str| judge_of(&own.iter().copied().filter(|one| one.tag == machine).collect::<Vec<_>>());
     over_machines(machines.into_iter().map(|machine| (machine, on(machine))).collect())
@@ -73,6 +99,7 @@ fn over_machines(judged: Vec<(&str, Judgement)>) -> Judgement {
     Judgement {
         outcome: agreed(&|one| one.outcome),
         somewhere: agreed(&|one| one.somewhere),
+        by_means: None,
         detail: details.join("; "),
         figures: judged.iter().flat_map(figures).collect(),
     }

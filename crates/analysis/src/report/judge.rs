@@ -14,6 +14,8 @@ pub struct Judgement {
     /// What an alarm asks: confirmed where some place confirms it, at a confidence corrected for the number of places;
     /// refuted where every place refutes it.
     pub somewhere: Agreement,
+    /// What the means alone say, over all places; `None` where there is none.
+    pub by_means: Option<Agreement>,
     /// In words, by place.
     pub detail: String,
     /// What both sides measured, a line for each place.
@@ -28,6 +30,7 @@ pub fn judge(assertion: &Assertion, find: &dyn Fn(&Term) -> Result<Vec<PointSamp
     let undecided = |detail: String| Judgement {
         outcome: Agreement::Undecided,
         somewhere: Agreement::Undecided,
+        by_means: None,
         detail,
         figures: Vec::new(),
     };
@@ -72,8 +75,11 @@ pub fn judge(assertion: &Assertion, find: &dyn Fn(&Term) -> Result<Vec<PointSamp
     let for_alarm = places.iter().map(|(_, left, right)| at_place(assertion.relation, left, right, levels, seed));
     let somewhere = somewhere(&for_alarm.collect::<Vec<_>>());
     let (outcome, detail) = conclude(&judged);
+    let by_means = places.iter().map(|(_, left, right)| holds_by_means(assertion.relation, left, right));
+    let by_means = by_means.reduce(|all, one| all && one);
+    let by_means = by_means.map(|holds| if holds { Agreement::Confirmed } else { Agreement::Refuted });
     let lines = places.iter().zip(&shown).map(|((x, ..), sides)| figures(assertion, *x, sides));
-    Judgement { outcome, somewhere, detail, figures: lines.collect() }
+    Judgement { outcome, somewhere, by_means, detail, figures: lines.collect() }
 }
 
 /// `at 300: cpu(websocket) = 45.1 % (44.0 to 46.2), cpu(sse) = 31.0 % (30.1 to 31.9)`. Of each side what is shown of it, if
@@ -101,6 +107,16 @@ fn somewhere(places: &[Agreement]) -> Agreement {
         Agreement::Refuted
     } else {
         Agreement::Undecided
+    }
+}
+
+/// Whether it holds of the means, whatever their intervals.
+fn holds_by_means(relation: Relation, left: &[f64], right: &Other) -> bool {
+    let (left, right) = (pushlab_stats::mean(left).unwrap_or(0.0), right.mean());
+    match relation {
+        Relation::Less => left < right,
+        Relation::Greater => left > right,
+        Relation::About(percent) => (left - right).abs() <= right.abs() * percent / 100.0,
     }
 }
 
@@ -295,6 +311,20 @@ mod tests {
         assert_eq!((under.outcome, under.detail.as_str()), (Agreement::Refuted, "refuted at 1"));
         let unknown = judged("cpu(websocket) < cpu(pigeon)", &[LOW], &[LOW]);
         assert_eq!((unknown.outcome, unknown.detail.as_str()), (Agreement::Undecided, "no series bears pigeon"));
+    }
+
+    #[test]
+    fn what_single_numbers_say_is_told_and_decides_nothing() {
+        let of = |text: &str| {
+            let judged = judged(text, &[&[1.0], &[1.0]], &[&[2.0], &[1.05]]);
+            (judged.outcome, judged.by_means)
+        };
+        let undecided = Agreement::Undecided;
+        assert_eq!(of("cpu(websocket) < cpu(sse)"), (undecided, Some(Agreement::Confirmed)));
+        assert_eq!(of("cpu(websocket) > cpu(sse)"), (undecided, Some(Agreement::Refuted)));
+        assert_eq!(of("cpu(websocket) ≈ cpu(sse) within 10 %"), (undecided, Some(Agreement::Refuted)), "at one of two");
+        assert_eq!(of("cpu(websocket) ≈ cpu(sse) within 10 % at 1"), (undecided, Some(Agreement::Confirmed)));
+        assert_eq!(of("cpu(websocket) < cpu(sse) at 7"), (undecided, None));
     }
 
     #[test]

@@ -2,24 +2,25 @@
 
 use super::quantiles::lacking;
 use super::run_values::RunValues;
-use super::samples::{SeriesRuns, figure, regime_of};
+use super::samples::{SeriesRuns, figure};
 use pushlab_experiment::metric::Metric;
 use pushlab_report::{Point, Series, Timeline};
-use pushlab_stats::{Band, Severity, Warning};
+use pushlab_stats::{Band, Regime, Severity, Warning};
 
 /// A series with all its points. `metrics` are those of the whole report.
 pub fn series(runs: &SeriesRuns<'_>, metrics: &[&Metric], seed: u64) -> Series {
+    let regimes = runs.regimes();
     Series {
         key: runs.key.clone(),
         label: runs.label.clone(),
         subject: runs.subject.clone(),
         transport: runs.transport.clone(),
         origin: runs.origin,
-        points: runs.cells.iter().map(|(&x, cell)| point(x, cell, metrics, seed)).collect(),
+        points: runs.cells.iter().map(|(x, cell)| point(*x, cell, regimes.get(x).copied(), metrics, seed)).collect(),
     }
 }
 
-fn point(x: u32, runs: &[&RunValues], metrics: &[&Metric], seed: u64) -> Point {
+fn point(x: u32, runs: &[&RunValues], regime: Option<Regime>, metrics: &[&Metric], seed: u64) -> Point {
     let figures =
         metrics.iter().filter_map(|metric| Some((metric.name.to_owned(), figure(runs, metric.name, seed)?))).collect();
     let lacking = |metric: &&Metric| Some((metric.name.to_owned(), lacking(runs, metric.name)?));
@@ -36,7 +37,7 @@ fn point(x: u32, runs: &[&RunValues], metrics: &[&Metric], seed: u64) -> Point {
         failures: runs.iter().filter_map(failure).collect(),
         voids: runs.iter().filter(|run| run.is_void()).map(|run| void(run)).collect(),
         withheld: runs.iter().filter_map(|run| withheld(run)).collect(),
-        regime: regime_of(runs),
+        regime,
         band: response.map(|figure| Band::of_response_ms(figure.value)),
         figures,
         lacking: metrics.iter().filter_map(lacking).collect(),

@@ -2,7 +2,7 @@
 
 use super::CONFIDENCE;
 use super::quantiles::lacking_or_failed;
-use super::samples::{SeriesRuns, figure, regime_of, values};
+use super::samples::{SeriesRuns, figure, values};
 use pushlab_experiment::margins::margin;
 use pushlab_experiment::metric::{Better, Metric};
 use pushlab_report::{Origin, Place, Ranking, Tie, Unplaced, WhyLacking};
@@ -192,16 +192,22 @@ fn best_place<'a, 'b>(series: &[&'b SeriesRuns<'a>], wanted: Regime) -> Option<(
     let mut places: Vec<u32> = series.iter().flat_map(|s| s.cells.keys().copied()).collect();
     places.sort_unstable();
     places.dedup();
+    let regimes: Vec<BTreeMap<u32, Regime>> = series.iter().map(|s| s.regimes()).collect();
     let at = |x: u32| -> Vec<&'b SeriesRuns<'a>> {
         let counting = |s: &SeriesRuns<'_>| s.cells.get(&x).is_some_and(|runs| runs.iter().any(|run| run.counts()));
-        let regime = |s: &SeriesRuns<'_>| s.cells.get(&x).and_then(|runs| regime_of(runs));
-        let there: Vec<&SeriesRuns<'_>> = series.iter().filter(|s| counting(s)).copied().collect();
-        let is_known = there.iter().any(|s| regime(s) == Some(wanted));
-        let is_only_choice = wanted == Regime::Load && there.iter().all(|s| regime(s).is_none());
+        let there: Vec<(&SeriesRuns<'_>, Option<Regime>)> = series
+            .iter()
+            .zip(&regimes)
+            .filter(|(s, _)| counting(s))
+            .map(|(s, regimes)| (*s, regimes.get(&x).copied()))
+            .collect();
+        let is_known = there.iter().any(|(_, regime)| *regime == Some(wanted));
+        let is_only_choice = wanted == Regime::Load && there.iter().all(|(_, regime)| regime.is_none());
         if !is_known && !is_only_choice {
             return Vec::new();
         }
-        there.into_iter().filter(|s| regime(s).is_none_or(|regime| regime == wanted)).collect()
+        let is_member = |regime: Option<Regime>| regime.is_none_or(|regime| regime == wanted);
+        there.into_iter().filter(|(_, regime)| is_member(*regime)).map(|(s, _)| s).collect()
     };
     let best = places.into_iter().max_by_key(|&x| (at(x).len(), x))?;
     let members = at(best);

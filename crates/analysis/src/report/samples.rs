@@ -8,7 +8,7 @@ use pushlab_experiment::cell::SlowPolicy;
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::metric::{Better, METRICS, Metric};
 use pushlab_report::{Estimate, Origin, WhyLacking};
-use pushlab_stats::{Interval, Regime, STRESS_CPU_PERCENT, WarningCode, interval_of_mean, interval_of_whole, regime};
+use pushlab_stats::{Interval, Regime, WarningCode, interval_of_mean, interval_of_whole, regime, stress_limit};
 use pushlab_store::Bound;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,8 +62,16 @@ impl SeriesRuns<'_> {
         self.cells.values().flatten().any(|run| run.measured(metric))
     }
 
+    /// Load or stress at each place, by the mean CPU of the runs that count; no entry where nobody could see it.
+    pub fn regimes(&self) -> BTreeMap<u32, Regime> {
+        let known: Vec<(u32, f64)> = self.cells.iter().filter_map(|(&x, runs)| Some((x, mean_cpu(runs)?))).collect();
+        let limit = stress_limit(&known.iter().map(|(_, cpu)| *cpu).collect::<Vec<_>>());
+        known.into_iter().map(|(x, cpu)| (x, regime(cpu, limit))).collect()
+    }
+
     /// The values of a metric at each place.
     pub fn samples(&self, metric: &str, seed: u64) -> Vec<PointSamples> {
+        let regimes = self.regimes();
         let point = |(&x, runs): (&u32, &Vec<&RunValues>)| {
             let counting = runs.iter().filter(|run| run.counts());
             let samples = match lacking(runs, metric) {
@@ -71,7 +79,10 @@ impl SeriesRuns<'_> {
                 _ => values(runs, metric),
             };
             let shown = figure(runs, metric, seed);
-            let point = PointSamples { x: f64::from(x), regime: regime_of(runs), samples, shown };
+            // The ends of a range that was printed are no two runs.
+            let printed = shown.filter(|shown| shown.bound.is_some() && shown.runs == 1);
+            let samples = printed.map_or(samples, |shown| vec![shown.value]);
+            let point = PointSamples { x: f64::from(x), regime: regimes.get(&x).copied(), samples, shown };
             (!point.samples.is_empty()).then_some(point)
         };
         self.cells.iter().filter_map(point).collect()
@@ -246,10 +257,8 @@ fn is_limit_of_load(runs: &[&RunValues], metric: &str) -> bool {
     is_rate && runs.iter().filter(|run| run.counts()).any(is_bound)
 }
 
-/// Load or stress, by the mean CPU of the runs that count.
-pub fn regime_of(runs: &[&RunValues]) -> Option<Regime> {
-    let cpu = pushlab_stats::mean(&values(runs, "cpu")).or_else(|| pushlab_stats::mean(&values(runs, "cpu_median")));
-    cpu.map(|cpu| regime(cpu, STRESS_CPU_PERCENT))
+fn mean_cpu(runs: &[&RunValues]) -> Option<f64> {
+    pushlab_stats::mean(&values(runs, "cpu")).or_else(|| pushlab_stats::mean(&values(runs, "cpu_median")))
 }
 
 /// The metrics that any of these series has, in the order of the table.

@@ -54,6 +54,7 @@ impl Served {
                 payload_bytes: 60,
                 payload_bytes_max: Some(160),
                 publishers: Some(1),
+                in_bursts: false,
             },
             poll_interval_ms: 20,
             poll_wait_s: 5,

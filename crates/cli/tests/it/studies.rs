@@ -52,15 +52,15 @@ fn a_repeated_study_is_shown_beside_what_was_measured() {
     assert!(published["points"].as_array().unwrap().len() > 5, "the study's other places are drawn too");
 
     let expectations = &experiment["expectations"];
-    assert_eq!(
-        (&expectations[0]["outcome"], &expectations[0]["published"]),
-        (&json!("confirmed"), &json!("confirmed"))
-    );
-    assert_eq!(
-        (&expectations[1]["outcome"], &expectations[1]["published"]),
-        (&json!("undecided"), &json!("confirmed"))
-    );
-    assert_eq!(expectations[0]["finding"], "It costs something.");
+    let judged = |at: usize| -> Value {
+        let of = |one: &Value| json!([one["subject"], one["origin"], one["outcome"]]);
+        expectations[at]["judged"].as_array().unwrap().iter().map(of).collect()
+    };
+    assert_eq!(judged(0), json!([["pushlab", "measured", "confirmed"], ["node", "published", "confirmed"]]));
+    assert_eq!(judged(1), json!([["pushlab", "measured", "undecided"], ["node", "published", "confirmed"]]));
+    assert_eq!((&expectations[0]["finding"], &expectations[0]["source"]), (&json!("It costs something."), &json!("")));
+    let inventory = expectations.as_array().unwrap().iter().filter(|one| one["source"] != "").count();
+    assert!(inventory > 10, "what the study found is judged beside what else is expected: {inventory}");
 
     let table = find(&experiment["tables"], |t| t["title"] == "Published beside measured");
     let own = &measured["points"][0]["figures"];
@@ -76,5 +76,9 @@ fn a_repeated_study_is_shown_beside_what_was_measured() {
     }
     assert!(table["rows"].as_array().unwrap().iter().all(|row| row[2] == "50 clients"), "only what was measured");
     let text = place.prints(&["show", "tangen-broadcast"]);
-    assert!(text.contains("Published beside measured") && text.contains("confirmed by the study's numbers"), "{text}");
+    assert!(
+        text.contains("Published beside measured")
+            && text.contains("cpu(websocket) > 1 at 50, node as published (confirmed at 50)"),
+        "{text}"
+    );
 }

@@ -11,8 +11,13 @@ use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::time::{Duration, Instant};
 
 const DATA: u64 = 71;
-const CHAT: Scenario =
-    Scenario::Chat { interval_ms: 100, payload_bytes: DATA as u32, payload_bytes_max: None, publishers: None };
+const CHAT: Scenario = Scenario::Chat {
+    interval_ms: 100,
+    payload_bytes: DATA as u32,
+    payload_bytes_max: None,
+    publishers: None,
+    in_bursts: false,
+};
 
 /// Whether a request is neither the prober's nor the collector's nor the feeder's.
 fn is_clients(asked: &Asked, plan: &Plan) -> bool {

@@ -16,7 +16,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 
 const CHAT: Scenario =
-    Scenario::Chat { interval_ms: 100, payload_bytes: 71, payload_bytes_max: None, publishers: None };
+    Scenario::Chat { interval_ms: 100, payload_bytes: 71, payload_bytes_max: None, publishers: None, in_bursts: false };
 
 fn assert_whole(result: &LoadResult, scheduled: u64, receivers: u64, what: impl std::fmt::Display) {
     let errors = &result.errors;
@@ -52,7 +52,13 @@ fn a_few_publish_and_everybody_receives() {
     for transport in Transport::ALL {
         let server = NativeServer::start(None);
         let Scenario::Chat { interval_ms, payload_bytes, .. } = CHAT else { unreachable!() };
-        let scenario = Scenario::Chat { interval_ms, payload_bytes, payload_bytes_max: None, publishers: Some(2) };
+        let scenario = Scenario::Chat {
+            interval_ms,
+            payload_bytes,
+            payload_bytes_max: None,
+            publishers: Some(2),
+            in_bursts: false,
+        };
         let result = run(&Plan { loops: 3, ..plan(server.address, transport, 5, scenario) });
         assert_whole(&result, 6, 5, transport);
         assert_eq!((result.latency_own.count(), result.latency_last.count()), (6, 6), "{transport}");
@@ -77,8 +83,13 @@ fn a_few_publish_and_everybody_receives() {
 fn varied_data_is_the_same_however_many_loops_send_it() {
     let published = |loops, seed| {
         let server = NativeServer::start(None);
-        let scenario =
-            Scenario::Chat { interval_ms: 50, payload_bytes: 40, payload_bytes_max: Some(200), publishers: None };
+        let scenario = Scenario::Chat {
+            interval_ms: 50,
+            payload_bytes: 40,
+            payload_bytes_max: Some(200),
+            publishers: None,
+            in_bursts: false,
+        };
         let result = run(&Plan { loops, seed, ..plan(server.address, Transport::WebSocket, 5, scenario) });
         assert_whole(&result, 30, 5, loops);
         let texts = server.published().into_iter().map(|data| {

@@ -13,8 +13,13 @@ use std::net::SocketAddr;
 
 const DATA: u64 = 600;
 const CLIENTS: u32 = 3;
-const CHAT: Scenario =
-    Scenario::Chat { interval_ms: 100, payload_bytes: DATA as u32, payload_bytes_max: None, publishers: None };
+const CHAT: Scenario = Scenario::Chat {
+    interval_ms: 100,
+    payload_bytes: DATA as u32,
+    payload_bytes_max: None,
+    publishers: None,
+    in_bursts: false,
+};
 const AGREEMENTS: [&str; 2] = [
     "permessage-deflate; server_no_context_takeover; client_no_context_takeover",
     "permessage-deflate; client_max_window_bits=12",

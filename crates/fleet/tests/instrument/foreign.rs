@@ -23,7 +23,13 @@ const HUB: (Dialect, Transport) = (Dialect::Signalr, Transport::Sse);
 fn chat(server: &ForeignServer, (dialect, transport): (Dialect, Transport)) -> Plan {
     let path = if dialect == Dialect::Signalr { "/hub" } else { "" }.to_owned();
     let speaks = Some(Speaks { dialect, path, how: String::new(), recording: None });
-    let scenario = Scenario::Chat { interval_ms: 10, payload_bytes: 71, payload_bytes_max: None, publishers: None };
+    let scenario = Scenario::Chat {
+        interval_ms: 10,
+        payload_bytes: 71,
+        payload_bytes_max: None,
+        publishers: None,
+        in_bursts: false,
+    };
     let base = plan(server.address, transport, CLIENTS, scenario);
     let phases = Phases { warm_up_ms: 0, load_ms: 300, ..base.phases.clone() };
     Plan { speaks, phases, ..base }

@@ -12,7 +12,7 @@ use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::net::TcpListener;
 
 const CHAT: Scenario =
-    Scenario::Chat { interval_ms: 100, payload_bytes: 71, payload_bytes_max: None, publishers: None };
+    Scenario::Chat { interval_ms: 100, payload_bytes: 71, payload_bytes_max: None, publishers: None, in_bursts: false };
 const ONE_BROWSER: Sockets = Sockets {
     http_version: HttpVersion::Http11,
     delayed_acks: false,
@@ -135,7 +135,13 @@ fn a_closed_loop_shares_its_connections() {
 fn a_stream_that_is_cut_frees_its_place_and_resumes_without_loss() {
     let server = NativeServer::start(Some(4));
     let sockets = Sockets { connections_per_host_max: Some(3), clients_per_host: 2, ..ONE_BROWSER };
-    let scenario = Scenario::Chat { interval_ms: 20, payload_bytes: 71, payload_bytes_max: None, publishers: Some(1) };
+    let scenario = Scenario::Chat {
+        interval_ms: 20,
+        payload_bytes: 71,
+        payload_bytes_max: None,
+        publishers: Some(1),
+        in_bursts: false,
+    };
     let result = run(&Plan { sockets, ..plan(server.address, Transport::Sse, 8, scenario) });
     assert_eq!((result.unsubscribed, result.published, result.lost), (0, 15, 0), "{:?}", result.errors);
     assert!(result.reconnects >= 8 && server.open_max() <= 4 * 3, "{} {}", result.reconnects, server.open_max());

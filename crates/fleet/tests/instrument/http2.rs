@@ -16,8 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-const CHAT: Scenario =
-    Scenario::Chat { interval_ms: 50, payload_bytes: 71, payload_bytes_max: None, publishers: Some(4) };
+const CHAT: Scenario = Scenario::Chat {
+    interval_ms: 50,
+    payload_bytes: 71,
+    payload_bytes_max: None,
+    publishers: Some(4),
+    in_bursts: false,
+};
 
 /// Our server, with the certificate that its clients are to trust, if it speaks TLS.
 struct Subject {

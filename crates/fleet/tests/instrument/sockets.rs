@@ -18,8 +18,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-const CHAT: Scenario =
-    Scenario::Chat { interval_ms: 100, payload_bytes: 871, payload_bytes_max: None, publishers: None };
+const CHAT: Scenario = Scenario::Chat {
+    interval_ms: 100,
+    payload_bytes: 871,
+    payload_bytes_max: None,
+    publishers: None,
+    in_bursts: false,
+};
 
 fn over_tls(front: &TlsFront, transport: Transport, scenario: Scenario) -> Plan {
     Plan { target: front.target(), ..plan(front.address, transport, 5, scenario) }

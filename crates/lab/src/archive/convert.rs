@@ -570,6 +570,7 @@ mod tests {
                 payload_bytes: 60,
                 payload_bytes_max: Some(160),
                 publishers: Some(2),
+                in_bursts: false,
             },
             poll_interval_ms: 20,
             poll_wait_s: 5,

@@ -215,11 +215,20 @@ pub fn read(store: &Store, id: i64, tag: &str) -> Result<ResultRuns, ArchiveErro
 
 /// What a study printed.
 pub fn published(study: &Study) -> Result<Vec<RunValues>, ArchiveError> {
-    let file = || format!("the numbers of {}", study.id);
-    let parsed = import::read_runs(&values_header(study.id), &metric::unit, study.csv.as_bytes())
-        .map_err(|source| ArchiveError::Import { file: file(), source })?;
+    let name = format!("the numbers of {}", study.id);
+    let files: Result<Vec<_>, _> = study.csv.iter().map(|csv| bare(study.id, &name, csv)).collect();
+    Ok(files?.into_iter().flatten().collect())
+}
+
+/// The bare figures of a CSV file, as of a result of this name; `file` is its own.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn bare(name: &str, file: &str, csv: &str) -> Result<Vec<RunValues>, ArchiveError> {
+    let parsed = import::read_runs(&values_header(name), &metric::unit, csv.as_bytes())
+        .map_err(|source| ArchiveError::Import { file: file.to_owned(), source })?;
     let runs: Result<Vec<RunValues>, _> = parsed.into_iter().map(figures_of).collect();
-    runs.map_err(|source| ArchiveError::Foreign { id: 0, what: file(), source })
+    runs.map_err(|source| ArchiveError::Foreign { id: 0, what: file.to_owned(), source })
 }
 
 /// What an experiment of bare figures is called.

@@ -218,7 +218,13 @@ fn simulate(
 }
 
 fn chat(clients: u32) -> Plan {
-    let scenario = Scenario::Chat { interval_ms: 200, payload_bytes: 71, payload_bytes_max: None, publishers: None };
+    let scenario = Scenario::Chat {
+        interval_ms: 200,
+        payload_bytes: 71,
+        payload_bytes_max: None,
+        publishers: None,
+        in_bursts: false,
+    };
     let phases =
         Phases { connect_ms: 2_000, warm_up_ms: 300, idle_ms: 100, load_ms: 1_500, drain_ms: 5_000, after_ms: 50 };
     let prober = Some(Prober { interval_ms: 50, over: ProberPath::SameTransport });

@@ -527,7 +527,7 @@ export interface ExperimentReport {
    */
   description: string;
   /**
-   * What the study found, and whether this measurement agrees.
+   * What was expected, or what the study found, and who agrees.
    */
   expectations: Expectation[];
   /**
@@ -611,7 +611,7 @@ export interface Axis {
   unit: string;
 }
 /**
- * An assertion, and whether the measurement agrees.
+ * An assertion, and who agrees.
  */
 export interface Expectation {
   /**
@@ -619,25 +619,46 @@ export interface Expectation {
    */
   assertion: string;
   /**
+   * What it stands for; may be empty.
+   */
+  finding: string;
+  /**
+   * What each subject says, and each server of the study by its published numbers; never empty.
+   */
+  judged: Judged[];
+  /**
+   * Where a study says so, and as what: `§5.3.2, table 5, a hypothesis`; empty where it is nobody's.
+   */
+  source?: string;
+}
+/**
+ * What the figures of one subject say of an assertion.
+ */
+export interface Judged {
+  /**
    * In words, by points of the axis: `confirmed at 50, 150; undecided at 300`.
    */
   detail: string;
   /**
-   * What was measured of both sides, a line for each point.
+   * What both sides are, a line for each point.
    */
   figures: string[];
   /**
-   * What it stands for, in the study's sense; may be empty.
+   * What the means alone say where that is undecided.
    */
-  finding: string;
+  leaning?: Agreement | null;
   /**
-   * What this measurement says.
+   * Measured, or printed in the study.
+   */
+  origin: "measured" | "published";
+  /**
+   * Whether an assertion holds, judged from intervals.
    */
   outcome: "confirmed" | "refuted" | "undecided";
   /**
-   * What the published numbers say, where there are any to judge it by.
+   * Whose figures; empty where the assertion compares subjects, or none has figures of all that it names.
    */
-  published?: Agreement | null;
+  subject: string;
 }
 /**
  * An order of the series by one metric, at the load points or at the stress points.

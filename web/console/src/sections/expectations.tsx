@@ -1,17 +1,20 @@
-import type { Expectation, ExperimentReport } from "../generated/report";
+import type { Expectation, ExperimentReport, Judged } from "../generated/report";
 import { Badge, Tally } from "./badge";
 
-/** What the study found, and whether this measurement agrees. */
+/** What was expected, or what the study found, and whose figures agree. */
 export function Expectations({ experiment }: { experiment: ExperimentReport }) {
   const { expectations, study } = experiment;
   if (expectations.length === 0) return null;
   const title = study == null ? "What was expected" : "What the study found";
+  const measured = expectations
+    .flatMap(({ judged }) => judged)
+    .filter(({ origin }) => origin === "measured");
   return (
     <section aria-label={`${title}: ${experiment.title}`}>
       <h3>{title}</h3>
       <Tally
         kinds={["confirmed", "refuted", "undecided"]}
-        of={expectations.map((one) => one.outcome)}
+        of={measured.map(({ outcome }) => outcome)}
       />
       <ul class="expectations">
         {expectations.map((one) => (
@@ -23,32 +26,40 @@ export function Expectations({ experiment }: { experiment: ExperimentReport }) {
 }
 
 function ExpectationItem({ expectation }: { expectation: Expectation }) {
-  const { assertion, finding, outcome, published, detail } = expectation;
+  const { assertion, finding, source = "", judged } = expectation;
   return (
     <li>
       <div>
         {finding !== "" && <p class="finding">{finding}</p>}
+        {source !== "" && <p class="note">{source}</p>}
         <p class={finding === "" ? "finding" : "note"}>
           <code>{assertion}</code>
         </p>
-        {detail !== "" && <p class="note">{detail}</p>}
       </div>
       <dl class="outcomes">
-        <div>
-          <dt>measured here</dt>
-          <dd>
-            <Badge kind={outcome} />
-          </dd>
-        </div>
-        {published != null && (
-          <div>
-            <dt>published numbers</dt>
+        {judged.map((one) => (
+          <div key={whose(one)}>
+            <dt>{whose(one)}</dt>
             <dd>
-              <Badge kind={published} />
+              <Badge kind={one.outcome} />
             </dd>
+            <dd class="note">{`${one.detail}${LEANINGS[one.leaning ?? "undecided"]}`}</dd>
           </div>
-        )}
+        ))}
       </dl>
     </li>
   );
+}
+
+/** What the means say where their intervals leave it open. */
+const LEANINGS = {
+  confirmed: "; the means alone agree",
+  refuted: "; the means alone contradict it",
+  undecided: "",
+};
+
+/** By whose figures it was judged. */
+function whose({ subject, origin }: Judged): string {
+  if (origin === "published") return subject === "" ? "published" : `${subject}, published`;
+  return subject === "" ? "measured here" : subject;
 }

@@ -1,13 +1,20 @@
 //! The published schemas are those of the types, and the tables of docs/experiments.md those of the program.
-//! `UPDATE_SCHEMA=1 cargo test -p pushlab-lab --test schema` writes them.
+//! So are those of docs/studies. `UPDATE_SCHEMA=1 cargo test -p pushlab-lab --test generated` writes them.
+
+mod studies;
 
 use pushlab_experiment::presets;
 use pushlab_lab::experiments;
 use std::path::{Path, PathBuf};
 
+/// A file or folder of the project.
+fn place(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
 /// A file of the project is as it should be, or is written so.
 fn is_as(path: &str, wanted: &str) -> std::io::Result<()> {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    let path = place(path);
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         std::fs::write(&path, wanted)?;
     }
@@ -24,7 +31,7 @@ fn the_published_schemas_are_up_to_date() {
 
 #[test]
 fn metrics_and_sizes_of_experiments_are_documented_as_they_are() {
-    let text = include_str!("../../../docs/experiments.md");
+    let text = include_str!("../../../../docs/experiments.md");
     let head = "| name | unit | better | what |\n|---|---|---|---|\n";
     let (before, rest) = text.split_once(head).unwrap();
     let (_, after) = rest.split_once("\n\n").unwrap();

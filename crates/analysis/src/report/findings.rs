@@ -1,0 +1,218 @@
+//! What a study found, one thing after the other, and what everybody's figures say of it.
+
+use super::expectations::judged;
+use super::run_values::RunValues;
+use super::samples::{self, Source};
+use pushlab_experiment::Experiment;
+use pushlab_experiment::assertion::Assertion;
+use pushlab_experiment::findings::{By, Finding};
+use pushlab_experiment::studies::Study;
+use pushlab_report::{Agreement, Judged, Origin};
+use std::fmt;
+
+/// A finding, and by whose figures it holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedFinding {
+    /// The finding.
+    pub finding: Finding,
+    /// What each subject says that was measured, and each server of the study; empty where no assertion judges it.
+    pub judged: Vec<Judged>,
+}
+
+/// Judges all that a study found, by what was measured of these experiments and by what the study printed.
+pub fn findings(
+    study: &Study,
+    experiments: &[Experiment],
+    measured: &[RunValues],
+    printed: &[RunValues],
+    seed: u64,
+) -> Vec<JudgedFinding> {
+    let sources = [
+        Source { origin: Origin::Measured, tag: "", runs: measured },
+        Source { origin: Origin::Published, tag: "", runs: printed },
+    ];
+    let series_of = |experiment| (experiment, samples::series(experiment, &sources));
+    let known: Vec<_> = experiments.iter().map(series_of).collect();
+    let judge = |finding: &Finding| {
+        let assertion = Assertion::parse(finding.that.as_deref()?).ok()?;
+        let name = finding.experiment.as_deref()?;
+        let (_, series) = known.iter().find(|(experiment, _)| experiment.name == name)?;
+        Some(judged(&assertion, series, seed))
+    };
+    let all = study.inventory().findings;
+    all.into_iter().map(|finding| JudgedFinding { judged: judge(&finding).unwrap_or_default(), finding }).collect()
+}
+
+/// Whose figures a column of the table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Published,
+    PeriodServer,
+    TodaysServer,
+    Ours,
+}
+
+/// Subjects that are servers of the studies' time.
+const PERIOD_SUBJECTS: [&str; 1] = ["node-2014"];
+
+fn whose(judged: &Judged) -> Whose {
+    match (judged.origin, judged.subject.as_str()) {
+        (Origin::Published, _) => Whose::Published,
+        (Origin::Measured, "pushlab") => Whose::Ours,
+        (Origin::Measured, subject) if PERIOD_SUBJECTS.contains(&subject) => Whose::PeriodServer,
+        (Origin::Measured, _) => Whose::TodaysServer,
+    }
+}
+
+/// The tables of a page on a study, in Markdown: what was judged, by whose figures, and what was not, with the reason.
+pub fn documented(findings: &[JudgedFinding]) -> String {
+    let mut judged = String::from(
+        "| what the study says | where | published data | period server | today's server | Pushlab |\n|---|---|---|---|---|---|\n",
+    );
+    let mut unjudged = String::from("| what the study says | where | why it is not judged |\n|---|---|---|\n");
+    let mut tally = Tally::default();
+    for one in findings {
+        let finding = &one.finding;
+        match &finding.unjudged {
+            Some(why) => {
+                unjudged.push_str(&format!("| {} | {} | {} |\n", told(finding), in_cell(&finding.place), in_cell(why)));
+            }
+            None => {
+                let columns = [Whose::Published, Whose::PeriodServer, Whose::TodaysServer, Whose::Ours];
+                tally.count(&one.judged);
+                let cells = columns.map(|column| cell(&one.judged, column)).join(" | ");
+                judged.push_str(&format!("| {} | {} | {cells} |\n", told(finding), in_cell(&finding.place)));
+            }
+        }
+    }
+    let counts = format!("{} of {} statements are judged. {tally}\n", tally.judged, findings.len());
+    let mut out = format!("{counts}\n{judged}");
+    if findings.iter().any(|one| one.finding.unjudged.is_some()) {
+        out.push_str(&format!("\n### Not judged\n\n{unjudged}"));
+    }
+    out
+}
+
+/// What the published data say of what they are to show.
+#[derive(Debug, Default)]
+struct Tally {
+    judged: usize,
+    confirmed: usize,
+    refuted: usize,
+    undecided: usize,
+    silent: usize,
+}
+
+impl Tally {
+    fn count(&mut self, judged: &[Judged]) {
+        self.judged += 1;
+        let printed: Vec<Agreement> =
+            judged.iter().filter(|one| whose(one) == Whose::Published).map(|one| one.outcome).collect();
+        let place = match printed.as_slice() {
+            [] => &mut self.silent,
+            all if all.contains(&Agreement::Refuted) => &mut self.refuted,
+            all if all.contains(&Agreement::Undecided) => &mut self.undecided,
+            _ => &mut self.confirmed,
+        };
+        *place += 1;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { confirmed, refuted, undecided, silent, .. } = self;
+        write!(
+            f,
+            "The study's own published data confirm {confirmed}, refute {refuted} and leave {undecided} undecided; for \
+             {silent} they have no figures."
+        )
+    }
+}
+
+/// The claim, what it is if no finding, how strongly it is made, and what is to be said of it.
+fn told(finding: &Finding) -> String {
+    let mut text = in_cell(&finding.claim);
+    if finding.by != By::Finding {
+        text = format!("*{}:* {text}", finding.by.heading());
+    }
+    if let Some(on) = &finding.on {
+        text.push_str(&format!(" ({})", in_cell(on)));
+    }
+    if let Some(note) = &finding.note {
+        text.push_str(&format!(" *{}*", in_cell(note)));
+    }
+    text
+}
+
+fn cell(judged: &[Judged], column: Whose) -> String {
+    let own: Vec<&Judged> = judged.iter().filter(|one| whose(one) == column && has_said(one)).collect();
+    let words = |one: &Judged| match (one.outcome, one.leaning) {
+        (Agreement::Confirmed, _) => "confirmed",
+        (Agreement::Refuted, _) => "refuted",
+        (Agreement::Undecided, Some(Agreement::Confirmed)) => "undecided, means agree",
+        (Agreement::Undecided, Some(Agreement::Refuted)) => "undecided, means contradict",
+        (Agreement::Undecided, _) => "undecided",
+    };
+    match own.as_slice() {
+        [] => "–".to_owned(),
+        [one] => words(one).to_owned(),
+        many => many.iter().map(|one| format!("{}: {}", one.subject, words(one))).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// Whether there were figures of both sides: without any, nobody has said anything.
+fn has_said(judged: &Judged) -> bool {
+    !judged.figures.is_empty()
+}
+
+/// Text that may stand in a cell of a table.
+fn in_cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('*', "\\*").replace('<', "&lt;").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use pushlab_experiment::studies;
+
+    #[test]
+    fn every_finding_stands_in_one_table_with_what_each_server_says() {
+        let experiment = presets::load("tangen-chat", None).unwrap();
+        let run = |subject: &str, transport: &str, repeat: u32, cpu: f64| {
+            let is_wanted = |cell: &&pushlab_experiment::cell::Cell| {
+                (cell.subject.as_str(), cell.transport.name(), cell.clients) == (subject, transport, 100)
+            };
+            let cell = experiment.cells().iter().find(is_wanted).unwrap().clone();
+            let figures = [("cpu".to_owned(), cpu + f64::from(repeat) / 100.0)].into();
+            RunValues { repeat, figures, ..RunValues::planned(cell) }
+        };
+        let measured: Vec<RunValues> = (1..=5)
+            .flat_map(|repeat| {
+                [
+                    run("pushlab", "websocket", repeat, 5.0),
+                    run("pushlab", "sse", repeat, 4.0),
+                    run("node-2014", "websocket", repeat, 30.0),
+                    run("node-2014", "sse", repeat, 40.0),
+                ]
+            })
+            .collect();
+        let study = studies::find("tangen-2015").unwrap();
+        let all = findings(study, &[experiment], &measured, &[], 1);
+        assert_eq!(all.len(), study.inventory().findings.len());
+        let wanted = "cpu(sse) < cpu(websocket) under load";
+        let of = |one: &&JudgedFinding| {
+            one.finding.that.as_deref() == Some(wanted) && one.finding.experiment.as_deref() == Some("tangen-chat")
+        };
+        let one = all.iter().find(of).unwrap_or_else(|| panic!("no finding has {wanted}"));
+        let cells = [Whose::Published, Whose::PeriodServer, Whose::TodaysServer, Whose::Ours];
+        assert_eq!(cells.map(|column| cell(&one.judged, column)), ["–", "refuted", "–", "confirmed"]);
+        let text = documented(&all);
+        let rows = text.lines().filter(|line| line.starts_with("| ") && !line.contains("what the study says")).count();
+        assert_eq!(rows, all.len(), "{text}");
+        assert!(text.lines().filter(|line| line.starts_with('|')).all(|line| {
+            let cells = line.replace("\\|", "").matches('|').count();
+            cells == 7 || cells == 4
+        }));
+    }
+}

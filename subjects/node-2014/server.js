@@ -1,0 +1,175 @@
+// WebSocket, event streams and long polling as the servers of Tangen 2015 have them: a message is parsed and made JSON
+// again, once for all over WebSocket and event streams, for each client over long polling, whose server keeps everything.
+// Nobody looks at backpressure. It runs on Node.js 0.10 to today's, with ws 0.4 (WS=ws) or 0.8 (WS=ws-0.8).
+//
+// WRITES=gathered puts what waits for a socket into one write; WRITES=single keeps Node.js from doing so by itself, which
+// it can from 0.12 on; by default each version does as it does.
+'use strict'
+var express = require('express')
+var http = require('http')
+var net = require('net')
+var url = require('url')
+var env = process.env
+var ws = require(env.WS || 'ws')
+
+var OPEN = 1
+var FEED_RETRY_MS = 100
+var bytes = Buffer.from && Buffer.from !== Uint8Array.from ? Buffer.from : function (text) { return new Buffer(text) }
+
+if (env.WRITES === 'single') delete net.Socket.prototype._writev
+
+/** Subscribers: `names` are their channels. */
+var sockets = []
+var streams = []
+var polls = []
+/** Everything since the first poll. */
+var messages = []
+var isPolled = false
+
+function hears(channel) {
+  return function (subscriber) { return subscriber.names.indexOf(channel) >= 0 }
+}
+
+function remove(list, one) {
+  var at = list.indexOf(one)
+  if (at >= 0) list.splice(at, 1)
+}
+
+function publish(channel, text) {
+  var message = JSON.parse(text)
+  if (isPolled) messages.push({ channel: channel, message: message })
+  var own = sockets.filter(hears(channel))
+  if (own.length) {
+    var frame = JSON.stringify(message)
+    own.forEach(function (client) {
+      if (client.socket.readyState === OPEN) client.socket.send(frame)
+    })
+  }
+  own = streams.filter(hears(channel))
+  if (own.length) {
+    var event = 'data: ' + JSON.stringify(message) + '\n\n'
+    own.forEach(function (client) { client.res.write(event) })
+  }
+  var due = polls.filter(hears(channel))
+  if (due.length) {
+    polls = polls.filter(function (poll) { return due.indexOf(poll) < 0 })
+    due.forEach(answer)
+  }
+}
+
+/** With everything from `next` on: the reply is made for each client anew. */
+function answer(poll) {
+  clearTimeout(poll.timer)
+  var news = messages.slice(poll.next).filter(function (one) { return hears(one.channel)(poll) })
+  var data = news.map(function (one) { return one.message })
+  poll.res.contentType('application/json')
+  poll.res.send(JSON.stringify([messages.length].concat(data)))
+}
+
+/** What waits while a write is under way leaves in the next one. */
+function gather(socket) {
+  var write = socket.write
+  var waiting = []
+  var isBusy = false
+  function flush() {
+    isBusy = waiting.length > 0
+    if (!isBusy) return
+    var all = Buffer.concat(waiting)
+    waiting = []
+    write.call(socket, all, flush)
+  }
+  socket.write = function (data) {
+    waiting.push(Buffer.isBuffer(data) ? data : bytes(data))
+    if (!isBusy) flush()
+    return true
+  }
+}
+
+function listOf(value) {
+  return value === undefined ? [] : [].concat(value)
+}
+
+function body(req, done) {
+  var chunks = []
+  req.on('data', function (chunk) { chunks.push(chunk) })
+  req.on('end', function () { done(Buffer.concat(chunks).toString()) })
+}
+
+var app = express()
+
+app.get('/sse', function (req, res) {
+  var client = { res: res, names: listOf(req.query.channel) }
+  streams.push(client)
+  res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', Connection: 'keep-alive' })
+  res.write('\n')
+  req.on('close', function () { remove(streams, client) })
+})
+
+app.get('/poll', function (req, res) {
+  isPolled = true
+  var next = req.query.after === undefined ? messages.length : Number(req.query.after)
+  var poll = { res: res, names: listOf(req.query.channel), next: next }
+  var isDue = messages.slice(next).some(function (one) { return hears(one.channel)(poll) })
+  if (isDue || req.query.after === undefined || req.query.wait === undefined) return answer(poll)
+  poll.timer = setTimeout(function () {
+    remove(polls, poll)
+    answer(poll)
+  }, req.query.wait * 1000)
+  polls.push(poll)
+  // A request that was answered is not in the list any more.
+  req.on('close', function () {
+    clearTimeout(poll.timer)
+    remove(polls, poll)
+  })
+})
+
+app.post('/publish', function (req, res) {
+  body(req, function (text) {
+    publish(listOf(req.query.channel)[0], text)
+    res.status(204).end()
+  })
+})
+
+app.post('/echo', function (req, res) {
+  body(req, function (text) { res.send(text) })
+})
+
+var server = http.createServer(app)
+// Later versions end connections that post now and then.
+server.timeout = server.keepAliveTimeout = server.headersTimeout = server.requestTimeout = 0
+if (env.WRITES === 'gathered') server.on('connection', gather)
+
+var options = { noServer: true, disableHixie: true, clientTracking: false, perMessageDeflate: false }
+var acceptor = new ws.Server(options)
+server.on('upgrade', function (req, socket, head) {
+  acceptor.handleUpgrade(req, socket, head, function (accepted) { accept(accepted, url.parse(req.url, true)) })
+})
+
+function accept(socket, target) {
+  var names = listOf(target.query.channel)
+  var client = { socket: socket, names: names }
+  socket.on('error', function () {})
+  if (target.pathname === '/ws/echo') {
+    socket.on('message', function (data) { socket.send(JSON.stringify(JSON.parse(data))) })
+    return
+  }
+  sockets.push(client)
+  socket.on('message', function (data) { publish(target.query.publish || names[0], data) })
+  socket.on('close', function () { remove(sockets, client) })
+}
+
+/** Publishes what a back end sends; its own frames are JSON arrays and nobody else's business. */
+function feed() {
+  var back = new ws(env.FEED, { perMessageDeflate: false })
+  back.on('message', function (data) {
+    if (data[0] !== '[') publish(env.FEED_CHANNEL || 'feed', data)
+  })
+  back.on('error', function () {})
+  back.on('close', function () { setTimeout(feed, FEED_RETRY_MS) })
+}
+
+server.listen(Number(env.PORT || 0), env.HOST || '127.0.0.1', 4096, function () {
+  var at = server.address()
+  console.log(JSON.stringify({ listening: at.address + ':' + at.port }))
+})
+if (env.FEED) feed()
