@@ -56,6 +56,8 @@ pub struct Term {
     name: String,
     /// Words that the series must bear: transport, subject, variant, policy, network.
     pub words: Vec<String>,
+    /// The place on the axis where this side is taken, where it has one of its own.
+    pub at: Option<f64>,
 }
 
 /// How two sides relate.
@@ -197,8 +199,28 @@ fn term(input: &mut &str) -> Read<Term> {
     let word = take_while(0.., |c: char| !",()<>≤≥≈~".contains(c)).map(str::trim);
     let words: Vec<&str> = preceded((space, '('), separated(0.., word, ',')).parse_next(input)?;
     cut_err(')').context("the list of words has no closing )").parse_next(input)?;
-    let words = words.into_iter().filter(|word| !word.is_empty()).map(str::to_owned).collect();
-    Ok(Term { factor: factor.unwrap_or(1.0), metric, name, words })
+    let mut words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let at = own_place(&mut words).or_else(wrong)?;
+    let words = words.into_iter().map(str::to_owned).collect();
+    Ok(Term { factor: factor.unwrap_or(1.0), metric, name, words, at })
+}
+
+/// Takes `at 300` from the end of the last word, if it is there.
+fn own_place(words: &mut Vec<&str>) -> Result<Option<f64>, String> {
+    let Some(last) = words.last_mut() else { return Ok(None) };
+    let (word, place) = match last.rsplit_once(" at ") {
+        Some((word, place)) => (word.trim_end(), place),
+        None => match last.strip_prefix("at ") {
+            Some(place) => ("", place),
+            None => return Ok(None),
+        },
+    };
+    let at: f64 = place.trim().parse().map_err(|_| format!("at {place:?}: a place on the axis is a number"))?;
+    *last = word;
+    if word.is_empty() {
+        words.pop();
+    }
+    Ok(Some(at).filter(|at| at.is_finite()))
 }
 
 /// A term with the unit of the left one, or a number in its unit or one of the same kind.
@@ -264,7 +286,12 @@ impl fmt::Display for Term {
         if self.factor != 1.0 {
             write!(f, "{} × ", self.factor)?;
         }
-        write!(f, "{}({})", self.name, self.words.join(", "))
+        write!(f, "{}({}", self.name, self.words.join(", "))?;
+        match self.at {
+            Some(at) if self.words.is_empty() => write!(f, "at {at})"),
+            Some(at) => write!(f, " at {at})"),
+            None => write!(f, ")"),
+        }
     }
 }
 
@@ -308,6 +335,8 @@ mod tests {
             "memory(long-polling) > 1.5 × memory(websocket) at 300",
             "p99(websocket, echo) > 50 ms",
             "response(sse) < response(long-polling) under load",
+            "response(sse at 350) > 10 × response(sse at 300)",
+            "memory(at 4500) < 2 × memory(at 1000)",
             "response(sse) ≈ response(websocket) within 5 % at 50 under stress",
         ] {
             assert_eq!(Assertion::parse(text).unwrap().to_string(), text);
@@ -327,6 +356,7 @@ mod tests {
         assert!(error("cpu(websocket < 5").starts_with("at character 15: "));
         assert!(error("cpu(sse) ≥ 2 × speed(sse)").starts_with("at character 16: "));
         assert!(error("cpu(sse) < cpu(websocket) within 5 %").starts_with("at character 27: "));
+        assert!(error("cpu(sse at noon) < 5").contains("at \"noon\": a place on the axis is a number"));
         assert!(error("p99(sse) < 5  parsecs").starts_with("at character 15: "));
     }
 
@@ -349,7 +379,11 @@ mod tests {
     /// Words as series bear them, and stranger ones.
     fn word() -> impl Strategy<Value = String> {
         let strange = "[^,()<>≤≥≈~]{1,12}".prop_map(|word| word.trim().to_owned());
-        prop_oneof!["[a-z]{2,8}", "[0-9]{1,5} clients", strange.prop_filter("not empty", |word| !word.is_empty())]
+        prop_oneof![
+            "[a-z]{2,8}",
+            "[0-9]{1,5} clients",
+            strange.prop_filter("no place", |word| !word.is_empty() && !word.contains("at "))
+        ]
     }
 
     fn finite() -> impl Strategy<Value = f64> {
@@ -361,10 +395,11 @@ mod tests {
 
     fn term(metrics: Vec<&'static str>) -> impl Strategy<Value = Term> {
         let factor = prop_oneof![Just(1.0), finite()];
-        (proptest::sample::select(metrics), factor, proptest::collection::vec(word(), 0..4)).prop_map(
-            |(name, factor, words)| {
+        let words = proptest::collection::vec(word(), 0..4);
+        (proptest::sample::select(metrics), factor, words, proptest::option::of(finite())).prop_map(
+            |(name, factor, words, at)| {
                 let metric = Metric::find(name).expect("a name of the table");
-                Term { factor, metric, name: name.to_owned(), words }
+                Term { factor, metric, name: name.to_owned(), words, at }
             },
         )
     }
@@ -410,6 +445,7 @@ mod tests {
             "at",
             "under",
             "load",
+            " at 7",
             " ",
             "  ",
             "\u{a0}",

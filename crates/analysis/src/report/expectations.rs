@@ -122,7 +122,7 @@ pub fn unanswerable(assertion: &Assertion, experiment: &Experiment) -> Option<St
             Err(why) => return Some(why),
         };
         let is_place = |at: &f64| own.cells.keys().any(|&place| f64::from(place) == *at);
-        if let Some(at) = assertion.at.filter(|at| !is_place(at)) {
+        if let Some(at) = term.at.or(assertion.at).filter(|at| !is_place(at)) {
             let places: Vec<String> = own.cells.keys().map(ToString::to_string).collect();
             return Some(format!("nothing is measured at {at}, only at {}", places.join(", ")));
         }

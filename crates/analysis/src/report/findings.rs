@@ -99,19 +99,21 @@ struct Tally {
     judged: usize,
     confirmed: usize,
     refuted: usize,
-    undecided: usize,
+    /// Undecided, and the means alone agree or contradict.
+    leaning: [usize; 2],
     silent: usize,
 }
 
 impl Tally {
     fn count(&mut self, judged: &[Judged]) {
         self.judged += 1;
-        let printed: Vec<Agreement> =
-            judged.iter().filter(|one| whose(one) == Whose::Published).map(|one| one.outcome).collect();
+        let printed: Vec<&Judged> = judged.iter().filter(|one| whose(one) == Whose::Published).collect();
+        let is_any = |wanted| printed.iter().any(|one| one.outcome == wanted);
+        let contradicts = printed.iter().any(|one| one.leaning == Some(Agreement::Refuted));
         let place = match printed.as_slice() {
             [] => &mut self.silent,
-            all if all.contains(&Agreement::Refuted) => &mut self.refuted,
-            all if all.contains(&Agreement::Undecided) => &mut self.undecided,
+            _ if is_any(Agreement::Refuted) => &mut self.refuted,
+            _ if is_any(Agreement::Undecided) => &mut self.leaning[usize::from(contradicts)],
             _ => &mut self.confirmed,
         };
         *place += 1;
@@ -120,11 +122,13 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { confirmed, refuted, undecided, silent, .. } = self;
+        let Self { confirmed, refuted, leaning: [agree, contradict], silent, .. } = self;
+        let undecided = agree + contradict;
         write!(
             f,
-            "The study's own published data confirm {confirmed}, refute {refuted} and leave {undecided} undecided; for \
-             {silent} they have no figures."
+            "The study's own published data confirm {confirmed} of them, refute {refuted} and leave {undecided} \
+             undecided, of which the means alone agree with {agree} and contradict {contradict}. For {silent} there are \
+             no published data."
         )
     }
 }

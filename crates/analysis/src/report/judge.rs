@@ -45,11 +45,17 @@ pub fn judge(assertion: &Assertion, find: &dyn Fn(&Term) -> Result<Vec<PointSamp
             Err(why) => return undecided(why),
         },
     };
-    let is_wanted = |point: &&PointSamples| {
-        assertion.at.is_none_or(|at| at == point.x) && assertion.under.is_none_or(|r| Some(r) == point.regime)
+    // A side that has a place of its own is taken there, whatever the rest of the assertion says of places.
+    let is_wanted = |own: Option<f64>, point: &PointSamples| match own {
+        Some(at) => at == point.x,
+        None => assertion.at.is_none_or(|at| at == point.x) && assertion.under.is_none_or(|r| Some(r) == point.regime),
+    };
+    let right_at = match &assertion.right {
+        Side::Term(term) => term.at,
+        Side::Number(_) => None,
     };
     let (mut places, mut shown) = (Vec::new(), Vec::new());
-    for point in left.iter().filter(is_wanted) {
+    for point in left.iter().filter(|point| is_wanted(assertion.left.at, point)) {
         let samples = scaled(&point.samples, assertion.left.factor);
         match (&right, &assertion.right) {
             (None, Side::Number(number)) => {
@@ -57,7 +63,8 @@ pub fn judge(assertion: &Assertion, find: &dyn Fn(&Term) -> Result<Vec<PointSamp
                 shown.push([Some(point.shown), None]);
             }
             (Some((factor, points)), _) => {
-                let other = points.iter().filter(is_wanted).find(|other| other.x == point.x);
+                let beside = right_at.unwrap_or(point.x);
+                let other = points.iter().find(|other| other.x == beside && is_wanted(right_at, other));
                 places.extend(other.map(|o| (point.x, samples, Other::Samples(scaled(&o.samples, *factor)))));
                 shown.extend(other.map(|o| [Some(point.shown), Some(o.shown)]));
             }
@@ -311,6 +318,19 @@ mod tests {
         assert_eq!((under.outcome, under.detail.as_str()), (Agreement::Refuted, "refuted at 1"));
         let unknown = judged("cpu(websocket) < cpu(pigeon)", &[LOW], &[LOW]);
         assert_eq!((unknown.outcome, unknown.detail.as_str()), (Agreement::Undecided, "no series bears pigeon"));
+    }
+
+    #[test]
+    fn each_side_may_have_its_own_place() {
+        let of = |text: &str| {
+            let judged = judged(text, &[LOW, HIGH], &[HIGH, HIGH]);
+            (judged.outcome, judged.detail)
+        };
+        let at_1 = "confirmed at 1".to_owned();
+        assert_eq!(of("cpu(websocket at 1) > 1.5 × cpu(websocket at 0)"), (Agreement::Confirmed, at_1.clone()));
+        assert_eq!(of("cpu(websocket at 1) > cpu(websocket at 0) under load").1, at_1, "the place says where");
+        assert_eq!(of("cpu(websocket at 1) ≈ cpu(sse) within 20 %"), (Agreement::Confirmed, at_1));
+        assert_eq!(of("cpu(websocket at 7) > cpu(websocket at 0)").0, Agreement::Undecided);
     }
 
     #[test]
