@@ -247,7 +247,7 @@ fn have_patience(subject: &Namespace, ack_delay_ms: u32) -> Result<(), LinkError
     // `tcp_rto_min_us` is of 6.11.
     let rto_min_ms = 200 + ack_delay_ms;
     subject.in_it(|| tun::wait_for_acks(CLIENTS_NETWORK, rto_min_ms))??;
-    // The probe for a lost last segment comes after two round trips (RFC 8985, section 7.2).
+    // The probe for a lost last segment expects acknowledgements to be 200 ms late at most (RFC 8985, section 7.2).
     subject.set("ipv4/tcp_early_retrans", "0")
 }
 
