@@ -33,7 +33,7 @@ pub fn measure(name: &'static str, scale: &Scale, cores: Cores) -> anyhow::Resul
 
 fn network(core: usize) -> anyhow::Result<Network> {
     let profile = Profile::find("local").context("there is a profile `local`")?.clone();
-    Ok(Network::start(NetworkConfig { profile, seed: 1, cores: Some(vec![core]), capture: None })?)
+    Ok(Network::start(NetworkConfig { profile, seed: 1, cores: Some(vec![core]), ack_delay_ms: None, capture: None })?)
 }
 
 /// Packets that the thread carries in a second of its CPU time, the kernel's delivery to a socket included, while the

@@ -12,8 +12,9 @@ use crate::traffic;
 use crate::written::{
     Derived, MAX_CLIENTS, MAX_NAME_BYTES, MAX_PHASE_MS, MAX_RUNS, NO_NETWORK, WARM_UP_TESTED_MIN_MS, Written,
 };
+use pushlab_link::acks::MAX_ACK_DELAY_MS;
 use pushlab_link::profile;
-use pushlab_workload::plan::{HttpVersion, Phases};
+use pushlab_workload::plan::{HttpVersion, Phases, Sockets};
 use pushlab_workload::scenario::Scenario;
 use std::collections::BTreeSet;
 
@@ -260,6 +261,28 @@ impl Experiment {
             if sockets.clients_per_host == 0 || sockets.connections_per_host_max == Some(0) {
                 return Err("sockets.clients_per_host and connections_per_host_max are at least 1".to_owned());
             }
+            self.check_ack_delay(sockets)?;
+        }
+        Ok(())
+    }
+
+    /// The link holds acknowledgements back, for as long as the standard lets receivers do it.
+    fn check_ack_delay(&self, sockets: &Sockets) -> Result<(), String> {
+        let Some(delay_ms) = sockets.ack_delay_ms else { return Ok(()) };
+        if !(1..=MAX_ACK_DELAY_MS).contains(&delay_ms) {
+            return Err(format!(
+                "sockets.ack_delay_ms {delay_ms}: 1 to {MAX_ACK_DELAY_MS} (RFC 1122, section 4.2.3.2); leave it out for \
+                 what Linux does"
+            ));
+        }
+        if self.networks.is_empty() {
+            return Err(format!(
+                "sockets.ack_delay_ms {delay_ms}: the emulated link delays acknowledgements, and there is none; name a \
+                 network, for instance networks = [\"local\"], which adds nothing else"
+            ));
+        }
+        if sockets.delayed_acks {
+            return Err("sockets.ack_delay_ms and delayed_acks both delay acknowledgements; leave one out".to_owned());
         }
         Ok(())
     }

@@ -321,6 +321,25 @@ mod tests {
     }
 
     #[test]
+    fn acknowledgements_are_delayed_by_a_network_alone() {
+        let with = |networks: &str, sockets: &str| {
+            let variants = format!("[[variants]]\nname = \"windows\"\nsockets = {{ {sockets} }}\n");
+            parse(&format!("networks = {networks}{SMALL}\n{variants}"), None, "small")
+        };
+        let experiment = with("[\"4g\"]", "ack_delay_ms = 200").unwrap();
+        assert_eq!(experiment.at(&experiment.cells()[0]).sockets.ack_delay_ms, Some(200));
+        for (networks, sockets, says) in [
+            ("[]", "ack_delay_ms = 200", "sockets.ack_delay_ms 200: the emulated link"),
+            ("[\"4g\"]", "ack_delay_ms = 0", "sockets.ack_delay_ms 0: 1 to 500"),
+            ("[\"4g\"]", "ack_delay_ms = 501", "sockets.ack_delay_ms 501: 1 to 500"),
+            ("[\"4g\"]", "ack_delay_ms = 9, delayed_acks = true", "leave one out"),
+        ] {
+            let error = with(networks, sockets).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
     fn networks_are_crossed_with_all_else_and_told_by_the_cell() {
         let networks = |list: &str| parse(&format!("networks = {list}{SMALL}"), None, "small");
         let experiment = networks("[\"lan-100\", \"4g\"]").unwrap();

@@ -48,6 +48,7 @@ impl Topology {
                     profile: profile.clone(),
                     seed: planned.seed,
                     cores: Some(cores.to_vec()),
+                    ack_delay_ms: experiment.sockets.ack_delay_ms,
                     capture: capture.clone().map(|path| CaptureFile {
                         path,
                         config: CaptureConfig { application, ..CaptureConfig::default() },

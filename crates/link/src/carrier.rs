@@ -14,10 +14,12 @@ use pushlab_os::bell::Bell;
 use pushlab_os::poll::{self, PollFd, PollFlags};
 use pushlab_stats::Histogram;
 
+use crate::acks::{Acks, Offered};
 use crate::buffers::{Buffers, Slot};
 use crate::capture::{Capture, CaptureError};
 use crate::direction::{Direction, Heading};
 use crate::error::LinkError;
+use crate::packet::classify;
 use crate::totals::{Accountant, Totals};
 use crate::tun::Tun;
 use pushlab_os::clock::monotonic_ns;
@@ -111,11 +113,23 @@ impl Recorder {
     }
 }
 
+/// A packet that was read.
+#[derive(Debug, Clone, Copy)]
+pub struct Read {
+    slot: Slot,
+    bytes: u32,
+}
+
+/// The place of the load's end among both.
+const LOAD: usize = 1;
+
 /// What the thread owns.
 #[derive(Debug)]
 pub struct Carrier {
     /// The subject's, then the load's.
     ends: [End; 2],
+    /// Where receivers are to delay acknowledgements.
+    acks: Option<Acks<Read>>,
     buffers: Buffers,
     accountant: Accountant,
     recorder: Option<Recorder>,
@@ -126,13 +140,14 @@ pub struct Carrier {
 impl Carrier {
     pub fn new(
         ends: [End; 2],
+        acks: Option<Acks<Read>>,
         mtu_bytes: usize,
         accountant: Accountant,
         recorder: Option<Recorder>,
         shared: Arc<Shared>,
     ) -> Self {
         let (buffers, lateness_kept_back) = (Buffers::new(mtu_bytes), Vec::with_capacity(MAX_KEPT_BACK));
-        Self { ends, buffers, accountant, recorder, shared, lateness_kept_back }
+        Self { ends, acks, buffers, accountant, recorder, shared, lateness_kept_back }
     }
 
     /// Carries packets until it is told to stop; what is under way then is dropped.
@@ -146,6 +161,7 @@ impl Carrier {
         while !self.shared.is_stopping.load(Ordering::Acquire) {
             let mut is_idle = true;
             is_idle &= self.deliver()? == 0;
+            is_idle &= self.acknowledge() == 0;
             for from in 0..2 {
                 is_idle &= self.receive(from)? == 0;
             }
@@ -170,24 +186,62 @@ impl Carrier {
                 self.buffers.give_back(slot);
                 return Ok(read);
             };
-            let now_ns = monotonic_ns();
-            if now_ns >= self.shared.mark_ns.load(Ordering::Relaxed) {
-                self.mark();
-            }
-            let end = &mut self.ends[from];
-            let fate = end.direction.offer(now_ns, length as u32, slot);
-            let packet = &self.buffers.bytes(slot)[..length];
-            self.accountant.note(end.heading, packet, fate);
-            if let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.error.is_none()) {
-                let at_ns = recorder.since_1970_ns + now_ns;
-                recorder.error = recorder.capture.packet(end.heading, at_ns, packet, fate).err();
-            }
-            if !fate.arrives() {
-                self.buffers.give_back(slot);
-            }
+            self.take(from, monotonic_ns(), Read { slot, bytes: length as u32 });
             self.deliver()?;
         }
         Ok(BATCH)
+    }
+
+    /// Takes a packet that was read: it goes on its way, or is an acknowledgement that the receiver would not have sent
+    /// yet.
+    fn take(&mut self, from: usize, now_ns: u64, read: Read) {
+        let Some(acks) = self.acks.as_mut().filter(|_| from == LOAD) else { return self.offer(from, now_ns, read) };
+        let Some(packet) = classify(&self.buffers.bytes(read.slot)[..read.bytes as usize]) else {
+            return self.offer(from, now_ns, read);
+        };
+        let offered = acks.offer(now_ns, &packet, read);
+        self.spare(offered.spared);
+        if let Some(read) = offered.passes {
+            self.offer(from, now_ns, read);
+        }
+    }
+
+    /// Drops an acknowledgement that need not be sent.
+    fn spare(&mut self, read: Option<Read>) {
+        if let Some(read) = read {
+            self.buffers.give_back(read.slot);
+            self.accountant.note_spared_ack();
+        }
+    }
+
+    /// Lets a packet begin its way.
+    fn offer(&mut self, from: usize, now_ns: u64, read: Read) {
+        if now_ns >= self.shared.mark_ns.load(Ordering::Relaxed) {
+            self.mark();
+        }
+        let end = &mut self.ends[from];
+        let fate = end.direction.offer(now_ns, read.bytes, read.slot);
+        let packet = &self.buffers.bytes(read.slot)[..read.bytes as usize];
+        self.accountant.note(end.heading, packet, fate);
+        if let Some(recorder) = self.recorder.as_mut().filter(|recorder| recorder.error.is_none()) {
+            let at_ns = recorder.since_1970_ns + now_ns;
+            recorder.error = recorder.capture.packet(end.heading, at_ns, packet, fate).err();
+        }
+        if !fate.arrives() {
+            self.buffers.give_back(read.slot);
+        }
+    }
+
+    /// Sends the acknowledgements that have waited long enough.
+    fn acknowledge(&mut self) -> usize {
+        let mut sent = 0;
+        let now_ns = monotonic_ns();
+        while let Some(read) = self.acks.as_mut().and_then(|acks| acks.take_due(now_ns)) {
+            self.accountant.note_delayed_ack();
+            self.offer(LOAD, now_ns, read);
+            sent += 1;
+        }
+        sent
     }
 
     /// Hands on what is due, the earlier first.
@@ -202,6 +256,17 @@ impl Carrier {
             let written = self.ends[1 - from].tun.write(packet).map_err(broken("handing on a packet"))?;
             if written.is_none() {
                 return Err(broken("handing on a packet")(io::ErrorKind::WouldBlock.into()));
+            }
+            let ended = self.acks.as_mut().filter(|_| from != LOAD).and_then(|acks| {
+                let packet = classify(packet)?;
+                Some(acks.delivered(now_ns, &packet))
+            });
+            if let Some(Offered { passes, spared }) = ended {
+                if let Some(read) = passes {
+                    self.accountant.note_delayed_ack();
+                    self.offer(LOAD, now_ns, read);
+                }
+                self.spare(spared);
             }
             self.buffers.give_back(due.packet);
             delivered += 1;
@@ -246,7 +311,8 @@ impl Carrier {
             PollFd::new(&load.tun, events),
             PollFd::new(&self.shared.wake, PollFlags::IN),
         ];
-        let due_ns = [self.due_ns(0), self.due_ns(1)].into_iter().flatten().min();
+        let ack_ns = self.acks.as_ref().and_then(Acks::due_ns);
+        let due_ns = [self.due_ns(0), self.due_ns(1), ack_ns].into_iter().flatten().min();
         let timeout_ns = due_ns.map(|due_ns| due_ns.saturating_sub(monotonic_ns()));
         poll::wait(&mut polled, timeout_ns).map(drop).map_err(broken("waiting"))
     }

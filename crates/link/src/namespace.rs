@@ -99,6 +99,11 @@ impl Namespace {
         in_a_thread(|| self.enter().map(|()| work()))
     }
 
+    /// Sets one thing below `/proc/sys/net`.
+    pub(crate) fn set(&self, setting: &str, value: &str) -> Result<(), LinkError> {
+        self.in_it(|| write(setting, value))?
+    }
+
     /// Lets a process that is yet to be started begin inside.
     pub fn give_to(&self, command: &mut Command) {
         command.enter_network(Arc::clone(&self.file));

@@ -13,6 +13,7 @@ use pushlab_os::bell::Bell;
 use pushlab_os::clock::{self, CpuClock};
 use pushlab_stats::Histogram;
 
+use crate::acks::Acks;
 use crate::capture::{Capture, CaptureConfig};
 use crate::carrier::{Carrier, End, Published, Recorder, Shared};
 use crate::core_wait::{CoreWait, CoreWaits};
@@ -49,6 +50,9 @@ pub struct NetworkConfig {
     pub seed: u64,
     /// Cores on which packets are carried; `None` for those of the calling thread.
     pub cores: Option<Vec<usize>>,
+    /// How long clients delay acknowledgements, ms, at most [`MAX_ACK_DELAY_MS`](crate::acks::MAX_ACK_DELAY_MS): see [`crate::acks`]. `None` leaves
+    /// that to their kernel.
+    pub ack_delay_ms: Option<u32>,
     /// A file for every packet that is offered to the link.
     pub capture: Option<CaptureFile>,
 }
@@ -94,7 +98,7 @@ pub struct Report {
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// pushlab_link::rights::become_able()?;
 /// let profile = Profile::find("4g").ok_or("no such profile")?.clone();
-/// let network = Network::start(NetworkConfig { profile, seed: 1, cores: None, capture: None })?;
+/// let network = Network::start(NetworkConfig { profile, seed: 1, cores: None, ack_delay_ms: None, capture: None })?;
 /// let server = network.subject().in_it(|| std::net::TcpListener::bind((SUBJECT, 80)))??;
 /// let client = network.load().in_it(|| std::net::TcpStream::connect((SUBJECT, 80)))??;
 /// # drop((server, client));
@@ -120,7 +124,7 @@ impl Network {
     /// # Errors
     /// Any [`LinkError`] but [`LinkError::Broken`] and those of [`crate::rights`].
     pub fn start(config: NetworkConfig) -> Result<Self, LinkError> {
-        let NetworkConfig { profile, seed, cores, capture } = config;
+        let NetworkConfig { profile, seed, cores, ack_delay_ms, capture } = config;
         profile.check()?;
         let recorder = capture.map(begin_capture).transpose()?;
         let (subject, load) = (Namespace::new()?, Namespace::new()?);
@@ -133,11 +137,15 @@ impl Network {
         let (subject_end, subject_counters) = end(&subject, Heading::Down, &[SUBJECT])?;
         let (load_end, load_counters) = end(&load, Heading::Up, &[CLIENTS, INSTRUMENTS])?;
         load.in_it(|| tun::take_for_own(CLIENTS_NETWORK))??;
+        if let Some(delay_ms) = ack_delay_ms {
+            have_patience(&subject, delay_ms)?;
+        }
+        let acks = ack_delay_ms.map(|ms| Acks::new(u64::from(ms) * 1_000_000, Some(INSTRUMENTS.into())));
         let wake = Bell::new().map_err(|source| LinkError::Thread { step: "eventfd", source })?;
         let shared = Arc::new(Shared::new(wake));
         let accountant = Accountant::new(Some(INSTRUMENTS.into()), DEFAULT_MAX_FLOWS);
         let ends = [subject_end, load_end];
-        let carrier = Carrier::new(ends, profile.mtu_bytes as usize, accountant, recorder, Arc::clone(&shared));
+        let carrier = Carrier::new(ends, acks, profile.mtu_bytes as usize, accountant, recorder, Arc::clone(&shared));
         let (thread, cpu, core_waits) = spawn(carrier, cores)?;
         Ok(Self {
             subject,
@@ -230,6 +238,17 @@ impl Drop for Network {
         // Whatever it has to say, nobody asked.
         drop(self.thread.take().map(JoinHandle::join));
     }
+}
+
+/// Has the subject's kernel wait for acknowledgements that are delayed: it would otherwise send again what arrived long
+/// ago, because its own receivers never wait for more than 200 ms, and the delay would not be what it is to be.
+fn have_patience(subject: &Namespace, ack_delay_ms: u32) -> Result<(), LinkError> {
+    // What Linux grants (`TCP_RTO_MIN`), and the delay. By a route, which has it in every kernel; the setting
+    // `tcp_rto_min_us` is of 6.11.
+    let rto_min_ms = 200 + ack_delay_ms;
+    subject.in_it(|| tun::wait_for_acks(CLIENTS_NETWORK, rto_min_ms))??;
+    // The probe for a lost last segment expects acknowledgements to be 200 ms late at most (RFC 8985, section 7.2).
+    subject.set("ipv4/tcp_early_retrans", "0")
 }
 
 fn begin_capture(file: CaptureFile) -> Result<Recorder, LinkError> {

@@ -48,6 +48,10 @@ pub struct Packet {
     pub kind: Kind,
     /// TCP sequence number; 0 for [`Kind::Other`].
     pub sequence: u32,
+    /// TCP acknowledgement number; 0 for [`Kind::Other`]. It counts where [`flags::ACK`] is set.
+    pub acknowledgement: u32,
+    /// TCP window as the header has it, not scaled; 0 for [`Kind::Other`].
+    pub window: u16,
     /// TCP flags, see [`flags`]; 0 for [`Kind::Other`].
     pub flags: u8,
 }
@@ -110,6 +114,8 @@ fn other(source: IpAddr, destination: IpAddr, total: usize) -> Packet {
         payload_bytes: 0,
         kind: Kind::Other,
         sequence: 0,
+        acknowledgement: 0,
+        window: 0,
         flags: 0,
     }
 }
@@ -140,6 +146,8 @@ fn tcp(packet: &[u8], ip_bytes: usize, ip: Packet) -> Option<Packet> {
         payload_bytes: payload as u32,
         kind,
         sequence: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
+        acknowledgement: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
+        window: u16::from_be_bytes([header[14], header[15]]),
         flags: said,
         ..ip
     })
@@ -211,6 +219,15 @@ pub(crate) mod tests {
         assert_eq!((packet.source, packet.destination_port), (Ipv6Addr::LOCALHOST.into(), 40_000));
         bytes[6] = 58;
         assert_eq!(classify(&bytes).map(|packet| (packet.kind, packet.bytes)), Some((Kind::Other, 67)));
+    }
+
+    #[test]
+    fn what_is_acknowledged_and_the_window_are_read() {
+        let mut bytes = ipv4_tcp(A, B, 7, flags::ACK, 3, 0);
+        bytes[28..32].copy_from_slice(&0x0102_0304_u32.to_be_bytes());
+        bytes[34..36].copy_from_slice(&509_u16.to_be_bytes());
+        let packet = classify(&bytes).expect("it is whole");
+        assert_eq!((packet.sequence, packet.acknowledgement, packet.window), (7, 0x0102_0304, 509));
     }
 
     #[test]

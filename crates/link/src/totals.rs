@@ -1,11 +1,11 @@
 //! Every packet and byte that was offered to the link, by direction, party and use.
 
 use crate::direction::{Fate, Heading};
+use crate::flow::{FlowKey, Mix};
 use crate::packet::{Kind, Packet, classify, flags};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
 
 /// Most flows that an [`Accountant`] remembers unless told otherwise. A flow costs about 200 bytes at worst, so
@@ -22,6 +22,13 @@ pub struct Totals {
     /// Packets with payload of flows that were not remembered, because [`Accountant::new`]'s `max_flows` were: what
     /// they repeat counts as sent for the first time.
     pub untracked_packets: u64,
+    /// Acknowledgements of clients that were sent late, see [`crate::acks`]. They are among the packets sent.
+    #[serde(default)]
+    pub delayed_acks: u64,
+    /// Acknowledgements of clients that were never sent, because a later packet said the same and more: a receiver that
+    /// delays acknowledgements does not make these. They are among no other packets.
+    #[serde(default)]
+    pub spared_acks: u64,
 }
 
 /// One direction, by whose packets they are.
@@ -95,6 +102,8 @@ impl Totals {
             down: self.down.combine(&other.down, with),
             up: self.up.combine(&other.up, with),
             untracked_packets: with(self.untracked_packets, other.untracked_packets),
+            delayed_acks: with(self.delayed_acks, other.delayed_acks),
+            spared_acks: with(self.spared_acks, other.spared_acks),
         }
     }
 }
@@ -226,6 +235,16 @@ impl Accountant {
         self.totals.untracked_packets += u64::from(seen.untracked);
     }
 
+    /// Counts an acknowledgement that is sent late; [`Self::note`] counts the packet.
+    pub fn note_delayed_ack(&mut self) {
+        self.totals.delayed_acks += 1;
+    }
+
+    /// Counts an acknowledgement that is not sent.
+    pub fn note_spared_ack(&mut self) {
+        self.totals.spared_acks += 1;
+    }
+
     /// Everything since the beginning.
     pub fn totals(&self) -> Totals {
         self.totals
@@ -253,13 +272,6 @@ struct Flows {
     closed: VecDeque<(FlowKey, u32)>,
     max_flows: usize,
     generations: u32,
-}
-
-/// Addresses as IPv6 has them, and ports, load before subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FlowKey {
-    addresses: [u64; 4],
-    ports: u32,
 }
 
 /// One connection; pairs are indexed by [`Heading`].
@@ -354,70 +366,6 @@ impl Flow {
     }
 }
 
-impl FlowKey {
-    fn of(heading: Heading, packet: &Packet) -> Self {
-        let source = (packet.source, packet.source_port);
-        let destination = (packet.destination, packet.destination_port);
-        let (load, subject) = match heading {
-            Heading::Down => (destination, source),
-            Heading::Up => (source, destination),
-        };
-        let ([a, b], [c, d]) = (words(load.0), words(subject.0));
-        Self { addresses: [a, b, c, d], ports: u32::from(load.1) << 16 | u32::from(subject.1) }
-    }
-}
-
-fn words(address: IpAddr) -> [u64; 2] {
-    let bits = match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(v6) => v6.to_bits(),
-    };
-    [(bits >> 64) as u64, bits as u64]
-}
-
-impl std::hash::Hash for FlowKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let [a, b, c, d] = self.addresses;
-        state.write_u64(a.rotate_left(17) ^ c);
-        state.write_u64(b.rotate_left(32) ^ d);
-        state.write_u64(u64::from(self.ports));
-    }
-}
-
-/// Hashes by multiplication: the packets are those of our own kernel, and the standard hash costs as much as all the
-/// rest of the accounting.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mix;
-
-impl BuildHasher for Mix {
-    type Hasher = Mixer;
-
-    fn build_hasher(&self) -> Mixer {
-        Mixer(0)
-    }
-}
-
-struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        // An odd constant near 2^64 divided by the golden ratio spreads consecutive ports (Knuth, The Art of
-        // Computer Programming 3, section 6.4).
-        self.0 = (self.0.rotate_left(26) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        // The table takes bits from both ends; the low ones are the weakest after a multiplication.
-        self.0 ^ (self.0 >> 32)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -462,7 +410,7 @@ mod tests {
         client(&mut of, Heading::Up, 130, ACK | flags::FIN, 0);
         // Both said FIN, and what was lost is sent again all the same.
         client(&mut of, Heading::Down, 1550, ACK | flags::FIN, 10);
-        let Totals { down, up, untracked_packets } = of.totals();
+        let Totals { down, up, untracked_packets, .. } = of.totals();
         assert_eq!(up.clients.connections, 1);
         assert_eq!((up.clients.control_packets, up.clients.control_bytes), (3, 156));
         assert_eq!((up.clients.ack_packets, up.clients.ack_bytes), (1, 52));

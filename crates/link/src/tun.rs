@@ -138,6 +138,12 @@ pub(crate) fn take_for_own((network, prefix_bits): (Ipv4Addr, u8)) -> Result<(),
     Interface::named("lo")?.add_local_route(network, prefix_bits)
 }
 
+/// Has connections from the calling thread's namespace to a network that the link leads to wait for acknowledgements, at
+/// least so long, before they send again.
+pub(crate) fn wait_for_acks((network, prefix_bits): (Ipv4Addr, u8), rto_min_ms: u32) -> Result<(), LinkError> {
+    Interface::named(NAME)?.add_patient_route(network, prefix_bits, rto_min_ms)
+}
+
 // Of rtnetlink(7): linux/rtnetlink.h, if_link.h and if_addr.h.
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
@@ -148,6 +154,9 @@ const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
+const RTA_METRICS: u16 = 8;
+const RTAX_LOCK: u16 = 1;
+const RTAX_RTO_MIN: u16 = 13;
 
 /// An interface of the calling thread's namespace that is being set up, by rtnetlink(7). The ioctls of netdevice(7)
 /// would need `unsafe`, and the one for the queue's length is for the machine's root alone, not for that of a user
@@ -189,6 +198,20 @@ impl Interface {
         let request = Request::new(RTM_NEWROUTE, &fixed)
             .with(RTA_DST, &network.octets())
             .with(RTA_OIF, &self.index.to_ne_bytes());
+        self.socket.create(request).map_err(refused("route"))
+    }
+
+    /// As `ip route add NETWORK dev NAME rto_min MS` does.
+    fn add_patient_route(&mut self, network: Ipv4Addr, prefix_bits: u8, rto_min_ms: u32) -> Result<(), LinkError> {
+        // As above.
+        let (table, scope, kind) = (libc::RT_TABLE_MAIN, libc::RT_SCOPE_LINK, libc::RTN_UNICAST);
+        let fixed = [libc::AF_INET as u8, prefix_bits, 0, 0, table, libc::RTPROT_STATIC, scope, kind, 0, 0, 0, 0];
+        // The kernel heeds this metric only where it is locked.
+        let metrics = [(RTAX_LOCK, 1 << RTAX_RTO_MIN), (RTAX_RTO_MIN, rto_min_ms)];
+        let request = Request::new(RTM_NEWROUTE, &fixed)
+            .with(RTA_DST, &network.octets())
+            .with(RTA_OIF, &self.index.to_ne_bytes())
+            .with_all(RTA_METRICS, metrics.map(|(metric, value): (u16, u32)| (metric, value.to_ne_bytes())));
         self.socket.create(request).map_err(refused("route"))
     }
 

@@ -93,6 +93,17 @@ impl Request {
         self
     }
 
+    /// Adds an attribute that consists of attributes.
+    ///
+    /// # Panics
+    /// When they are longer than 65,531 bytes together.
+    #[must_use]
+    pub fn with_all<T: AsRef<[u8]>>(self, attribute: u16, parts: impl IntoIterator<Item = (u16, T)>) -> Self {
+        let within = Self(Vec::new());
+        let within = parts.into_iter().fold(within, |within, (part, payload)| within.with(part, payload.as_ref()));
+        self.with(attribute, &within.0)
+    }
+
     fn into_bytes(mut self, flags: u16, sequence: u32) -> Vec<u8> {
         let length = self.0.len() as u32;
         self.0[0..4].copy_from_slice(&length.to_ne_bytes());

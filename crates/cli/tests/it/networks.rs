@@ -158,6 +158,36 @@ fn two_writes_wait_for_a_delayed_acknowledgement_where_nagle_is_on() {
     assert!(medians[1] > medians[0] + 30.0, "{medians:?}");
 }
 
+#[test]
+fn acknowledgements_that_the_link_delays_hold_up_what_nagle_holds_back() {
+    let place = Place::new("ack-delay");
+    let sockets =
+        ["writes_per_event = 2, ack_delay_ms = 200", "writes_per_event = 2, ack_delay_ms = 200, nagle = true"];
+    let measured = sockets.map(|sockets| {
+        let scenario = "{ kind = \"feed\", interval_us = 100000, payload_bytes = 60 }";
+        let phases =
+            "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 500, load_ms = 2000, drain_ms = 3000, after_ms = 0 }";
+        let sockets = format!("{{ {sockets} }}");
+        small(
+            &place,
+            &[("transports", "[\"sse\"]"), ("sockets", &sockets), ("scenario", scenario), ("phases", phases)],
+        );
+        let (report, code) = place.report(&["--quiet", "--fresh"]);
+        assert_eq!(code, 0, "{report:#}");
+        let run = place.exported("test").remove(0);
+        let whole = &run["document"]["network"]["whole"];
+        assert_eq!(whole["down"]["clients"]["retransmitted_packets"], 0, "{whole:#}");
+        assert_eq!(whole["up"]["clients"]["lost_packets"], 0, "{whole:#}");
+        (run["figures"]["latency_median"]["value"].as_f64().unwrap(), sum(whole, &["delayed_acks", "spared_acks"]))
+    });
+    let [(without, _), (with, changed)] = measured;
+    // An event waits for up to the delay, and by then so does the next.
+    assert!(with > without + 30.0 && changed > 20, "{measured:?}");
+    small(&place, &[("networks", "[]"), ("sockets", "{ ack_delay_ms = 200 }")]);
+    let (code, error) = place.fails(&["run", "experiment.toml"]);
+    assert!(code == 3 && error.contains("sockets.ack_delay_ms") && error.contains("networks"), "{code}: {error}");
+}
+
 const FAR: &str =
     "{ description = \"Far away\", source = \"this test\", down = { delay_ms = 80.0 }, up = { delay_ms = 80.0 } }";
 

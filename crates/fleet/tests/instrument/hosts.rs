@@ -16,6 +16,7 @@ const CHAT: Scenario =
 const ONE_BROWSER: Sockets = Sockets {
     http_version: HttpVersion::Http11,
     delayed_acks: false,
+    ack_delay_ms: None,
     nagle: false,
     writes_per_event: 1,
     tls: false,

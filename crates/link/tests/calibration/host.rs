@@ -91,7 +91,8 @@ pub fn a_closed_device_is_reported() {
     as_nobody(Some(0o600), || {
         assert!(matches!(check(), Err(LinkError::TunForbidden)));
         become_able().unwrap();
-        let config = NetworkConfig { profile: profile("local"), seed: 1, cores: None, capture: None };
+        let config =
+            NetworkConfig { profile: profile("local"), seed: 1, cores: None, ack_delay_ms: None, capture: None };
         assert!(matches!(Network::start(config), Err(LinkError::TunForbidden)));
     });
     as_nobody(None, || assert!(matches!(check(), Err(LinkError::TunMissing))));
@@ -178,7 +179,8 @@ pub fn namespaces_have_their_own_settings() {
 pub fn a_network_that_ended_leaves_nothing() {
     let count = |folder: &str| fs::read_dir(folder).unwrap().count();
     let before = (count("/proc/self/task"), count("/proc/self/fd"));
-    let config = NetworkConfig { profile: profile("4g"), seed: 1, cores: Some(vec![1023]), capture: None };
+    let config =
+        NetworkConfig { profile: profile("4g"), seed: 1, cores: Some(vec![1023]), ack_delay_ms: None, capture: None };
     assert!(matches!(Network::start(config), Err(LinkError::Thread { .. })));
     network(profile("4g"), 1).finish().unwrap();
     drop(network(profile("4g"), 1));

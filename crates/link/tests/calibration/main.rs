@@ -6,6 +6,7 @@
 // Clippy does not take a binary without the usual harness for a test.
 #![allow(clippy::unwrap_used)]
 
+mod acks;
 mod delay;
 mod host;
 mod loss;
@@ -21,7 +22,7 @@ use pushlab_link::rights::{become_able, check};
 /// A measurement is repeated as a whole when the machine was busy; what is wrong fails every time.
 const ATTEMPTS: u32 = 4;
 
-const TESTS: [(&str, fn()); 16] = [
+const TESTS: [(&str, fn()); 17] = [
     ("an_ordinary_user_has_a_network", host::an_ordinary_user_has_a_network),
     ("a_closed_device_is_reported_before_anything_is_tried", host::a_closed_device_is_reported),
     ("a_process_with_threads_is_told_to_begin_earlier", host::a_process_with_threads_is_told),
@@ -36,6 +37,7 @@ const TESTS: [(&str, fn()); 16] = [
     ("every_packet_of_a_flood_is_accounted_for", packets::every_packet_of_a_flood_is_accounted_for),
     ("each_profile_has_its_delay", delay::each_profile_has_its_delay),
     ("jitter_has_its_distribution", delay::jitter_has_its_distribution),
+    ("acknowledgements_come_as_late_as_set", acks::acknowledgements_come_as_late_as_set),
     ("each_profile_has_its_rate", rate::each_profile_has_its_rate),
     ("losses_are_those_of_model_and_seed", loss::losses_are_those_of_model_and_seed),
 ];

@@ -45,7 +45,8 @@ fn transfer(network: &Network, bytes: usize) {
 fn transfer_captured(mtu_bytes: u32, bytes: usize, path: PathBuf) -> Report {
     let profile = pushlab_link::profile::Profile { mtu_bytes, ..profile("local") };
     let capture = Some(CaptureFile { path, config: CaptureConfig::default() });
-    let network = Network::start(NetworkConfig { profile, seed: 1, cores: Some(vec![0]), capture }).unwrap();
+    let network =
+        Network::start(NetworkConfig { profile, seed: 1, cores: Some(vec![0]), ack_delay_ms: None, capture }).unwrap();
     transfer(&network, bytes);
     let from_instruments = network.load().in_it(|| UdpSocket::bind((INSTRUMENTS, 0))).unwrap().unwrap();
     from_instruments.send_to(b"?", (SUBJECT, 9)).unwrap();
@@ -147,7 +148,8 @@ pub fn a_full_disk_does_not_stop_the_link() {
     let error = report.capture.unwrap().unwrap_err();
     assert!(matches!(error, LinkError::Capture { .. }) && error.to_string().contains("/dev/full"), "{error}");
     let missing = CaptureFile { path: "/no/such/folder/x.pcapng".into(), config: CaptureConfig::default() };
-    let config = NetworkConfig { profile: profile("local"), seed: 1, cores: None, capture: Some(missing) };
+    let config =
+        NetworkConfig { profile: profile("local"), seed: 1, cores: None, ack_delay_ms: None, capture: Some(missing) };
     assert!(matches!(Network::start(config), Err(LinkError::Capture { .. })));
 }
 

@@ -14,7 +14,7 @@ pub const HEADER_BYTES: usize = 28;
 const PATIENCE: Duration = Duration::from_millis(700);
 
 pub fn network(profile: Profile, seed: u64) -> Network {
-    Network::start(NetworkConfig { profile, seed, cores: None, capture: None }).unwrap()
+    Network::start(NetworkConfig { profile, seed, cores: None, ack_delay_ms: None, capture: None }).unwrap()
 }
 
 pub fn profile(name: &str) -> Profile {
