@@ -53,7 +53,7 @@ enum Whose {
 }
 
 /// Subjects that are servers of the studies' time.
-const PERIOD_SUBJECTS: [&str; 1] = ["node-2014"];
+const PERIOD_SUBJECTS: [&str; 2] = ["cometd-2011", "node-2014"];
 
 fn whose(judged: &Judged) -> Whose {
     match (judged.origin, judged.subject.as_str()) {
