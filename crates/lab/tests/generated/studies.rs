@@ -5,26 +5,29 @@ use pushlab_analysis::report::{RunValues, documented, findings};
 use pushlab_experiment::studies::STUDIES;
 use pushlab_experiment::{Experiment, presets};
 use pushlab_lab::{archive, experiments};
+use std::error::Error;
 use std::fs;
+use std::path::PathBuf;
 
 const BEGIN: &str = "<!-- findings -->\n";
 const END: &str = "<!-- end of findings -->\n";
 
 /// All figures in `runs`.
-fn measured() -> Vec<RunValues> {
-    let mut files: Vec<_> = fs::read_dir(place("runs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+fn measured() -> Result<Vec<RunValues>, Box<dyn Error>> {
+    let entries: Result<Vec<_>, _> = fs::read_dir(place("runs"))?.collect();
+    let mut files: Vec<PathBuf> = entries?.into_iter().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|ending| ending == "csv"));
     files.sort();
-    let of = |path: &std::path::PathBuf| {
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        archive::bare(&name, &name, &fs::read_to_string(path).unwrap()).unwrap()
-    };
-    files.iter().flat_map(of).collect()
+    let mut all = Vec::new();
+    for path in files {
+        all.extend(archive::bare("runs", &path.display().to_string(), &fs::read_to_string(&path)?)?);
+    }
+    Ok(all)
 }
 
 #[test]
 fn every_study_has_a_page_with_its_findings_as_they_are_judged() {
-    let measured = measured();
+    let measured = measured().unwrap();
     let all: Vec<Experiment> =
         presets::PRESETS.iter().map(|(name, _)| experiments::load(name, None).unwrap()).collect();
     for study in &STUDIES {
