@@ -2,12 +2,11 @@
 // again, once for all over WebSocket and event streams, for each client over long polling, whose server keeps everything.
 // Nobody looks at backpressure. It runs on Node.js 0.10 to today's, with ws 0.4 (WS=ws) or 0.8 (WS=ws-0.8).
 //
-// WRITES=gathered puts what waits for a socket into one write; WRITES=single keeps Node.js from doing so by itself, which
-// it can from 0.12 on; by default each version does as it does.
+// What an experiment may change to find a cause: TURNS=one handles one message of the back end in each turn of the event
+// loop, where by default a turn handles all that were read; WRITES=gathered puts what waits for a socket into one write.
 'use strict'
 var express = require('express')
 var http = require('http')
-var net = require('net')
 var url = require('url')
 var env = process.env
 var ws = require(env.WS || 'ws')
@@ -15,8 +14,6 @@ var ws = require(env.WS || 'ws')
 var OPEN = 1
 var FEED_RETRY_MS = 100
 var bytes = Buffer.from && Buffer.from !== Uint8Array.from ? Buffer.from : function (text) { return new Buffer(text) }
-
-if (env.WRITES === 'single') delete net.Socket.prototype._writev
 
 /** Subscribers: `names` are their channels. */
 var sockets = []
@@ -158,11 +155,22 @@ function accept(socket, target) {
   socket.on('close', function () { remove(sockets, client) })
 }
 
+/** What the back end has sent and no turn has handled yet. */
+var waiting = []
+
+function next() {
+  publish(env.FEED_CHANNEL || 'feed', waiting.shift())
+  if (waiting.length) setImmediate(next)
+}
+
 /** Publishes what a back end sends; its own frames are JSON arrays and nobody else's business. */
 function feed() {
   var back = new ws(env.FEED, { perMessageDeflate: false })
   back.on('message', function (data) {
-    if (data[0] !== '[') publish(env.FEED_CHANNEL || 'feed', data)
+    if (data[0] === '[') return
+    if (env.TURNS !== 'one') return publish(env.FEED_CHANNEL || 'feed', data)
+    waiting.push(data)
+    if (waiting.length === 1) setImmediate(next)
   })
   back.on('error', function () {})
   back.on('close', function () { setTimeout(feed, FEED_RETRY_MS) })
