@@ -30,11 +30,11 @@ test("an unfilled template says so", () => {
 });
 
 test("broken JSON, other versions and missing parts each have their message", () => {
-  expect(problemOf('{"version": 3,')).toMatch(/cannot be read/);
+  expect(problemOf('{"version": 4,')).toMatch(/cannot be read/);
   expect(problemOf('{"version": 1}')).toMatch(/version/);
   expect(problemOf("[]")).toMatch(/version/);
   expect(problemOf('{"version": 2}')).toMatch(/version/);
-  expect(problemOf('{"version": 3}')).toMatch(/incomplete/);
+  expect(problemOf('{"version": 4}')).toMatch(/incomplete/);
 });
 
 test("a seed of 64 bits keeps all its digits", () => {

@@ -1,6 +1,6 @@
 import type { Report } from "./generated/report";
 
-export const REPORT_VERSION = 3;
+export const REPORT_VERSION = 4;
 
 /** Why there is nothing to draw, for people, with what to do about it. */
 export interface Problem {
