@@ -1,6 +1,9 @@
 import type { Expectation, ExperimentReport, Judged } from "../generated/report";
 import { Badge, Tally } from "./badge";
 
+/** A study may say a hundred things: more than so many would hide the charts. */
+const LISTED_MAX = 12;
+
 /** What was expected, or what the study found, and whose figures agree. */
 export function Expectations({ experiment }: { experiment: ExperimentReport }) {
   const { expectations, study } = experiment;
@@ -9,6 +12,13 @@ export function Expectations({ experiment }: { experiment: ExperimentReport }) {
   const measured = expectations
     .flatMap(({ judged }) => judged)
     .filter(({ origin }) => origin === "measured");
+  const list = (
+    <ul class="expectations">
+      {expectations.map((one) => (
+        <ExpectationItem key={one.assertion} expectation={one} />
+      ))}
+    </ul>
+  );
   return (
     <section aria-label={`${title}: ${experiment.title}`}>
       <h3>{title}</h3>
@@ -16,11 +26,14 @@ export function Expectations({ experiment }: { experiment: ExperimentReport }) {
         kinds={["confirmed", "refuted", "undecided"]}
         of={measured.map(({ outcome }) => outcome)}
       />
-      <ul class="expectations">
-        {expectations.map((one) => (
-          <ExpectationItem key={one.assertion} expectation={one} />
-        ))}
-      </ul>
+      {expectations.length > LISTED_MAX ? (
+        <details>
+          <summary>{`All ${expectations.length} statements, and who agrees`}</summary>
+          {list}
+        </details>
+      ) : (
+        list
+      )}
     </section>
   );
 }
