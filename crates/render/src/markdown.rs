@@ -41,7 +41,13 @@ pub fn summary(report: &Report) -> String {
         table(&mut out, &rows);
     }
     scorecard(&mut out, report);
-    report.experiments.iter().for_each(|experiment| asserted(&mut out, experiment));
+    report.experiments.iter().for_each(|experiment| match tables::expected_counts(experiment) {
+        Some(counts) => {
+            section(&mut out, 4, "Expected", &[counts]);
+            asked(&mut out, experiment);
+        }
+        None => asserted(&mut out, experiment),
+    });
     out
 }
 
@@ -63,6 +69,11 @@ fn asserted(out: &mut String, experiment: &ExperimentReport) {
     let expected = experiment.expectations.iter().flat_map(tables::expected);
     let expected = expected.map(|(outcome, what)| judged(outcome, &what));
     ready_section(out, "Expected", expected.collect());
+    asked(out, experiment);
+}
+
+fn asked(out: &mut String, experiment: &ExperimentReport) {
+    let judged = |outcome, text: &str| format!("**{}**: {}", tables::word(outcome), escaped(text));
     let asked = experiment.alarms.iter();
     let asked = asked.map(|alarm| judged(alarm.outcome, &format!("{} ({})", alarm.assertion, alarm.detail)));
     ready_section(out, "Fail if", asked.collect());

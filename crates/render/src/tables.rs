@@ -21,6 +21,9 @@ pub const NOT_SHOWN: &str = "generator_cpu";
 pub const INTERVALS: &str = "± is the distance to the upper end of the 95 % interval; a value without it rests on one run. \
                              ≥ marks a rate that the load generator limited: the subject may do better.";
 
+/// Statements in a terminal or a summary: a study may make a hundred.
+const EXPECTED_MAX: usize = 12;
+
 /// A row for each cell of a table.
 pub type Rows = Vec<Vec<String>>;
 
@@ -140,13 +143,45 @@ pub fn expected(expectation: &Expectation) -> Vec<(Agreement, String)> {
 
 /// An assertion and by whose figures it is judged: `cpu(sse) < 50, node-bare`.
 pub fn asserted(expectation: &Expectation, judged: &Judged) -> String {
-    let by = match (judged.subject.as_str(), judged.origin) {
-        ("", Origin::Measured) => String::new(),
-        (subject, Origin::Measured) => format!(", {subject}"),
-        ("", Origin::Published) => ", as published".to_owned(),
-        (subject, Origin::Published) => format!(", {subject} as published"),
+    let by = whose(judged);
+    if by.is_empty() { expectation.assertion.clone() } else { format!("{}, {by}", expectation.assertion) }
+}
+
+/// By whose figures it is judged; empty where that is what was measured of all.
+fn whose(judged: &Judged) -> String {
+    match (judged.subject.as_str(), judged.origin) {
+        (subject, Origin::Measured) => subject.to_owned(),
+        ("", Origin::Published) => "as published".to_owned(),
+        (subject, Origin::Published) => format!("{subject} as published"),
+    }
+}
+
+/// Of more statements than a terminal or a job's summary takes, how many hold by whose figures.
+pub fn expected_counts(experiment: &ExperimentReport) -> Option<String> {
+    let all = &experiment.expectations;
+    if all.len() <= EXPECTED_MAX {
+        return None;
+    }
+    let mut counts: Vec<(String, [usize; 3])> = Vec::new();
+    for judged in all.iter().flat_map(|one| &one.judged) {
+        let by = whose(judged);
+        let at = counts.iter().position(|(known, _)| *known == by).unwrap_or_else(|| {
+            counts.push((by, [0; 3]));
+            counts.len() - 1
+        });
+        let place = match judged.outcome {
+            Agreement::Confirmed => 0,
+            Agreement::Refuted => 1,
+            Agreement::Undecided => 2,
+        };
+        counts[at].1[place] += 1;
+    }
+    let told = |(by, [confirmed, refuted, undecided]): &(String, [usize; 3])| {
+        let by = if by.is_empty() { "measured" } else { by };
+        format!("{by}: {confirmed} confirmed, {refuted} refuted, {undecided} undecided")
     };
-    format!("{}{by}", expectation.assertion)
+    let told: Vec<String> = counts.iter().map(told).collect();
+    Some(format!("{} statements, each on the page and in Markdown. By {}", all.len(), told.join("; by ")))
 }
 
 /// Below one full core, or at it.

@@ -52,8 +52,13 @@ fn experiment(out: &mut String, experiment: &ExperimentReport, metrics: &[Metric
     if !experiment.expectations.is_empty() {
         out.push_str("\n  Expected\n");
     }
-    for (outcome, what) in experiment.expectations.iter().flat_map(tables::expected) {
-        lines(out, &[format!("{:<9}  {what}", tables::word(outcome))]);
+    match tables::expected_counts(experiment) {
+        Some(counts) => lines(out, &[counts]),
+        None => {
+            for (outcome, what) in experiment.expectations.iter().flat_map(tables::expected) {
+                lines(out, &[format!("{:<9}  {what}", tables::word(outcome))]);
+            }
+        }
     }
     tables::data_tables(experiment).for_each(|table| data_table(out, table));
 }

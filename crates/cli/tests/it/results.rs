@@ -72,7 +72,7 @@ fn what_was_measured_is_listed_shown_and_reported_again() {
             assert_eq!(other[part], report[part], "{part}");
         }
     };
-    assert_eq!(report["version"], 3);
+    assert_eq!(report["version"], 4);
     same(&place.json(&["show", "test", "--json"]));
     same(&place.json(&["report", "--json"]));
     std::fs::remove_dir_all(place.path("results")).unwrap();

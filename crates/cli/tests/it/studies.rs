@@ -76,9 +76,8 @@ fn a_repeated_study_is_shown_beside_what_was_measured() {
     }
     assert!(table["rows"].as_array().unwrap().iter().all(|row| row[2] == "50 clients"), "only what was measured");
     let text = place.prints(&["show", "tangen-broadcast"]);
-    assert!(
-        text.contains("Published beside measured")
-            && text.contains("cpu(websocket) > 1 at 50, node as published (confirmed at 50)"),
-        "{text}"
-    );
+    assert!(text.contains("Published beside measured") && text.contains("; by node as published: "), "{text}");
+    let text = place.prints(&["report", "tangen-broadcast", "--format", "markdown"]);
+    let line = "- **confirmed**: cpu(websocket) \\> 1 % at 50, node as published (confirmed at 50)\n";
+    assert!(text.contains(line), "{text}");
 }

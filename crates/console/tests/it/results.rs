@@ -57,7 +57,7 @@ fn results_are_listed_newest_first_and_open_as_reports() {
 
     let report = place.get(&format!("/reports/{new}"));
     assert_eq!((report.status, report.field("content-type")), (200, Some("text/html; charset=utf-8")));
-    assert!(report.body.contains("\"version\":3") && report.body.contains("\"runs_done\":3"));
+    assert!(report.body.contains("\"version\":4") && report.body.contains("\"runs_done\":3"));
     let policy = report.field("content-security-policy").unwrap();
     assert!(policy.starts_with("default-src 'none'; script-src 'unsafe-inline';"), "{policy}");
 
