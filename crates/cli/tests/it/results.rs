@@ -79,7 +79,7 @@ fn what_was_measured_is_listed_shown_and_reported_again() {
     same(&place.json(&["report", "1", "--out", "elsewhere", "--json"]));
     let folder = std::fs::read_dir(place.path("elsewhere")).unwrap().next().unwrap().unwrap().path();
     same(&serde_json::from_str(&std::fs::read_to_string(folder.join("report.json")).unwrap()).unwrap());
-    assert!(std::fs::read_to_string(folder.join("report.html")).unwrap().contains("\"version\":3"));
+    assert!(std::fs::read_to_string(folder.join("report.html")).unwrap().contains("\"version\":4"));
     assert!(!place.path("results").exists());
 }
 
