@@ -332,12 +332,10 @@ fn the_time_to_stop() {
 }
 
 /// Peers that ask and do not read make the server hold no more than it may, for all of them together, and of each no
-/// more than one answer. The answer that is too much counts until its connection is closed for it, in the same turn.
+/// more than one answer.
 #[test]
 fn answers_that_nobody_reads() {
     let max = 1 << 20;
-    // Four messages and their frame.
-    let answer = 4 * 60_100;
     let server = start(|l| {
         l.max_queued_total_bytes = max;
         l.max_send_buffer_bytes = Some(4096);
@@ -360,10 +358,9 @@ fn answers_that_nobody_reads() {
     until("somebody is closed", || server.stats().closed_slow > 0);
     until("all have been answered", || {
         let queued = server.stats().queued_bytes;
-        assert!(queued <= max as i64 + answer, "{queued} bytes are queued");
+        assert!(queued <= max as i64, "{queued} bytes are queued");
         server.stats().requests - asked > 60
     });
-    until("no more waits than may", || server.stats().queued_bytes <= max as i64);
     drop((one, peers));
     until("nothing is queued", || server.stats().queued_bytes == 0);
     assert_eq!(http.get("/healthz").status, 200);
