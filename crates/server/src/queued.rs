@@ -2,7 +2,6 @@
 
 use crate::config::Limits;
 use crate::stats::{Counters, shift};
-use pushlab_session::queue::Verdict;
 
 /// Bytes that wait.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +24,15 @@ impl QueuedTotal {
         Self { own: 0, max: limits.max_queued_total_bytes / loops.max(1) }
     }
 
+    /// Whether a queue that was of one size may be of another. What does not fit must never count: the limit is one on
+    /// memory, and those who watch it see each change.
+    pub fn has_room(&self, before: Queued, after: Queued) -> bool {
+        after.own <= before.own || self.own + after.own - before.own <= self.max
+    }
+
     /// Accounts for a queue that was of one size and is of another.
     pub fn change(&mut self, before: Queued, after: Queued, counters: &Counters) {
         self.own = self.own + after.own - before.own;
         shift(&counters.queued_bytes, after.bytes as i64 - before.bytes as i64);
-    }
-
-    /// The verdict on a connection that has just had something queued: beyond the limit it is too slow.
-    pub fn within(&self, verdict: Verdict) -> Verdict {
-        if self.own > self.max { Verdict::TooSlow } else { verdict }
     }
 }

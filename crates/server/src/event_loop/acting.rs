@@ -318,15 +318,16 @@ impl EventLoop {
             self.output.bytes.extend_from_slice(body.as_ref());
         } else if has_body {
             self.say_head(id);
-            let connection = &mut self.connections[id];
-            let is_new = !connection.has_queued();
-            let before = connection.queued();
-            let unsent = connection.unsent.get_or_insert_default();
-            unsent.push(&self.output.bytes);
-            unsent.push_body(Box::new(body));
-            self.output.bytes.clear();
-            self.queued.change(before, connection.queued(), &self.counters);
-            self.after_queueing(id, is_new, self.queued.within(Verdict::Stays { dropped: 0 }));
+            let head = std::mem::take(&mut self.output.bytes);
+            let may_stay = self.enqueue(id, |connection, _| {
+                let unsent = connection.unsent.get_or_insert_default();
+                unsent.push(&head);
+                unsent.push_body(Box::new(body));
+                Verdict::Stays { dropped: 0 }
+            });
+            if !may_stay {
+                return self.close(id);
+            }
             self.write_queued(id);
         }
         self.act(id, Effect::Answered);

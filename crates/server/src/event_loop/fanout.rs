@@ -4,7 +4,7 @@ use super::EventLoop;
 use crate::connection::Connection;
 use crate::engine::{MAX_SENDS, Outcome, Send};
 use crate::groups::{Group, NO_GROUP};
-use crate::stats::{add, shift};
+use crate::stats::shift;
 use crate::stream::Stream;
 use pushlab_log::{Publication, fitting};
 use pushlab_session::answer;
@@ -116,7 +116,7 @@ impl EventLoop {
 
     fn end_doomed(&mut self) {
         while let Some(id) = self.doomed.pop() {
-            // A socket that broke has no queue.
+            // A socket that broke has no queue, nor has one whose queue did not fit.
             let is_slow = self.connections[id].has_queued();
             if is_slow { self.close_slow(id) } else { self.close(id) }
         }
@@ -238,22 +238,12 @@ impl EventLoop {
         self.turn.sent += deliveries;
     }
 
-    /// Queues what a socket did not take, and applies the policy to a subscriber that is too slow.
+    /// Queues what a socket did not take. One that may not stay ends when the list of members, which is being walked, is
+    /// whole again.
     fn queue(&mut self, id: usize, with: impl FnOnce(&mut Connection, &QueueRules) -> Verdict) {
-        let connection = &mut self.connections[id];
-        let is_new = !connection.has_queued();
-        let before = connection.queued();
-        let verdict = with(connection, &self.queue_rules);
-        self.queued.change(before, connection.queued(), &self.counters);
-        let verdict = self.queued.within(verdict);
-        if verdict == Verdict::TooSlow {
-            // Closing changes the list of members that is being walked.
-            add(&self.counters.closed_slow, 1);
+        if !self.enqueue(id, with) {
             self.doomed.push(id);
-            self.after_queueing(id, is_new, Verdict::Stays { dropped: 0 });
-            return;
         }
-        self.after_queueing(id, is_new, verdict);
     }
 
     /// The answer to held polls as gzip, or `plain` where that is not worth it.

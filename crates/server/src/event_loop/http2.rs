@@ -10,7 +10,6 @@ use crate::stream::Stream;
 use crate::wheel::TICK;
 use pushlab_http2::event::Event;
 use pushlab_http2::frame::{Code, PREFACE};
-use pushlab_session::queue::Verdict;
 use pushlab_session::unsent::write_some;
 use pushlab_wire::fields::FieldList;
 use std::io;
@@ -253,16 +252,17 @@ impl EventLoop {
             return;
         }
         let left = shared.borrow().protocol.output().len();
-        let before = mem::replace(&mut shared.borrow_mut().queued, left);
         let of = |bytes| Queued { bytes, own: bytes };
+        let before = shared.borrow().queued;
+        if !self.queued.has_room(of(before), of(left)) {
+            add(&self.counters.closed_slow, 1);
+            return self.close(id);
+        }
+        shared.borrow_mut().queued = left;
         self.queued.change(of(before), of(left), &self.counters);
         if before == 0 && left > 0 {
             self.connections[id].last_progress = self.wheel.now();
             self.set_deadline(id, self.limits().write_timeout);
-        }
-        if left > before && self.queued.within(Verdict::Stays { dropped: 0 }) == Verdict::TooSlow {
-            add(&self.counters.closed_slow, 1);
-            self.close(id);
         }
     }
 

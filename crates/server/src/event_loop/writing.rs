@@ -3,9 +3,10 @@
 use super::EventLoop;
 use crate::config::Limits;
 use crate::connection::{Connection, Stage};
+use crate::queued::Queued;
 use crate::stats::{add, shift};
 use pushlab_session::framing::Framing;
-use pushlab_session::queue::Verdict;
+use pushlab_session::queue::{QueueRules, Verdict};
 use pushlab_session::unsent::write_some;
 
 impl EventLoop {
@@ -27,13 +28,14 @@ impl EventLoop {
             let limits = &self.shared.config.limits;
             // A reply to a poll may be larger than a queue; it must fit once.
             let max = limits.max_queue_bytes.max(limits.max_reply_bytes + limits.max_message_bytes);
-            let is_new = !connection.has_queued();
-            let before = connection.queued();
-            let unsent = connection.unsent.get_or_insert_default();
-            unsent.push(&bytes[written..]);
-            let verdict = if unsent.len() > max { Verdict::TooSlow } else { Verdict::Stays { dropped: 0 } };
-            self.queued.change(before, connection.queued(), &self.counters);
-            self.after_queueing(id, is_new, self.queued.within(verdict));
+            let may_stay = self.enqueue(id, |connection, _| {
+                let unsent = connection.unsent.get_or_insert_default();
+                unsent.push(&bytes[written..]);
+                if unsent.len() > max { Verdict::TooSlow } else { Verdict::Stays { dropped: 0 } }
+            });
+            if !may_stay {
+                self.close(id);
+            }
         }
     }
 
@@ -46,19 +48,47 @@ impl EventLoop {
         self.send(id, &bytes[border..]);
     }
 
-    pub(super) fn after_queueing(&mut self, id: usize, is_new: bool, verdict: Verdict) {
-        if is_new {
+    /// Queues something for a connection, as `with` does, and says whether the connection may stay. The caller ends one
+    /// that may not: with a farewell behind what it has queued, or at once where that did not fit the limit of all queues
+    /// and is gone.
+    #[must_use]
+    pub(super) fn enqueue(
+        &mut self,
+        id: usize,
+        with: impl FnOnce(&mut Connection, &QueueRules) -> Verdict,
+    ) -> bool {
+        let connection = &mut self.connections[id];
+        let (was_slow, before) = (connection.has_queued(), connection.queued());
+        let verdict = with(connection, &self.queue_rules);
+        if !was_slow {
             shift(&self.counters.slow_subscribers, 1);
-            self.connections[id].last_progress = self.wheel.now();
+            connection.last_progress = self.wheel.now();
             self.set_deadline(id, self.limits().write_timeout);
+        }
+        if !self.recount(id, before) {
+            return false;
         }
         match verdict {
             Verdict::Stays { dropped } => add(&self.counters.dropped, dropped),
-            Verdict::TooSlow => {
-                add(&self.counters.closed_slow, 1);
-                self.close(id);
-            }
+            Verdict::TooSlow => add(&self.counters.closed_slow, 1),
         }
+        matches!(verdict, Verdict::Stays { .. })
+    }
+
+    /// Accounts for what a slow connection has queued, where the limit of all queues has room for it. Says `false`
+    /// otherwise: all it had queued is gone, and it is to be closed.
+    #[must_use]
+    fn recount(&mut self, id: usize, before: Queued) -> bool {
+        let connection = &mut self.connections[id];
+        let has_room = self.queued.has_room(before, connection.queued());
+        if !has_room {
+            connection.unsent = None;
+            connection.exchange.subscriber.abandon_queue();
+            shift(&self.counters.slow_subscribers, -1);
+            add(&self.counters.closed_slow, 1);
+        }
+        self.queued.change(before, connection.queued(), &self.counters);
+        has_room
     }
 
     /// Ends a subscriber that is too slow.
@@ -110,11 +140,12 @@ impl EventLoop {
         let splits = self.shared.config.splits_events;
         let Connection { stream, unsent, exchange, .. } = &mut *connection;
         let result = exchange.subscriber.flush(stream, unsent, framing, self.epoch, splits, &mut self.out);
-        self.queued.change(before, connection.queued(), &self.counters);
-        let Ok(flushed) = result else {
+        let may_stay = self.recount(id, before);
+        let Some(flushed) = result.ok().filter(|_| may_stay) else {
             self.close(id);
             return false;
         };
+        let connection = &mut self.connections[id];
         let sent = connection.stream.sent(flushed.bytes);
         self.turn.bytes_sent += sent;
         self.turn.sent += flushed.deliveries;

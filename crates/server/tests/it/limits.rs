@@ -366,6 +366,34 @@ fn answers_that_nobody_reads() {
     assert_eq!(http.get("/healthz").status, 200);
 }
 
+/// Nor do subscribers who stop in the middle of a large message.
+#[test]
+fn messages_that_nobody_reads_to_their_end() {
+    let max = 4 << 20;
+    let server = start(|l| {
+        l.max_queued_total_bytes = max;
+        l.max_send_buffer_bytes = Some(4096);
+        l.max_message_bytes = 1 << 20;
+        l.max_body_bytes = 1 << 20;
+        l.max_queue_bytes = 1 << 20;
+    });
+    let mut http = Http::connect(server.address());
+    let stalled: Vec<Client> = (0..60)
+        .map(|i| Client::open(server.address(), [Kind::WebSocket, Kind::Sse][i % 2], "channel=a"))
+        .collect();
+    http.publish("a", &format!("\"{}\"", "x".repeat(400_000)));
+    until("it has gone to all, and to too many", || {
+        let stats = server.stats();
+        assert!(stats.queued_bytes <= max as i64, "{} bytes are queued", stats.queued_bytes);
+        stats.closed_slow > 0 && stats.open + stats.closed_slow as i64 == 61
+    });
+    let kept = server.stats();
+    assert!(kept.slow_subscribers as usize > max / 400_000 / 2, "{kept:?}");
+    drop(stalled);
+    until("nothing is queued", || server.stats().queued_bytes == 0 && server.stats().slow_subscribers == 0);
+    assert_eq!(http.get("/healthz").status, 200);
+}
+
 /// Somebody who has sent thousands of requests at once does not keep the event loop from others.
 #[test]
 fn work_for_one_connection_in_one_turn() {

@@ -137,6 +137,27 @@ test("a page that comes back before leave was taken of it takes its own place", 
   stop();
 });
 
+test("a page that is shown again comes back first, whatever it was about to say", async () => {
+  const on = new Map<string, () => void>();
+  vi.stubGlobal("addEventListener", (what: string, listener: () => void) => on.set(what, listener));
+  vi.stubGlobal("navigator", { sendBeacon: () => server.people.clear() });
+  await visit.enter("ann");
+  const stop = visit.start();
+  on.get("pagehide")?.();
+  server.asked = [];
+  const said = visit.say("lobby", "before the page knows that it is shown");
+  on.get("pageshow")?.();
+  await Promise.all([said, visit.say("lobby", "while it comes back")]);
+  expect(server.asked.filter((what) => what !== "beat")).toEqual([
+    "enter",
+    "join lobby",
+    "say",
+    "say",
+  ]);
+  expect(server.asked[0]).toBe("enter");
+  stop();
+});
+
 test("whose name was taken meanwhile is told, and no longer there", async () => {
   await visit.enter("ann");
   server.people.clear();

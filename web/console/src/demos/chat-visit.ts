@@ -43,6 +43,8 @@ export class ChatVisit {
   after: string | undefined;
   /** Of this visit or the one before. */
   name = "";
+  /** Whether leave was taken for the page, which may be shown again: nobody is there under the session's token. */
+  #hasLeft = false;
   /** The coming back that is under way. */
   #coming: Promise<void> | null = null;
   readonly #context: VisitContext;
@@ -57,9 +59,7 @@ export class ChatVisit {
     const { signal } = controller;
     addEventListener("pagehide", () => this.#takeLeave(), { signal });
     // A page that the browser had kept is shown again.
-    const shown = ({ persisted }: PageTransitionEvent) =>
-      persisted && this.session && this.#comeBack(this.session.token);
-    addEventListener("pageshow", shown, { signal });
+    addEventListener("pageshow", () => this.#hasLeft && this.#comeBack(), { signal });
     const rooms = setInterval(() => document.hidden || this.reloadRooms(), ROOMS_MS);
     this.#recall();
     let beats: ReturnType<typeof setTimeout>;
@@ -80,6 +80,7 @@ export class ChatVisit {
   async enter(name: string, token?: string): Promise<void> {
     const session = await ask<Entered>("POST", `${PATH}/enter`, { name, token });
     this.session = session;
+    this.#hasLeft = false;
     this.isEntering = true;
     this.name = session.name;
     this.after ??= session.cursor;
@@ -160,13 +161,14 @@ export class ChatVisit {
 
   /** Asks with the token; where it is nobody's any more, comes back first. */
   async #send<T>(what: string, body: object = {}, isLast = false): Promise<T> {
+    if (!isLast && (this.#hasLeft || this.#coming !== null)) await this.#comeBack();
     const token = this.session?.token ?? "";
     try {
       return await ask<T>("POST", `${PATH}/${what}`, { token, ...body });
     } catch (error) {
       const problem = asApiError(error);
       if (problem.code !== "unauthorized" || isLast || this.session === null) throw problem;
-      if (this.session.token === token) await this.#comeBack(token);
+      if (this.session.token === token) await this.#comeBack();
       if (this.session === null) throw problem;
       return this.#send<T>(what, body, true);
     }
@@ -178,7 +180,7 @@ export class ChatVisit {
   }
 
   /** Resumes under the same name: the page was loaded anew, was silent for too long, or the server was restarted. */
-  #comeBack(token: string): Promise<void> {
+  #comeBack(token = this.session?.token ?? ""): Promise<void> {
     this.#coming ??= this.#resume(token).finally(() => {
       this.#coming = null;
       this.isReturning = false;
@@ -204,6 +206,7 @@ export class ChatVisit {
   /** The page goes: others are told at once and not when the lease ends. */
   #takeLeave(): void {
     if (this.session === null) return;
+    this.#hasLeft = true;
     this.#save(true);
     const body = JSON.stringify({ token: this.session.token });
     navigator.sendBeacon(`${PATH}/leave`, new Blob([body], { type: "application/json" }));
