@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TcpProxy, until } from "../foreign/harness.js";
-import { inEachBrowser } from "./browsers.js";
+import { inEachBrowser, testIn } from "./browsers.js";
 import { bid, demo, goOffline, noticesTheEnd, offer, register } from "./demos.js";
 import { Peer } from "./peer.js";
 import { serve } from "./serve.js";
@@ -96,7 +96,7 @@ inEachBrowser("the auction house", (name) => {
   });
 });
 
-test("two browsers bid against each other over connections that are cut: nothing is lost, the outbid are told", async (t) => {
+testIn("chromium", "two browsers bid against each other over connections that are cut: nothing is lost, the outbid are told", async (t) => {
   const server = await serve(t);
   const bidders = await Promise.all(
     [

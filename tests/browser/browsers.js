@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, describe } from "node:test";
+import { after, describe, test } from "node:test";
 import puppeteer from "puppeteer-core";
 
 const CHROMIUM_FLAGS =
@@ -32,13 +32,22 @@ const OPTIONS = {
   },
 };
 
+/** The browsers of this run: the everyday one has Chromium, the long one Firefox, and neither repeats the other. */
+const CHOSEN = (process.env.BROWSERS ?? Object.keys(OPTIONS).join(" ")).split(" ");
+for (const name of CHOSEN) if (!(name in OPTIONS)) throw new Error(`BROWSERS names ${name}; there are chromium and firefox`);
+
+/** A test that belongs to one of the browsers, or to the run that has it. */
+export function testIn(name, title, run) {
+  if (CHOSEN.includes(name)) test(title, run);
+}
+
 /**
- * A `describe` with one for each browser in it, whose name `define` is given. The browsers go on side by side, because
+ * A `describe` with one for each browser of this run in it, whose name `define` is given. The browsers go on side by side, because
  * tests wait more than they work; within a browser one test follows the other, since one page has the focus.
  */
 export function inEachBrowser(title, define) {
   describe(title, { concurrency: true }, () => {
-    for (const name of Object.keys(OPTIONS)) describe(name, { concurrency: 1 }, () => define(name));
+    for (const name of CHOSEN) describe(name, { concurrency: 1 }, () => define(name));
   });
 }
 

@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { inEachBrowser } from "./browsers.js";
+import { inEachBrowser, testIn } from "./browsers.js";
 import { drawn, overflow, violations } from "./in-page.js";
 import { Visitor } from "./visitor.js";
 
@@ -83,7 +83,7 @@ describe("the scorecard", () => {
     });
   });
 
-  test("chromium: the keyboard alone chooses a workload", async (t) => {
+  testIn("chromium", "chromium: the keyboard alone chooses a workload", async (t) => {
     const visitor = await Visitor.open(t, "chromium", CARD);
     const { keyboard } = visitor.page;
     await visitor.find("heading", "Scorecard");
@@ -97,13 +97,13 @@ describe("the scorecard", () => {
     assert.deepEqual(await titles(visitor), ["CPU per client message", "Latency, office network"]);
   });
 
-  test("chromium: an unknown workload in the address shows everything", async (t) => {
+  testIn("chromium", "chromium: an unknown workload in the address shows everything", async (t) => {
     const visitor = await Visitor.open(t, "chromium", `${CARD}#workload=spaceflight`);
     await visitor.find("heading", "Scorecard");
     assert.equal((await titles(visitor)).length, 11);
   });
 
-  test("chromium: what a bar shows is said in words, and is as long as its factor", async (t) => {
+  testIn("chromium", "chromium: what a bar shows is said in words, and is as long as its factor", async (t) => {
     const visitor = await Visitor.open(t, "chromium", CARD);
     await visitor.find("heading", "Scorecard");
     const texts = await visitor.page.$$eval(".factor", (all) => all.map((one) => one.textContent.replace(/\s+/g, " ")));
@@ -127,7 +127,7 @@ describe("the scorecard", () => {
     }
   });
 
-  test("chromium: the scorecard fits every width and passes axe, light and dark", async (t) => {
+  testIn("chromium", "chromium: the scorecard fits every width and passes axe, light and dark", async (t) => {
     const visitor = await Visitor.open(t, "chromium", CARD);
     const { page } = visitor;
     for (const [width, query] of [...WIDTHS.map((width) => [width, ""]), [WIDTHS[0], "#workload=chat"]]) {
@@ -147,7 +147,7 @@ describe("the scorecard", () => {
     }
   });
 
-  test("chromium: what works is told as yes or no, with the reason", async (t) => {
+  testIn("chromium", "chromium: what works is told as yes or no, with the reason", async (t) => {
     const visitor = await Visitor.open(t, "chromium", CARD);
     const region = await visitor.find("region", "Through nginx");
     assert.deepEqual(await outcomes(region), [
@@ -170,7 +170,7 @@ describe("the scorecard", () => {
     assert.match(await visitor.text(region), /send Upgrade: websocket/);
   });
 
-  test("chromium: what failed comes last in its quantity, and the table says so", async (t) => {
+  testIn("chromium", "chromium: what failed comes last in its quantity, and the table says so", async (t) => {
     const visitor = await Visitor.open(t, "chromium", CARD);
     const region = await visitor.find("region", "Deliveries/s, one core");
     assert.deepEqual(await outcomes(region), ["websocket-polling · http1: failed"]);
@@ -185,7 +185,7 @@ describe("the scorecard", () => {
     assert.equal(foreign[2], "no");
   });
 
-  test("chromium: of many options the best are shown, the others at a press", async (t) => {
+  testIn("chromium", "chromium: of many options the best are shown, the others at a press", async (t) => {
     const visitor = await Visitor.open(t, "chromium", `${SAMPLES}/hostile.html`);
     const region = await visitor.find("region", "CPU per client message");
     const visible = () =>
@@ -195,14 +195,14 @@ describe("the scorecard", () => {
     assert.equal(await visible(), 50);
   });
 
-  test("chromium: what a comparison found stands before the scorecard", async (t) => {
+  testIn("chromium", "chromium: what a comparison found stands before the scorecard", async (t) => {
     const visitor = await Visitor.open(t, "chromium", `${SAMPLES}/hostile.html`);
     await visitor.find("heading", "Scorecard");
     const heads = await visitor.page.$$eval("h2", (all) => all.map((one) => one.innerText));
     assert.deepEqual(heads.slice(0, 2), ["Comparison", "Scorecard"]);
   });
 
-  test("chromium: names without end and what is no number do not widen the page", async (t) => {
+  testIn("chromium", "chromium: names without end and what is no number do not widen the page", async (t) => {
     const visitor = await Visitor.open(t, "chromium", `${SAMPLES}/hostile.html`);
     for (const width of WIDTHS) {
       await show(visitor, `${SAMPLES}/hostile.html`, width);

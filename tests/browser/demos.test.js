@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { inEachBrowser } from "./browsers.js";
+import { inEachBrowser, testIn } from "./browsers.js";
 import { bid, demo, enterChat, offer, register, say, TRANSPORTS, ticks } from "./demos.js";
 import { Peer } from "./peer.js";
 import { serveForAll } from "./serve.js";
@@ -57,7 +57,7 @@ inEachBrowser("each demo", (name) => {
 describe("several browsers in one demo", () => {
   const shared = serveForAll();
 
-  test("two browsers in one auction: a bid in one appears in the other", async (t) => {
+  testIn("chromium", "two browsers in one auction: a bid in one appears in the other", async (t) => {
     const address = `${shared.server.base}/demos/auction`;
     const [ada, bob] = await Promise.all([
       Visitor.open(t, "chromium", address),
@@ -82,7 +82,7 @@ describe("several browsers in one demo", () => {
     await bob.reads("There is no such item, or it was removed.");
   });
 
-  test("two browsers in one chat: names are unique, and who leaves is gone", async (t) => {
+  testIn("chromium", "two browsers in one chat: names are unique, and who leaves is gone", async (t) => {
     const address = `${shared.server.base}/demos/chat`;
     const [one, two] = await Promise.all([
       Visitor.open(t, "chromium", address),

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { until } from "../foreign/harness.js";
-import { inEachBrowser } from "./browsers.js";
+import { inEachBrowser, testIn } from "./browsers.js";
 import { PASSWORD, Peer } from "./peer.js";
 import { serveForAll } from "./serve.js";
 import { Visitor } from "./visitor.js";
@@ -95,7 +95,7 @@ inEachBrowser("the keyboard alone", (name) => {
 describe("the keyboard on the console", () => {
   const shared = serveForAll();
 
-  test("the list of results", async (t) => {
+  testIn("chromium", "the list of results", async (t) => {
     const visitor = await Visitor.open(t, "chromium", `${shared.server.base}/`);
     await visitor.find("heading", "Results");
     assert.ok(await visitor.has("status", "Choose two to compare."), "what is still to choose is told");

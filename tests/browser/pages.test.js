@@ -5,8 +5,9 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { before, describe, test } from "node:test";
+import { before, describe } from "node:test";
 import { TcpProxy, until } from "../foreign/harness.js";
+import { testIn } from "./browsers.js";
 import { enterChat, ticks } from "./demos.js";
 import { drawn, overflow, violations, watchShifts } from "./in-page.js";
 import { PASSWORD } from "./peer.js";
@@ -126,7 +127,7 @@ describe("pages with nothing to show", () => {
   before(() => mkdirSync(SCREENSHOTS, { recursive: true }));
 
   for (const { name, path, shows } of EMPTY) {
-    test(`chromium: ${name}`, async (t) => {
+    testIn("chromium", `chromium: ${name}`, async (t) => {
       const visitor = await open(t, `${shared.server.base}${path}`);
       await inspect(visitor, name, shows);
     });
@@ -145,13 +146,13 @@ describe("pages with something to show", () => {
   describe("while an experiment runs", { concurrency: true }, () => {
     describe("chromium", { concurrency: 1 }, () => {
       for (const { name, path, shows } of FILLED) {
-        test(`chromium: ${name}`, async (t) => {
+        testIn("chromium", `chromium: ${name}`, async (t) => {
           const visitor = await open(t, `${shared.server.base}${path(shared.results)}`);
           await inspect(visitor, name, shows);
         });
       }
 
-      test("chromium: chat", async (t) => {
+      testIn("chromium", "chromium: chat", async (t) => {
         const visitor = await open(t, `${shared.server.base}/demos/chat`);
         await enterChat(visitor, "Ada");
         await fillChat(t, shared.server, "Ada");
@@ -168,7 +169,7 @@ describe("pages with something to show", () => {
         await inspect(visitor, "chat-private", (one) => one.reads("Nor is this for the others."));
       });
 
-      test("chromium: auction house", async (t) => {
+      testIn("chromium", "chromium: auction house", async (t) => {
         const { base } = shared.server;
         const visitor = await open(t, `${base}/demos/auction`);
         await logIn(visitor);
@@ -180,12 +181,12 @@ describe("pages with something to show", () => {
     });
 
     describe("chromium measures", { concurrency: 1 }, () => {
-      test("chromium: a measurement", async (t) => {
+      testIn("chromium", "chromium: a measurement", async (t) => {
         const visitor = await open(t, `${shared.server.base}/measure?messages=10&transports=websocket,sse,polling`);
         await inspect(visitor, "measure", measures);
       });
 
-      test("chromium: a measurement in which a transport fails and another is held back", async (t) => {
+      testIn("chromium", "chromium: a measurement in which a transport fails and another is held back", async (t) => {
         const proxy = await TcpProxy.start(t, shared.server.port);
         proxy.refused = /^\/ws/;
         proxy.held = /^\/sse/;
@@ -196,7 +197,7 @@ describe("pages with something to show", () => {
       });
     });
 
-    test("firefox: every page", async (t) => {
+    testIn("firefox", "firefox: every page", async (t) => {
       const { base } = shared.server;
       const visitor = await Visitor.open(t, "firefox", `${base}/demos/auction`, { width: 390 });
       await logIn(visitor);
@@ -215,7 +216,7 @@ describe("pages with something to show", () => {
     });
   });
 
-  test("chromium: an experiment that has ended", async (t) => {
+  testIn("chromium", "chromium: an experiment that has ended", async (t) => {
     const visitor = await open(t, `${shared.server.base}/live`);
     await visitor.connected();
     await visitor.press("button", "Interrupt…");
@@ -224,7 +225,7 @@ describe("pages with something to show", () => {
     await inspect(visitor, "live-ended", (one) => one.reads("long has ended"));
   });
 
-  test("the keyboard alone goes from page to page, and Back returns", async (t) => {
+  testIn("chromium", "the keyboard alone goes from page to page, and Back returns", async (t) => {
     const visitor = await Visitor.open(t, "chromium", `${shared.server.base}/`);
     const { page } = visitor;
     await visitor.find("heading", "Results");

@@ -127,9 +127,11 @@ fn of_generator(
     (start, end): (u64, u64),
     evidence: &Evidence<'_>,
 ) -> Vec<Warning> {
+    // Who takes turns is silent in those of others: half of a core is all of it for one of two.
+    let turns = record.plan.as_ref().and_then(|plan| plan.turns).map_or(1.0, |turns| f64::from(turns.of));
     let thread = result.busiest.map(|second| BusySecond {
         whose: second.thread.described(second.number),
-        percent: second.percent(),
+        percent: second.percent() * turns,
         from_s: second.from_ns as f64 / 1e9,
     });
     // The busiest second is not below the mean of the phase; where it seems to be, the probe saw too little.
@@ -140,7 +142,7 @@ fn of_generator(
         None => ("the load generator, on average of all seconds,", (start, mean)),
     };
     let from_s = (from_ns - start) as f64 / 1e9;
-    let all = Some(BusySecond { whose: whose.to_owned(), percent, from_s });
+    let all = Some(BusySecond { whose: whose.to_owned(), percent: percent * turns, from_s });
     let load = GeneratorLoad {
         thread,
         all,
@@ -325,6 +327,14 @@ fn latency_trend(record: &RunRecord) -> Option<f64> {
     }
 }
 
+/// CPU time that both sides of a run used in its load phase, s.
+pub fn used_s(record: &RunRecord) -> f64 {
+    let Some(load) = record.phase_span(Phase::Load) else { return 0.0 };
+    let sides = [&record.subject, &record.generator].into_iter();
+    let percent: f64 = sides.filter_map(|samples| measure::cpu_percent(samples, load)).sum();
+    percent / 100.0 * load.1.saturating_sub(load.0) as f64 / 1e9
+}
+
 fn other_processes(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64) -> Vec<Warning> {
     let Some(machine) = machine else { return Vec::new() };
     let mut warnings = Vec::new();
@@ -333,11 +343,7 @@ fn other_processes(record: &RunRecord, machine: Option<MachineLoad>, load_s: f64
         let detail = format!("the hypervisor took {:.0} % of a core", steal * 100.0);
         warnings.push(Warning::new(WarningCode::NoisyNeighbour, detail));
     }
-    let ours: f64 = [&record.subject, &record.generator]
-        .into_iter()
-        .filter_map(|samples| measure::cpu_percent(samples, record.phase_span(Phase::Load)?))
-        .sum::<f64>()
-        / 100.0
+    let ours = used_s(record) / load_s
         + record.network.as_ref().map_or(0.0, |network| network.cpu_load_ns as f64 / 1e9 / load_s);
     let others = machine.busy_s / load_s - ours;
     if others > OTHERS_MAX {
@@ -387,6 +393,7 @@ mod tests {
             repetition: None,
             injected_delay_us: 0,
             shape: Shape::Steady,
+            turns: None,
             headers: RequestHeaders::Minimal,
             compression_from: None,
             content: Content::Filler,

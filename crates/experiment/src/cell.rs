@@ -28,7 +28,15 @@ pub struct Cell {
     pub payload_bytes: Option<u32>,
 }
 
+/// What cells have in common that are compared at one place: network, clients, rate and size.
+pub type Beside<'a> = (&'a str, Option<&'a str>, u32, Option<u32>, Option<u32>);
+
 impl Cell {
+    /// What it has in common with the cells that it takes turns with, where cells take turns.
+    pub fn beside(&self) -> Beside<'_> {
+        (&self.experiment, self.network.as_deref(), self.clients, self.deliveries_per_s, self.payload_bytes)
+    }
+
     /// Name for people: `tangen-chat · websocket · 100 clients`.
     pub fn label(&self) -> String {
         let mut parts = vec![self.experiment.clone()];

@@ -1,7 +1,7 @@
 //! What an experiment may not say.
 
 use crate::assertion::Assertion;
-use crate::cell::SlowPolicy;
+use crate::cell::{Beside, SlowPolicy};
 use crate::experiment::Experiment;
 use crate::margins;
 use crate::metric::{Better, Metric};
@@ -15,8 +15,9 @@ use crate::written::{
 use pushlab_link::acks::MAX_ACK_DELAY_MS;
 use pushlab_link::profile;
 use pushlab_workload::plan::{HttpVersion, Phases, Sockets};
-use pushlab_workload::scenario::Scenario;
-use std::collections::BTreeSet;
+use pushlab_workload::scenario::{Scenario, Shape};
+use pushlab_workload::turns;
+use std::collections::{BTreeSet, HashMap};
 
 /// How far a planned rate of deliveries may be from the one asked for, as a share of it.
 const RATE_ERROR_MAX: f64 = 0.02;
@@ -64,6 +65,7 @@ impl Experiment {
             ));
         }
         self.check_blocks()?;
+        self.check_turns()?;
         self.check_proxy()?;
         self.check_phases()?;
         if self.load_ms() == 0 && self.scenario != Scenario::Idle {
@@ -128,6 +130,53 @@ impl Experiment {
             ));
         }
         Ok(())
+    }
+
+    /// Runs that go side by side must have the machine to themselves, all alike, and a schedule that can be divided.
+    fn check_turns(&self) -> Result<(), String> {
+        let Some(length_ms) = self.turns_ms else { return Ok(()) };
+        let [shortest, longest] = turns::LENGTH_MS;
+        if !(shortest..=longest).contains(&length_ms) {
+            return Err(format!("turns_ms {length_ms}: from {shortest} to {longest}"));
+        }
+        let scenarios = self.variants.iter().filter_map(|variant| variant.scenario.as_ref()).chain([&self.scenario]);
+        if scenarios.clone().any(|scenario| *scenario == Scenario::Idle || traffic::is_closed_loop(scenario)) {
+            return Err("turns_ms: turns are of a load with a schedule; idle, fan-out and request have none".to_owned());
+        }
+        if self.shape != Shape::Steady {
+            return Err("turns_ms: the shape must be steady, since turns are one".to_owned());
+        }
+        let mut browsers = self.variants.iter().filter_map(|variant| variant.clients_in).chain([self.clients_in]);
+        for (what, is_asked) in [
+            ("networks", !self.networks.is_empty()),
+            ("blocks", self.blocks.is_some()),
+            ("baseline_ms", self.baseline_ms > 0),
+            ("capacity_share", self.capacity_share.is_some()),
+            ("soak_minutes", self.soak_minutes.is_some()),
+            ("clients_in a browser", browsers.any(|clients_in| clients_in.is_browser())),
+        ] {
+            if is_asked {
+                return Err(format!("turns_ms: runs that go side by side do not have {what}"));
+            }
+        }
+        let beside = self.most_beside().max(1) as u64;
+        let least_ms = turns::TURNS_MIN * beside * length_ms;
+        if self.load_ms() < least_ms {
+            return Err(format!(
+                "turns_ms {length_ms}: up to {beside} runs go side by side, so phases.load_ms must be at least {least_ms}, \
+                 for {} turns of each",
+                turns::TURNS_MIN
+            ));
+        }
+        Ok(())
+    }
+
+    /// How many cells go side by side at most, where cells take turns.
+    fn most_beside(&self) -> usize {
+        let cells = self.cells();
+        let mut sizes: HashMap<Beside<'_>, usize> = HashMap::new();
+        cells.iter().for_each(|cell| *sizes.entry(cell.beside()).or_default() += 1);
+        sizes.into_values().max().unwrap_or(0)
     }
 
     /// Servers that stay up over a block must find everything as it was when they started.

@@ -80,6 +80,12 @@ pub struct Written {
     /// block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
+    /// Length of a turn, in ms: the cells of a repeat that differ in subject, transport, policy or variant alone go side
+    /// by side, each with a server and clients of its own, and take turns at the load. What makes the machine slower for a
+    /// second does so for all of them. A turn's last tenth is silent. `phases.load_ms` has everybody's turns, and rates are
+    /// over all of it. By default runs follow each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns_ms: Option<u64>,
     /// The traffic.
     pub scenario: Scenario,
     /// What publications contain: one sentence, repeated, or JSON records, no two alike.
@@ -350,6 +356,7 @@ impl Written {
             ("warm_up_max_ms", self.warm_up_max_ms != other.warm_up_max_ms),
             ("baseline_ms", self.baseline_ms != other.baseline_ms),
             ("blocks", self.repeats_of_a_block() != other.repeats_of_a_block()),
+            ("turns_ms", self.turns_ms != other.turns_ms),
             ("soak_minutes", self.soak_minutes != other.soak_minutes),
             ("prober", self.prober != other.prober),
             ("polling", self.polling != other.polling),

@@ -76,6 +76,11 @@ impl<F: Fleet> Load<F> {
         &mut self.fleet
     }
 
+    /// Begins the idle phase of a run that is ready at an instant, of which its workers have to learn before.
+    pub fn begin_at(&mut self, idle_ns: u64) {
+        self.coordinator.begin_at(idle_ns);
+    }
+
     /// What happens next in the run; `None` when nothing does in time.
     pub fn listen(&mut self, timeout: Duration) -> Option<RunEvent> {
         let deadline = monotonic_ns() + timeout.as_nanos() as u64;

@@ -72,7 +72,7 @@ impl Threads {
             match event {
                 RunEvent::Done { result } => return Ok(*result),
                 RunEvent::Failed(error) => return Err(error.into()),
-                RunEvent::Phase { .. } | RunEvent::Progress(_) => {}
+                RunEvent::Ready | RunEvent::Phase { .. } | RunEvent::Progress(_) => {}
             }
         }
     }

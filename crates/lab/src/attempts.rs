@@ -5,9 +5,10 @@
 //! again: it was the subject that was fast.
 
 use crate::run::{Executed, RunObserver, execute};
+use crate::side_by_side::{Member, execute_together};
 use crate::standing::Standing;
 use crate::workplace::Workplace;
-use pushlab_analysis::record::{Attempt, LOAD_FAILED, NOT_WARM, Outcome, PlannedRun, RunRecord};
+use pushlab_analysis::record::{Attempt, LOAD_FAILED, NOT_WARM, Outcome, RunRecord};
 use pushlab_analysis::report::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_stats::WarningCode;
@@ -18,58 +19,79 @@ const MAX_ATTEMPTS: usize = 3;
 /// saturated would be so again.
 const OF_THE_INSTRUMENT: [WarningCode; 3] = [WarningCode::Lateness, WarningCode::LongTurns, WarningCode::LinkLate];
 
-/// Executes a run, and again while the rule says so. `None` when interrupted.
+/// Executes runs that go side by side, or a single one, and again while the rule says so of any of them. `None` when
+/// interrupted.
 pub fn execute_until_valid(
-    planned: &PlannedRun,
-    experiment: &Experiment,
+    members: &[Member<'_>],
     place: &Workplace,
     standing: &mut Standing,
     observer: &mut dyn RunObserver,
-) -> Option<Box<RunRecord>> {
-    let mut experiment = experiment.clone();
-    experiment.phases.warm_up_ms = experiment.warm_up_ms();
-    try_until_valid(experiment.phases.warm_up_ms, experiment.warm_up_max_ms, |warm_up_ms| {
-        experiment.phases.warm_up_ms = warm_up_ms;
-        execute(planned, &experiment, place, standing, observer)
+) -> Option<Vec<Box<RunRecord>>> {
+    let first = members.first()?.experiment;
+    let mut experiments: Vec<Experiment> = members.iter().map(|member| member.experiment.clone()).collect();
+    try_until_valid(first.warm_up_ms(), first.warm_up_max_ms, |warm_up_ms| {
+        experiments.iter_mut().for_each(|experiment| experiment.phases.warm_up_ms = warm_up_ms);
+        let own = |(member, experiment)| Member { experiment, ..member };
+        let members: Vec<Member<'_>> = members.iter().copied().zip(&experiments).map(own).collect();
+        match members[..] {
+            [Member { planned, experiment, turns: None }] => {
+                vec![execute(planned, experiment, place, standing, None, observer)]
+            }
+            _ => execute_together(&members, place, observer),
+        }
     })
 }
 
-/// The same, whatever a try is: it is told how long to warm up.
+/// The same, whatever a try is: it is told how long to warm up. What goes side by side is tried again together.
 fn try_until_valid(
     shortest_ms: u64,
     longest_ms: Option<u64>,
-    mut execute: impl FnMut(u64) -> Executed,
-) -> Option<Box<RunRecord>> {
+    mut execute: impl FnMut(u64) -> Vec<Executed>,
+) -> Option<Vec<Box<RunRecord>>> {
     let mut warm_up_ms = shortest_ms;
-    let mut earlier: Vec<Attempt> = Vec::new();
+    let mut failed = 0;
+    let mut earlier: Vec<Vec<Attempt>> = Vec::new();
     loop {
-        let (mut record, why) = match execute(warm_up_ms) {
-            Executed::Interrupted => return None,
-            Executed::Cold { record, detail } => {
-                warm_up_ms = longest_ms.map_or(warm_up_ms, |longest| longest.min(2 * warm_up_ms));
-                earlier.push(attempt(&record, NOT_WARM, detail));
-                continue;
-            }
-            Executed::LoadFailed(record) => {
-                let detail = record.failure().unwrap_or_default().to_owned();
-                (record, Some((LOAD_FAILED.to_owned(), detail)))
-            }
-            Executed::Recorded(record) => {
-                let why = failure_of_instrument(&record);
-                (record, why)
-            }
-        };
-        let failed = earlier.iter().filter(|attempt| attempt.reason != NOT_WARM).count();
-        match why {
-            Some((reason, detail)) if failed + 1 < MAX_ATTEMPTS => earlier.push(attempt(&record, &reason, detail)),
-            _ => {
+        let mut tries: Vec<(Box<RunRecord>, Option<Why>)> = Vec::new();
+        for executed in execute(warm_up_ms) {
+            tries.push(match executed {
+                Executed::Interrupted => return None,
+                Executed::Cold { record, detail } => (record, Some((NOT_WARM.to_owned(), detail))),
+                Executed::LoadFailed(record) => {
+                    let detail = record.failure().unwrap_or_default().to_owned();
+                    (record, Some((LOAD_FAILED.to_owned(), detail)))
+                }
+                Executed::Recorded(record) => {
+                    let why = failure_of_instrument(&record);
+                    (record, why)
+                }
+            });
+        }
+        earlier.resize_with(tries.len(), Vec::new);
+        let mut reasons = tries.iter().filter_map(|(_, why)| why.clone());
+        let cold = reasons.clone().find(|(reason, _)| reason == NOT_WARM);
+        let first = if cold.is_some() { cold.clone() } else { reasons.next() };
+        failed += usize::from(first.is_some() && cold.is_none());
+        let Some((reason, detail)) = first.filter(|_| cold.is_some() || failed < MAX_ATTEMPTS) else {
+            let with_earlier = |((mut record, _), earlier): ((Box<RunRecord>, _), Vec<Attempt>)| {
                 record.attempts = u32::try_from(earlier.len() + 1).unwrap_or(u32::MAX);
                 record.earlier = earlier;
-                return Some(record);
-            }
+                record
+            };
+            return Some(tries.into_iter().zip(earlier).map(with_earlier).collect());
+        };
+        if cold.is_some() {
+            warm_up_ms = longest_ms.map_or(warm_up_ms, |longest| longest.min(2 * warm_up_ms));
+        }
+        for ((record, why), earlier) in tries.iter().zip(&mut earlier) {
+            let (reason, detail) = why.clone().unwrap_or_else(|| (reason.clone(), format!("beside it: {detail}")));
+            earlier.push(attempt(record, &reason, detail));
         }
     }
 }
+
+/// A code, and numbers for people.
+type Why = (String, String);
 
 fn attempt(record: &RunRecord, reason: &str, detail: String) -> Attempt {
     Attempt {
@@ -82,7 +104,7 @@ fn attempt(record: &RunRecord, reason: &str, detail: String) -> Attempt {
 }
 
 /// Why a run is void, if it is so only because something held up the instrument: on a shared machine that passes.
-fn failure_of_instrument(record: &RunRecord) -> Option<(String, String)> {
+fn failure_of_instrument(record: &RunRecord) -> Option<Why> {
     let mut voids = record.warnings.iter().filter(|warning| warning.is_void());
     let is_failed = record.outcome != Outcome::Completed;
     let first = voids.clone().next().filter(|_| !is_failed)?;
@@ -94,6 +116,7 @@ fn failure_of_instrument(record: &RunRecord) -> Option<(String, String)> {
 mod tests {
     use super::*;
     use crate::experiments;
+    use pushlab_analysis::record::PlannedRun;
     use pushlab_stats::Warning;
 
     fn record(warnings: &[WarningCode]) -> Box<RunRecord> {
@@ -114,15 +137,15 @@ mod tests {
             Executed::LoadFailed(record(&[])),
             Executed::Recorded(record(&[WarningCode::NoisyNeighbour, WarningCode::Lateness])),
         ];
-        let kept = try_until_valid(5_000, None, |_| tries.pop().unwrap()).unwrap();
+        let kept = try_until_valid(5_000, None, |_| vec![tries.pop().unwrap()]).unwrap().remove(0);
         assert_eq!((kept.attempts, reasons(&kept)), (3, vec!["lateness", "load-failed"]));
         assert_eq!(kept.earlier[0].detail, "numbers");
         let mut tried = 0;
         let kept = try_until_valid(5_000, None, |_| {
             tried += 1;
-            Executed::Recorded(record(&[WarningCode::LongTurns]))
+            vec![Executed::Recorded(record(&[WarningCode::LongTurns]))]
         });
-        let kept = kept.unwrap();
+        let kept = kept.unwrap().remove(0);
         assert_eq!((tried, kept.attempts, reasons(&kept)), (3, 3, vec!["long-turns"; 2]), "the last one stays void");
     }
 
@@ -135,7 +158,8 @@ mod tests {
             &[WarningCode::GeneratorBound],
             &[WarningCode::Unstable],
         ] {
-            let kept = try_until_valid(5_000, Some(40_000), |_| Executed::Recorded(record(warnings))).unwrap();
+            let kept = try_until_valid(5_000, Some(40_000), |_| vec![Executed::Recorded(record(warnings))]);
+            let kept = kept.unwrap().remove(0);
             assert_eq!((kept.attempts, kept.earlier.len()), (1, 0), "{warnings:?}");
         }
         let failure = Outcome::Failed { reason: "it ended with signal 9".to_owned(), phase: None };
@@ -143,9 +167,9 @@ mod tests {
         let mut tried = 0;
         let kept = try_until_valid(5_000, None, |_| {
             tried += 1;
-            Executed::Recorded(dead.clone())
+            vec![Executed::Recorded(dead.clone())]
         });
-        assert_eq!((kept.unwrap().attempts, tried), (1, 1));
+        assert_eq!((kept.unwrap()[0].attempts, tried), (1, 1));
     }
 
     #[test]
@@ -153,13 +177,28 @@ mod tests {
         let mut lengths = Vec::new();
         let kept = try_until_valid(12_000, Some(40_000), |warm_up_ms| {
             lengths.push(warm_up_ms);
-            match warm_up_ms < 40_000 {
+            vec![match warm_up_ms < 40_000 {
                 true => Executed::Cold { record: record(&[]), detail: "it fell".to_owned() },
                 false => Executed::Recorded(record(&[WarningCode::Loss])),
-            }
+            }]
         });
         assert_eq!(lengths, [12_000, 24_000, 40_000]);
-        assert_eq!(reasons(&kept.unwrap()), ["not-warm"; 2]);
-        assert!(try_until_valid(1, None, |_| Executed::Interrupted).is_none());
+        assert_eq!(reasons(&kept.unwrap()[0]), ["not-warm"; 2]);
+        assert!(try_until_valid(1, None, |_| vec![Executed::Interrupted]).is_none());
+    }
+
+    #[test]
+    fn what_goes_side_by_side_is_tried_again_together() {
+        let good = || Executed::Recorded(record(&[]));
+        let mut tries = vec![
+            vec![good(), good()],
+            vec![good(), Executed::Recorded(record(&[WarningCode::Lateness]))],
+            vec![Executed::Cold { record: record(&[]), detail: "it fell".to_owned() }, good()],
+        ];
+        let kept = try_until_valid(5_000, Some(40_000), |_| tries.pop().unwrap()).unwrap();
+        assert_eq!(kept.iter().map(|kept| kept.attempts).collect::<Vec<_>>(), [3, 3]);
+        assert_eq!(reasons(&kept[0]), ["not-warm", "lateness"]);
+        assert_eq!(reasons(&kept[1]), ["not-warm", "lateness"]);
+        assert_eq!(kept[0].earlier[1].detail, "beside it: numbers");
     }
 }

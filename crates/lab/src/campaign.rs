@@ -9,6 +9,7 @@ use crate::planner::search::{Capacity, CapacitySearch, Search, SearchError};
 use crate::planner::{Matrix, Planned, Planner};
 use crate::probes::Usage;
 use crate::run::RunObserver;
+use crate::side_by_side::Member;
 use crate::standing::Standing;
 use crate::wall_clock;
 use crate::workplace::{Workplace, WorkplaceError};
@@ -223,16 +224,33 @@ impl<P: Planner> Campaign<P> {
     ) -> Result<Ended, CampaignError> {
         let runs = block.iter().filter_map(|planned| Some((planned.experiment.as_ref().ok()?, planned.run.repeat)));
         standing.retain(&runs.map(|(experiment, repeat)| experiment.block_of(repeat)).collect::<Vec<_>>());
-        for planned in block {
-            observer.run(&planned.run);
-            let record = match &planned.experiment {
-                Ok(own) => execute_until_valid(&planned.run, own, &self.place, standing, &mut Forward(observer)),
-                Err(reason) => Some(Box::new(RunRecord::failed(&planned.run, reason.clone(), wall_clock::now()))),
-            };
-            let Some(record) = record else { return Ok(Ended::Interrupted) };
-            self.archive.write(&record)?;
-            self.so_far.push(RunValues::of(&record));
-            observer.recorded(&record);
+        // A run without turns goes alone, and so does one whose turns are not behind those of the run before.
+        let goes_beside = |one: &Planned, next: &Planned| {
+            let turns = one.turns.zip(next.turns);
+            turns.is_some_and(|(one, next)| one.own < next.own) && one.run.cell.beside() == next.run.cell.beside()
+        };
+        for group in block.chunk_by(goes_beside) {
+            group.iter().for_each(|planned| observer.run(&planned.run));
+            let (mut runs, mut records) = (Vec::new(), Vec::new());
+            for planned in group {
+                match &planned.experiment {
+                    Ok(own) => runs.push(Member { planned: &planned.run, experiment: own, turns: planned.turns }),
+                    Err(reason) => {
+                        let failed = RunRecord::failed(&planned.run, reason.clone(), wall_clock::now());
+                        records.push(Box::new(failed));
+                    }
+                }
+            }
+            if !runs.is_empty() {
+                let done = execute_until_valid(&runs, &self.place, standing, &mut Forward(observer));
+                let Some(done) = done else { return Ok(Ended::Interrupted) };
+                records.extend(done);
+            }
+            for record in records {
+                self.archive.write(&record)?;
+                self.so_far.push(RunValues::of(&record));
+                observer.recorded(&record);
+            }
         }
         Ok(Ended::Complete)
     }

@@ -27,6 +27,7 @@ pub mod planner;
 mod probes;
 mod run;
 pub mod schema;
+mod side_by_side;
 mod standing;
 pub mod stored;
 mod target;

@@ -93,6 +93,7 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         clients_in: experiment.clients_in,
         drain_stall_ms: None,
         shape: experiment.shape.clone(),
+        turns: None,
         headers: experiment.headers,
         compression_from: experiment.compression_from,
         content: experiment.content,

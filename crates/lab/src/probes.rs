@@ -27,6 +27,13 @@ pub struct Usage {
     pub rss_bytes: u64,
 }
 
+impl Usage {
+    /// What two have used together.
+    pub fn plus(self, other: Self) -> Self {
+        Self { cpu_ns: self.cpu_ns + other.cpu_ns, rss_bytes: self.rss_bytes + other.rss_bytes }
+    }
+}
+
 /// The latest of a sampler's samples, for other threads.
 #[derive(Clone, Default)]
 pub struct LatestUsage(Arc<[AtomicU64; 2]>);

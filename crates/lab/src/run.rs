@@ -3,6 +3,7 @@
 use crate::link_watch::LinkWatch;
 use crate::planned::{CHANNEL, Ends, named, plan, repetition};
 use crate::probes::{CounterWatch, LatestUsage, Phases, Usage, Watched, sample};
+use crate::side_by_side::Beside;
 use crate::standing::{Setup, Stage, Standing};
 use crate::target::Target;
 use crate::topology::Topology;
@@ -105,18 +106,20 @@ enum Ended {
     Interrupted,
 }
 
-/// Executes one run of an experiment as it is for the run's cell. Whatever goes wrong becomes a record with its reason.
+/// Executes one run of an experiment as it is for the run's cell, alone or beside others. Whatever goes wrong becomes a
+/// record with its reason.
 pub fn execute(
     planned: &PlannedRun,
     experiment: &Experiment,
     place: &Workplace,
     standing: &mut Standing,
+    mut beside: Option<Beside<'_>>,
     observer: &mut dyn RunObserver,
 ) -> Executed {
     let started_at = wall_clock::now();
     let start = Instant::now();
     let mut collected = Collected::default();
-    let ended = attempt(planned, experiment, place, standing, observer, &mut collected)
+    let ended = attempt(planned, experiment, place, standing, beside.as_mut(), observer, &mut collected)
         .unwrap_or_else(|reason| Ended::Failed { reason, phase: None, is_of_load: false });
     let is_of_load = matches!(ended, Ended::Failed { is_of_load: true, .. });
     let mut cold = None;
@@ -151,6 +154,10 @@ pub fn execute(
         ..RunRecord::ended(planned.clone(), outcome)
     };
     seen_from_outside(&mut record);
+    if let Some(beside) = beside {
+        let beside_s = beside.end(warnings::used_s(&record));
+        collected.machine.iter_mut().for_each(|machine| machine.busy_s -= beside_s);
+    }
     let evidence = Evidence {
         subject_cores: &place.pinning.subject,
         load_cores: &place.pinning.load,
@@ -206,6 +213,7 @@ fn attempt(
     experiment: &Experiment,
     place: &Workplace,
     standing: &mut Standing,
+    mut beside: Option<&mut Beside<'_>>,
     observer: &mut dyn RunObserver,
     collected: &mut Collected,
 ) -> Result<Ended, String> {
@@ -229,7 +237,8 @@ fn attempt(
     collected.baseline = (experiment.baseline_ms > 0).then(|| (begin, monotonic_ns()));
     let kernel_before = kernel_memory_bytes();
     let ends = ends(&target, &topology, backend.as_ref(), place);
-    let plan = plan(planned, &named, experiment, &ends, place.pinning.load.len());
+    let turns = beside.as_ref().map(|beside| beside.turns);
+    let plan = Plan { turns, ..plan(planned, &named, experiment, &ends, place.pinning.load.len()) };
     let (mut load, plan) =
         fleet::begin(&place.program, &plan, &place.pinning.load, topology.load_namespace(), backend)?;
     collected.plan = Some(plan);
@@ -240,15 +249,18 @@ fn attempt(
     let mut seen = Seen { subject: target.process(), ..Seen::default() };
     let follow = Follow { experiment, silence_max: silence_max(planned, experiment), used: &used };
     let mut warming = Warming::default();
-    let ended = follow.to_the_end(&mut target, &mut load, observer, &mut warming, &mut |phase, t_ns| {
+    let beside = beside.as_deref_mut();
+    let ended = follow.to_the_end(&mut target, &mut load, beside, observer, &mut warming, &mut |phase, t_ns| {
         seen.phase(phase);
         link.phase(phase, t_ns, &experiment.phases, topology.network());
     });
     (collected.machine, collected.tcp) = (seen.load, seen.tcp);
     let has_warm_up = experiment.scenario != Scenario::Idle && experiment.phases.warm_up_ms > 0;
     collected.warm_up = has_warm_up.then(|| warming.record(experiment));
+    // The kernel's memory is the machine's, and so that of all runs that go side by side.
     collected.kernel = kernel_before
         .zip(seen.kernel_idle_bytes)
+        .filter(|_| turns.is_none())
         .map(|(before_bytes, idle_bytes)| KernelMemory { before_bytes, idle_bytes });
     collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
     collected.subject = watch_subject.map(Sampler::finish);
@@ -353,6 +365,7 @@ impl Follow<'_> {
         &self,
         target: &mut Target,
         load: &mut Load<Processes>,
+        mut beside: Option<&mut Beside<'_>>,
         observer: &mut dyn RunObserver,
         warming: &mut Warming,
         on_phase: &mut dyn FnMut(Phase, u64),
@@ -366,8 +379,15 @@ impl Follow<'_> {
                 return Ended::Interrupted;
             }
             observer.usage(self.used[0].read(), self.used[1].read());
+            if let Some(begin_ns) = beside.as_ref().and_then(|beside| beside.begin_ns()) {
+                load.begin_at(begin_ns);
+            }
             let mut is_of_load = false;
             let reason = match load.listen(LISTEN) {
+                Some(RunEvent::Ready) => {
+                    beside.iter_mut().for_each(|beside| beside.is_ready());
+                    continue;
+                }
                 Some(RunEvent::Phase { phase: next, t_ns }) => {
                     on_phase(next, t_ns);
                     phase = Some(next);

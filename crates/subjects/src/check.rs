@@ -198,6 +198,7 @@ pub(crate) fn plan(
         repetition: None,
         injected_delay_us: 0,
         shape: Shape::Steady,
+        turns: None,
         headers: RequestHeaders::Minimal,
         compression_from: None,
         content: Content::Filler,
@@ -241,7 +242,7 @@ pub(crate) fn follow(
             None if Instant::now() > patience.end => {
                 Some("it did not end in its time, and nothing came any more".to_owned())
             }
-            Some(RunEvent::Phase { .. }) | None => None,
+            Some(RunEvent::Ready | RunEvent::Phase { .. }) | None => None,
         };
         if let Some(why) = subject.death().or(why) {
             return Err(why);

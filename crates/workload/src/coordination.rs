@@ -61,6 +61,8 @@ impl Worker {
 enum Stage {
     Preparing,
     Connecting,
+    /// Everybody is connected, and others take turns with this run: it begins when it is told to.
+    Ready,
     /// The phases up to the drain, of which so many have begun.
     Running(usize),
     Draining {
@@ -198,6 +200,7 @@ impl Coordinator {
         match self.stage {
             Stage::Preparing => self.wait_for_all_to_be_prepared(now),
             Stage::Connecting => self.wait_for_clients(now),
+            Stage::Ready => self.fail_if_silent(|worker| Some(worker.heard_ns), WORD_NS, "said nothing", now),
             Stage::Running(begun) => self.go_through(begun, now),
             Stage::Draining { begun_ns, moved, moved_ns } => self.drain(begun_ns, moved, moved_ns, now),
             Stage::Ending { end_ns } => self.wait_for_the_end(end_ns, now),
@@ -261,10 +264,12 @@ impl Coordinator {
         let is_enough = is_late && self.may_starve() && all.subscribed > 0;
         let is_full = all.subscribed + all.held_back >= self.plan.clients;
         if (is_full || is_enough) && has_instruments && has_prober {
-            let timeline = Timeline::of(&self.plan, &self.roles, now + self.lead_ns());
-            self.order_all(&Order::Begin { idle_ns: timeline.idle_ns });
-            self.timeline = Some(timeline);
-            self.stage = Stage::Running(0);
+            if self.plan.turns.is_some() {
+                self.stage = Stage::Ready;
+                self.outputs.push_back(Output::Event(RunEvent::Ready));
+            } else {
+                self.begin(now + self.lead_ns());
+            }
         } else if is_late {
             self.order_all(&Order::Abandon);
             let connected = all.subscribed + all.instruments;
@@ -272,6 +277,20 @@ impl Coordinator {
         } else {
             self.fail_if_silent(|worker| Some(worker.heard_ns), WORD_NS, "said nothing", now);
         }
+    }
+
+    /// A run that is ready begins its idle phase at an instant, of which its workers have to learn before.
+    pub fn begin_at(&mut self, idle_ns: u64) {
+        if self.stage == Stage::Ready {
+            self.begin(idle_ns);
+        }
+    }
+
+    fn begin(&mut self, idle_ns: u64) {
+        let timeline = Timeline::of(&self.plan, &self.roles, idle_ns);
+        self.order_all(&Order::Begin { idle_ns: timeline.idle_ns });
+        self.timeline = Some(timeline);
+        self.stage = Stage::Running(0);
     }
 
     fn go_through(&mut self, begun: usize, now: u64) {

@@ -29,3 +29,4 @@ pub mod shuffle;
 pub mod silence;
 pub mod timeline;
 pub mod traffic;
+pub mod turns;

@@ -100,6 +100,8 @@ impl WorkerState {
 /// What the coordinator says of a run while it goes on.
 #[derive(Debug)]
 pub enum RunEvent {
+    /// All are connected, and the run waits to be told when to begin: one that takes turns with others.
+    Ready,
     /// A phase began.
     Phase {
         /// Which.

@@ -3,6 +3,7 @@
 use crate::payload::Content;
 use crate::phase::{Periodic, Repetition};
 use crate::scenario::{Scenario, Shape};
+use crate::turns::Turns;
 use core::net::{Ipv4Addr, SocketAddr};
 use pushlab_dialects::Dialect;
 use pushlab_wire::transport::Transport;
@@ -58,6 +59,9 @@ pub struct Plan {
     pub content: Content,
     /// How the load's intensity changes over the load phase.
     pub shape: Shape,
+    /// The run's turns, where others go beside it: then it begins when it is told to, and its shape is steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Turns>,
     /// What heads of HTTP requests carry.
     pub headers: RequestHeaders,
     /// Whether clients ask for compression, and from how many bytes on they compress what they send in frames; `None`

@@ -5,6 +5,7 @@ use crate::payload::BadPayloadSize;
 use crate::plan::{Http, HttpVersion, Plan, Sockets, Sources, Target, Trust};
 use crate::scenario::Scenario;
 use crate::shape::BadShape;
+use crate::turns::{LENGTH_MS, Turns};
 use core::net::{Ipv4Addr, SocketAddr};
 use pushlab_dialects::{Dialect, Refused, Topic, Turn};
 use pushlab_wire::channel::{BadChannel, Channel};
@@ -185,6 +186,11 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     check_http(plan)?;
     check_dialect(plan)?;
     check_browser(plan)?;
+    if let Some(Turns { own, of, length_ms }) = plan.turns {
+        let [shortest, longest] = LENGTH_MS;
+        in_range("turns.length_ms", length_ms, shortest, longest)?;
+        in_range("turns.own", own.into(), 0, u64::from(of.max(1)) - 1)?;
+    }
     if plan.user_list && plan.transport == Transport::WebSocketPolling {
         return Err(BadPlan::UserList);
     }

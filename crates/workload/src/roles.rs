@@ -77,7 +77,11 @@ impl Roles {
     pub fn of(plan: &Plan, descriptors_max: u64) -> Result<Self, BadPlan> {
         check_plan(plan)?;
         let mut roles = Self::of_scenario(plan)?;
-        roles.warp = Warp::of(&plan.shape, &plan.scenario, &plan.phases)?.map(Arc::new);
+        roles.warp = match &plan.turns {
+            Some(turns) => Some(Warp::of_turns(turns, &plan.phases)),
+            None => Warp::of(&plan.shape, &plan.scenario, &plan.phases)?,
+        }
+        .map(Arc::new);
         roles.hosts = host_limit(plan)?;
         // The clients of a host share connections, which belong to one loop.
         let is_shared = roles.hosts.is_some_and(|hosts| hosts.clients > 1) || plan.clients_in.is_browser();

@@ -5,6 +5,7 @@
 
 use crate::plan::Phases;
 use crate::scenario::{Scenario, Shape};
+use crate::turns::Turns;
 
 /// Largest factor.
 pub const MAX_FACTOR: f64 = 1_000.0;
@@ -81,6 +82,12 @@ pub struct Warp {
 }
 
 impl Warp {
+    /// The map of a steady load that is on in a run's turns alone.
+    pub fn of_turns(turns: &Turns, phases: &Phases) -> Self {
+        let total_ns = phases.warm_up_ms.saturating_add(phases.load_ms).saturating_mul(1_000_000);
+        Self::join(turns.parts(total_ns).into_iter().map(|(length_ns, factor)| (length_ns, factor, factor)))
+    }
+
     /// The map of a shape; `None` where both times are the same. The warm-up has the factor with which the load
     /// phase begins.
     ///

@@ -27,4 +27,5 @@ mod studies;
 mod subjects;
 mod targets;
 mod transfer;
+mod turns;
 mod worker;

@@ -74,6 +74,7 @@ impl Served {
             repetition: None,
             injected_delay_us: 0,
             shape: Shape::Steady,
+            turns: None,
             headers: RequestHeaders::Minimal,
             compression_from: None,
             content: Content::Filler,

@@ -64,7 +64,7 @@ pub fn outcome(run: &mut Run) -> Result<LoadResult, LoadError> {
         match run.listen(Duration::from_secs(60)).expect("something happens within a minute") {
             RunEvent::Done { result } => return Ok(*result),
             RunEvent::Failed(error) => return Err(error),
-            RunEvent::Phase { .. } | RunEvent::Progress(_) => {}
+            RunEvent::Ready | RunEvent::Phase { .. } | RunEvent::Progress(_) => {}
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::change::{Change, ITEM, Tried, attempt};
 use super::database::{Failure, Lease, Location, Pool, Row, Value};
-use super::model::{Account, Bid, HouseError, Item, Kind, Leading, Told, item, no_house};
+use super::model::{Account, Bid, HouseError, Item, Kind, Leading, OwnBid, Told, item, no_house};
 use super::schema;
 use super::values::{AccountName, Cents, Offer};
 use crate::secret::Secret;
@@ -170,6 +170,14 @@ impl House {
         };
         let bids = rows.iter().map(read).collect::<Result<_, Failure>>()?;
         Ok((item, bids))
+    }
+
+    /// The highest bid of an account on each item, in the order of items.
+    pub fn bids_of(&self, account: &Account) -> Result<Vec<OwnBid>, Failure> {
+        let sql = "SELECT item_id, MAX(amount_cents) FROM auction_bids WHERE bidder_id = ?
+                   GROUP BY item_id ORDER BY item_id";
+        let rows = self.read(sql, &[account.id.into()])?;
+        rows.iter().map(|row| Ok(OwnBid { id: row.integer(0)?, amount_cents: row.integer(1)? })).collect()
     }
 
     /// Adds an item.

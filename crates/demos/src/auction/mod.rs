@@ -15,7 +15,7 @@ mod values;
 pub use announcer::CHANNEL;
 pub use database::{BadLocation, Failure, Location};
 pub use house::{Clock, KEEP_ENDED_MS, MAX_ACCOUNTS, MAX_HISTORY, MAX_ITEMS, MAX_ITEMS_OF_ACCOUNT, MAX_SESSIONS};
-pub use model::{Bid, Item, Kind, Leading, SESSION_MS};
+pub use model::{Bid, Item, Kind, Leading, OwnBid, SESSION_MS};
 pub use passwords::{
     HashError, LOG_IN_INTERVAL, MAX_FAILURES, MAX_HASHES, MAX_LOG_INS, MAX_REGISTRATIONS, MAX_WAITING,
     REGISTRATION_INTERVAL, RETRY_INTERVAL,
@@ -55,6 +55,7 @@ const TABLE: &[Route<Auction>] = &[
     ("POST", "/api/demos/auction/register", |auction, request, _| auction.register(request)),
     ("POST", "/api/demos/auction/log-in", |auction, request, _| auction.log_in(request)),
     ("POST", "/api/demos/auction/log-out", |auction, request, _| auction.log_out(request)),
+    ("GET", "/api/demos/auction/own-bids", |auction, request, _| auction.own_bids(request)),
     ("GET", "/api/demos/auction/items", |auction, _, _| auction.items()),
     ("POST", "/api/demos/auction/items", |auction, request, _| auction.add(request)),
     ("GET", "/api/demos/auction/items/{id}", |auction, _, id| auction.item(number(id)?)),
@@ -193,6 +194,12 @@ impl Auction {
         Ok(json(&value!({ "name": null })).with("Set-Cookie", set_cookie(request, "", 0)))
     }
 
+    fn own_bids(&self, request: &Request) -> Answer {
+        let account = self.session(request)?.ok_or_else(nobody)?;
+        let bids = self.house.bids_of(&account).map_err(|failure| self.refusal(failure.into()))?;
+        Ok(json(&value!({ "bids": bids })))
+    }
+
     fn items(&self) -> Answer {
         // The cursor first: what is published between the two comes again, and its version says that it is known.
         let cursor = self.telling.get().map(|telling| telling.publisher.head().to_string());
@@ -241,8 +248,7 @@ impl Auction {
 
     /// The same, and it must be somebody's, who is about to change something and may do so.
     fn account(&self, request: &Request) -> Result<Account, Refusal> {
-        let text = "nobody is logged in, or the session is over; log in or register first";
-        let account = self.session(request)?.ok_or_else(|| Refusal::new(ErrorCode::Unauthorized, text))?;
+        let account = self.session(request)?.ok_or_else(nobody)?;
         let taken = lock(&self.changes).take(account.id, Instant::now());
         taken.map_err(|wait| {
             let text = "too much in a short time; try again after the seconds in Retry-After";
@@ -322,6 +328,10 @@ impl Application for Auction {
 
 fn number(text: &str) -> Result<i64, Refusal> {
     text.parse().map_err(|_| Refusal::new(ErrorCode::NotFound, "an item's number is a whole number"))
+}
+
+fn nobody() -> Refusal {
+    Refusal::new(ErrorCode::Unauthorized, "nobody is logged in, or the session is over; log in or register first")
 }
 
 /// 256 random bits.

@@ -63,6 +63,15 @@ pub struct Bid {
     pub at_ms: i64,
 }
 
+/// The highest bid of an account on an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OwnBid {
+    /// The item's number.
+    pub id: i64,
+    /// How high it is.
+    pub amount_cents: i64,
+}
+
 /// What is told of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -115,7 +115,13 @@ fn the_higher_bid_leads(engine: &Engine) {
     let listed = world.site.get(&format!("{PATH}/items"));
     assert!(listed.body["items"].as_array().unwrap().contains(&top.body["item"]), "{listed:?}");
     assert!(listed.body["version"].as_i64() >= top.body["item"]["version"].as_i64());
+    let own_bids = |who: Option<&Person>| world.ask(who, "GET", "own-bids", &json!(null));
+    assert_eq!(own_bids(Some(&owner)).body, json!({ "bids": [{ "id": item, "amount_cents": 5_000_000_000_i64 }] }));
+    assert_eq!(own_bids(Some(&bob)).body, json!({ "bids": [{ "id": item, "amount_cents": 100 }] }));
+    assert_eq!(own_bids(Some(&world.register("Cy"))).body, json!({ "bids": [] }));
+    assert_eq!(own_bids(None).code(), (401, "unauthorized"));
     world.ask(Some(&owner), "DELETE", &format!("items/{item}"), &json!(null));
+    assert_eq!(own_bids(Some(&bob)).body, json!({ "bids": [] }), "bids go with their item");
 }
 
 fn of_two_equal_bids_one_wins(engine: &Engine) {

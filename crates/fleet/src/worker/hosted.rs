@@ -167,6 +167,7 @@ impl Hosted {
                     Some(Sending::Echo),
                 ),
                 interval_ns: prober.interval_ms * MS,
+                turns: plan.turns,
                 seed: plan.seed ^ 0x70_72_6f_62_65_72,
             };
             self.prober = Some(spawn_prober(plan, config, &self.state)?);

@@ -30,6 +30,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         clients_in: pushlab_workload::plan::ClientsIn::default(),
         drain_stall_ms: None,
         shape: Shape::Steady,
+        turns: None,
         headers: RequestHeaders::Minimal,
         compression_from: None,
         content: Content::Filler,

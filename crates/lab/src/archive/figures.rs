@@ -102,6 +102,7 @@ fn of_nothing(name: &str) -> Written {
         shape: Shape::Steady,
         phases,
         baseline_ms: 0,
+        turns_ms: None,
         soak_minutes: None,
         prober: None,
         polling: Polling::default(),

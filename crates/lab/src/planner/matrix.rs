@@ -6,6 +6,7 @@ use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
+use pushlab_workload::turns::Turns;
 
 /// Plans every cell of all experiments as often as each asks for.
 ///
@@ -31,6 +32,11 @@ impl Matrix {
             for experiment in asking {
                 let mut own = experiment.cells();
                 random.shuffle(&mut own);
+                if experiment.turns_ms.is_some() {
+                    // Those that take turns go together, and are done where the first of them is.
+                    let all = own.clone();
+                    own.sort_by_cached_key(|cell| all.iter().position(|first| first.beside() == cell.beside()));
+                }
                 cells.extend(own.into_iter().map(|cell| (cell, repeat)));
             }
             cells.sort_by_key(|(cell, _)| follows_others(cell, experiments));
@@ -41,9 +47,19 @@ impl Matrix {
 
     fn planned(&self, run: &PlannedRun, rates: &Rates) -> Planned {
         let named = self.experiments.iter().find(|experiment| experiment.name == run.cell.experiment);
+        let turns = named.and_then(|experiment| self.turns(run, experiment.turns_ms?));
         let experiment = named.ok_or_else(|| format!("there is no experiment {}", run.cell.experiment));
         let experiment = experiment.and_then(|experiment| rates.apply(experiment.at(&run.cell), &run.cell, run.repeat));
-        Planned { run: run.clone(), experiment }
+        Planned { run: run.clone(), experiment, turns }
+    }
+
+    /// Which turns a run has among all that it was planned beside, whether they are done or not; `None` where it is alone.
+    fn turns(&self, run: &PlannedRun, length_ms: u64) -> Option<Turns> {
+        let is_beside = |other: &&PlannedRun| other.repeat == run.repeat && other.cell.beside() == run.cell.beside();
+        let beside = self.runs.iter().filter(is_beside);
+        let own = beside.clone().take_while(|other| other.order < run.order).count() as u32;
+        let of = beside.count() as u32;
+        (of > 1).then_some(Turns { own, of, length_ms })
     }
 }
 

@@ -13,6 +13,7 @@ use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
+use pushlab_workload::turns::Turns;
 use std::collections::HashMap;
 
 /// A run that is to be done.
@@ -22,6 +23,8 @@ pub struct Planned {
     pub run: PlannedRun,
     /// The experiment as it is for this run, or why it cannot be done.
     pub experiment: Result<Experiment, String>,
+    /// Its turns, where it takes turns with the runs before or after it.
+    pub turns: Option<Turns>,
 }
 
 /// Says what is to be measured.

@@ -29,6 +29,7 @@ use pushlab_workload::busy::{BusiestSecond, BusyWatch, LoadThread};
 use pushlab_workload::errors::ErrorTally;
 use pushlab_workload::payload::{MIN_PAYLOAD_BYTES, Payload};
 use pushlab_workload::timeline::Timeline;
+use pushlab_workload::turns::Turns;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -93,6 +94,8 @@ pub struct ProberConfig {
     pub requests: Requests,
     /// Mean time between two pings, ns.
     pub interval_ns: u64,
+    /// The run's turns, where it takes turns with others.
+    pub turns: Option<Turns>,
     /// Seed of masks, keys and instants.
     pub seed: u64,
 }
@@ -331,7 +334,9 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
             && let Some(timeline) = state.timeline()
         {
             let seed = self.config.seed ^ 0x70_69_6e_67;
-            let pings = PingTimes::between(timeline.idle_ns, timeline.load_end_ns, self.config.interval_ns, seed);
+            let turns = self.config.turns.map(|turns| (timeline.warm_up_ns, turns));
+            let pings =
+                PingTimes::between(timeline.idle_ns, timeline.load_end_ns, self.config.interval_ns, turns, seed);
             self.busy.set_load(timeline.load_ns..timeline.load_end_ns);
             self.pings = Some((pings, timeline.clone()));
         }

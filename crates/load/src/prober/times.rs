@@ -1,6 +1,7 @@
 //! When pings are due.
 
 use fastrand::Rng;
+use pushlab_workload::turns::Turns;
 
 /// Longest time between two pings, as a multiple of the mean: one in 150 would be longer.
 const LONGEST: f64 = 5.0;
@@ -13,12 +14,15 @@ pub(super) struct PingTimes {
     mean_ns: f64,
     next_ns: u64,
     end_ns: u64,
+    /// When turns begin, where the run takes some.
+    turns: Option<(u64, Turns)>,
 }
 
 impl PingTimes {
     /// From one instant to another; what is drawn the seed says.
-    pub fn between(start_ns: u64, end_ns: u64, mean_ns: u64, seed: u64) -> Self {
-        let mut this = Self { rng: Rng::with_seed(seed), mean_ns: mean_ns.max(1) as f64, next_ns: start_ns, end_ns };
+    pub fn between(start_ns: u64, end_ns: u64, mean_ns: u64, turns: Option<(u64, Turns)>, seed: u64) -> Self {
+        let mean_ns = mean_ns.max(1) as f64;
+        let mut this = Self { rng: Rng::with_seed(seed), mean_ns, next_ns: start_ns, end_ns, turns };
         this.go_on();
         this
     }
@@ -36,9 +40,22 @@ impl PingTimes {
     }
 
     fn go_on(&mut self) {
-        // 1 − u is never 0.
-        let multiple = (-(1.0 - self.rng.f64()).ln()).min(LONGEST);
-        self.next_ns = self.next_ns.saturating_add((multiple * self.mean_ns) as u64 + 1);
+        loop {
+            // 1 − u is never 0.
+            let multiple = (-(1.0 - self.rng.f64()).ln()).min(LONGEST);
+            self.next_ns = self.next_ns.saturating_add((multiple * self.mean_ns) as u64 + 1);
+            if self.next_ns >= self.end_ns || self.is_own_turn() {
+                break;
+            }
+        }
+    }
+
+    /// Whether the next is due while others of the run's block are silent. What is left of a Poisson process by windows
+    /// that were fixed beforehand is one in each of them.
+    fn is_own_turn(&self) -> bool {
+        self.turns.is_none_or(|(from_ns, turns)| {
+            self.next_ns.checked_sub(from_ns).is_none_or(|offset_ns| turns.is_own(offset_ns))
+        })
     }
 }
 
@@ -49,7 +66,7 @@ mod tests {
     const MEAN_NS: u64 = 50_000_000;
 
     fn times(seed: u64, pings: u64) -> Vec<u64> {
-        let mut times = PingTimes::between(1_000, 1_000 + pings * MEAN_NS, MEAN_NS, seed);
+        let mut times = PingTimes::between(1_000, 1_000 + pings * MEAN_NS, MEAN_NS, None, seed);
         std::iter::from_fn(|| times.take_due(u64::MAX)).collect()
     }
 
@@ -81,10 +98,23 @@ mod tests {
     fn the_seed_says_when_and_nothing_is_due_before_or_after() {
         assert_eq!(times(3, 100), times(3, 100));
         assert_ne!(times(3, 100), times(4, 100));
-        let mut times = PingTimes::between(1_000, 1_000 + 100 * MEAN_NS, MEAN_NS, 3);
+        let mut times = PingTimes::between(1_000, 1_000 + 100 * MEAN_NS, MEAN_NS, None, 3);
         let first = times.next_ns().unwrap();
         assert!(first > 1_000 && times.take_due(first - 1).is_none() && times.take_due(first) == Some(first));
         while times.take_due(u64::MAX).is_some_and(|due| due < 1_000 + 100 * MEAN_NS) {}
         assert_eq!(times.next_ns(), None);
+    }
+
+    #[test]
+    fn a_run_pings_in_its_turns_alone_and_before_they_begin() {
+        let turns = Turns { own: 1, of: 3, length_ms: 100 };
+        let (begin_ns, end_ns) = (1_000_000_000, 31_000_000_000);
+        let mut times = PingTimes::between(0, end_ns, 5_000_000, Some((begin_ns, turns)), 4);
+        let times: Vec<u64> = std::iter::from_fn(|| times.take_due(u64::MAX)).collect();
+        let (before, after): (Vec<u64>, Vec<u64>) = times.into_iter().partition(|due_ns| *due_ns < begin_ns);
+        assert!((120..280).contains(&before.len()), "{}", before.len());
+        assert!(after.iter().all(|due_ns| turns.is_own(due_ns - begin_ns)));
+        // 90 of each 300 ms, a ping every 5 ms.
+        assert!((1_600..2_000).contains(&after.len()), "{}", after.len());
     }
 }

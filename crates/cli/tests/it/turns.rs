@@ -1,0 +1,83 @@
+//! Turns: runs that go side by side.
+
+use crate::campaign::Place;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const FEED: &str = "{ kind = \"feed\", interval_us = 5000, payload_bytes = 173 }";
+const PHASES: &str =
+    "{ connect_ms = 10000, idle_ms = 100, warm_up_ms = 200, load_ms = 1200, drain_ms = 3000, after_ms = 0 }";
+
+#[test]
+fn cells_of_a_repeat_take_turns_side_by_side() {
+    let place = Place::new("turns");
+    place.experiment(&[
+        ("scenario", FEED),
+        ("phases", PHASES),
+        ("repeats", "2"),
+        ("turns_ms", "60"),
+        ("transports", "[\"websocket\", \"sse\"]"),
+    ]);
+    let (report, code) = place.report(&["--seed", "3"]);
+    assert_eq!(code, 0, "{report:#}");
+    let runs = place.exported("test");
+    assert_eq!(runs.len(), 4);
+    for repeat in [1, 2] {
+        let pair: Vec<&Value> = runs.iter().filter(|run| run["repeat"] == repeat).collect();
+        let plans: Vec<&Value> = pair.iter().map(|run| &run["document"]["plan"]).collect();
+        let turns: BTreeSet<u64> = plans.iter().filter_map(|plan| plan["turns"]["own"].as_u64()).collect();
+        assert_eq!(turns, BTreeSet::from([0, 1]));
+        let addresses: BTreeSet<&str> = plans.iter().filter_map(|plan| plan["target"]["address"].as_str()).collect();
+        assert_eq!(addresses.len(), 2, "each has a server of its own: {addresses:?}");
+        let load = |run: &Value| {
+            let phases = run["phases"].as_array().unwrap().iter();
+            phases.clone().find(|phase| phase["name"] == "load").unwrap()["start_ns"].as_u64().unwrap()
+        };
+        assert_eq!(load(pair[0]), load(pair[1]), "the load of both begins at the same instant");
+        for run in pair {
+            assert_eq!(run["outcome"]["outcome"], "completed", "{run:#}");
+            let count = |name: &str| run["counts"][name].as_u64().unwrap();
+            // Ten turns of 54 ms, in which there is something to deliver every 5 ms.
+            assert!((100..=118).contains(&count("published")), "{}", count("published"));
+            assert_eq!(count("lost") + count("unsent"), 0);
+            assert!(run["figures"].get("memory_kernel").is_none(), "the kernel's memory is that of both");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_fails_keeps_nobody_waiting() {
+    let place = Place::new("turns-failure");
+    place.experiment(&[
+        ("scenario", FEED),
+        ("phases", PHASES),
+        ("repeats", "1"),
+        ("turns_ms", "60"),
+        ("variants", "[{ name = \"good\" }, { name = \"bad\", server_options = [\"--no-such-option\"] }]"),
+        ("transports", "[\"websocket\"]"),
+    ]);
+    place.report(&[]);
+    let runs = place.exported("test");
+    let outcome = |variant: &str| {
+        let run = runs.iter().find(|run| run["cell"]["variant"] == variant).unwrap();
+        run["outcome"]["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((outcome("good"), outcome("bad")), ("completed".to_owned(), "failed".to_owned()));
+}
+
+#[test]
+fn what_cannot_take_turns_is_refused() {
+    let place = Place::new("turns-refused");
+    for (changes, why) in [
+        (vec![("turns_ms", "5")], "from 20 to 10000"),
+        (vec![("turns_ms", "200")], "phases.load_ms must be at least"),
+        (vec![("turns_ms", "50"), ("scenario", "{ kind = \"idle\" }")], "a load with a schedule"),
+        (vec![("turns_ms", "50"), ("scenario", "{ kind = \"fan-out\", publishers = 1, payload_bytes = 173 }")], "a load with a schedule"),
+        (vec![("turns_ms", "50"), ("networks", "[\"4g\"]")], "do not have networks"),
+        (vec![("turns_ms", "50"), ("shape", "{ kind = \"ramp\", from = 0.5, to = 1.0 }")], "the shape must be steady"),
+    ] {
+        place.experiment(&[&[("scenario", FEED), ("phases", PHASES)], &changes[..]].concat());
+        let (code, error) = place.fails(&["run", "experiment.toml"]);
+        assert!(code == 3 && error.contains(why), "{changes:?}: {code} {error}");
+    }
+}
