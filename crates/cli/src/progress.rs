@@ -18,7 +18,7 @@ pub struct Progress {
     is_quiet: bool,
     is_interrupted: bool,
     bar: ProgressBar,
-    /// Planned length of a run of each experiment, ms.
+    /// Planned length of a run of each experiment, ms; where runs go side by side, of its share.
     lengths: HashMap<String, u64>,
     label: String,
     runs: usize,
@@ -29,7 +29,7 @@ pub struct Progress {
 impl Progress {
     /// For these experiments; quiet shows nothing.
     pub fn new(experiments: &[Experiment], is_quiet: bool) -> Self {
-        let lengths = experiments.iter().map(|e| (e.name.clone(), e.whole_run_ms())).collect();
+        let lengths = experiments.iter().map(|e| (e.name.clone(), e.whole_ms() / e.runs().max(1) as u64)).collect();
         let bar = ProgressBar::hidden();
         let (label, last_line) = (String::new(), Instant::now());
         Self { is_quiet, is_interrupted: false, bar, lengths, label, runs: 0, runs_done: 0, last_line }

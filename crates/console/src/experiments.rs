@@ -57,7 +57,7 @@ fn preset((name, text): &(&'static str, &'static str)) -> Option<Preset> {
 }
 
 fn estimated_s(experiment: &Experiment) -> u64 {
-    experiment.whole_run_ms().saturating_mul(experiment.runs() as u64) / 1000
+    experiment.whole_ms() / 1000
 }
 
 /// `GET /api/presets`.

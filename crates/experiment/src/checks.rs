@@ -1,7 +1,7 @@
 //! What an experiment may not say.
 
 use crate::assertion::Assertion;
-use crate::cell::{Beside, SlowPolicy};
+use crate::cell::SlowPolicy;
 use crate::experiment::Experiment;
 use crate::margins;
 use crate::metric::{Better, Metric};
@@ -17,7 +17,7 @@ use pushlab_link::profile;
 use pushlab_workload::plan::{HttpVersion, Phases, Sockets};
 use pushlab_workload::scenario::{Scenario, Shape};
 use pushlab_workload::turns;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// How far a planned rate of deliveries may be from the one asked for, as a share of it.
 const RATE_ERROR_MAX: f64 = 0.02;
@@ -159,7 +159,7 @@ impl Experiment {
                 return Err(format!("turns_ms: runs that go side by side do not have {what}"));
             }
         }
-        let beside = self.most_beside().max(1) as u64;
+        let beside = self.beside().into_iter().max().unwrap_or(1) as u64;
         let least_ms = turns::TURNS_MIN * beside * length_ms;
         if self.load_ms() < least_ms {
             return Err(format!(
@@ -169,14 +169,6 @@ impl Experiment {
             ));
         }
         Ok(())
-    }
-
-    /// How many cells go side by side at most, where cells take turns.
-    fn most_beside(&self) -> usize {
-        let cells = self.cells();
-        let mut sizes: HashMap<Beside<'_>, usize> = HashMap::new();
-        cells.iter().for_each(|cell| *sizes.entry(cell.beside()).or_default() += 1);
-        sizes.into_values().max().unwrap_or(0)
     }
 
     /// Servers that stay up over a block must find everything as it was when they started.

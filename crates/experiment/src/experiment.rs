@@ -1,12 +1,13 @@
 //! Experiments whose subjects are known: their cells.
 
-use crate::cell::Cell;
+use crate::cell::{Beside, Cell};
 use crate::offers::{self, Find, Offers};
 use crate::subject::{OURS, name_of};
 use crate::traffic;
 use crate::written::{ExperimentError, MAX_RUNS, Written};
 use pushlab_wire::transport::Transport;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 
 /// An experiment of which is known what its subjects offer. It is written as it was read.
@@ -167,10 +168,27 @@ impl Experiment {
         Self { written: own, offers: self.offers.clone() }
     }
 
+    /// How many cells go side by side at each place where cells take turns.
+    pub(crate) fn beside(&self) -> Vec<usize> {
+        let cells = self.cells();
+        let mut sizes: HashMap<Beside<'_>, usize> = HashMap::new();
+        if self.turns_ms.is_some() {
+            cells.iter().filter_map(Cell::beside).for_each(|place| *sizes.entry(place).or_default() += 1);
+        }
+        sizes.into_values().collect()
+    }
+
+    /// How long all runs take about, ms.
+    pub fn whole_ms(&self) -> u64 {
+        let together: usize = self.beside().iter().map(|size| size - 1).sum();
+        let alone = self.runs().saturating_sub(together * self.repeats as usize);
+        self.whole_run_ms().saturating_mul(alone as u64)
+    }
+
     /// How many runs it is with every subject installed, and how long they take about: `72 runs, 1 h 7 min`.
     pub fn size(&self) -> String {
         let runs = self.runs();
-        let minutes = (self.whole_run_ms() * runs as u64).div_ceil(60_000);
+        let minutes = self.whole_ms().div_ceil(60_000);
         match (minutes / 60, minutes % 60) {
             (0, minutes) => format!("{runs} runs, {minutes} min"),
             (hours, 0) => format!("{runs} runs, {hours} h"),

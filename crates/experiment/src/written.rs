@@ -83,7 +83,8 @@ pub struct Written {
     /// Length of a turn, in ms: the cells of a repeat that differ in subject, transport, policy or variant alone go side
     /// by side, each with a server and clients of its own, and take turns at the load. What makes the machine slower for a
     /// second does so for all of them. A turn's last tenth is silent. `phases.load_ms` has everybody's turns, and rates are
-    /// over all of it. By default runs follow each other.
+    /// over all of it. Clients that poll at an interval, which they do all the time, go alone. By default all runs follow
+    /// each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_ms: Option<u64>,
     /// The traffic.

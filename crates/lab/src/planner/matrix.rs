@@ -35,7 +35,12 @@ impl Matrix {
                 if experiment.turns_ms.is_some() {
                     // Those that take turns go together, and are done where the first of them is.
                     let all = own.clone();
-                    own.sort_by_cached_key(|cell| all.iter().position(|first| first.beside() == cell.beside()));
+                    own.sort_by_cached_key(|cell| {
+                        let goes_beside = |first: &Cell| {
+                            first == cell || first.beside().is_some_and(|place| Some(place) == cell.beside())
+                        };
+                        all.iter().position(goes_beside)
+                    });
                 }
                 cells.extend(own.into_iter().map(|cell| (cell, repeat)));
             }
@@ -55,7 +60,8 @@ impl Matrix {
 
     /// Which turns a run has among all that it was planned beside, whether they are done or not; `None` where it is alone.
     fn turns(&self, run: &PlannedRun, length_ms: u64) -> Option<Turns> {
-        let is_beside = |other: &&PlannedRun| other.repeat == run.repeat && other.cell.beside() == run.cell.beside();
+        let place = run.cell.beside()?;
+        let is_beside = |other: &&PlannedRun| other.repeat == run.repeat && other.cell.beside() == Some(place);
         let beside = self.runs.iter().filter(is_beside);
         let own = beside.clone().take_while(|other| other.order < run.order).count() as u32;
         let of = beside.count() as u32;
@@ -130,6 +136,36 @@ mod tests {
             orders.insert(parts);
         }
         assert!(orders.len() > 2, "their order is not always the same: {orders:?}");
+    }
+
+    /// Those that take turns stand together, each with a turn of its own, in an order that is not always the same; who
+    /// polls at an interval goes alone. A run that is left of them keeps its turn.
+    #[test]
+    fn what_takes_turns_goes_together() {
+        let matrix = runs("transports", Some("quick"), 7);
+        let mut orders = HashSet::new();
+        let mut so_far = Vec::new();
+        while let Some(block) = matrix.block(&so_far) {
+            let own: Vec<&Planned> =
+                block.iter().filter(|planned| planned.run.cell.experiment == "transports-broadcast").collect();
+            let (alone, together): (Vec<&Planned>, Vec<&Planned>) =
+                own.iter().copied().partition(|planned| planned.run.cell.transport.is_interval_driven());
+            assert!(alone.len() == 2 && alone.iter().all(|planned| planned.turns.is_none()));
+            let turns: Vec<Turns> = together.iter().filter_map(|planned| planned.turns).collect();
+            let expected: Vec<Turns> = (0..7).map(|own| Turns { own, of: 7, length_ms: 50 }).collect();
+            assert_eq!(turns, expected);
+            let first = together[0].run.order;
+            assert!(together.iter().map(|planned| planned.run.order).eq(first..first + 7));
+            orders.insert(together.iter().map(|planned| planned.run.cell.label()).collect::<Vec<_>>());
+            let mut but_one: Vec<RunValues> = so_far.clone();
+            but_one.extend(block.iter().filter(|one| one.run.order != first + 3).map(|one| measured(&one.run, 1.0)));
+            let left = matrix.block(&but_one).unwrap();
+            assert!(left[0].run.order == first + 3 && left[0].turns == Some(expected[3]));
+            so_far.extend(block.iter().map(|planned| measured(&planned.run, 1_000.0)));
+        }
+        assert!(orders.len() > 2, "{orders:?}");
+        let other = runs("tangen-chat", Some("quick"), 7).block(&[]).unwrap();
+        assert!(other.iter().all(|planned| planned.turns.is_none()));
     }
 
     /// What needs the results of others is in a block of its own, after theirs, with a rate that follows from them.
