@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const BROWSERS: [ClientKind; 2] = [ClientKind::Chromium, ClientKind::Firefox];
 
 fn within(kind: ClientKind, pages: u32) -> ClientsIn {
-    ClientsIn { kind, pages, hidden: false }
+    ClientsIn::of(kind, pages)
 }
 
 #[test]

@@ -86,6 +86,7 @@ impl Served {
             instruments_from: None,
             prober_core: None,
             clients_in: ClientsIn::default(),
+            page_scripts: None,
             drain_stall_ms: None,
         }
     }

@@ -52,11 +52,7 @@ impl EventLoop {
     /// that may not: with a farewell behind what it has queued, or at once where that did not fit the limit of all queues
     /// and is gone.
     #[must_use]
-    pub(super) fn enqueue(
-        &mut self,
-        id: usize,
-        with: impl FnOnce(&mut Connection, &QueueRules) -> Verdict,
-    ) -> bool {
+    pub(super) fn enqueue(&mut self, id: usize, with: impl FnOnce(&mut Connection, &QueueRules) -> Verdict) -> bool {
         let connection = &mut self.connections[id];
         let (was_slow, before) = (connection.has_queued(), connection.queued());
         let verdict = with(connection, &self.queue_rules);

@@ -378,9 +378,8 @@ fn messages_that_nobody_reads_to_their_end() {
         l.max_queue_bytes = 1 << 20;
     });
     let mut http = Http::connect(server.address());
-    let stalled: Vec<Client> = (0..60)
-        .map(|i| Client::open(server.address(), [Kind::WebSocket, Kind::Sse][i % 2], "channel=a"))
-        .collect();
+    let stalled: Vec<Client> =
+        (0..60).map(|i| Client::open(server.address(), [Kind::WebSocket, Kind::Sse][i % 2], "channel=a")).collect();
     http.publish("a", &format!("\"{}\"", "x".repeat(400_000)));
     until("it has gone to all, and to too many", || {
         let stats = server.stats();
