@@ -219,6 +219,17 @@ mod tests {
     }
 
     #[test]
+    fn how_many_pages_there_are_is_said_once() {
+        let error = |keys: &str| {
+            let text = format!("clients_in = {{ kind = \"firefox\", {keys} }}{SMALL}");
+            parse(&text, None, "file.toml").map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(error("clients_per_page = 2"), Ok(()));
+        assert!(error("clients_per_page = 0").unwrap_err().contains("at least 1"));
+        assert!(error("clients_per_page = 2, pages = 30").unwrap_err().contains("leave one out"));
+    }
+
+    #[test]
     fn a_leaderboard_compares_subjects_and_transports_alone() {
         let read = |text: &str| parse(&format!("tables = [\"leaderboard\"]{text}"), None, "file.toml");
         let error = read(SMALL).unwrap_err().to_string();

@@ -94,7 +94,7 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         sources: ends.sources,
         instruments_from: ends.instruments_from,
         prober_core: ends.prober_core,
-        clients_in: experiment.clients_in,
+        clients_in: experiment.clients_in.for_clients(planned.cell.clients),
         // One that has none is refused before anything runs.
         page_scripts: match experiment.clients_in.is_browser() {
             true => named.page_scripts(planned.cell.transport).ok().flatten(),

@@ -338,6 +338,9 @@ pub struct ClientsIn {
     pub kind: ClientKind,
     /// Pages over which a browser's clients are spread evenly, 1 to 200; `native` has none.
     pub pages: u32,
+    /// In place of `pages`: how many clients share a page, so that pages grow with `clients`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients_per_page: Option<u32>,
     /// Whether the pages are background tabs, whose timers a browser slows down. Otherwise each has a window of its own.
     pub hidden: bool,
     /// Firefox: most HTTP/1.1 connections to one host, 1 to 255; 6 without it. Its preference
@@ -381,12 +384,19 @@ impl ClientsIn {
         Self {
             kind,
             pages,
+            clients_per_page: None,
             hidden: false,
             connections_per_host_max: None,
             connections_max: None,
             websockets_max: None,
             hidden_timer_min_ms: None,
         }
+    }
+
+    /// With the pages that so many clients need.
+    pub fn for_clients(self, clients: u32) -> Self {
+        let needed = self.clients_per_page.filter(|each| *each > 0).map(|each| clients.div_ceil(each));
+        Self { pages: needed.unwrap_or(self.pages), ..self }
     }
 
     /// Every preference that can be set, whether it is or not.

@@ -572,6 +572,13 @@ mod tests {
     }
 
     #[test]
+    fn pages_grow_with_clients_where_it_is_said_how_many_share_one() {
+        let each = |clients_per_page| ClientsIn { clients_per_page, ..ClientsIn::of(ClientKind::Firefox, 4) };
+        let pages = |clients_per_page, clients| each(clients_per_page).for_clients(clients).pages;
+        assert_eq!([pages(Some(2), 60), pages(Some(2), 5), pages(Some(7), 3), pages(None, 60)], [30, 3, 1, 4]);
+    }
+
+    #[test]
     fn preferences_are_firefoxs_and_what_it_takes() {
         let with = |kind, set: fn(&mut ClientsIn)| {
             let mut clients_in = ClientsIn::of(kind, 2);
