@@ -1,9 +1,9 @@
-// Faye's own client. Of what it has for pages of another origin, long polling is by XMLHttpRequest with CORS; it takes
-// its event streams only to the page's own origin.
+// Faye's own client. In pages of another origin it shakes hands by a script (JSONP), and polls by XMLHttpRequest with
+// CORS; it opens event streams only to the page's own origin.
 globalThis.framework = {
   connect({ target, path, transport, channels, onSubscribed, onData, onCut }) {
     const client = new globalThis.Faye.Client(target + path)
-    for (const other of ['websocket', 'eventsource', 'callback-polling']) {
+    for (const other of ['websocket', 'eventsource']) {
       if (other !== transport) client.disable(other)
     }
     const place = (channel) => `/c/${channel.replaceAll('.', '!').replaceAll(':', '@')}`

@@ -135,6 +135,7 @@ impl Named {
                 transports: having(&|transport| speaks.as_ref().is_none_or(|speaks| can_open(speaks, transport))),
                 // What it does when it is asked is seen when it is measured.
                 compresses: Transport::ALL.to_vec(),
+                pages: having(&|_| speaks.is_none()),
                 echo: speaks.as_ref().is_none_or(|speaks| speaks.dialect.has_echo()),
                 rooms: true,
                 // Nobody can tell it where a back end is.
@@ -144,6 +145,9 @@ impl Named {
             Server::Catalogued(entry, _) => Some(Offer {
                 transports: having(&|transport| self.endpoint(transport).is_some()),
                 compresses: having(&|transport| self.endpoint(transport).is_some_and(|endpoint| endpoint.compresses)),
+                pages: having(&|transport| {
+                    self.endpoint(transport).is_some_and(|endpoint| entry.manifest.page_scripts(endpoint).is_some())
+                }),
                 echo: entry.manifest.echo,
                 rooms: entry.manifest.rooms,
                 feed: entry.manifest.feed,
@@ -234,6 +238,9 @@ mod tests {
         let socketio = scripts("socketio", Transport::LongPolling).unwrap().unwrap();
         assert!(socketio.len() == 2 && socketio.iter().all(|path| path.is_absolute()), "{socketio:?}");
         assert_eq!(scripts("node-bare", Transport::Polling), Ok(Some(Vec::new())), "the bare dialect needs no library");
+        let pages = |text: &str| Named::parse(text).unwrap().offer().unwrap().pages;
+        assert_eq!(pages("faye"), [Transport::WebSocket, Transport::LongPolling]);
+        assert_eq!((pages("sockjs:jsonp"), pages("centrifugo")), (vec![], vec![]));
         for (text, transport) in [
             ("centrifugo", Transport::WebSocket),
             ("sockjs:jsonp", Transport::LongPolling),

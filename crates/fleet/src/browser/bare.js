@@ -47,9 +47,11 @@ globalThis.framework = {
       socket.onopen = client.onSubscribed;
       socket.onmessage = ({ data }) => data && client.onData(JSON.parse(data));
       socket.onclose = ({ code }) => client.onClosed(`the WebSocket was closed with ${code}`);
-      // What it sends goes where it was opened for.
-      const send = (data) => socket.send(data);
-      return { publish: (_, data) => send(data), echo: send };
+      const publish = (channel, data) => {
+        if (channel !== publishes_to) throw new Error(`a WebSocket that publishes to ${publishes_to}, not to ${channel}`);
+        socket.send(data);
+      };
+      return { publish, echo: (data) => socket.send(data) };
     }
 
     const loops = {
