@@ -94,6 +94,17 @@ function body(req, done) {
 
 var app = express()
 
+// A page of another origin may ask; what it wants to post as JSON its browser asks about first.
+if (env.CROSS_ORIGIN) {
+  app.use(function (req, res, next) {
+    res.setHeader('Access-Control-Allow-Origin', '*')
+    if (req.method !== 'OPTIONS') return next()
+    res.setHeader('Access-Control-Allow-Headers', 'content-type')
+    res.setHeader('Access-Control-Max-Age', '7200')
+    res.status(204).end()
+  })
+}
+
 app.get('/sse', function (req, res) {
   var client = { res: res, names: listOf(req.query.channel) }
   streams.push(client)

@@ -3,7 +3,7 @@
 import http from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'
 
-const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, COMPRESSION_FROM } = process.env
+const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, COMPRESSION_FROM, CROSS_ORIGIN } = process.env
 // With context, `ws` would compress every message, however small.
 const compression = { threshold: Number(COMPRESSION_FROM), serverNoContextTakeover: true }
 const perMessageDeflate = COMPRESSION_FROM ? compression : false
@@ -85,6 +85,13 @@ function body(req, done) {
   req.on('end', () => done(Buffer.concat(chunks)))
 }
 
+/** A page of another origin may ask; what it wants to post as JSON its browser asks about first. */
+function handleCrossOrigin(req, res) {
+  res.setHeader('Access-Control-Allow-Origin', '*')
+  if (req.method !== 'OPTIONS') return handle(req, res)
+  res.writeHead(204, { 'Access-Control-Allow-Headers': 'content-type', 'Access-Control-Max-Age': '7200' }).end()
+}
+
 function handle(req, res) {
   const { pathname, searchParams: query } = new URL(req.url, 'http://server')
   const names = query.getAll('channel')
@@ -129,7 +136,7 @@ function feed() {
 }
 
 // The deadlines would end connections that post now and then.
-const server = http.createServer({ keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 }, handle)
+const server = http.createServer({ keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 }, CROSS_ORIGIN ? handleCrossOrigin : handle)
 const sockets = new WebSocketServer({ noServer: true, clientTracking: false, perMessageDeflate })
 server.on('upgrade', (req, socket, head) => {
   sockets.handleUpgrade(req, socket, head, (accepted) => accept(accepted, req.url))

@@ -33,11 +33,25 @@ func (h *channels) Echo(data json.RawMessage) {
 	h.Clients().Caller().Send("echo", data)
 }
 
+// A page of another origin may ask; what it wants to post its browser asks about first.
+func crossOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		if r.Method != http.MethodOptions {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+		w.Header().Set("Access-Control-Max-Age", "7200")
+		w.WriteHeader(http.StatusNoContent)
+	})
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 
-	hub, err := signalr.NewServer(ctx,
+	options := []func(signalr.Party) error{
 		signalr.SimpleHubFactory(&channels{}),
 		signalr.Logger(kitlog.NewLogfmtLogger(io.Discard), false),
 		// The default of 1,000 refuses the rest of 5,000 clients that come at once.
@@ -45,7 +59,12 @@ func main() {
 		// The default of 30 s would end clients that only listen: the load pings when it is pinged, which the server
 		// does while it has nothing else to say.
 		signalr.TimeoutInterval(time.Hour),
-	)
+	}
+	isCrossOrigin := os.Getenv("CROSS_ORIGIN") != ""
+	if isCrossOrigin {
+		options = append(options, signalr.AllowOriginPatterns([]string{"*"}))
+	}
+	hub, err := signalr.NewServer(ctx, options...)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -57,6 +76,9 @@ func main() {
 		log.Fatal(err)
 	}
 	server := &http.Server{Handler: router}
+	if isCrossOrigin {
+		server.Handler = crossOrigin(router)
+	}
 	go func() {
 		<-ctx.Done()
 		server.Close()

@@ -406,6 +406,7 @@ mod tests {
             instruments_from: None,
             prober_core: None,
             clients_in: ClientsIn::default(),
+            page_scripts: None,
             drain_stall_ms: None,
         }
     }

@@ -14,7 +14,7 @@ use crate::written::{
 };
 use pushlab_link::acks::MAX_ACK_DELAY_MS;
 use pushlab_link::profile;
-use pushlab_workload::plan::{HttpVersion, Phases, Sockets};
+use pushlab_workload::plan::{ClientsIn, HttpVersion, Phases, Sockets};
 use pushlab_workload::scenario::{Scenario, Shape};
 use pushlab_workload::turns;
 use std::collections::BTreeSet;
@@ -82,6 +82,7 @@ impl Experiment {
             return Err("compression_from must be at least 1; leave it out for no compression".to_owned());
         }
         self.variants.iter().try_for_each(|variant| check_name("variants", &variant.name))?;
+        self.check_pages()?;
         self.check_networks()?;
         self.check_rates()?;
         margins::check(&self.margins)?;
@@ -263,6 +264,23 @@ impl Experiment {
                     "warm_up_max_ms {longest}: at least {least}, so that ten windows of a second tell whether the subject is \
                      steady; or {shortest}, which is phases.warm_up_ms, for no such test"
                 ));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many pages there are is said once.
+    fn check_pages(&self) -> Result<(), String> {
+        let all = self.variants.iter().filter_map(|variant| variant.clients_in).chain([self.clients_in]);
+        for clients_in in all {
+            match clients_in.clients_per_page {
+                Some(0) => return Err("clients_in.clients_per_page must be at least 1".to_owned()),
+                Some(_) if clients_in.pages != ClientsIn::default().pages => {
+                    return Err(
+                        "clients_in: pages and clients_per_page both say how many pages; leave one out".to_owned()
+                    );
+                }
+                _ => {}
             }
         }
         Ok(())

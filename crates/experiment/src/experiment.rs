@@ -1,7 +1,7 @@
 //! Experiments whose subjects are known: their cells.
 
 use crate::cell::{Beside, Cell};
-use crate::offers::{self, Find, Offers};
+use crate::offers::{self, Find, Offer, Offers};
 use crate::subject::{OURS, name_of};
 use crate::traffic;
 use crate::written::{ExperimentError, MAX_RUNS, Written};
@@ -70,7 +70,8 @@ impl Experiment {
         named.any(|text| self.offers.of(text).is_some_and(|offer| offer.is_external))
     }
 
-    /// Whether a subject offers a transport, what a variant's scenario needs, and compression if that is asked for.
+    /// Whether a subject offers a transport, what a variant's scenario needs, and compression or clients in a browser's
+    /// pages if that is asked for.
     fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&str>) -> bool {
         let variant = self.variants.iter().find(|known| Some(known.name.as_str()) == variant);
         if variant.is_some_and(|variant| !variant.transports.is_empty() && !variant.transports.contains(&transport)) {
@@ -79,7 +80,9 @@ impl Experiment {
         let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&self.scenario);
         let own = self.compression_from;
         let is_compressed = variant.and_then(|variant| variant.compression_from).or(own).is_some();
-        self.offers.of(subject).is_none_or(|offer| offer.has(transport, scenario, is_compressed))
+        let clients_in = variant.and_then(|variant| variant.clients_in).unwrap_or(self.clients_in);
+        let has_pages = |offer: &Offer| !clients_in.is_browser() || offer.has_pages(transport);
+        self.offers.of(subject).is_none_or(|offer| offer.has(transport, scenario, is_compressed) && has_pages(offer))
     }
 
     /// Refuses what makes no sense. For an experiment that was changed after it was read; `origin` is named in the
@@ -205,7 +208,7 @@ fn options<T>(values: Vec<T>) -> Vec<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::offers::Offer;
+
     use crate::prober_choice::default_prober;
     use crate::written::{MAX_NAME_BYTES, MAX_PHASE_MS};
     use pushlab_workload::payload::Content;
@@ -237,6 +240,45 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_clients_where_a_subject_has_some_for_them() {
+        let variants = r#"
+            subjects = ["other"]
+            variants = [{ name = "native" }, { name = "firefox", clients_in = { kind = "firefox" } }]
+        "#;
+        let cells = |pages: Vec<Transport>| {
+            let transports = vec![Transport::WebSocket, Transport::Sse];
+            let offer = Offer {
+                transports,
+                compresses: Vec::new(),
+                pages,
+                echo: true,
+                rooms: true,
+                feed: true,
+                is_external: false,
+            };
+            let find = move |_: &str| Ok(Some(offer.clone()));
+            let text = format!("{variants}{SMALL}");
+            let cells =
+                Experiment::resolve(Written::read(&text, None, "small").unwrap(), &find, "small").unwrap().cells();
+            let of = |variant: &str| cells.iter().filter(|cell| cell.variant.as_deref() == Some(variant)).count();
+            (of("native"), of("firefox"))
+        };
+        assert_eq!(cells(vec![Transport::Sse]), (4, 2));
+        assert_eq!(cells(Vec::new()), (4, 4), "one that has none is not left out: it is refused where it would be run");
+    }
+
+    #[test]
+    fn how_many_pages_there_are_is_said_once() {
+        let error = |keys: &str| {
+            let text = format!("clients_in = {{ kind = \"firefox\", {keys} }}{SMALL}");
+            parse(&text, None, "file.toml").map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(error("clients_per_page = 2"), Ok(()));
+        assert!(error("clients_per_page = 0").unwrap_err().contains("at least 1"));
+        assert!(error("clients_per_page = 2, pages = 30").unwrap_err().contains("leave one out"));
+    }
+
+    #[test]
     fn a_leaderboard_compares_subjects_and_transports_alone() {
         let read = |text: &str| parse(&format!("tables = [\"leaderboard\"]{text}"), None, "file.toml");
         let error = read(SMALL).unwrap_err().to_string();
@@ -261,6 +303,7 @@ mod tests {
         let offer = |compresses: Vec<Transport>| Offer {
             transports: vec![Transport::WebSocket, Transport::Sse],
             compresses,
+            pages: Vec::new(),
             echo: true,
             rooms: true,
             feed: true,

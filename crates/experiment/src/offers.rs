@@ -12,6 +12,8 @@ pub struct Offer {
     pub transports: Vec<Transport>,
     /// Over which of them it compresses, if it is told to.
     pub compresses: Vec<Transport>,
+    /// Over which of them a browser's pages can be its clients.
+    pub pages: Vec<Transport>,
     /// Whether it sends a message back to whoever sent it.
     pub echo: bool,
     /// Whether it has rooms.
@@ -23,6 +25,12 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// Whether a browser's pages can be its clients over a transport. Where they cannot be over any, that is not known
+    /// here: whoever starts such a run refuses it and says which subjects can.
+    pub fn has_pages(&self, transport: Transport) -> bool {
+        self.pages.is_empty() || self.pages.contains(&transport)
+    }
+
     /// Whether a transport is among it, what a scenario needs, and compression over it if that is asked for.
     pub fn has(&self, transport: Transport, scenario: &Scenario, is_compressed: bool) -> bool {
         let has_scenario = match scenario {

@@ -50,6 +50,9 @@ pub struct Written {
     /// The published study that it repeats, e.g. `tangen-2015`: its numbers are drawn beside those measured.
     #[serde(default)]
     pub study: Option<String>,
+    /// The experiment under whose name the study's numbers stand, if not this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_as: Option<String>,
     /// Servers to measure: `pushlab` is ours, `NAME=PATH` another build of it; `socketio` or `sockjs:htmlfile` is one of
     /// `pushlab subjects list`, `NAME=[DIALECT+]https://HOST[:PORT][/PATH]` a running one.
     #[serde(default = "our_server")]

@@ -50,7 +50,11 @@ pub fn plan_of(planned: &PlannedRun, experiment: &Experiment, cores: usize) -> R
         instruments_from: None,
         prober_core: None,
     };
-    Ok(plan(planned, &named(&planned.cell, experiment)?, experiment, &ends, cores))
+    let named = named(&planned.cell, experiment)?;
+    if experiment.clients_in.is_browser() {
+        named.page_scripts(planned.cell.transport)?;
+    }
+    Ok(plan(planned, &named, experiment, &ends, cores))
 }
 
 /// Which repetition of its cell a run is.
@@ -90,7 +94,12 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         sources: ends.sources,
         instruments_from: ends.instruments_from,
         prober_core: ends.prober_core,
-        clients_in: experiment.clients_in,
+        clients_in: experiment.clients_in.for_clients(planned.cell.clients),
+        // One that has none is refused before anything runs.
+        page_scripts: match experiment.clients_in.is_browser() {
+            true => named.page_scripts(planned.cell.transport).ok().flatten(),
+            false => None,
+        },
         drain_stall_ms: None,
         shape: experiment.shape.clone(),
         turns: None,

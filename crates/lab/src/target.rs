@@ -84,7 +84,10 @@ impl Target {
             }),
             Server::Catalogued(entry, _) => {
                 let installed = Cache::of_user().find(entry).map_err(|error| error.to_string())?;
-                let environment: Vec<_> = experiment.environment.clone().into_iter().collect();
+                let mut environment: Vec<_> = experiment.environment.clone().into_iter().collect();
+                // Pages come from the worker, which is another origin than the subject's.
+                let is_browser = experiment.clients_in.is_browser();
+                environment.extend(is_browser.then(|| (running::CROSS_ORIGIN.to_owned(), "true".to_owned())));
                 Subject::start_foreign(ForeignStart {
                     manifest: &entry.manifest,
                     installed: &installed,

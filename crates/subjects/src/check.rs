@@ -211,6 +211,7 @@ pub(crate) fn plan(
         instruments_from: None,
         prober_core: None,
         clients_in: ClientsIn::default(),
+        page_scripts: None,
         drain_stall_ms: Some(STALL_MS),
     }
 }

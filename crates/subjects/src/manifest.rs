@@ -55,6 +55,9 @@ pub struct Manifest {
     /// What a page in a browser loads; `None` where the browser's own interfaces are enough.
     #[serde(default)]
     pub client: Option<ClientPackage>,
+    /// Its client for pages that are measured; `None` where an experiment cannot put its clients into a browser.
+    #[serde(default)]
+    pub browser: Option<PageClient>,
     /// Every endpoint; the first of each transport is the usual one.
     #[serde(rename = "transport")]
     pub endpoints: Vec<Endpoint>,
@@ -129,6 +132,38 @@ pub struct ClientPackage {
     pub version: String,
     /// A module that uses of it what a page would: bundled, it tells the size.
     pub import: String,
+}
+
+/// What makes the pages of a browser clients of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageClient {
+    /// Files of the installation that a page loads, in this order: the framework's own client, then an adapter that
+    /// sets `globalThis.framework`. None where all of `transports` are of the dialect `bare`, which needs no library.
+    #[serde(default)]
+    pub scripts: Vec<String>,
+    /// Names of the endpoints to which it can connect.
+    pub transports: Vec<String>,
+}
+
+impl PageClient {
+    /// What is wrong with it, if anything.
+    fn mistake(&self, endpoints: &[Endpoint]) -> Option<String> {
+        let find = |name: &String| endpoints.iter().find(|endpoint| endpoint.name == *name);
+        if let Some(unknown) = self.transports.iter().find(|name| find(name).is_none()) {
+            return Some(format!("names the transport {unknown:?}, which is not there"));
+        }
+        if self.transports.is_empty() {
+            return Some("needs at least one of the transports".to_owned());
+        }
+        let is_bare = |name| find(name).is_some_and(|endpoint| endpoint.dialect == Dialect::Bare);
+        if self.scripts.is_empty() && !self.transports.iter().all(is_bare) {
+            return Some("needs scripts: the framework's client, and its adapter".to_owned());
+        }
+        let is_outside = |script: &&String| script.split('/').any(|part| part.is_empty() || part == "..");
+        let outside = self.scripts.iter().find(is_outside)?;
+        Some(format!("has the script {outside:?}, which must be a path below the installation"))
+    }
 }
 
 /// An endpoint of a server: a transport, a dialect, a path.
@@ -263,7 +298,14 @@ impl Manifest {
                 return Err(format!("loses of {:?} {mistake}", endpoint.name));
             }
         }
-        Ok(manifest)
+        let mistake = manifest.browser.as_ref().and_then(|browser| browser.mistake(&manifest.endpoints));
+        mistake.map_or(Ok(manifest), |mistake| Err(format!("[browser] {mistake}")))
+    }
+
+    /// The scripts of its client for pages, where that can connect to an endpoint.
+    pub fn page_scripts(&self, endpoint: &Endpoint) -> Option<&[String]> {
+        let browser = self.browser.as_ref().filter(|browser| browser.transports.contains(&endpoint.name))?;
+        Some(&browser.scripts)
     }
 
     /// The endpoint of this name, or, without one, the usual endpoint of a transport.
@@ -285,7 +327,11 @@ mod tests {
     use super::*;
 
     fn manifest(of_way: &str) -> Result<Manifest, String> {
-        let text = format!(
+        Manifest::parse(&manifest_text(of_way), "some")
+    }
+
+    fn manifest_text(of_way: &str) -> String {
+        format!(
             r#"
                 name = "some"
                 title = "Some"
@@ -314,8 +360,7 @@ mod tests {
                 path = ""
                 {of_way}
             "#
-        );
-        Manifest::parse(&text, "some")
+        )
     }
 
     #[test]
@@ -338,6 +383,35 @@ mod tests {
             let error = manifest(bad).unwrap_err();
             assert!(error.contains(why), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn a_client_for_pages_names_its_endpoints_and_scripts() {
+        let with = |table: &str| {
+            let text = manifest_text("").replace("[[transport]]\n                name = \"websocket\"", table);
+            Manifest::parse(&text, "some")
+        };
+        let table = |scripts: &str, transports: &str| {
+            let endpoint = "[[transport]]\nname = \"websocket\"";
+            with(&format!("[browser]\nscripts = {scripts}\ntransports = {transports}\n{endpoint}"))
+        };
+        let one = table(r#"["node_modules/a.js", "page.js"]"#, r#"["other"]"#).unwrap();
+        let scripts = ["node_modules/a.js".to_owned(), "page.js".to_owned()];
+        assert_eq!(one.page_scripts(&one.endpoints[1]), Some(&scripts[..]));
+        assert_eq!(one.page_scripts(&one.endpoints[0]), None);
+        assert_eq!(table("[]", r#"["websocket"]"#).unwrap().browser.unwrap().scripts, [""; 0]);
+        for (scripts, transports, why) in [
+            ("[]", "[]", "needs at least one"),
+            ("[]", r#"["telepathy"]"#, "\"telepathy\", which is not there"),
+            (r#"["../page.js"]"#, r#"["other"]"#, "below the installation"),
+            (r#"["/etc/passwd"]"#, r#"["other"]"#, "below the installation"),
+        ] {
+            let error = table(scripts, transports).unwrap_err();
+            assert!(error.starts_with("[browser] ") && error.contains(why), "{scripts} {transports}: {error}");
+        }
+        let text = manifest_text("").replace("dialect = \"bare\"", "dialect = \"sockjs\"");
+        let text = text.replacen("[[transport]]", "[browser]\ntransports = [\"other\"]\n[[transport]]", 1);
+        assert!(Manifest::parse(&text, "some").unwrap_err().contains("needs scripts"));
     }
 
     #[test]

@@ -94,6 +94,33 @@ impl Named {
         }
     }
 
+    /// What a browser's pages load to be its clients over a transport; nothing needs to be loaded for ours.
+    ///
+    /// # Errors
+    /// As a sentence, when it has no client for pages, with those that have one.
+    pub fn page_scripts(&self, transport: Transport) -> Result<Option<Vec<PathBuf>>, String> {
+        if self.speaks(transport).is_none() {
+            return Ok(None);
+        }
+        if let (Server::Catalogued(entry, _), Some(endpoint)) = (&self.server, self.endpoint(transport))
+            && let Some(scripts) = entry.manifest.page_scripts(endpoint)
+        {
+            let folder = Cache::of_user().folder(entry);
+            return Ok(Some(scripts.iter().map(|script| folder.join(script)).collect()));
+        }
+        let entries = catalogue().map_err(|error| error.to_string())?.entries();
+        let with = entries.iter().filter_map(|entry| {
+            Some(format!("{} ({})", entry.manifest.name, entry.manifest.browser.as_ref()?.transports.join(", ")))
+        });
+        let with: Vec<String> = std::iter::once(OURS.to_owned()).chain(with).collect();
+        Err(format!(
+            "clients_in: {} has no client for a browser's pages over {transport}; {} have one, others need a table \
+             [browser] in their manifests",
+            self.name,
+            with.join(", ")
+        ))
+    }
+
     /// Whether it is known to hold messages back until earlier ones are acknowledged, over a transport.
     pub fn waits_for_acks(&self, transport: Transport) -> bool {
         self.endpoint(transport).is_some_and(|endpoint| endpoint.nagle)
@@ -108,6 +135,7 @@ impl Named {
                 transports: having(&|transport| speaks.as_ref().is_none_or(|speaks| can_open(speaks, transport))),
                 // What it does when it is asked is seen when it is measured.
                 compresses: Transport::ALL.to_vec(),
+                pages: having(&|_| speaks.is_none()),
                 echo: speaks.as_ref().is_none_or(|speaks| speaks.dialect.has_echo()),
                 rooms: true,
                 // Nobody can tell it where a back end is.
@@ -117,6 +145,9 @@ impl Named {
             Server::Catalogued(entry, _) => Some(Offer {
                 transports: having(&|transport| self.endpoint(transport).is_some()),
                 compresses: having(&|transport| self.endpoint(transport).is_some_and(|endpoint| endpoint.compresses)),
+                pages: having(&|transport| {
+                    self.endpoint(transport).is_some_and(|endpoint| entry.manifest.page_scripts(endpoint).is_some())
+                }),
                 echo: entry.manifest.echo,
                 rooms: entry.manifest.rooms,
                 feed: entry.manifest.feed,
@@ -197,6 +228,28 @@ mod tests {
         let other = obstacle("node-bare-cluster:sse", 2);
         assert!(other.is_none_or(|reason| !reason.contains("cores")), "it is not installed, which is another reason");
         assert!(obstacle("node-bare", 1).is_none_or(|reason| !reason.contains("cores")));
+    }
+
+    #[test]
+    fn clients_for_pages_are_found_or_those_that_have_one_are_told() {
+        let scripts = |text: &str, transport| Named::parse(text).unwrap().page_scripts(transport);
+        assert_eq!(scripts("pushlab", Transport::Sse), Ok(None));
+        assert_eq!(scripts("live=https://push.example.org", Transport::Sse), Ok(None), "it speaks our protocol");
+        let socketio = scripts("socketio", Transport::LongPolling).unwrap().unwrap();
+        assert!(socketio.len() == 2 && socketio.iter().all(|path| path.is_absolute()), "{socketio:?}");
+        assert_eq!(scripts("node-bare", Transport::Polling), Ok(Some(Vec::new())), "the bare dialect needs no library");
+        let pages = |text: &str| Named::parse(text).unwrap().offer().unwrap().pages;
+        assert_eq!(pages("faye"), [Transport::WebSocket, Transport::LongPolling]);
+        assert_eq!((pages("sockjs:jsonp"), pages("centrifugo")), (vec![], vec![]));
+        for (text, transport) in [
+            ("centrifugo", Transport::WebSocket),
+            ("sockjs:jsonp", Transport::LongPolling),
+            ("chat=socketio+http://10.0.0.5:3000/socket.io/", Transport::WebSocket),
+        ] {
+            let error = scripts(text, transport).unwrap_err();
+            assert!(error.contains("has no client for a browser's pages over "), "{error}");
+            assert!(error.contains("pushlab, ") && error.contains("socketio (websocket, polling)"), "{error}");
+        }
     }
 
     #[test]

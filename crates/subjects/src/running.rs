@@ -35,6 +35,10 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(12);
 /// from before there were any can be measured too, which an option would end.
 pub const NO_PAGES: &str = "PUSHLAB_NO_PAGES";
 
+/// Environment variable by which a foreign server lets pages of other origins ask it (Fetch Standard, CORS protocol).
+/// Without it, it answers as if there were no such thing.
+pub const CROSS_ORIGIN: &str = "CROSS_ORIGIN";
+
 /// Why there is no server to measure.
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {

@@ -2,7 +2,7 @@
 
 use crate::check::PAIR_BYTES;
 use crate::payload::BadPayloadSize;
-use crate::plan::{Http, HttpVersion, Plan, Sockets, Sources, Target, Trust};
+use crate::plan::{ClientKind, Http, HttpVersion, Plan, Sockets, Sources, Target, Trust};
 use crate::scenario::Scenario;
 use crate::shape::BadShape;
 use crate::turns::{LENGTH_MS, Turns};
@@ -146,6 +146,14 @@ pub enum BadPlan {
     /// A browser does not do everything that native clients do.
     #[error("clients in a browser: {0}")]
     InBrowser(&'static str),
+    /// Only Firefox has preferences for its connections.
+    #[error("{key} is Firefox's preference {name}, which nothing else has: leave it out, or set kind = \"firefox\"")]
+    NotFirefox {
+        /// The plan's field.
+        key: &'static str,
+        /// As Firefox calls it.
+        name: &'static str,
+    },
     /// See there.
     #[error(transparent)]
     Shape(#[from] BadShape),
@@ -280,6 +288,13 @@ fn check_http(plan: &Plan) -> Result<(), BadPlan> {
 
 /// What a browser cannot do, or this worker not in one.
 fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
+    for preference in plan.clients_in.preferences() {
+        let Some(value) = preference.value else { continue };
+        if plan.clients_in.kind != ClientKind::Firefox {
+            return Err(BadPlan::NotFirefox { key: preference.key, name: preference.name });
+        }
+        in_range(preference.key, u64::from(value), 1, u64::from(preference.most))?;
+    }
     if !plan.clients_in.is_browser() {
         return Ok(());
     }
@@ -288,7 +303,10 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
     let Sockets { tls, http_version, .. } = plan.sockets;
     let trust = plan.target.tls.as_ref().map(|tls| &tls.trust);
     let refusals = [
-        (plan.speaks.is_some(), "they speak the native protocol, so the subject is pushlab or a build of it"),
+        (
+            plan.speaks.is_some() && plan.page_scripts.is_none(),
+            "the subject has no client for pages: its manifest needs a table [browser]",
+        ),
         (
             plan.sockets != Sockets { tls, http_version, ..Sockets::default() },
             "of its sockets, TLS and the version of HTTP alone can be set: compare with a variant of native clients",

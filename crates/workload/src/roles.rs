@@ -544,7 +544,7 @@ mod tests {
     #[test]
     fn a_browser_has_its_limits() {
         let within = |pages| Plan {
-            clients_in: ClientsIn { kind: ClientKind::Chromium, pages, hidden: false },
+            clients_in: ClientsIn::of(ClientKind::Chromium, pages),
             ..plan(300, Scenario::Echo { interval_ms: 100, payload_bytes: 50 })
         };
         let roles = roles_of(&within(MAX_PAGES)).unwrap();
@@ -556,6 +556,10 @@ mod tests {
         assert_eq!(refusal(Plan { clients: 3, ..within(4) }), "clients_in.pages is 4: it must be 1 to 3");
         let sockets = Sockets { nagle: true, ..Sockets::default() };
         assert!(refusal(Plan { sockets, ..within(1) }).contains("of its sockets"));
+        let bare = || Some(Speaks { dialect: Dialect::Bare, path: String::new(), how: String::new(), recording: None });
+        let foreign = |page_scripts| Plan { speaks: bare(), page_scripts, ..within(1) };
+        assert!(refusal(foreign(None)).contains("has no client for pages"));
+        assert_eq!(roles_of(&foreign(Some(Vec::new()))).unwrap().loops, 1);
         let scenario = Scenario::Request { payload_bytes: 50 };
         assert!(refusal(Plan { scenario, ..within(1) }).contains("a closed loop"));
         let trusting = |trust| {
@@ -569,6 +573,36 @@ mod tests {
         assert!(refusal(Plan { sockets, ..within(1) }).contains("set sockets.tls"));
         let instruments_from = Some(Ipv4Addr::LOCALHOST);
         assert!(refusal(Plan { instruments_from, ..within(1) }).contains("leave networks empty"));
+    }
+
+    #[test]
+    fn pages_grow_with_clients_where_it_is_said_how_many_share_one() {
+        let each = |clients_per_page| ClientsIn { clients_per_page, ..ClientsIn::of(ClientKind::Firefox, 4) };
+        let pages = |clients_per_page, clients| each(clients_per_page).for_clients(clients).pages;
+        assert_eq!([pages(Some(2), 60), pages(Some(2), 5), pages(Some(7), 3), pages(None, 60)], [30, 3, 1, 4]);
+    }
+
+    #[test]
+    fn preferences_are_firefoxs_and_what_it_takes() {
+        let with = |kind, set: fn(&mut ClientsIn)| {
+            let mut clients_in = ClientsIn::of(kind, 2);
+            set(&mut clients_in);
+            roles_of(&Plan { clients_in, ..plan(4, Scenario::Idle) }).map(drop).map_err(|error| error.to_string())
+        };
+        let sets: [(fn(&mut ClientsIn), fn(&mut ClientsIn)); 4] = [
+            (|c| c.connections_per_host_max = Some(255), |c| c.connections_per_host_max = Some(256)),
+            (|c| c.connections_max = Some(65_535), |c| c.connections_max = Some(0)),
+            (|c| c.websockets_max = Some(1), |c| c.websockets_max = Some(65_536)),
+            (|c| c.hidden_timer_min_ms = Some(4), |c| c.hidden_timer_min_ms = Some(60_001)),
+        ];
+        for (good, bad) in sets {
+            assert_eq!(with(ClientKind::Firefox, good), Ok(()));
+            assert!(with(ClientKind::Firefox, bad).unwrap_err().contains("it must be 1 to "));
+            for kind in [ClientKind::Chromium, ClientKind::Native] {
+                let error = with(kind, good).unwrap_err();
+                assert!(error.contains("is Firefox's preference ") && error.contains("kind = \"firefox\""), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -34,6 +34,11 @@ pub fn requests(run: &RunRecord) -> Option<f64> {
 
 /// Connections per second that clients opened in the load phase.
 pub fn connections_opened(run: &RunRecord) -> Option<f64> {
+    // A browser does not tell, and only our server counts them.
+    let is_browser = run.plan.as_ref().is_some_and(|plan| plan.clients_in.is_browser());
+    if is_browser && run.counters.is_empty() {
+        return None;
+    }
     per_load_second(run, |r| r.connections_opened)
 }
 

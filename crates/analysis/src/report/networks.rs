@@ -103,6 +103,7 @@ mod tests {
             let transports = vec![Transport::WebSocket];
             let offer = Offer {
                 compresses: transports.clone(),
+                pages: Vec::new(),
                 transports,
                 echo: false,
                 rooms: false,

@@ -142,7 +142,8 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
 }
 
 fn own_of<'a>(experiment: &Experiment, source: &Source<'a>) -> impl Iterator<Item = &'a RunValues> + use<'a> {
-    let name = experiment.name.clone();
+    let printed_as = experiment.published_as.as_ref().filter(|_| source.origin == Origin::Published);
+    let name = printed_as.unwrap_or(&experiment.name).clone();
     source.runs.iter().filter(move |run| run.cell.experiment == name)
 }
 
@@ -291,6 +292,24 @@ mod tests {
         assert_eq!((all[1].key.as_str(), all[1].kind.as_str()), ("pushlab/websocket//close/4g", "4g"));
         assert!(all.iter().all(|series| series.cells[&2].len() == 1));
         assert!(all[1].words.contains("4g"));
+    }
+
+    #[test]
+    fn what_a_study_printed_may_stand_under_another_experiments_name() {
+        let load = presets::load("johannessen-load", None).unwrap();
+        let browsers = presets::load("johannessen-browsers", None).unwrap();
+        let (printed, measured) = (runs(&load), runs(&browsers));
+        let sources = [
+            Source { origin: Origin::Measured, tag: "", runs: &measured },
+            Source { origin: Origin::Published, tag: "", runs: &printed },
+        ];
+        let all = series(&browsers, &sources);
+        let of = |origin| all.iter().filter(|series| series.origin == origin).collect::<Vec<_>>();
+        let keys = |origin| of(origin).iter().map(|series| series.key.clone()).collect::<Vec<_>>();
+        assert!(keys(Origin::Measured).iter().all(|key| !key.contains("broadcast")), "{:?}", keys(Origin::Measured));
+        assert!(keys(Origin::Published).iter().any(|key| key.contains("broadcast")), "{:?}", keys(Origin::Published));
+        let own = presets::load("johannessen-idle", None).unwrap();
+        assert!(series(&own, &sources).is_empty(), "others have the numbers of their own name alone");
     }
 
     #[test]

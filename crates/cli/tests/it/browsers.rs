@@ -3,9 +3,10 @@
 use crate::campaign::{Place, children, signal, wait_for};
 use crate::receipts::{Served, assert_whole};
 use crate::worker::{self, Run};
+use pushlab_dialects::Dialect;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::plan::{
-    ClientKind, ClientsIn, HttpVersion, Phase, Phases, Plan, Sockets, Target, TlsTarget, Trust,
+    ClientKind, ClientsIn, HttpVersion, Phase, Phases, Plan, Sockets, Speaks, Target, TlsTarget, Trust,
 };
 use pushlab_workload::scenario::Scenario;
 use rcgen::{CertificateParams, KeyPair};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 const BROWSERS: [ClientKind; 2] = [ClientKind::Chromium, ClientKind::Firefox];
 
 fn within(kind: ClientKind, pages: u32) -> ClientsIn {
-    ClientsIn { kind, pages, hidden: false }
+    ClientsIn::of(kind, pages)
 }
 
 #[test]
@@ -55,6 +56,103 @@ fn nothing_is_lost_over_any_transport_in_any_browser() {
             assert_whole(&result, 10, 1, transport);
         }
     }
+}
+
+/// A library with an adapter, as a framework's client is, over our own server: publications go by `XMLHttpRequest`, and
+/// the first connection of each client ends after a moment.
+const LIBRARY: &str = r#"
+globalThis.Toy = class {
+  constructor(address, onFrame) {
+    this.source = new EventSource(`${address}/sse?channel=room`);
+    this.source.onopen = () => onFrame(["open"]);
+    this.source.onmessage = ({ data }) => onFrame(JSON.parse(data));
+  }
+};
+"#;
+const ADAPTER: &str = r#"
+let opened = 0;
+globalThis.framework = {
+  connect({ target, path, how, transport, publishes_to, channels, onSubscribed, onData, onClosed }) {
+    if (path !== "/toy" || how !== "xhr" || transport !== "long-polling" || `${channels}` !== "room") return {};
+    const toy = new globalThis.Toy(target, ([kind, ...rest]) => {
+      if (kind === "open") onSubscribed();
+      if (kind === "msg") onData(rest.at(-1));
+    });
+    opened += 1;
+    if (opened <= CUTS) setTimeout(() => (toy.source.close(), onClosed("cut on purpose")), 100);
+    const post = (route, data) => new Promise((resolve) => {
+      const request = new XMLHttpRequest();
+      request.open("POST", target + route);
+      request.setRequestHeader("content-type", "application/json");
+      request.onload = () => resolve(request.response);
+      request.send(data);
+    });
+    return {
+      publish: (channel, data) => post(`/publish?channel=${channel === publishes_to ? channel : "none"}`, data),
+      echo: async (data) => onData(JSON.parse(await post("/echo", data))),
+    };
+  },
+};
+"#;
+
+/// What a plan needs so that its pages speak as the library above does, whose first connections are cut.
+fn in_library(plan: Plan, cuts: u32) -> Plan {
+    let file = |name: &str, text: &str| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{:x}.{name}.js", fastrand::u64(..)));
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let adapter = ADAPTER.replace("CUTS", &cuts.to_string());
+    let speaks = Speaks { dialect: Dialect::SockJs, path: "/toy".into(), how: "xhr".into(), recording: None };
+    let page_scripts = Some(vec![file("library", LIBRARY), file("adapter", &adapter)]);
+    Plan { speaks: Some(speaks), page_scripts, receipts: false, ..plan }
+}
+
+#[test]
+fn pages_are_clients_by_a_frameworks_library_and_its_requests_count() {
+    let served = Served::start(&[]);
+    for kind in BROWSERS {
+        let over = Transport::LongPolling;
+        let result =
+            served.measure(over, |plan| in_library(Plan { clients: 3, clients_in: within(kind, 2), ..plan }, 0));
+        assert_whole(&result, 10, 3, over);
+        assert_eq!((result.connect.count(), result.latency_own.count(), result.reconnects), (3, 10, 0), "{kind:?}");
+        // A page may be late, and post after the load phase.
+        assert!((1..=12).contains(&result.requests), "{kind:?} {}", result.requests);
+        assert_eq!(result.requests_publishers, 0, "one of three publishes, and whose request one is, is not known");
+        let scenario = Scenario::Echo { interval_ms: 100, payload_bytes: 60 };
+        let result = served.measure(over, |plan| in_library(Plan { scenario, clients_in: within(kind, 1), ..plan }, 0));
+        assert_whole(&result, 10, 1, over);
+        assert!(result.requests > 0 && result.requests_publishers == result.requests, "{kind:?}: all publish");
+    }
+}
+
+#[test]
+fn a_client_whose_framework_gives_up_opens_again() {
+    let served = Served::start(&[]);
+    for kind in BROWSERS {
+        let result = served.measure(Transport::LongPolling, |plan| {
+            let phases = Phases { connect_ms: 5_000, load_ms: 2_000, ..plan.phases.clone() };
+            let plan = Plan { scenario: Scenario::Idle, phases, clients: 2, clients_in: within(kind, 1), ..plan };
+            in_library(plan, 1)
+        });
+        assert_eq!((result.reconnects, result.unsubscribed), (1, 0), "{kind:?} {:?}", result.errors);
+    }
+}
+
+#[test]
+fn a_subject_without_a_client_for_pages_is_refused_with_those_that_have_one() {
+    let (place, served) = (Place::new("no-page-client"), Served::start(&[]));
+    let subjects = format!("[\"pushlab\", \"any=sockjs+http://{}/sockjs\"]", served.address());
+    place.experiment(&[
+        ("subjects", &subjects),
+        ("transports", "[\"websocket\"]"),
+        ("prober", "false"),
+        ("clients_in", "{ kind = \"firefox\" }"),
+    ]);
+    let (code, error) = place.fails(&["run", "experiment.toml"]);
+    assert!(code == 3 && error.contains("any has no client for a browser's pages over websocket"), "{code} {error}");
+    assert!(error.contains("sockjs (websocket, eventsource, xhr-streaming, xhr)"), "{error}");
 }
 
 #[test]

@@ -87,6 +87,7 @@ impl Served {
             instruments_from: None,
             prober_core: None,
             clients_in: ClientsIn::default(),
+            page_scripts: None,
             drain_stall_ms: None,
         }
     }

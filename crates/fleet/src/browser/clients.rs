@@ -3,14 +3,14 @@
 use super::BrowserError;
 use super::launch::Browser;
 use super::listener::{Listener, Request, Response};
-use super::messages::{Answer, Publication, Report, Sender, Setup};
+use super::messages::{Answer, Framework, Publication, Report, Sender, Setup};
+use super::scripts::Files;
 use super::trusted::Trusted;
 use pushlab_load::clients::{LoopConfig, polls};
 use pushlab_load::record::{Delivery, Recorder};
 use pushlab_load::run_state::RunState;
 use pushlab_load::transport::Sending;
 use pushlab_os::clock::{CpuClock, monotonic_ns};
-use pushlab_wire::http::split_target;
 use pushlab_wire::stamp::Stamp;
 use pushlab_workload::audience::Audience;
 use pushlab_workload::check::Schedule;
@@ -23,9 +23,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-const PAGE: &str = include_str!("page.html");
-const SCRIPT: &str = include_str!("page.js");
 
 const MS: u64 = 1_000_000;
 /// Time for a browser to start and all of its pages to report, ns.
@@ -77,6 +74,7 @@ impl Page {
 pub struct Pages {
     browser: Browser,
     listener: Listener,
+    files: Files,
     pages: Vec<Page>,
 }
 
@@ -87,10 +85,10 @@ impl Pages {
     /// See [`BrowserError`].
     pub fn start(plan: &Plan) -> Result<Self, BrowserError> {
         let (listener, count) = (Listener::new()?, plan.clients_in.pages);
-        let (address, trusted) = (listener.address()?, Trusted::of(&plan.target)?);
+        let (address, trusted, files) = (listener.address()?, Trusted::of(&plan.target)?, Files::of(plan)?);
         let urls: Vec<String> = (0..count).map(|page| format!("http://{address}/?page={page}")).collect();
-        let browser = Browser::start(plan.clients_in.kind, &urls, plan.clients_in.hidden, trusted.as_ref())?;
-        let mut this = Self { browser, listener, pages: vec![Page::default(); count as usize] };
+        let browser = Browser::start(&plan.clients_in, &urls, trusted.as_ref())?;
+        let mut this = Self { browser, listener, files, pages: vec![Page::default(); count as usize] };
         let deadline = monotonic_ns() + START_NS;
         let is_ready = |page: &Page| page.clock.round_trips >= ROUND_TRIPS_MIN;
         while !this.pages.iter().all(is_ready) {
@@ -108,9 +106,9 @@ impl Pages {
                     words,
                 });
             }
-            let pages = &mut this.pages;
+            let (files, pages) = (&this.files, &mut this.pages);
             this.listener.serve(TURN, &mut |request| {
-                respond(request, pages, &mut |page, report, _| {
+                respond(request, files, pages, &mut |page, report, _| {
                     page.is_hidden = report.hidden;
                     Some(Answer::default())
                 })
@@ -137,9 +135,9 @@ impl Pages {
         let mut clients = Clients::new(plan, config, Arc::clone(&state));
         let silent_ns = if plan.clients_in.hidden { SILENT_HIDDEN_NS } else { SILENT_NS };
         loop {
-            let pages = &mut self.pages;
+            let (files, pages) = (&self.files, &mut self.pages);
             self.listener.serve(TURN, &mut |request| {
-                respond(request, pages, &mut |page, report, at| clients.hear(page, report, at))
+                respond(request, files, pages, &mut |page, report, at| clients.hear(page, report, at))
             })?;
             clients.account_for(&self.pages);
             if let Some(page) = self.pages.iter().position(|page| page.has_turned) {
@@ -169,14 +167,15 @@ impl Pages {
 /// A page's report, its number, and its instants.
 type Hear<'a> = dyn FnMut(&mut Page, Report, usize) -> Option<Answer> + 'a;
 
-/// Answers one request: a file of ours, or a report, which `hear` takes.
-fn respond(request: &Request<'_>, pages: &mut [Page], hear: &mut Hear<'_>) -> Response {
+/// Answers one request: a file, or a report, which `hear` takes.
+fn respond(request: &Request<'_>, files: &Files, pages: &mut [Page], hear: &mut Hear<'_>) -> Response {
     let read_ns = monotonic_ns();
-    let file = |content_type, text: &str| Response { status: "200 OK", content_type, body: text.as_bytes().to_vec() };
-    match (request.method, split_target(request.target).0) {
-        ("GET", "/") => return file("text/html; charset=utf-8", PAGE),
-        ("GET", "/page.js") => return file("text/javascript; charset=utf-8", SCRIPT),
-        ("POST", "/report") => {}
+    let path = request.target.split('?').next().unwrap_or_default();
+    match (request.method, files.get(path)) {
+        ("GET", Some(&(content_type, ref body))) => {
+            return Response { status: "200 OK", content_type, body: body.clone() };
+        }
+        ("POST", None) if path == "/report" => {}
         _ => return Response::of("404 Not Found"),
     }
     let sender = Sender::parse(request.target).filter(|sender| sender.page < pages.len());
@@ -198,7 +197,7 @@ fn respond(request: &Request<'_>, pages: &mut [Page], hear: &mut Hear<'_>) -> Re
 enum Happening {
     Delivery { client: u32, data: String },
     Publication { number: u64, free_ns: u64 },
-    Request { client: u32 },
+    Request { client: Option<u32> },
 }
 
 /// The clients of all pages.
@@ -225,6 +224,11 @@ impl Clients {
             target: format!("{}://{}{}", plan.target.scheme(), plan.target.authority, plan.target.path),
             transport: plan.transport.name(),
             sends_echoes: config.traffic.sending() == Some(Sending::Echo),
+            framework: plan.speaks.as_ref().map(|speaks| Framework {
+                path: speaks.path.clone(),
+                how: speaks.how.clone(),
+                publishes_to: config.requests.publishes_to().to_owned(),
+            }),
             clients: Vec::new(),
             connect_every_ms: 1_000.0 / f64::from(plan.connect_rate),
             wait_s: plan.poll_wait_s,
@@ -257,7 +261,8 @@ impl Clients {
         let at = |ms: f64| page.clock.to_worker(ms);
         let is_known = |client: &u32| *client < self.config.clients;
         let mut named = report.deliveries.iter().map(|delivery| &delivery.0);
-        if !named.all(is_known) || !report.requests.iter().all(|(client, _)| is_known(client)) {
+        let mut asking = report.requests.iter().filter_map(|(client, _)| client.as_ref());
+        if !named.all(is_known) || !asking.all(is_known) {
             return None;
         }
         let deliveries = report.deliveries.into_iter();
@@ -373,7 +378,10 @@ impl Clients {
                 Happening::Request { client } if load_ns.contains(&at_ns) => {
                     let part = &mut self.recorder.part;
                     part.requests += 1;
-                    part.requests_publishers += u64::from(client < self.config.publishers);
+                    let is_publishers = |client| client < self.config.publishers;
+                    // Where all publish, every request is one of a publisher.
+                    let is_publisher = client.map_or(self.config.publishers >= self.config.clients, is_publishers);
+                    part.requests_publishers += u64::from(is_publisher);
                 }
                 Happening::Request { .. } => {}
             }

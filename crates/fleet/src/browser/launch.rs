@@ -3,7 +3,7 @@
 use super::trusted::Trusted;
 use pushlab_os::child::Prepare as _;
 use pushlab_os::process::{self, Signal};
-use pushlab_workload::plan::ClientKind;
+use pushlab_workload::plan::{ClientKind, ClientsIn};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, PipeWriter, Write as _};
@@ -185,13 +185,8 @@ impl Browser {
     ///
     /// # Errors
     /// See [`LaunchError`].
-    pub fn start(
-        kind: ClientKind,
-        pages: &[String],
-        is_hidden: bool,
-        trusted: Option<&Trusted>,
-    ) -> Result<Self, LaunchError> {
-        let kind_of = of_kind(kind).unwrap_or(&CHROMIUM);
+    pub fn start(clients_in: &ClientsIn, pages: &[String], trusted: Option<&Trusted>) -> Result<Self, LaunchError> {
+        let kind_of = of_kind(clients_in.kind).unwrap_or(&CHROMIUM);
         let program = find(kind_of, &std::env::var_os("PATH").unwrap_or_default())?;
         let folder =
             std::env::temp_dir().join(format!("pushlab-browser-{}-{:x}", std::process::id(), fastrand::u64(..)));
@@ -200,7 +195,7 @@ impl Browser {
             return Err(LaunchError::LongPath { folder });
         }
         fs::DirBuilder::new().mode(0o700).create(&folder).map_err(profile)?;
-        let started = Self::start_in(kind_of, &program, &folder, pages, is_hidden, trusted);
+        let started = Self::start_in(kind_of, &program, &folder, clients_in, pages, trusted);
         if started.is_err() {
             remove(&folder);
         }
@@ -211,8 +206,8 @@ impl Browser {
         kind: &'static Kind,
         program: &Path,
         folder: &Path,
+        clients_in: &ClientsIn,
         pages: &[String],
-        is_hidden: bool,
         trusted: Option<&Trusted>,
     ) -> Result<Self, LaunchError> {
         let profile = |source| LaunchError::Profile { folder: folder.to_owned(), source };
@@ -226,11 +221,11 @@ impl Browser {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(words).process_group(0);
         let commands = match kind.name {
             "firefox" => {
-                fs::write(folder.join("user.js"), FIREFOX_PREFERENCES).map_err(profile)?;
+                fs::write(folder.join("user.js"), firefox_preferences(clients_in)).map_err(profile)?;
                 if let Some(trusted) = trusted {
                     fs::write(folder.join("cert_override.txt"), trusted.firefox_overrides()).map_err(profile)?;
                 }
-                firefox_arguments(&mut command, folder, pages, is_hidden);
+                firefox_arguments(&mut command, folder, pages, clients_in.hidden);
                 None
             }
             _ => {
@@ -253,7 +248,7 @@ impl Browser {
         if let Some(mut commands) = commands {
             for (id, url) in pages.iter().enumerate() {
                 // DevTools protocol, domain Target: over a pipe each message ends with a zero byte.
-                let place = if is_hidden { "background" } else { "newWindow" };
+                let place = if clients_in.hidden { "background" } else { "newWindow" };
                 let message = serde_json::json!({
                     "id": id, "method": "Target.createTarget", "params": { "url": url, place: true },
                 });
@@ -344,6 +339,20 @@ fn chromium_arguments(command: &mut Command, profile: &Path) -> io::Result<PipeW
     Ok(writer)
 }
 
+/// Its profile's file `user.js`: ours, and what the experiment sets.
+fn firefox_preferences(clients_in: &ClientsIn) -> String {
+    let mut preferences = FIREFOX_PREFERENCES.to_owned();
+    for preference in clients_in.preferences() {
+        let Some(value) = preference.value else { continue };
+        preferences.push_str(&format!("user_pref(\"{}\", {value});\n", preference.name));
+    }
+    if clients_in.hidden_timer_min_ms.is_some() {
+        // Otherwise a hidden page that has used up its time waits all the same.
+        preferences.push_str("user_pref(\"dom.timeout.enable_budget_timer_throttling\", false);\n");
+    }
+    preferences
+}
+
 fn firefox_arguments(command: &mut Command, profile: &Path, pages: &[String], is_hidden: bool) {
     command.args(["--headless", "--no-remote", "--new-instance", "--profile"]).arg(profile);
     if is_hidden {
@@ -404,6 +413,31 @@ mod tests {
         assert_eq!(find(&FIREFOX, folder.as_os_str()).unwrap(), folder.join("firefox"));
         fs::remove_dir_all(folder).unwrap();
         assert!(check_installed(ClientKind::Native).is_ok());
+    }
+
+    #[test]
+    fn what_an_experiment_sets_is_in_the_profile() {
+        let usual = ClientsIn::of(ClientKind::Firefox, 2);
+        assert_eq!(firefox_preferences(&usual), FIREFOX_PREFERENCES);
+        let set = ClientsIn {
+            connections_per_host_max: Some(32),
+            connections_max: Some(2_000),
+            websockets_max: Some(300),
+            hidden_timer_min_ms: Some(4),
+            ..usual
+        };
+        let all = firefox_preferences(&set);
+        let own = all.strip_prefix(FIREFOX_PREFERENCES).unwrap();
+        assert_eq!(
+            own.lines().collect::<Vec<_>>(),
+            [
+                "user_pref(\"network.http.max-persistent-connections-per-server\", 32);",
+                "user_pref(\"network.http.max-connections\", 2000);",
+                "user_pref(\"network.websocket.max-connections\", 300);",
+                "user_pref(\"dom.min_background_timeout_value\", 4);",
+                "user_pref(\"dom.timeout.enable_budget_timer_throttling\", false);",
+            ]
+        );
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub struct Report {
     pub deliveries: Vec<(u32, f64, String)>,
     /// Publication, when it was sent, and since when its client could have sent it.
     pub published: Vec<(u64, f64, f64)>,
-    /// Client and instant of each HTTP request.
-    pub requests: Vec<(u32, f64)>,
+    /// Client and instant of each HTTP request; those of a framework's own client are nobody's in particular.
+    pub requests: Vec<(Option<u32>, f64)>,
     /// Times that clients took to subscribe, ms.
     pub connects: Vec<f64>,
     /// Gap frames.
@@ -77,6 +77,8 @@ pub struct Setup {
     pub transport: &'static str,
     /// Whether what they send is an echo.
     pub sends_echoes: bool,
+    /// What the adapter of a framework's client has to know besides; `None` where they speak our own protocol.
+    pub framework: Option<Framework>,
     /// Number and channels of each, as a query has them: `channel=a.1&channel=a.7`.
     pub clients: Vec<(u32, String)>,
     /// Time between the first attempts of two clients to connect: client i begins at i times it.
@@ -91,6 +93,17 @@ pub struct Setup {
     pub poll_of: u32,
     /// The channel that stands for the list of users, where that is asked for after each poll.
     pub users: Option<String>,
+}
+
+/// What a foreign subject's adapter has to know.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Framework {
+    /// The dialect's path: `/socket.io/`.
+    pub path: String,
+    /// Which of several ways the dialect has over the transport.
+    pub how: String,
+    /// The channel to which clients publish, where they are not in rooms.
+    pub publishes_to: String,
 }
 
 /// Something to publish.

@@ -2,12 +2,14 @@
 //! accounted for by the code that accounts for native clients.
 //!
 //! From the outside in: [`clients`] is the loop, [`launch`] the browser's process, [`listener`] the small server that
-//! pages come from and report to, [`messages`] what is said there, [`trusted`] whom it believes over TLS.
+//! pages come from and report to, [`scripts`] what they load there, [`messages`] what is said there, [`trusted`] whom it
+//! believes over TLS.
 
 pub mod clients;
 pub mod launch;
 pub mod listener;
 pub mod messages;
+pub mod scripts;
 pub mod trusted;
 
 pub use clients::Pages;
@@ -15,6 +17,7 @@ pub use launch::{LaunchError, check_installed};
 
 use pushlab_load::tls::BadCertificate;
 use std::io;
+use std::path::PathBuf;
 
 /// A browser that is of no use to a run.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +28,14 @@ pub enum BrowserError {
     /// See there.
     #[error(transparent)]
     Certificate(#[from] BadCertificate),
+    /// The client of a foreign subject's framework is not where it was installed.
+    #[error("cannot read {}, which pages load: {source}; install the subject again", .path.display())]
+    Script {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// It ended by itself, or was killed.
     #[error("{0}")]
     Ended(String),

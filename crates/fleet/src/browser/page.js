@@ -1,5 +1,6 @@
-// The clients of one page. They use what browsers offer as people use it by hand: no library, no fallback. What they
-// are to do comes with the answers to the page's reports; see messages.rs.
+// The clients of one page. Those of our own server use what browsers offer as people use it by hand: no library, no
+// fallback. Those of others have an adapter over the framework's own client, `globalThis.framework`; docs/subjects.md
+// says what it does. What all are to do comes with the answers to the page's reports; see messages.rs.
 
 "use strict";
 
@@ -29,6 +30,9 @@ function note(error) {
 function countRequest(client) {
   happened.requests.push([client.number, performance.now()]);
 }
+
+/** One of a framework's client: whose of several it is, is not known. */
+globalThis.countRequest = () => happened.requests.push([null, performance.now()]);
 
 /** A frame of the native protocol. Over an event stream it has no cursor. */
 function take(client, frame, now) {
@@ -82,7 +86,44 @@ function isCut(client, why) {
 
 function open(client) {
   client.openedAt = performance.now();
-  openers[setup.transport](client);
+  if (setup.framework) openWithFramework(client);
+  else openers[setup.transport](client);
+}
+
+/** The framework's own client, which may reconnect by itself. What comes from one that was given up does not count. */
+function openWithFramework(client) {
+  const turn = (client.turn = (client.turn ?? 0) + 1);
+  const ifCurrent = (act) => (value) => {
+    if (client.turn === turn) act(value);
+  };
+  client.connection = globalThis.framework.connect({
+    ...setup.framework,
+    target: setup.target,
+    transport: setup.transport,
+    sends_echoes: setup.sends_echoes,
+    wait_s: setup.wait_s,
+    channels: new URLSearchParams(client.channels).getAll("channel"),
+    onRequest: () => countRequest(client),
+    onSubscribed: ifCurrent(() => {
+      if (client.isCut) happened.reconnects += 1;
+      client.isCut = false;
+      isSubscribed(client);
+    }),
+    onData: ifCurrent((data) => deliver(client, data, performance.now())),
+    onCut: ifCurrent((why) => {
+      note(why);
+      client.isCut = true;
+      client.isSubscribed = false;
+      client.openedAt = performance.now();
+    }),
+    onClosed: ifCurrent((why) => {
+      client.turn += 1;
+      isCut(client, why);
+    }),
+  });
+  if (setup.transport !== "polling" || client.isTimed) return;
+  client.isTimed = true;
+  askAtInterval(client, () => client.connection.ask());
 }
 
 function url(client, path, more = "") {
@@ -238,7 +279,29 @@ async function post(client, publication) {
   flush(client);
 }
 
+/** Sends with the framework's client. Where that is a promise, the next waits for it, so that the order is kept. */
+async function sendWithFramework(client, { channel, data }) {
+  client.isPosting = true;
+  try {
+    await (setup.sends_echoes ? client.connection.echo(data) : client.connection.publish(channel, data));
+  } catch (error) {
+    note(error);
+  }
+  client.isPosting = false;
+  client.freeAt = performance.now();
+  flush(client);
+}
+
+function flushWithFramework(client) {
+  while (client.queue.length > 0 && client.isSubscribed && !client.isPosting) {
+    const publication = client.queue.shift();
+    happened.published.push([publication.number, performance.now(), client.freeAt]);
+    sendWithFramework(client, publication);
+  }
+}
+
 function flush(client) {
+  if (setup.framework) return flushWithFramework(client);
   const isSocket = setup.transport.startsWith("websocket");
   const canSend = () => (isSocket ? client.isSubscribed && client.socket.readyState === 1 : !client.isPosting);
   while (client.queue.length > 0 && canSend()) {

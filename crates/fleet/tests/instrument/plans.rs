@@ -28,6 +28,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         instruments_from: None,
         prober_core: None,
         clients_in: pushlab_workload::plan::ClientsIn::default(),
+        page_scripts: None,
         drain_stall_ms: None,
         shape: Shape::Steady,
         turns: None,

@@ -601,7 +601,8 @@ mod tests {
             sources: Sources::From { first: [10, 0, 0, 4].into(), clients_each: 9 },
             instruments_from: Some([10, 0, 0, 3].into()),
             prober_core: Some(3),
-            clients_in: ClientsIn { kind: ClientKind::Firefox, pages: 3, hidden: true },
+            clients_in: ClientsIn { hidden: true, ..ClientsIn::of(ClientKind::Firefox, 3) },
+            page_scripts: None,
             drain_stall_ms: None,
         }
     }

@@ -88,6 +88,7 @@ fn of_nothing(name: &str) -> Written {
         title: title.to_owned(),
         description: description.to_owned(),
         study: None,
+        published_as: None,
         subjects: Vec::new(),
         transports: Vec::new(),
         clients: Vec::new(),

@@ -526,6 +526,7 @@ mod tests {
             dialler: Dialler::new(target.address),
             requests: Requests::new(&target, "a", "a", 0),
             interval_ns: 20_000_000,
+            turns: None,
             seed: 5,
         };
         std::thread::spawn(move || run::<E, Http1>(config, &state, &ProberProgress::default())).join().unwrap().unwrap()

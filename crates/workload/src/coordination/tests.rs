@@ -4,6 +4,7 @@ use super::*;
 use crate::plan::fixtures::plan;
 use crate::plan::{Phases, Prober, ProberPath};
 use crate::scenario::Scenario;
+use crate::turns::Turns;
 use pushlab_stats::histogram::Histogram;
 
 /// A simulated worker: every client publishes and receives as planned.
@@ -155,6 +156,9 @@ struct Ran {
     orders: Vec<Vec<&'static str>>,
 }
 
+/// How long a run that is ready waits for those beside it, ns.
+const WAIT_NS: u64 = 3 * S;
+
 /// Runs a plan on simulated workers. Every message is under way for as long as `delay` says, so that messages overtake
 /// each other where that differs.
 fn simulate(
@@ -175,6 +179,7 @@ fn simulate(
         result: Err(LoadError::Worker { worker: 0, workers: 0, reason: String::new() }),
         orders: vec![Vec::new(); workers.len()],
     };
+    let mut ready_ns = None;
     for step in 0..2_000_000u64 {
         assert!(step < 1_999_999, "the run does not end");
         while let Some(output) = coordinator.next(now) {
@@ -190,6 +195,7 @@ fn simulate(
                     let said = workers[worker].take(order, now);
                     under_way.extend(said.into_iter().map(|message| (now + delay(), worker, message)));
                 }
+                Output::Event(RunEvent::Ready) => ready_ns = Some(now),
                 Output::Event(RunEvent::Phase { phase, t_ns }) => ran.phases.push((phase, t_ns)),
                 Output::Event(RunEvent::Progress(progress)) => ran.progress.push(progress),
                 Output::Event(RunEvent::Done { result }) => ran.result = Ok(*result),
@@ -198,6 +204,9 @@ fn simulate(
         }
         if coordinator.is_over() {
             return ran;
+        }
+        if ready_ns.is_some_and(|ready_ns| now >= ready_ns + WAIT_NS) {
+            coordinator.begin_at(now + LEAD_NS);
         }
         let (due, later) = under_way.into_iter().partition::<Vec<_>, _>(|(at_ns, _, _)| *at_ns <= now);
         under_way = later;
@@ -233,6 +242,20 @@ fn chat(clients: u32) -> Plan {
 
 fn fleet(workers: usize) -> Vec<Simulated> {
     (0..workers).map(|_| Simulated::new()).collect()
+}
+
+#[test]
+fn one_that_takes_turns_begins_when_it_is_told_to_and_sends_in_its_turns() {
+    let turns = Turns { own: 1, of: 3, length_ms: 20 };
+    let plan = Plan { turns: Some(turns), ..chat(10) };
+    let ran = simulate(&plan, fleet(2), || 0, None);
+    let result = ran.result.unwrap();
+    let at = |wanted| ran.phases.iter().find(|(phase, _)| *phase == wanted).unwrap().1;
+    assert!(at(Phase::Idle) >= at(Phase::Connect) + WAIT_NS + LEAD_NS);
+    // 18 of each 60 ms, in which the ten clients publish as often as they do in 200 ms all the time.
+    assert_eq!(result.published, 75 * 18 / 60);
+    assert_eq!((result.delivered, result.lost), (result.published * 10, 0));
+    assert!(ran.orders.iter().all(|orders| *orders == ["prepare", "connect", "begin", "finish"]));
 }
 
 #[test]
