@@ -7,6 +7,7 @@
 pub mod audience;
 pub mod busy;
 pub mod check;
+pub mod clients_in;
 pub mod coordination;
 pub mod errors;
 pub mod messages;
