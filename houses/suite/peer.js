@@ -1,0 +1,120 @@
+// One client of a house, with what it heard.
+
+import assert from "node:assert/strict";
+import { until, within } from "./waiting.js";
+
+/** Whoever has no answer by then gets none. */
+const ANSWER_MS = 10_000;
+const KINDS = ["added", "removed", "bid", "ended"];
+
+/** Fails unless it is an item; a house may tell more of it than it must. */
+export function assertItem(item) {
+  const is = (value, type, what) => assert.equal(typeof value, type, `an item's ${what} is a ${type}`);
+  assert.ok(item !== null && typeof item === "object", `an item: ${JSON.stringify(item)}`);
+  is(item.id, "number", "id");
+  for (const text of ["name", "description", "owner"]) is(item[text], "string", text);
+  for (const number of ["minimum_cents", "expires_ms", "version"]) {
+    assert.ok(Number.isSafeInteger(item[number]), `an item's ${number} is whole: ${item[number]}`);
+  }
+  if (item.leading === null) return;
+  is(item.leading, "object", "leading bid");
+  is(item.leading.bidder, "string", "bidder");
+  is(item.leading.amount_cents, "number", "leading amount");
+}
+
+export class Peer {
+  #connection;
+  /** Changes as they came, and when each did, by `performance.now()`. */
+  heard = [];
+  heardAt = [];
+  isClosed = false;
+  /** Its connection is cut on purpose, so what it hears has holes. */
+  isCut = false;
+  name;
+
+  /** `trial` is told of each change that the house accepted. */
+  static async connect(trial, base = trial.server.base) {
+    const peer = new Peer();
+    peer.trial = trial;
+    const heard = (change) => {
+      peer.heard.push(change);
+      peer.heardAt.push(performance.now());
+    };
+    const connecting = trial.house.connect(base, trial.transport, heard);
+    // One that comes too late is ended all the same.
+    connecting.then(
+      (connection) => {
+        if (peer.isClosed) connection.close();
+      },
+      () => {},
+    );
+    try {
+      peer.#connection = await within(ANSWER_MS, connecting, "connecting");
+    } catch (error) {
+      peer.isClosed = true;
+      throw error;
+    }
+    return peer;
+  }
+
+  /** The answer to a call. */
+  async call(name, args = {}, within_ms = ANSWER_MS) {
+    const answer = await within(within_ms, this.#connection.call(name, args), `call ${name}`);
+    if (name === "add" || name === "bid" || name === "remove") {
+      assertItem(answer.item);
+      this.trial.accepted.push({ kind: { add: "added", bid: "bid", remove: "removed" }[name], item: answer.item });
+    }
+    return answer;
+  }
+
+  /** Calls and expects this refusal, or one of these; gives what was said. */
+  async refused(codes, name, args = {}) {
+    const shown = `${name} ${JSON.stringify(args)?.slice(0, 120)}`;
+    let answer;
+    try {
+      answer = await this.call(name, args);
+    } catch (error) {
+      const { refusal } = error;
+      if (!refusal) throw new Error(`${shown}: ${error.message}`);
+      assert.ok([codes].flat().includes(refusal.error), `${shown} is refused with ${codes}, not ${refusal.error}`);
+      assert.equal(typeof refusal.message, "string", `the refusal of ${shown} has a message`);
+      return refusal;
+    }
+    throw new Error(`${shown} was not refused but answered ${JSON.stringify(answer)?.slice(0, 200)}`);
+  }
+
+  /** Waits for a change. */
+  hears(fits, what) {
+    return until(() => this.heard.find(fits), `${what} is heard`);
+  }
+
+  /** Waits until it has heard the change of this version. */
+  hearsVersion(version) {
+    return this.hears(({ item }) => item.version >= version, `the change to version ${version}`);
+  }
+
+  /** What is wrong with what it heard: lines, none if all is well. */
+  get flaws() {
+    const flaws = [];
+    let version = 0;
+    for (const change of this.heard) {
+      const shown = JSON.stringify(change)?.slice(0, 200);
+      try {
+        assert.ok(KINDS.includes(change.kind), `its kind is ${change.kind}`);
+        assertItem(change.item);
+        assert.ok(change.item.version !== version, `version ${version} came twice in a row`);
+        assert.ok(change.item.version > version, `it came after version ${version}`);
+        version = change.item.version;
+      } catch (error) {
+        flaws.push(`${shown}: ${error.message}`);
+      }
+    }
+    return flaws;
+  }
+
+  async close() {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    await within(ANSWER_MS, this.#connection.close(), "closing");
+  }
+}
