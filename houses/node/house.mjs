@@ -117,7 +117,8 @@ export class House {
     // Only now: somebody may have taken the name while the password was hashed.
     const key = name.toLowerCase();
     if (this.#accounts.has(key)) throw new Refusal("name-taken", "somebody has this name");
-    if (this.#accounts.size >= MAX_ACCOUNTS) throw new Refusal("limit-reached", "the house is full");
+    if (this.#accounts.size >= MAX_ACCOUNTS)
+      throw new Refusal("limit-reached", "the house is full");
     session.account = { name, salt, hash };
     this.#accounts.set(key, session.account);
     return { name };
@@ -159,7 +160,8 @@ export class House {
   #bid(bidder, { id, amount_cents }) {
     const lot = this.#lot(id);
     const { leading, minimum_cents, expires_ms } = lot.item;
-    if (lot.hasEnded || Date.now() >= expires_ms) throw new Refusal("expired", "the auction is over");
+    if (lot.hasEnded || Date.now() >= expires_ms)
+      throw new Refusal("expired", "the auction is over");
     const least_cents = leading ? leading.amount_cents + 1 : minimum_cents;
     if (amount_cents < least_cents)
       throw new Refusal("outbid", `bid ${least_cents} cents or more`, { leading, least_cents });

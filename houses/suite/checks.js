@@ -9,7 +9,16 @@ import { checks as items } from "./checks/items.js";
 import { checks as leaving } from "./checks/leaving.js";
 import { checks as order } from "./checks/order.js";
 
-export const CHECKS = [...accounts, ...items, ...bids, ...expiry, ...order, ...args, ...garbage, ...leaving];
+export const CHECKS = [
+  ...accounts,
+  ...items,
+  ...bids,
+  ...expiry,
+  ...order,
+  ...args,
+  ...garbage,
+  ...leaving,
+];
 
 /** What is seen only when all others are over. */
 export const AUDIT = "everybody-heard-the-same";

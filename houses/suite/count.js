@@ -59,7 +59,9 @@ export function countLines(name, text) {
 
 /** Lines of these files of a house. */
 export function linesOf(house, files) {
-  const lines = files.map((file) => countLines(file, readFileSync(join(house.folder, file), "utf8")));
+  const lines = files.map((file) =>
+    countLines(file, readFileSync(join(house.folder, file), "utf8")),
+  );
   return lines.reduce((sum, each) => sum + each, 0);
 }
 
@@ -68,14 +70,17 @@ function packagesIn(folder) {
   let count = 0;
   let entries = [];
   try {
-    entries = readdirSync(folder);
+    entries = readdirSync(folder, { withFileTypes: true });
   } catch {
     return 0;
   }
-  for (const name of entries) {
+  for (const entry of entries) {
+    const { name } = entry;
     if (name.startsWith(".")) continue;
     const path = join(folder, name);
-    if (name.startsWith("@")) count += packagesIn(path);
+    // A link leads to a package of this repository, with what it takes to build it.
+    if (entry.isSymbolicLink()) count += 1;
+    else if (name.startsWith("@")) count += packagesIn(path);
     else count += 1 + packagesIn(join(path, "node_modules"));
   }
   return count;

@@ -1,6 +1,6 @@
 // What is measured and not judged: how long calls take, and what becomes of a client whose connection is cut.
 
-import { Visit, Trial } from "./trial.js";
+import { Trial, Visit } from "./trial.js";
 import { sleep } from "./waiting.js";
 
 const LISTENERS = 20;
@@ -29,7 +29,11 @@ const round = (ms) => Math.round(ms * 100) / 100;
 
 function summary(values) {
   if (values.length === 0) return null;
-  return { calls: values.length, median_ms: round(quantile(values, 0.5)), p99_ms: round(quantile(values, 0.99)) };
+  return {
+    calls: values.length,
+    median_ms: round(quantile(values, 0.5)),
+    p99_ms: round(quantile(values, 0.99)),
+  };
 }
 
 /** Calls one after another: until the answer, and for a change until the last of all listeners has heard it. */
@@ -124,13 +128,15 @@ async function cutOff(visit) {
   const restored = performance.now();
   const last = missed.at(-1);
   // Back is whoever hears what was told after the connection was possible again.
-  const backAt = (client) => client.heardAt[client.heard.findIndex(({ item }) => item.version > last)];
+  const backAt = (client) =>
+    client.heardAt[client.heard.findIndex(({ item }) => item.version > last)];
   while (performance.now() < restored + BACK_MS && clients.some((client) => !backAt(client))) {
     await mark();
     await sleep(MARK_MS);
   }
   const back = clients.filter(backAt);
-  const heard = (client, version) => client.heard.filter(({ item }) => item.version === version).length;
+  const heard = (client, version) =>
+    client.heard.filter(({ item }) => item.version === version).length;
   let loggedIn = 0;
   for (const client of back)
     await client.call("own-bids", {}, 3000).then(
@@ -143,7 +149,14 @@ async function cutOff(visit) {
   return {
     clients: clients.length,
     back: back.length,
-    back_after_ms: back.length ? Math.round(quantile(back.map((each) => backAt(each) - restored), 0.5)) : null,
+    back_after_ms: back.length
+      ? Math.round(
+          quantile(
+            back.map((each) => backAt(each) - restored),
+            0.5,
+          ),
+        )
+      : null,
     logged_in: loggedIn,
     missed: clients.length * missed.length,
     came: came.length,

@@ -1,15 +1,21 @@
 // Orders every house: installs it, checks it over each of its transports, and says what was found.
 
-import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { accessSync, constants, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { delimiter, dirname, join, resolve } from "node:path";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
+import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { linesOf, packagesOf } from "./count.js";
 import { measure } from "./figures.js";
+import { endAll, run } from "./processes.js";
 import { defectLines, markdown, progress, write } from "./report.js";
-import { endAll } from "./server.js";
 import { tryTransport } from "./trial.js";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -45,13 +51,16 @@ function read(name) {
 
 function all() {
   const entries = readdirSync(ROOT, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return entries.map(({ name }) => name).filter((name) => existsSync(join(ROOT, name, "house.json")));
+  return entries
+    .map(({ name }) => name)
+    .filter((name) => existsSync(join(ROOT, name, "house.json")));
 }
 
 /** Whether a program can be started: by its path, or from PATH. */
 function has(tool) {
   const places = tool === "pushlab" ? [process.env.PUSHLAB] : [];
-  if (places.length === 0) for (const folder of process.env.PATH.split(delimiter)) places.push(join(folder, tool));
+  if (places.length === 0)
+    for (const folder of process.env.PATH.split(delimiter)) places.push(join(folder, tool));
   return places.some((place) => {
     try {
       accessSync(place, constants.X_OK);
@@ -63,7 +72,7 @@ function has(tool) {
 }
 
 /** Runs a house's commands, unless the same ones ran with the same lock files. */
-function install(house) {
+async function install(house) {
   const hash = createHash("sha256").update(JSON.stringify([house.install, process.version]));
   for (const name of readdirSync(house.folder).sort())
     if (/lock|package\.json|go\.(mod|sum)|pom\.xml|\.sbt$|\.(go|java|scala)$/.test(name))
@@ -71,25 +80,19 @@ function install(house) {
   const stamp = join(house.folder, ".installed");
   const is = hash.digest("hex");
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === is) return;
-  for (const [command, ...args] of house.install) {
-    progress(`${house.title}: ${[command, ...args].join(" ")}`);
+  for (const command of house.install) {
+    progress(`${house.title}: ${command.join(" ")}`);
     try {
-      execFileSync(command, args, {
-        cwd: house.folder,
-        stdio: ["ignore", "pipe", "pipe"],
-        timeout: INSTALL_MS,
-        maxBuffer: 1 << 26,
-      });
+      await run(command, { cwd: house.folder }, INSTALL_MS);
     } catch (error) {
-      const wrote = `${error.stdout ?? ""}${error.stderr ?? ""}`.slice(-2000);
-      throw new Failure(`${house.title} was not installed: ${[command, ...args].join(" ")}: ${error.message}\n${wrote}`);
+      throw new Failure(`${house.title} was not installed: ${error.message}`);
     }
   }
   writeFileSync(stamp, is);
 }
 
 async function order(house, { transports, hasFigures }) {
-  install(house);
+  await install(house);
   const client = pathToFileURL(join(house.folder, "client.mjs")).href;
   const { connect } = await import(client);
   const found = {
@@ -105,7 +108,8 @@ async function order(house, { transports, hasFigures }) {
     progress(`${house.title} over ${transport}`);
     const isFirst = transport === house.transports[0];
     const tried = await tryTransport({ ...house, connect }, transport, { isFirst });
-    const figures = hasFigures && tried.has_started ? await measure({ ...house, connect }, transport) : null;
+    const figures =
+      hasFigures && tried.has_started ? await measure({ ...house, connect }, transport) : null;
     found.transports.push({ transport, ...tried, figures });
   }
   return found;
@@ -129,7 +133,7 @@ async function main() {
   process.env.PUSHLAB = resolve(process.env.PUSHLAB ?? join(target, "release/pushlab"));
   const result = { at: new Date().toISOString(), node: process.version, houses: [], left_out: [] };
   if (values.from) {
-    for (const path of values.from) join_(result, JSON.parse(readFileSync(path, "utf8")));
+    for (const path of values.from) takeIn(result, JSON.parse(readFileSync(path, "utf8")));
   } else {
     const houses = (positionals.length ? positionals : all()).map(read);
     for (const house of houses) {
@@ -141,7 +145,8 @@ async function main() {
       const transports = values.transport
         ? house.transports.filter((each) => values.transport.includes(each))
         : house.transports;
-      if (transports.length) result.houses.push(await order(house, { transports, hasFigures: !values.checks }));
+      if (transports.length)
+        result.houses.push(await order(house, { transports, hasFigures: !values.checks }));
     }
   }
   if (values.json) {
@@ -160,7 +165,7 @@ async function main() {
 }
 
 /** Takes another file's houses in, and its transports where the house is there already. */
-function join_(result, other) {
+function takeIn(result, other) {
   result.at = other.at;
   for (const house of other.houses) {
     const known = result.houses.find(({ house: name }) => name === house.house);

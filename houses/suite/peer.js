@@ -9,7 +9,8 @@ const KINDS = ["added", "removed", "bid", "ended"];
 
 /** Fails unless it is an item; a house may tell more of it than it must. */
 export function assertItem(item) {
-  const is = (value, type, what) => assert.equal(typeof value, type, `an item's ${what} is a ${type}`);
+  const is = (value, type, what) =>
+    assert.equal(typeof value, type, `an item's ${what} is a ${type}`);
   assert.ok(item !== null && typeof item === "object", `an item: ${JSON.stringify(item)}`);
   is(item.id, "number", "id");
   for (const text of ["name", "description", "owner"]) is(item[text], "string", text);
@@ -27,6 +28,8 @@ export class Peer {
   /** Changes as they came, and when each did, by `performance.now()`. */
   heard = [];
   heardAt = [];
+  /** What came and is no change. */
+  odd = [];
   isClosed = false;
   /** Its connection is cut on purpose, so what it hears has holes. */
   isCut = false;
@@ -37,6 +40,10 @@ export class Peer {
     const peer = new Peer();
     peer.trial = trial;
     const heard = (change) => {
+      if (!KINDS.includes(change?.kind) || typeof change.item?.version !== "number") {
+        peer.odd.push(change);
+        return;
+      }
       peer.heard.push(change);
       peer.heardAt.push(performance.now());
     };
@@ -62,7 +69,10 @@ export class Peer {
     const answer = await within(within_ms, this.#connection.call(name, args), `call ${name}`);
     if (name === "add" || name === "bid" || name === "remove") {
       assertItem(answer.item);
-      this.trial.accepted.push({ kind: { add: "added", bid: "bid", remove: "removed" }[name], item: answer.item });
+      this.trial.accepted.push({
+        kind: { add: "added", bid: "bid", remove: "removed" }[name],
+        item: answer.item,
+      });
     }
     return answer;
   }
@@ -76,11 +86,16 @@ export class Peer {
     } catch (error) {
       const { refusal } = error;
       if (!refusal) throw new Error(`${shown}: ${error.message}`);
-      assert.ok([codes].flat().includes(refusal.error), `${shown} is refused with ${codes}, not ${refusal.error}`);
+      assert.ok(
+        [codes].flat().includes(refusal.error),
+        `${shown} is refused with ${codes}, not ${refusal.error}`,
+      );
       assert.equal(typeof refusal.message, "string", `the refusal of ${shown} has a message`);
       return refusal;
     }
-    throw new Error(`${shown} was not refused but answered ${JSON.stringify(answer)?.slice(0, 200)}`);
+    throw new Error(
+      `${shown} was not refused but answered ${JSON.stringify(answer)?.slice(0, 200)}`,
+    );
   }
 
   /** Waits for a change. */
@@ -95,18 +110,17 @@ export class Peer {
 
   /** What is wrong with what it heard: lines, none if all is well. */
   get flaws() {
-    const flaws = [];
+    const flaws = this.odd.map((odd) => `this is no change: ${JSON.stringify(odd)?.slice(0, 200)}`);
     let version = 0;
-    for (const change of this.heard) {
-      const shown = JSON.stringify(change)?.slice(0, 200);
+    for (const { kind, item } of this.heard) {
+      const what = `${kind} of item ${item.id}, version ${item.version},`;
+      if (item.version === version) flaws.push(`${what} came twice in a row`);
+      if (item.version < version) flaws.push(`${what} came after version ${version}`);
+      version = item.version;
       try {
-        assert.ok(KINDS.includes(change.kind), `its kind is ${change.kind}`);
-        assertItem(change.item);
-        assert.ok(change.item.version !== version, `version ${version} came twice in a row`);
-        assert.ok(change.item.version > version, `it came after version ${version}`);
-        version = change.item.version;
+        assertItem(item);
       } catch (error) {
-        flaws.push(`${shown}: ${error.message}`);
+        flaws.push(`${what} has no good item: ${error.message}`);
       }
     }
     return flaws;

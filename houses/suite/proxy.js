@@ -3,13 +3,13 @@
 import { once } from "node:events";
 import net from "node:net";
 
-export class Proxy {
+export class TcpProxy {
   #listener;
   #sockets = new Set();
   #isPassing = true;
 
   static async start(port) {
-    const proxy = new Proxy();
+    const proxy = new TcpProxy();
     proxy.#listener = net.createServer((client) => {
       proxy.#keep(client);
       if (!proxy.#isPassing) return client.destroy();

@@ -1,20 +1,13 @@
 // A house's server as a process of its own, and what Linux tells of it.
 
-import { spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { Processes } from "./processes.js";
 import { until } from "./waiting.js";
 
 /** A virtual machine that has never run here takes its time. */
 const START_MS = 60_000;
 const LOG_CHARACTERS = 4000;
-
-const running = new Set();
-
-/** Ends whatever is still running, at once: for when the suite itself ends. */
-export function endAll() {
-  for (const server of running) server.signal("SIGKILL");
-}
 
 export class HouseServer {
   #process;
@@ -25,25 +18,20 @@ export class HouseServer {
   /** Starts it on a port that the kernel chooses. */
   static async start(house, environment = {}) {
     const server = new HouseServer();
-    const [command, ...args] = house.start;
-    // A group of its own: some are started by scripts, and all of it must end.
-    server.#process = spawn(command, args, {
+    server.#process = new Processes(house.start, {
       cwd: house.folder,
       env: { ...process.env, ...environment, HOST: "127.0.0.1", PORT: "0" },
-      stdio: ["ignore", "pipe", "pipe"],
-      detached: true,
     });
-    const child = server.#process;
-    running.add(server);
-    child.on("exit", () => running.delete(server));
-    child.on("error", (error) => {
-      running.delete(server);
-      server.#write(error.message);
-    });
+    const { child } = server.#process;
+    child.on("error", (error) => server.#write(error.message));
     child.stderr.on("data", (text) => server.#write(text));
     createInterface({ input: child.stdout }).on("line", (line) => server.#read(line));
     try {
-      await until(() => server.port || !server.isRunning, "the server says where it listens", START_MS);
+      await until(
+        () => server.port || !server.isRunning,
+        "the server says where it listens",
+        START_MS,
+      );
       if (!server.port) throw new Error(`${house.start.join(" ")} has ended`);
     } catch (error) {
       await server.stop();
@@ -72,8 +60,7 @@ export class HouseServer {
   }
 
   get isRunning() {
-    const { pid, exitCode, signalCode } = this.#process;
-    return pid !== undefined && exitCode === null && signalCode === null;
+    return this.#process.isRunning;
   }
 
   /** The end of what it wrote. */
@@ -81,30 +68,21 @@ export class HouseServer {
     return this.#log;
   }
 
-  signal(name) {
-    if (this.#process.pid === undefined) return;
-    try {
-      process.kill(-this.#process.pid, name);
-    } catch {
-      // All of it has ended.
-    }
-  }
-
   /** Ends all of it. */
   async stop() {
-    this.signal("SIGTERM");
+    this.#process.signal("SIGTERM");
     try {
       await until(() => !this.isRunning, "it ends", 3000);
     } catch {
       // It is not asked again.
     }
-    this.signal("SIGKILL");
+    this.#process.signal("SIGKILL");
     await until(() => !this.isRunning, "the killed server is gone");
   }
 
   /** The process and those it started. */
   get #pids() {
-    const group = this.#process.pid;
+    const group = this.#process.child.pid;
     return readdirSync("/proc").filter((name) => {
       if (!/^\d+$/.test(name)) return false;
       try {

@@ -3,12 +3,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { AUDIT, CHECKS, STARTS, THROWS } from "./checks.js";
 import { Peer } from "./peer.js";
-import { Proxy } from "./proxy.js";
+import { TcpProxy } from "./proxy.js";
 import { HouseServer } from "./server.js";
 import { sleep, until, within } from "./waiting.js";
 
 /** A check that takes longer hangs. */
 const CHECK_MS = 60_000;
+/** Each registers, which houses may refuse to more at a time (README.md). */
+const AT_ONCE = 5;
 const PASSWORD = "correct horse";
 const HOUR_MS = 3_600_000;
 
@@ -64,13 +66,13 @@ export class Trial {
     const visit = new Visit(this);
     let defect = null;
     try {
-      if (!this.server?.isRunning) await this.start();
       await within(CHECK_MS, run(visit), "the check is over");
     } catch (error) {
       defect = error.message || String(error);
     }
     await visit.leave();
-    if (this.server && !this.server.isRunning) defect = `the server ended. ${this.server.log.slice(-300)} ${defect ?? ""}`;
+    if (this.server && !this.server.isRunning)
+      defect = `the server ended. ${this.server.log.slice(-300)} ${defect ?? ""}`;
     return defect;
   }
 
@@ -79,11 +81,14 @@ export class Trial {
     const flaws = [];
     const story = this.witness.heard;
     const last = Math.max(0, ...this.accepted.map(({ item }) => item.version));
-    await this.witness.hearsVersion(last).catch((error) => flaws.push(error.message));
+    if (last > 0) await this.witness.hearsVersion(last).catch((error) => flaws.push(error.message));
     const told = new Map(story.map((change) => [change.item.version, change]));
     for (const { kind, item } of this.accepted) {
       const change = told.get(item.version);
-      if (!change) flaws.push(`${kind} of item ${item.id}, version ${item.version}, was answered and never told`);
+      if (!change)
+        flaws.push(
+          `${kind} of item ${item.id}, version ${item.version}, was answered and never told`,
+        );
       else if (change.kind !== kind || !isDeepStrictEqual(change.item, item))
         flaws.push(`version ${item.version} was answered and told differently`);
     }
@@ -91,9 +96,10 @@ export class Trial {
       if (peer.isCut) continue;
       flaws.push(...peer.flaws);
       if (peer.heard.length === 0) continue;
-      const begin = story.findIndex(({ item }) => item.version === peer.heard[0].item?.version);
+      const begin = story.findIndex(({ item }) => item.version === peer.heard[0].item.version);
       const part = story.slice(begin, begin + peer.heard.length);
-      if (begin < 0 || !isDeepStrictEqual(part, peer.heard)) flaws.push("somebody heard another story than the witness");
+      if (begin < 0 || !isDeepStrictEqual(part, peer.heard))
+        flaws.push("somebody heard another story than the witness");
     }
     const shown = flaws.slice(0, 3).join("; ");
     return flaws.length ? `${flaws.length} times: ${shown}` : null;
@@ -160,7 +166,13 @@ export class Visit {
   /** What somebody might offer. */
   offer(what = {}) {
     const expires_ms = Date.now() + HOUR_MS;
-    return { name: "a chair", description: "with four legs", minimum_cents: 100, expires_ms, ...what };
+    return {
+      name: "a chair",
+      description: "with four legs",
+      minimum_cents: 100,
+      expires_ms,
+      ...what,
+    };
   }
 
   /** The new item of a member's, which is removed after the check. */
@@ -172,7 +184,7 @@ export class Visit {
 
   /** Between the clients of `base` and the server. */
   async proxy() {
-    const proxy = await Proxy.start(this.server.port);
+    const proxy = await TcpProxy.start(this.server.port);
     this.#proxies.push(proxy);
     return proxy;
   }
@@ -204,17 +216,33 @@ export class Visit {
   /** Ends everything of this check. */
   async leave() {
     for (const [owner, id] of this.#added)
-      if (!owner.isClosed && this.server?.isRunning) await owner.call("remove", { id }, 2000).catch(() => {});
+      if (!owner.isClosed && this.server?.isRunning)
+        await owner.call("remove", { id }, 2000).catch(() => {});
     for (const proxy of this.#proxies) proxy.close();
     await Promise.allSettled(this.#peers.map((peer) => peer.close()));
   }
 }
 
+/** Checks that mostly wait are made at the same time, if they follow one another. */
+function groups(checks) {
+  const groups = [];
+  for (const check of checks) {
+    const last = groups.at(-1);
+    if (check.waits && last?.[0].waits && last.length < AT_ONCE) last.push(check);
+    else groups.push([check]);
+  }
+  return groups;
+}
+
 /** Makes all checks over one transport. The first one of a house has those too that concern no transport. */
-export async function tryTransport(house, transport, { isFirst, environment, checks = CHECKS } = {}) {
+export async function tryTransport(
+  house,
+  transport,
+  { isFirst, environment, checks = CHECKS } = {},
+) {
   const trial = new Trial(house, transport, environment);
   const found = [];
-  const note = (name, defect) => found.push({ name, defect });
+  const note = (name, defect, ms) => found.push({ name, defect, ms });
   thrown.length = 0;
   try {
     await trial.start();
@@ -224,9 +252,17 @@ export async function tryTransport(house, transport, { isFirst, environment, che
     await trial.stop();
     return { has_started: false, checks: found, notes: {} };
   }
-  for (const check of checks) {
-    if ((check.once && !isFirst) || (check.applies && !check.applies(house))) continue;
-    note(check.name, await trial.check(check));
+  const fits = (check) => (isFirst || !check.once) && (!check.applies || check.applies(house));
+  for (const group of groups(checks.filter(fits))) {
+    try {
+      if (!trial.server.isRunning) await trial.start();
+      const begun = performance.now();
+      const defects = await Promise.all(group.map((check) => trial.check(check)));
+      const ms = Math.round(performance.now() - begun);
+      for (const [at, defect] of defects.entries()) note(group[at].name, defect, ms);
+    } catch (error) {
+      for (const { name } of group) note(name, error.message);
+    }
   }
   note(AUDIT, await trial.audit());
   await trial.stop();

@@ -8,7 +8,8 @@ export async function until(condition, what, within_ms = 10_000) {
   for (;;) {
     const value = await condition();
     if (value) return value;
-    if (performance.now() > deadline) throw new Error(`did not happen within ${within_ms} ms: ${what}`);
+    if (performance.now() > deadline)
+      throw new Error(`did not happen within ${within_ms} ms: ${what}`);
     await sleep(2);
   }
 }

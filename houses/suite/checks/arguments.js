@@ -73,14 +73,31 @@ export const checks = [
     async run(visit) {
       const [member, other] = [await visit.member(), await visit.member()];
       const item = await visit.item(member);
-      const numbers = [0, -1, -500, 500.5, 1e-9, 1e12 + 1, 2 ** 53, 2 ** 63, 2 ** 64, 1e300, -1e300];
+      const numbers = [
+        0,
+        -1,
+        -500,
+        500.5,
+        1e-9,
+        1e12 + 1,
+        2 ** 53,
+        2 ** 63,
+        2 ** 64,
+        1e300,
+        -1e300,
+      ];
       const texts = ["500", "", "NaN", "Infinity", "-Infinity", "1e3", "0x1f4", "500 ", "五百"];
       await isUnchanged(visit, async () => {
         for (const amount of [...numbers, ...texts]) {
           await member.refused("bad-request", "bid", { id: item.id, amount_cents: amount });
           await other.refused("bad-request", "add", visit.offer({ minimum_cents: amount }));
         }
-        for (const expires_ms of [...texts, String(Date.now() + 60_000), Date.now() + 60_000.5, 1e300])
+        for (const expires_ms of [
+          ...texts,
+          String(Date.now() + 60_000),
+          Date.now() + 60_000.5,
+          1e300,
+        ])
           await other.refused("bad-request", "add", visit.offer({ expires_ms }));
       });
     },
@@ -91,10 +108,24 @@ export const checks = [
       const member = await visit.member();
       const item = await visit.item(member);
       await isUnchanged(visit, async () => {
-        for (const more of [{ more: 1 }, { id: 7 }, { owner: "somebody" }, own('{"__proto__":{"id":1}}')]) {
-          const with_ = (args) => Object.defineProperties({ ...args }, Object.getOwnPropertyDescriptors(more));
-          await member.refused("bad-request", "register", with_({ name: visit.freshName(), password: PASSWORD }));
-          await member.refused("bad-request", "log-in", with_({ name: member.name, password: PASSWORD }));
+        for (const more of [
+          { more: 1 },
+          { id: 7 },
+          { owner: "somebody" },
+          own('{"__proto__":{"id":1}}'),
+        ]) {
+          const with_ = (args) =>
+            Object.defineProperties({ ...args }, Object.getOwnPropertyDescriptors(more));
+          await member.refused(
+            "bad-request",
+            "register",
+            with_({ name: visit.freshName(), password: PASSWORD }),
+          );
+          await member.refused(
+            "bad-request",
+            "log-in",
+            with_({ name: member.name, password: PASSWORD }),
+          );
           await member.refused("bad-request", "add", with_(visit.offer()));
           if (!Object.hasOwn(more, "id"))
             await member.refused("bad-request", "bid", with_({ id: item.id, amount_cents: 500 }));
@@ -110,7 +141,8 @@ export const checks = [
       const item = await visit.item(member);
       await isUnchanged(visit, async () => {
         await member.refused("bad-request", "remove", { id: item.id, more: 1 });
-        for (const call of ["list", "own-bids"]) await member.refused("bad-request", call, { more: 1 });
+        for (const call of ["list", "own-bids"])
+          await member.refused("bad-request", call, { more: 1 });
       });
     },
   },
@@ -120,7 +152,8 @@ export const checks = [
       const member = await visit.member();
       await isUnchanged(visit, async () => {
         for (const args of [null, [], [1], "x", 7, true, "{}"]) {
-          for (const call of ["register", "log-in", "add"]) await member.refused("bad-request", call, args);
+          for (const call of ["register", "log-in", "add"])
+            await member.refused("bad-request", call, args);
           for (const call of ["bid", "remove"]) await member.refused(NO_ID, call, args);
         }
       });
@@ -166,7 +199,16 @@ export const checks = [
     name: "calls-that-there-are-not",
     async run(visit) {
       const member = await visit.member();
-      const names = ["buy", "Bid", "LIST", "list ", "__proto__", "constructor", "toString", "x".repeat(500)];
+      const names = [
+        "buy",
+        "Bid",
+        "LIST",
+        "list ",
+        "__proto__",
+        "constructor",
+        "toString",
+        "x".repeat(500),
+      ];
       await isUnchanged(visit, async () => {
         for (const name of names) await member.refused(NO_CALL, name, { id: 1, amount_cents: 1 });
       });

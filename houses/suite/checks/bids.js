@@ -6,7 +6,11 @@ export const checks = [
   {
     name: "higher-bids-are-taken",
     async run(visit) {
-      const [owner, bidder, listener] = [await visit.member(), await visit.member(), await visit.peer()];
+      const [owner, bidder, listener] = [
+        await visit.member(),
+        await visit.member(),
+        await visit.peer(),
+      ];
       const { id } = await visit.item(owner, { minimum_cents: 100 });
       const bids = [
         [bidder, 100],
@@ -25,14 +29,21 @@ export const checks = [
   {
     name: "lower-bids-are-refused",
     async run(visit) {
-      const [owner, bidder, listener] = [await visit.member(), await visit.member(), await visit.peer()];
+      const [owner, bidder, listener] = [
+        await visit.member(),
+        await visit.member(),
+        await visit.peer(),
+      ];
       const { id, version } = await visit.item(owner, { minimum_cents: 100 });
       const first = await bidder.refused("outbid", "bid", { id, amount_cents: 99 });
       assert.deepEqual([first.leading, first.least_cents], [null, 100], "there is no leading bid");
       await bidder.call("bid", { id, amount_cents: 200 });
       for (const peer of [owner, bidder])
         for (const amount_cents of [1, 100, 199, 200]) {
-          const { leading, least_cents } = await peer.refused("outbid", "bid", { id, amount_cents });
+          const { leading, least_cents } = await peer.refused("outbid", "bid", {
+            id,
+            amount_cents,
+          });
           assert.deepEqual(leading, { bidder: bidder.name, amount_cents: 200 });
           assert.equal(least_cents, 201);
         }
@@ -55,7 +66,11 @@ export const checks = [
           bidders.map((peer) => peer.call("bid", { id, amount_cents })),
         );
         const taken = bidders.filter((_, at) => tried[at].status === "fulfilled");
-        assert.equal(taken.length, 1, `of ${bidders.length} equal bids, ${taken.length} were taken`);
+        assert.equal(
+          taken.length,
+          1,
+          `of ${bidders.length} equal bids, ${taken.length} were taken`,
+        );
         for (const { reason } of tried.filter(({ status }) => status === "rejected")) {
           if (!reason.refusal) throw reason;
           const { error, leading, least_cents } = reason.refusal;
@@ -98,7 +113,8 @@ export const checks = [
         { id: third, amount_cents: 150 },
         { id: fourth, amount_cents: 1000 },
       ].sort((a, b) => a.id - b.id);
-      for (const peer of [ada, elsewhere]) assert.deepEqual((await peer.call("own-bids")).bids, bids);
+      for (const peer of [ada, elsewhere])
+        assert.deepEqual((await peer.call("own-bids")).bids, bids);
       await owner.call("remove", { id: fourth });
       const left = bids.filter(({ id }) => id !== fourth);
       assert.deepEqual((await ada.call("own-bids")).bids, left, "items that are there");

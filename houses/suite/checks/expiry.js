@@ -13,8 +13,13 @@ const ended = (id) => (change) => change.kind === "ended" && change.item.id === 
 export const checks = [
   {
     name: "an-auction-ends",
+    waits: true,
     async run(visit) {
-      const [owner, bidder, listener] = [await visit.member(), await visit.member(), await visit.peer()];
+      const [owner, bidder, listener] = [
+        await visit.member(),
+        await visit.member(),
+        await visit.peer(),
+      ];
       const item = await visit.item(owner, { expires_ms: soon() });
       const { item: led } = await bidder.call("bid", { id: item.id, amount_cents: 700 });
       await visit.until(() => Date.now() > item.expires_ms, "the end comes");
@@ -31,7 +36,11 @@ export const checks = [
       assert.deepEqual(rest, before, "nothing else has changed");
       await owner.refused("expired", "bid", { id: item.id, amount_cents: 900 });
       const list = await listener.call("list");
-      assert.deepEqual(list.items.find(({ id }) => id === item.id), after, "it stays");
+      assert.deepEqual(
+        list.items.find(({ id }) => id === item.id),
+        after,
+        "it stays",
+      );
       assert.deepEqual((await bidder.call("own-bids")).bids, [{ id: item.id, amount_cents: 700 }]);
       await bidder.refused("forbidden", "remove", { id: item.id });
       await owner.call("remove", { id: item.id });
@@ -40,6 +49,7 @@ export const checks = [
   },
   {
     name: "not-before-its-end",
+    waits: true,
     async run(visit) {
       const [owner, listener] = [await visit.member(), await visit.peer()];
       const item = await visit.item(owner, { expires_ms: soon() });
@@ -58,6 +68,7 @@ export const checks = [
   },
   {
     name: "no-bid-after-the-end",
+    waits: true,
     async run(visit) {
       const [owner, listener] = [await visit.member(), await visit.peer()];
       const bidders = [await visit.member(), await visit.member()];
@@ -84,40 +95,57 @@ export const checks = [
       await visit.until(() => listener.heard.find(ended(id)), "ended is told", ENDED_MS);
       const end = listener.heard.findIndex(ended(id));
       const versions = new Set(listener.heard.slice(0, end).map(({ item }) => item.version));
-      for (const version of taken) assert.ok(versions.has(version), "a bid that was taken is told before the end");
+      for (const version of taken)
+        assert.ok(versions.has(version), "a bid that was taken is told before the end");
       const later = listener.heard.slice(end + 1).filter((change) => change.item.id === id);
       assert.deepEqual(later, [], "nothing of it is told after the end");
     },
   },
   {
     name: "several-end-at-once",
+    waits: true,
     async run(visit) {
       const [owner, listener] = [await visit.member(), await visit.peer()];
       const expires_ms = soon() + 1000;
       const ids = [];
       for (let n = 0; n < 10; n += 1) ids.push((await visit.item(owner, { expires_ms })).id);
-      const told = () => listener.heard.filter(({ kind }) => kind === "ended").map(({ item }) => item.id);
-      await visit.until(() => ids.every((id) => told().includes(id)), "each end is told", 2800 + ENDED_MS);
+      const told = () =>
+        listener.heard.filter(({ kind }) => kind === "ended").map(({ item }) => item.id);
+      await visit.until(
+        () => ids.every((id) => told().includes(id)),
+        "each end is told",
+        2800 + ENDED_MS,
+      );
       const each = told().filter((id) => ids.includes(id));
       assert.equal(each.length, ids.length, "each once");
     },
   },
   {
     name: "what-is-removed-does-not-end",
+    waits: true,
     async run(visit) {
       const [owner, listener] = [await visit.member(), await visit.peer()];
       const { id, expires_ms } = await visit.item(owner, { expires_ms: soon() });
       // It ends later, so when it has, the other's end would have been told.
       const later = await visit.item(owner, { expires_ms: expires_ms + 1200 });
       await owner.call("remove", { id });
-      await visit.until(() => listener.heard.find(ended(later.id)), "the other's end is told", 3000 + ENDED_MS);
+      await visit.until(
+        () => listener.heard.find(ended(later.id)),
+        "the other's end is told",
+        3000 + ENDED_MS,
+      );
       assert.equal(listener.heard.find(ended(id)), undefined);
     },
   },
   {
     name: "far-ends-do-not-come-at-once",
+    waits: true,
     async run(visit) {
-      const [owner, bidder, listener] = [await visit.member(), await visit.member(), await visit.peer()];
+      const [owner, bidder, listener] = [
+        await visit.member(),
+        await visit.member(),
+        await visit.peer(),
+      ];
       // Timers of many platforms hold 31 bits of milliseconds, a little less than 25 days.
       const items = [];
       for (const days of [24, 25, 49.8, 89])

@@ -15,7 +15,9 @@ const GONE_MS = 30_000;
 async function comeAndGo(visit) {
   for (let n = 0; n < CLIENTS; n += AT_ONCE) {
     const proxy = await visit.proxy();
-    const connecting = Array.from({ length: AT_ONCE }, (_, at) => visit.peer(at % 2 ? proxy.base : undefined));
+    const connecting = Array.from({ length: AT_ONCE }, (_, at) =>
+      visit.peer(at % 2 ? proxy.base : undefined),
+    );
     const peers = await Promise.all(connecting);
     await Promise.all(peers.map((peer) => peer.call("list")));
     // Half of them say goodbye.

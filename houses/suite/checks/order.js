@@ -5,7 +5,8 @@ import assert from "node:assert/strict";
 /** Bids and some offers, by several at once; below what houses may refuse of one account (README.md). */
 async function haggle(visit, bidders, rounds) {
   const items = [];
-  for (const bidder of bidders.slice(0, 3)) items.push(await visit.item(bidder, { minimum_cents: 1 }));
+  for (const bidder of bidders.slice(0, 3))
+    items.push(await visit.item(bidder, { minimum_cents: 1 }));
   let amount_cents = 0;
   let taken = 0;
   const bid = async (bidder, at) => {
@@ -39,11 +40,15 @@ export const checks = [
       const { version } = await peers[0].call("list");
       const before = visit.trial.accepted.length;
       await haggle(visit, bidders, 60);
-      const changes = visit.trial.accepted.slice(before).sort((a, b) => a.item.version - b.item.version);
+      const changes = visit.trial.accepted
+        .slice(before)
+        .sort((a, b) => a.item.version - b.item.version);
       const last = changes.at(-1).item.version;
       for (const peer of peers) await peer.hearsVersion(last);
       for (const peer of peers) {
-        const heard = peer.heard.filter(({ item }) => item.version > version && item.version <= last);
+        const heard = peer.heard.filter(
+          ({ item }) => item.version > version && item.version <= last,
+        );
         // An auction of another check may end meanwhile, which nobody is answered.
         const answered = heard.filter(({ kind }) => kind !== "ended");
         assert.equal(answered.length, changes.length, "as many changes as were answered");
@@ -93,7 +98,11 @@ export const checks = [
       const calls = [];
       for (const peer of [member, ...peers])
         for (let n = 0; n < 8; n += 1) {
-          calls.push(peer.call("list").then(({ items }) => assert.ok(items.some(({ id }) => id === item.id))));
+          calls.push(
+            peer
+              .call("list")
+              .then(({ items }) => assert.ok(items.some(({ id }) => id === item.id))),
+          );
           calls.push(
             peer === member
               ? peer.refused("outbid", "bid", { id: item.id, amount_cents: 1 + n })
