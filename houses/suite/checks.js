@@ -22,5 +22,6 @@ export const CHECKS = [
 
 /** What is seen only when all others are over. */
 export const AUDIT = "everybody-heard-the-same";
+export const INSTALLED = "the-house-is-installed";
 export const STARTS = "the-house-starts";
 export const THROWS = "no-client-throws";

@@ -12,6 +12,7 @@ import {
 import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { INSTALLED } from "./checks.js";
 import { linesOf, packagesOf } from "./count.js";
 import { measure } from "./figures.js";
 import { endAll, run } from "./processes.js";
@@ -85,25 +86,33 @@ async function install(house) {
     try {
       await run(command, { cwd: house.folder }, INSTALL_MS);
     } catch (error) {
-      throw new Failure(`${house.title} was not installed: ${error.message}`);
+      throw new Error(`it was not installed: ${error.message}`);
     }
   }
   writeFileSync(stamp, is);
 }
 
 async function order(house, { transports, hasFigures }) {
-  await install(house);
-  const client = pathToFileURL(join(house.folder, "client.mjs")).href;
-  const { connect } = await import(client);
   const found = {
     house: house.name,
     title: house.title,
     admits: house.admits ?? {},
     server_lines: linesOf(house, house.server),
     client_lines: linesOf(house, house.client),
-    packages: packagesOf(house),
+    packages: { npm: 0, other: 0 },
     transports: [],
   };
+  let connect;
+  try {
+    await install(house);
+    found.packages = packagesOf(house);
+    ({ connect } = await import(pathToFileURL(join(house.folder, "client.mjs")).href));
+  } catch (error) {
+    // The other houses are ordered all the same.
+    const checks = [{ name: INSTALLED, defect: error.message }];
+    found.transports.push({ transport: transports[0], has_started: false, checks, figures: null });
+    return found;
+  }
   for (const transport of transports) {
     progress(`${house.title} over ${transport}`);
     const isFirst = transport === house.transports[0];
@@ -133,7 +142,13 @@ async function main() {
   process.env.PUSHLAB = resolve(process.env.PUSHLAB ?? join(target, "release/pushlab"));
   const result = { at: new Date().toISOString(), node: process.version, houses: [], left_out: [] };
   if (values.from) {
-    for (const path of values.from) takeIn(result, JSON.parse(readFileSync(path, "utf8")));
+    for (const path of values.from) {
+      try {
+        takeIn(result, JSON.parse(readFileSync(path, "utf8")));
+      } catch (error) {
+        throw new Failure(`--from ${path}: ${error.message}`);
+      }
+    }
   } else {
     const houses = (positionals.length ? positionals : all()).map(read);
     for (const house of houses) {
@@ -173,6 +188,8 @@ function takeIn(result, other) {
     else known.transports.push(...house.transports);
   }
   result.left_out.push(...other.left_out);
+  const isThere = ({ house }) => result.houses.some((each) => each.house === house);
+  result.left_out = result.left_out.filter((each) => !isThere(each));
 }
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])

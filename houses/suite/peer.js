@@ -1,10 +1,8 @@
 // One client of a house, with what it heard.
 
 import assert from "node:assert/strict";
-import { until, within } from "./waiting.js";
+import { patience, until, within } from "./waiting.js";
 
-/** Whoever has no answer by then gets none. */
-const ANSWER_MS = 10_000;
 const KINDS = ["added", "removed", "bid", "ended"];
 
 /** Fails unless it is an item; a house may tell more of it than it must. */
@@ -31,6 +29,8 @@ export class Peer {
   /** What came and is no change. */
   odd = [];
   isClosed = false;
+  /** Since when it hears everything, by `performance.now()`. */
+  since = Number.POSITIVE_INFINITY;
   /** Its connection is cut on purpose, so what it hears has holes. */
   isCut = false;
   name;
@@ -56,23 +56,23 @@ export class Peer {
       () => {},
     );
     try {
-      peer.#connection = await within(ANSWER_MS, connecting, "connecting");
+      peer.#connection = await within(patience.ms, connecting, "connecting");
     } catch (error) {
       peer.isClosed = true;
       throw error;
     }
+    peer.since = performance.now();
     return peer;
   }
 
   /** The answer to a call. */
-  async call(name, args = {}, within_ms = ANSWER_MS) {
+  async call(name, args = {}, within_ms = patience.ms) {
+    const begun = performance.now();
     const answer = await within(within_ms, this.#connection.call(name, args), `call ${name}`);
     if (name === "add" || name === "bid" || name === "remove") {
       assertItem(answer.item);
-      this.trial.accepted.push({
-        kind: { add: "added", bid: "bid", remove: "removed" }[name],
-        item: answer.item,
-      });
+      const kind = { add: "added", bid: "bid", remove: "removed" }[name];
+      this.trial.accepted.push({ kind, item: answer.item, begun });
     }
     return answer;
   }
@@ -129,6 +129,6 @@ export class Peer {
   async close() {
     if (this.isClosed) return;
     this.isClosed = true;
-    await within(ANSWER_MS, this.#connection.close(), "closing");
+    await within(patience.ms, this.#connection.close(), "closing");
   }
 }

@@ -6,6 +6,8 @@ const running = new Set();
 
 export class Processes {
   #child;
+  /** Resolves when it has ended, or could not be started, and all that it wrote has come: null, or why. */
+  ended;
 
   /** Starts a command in a group of its own: some are scripts, and all of what they start must end with them. */
   constructor([command, ...args], options) {
@@ -13,7 +15,15 @@ export class Processes {
     this.#child = spawn(command, args, { ...options, stdio, detached: true });
     running.add(this);
     this.#child.on("exit", () => running.delete(this));
-    this.#child.on("error", () => running.delete(this));
+    this.ended = new Promise((resolve) => {
+      this.#child.on("error", (error) => {
+        running.delete(this);
+        resolve(error.message);
+      });
+      this.#child.on("close", (code, signal) =>
+        resolve(code === 0 ? null : (signal ?? `exit code ${code}`)),
+      );
+    });
   }
 
   get child() {
@@ -50,12 +60,7 @@ export async function run(command, options, within_ms) {
       wrote = (wrote + text).slice(-2000);
     });
   const timer = setTimeout(() => processes.signal("SIGKILL"), within_ms);
-  const how = await new Promise((resolve) => {
-    child.on("error", (error) => resolve(error.message));
-    child.on("close", (code, signal) =>
-      resolve(code === 0 ? null : (signal ?? `exit code ${code}`)),
-    );
-  });
+  const how = await processes.ended;
   clearTimeout(timer);
   if (how) throw new Error(`${command.join(" ")}: ${how}\n${wrote}`);
 }

@@ -54,6 +54,7 @@ export async function sendFrames(port, path, frames, wait_ms = 50) {
   const answered = new Promise((resolve) => {
     socket.once("data", (bytes) => resolve(bytes.toString("latin1").startsWith("HTTP/1.1 101")));
     socket.once("close", () => resolve(false));
+    if (socket.destroyed) resolve(false);
     setTimeout(() => resolve(false), ANSWER_MS).unref();
   });
   socket.write(

@@ -13,6 +13,9 @@ export const progress = (text) => console.error(`houses/run: ${text}`);
 const row = (cells) => `| ${cells.join(" | ")} |`;
 const table = (head, rows) => [row(head), row(head.map(() => "---")), ...rows.map(row)].join("\n");
 
+/** What is missing, and where it comes from unless from a distribution. */
+const hinted = (tool) => (tool === "pushlab" ? "pushlab (`make build`, or PUSHLAB)" : tool);
+
 /** Two digits that mean something. */
 function milliseconds(ms) {
   if (ms >= 10) return String(Math.round(ms));
@@ -108,7 +111,7 @@ export function markdown(result) {
     );
   }
   for (const { title, missing } of result.left_out)
-    parts.push(`${title} is left out: ${missing.join(", ")} not found.`);
+    parts.push(`${title} is left out: ${missing.map(hinted).join(", ")} not found.`);
   return `${parts.join("\n\n")}\n`;
 }
 

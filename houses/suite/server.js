@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Processes } from "./processes.js";
-import { until } from "./waiting.js";
+import { until, within } from "./waiting.js";
 
 /** A virtual machine that has never run here takes its time. */
 const START_MS = 60_000;
@@ -23,7 +23,6 @@ export class HouseServer {
       env: { ...process.env, ...environment, HOST: "127.0.0.1", PORT: "0" },
     });
     const { child } = server.#process;
-    child.on("error", (error) => server.#write(error.message));
     child.stderr.on("data", (text) => server.#write(text));
     createInterface({ input: child.stdout }).on("line", (line) => server.#read(line));
     try {
@@ -32,7 +31,10 @@ export class HouseServer {
         "the server says where it listens",
         START_MS,
       );
-      if (!server.port) throw new Error(`${house.start.join(" ")} has ended`);
+      if (!server.port) {
+        const how = await within(3000, server.#process.ended, "it has ended");
+        throw new Error(`${house.start.join(" ")} has ended: ${how}`);
+      }
     } catch (error) {
       await server.stop();
       throw new Error(`${house.title} did not start: ${error.message}; it wrote: ${server.#log}`);

@@ -67,6 +67,7 @@ export class Trial {
     let defect = null;
     try {
       await within(CHECK_MS, run(visit), "the check is over");
+      await visit.settle();
     } catch (error) {
       defect = error.message || String(error);
     }
@@ -198,10 +199,14 @@ export class Visit {
     await this.trial.witness.hearsVersion(after.version);
   }
 
-  /** Those who are there hear what was told until now. */
-  async settle(peers) {
-    const version = Math.max(0, ...this.trial.accepted.map(({ item }) => item.version));
-    for (const peer of peers) if (peer.heard.length) await peer.hearsVersion(version);
+  /** Those who are there have heard, or will, what was done since they came. */
+  async settle() {
+    for (const peer of this.#peers) {
+      if (peer.isClosed || peer.isCut) continue;
+      const done = this.trial.accepted.filter(({ begun }) => begun > peer.since);
+      const last = Math.max(0, ...done.map(({ item }) => item.version));
+      if (last > 0) await peer.hearsVersion(last);
+    }
   }
 
   /** Time for what should not come. */

@@ -1,9 +1,12 @@
 // Waits for conditions and answers, each with a deadline.
 
+/** How long one waits for what should come. A test of what never comes may lower it. */
+export const patience = { ms: 10_000 };
+
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Waits until `condition` holds; `what` says what did not happen when the deadline has passed. */
-export async function until(condition, what, within_ms = 10_000) {
+export async function until(condition, what, within_ms = patience.ms) {
   const deadline = performance.now() + within_ms;
   for (;;) {
     const value = await condition();

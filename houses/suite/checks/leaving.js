@@ -1,6 +1,7 @@
 // Clients come and go by the hundred, and nothing of them stays.
 
 import assert from "node:assert/strict";
+import { patience } from "../waiting.js";
 
 const CLIENTS = 100;
 const ROUNDS = 3;
@@ -9,8 +10,6 @@ const AT_ONCE = 20;
 const MAX_GROWTH_BYTES = ROUNDS * CLIENTS * 0.2 * 1024 * 1024;
 /** What may be open besides: files of a library, a connection that is kept for a while. */
 const MAX_MORE_DESCRIPTORS = 30;
-/** A connection is kept for the next request for 5 s by Node.js, a minute by others; this is what one waits for it. */
-const GONE_MS = 30_000;
 
 async function comeAndGo(visit) {
   for (let n = 0; n < CLIENTS; n += AT_ONCE) {
@@ -41,8 +40,9 @@ export const checks = [
       const mib = (growth / 1024 / 1024).toFixed(1);
       const clients = `${ROUNDS * CLIENTS} clients`;
       assert.ok(growth <= MAX_GROWTH_BYTES, `after ${clients} the server holds ${mib} MiB more`);
+      // Clients keep a connection for the next request for some seconds.
       const isGone = () => server.descriptors <= before.descriptors + MAX_MORE_DESCRIPTORS;
-      await visit.until(isGone, `the descriptors of ${clients} are closed`, GONE_MS);
+      await visit.until(isGone, `the descriptors of ${clients} are closed`, 3 * patience.ms);
       await visit.assertWorks();
     },
   },

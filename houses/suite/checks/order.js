@@ -42,6 +42,7 @@ export const checks = [
       await haggle(visit, bidders, 60);
       const changes = visit.trial.accepted
         .slice(before)
+        .map(({ kind, item }) => ({ kind, item }))
         .sort((a, b) => a.item.version - b.item.version);
       const last = changes.at(-1).item.version;
       for (const peer of peers) await peer.hearsVersion(last);

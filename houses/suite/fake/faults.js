@@ -299,6 +299,16 @@ export const FAULTS = {
     answer.message === "there is no such call" ? undefined : answer,
   ),
   "ends at garbage": () => ({ garbage: () => process.exit(1) }),
+  "ends at frames": () => ({ frames: () => process.exit(1) }),
+  "does what nobody said": () => {
+    const offer = { name: "a chair", description: "", minimum_cents: 1 };
+    return {
+      frames(_, house) {
+        const expires_ms = Date.now() + 3_600_000;
+        house.call({ account: { name: "nobody" } }, "add", { ...offer, expires_ms });
+      },
+    };
+  },
   "mixes answers up": () => {
     let last;
     return {
@@ -310,26 +320,28 @@ export const FAULTS = {
       number: () => last,
     };
   },
-  "does half of what was cut": (tell) => ({
-    async call({ connection, name, next }) {
-      const answer = await next(connection.session);
-      // What was done is told only if the answer can be given.
-      await sleep(4);
-      if (name === "add" && !connection.isOpen)
-        await next(connection.session, "remove", { id: answer.item?.id });
-      return answer;
-    },
-    tell(change) {
-      if (change.kind === "added") setTimeout(() => tell(change), 5);
-      else tell(change);
-    },
-  }),
+  "does half of what was cut": (tell) => {
+    const undone = new Set();
+    return {
+      async call({ connection, name, next }) {
+        const answer = await next(connection.session);
+        if (name !== "add") return answer;
+        await sleep(10);
+        if (connection.isOpen) return answer;
+        undone.add(answer.item.id);
+        await next(connection.session, "remove", { id: answer.item.id });
+      },
+      tell(change) {
+        if (change.kind !== "removed" || !undone.has(change.item.id)) tell(change);
+      },
+    };
+  },
   "keeps memory of all who came": () => {
     const kept = [];
     return { connected: () => kept.push(Buffer.alloc(1 << 20, 1)) };
   },
   "keeps connections open": () => ({ isHalfOpen: true }),
-  "hears nothing any more after a refusal": (tell) => {
+  "tells nothing any more to whom it refused": (tell) => {
     const deaf = new Set();
     return {
       async call({ connection, next }) {

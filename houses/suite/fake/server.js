@@ -21,7 +21,9 @@ async function take(connection, line) {
     fault.garbage?.();
     return;
   }
-  if (!Array.isArray(message) || message[0] !== "call") return;
+  if (!Array.isArray(message)) return;
+  if (message[0] === "hello") connection.socket.write(`${JSON.stringify(["welcome"])}\n`);
+  if (message[0] !== "call") return;
   const [, number, name, args] = message;
   const next = (session, ...more) => house.call(session, ...(more.length ? more : [name, args]));
   const answer = fault.call
@@ -46,6 +48,13 @@ const server = net.createServer({ allowHalfOpen: fault.isHalfOpen }, (socket) =>
   let rest = "";
   socket.setEncoding("utf8");
   socket.on("data", (text) => {
+    if (connection.isRaw) return fault.frames?.(text, house);
+    if (text.startsWith("GET /ws ")) {
+      // As far as the suite's garbage needs it: what comes from now on are frames.
+      connection.isRaw = true;
+      socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+      return;
+    }
     const lines = (rest + text).split("\n");
     rest = lines.pop();
     for (const line of lines) take(connection, line);
