@@ -4,8 +4,20 @@ use super::Finding;
 use crate::tree::Tree;
 
 /// A code span that starts with one of these is a path from the root.
-const FOLDERS: [&str; 11] =
-    [".ci", "crates", "docs", "experiments", "fuzz", "monitoring", "runs", "schema", "subjects", "tests", "web"];
+const FOLDERS: [&str; 12] = [
+    ".ci",
+    "crates",
+    "docs",
+    "experiments",
+    "fuzz",
+    "houses",
+    "monitoring",
+    "runs",
+    "schema",
+    "subjects",
+    "tests",
+    "web",
+];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
