@@ -13,6 +13,7 @@
 
 pub mod archive;
 mod attempts;
+mod builds;
 mod campaign;
 mod certificate;
 mod checks;

@@ -70,7 +70,7 @@ impl Target {
         let folder = log.with_extension("proxy");
         let started = match &named.server {
             Server::Ours(program) => Subject::start(running::Start {
-                program: program.as_ref().unwrap_or(&place.program),
+                program: &place.builds.to_start(program.as_ref().unwrap_or(&place.program), experiment),
                 experiment,
                 cell: &planned.cell,
                 host: topology.subject_address(),

@@ -1,5 +1,6 @@
 //! Where a campaign's runs happen.
 
+use crate::builds::Builds;
 use crate::certificate;
 use crate::pinning::Pinning;
 use pushlab_subjects::leftovers;
@@ -10,6 +11,8 @@ use std::path::PathBuf;
 pub struct Workplace {
     /// The `pushlab` program, which is subject and worker too.
     pub program: PathBuf,
+    /// Copies of it and of other builds, where they are compared.
+    pub builds: Builds,
     /// Cores of both sides.
     pub pinning: Pinning,
     /// Where subjects write their logs.
@@ -45,7 +48,7 @@ impl Workplace {
         // What may not be ended is somebody else's, and shows as a noisy neighbour if it matters.
         let _ = leftovers::clean();
         certificate::sweep(&logs);
-        Ok(Self { program, pinning, logs, captures })
+        Ok(Self { program, builds: Builds::default(), pinning, logs, captures })
     }
 }
 
