@@ -90,6 +90,11 @@ impl ClientsIn {
         ]
     }
 
+    /// Longest time for a browser to start and all of its pages to report, ms: half a second more for each beyond ten.
+    pub fn start_max_ms(&self) -> u64 {
+        25_000 + u64::from(self.pages.saturating_sub(10)) * 500
+    }
+
     /// Time between two reports of a page, ms: a browser of many pages is not to be busy with reporting.
     pub fn report_every_ms(&self) -> u64 {
         (u64::from(self.pages) * 20).clamp(100, 1_000)

@@ -24,8 +24,8 @@ const WATCH_NS: u64 = 2 * MS;
 const SILENT_DRAIN_NS: u64 = 30 * S;
 /// Pings further apart, ms, say too little of a silence.
 const PINGS_HEARD_MS: u64 = 1_000;
-/// Time for a worker to get ready beyond the plan's own for connecting, ns: a browser may have to start.
-const PREPARE_NS: u64 = 40 * S;
+/// Time for a worker to get ready beyond the plan's own for connecting, ns, and beyond a browser's to start.
+const PREPARE_NS: u64 = 15 * S;
 /// Longest time between two words of a worker, ns, which speaks at least once a second.
 const WORD_NS: u64 = 10 * S;
 /// Whoever was not asked for longer, ns, cannot tell who was silent meanwhile: the machine slept, or this process did.
@@ -249,7 +249,8 @@ impl Coordinator {
             self.order_all(&Order::Connect { origin_ns: now });
             return self.enter(Phase::Connect, now);
         }
-        let (begun_ns, within_ns) = (self.begun_ns, self.plan.phases.connect_ms * MS + PREPARE_NS);
+        let (begun_ns, own_ms) = (self.begun_ns, self.plan.phases.connect_ms + self.plan.clients_in.start_max_ms());
+        let within_ns = own_ms * MS + PREPARE_NS;
         self.fail_if_silent(|worker| (!worker.is_prepared).then_some(begun_ns), within_ns, "did not get ready", now);
     }
 

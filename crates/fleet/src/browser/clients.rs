@@ -25,8 +25,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const MS: u64 = 1_000_000;
-/// Time for a browser to start and all of its pages to report, ns.
-const START_NS: u64 = 25_000 * MS;
 /// Round trips of each page before its clients begin: the error of its clock falls with the fastest of them.
 const ROUND_TRIPS_MIN: u32 = 40;
 /// How long a page may be silent, ns, and a hidden one, whose timers browsers let run once a second, and Firefox after
@@ -89,7 +87,8 @@ impl Pages {
         let urls: Vec<String> = (0..count).map(|page| format!("http://{address}/?page={page}")).collect();
         let browser = Browser::start(&plan.clients_in, &urls, trusted.as_ref())?;
         let mut this = Self { browser, listener, files, pages: vec![Page::default(); count as usize] };
-        let deadline = monotonic_ns() + START_NS;
+        let start_max_ms = plan.clients_in.start_max_ms();
+        let deadline = monotonic_ns() + start_max_ms * MS;
         let is_ready = |page: &Page| page.clock.round_trips >= ROUND_TRIPS_MIN;
         while !this.pages.iter().all(is_ready) {
             if let Some(exit_message) = this.browser.exit_message() {
@@ -102,7 +101,7 @@ impl Pages {
                     name,
                     ready,
                     pages: count,
-                    within_s: START_NS / MS / 1_000,
+                    within_s: start_max_ms / 1_000,
                     words,
                 });
             }
