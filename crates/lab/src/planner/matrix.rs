@@ -142,7 +142,11 @@ mod tests {
     /// polls at an interval goes alone. A run that is left of them keeps its turn.
     #[test]
     fn what_takes_turns_goes_together() {
-        let matrix = runs("transports", Some("quick"), 7);
+        let mut taking_turns = experiments::load_all("transports", Some("quick")).unwrap().1;
+        for experiment in &mut taking_turns {
+            experiment.turns_ms = (experiment.name == "transports-broadcast").then_some(50);
+        }
+        let matrix = Matrix::new(&taking_turns, 7);
         let mut orders = HashSet::new();
         let mut so_far = Vec::new();
         while let Some(block) = matrix.block(&so_far) {
