@@ -22,6 +22,7 @@ pub mod experiments;
 mod header;
 mod link_watch;
 pub mod live;
+mod meeting;
 mod pinning;
 mod planned;
 pub mod planner;

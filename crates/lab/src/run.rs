@@ -1,9 +1,9 @@
 //! One run: a subject, a worker, probes on both, and what came of it.
 
 use crate::link_watch::LinkWatch;
+use crate::meeting::Beside;
 use crate::planned::{CHANNEL, Ends, named, plan, repetition};
 use crate::probes::{CounterWatch, LatestUsage, Phases, Usage, Watched, sample};
-use crate::side_by_side::Beside;
 use crate::standing::{Setup, Stage, Standing};
 use crate::target::Target;
 use crate::topology::Topology;
@@ -213,7 +213,7 @@ fn attempt(
     experiment: &Experiment,
     place: &Workplace,
     standing: &mut Standing,
-    mut beside: Option<&mut Beside<'_>>,
+    beside: Option<&mut Beside<'_>>,
     observer: &mut dyn RunObserver,
     collected: &mut Collected,
 ) -> Result<Ended, String> {
@@ -249,7 +249,6 @@ fn attempt(
     let mut seen = Seen { subject: target.process(), ..Seen::default() };
     let follow = Follow { experiment, silence_max: silence_max(planned, experiment), used: &used };
     let mut warming = Warming::default();
-    let beside = beside.as_deref_mut();
     let ended = follow.to_the_end(&mut target, &mut load, beside, observer, &mut warming, &mut |phase, t_ns| {
         seen.phase(phase);
         link.phase(phase, t_ns, &experiment.phases, topology.network());
@@ -258,10 +257,8 @@ fn attempt(
     let has_warm_up = experiment.scenario != Scenario::Idle && experiment.phases.warm_up_ms > 0;
     collected.warm_up = has_warm_up.then(|| warming.record(experiment));
     // The kernel's memory is the machine's, and so that of all runs that go side by side.
-    collected.kernel = kernel_before
-        .zip(seen.kernel_idle_bytes)
-        .filter(|_| turns.is_none())
-        .map(|(before_bytes, idle_bytes)| KernelMemory { before_bytes, idle_bytes });
+    let kernel = kernel_before.zip(seen.kernel_idle_bytes).filter(|_| turns.is_none());
+    collected.kernel = kernel.map(|(before_bytes, idle_bytes)| KernelMemory { before_bytes, idle_bytes });
     collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
     collected.subject = watch_subject.map(Sampler::finish);
     collected.generator = Some(watch_generator.finish());

@@ -1,111 +1,22 @@
-//! Runs that go side by side and take turns at the load: how they begin together, and what each knows of the others.
+//! Runs that go side by side and take turns at the load, each in a thread of its own.
 
+use crate::meeting::{Beside, Meeting};
 use crate::probes::Usage;
 use crate::run::{Executed, RunObserver, execute};
 use crate::standing::Standing;
 use crate::workplace::Workplace;
 use pushlab_analysis::record::PlannedRun;
 use pushlab_experiment::Experiment;
-use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
 use pushlab_workload::turns::Turns;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Time from the instant at which all are ready to the beginning, for each to learn of it.
-const LEAD_NS: u64 = 300_000_000;
-/// Longest time for which a run that has ended waits for those beside it: they end at the same instant, but for a drain.
-const LEAVE_MAX: Duration = Duration::from_secs(60);
 /// How often it is looked whether to stop.
 const LISTEN: Duration = Duration::from_millis(50);
-
-/// Where runs meet.
-#[derive(Debug, Default)]
-struct Meeting {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Those that have come and not left.
-    present: u32,
-    ready: u32,
-    begin_ns: Option<u64>,
-    /// CPU time that those who have left used in their load phases, s.
-    used_s: f64,
-}
-
-impl Meeting {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No step leaves anything half done.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A run's place among those beside it. It leaves when this is dropped.
-#[derive(Debug)]
-pub struct Beside<'a> {
-    meeting: &'a Meeting,
-    /// Its turns.
-    pub turns: Turns,
-    is_ready: bool,
-    used_s: f64,
-    has_left: bool,
-}
-
-impl<'a> Beside<'a> {
-    fn new(meeting: &'a Meeting, turns: Turns) -> Self {
-        Self { meeting, turns, is_ready: false, used_s: 0.0, has_left: false }
-    }
-
-    /// All of its clients are connected.
-    pub fn is_ready(&mut self) {
-        if !std::mem::replace(&mut self.is_ready, true) {
-            self.meeting.state().ready += 1;
-        }
-    }
-
-    /// When the idle phase begins; `None` while one that may still come is not ready.
-    pub fn begin_ns(&self) -> Option<u64> {
-        let mut state = self.meeting.state();
-        if state.begin_ns.is_none() && state.ready > 0 && state.ready >= state.present {
-            state.begin_ns = Some(monotonic_ns() + LEAD_NS);
-        }
-        state.begin_ns.filter(|_| self.is_ready)
-    }
-
-    /// It has ended, and used so much CPU time in its load phase. Gives what the others used, when they have ended too.
-    pub fn end(mut self, used_s: f64) -> f64 {
-        self.used_s = used_s;
-        self.leave();
-        let is_waiting = |state: &mut State| state.present > 0;
-        let state = self.meeting.state();
-        let ended = self.meeting.changed.wait_timeout_while(state, LEAVE_MAX, is_waiting);
-        let (state, _) = ended.unwrap_or_else(PoisonError::into_inner);
-        state.used_s - used_s
-    }
-
-    fn leave(&mut self) {
-        if !std::mem::replace(&mut self.has_left, true) {
-            let mut state = self.meeting.state();
-            state.present -= 1;
-            state.ready -= u32::from(self.is_ready);
-            state.used_s += self.used_s;
-            self.meeting.changed.notify_all();
-        }
-    }
-}
-
-impl Drop for Beside<'_> {
-    fn drop(&mut self) {
-        self.leave();
-    }
-}
 
 /// What a run tells whoever watches all of them.
 enum Told {
@@ -154,10 +65,9 @@ pub struct Member<'a> {
 
 /// Executes runs side by side, each with a subject and a load of its own. What comes of each is at its place.
 pub fn execute_together(members: &[Member<'_>], place: &Workplace, observer: &mut dyn RunObserver) -> Vec<Executed> {
-    let meeting = Meeting::default();
+    let meeting = Meeting::of(members.iter().filter(|member| member.turns.is_some()).count() as u32);
     let is_stopped = AtomicBool::new(false);
     let (tell, told) = mpsc::channel();
-    meeting.state().present = members.iter().filter(|member| member.turns.is_some()).count() as u32;
     thread::scope(|scope| {
         let run = |(number, member): (usize, &Member<'_>)| {
             let beside = member.turns.map(|turns| Beside::new(&meeting, turns));
@@ -191,55 +101,4 @@ pub fn execute_together(members: &[Member<'_>], place: &Workplace, observer: &mu
             .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn meeting(of: u32) -> Meeting {
-        let meeting = Meeting::default();
-        meeting.state().present = of;
-        meeting
-    }
-
-    fn turns(own: u32) -> Turns {
-        Turns { own, of: 2, length_ms: 100 }
-    }
-
-    #[test]
-    fn all_begin_at_one_instant_when_the_last_is_ready() {
-        let meeting = meeting(2);
-        let [mut one, mut other] = [0, 1].map(|own| Beside::new(&meeting, turns(own)));
-        assert_eq!(one.begin_ns(), None);
-        one.is_ready();
-        one.is_ready();
-        assert_eq!((one.begin_ns(), other.begin_ns()), (None, None));
-        other.is_ready();
-        let begin_ns = one.begin_ns().unwrap();
-        assert!(begin_ns > monotonic_ns());
-        assert_eq!(other.begin_ns(), Some(begin_ns));
-    }
-
-    #[test]
-    fn nobody_waits_for_one_that_cannot_come() {
-        let meeting = meeting(2);
-        let [mut one, other] = [0, 1].map(|own| Beside::new(&meeting, turns(own)));
-        one.is_ready();
-        drop(other);
-        assert!(one.begin_ns().is_some());
-        assert_eq!(one.end(1.5).to_bits(), 0.0_f64.to_bits());
-    }
-
-    #[test]
-    fn each_learns_what_the_others_used() {
-        let meeting = meeting(2);
-        let [one, other] = [0, 1].map(|own| Beside::new(&meeting, turns(own)));
-        let others = thread::scope(|scope| {
-            let one = scope.spawn(move || one.end(2.0));
-            let other = scope.spawn(move || other.end(0.5));
-            [one.join().unwrap(), other.join().unwrap()]
-        });
-        assert_eq!(others.map(f64::to_bits), [0.5_f64, 2.0].map(f64::to_bits));
-    }
 }
