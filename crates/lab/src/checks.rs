@@ -33,7 +33,7 @@ pub enum CheckError {
     /// Cores that the subjects cannot have.
     #[error(transparent)]
     Pinning(#[from] PinningError),
-    /// A subject that is not known any more.
+    /// A subject that is not known any more, or that has no client for a browser's pages where these are asked for.
     #[error("{0}")]
     Subject(String),
 }

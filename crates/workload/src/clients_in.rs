@@ -90,9 +90,9 @@ impl ClientsIn {
         ]
     }
 
-    /// Longest time for a browser to start and all of its pages to report, ms: half a second more for each beyond ten.
+    /// Longest time for a browser to start and all of its pages to report, ms: two seconds more for each beyond ten.
     pub fn start_max_ms(&self) -> u64 {
-        25_000 + u64::from(self.pages.saturating_sub(10)) * 500
+        25_000 + u64::from(self.pages.saturating_sub(10)) * 2_000
     }
 
     /// Time between two reports of a page, ms: a browser of many pages is not to be busy with reporting.

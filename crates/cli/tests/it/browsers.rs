@@ -148,6 +148,7 @@ fn a_subject_without_a_client_for_pages_is_refused_with_those_that_have_one() {
         ("subjects", &subjects),
         ("transports", "[\"websocket\"]"),
         ("prober", "false"),
+        ("scenario", "{ kind = \"chat\", interval_ms = 300, payload_bytes = 71 }"),
         ("clients_in", "{ kind = \"firefox\" }"),
     ]);
     let (code, error) = place.fails(&["run", "experiment.toml"]);
