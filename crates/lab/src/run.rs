@@ -247,7 +247,9 @@ fn attempt(
     let counters = target.watch_counters(&topology, experiment, phases)?;
     let mut link = LinkWatch::default();
     let mut seen = Seen { subject: target.process(), ..Seen::default() };
-    let follow = Follow { experiment, silence_max: silence_max(planned, experiment), used: &used };
+    let clients_in = experiment.clients_in.for_clients(planned.cell.clients);
+    let start_max = Duration::from_millis(if clients_in.is_browser() { clients_in.start_max_ms() } else { 0 });
+    let follow = Follow { experiment, silence_max: silence_max(planned, experiment), start_max, used: &used };
     let mut warming = Warming::default();
     let ended = follow.to_the_end(&mut target, &mut load, beside, observer, &mut warming, &mut |phase, t_ns| {
         seen.phase(phase);
@@ -352,6 +354,8 @@ impl Seen {
 struct Follow<'a> {
     experiment: &'a Experiment,
     silence_max: Duration,
+    /// Longest time for a browser to be there.
+    start_max: Duration,
     used: &'a [LatestUsage; 2],
 }
 
@@ -369,6 +373,7 @@ impl Follow<'_> {
     ) -> Ended {
         let phases = &self.experiment.phases;
         let longest = Duration::from_millis(self.experiment.run_ms() + phases.connect_ms + phases.drain_ms) + SLACK;
+        let longest = longest + self.start_max;
         let deadline = Instant::now() + longest;
         let mut phase = None;
         loop {

@@ -346,9 +346,12 @@ fn firefox_preferences(clients_in: &ClientsIn) -> String {
         let Some(value) = preference.value else { continue };
         preferences.push_str(&format!("user_pref(\"{}\", {value});\n", preference.name));
     }
-    if clients_in.hidden_timer_min_ms.is_some() {
-        // Otherwise a hidden page that has used up its time waits all the same.
+    if let Some(value) = clients_in.hidden_timer_min_ms {
+        // A hidden page that has used up its time would wait all the same, and without that budget, or with a WebSocket
+        // open, another preference holds (TimeoutManager::MinSchedulingDelay).
+        let name = "dom.min_background_timeout_value_without_budget_throttling";
         preferences.push_str("user_pref(\"dom.timeout.enable_budget_timer_throttling\", false);\n");
+        preferences.push_str(&format!("user_pref(\"{name}\", {value});\n"));
     }
     preferences
 }
@@ -436,6 +439,7 @@ mod tests {
                 "user_pref(\"network.websocket.max-connections\", 300);",
                 "user_pref(\"dom.min_background_timeout_value\", 4);",
                 "user_pref(\"dom.timeout.enable_budget_timer_throttling\", false);",
+                "user_pref(\"dom.min_background_timeout_value_without_budget_throttling\", 4);",
             ]
         );
     }
