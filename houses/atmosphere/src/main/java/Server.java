@@ -11,6 +11,9 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.PropertyNamingStrategies;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
 import org.atmosphere.cache.UUIDBroadcasterCache;
 import org.atmosphere.client.TrackMessageSizeInterceptor;
 import org.atmosphere.cpr.ApplicationConfig;
@@ -42,13 +45,27 @@ public final class Server extends AbstractReflectorAtmosphereHandler {
         final House.Session session = new House.Session();
         final boolean polls;
         volatile long seenNs = System.nanoTime();
+        /** What waits for a change, and since when; guarded by `order`. */
+        AtmosphereResource poll;
+        long polledNs;
 
         Connection(boolean polls) {
             this.polls = polls;
         }
 
         boolean isGone() {
-            return polls && System.nanoTime() - seenNs > TimeUnit.MILLISECONDS.toNanos(GONE_MS);
+            return polls && isPast(seenNs, GONE_MS);
+        }
+
+        void endLongPoll() {
+            if (poll != null && isPast(polledNs, POLL_MS)) {
+                poll.resume();
+                poll = null;
+            }
+        }
+
+        private static boolean isPast(long sinceNs, long ms) {
+            return System.nanoTime() - sinceNs > TimeUnit.MILLISECONDS.toNanos(ms);
         }
     }
 
@@ -59,18 +76,37 @@ public final class Server extends AbstractReflectorAtmosphereHandler {
     private final ScheduledExecutorService teller = Executors.newSingleThreadScheduledExecutor();
     private final House house = new House(change -> teller.execute(() -> tell(change)));
     private Broadcaster everybody;
+    /**
+     * Who suspends a request holds it, and who resumes one. Between a look into the cache and the entry among those
+     * who hear, a change would go to neither, and come after the next one; and what is resumed before Atmosphere has
+     * done with the request is written twice or never ends (Servlet30CometSupport.service).
+     */
+    private final Object order = new Object();
 
     void start(AtmosphereFramework framework) {
         everybody = framework.getBroadcasterFactory().lookup(PATH, true);
         teller.scheduleWithFixedDelay(house::endDue, 100, 100, TimeUnit.MILLISECONDS);
-        teller.scheduleWithFixedDelay(
-                () -> connections.values().removeIf(Connection::isGone), GONE_MS, GONE_MS, TimeUnit.MILLISECONDS);
+        teller.scheduleWithFixedDelay(this::sweep, 1, 1, TimeUnit.SECONDS);
+    }
+
+    /**
+     * Ends what has waited long enough: after a timeout of the container's, Atmosphere would take the client's next
+     * poll for the one that ended, as both have the client's name (AtmosphereResourceImpl._destroy).
+     */
+    private void sweep() {
+        synchronized (order) {
+            connections.values().forEach(Connection::endLongPoll);
+        }
+        connections.values().removeIf(Connection::isGone);
     }
 
     @Override
     public void onRequest(AtmosphereResource resource) throws IOException {
+        resource.getResponse().setCharacterEncoding("UTF-8");
         if (resource.getRequest().getMethod().equals("GET")) {
-            hear(resource);
+            synchronized (order) {
+                hear(resource);
+            }
         } else {
             resource.write(text(answer(resource)));
         }
@@ -80,10 +116,15 @@ public final class Server extends AbstractReflectorAtmosphereHandler {
         var uuid = resource.uuid();
         var polls = resource.transport() == AtmosphereResource.TRANSPORT.LONG_POLLING;
         var known = connections.get(uuid);
-        if (known != null) {
-            known.seenNs = System.nanoTime();
-        } else {
+        if (known == null) {
             connections.put(uuid, new Connection(polls));
+            if (polls) { // answered at once, or the client would know of no connection before the first change
+                everybody.getBroadcasterConfig().getBroadcasterCache().cacheCandidate(everybody.getID(), uuid);
+                return;
+            }
+        } else {
+            known.seenNs = known.polledNs = System.nanoTime();
+            known.poll = polls ? resource : null;
         }
         resource.addEventListener(new OnDisconnect() {
             @Override
@@ -91,20 +132,11 @@ public final class Server extends AbstractReflectorAtmosphereHandler {
                 connections.remove(uuid);
             }
         });
-        // While somebody is suspended nothing may be told: between its look into the cache and its entry among those
-        // who hear, a change would go to neither, and come after the next one.
-        synchronized (everybody) {
-            if (known == null && polls) {
-                // Answered at once, or the client would know of no connection before the first change.
-                everybody.getBroadcasterConfig().getBroadcasterCache().cacheCandidate(everybody.getID(), uuid);
-            } else {
-                resource.setBroadcaster(everybody).suspend(polls ? POLL_MS : -1);
-            }
-        }
+        resource.setBroadcaster(everybody).suspend();
     }
 
     private void tell(House.Change change) {
-        synchronized (everybody) {
+        synchronized (order) {
             everybody.broadcast(text(List.of("change", change)));
         }
     }
@@ -159,7 +191,16 @@ public final class Server extends AbstractReflectorAtmosphereHandler {
         var context = new ServletContextHandler("/");
         server.setHandler(context);
         JakartaWebSocketServletContainerInitializer.configure(context, null);
-        var atmosphere = new AtmosphereServlet();
+        var house = new Server();
+        var atmosphere = new AtmosphereServlet() {
+            @Override
+            public void doGet(HttpServletRequest request, HttpServletResponse response)
+                    throws IOException, ServletException {
+                synchronized (house.order) {
+                    super.doGet(request, response);
+                }
+            }
+        };
         var servlet = new ServletHolder(atmosphere);
         servlet.setAsyncSupported(true);
         servlet.setInitOrder(1);
@@ -170,7 +211,6 @@ public final class Server extends AbstractReflectorAtmosphereHandler {
         servlet.setInitParameter(ApplicationConfig.WEBSOCKET_MAXTEXTSIZE, String.valueOf(MAX_CALL_CHARACTERS));
         servlet.setInitParameter(ApplicationConfig.WEBSOCKET_WRITE_TIMEOUT, String.valueOf(WRITE_MS));
         context.addServlet(servlet, "/*");
-        var house = new Server();
         atmosphere.framework().addAtmosphereHandler(PATH, house, List.of(new TrackMessageSizeInterceptor()));
 
         server.start();
