@@ -1,14 +1,19 @@
 // Orders every house: installs it, checks it over each of its transports, and says what was found.
 
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import {
   accessSync,
   constants,
   existsSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
@@ -24,6 +29,10 @@ const README = join(ROOT, "README.md");
 /** Packages from a slow registry, or a build from scratch. */
 const INSTALL_MS = 15 * 60_000;
 
+/** What a house is built from, and what is built. */
+const SOURCE = /(lock|package)[^/]*\.json$|go\.(mod|sum)$|pom\.xml$|\.(go|java|scala)$/;
+const BUILT = /(^|\/)(node_modules|target|lib)\//;
+
 const USAGE = `usage: houses/run [HOUSE…] [OPTIONS]
 
   HOUSE…             folders in houses; by default all
@@ -38,6 +47,9 @@ PUSHLAB names the binary of Pushlab's own house; by default it is target/release
 Exit code 1: a house fails a check that it does not admit. 2: nothing was checked.`;
 
 class Failure extends Error {}
+
+/** The process that orders a house apart; it ends what it started when it is told to. */
+let apart = null;
 
 function read(name) {
   const folder = join(ROOT, name);
@@ -75,9 +87,8 @@ function has(tool) {
 /** Runs a house's commands, unless the same ones ran with the same lock files. */
 async function install(house) {
   const hash = createHash("sha256").update(JSON.stringify([house.install, process.version]));
-  for (const name of readdirSync(house.folder).sort())
-    if (/lock|package\.json|go\.(mod|sum)|pom\.xml|\.sbt$|\.(go|java|scala)$/.test(name))
-      hash.update(readFileSync(join(house.folder, name)));
+  for (const name of readdirSync(house.folder, { recursive: true }).sort())
+    if (SOURCE.test(name) && !BUILT.test(name)) hash.update(readFileSync(join(house.folder, name)));
   const stamp = join(house.folder, ".installed");
   const is = hash.digest("hex");
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === is) return;
@@ -124,6 +135,30 @@ async function order(house, { transports, hasFigures }) {
   return found;
 }
 
+/**
+ * The same in a process of its own, because a client library may leave behind what the next one trips over: atmosphere.js
+ * makes a `window`, by which others take themselves to be in a browser.
+ */
+async function orderApart(house, transports, hasChecksAlone) {
+  const folder = mkdtempSync(join(tmpdir(), "pushlab-house-"));
+  const path = join(folder, "found.json");
+  const options = transports.flatMap((transport) => ["--transport", transport]);
+  if (hasChecksAlone) options.push("--checks");
+  const program = fileURLToPath(import.meta.url);
+  try {
+    const stdio = ["ignore", "ignore", "inherit"];
+    apart = spawn(process.execPath, [program, house.name, ...options, "--json", path], { stdio });
+    const [code, signal] = await once(apart, "exit");
+    if (!existsSync(path)) throw new Error(`its process ended with ${signal ?? `exit code ${code}`}`);
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    throw new Failure(`${house.title}: ${error.message}`);
+  } finally {
+    apart = null;
+    rmSync(folder, { recursive: true });
+  }
+}
+
 async function main() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
@@ -160,8 +195,10 @@ async function main() {
       const transports = values.transport
         ? house.transports.filter((each) => values.transport.includes(each))
         : house.transports;
-      if (transports.length)
+      if (transports.length === 0) continue;
+      if (houses.length === 1)
         result.houses.push(await order(house, { transports, hasFigures: !values.checks }));
+      else takeIn(result, await orderApart(house, transports, values.checks));
     }
   }
   if (values.json) {
@@ -192,12 +229,17 @@ function takeIn(result, other) {
   result.left_out = result.left_out.filter((each) => !isThere(each));
 }
 
+function end() {
+  apart?.kill("SIGTERM");
+  endAll();
+}
+
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
   process.on(signal, () => {
-    endAll();
+    end();
     process.exit(130);
   });
-process.on("exit", endAll);
+process.on("exit", end);
 
 try {
   await main();
