@@ -142,10 +142,10 @@ impl Experiment {
         }
         let scenarios = self.variants.iter().filter_map(|variant| variant.scenario.as_ref()).chain([&self.scenario]);
         if scenarios.clone().any(|scenario| *scenario == Scenario::Idle || traffic::is_closed_loop(scenario)) {
-            return Err("turns_ms: turns are of a load with a schedule; idle, fan-out and request have none".to_owned());
+            return Err("turns_ms: turns need a load with a schedule; idle, fan-out and request have none".to_owned());
         }
         if self.shape != Shape::Steady {
-            return Err("turns_ms: the shape must be steady, since turns are one".to_owned());
+            return Err("turns_ms: the shape must be steady, since turns are a shape of their own".to_owned());
         }
         let mut browsers = self.variants.iter().filter_map(|variant| variant.clients_in).chain([self.clients_in]);
         for (what, is_asked) in [
@@ -154,7 +154,7 @@ impl Experiment {
             ("baseline_ms", self.baseline_ms > 0),
             ("capacity_share", self.capacity_share.is_some()),
             ("soak_minutes", self.soak_minutes.is_some()),
-            ("clients_in a browser", browsers.any(|clients_in| clients_in.is_browser())),
+            ("clients in a browser", browsers.any(|clients_in| clients_in.is_browser())),
         ] {
             if is_asked {
                 return Err(format!("turns_ms: runs that go side by side do not have {what}"));
@@ -165,7 +165,7 @@ impl Experiment {
         if self.load_ms() < least_ms {
             return Err(format!(
                 "turns_ms {length_ms}: up to {beside} runs go side by side, so phases.load_ms must be at least {least_ms}, \
-                 for {} turns of each",
+                 so that each has {} turns",
                 turns::TURNS_MIN
             ));
         }

@@ -50,7 +50,7 @@ pub struct Written {
     /// The published study that it repeats, e.g. `tangen-2015`: its numbers are drawn beside those measured.
     #[serde(default)]
     pub study: Option<String>,
-    /// The experiment under whose name the study's numbers stand, if not this one.
+    /// The experiment under whose name the study's numbers are stored, if not this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_as: Option<String>,
     /// Servers to measure: `pushlab` is ours, `NAME=PATH` another build of it; `socketio` or `sockjs:htmlfile` is one of
@@ -83,11 +83,11 @@ pub struct Written {
     /// block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
-    /// Length of a turn, in ms: the cells of a repeat that differ in subject, transport, policy or variant alone go side
-    /// by side, each with a server and clients of its own, and take turns at the load. What makes the machine slower for a
-    /// second does so for all of them. A turn's last tenth is silent. `phases.load_ms` has everybody's turns, and rates are
-    /// over all of it. Clients that poll at an interval, which they do all the time, go alone. By default all runs follow
-    /// each other.
+    /// Length of a turn, in ms. The cells of a repeat that differ only in subject, transport, policy or variant run side by
+    /// side, each with a server and clients of its own, and take turns at the load. What slows the machine for a second
+    /// then slows all of them. The last tenth of a turn is silent. `phases.load_ms` covers the turns of all these cells,
+    /// and rates are averages over all of it. Cells whose clients poll at an interval run alone, since those poll all the
+    /// time. By default all runs follow one another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_ms: Option<u64>,
     /// The traffic.

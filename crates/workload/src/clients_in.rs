@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientsIn {
-    /// In what.
+    /// What they live in.
     pub kind: ClientKind,
     /// Pages over which a browser's clients are spread evenly, 1 to 200; `native` has none.
     pub pages: u32,
-    /// In place of `pages`: how many clients share a page, so that pages grow with `clients`.
+    /// How many clients share a page, in place of `pages`: the number of pages then grows with `clients`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clients_per_page: Option<u32>,
     /// Whether the pages are background tabs, whose timers a browser slows down. Otherwise each has a window of its own.
     pub hidden: bool,
-    /// Firefox: most HTTP/1.1 connections to one host, 1 to 255; 6 without it. Its preference
+    /// Firefox: most HTTP/1.1 connections to one host, 1 to 255; by default 6. Sets
     /// `network.http.max-persistent-connections-per-server`. WebSockets do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections_per_host_max: Option<u32>,
-    /// Firefox: most HTTP connections in all, 1 to 65535; 900 without it. Its preference `network.http.max-connections`.
+    /// Firefox: most HTTP connections in all, 1 to 65535; by default 900. Sets `network.http.max-connections`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections_max: Option<u32>,
-    /// Firefox: most WebSockets in all, 1 to 65535; 200 without it. Its preference `network.websocket.max-connections`.
+    /// Firefox: most WebSockets in all, 1 to 65535; by default 200. Sets `network.websocket.max-connections`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub websockets_max: Option<u32>,
-    /// Firefox: shortest timer of a hidden page, ms, 1 to 60000; 1000 without it. Its preference
-    /// `dom.min_background_timeout_value`; with it, hidden pages have no budget of CPU time for timers either.
+    /// Firefox: shortest timer of a hidden page, in ms, 1 to 60000; by default 1000. Sets
+    /// `dom.min_background_timeout_value`. With it, Firefox does not ration the CPU time of hidden pages' timers either.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden_timer_min_ms: Option<u32>,
 }
@@ -52,7 +52,7 @@ pub struct FirefoxPreference {
 }
 
 impl ClientsIn {
-    /// So many pages of this kind, with everything else as a browser has it.
+    /// This many pages of this kind, with everything else as is usual in the browser.
     pub fn of(kind: ClientKind, pages: u32) -> Self {
         Self {
             kind,
@@ -95,30 +95,30 @@ impl ClientsIn {
         25_000 + u64::from(self.pages.saturating_sub(10)) * 2_000
     }
 
-    /// Time between two reports of a page, ms: a browser of many pages is not to be busy with reporting.
+    /// Time between two reports of a page, ms: reporting must not keep a browser with many pages busy.
     pub fn report_every_ms(&self) -> u64 {
         (u64::from(self.pages) * 20).clamp(100, 1_000)
     }
 
-    /// Whether that is a browser.
+    /// Whether clients live in a browser.
     pub fn is_browser(&self) -> bool {
         self.kind != ClientKind::Native
     }
 
-    /// Whether it is what nobody need write down.
+    /// Whether nothing differs from the defaults.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// In what clients live.
+/// What clients live in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientKind {
     /// The worker's own virtual clients.
     #[default]
     Native,
-    /// Headless Chromium, or Chrome where that is what there is.
+    /// Headless Chromium, or Chrome where only that is installed.
     Chromium,
     /// Headless Firefox.
     Firefox,
