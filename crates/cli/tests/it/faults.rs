@@ -211,7 +211,7 @@ fn a_server_that_stalls_is_slow_and_the_generator_is_not_to_blame() {
 
 #[test]
 fn a_thread_that_is_full_for_a_second_takes_latencies_away_and_accuses_nobody() {
-    let measured = measure_until(&["generator-saturated"], || {
+    let flooded = || {
         let served = Served::start(&[]);
         // Five clients and the feeder at a hundred a second each: after two seconds.
         let flood = Some((1_200, Duration::from_millis(1_300)));
@@ -219,11 +219,15 @@ fn a_thread_that_is_full_for_a_second_takes_latencies_away_and_accuses_nobody() 
         let measured = measure("fault-full", address);
         assert!(front.has_flooded.load(Ordering::Relaxed));
         measured
-    });
+    };
+    // Other work on the machine may have kept the thread from being full, but not each time.
+    let is_full = |measured: &Measured| measured.figure("generator_busiest").is_some_and(|percent| percent >= 60.0);
+    let measured =
+        measure_until(&["generator-saturated"], || (1..TRIES).map(|_| flooded()).find(is_full).unwrap_or_else(flooded));
+    assert!(is_full(&measured));
     assert_eq!((measured.figure("latency_p99"), measured.figure("response_median")), (None, None));
     assert!(measured.figure("delivered").unwrap() > 0.0 && measured.figure("bytes_per_delivery").is_some());
     assert_eq!(measured.count("lost"), 0);
-    assert!(measured.figure("generator_busiest").unwrap() >= 60.0);
 }
 
 #[test]
