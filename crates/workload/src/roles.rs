@@ -580,12 +580,13 @@ mod tests {
 
     #[test]
     fn preferences_are_firefoxs_and_what_it_takes() {
-        let with = |kind, set: fn(&mut ClientsIn)| {
+        type Set = fn(&mut ClientsIn);
+        let with = |kind, set: Set| {
             let mut clients_in = ClientsIn::of(kind, 2);
             set(&mut clients_in);
             roles_of(&Plan { clients_in, ..plan(4, Scenario::Idle) }).map(drop).map_err(|error| error.to_string())
         };
-        let sets: [(fn(&mut ClientsIn), fn(&mut ClientsIn)); 4] = [
+        let sets: [(Set, Set); 4] = [
             (|c| c.connections_per_host_max = Some(255), |c| c.connections_per_host_max = Some(256)),
             (|c| c.connections_max = Some(65_535), |c| c.connections_max = Some(0)),
             (|c| c.websockets_max = Some(1), |c| c.websockets_max = Some(65_536)),
