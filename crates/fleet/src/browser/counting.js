@@ -6,7 +6,7 @@
 (() => {
   /** The page's own requests, to where it comes from, do not count. */
   const count = (address) => {
-    if (new URL(address, location.href).host !== location.host) globalThis.countRequest();
+    if (new URL(address, location.href).host !== location.host) globalThis.countRequestOfFramework();
   };
 
   for (const name of ["WebSocket", "EventSource"]) {

@@ -31,8 +31,8 @@ function countRequest(client) {
   happened.requests.push([client.number, performance.now()]);
 }
 
-/** One of a framework's client: whose of several it is, is not known. */
-globalThis.countRequest = () => happened.requests.push([null, performance.now()]);
+/** One of a framework's client: whose of several it is, is not known. Not `countRequest`, which is global too. */
+globalThis.countRequestOfFramework = () => happened.requests.push([null, performance.now()]);
 
 /** A frame of the native protocol. Over an event stream it has no cursor. */
 function take(client, frame, now) {
