@@ -157,7 +157,7 @@ impl Experiment {
             ("clients in a browser", browsers.any(|clients_in| clients_in.is_browser())),
         ] {
             if is_asked {
-                return Err(format!("turns_ms: runs that go side by side do not have {what}"));
+                return Err(format!("turns_ms: runs that go side by side cannot have {what}"));
             }
         }
         let beside = self.beside().into_iter().max().unwrap_or(1) as u64;

@@ -247,9 +247,7 @@ fn attempt(
     let counters = target.watch_counters(&topology, experiment, phases)?;
     let mut link = LinkWatch::default();
     let mut seen = Seen { subject: target.process(), ..Seen::default() };
-    let clients_in = experiment.clients_in.for_clients(planned.cell.clients);
-    let start_max = Duration::from_millis(if clients_in.is_browser() { clients_in.start_max_ms() } else { 0 });
-    let follow = Follow { experiment, silence_max: silence_max(planned, experiment), start_max, used: &used };
+    let follow = Follow::of(planned, experiment, &used);
     let mut warming = Warming::default();
     let ended = follow.to_the_end(&mut target, &mut load, beside, observer, &mut warming, &mut |phase, t_ns| {
         seen.phase(phase);
@@ -359,7 +357,13 @@ struct Follow<'a> {
     used: &'a [LatestUsage; 2],
 }
 
-impl Follow<'_> {
+impl<'a> Follow<'a> {
+    fn of(planned: &PlannedRun, experiment: &'a Experiment, used: &'a [LatestUsage; 2]) -> Self {
+        let clients_in = experiment.clients_in.for_clients(planned.cell.clients);
+        let start_max = Duration::from_millis(if clients_in.is_browser() { clients_in.start_max_ms() } else { 0 });
+        Self { experiment, silence_max: silence_max(planned, experiment), start_max, used }
+    }
+
     /// Waits for the end of the run, whichever comes first: the worker's, the subject's, the observer's or the
     /// deadline. A subject that is silent for too long has come to its end too.
     fn to_the_end(

@@ -76,7 +76,7 @@ fn what_cannot_take_turns_is_refused() {
             vec![("turns_ms", "50"), ("scenario", "{ kind = \"fan-out\", publishers = 1, payload_bytes = 173 }")],
             "a load with a schedule",
         ),
-        (vec![("turns_ms", "50"), ("networks", "[\"4g\"]")], "do not have networks"),
+        (vec![("turns_ms", "50"), ("networks", "[\"4g\"]")], "cannot have networks"),
         (vec![("turns_ms", "50"), ("shape", "{ kind = \"ramp\", from = 0.5, to = 1.0 }")], "the shape must be steady"),
     ] {
         place.experiment(&[&[("scenario", FEED), ("phases", PHASES)], &changes[..]].concat());

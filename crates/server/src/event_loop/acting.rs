@@ -318,13 +318,15 @@ impl EventLoop {
             self.output.bytes.extend_from_slice(body.as_ref());
         } else if has_body {
             self.say_head(id);
-            let head = std::mem::take(&mut self.output.bytes);
+            let mut head = std::mem::take(&mut self.output.bytes);
             let may_stay = self.enqueue(id, |connection, _| {
                 let unsent = connection.unsent.get_or_insert_default();
                 unsent.push(&head);
                 unsent.push_body(Box::new(body));
                 Verdict::Stays { dropped: 0 }
             });
+            head.clear();
+            self.output.bytes = head;
             if !may_stay {
                 return self.close(id);
             }
