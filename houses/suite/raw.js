@@ -27,6 +27,52 @@ export async function send(port, bytes, wait_ms = 50) {
   socket.destroy();
 }
 
+/** Sends a request over a connection of its own. */
+function request(port, line, body = "") {
+  const { socket, opened } = open(port);
+  const asked = { socket, text: "" };
+  socket.on("data", (bytes) => {
+    asked.text += bytes.toString("latin1");
+  });
+  const type = "Content-Type: text/plain;charset=UTF-8\r\nAccept: text/event-stream\r\n";
+  const head = `${line} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${type}`;
+  socket.write(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  /** What has come, once this much of it fits, or the connection is gone, or it is late. */
+  asked.until = async (fits, ms = ANSWER_MS) => {
+    await opened;
+    for (let waited = 0; waited < ms && !fits.test(asked.text) && !socket.destroyed; waited += 2)
+      await sleep(2);
+    return asked.text;
+  };
+  return asked;
+}
+
+/**
+ * A session over HTTP as `raw.sessions` in README.md has it: a stream that stays open, and requests that say something.
+ * Undefined if none opens.
+ */
+export async function openSession(port, { open: line, id, stream, send: post }) {
+  let name = randomBytes(8).toString("hex");
+  if (line) {
+    const opening = request(port, line);
+    const told = new RegExp(`"${id}":"([^"]+)"`);
+    name = told.exec(await opening.until(told))?.[1];
+    opening.socket.destroy();
+    if (!name) return undefined;
+  }
+  const named = (text) => text.replace("ID", encodeURIComponent(name));
+  const heard = request(port, named(stream));
+  await heard.until(/\r\n\r\n/, 200);
+  return {
+    async say(text) {
+      const saying = request(port, named(post), text);
+      await saying.until(/\r\n\r\n/, 300);
+      saying.socket.destroy();
+    },
+    end: () => heard.socket.destroy(),
+  };
+}
+
 /** One frame of WebSocket as a client sends it, or nearly: `first` is its first byte, text and final unless told. */
 export function frame(payload, { first = 0x81, isMasked = true, length } = {}) {
   const body = Buffer.from(payload);

@@ -87,6 +87,7 @@ const FOUND = {
   "garbage-in-posts": ["ends at garbage"],
   "broken-frames": ["ends at frames"],
   "garbage-in-messages": ["does what nobody said"],
+  "garbage-in-sessions": ["ends at what a session says"],
   "cut-in-the-middle-of-a-call": ["does half of what was cut"],
   "cut-while-registering": ["leaves a name behind that nobody has"],
   "clients-come-and-go": ["keeps memory of all who came", "keeps connections open"],

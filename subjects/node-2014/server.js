@@ -1,9 +1,10 @@
 // WebSocket, event streams and long polling as the servers of Tangen 2015 have them: a message is parsed and made JSON
 // again, once for all over WebSocket and event streams, for each client over long polling, whose server keeps everything.
-// Nobody looks at backpressure. It runs on Node.js 0.10 to today's, with ws 0.4 (WS=ws) or 0.8 (WS=ws-0.8).
+// Nobody looks at backpressure. Polls at an interval and the list of users are those of the chat of Bigestans 2014. It runs on Node.js 0.10 to today's, with ws 0.4 (WS=ws) or 0.8 (WS=ws-0.8).
 //
 // What an experiment may change to find a cause: TURNS=one handles one message of the back end in each turn of the event
-// loop, where by default a turn handles all that were read; WRITES=gathered puts what waits for a socket into one write.
+// loop, where by default a turn handles all that were read; WRITES=gathered puts what waits for a socket into one write;
+// EVENTS=two-writes writes an event in two pieces, as that chat does.
 'use strict'
 var express = require('express')
 var http = require('http')
@@ -22,6 +23,8 @@ var polls = []
 /** Everything since the first poll. */
 var messages = []
 var isPolled = false
+/** Whom the list of users names, as long as it is asked for. */
+var users = ['sender', 'receiver']
 
 function hears(channel) {
   return function (subscriber) { return subscriber.names.indexOf(channel) >= 0 }
@@ -45,7 +48,10 @@ function publish(channel, text) {
   own = streams.filter(hears(channel))
   if (own.length) {
     var event = 'data: ' + JSON.stringify(message) + '\n\n'
-    own.forEach(function (client) { client.res.write(event) })
+    own.forEach(function (client) {
+      if (env.EVENTS === 'two-writes') client.res.write('event: message\n')
+      client.res.write(event)
+    })
   }
   var due = polls.filter(hears(channel))
   if (due.length) {
@@ -130,6 +136,8 @@ app.get('/poll', function (req, res) {
     remove(polls, poll)
   })
 })
+
+app.get('/users', function (req, res) { res.json(users) })
 
 app.post('/publish', function (req, res) {
   body(req, function (text) {

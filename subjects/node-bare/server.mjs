@@ -3,7 +3,7 @@
 import http from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'
 
-const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, COMPRESSION_FROM, CROSS_ORIGIN } = process.env
+const { HOST = '127.0.0.1', PORT = '0', FEED, FEED_CHANNEL = 'feed', GC, EVENTS, COMPRESSION_FROM, CROSS_ORIGIN } = process.env
 // With context, `ws` would compress every message, however small.
 const compression = { threshold: Number(COMPRESSION_FROM), serverNoContextTakeover: true }
 const perMessageDeflate = COMPRESSION_FROM ? compression : false
@@ -25,7 +25,10 @@ function publish(channel, data) {
     for (const socket of subscribers.websocket) socket.send(data, { binary: false })
     if (subscribers.sse.size) {
       const event = Buffer.from(`data: ${data}\n\n`)
-      for (const res of subscribers.sse) res.write(event)
+      for (const res of subscribers.sse) {
+        if (EVENTS === 'two-writes') res.write('event: message\n')
+        res.write(event)
+      }
     }
     if (subscribers.stream.size) {
       const line = Buffer.from(`${data}\n`)
@@ -102,6 +105,8 @@ function handle(req, res) {
       return stream(res, names, 'stream', 'application/x-ndjson', '\n')
     case 'GET /poll':
       return poll(res, names, query)
+    case 'GET /users':
+      return res.writeHead(200, { 'Content-Type': 'application/json' }).end('["sender","receiver"]')
     case 'POST /publish':
       return body(req, (data) => {
         publish(names[0], data)

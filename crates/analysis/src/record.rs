@@ -68,6 +68,9 @@ pub struct RunRecord {
     /// Order of the run for which the server was started, where runs of a block share one start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_since: Option<u32>,
+    /// How many runs went side by side with it, itself counted; `None` where it went alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side_by_side: Option<u32>,
     /// What the worker was told; `None` when it was never started.
     pub plan: Option<Plan>,
     /// When the subject ran alone, ns; `None` where that was not asked for.
@@ -215,6 +218,7 @@ impl RunRecord {
             unobserved: None,
             server_since: None,
             plan: None,
+            side_by_side: None,
             baseline: None,
             kernel: None,
             tcp: None,

@@ -127,11 +127,11 @@ fn of_generator(
     (start, end): (u64, u64),
     evidence: &Evidence<'_>,
 ) -> Vec<Warning> {
-    // Who takes turns is silent in those of others: half of a core is all of it for one of two.
-    let turns = record.plan.as_ref().and_then(|plan| plan.turns).map_or(1.0, |turns| f64::from(turns.of));
+    // The cores are those of all that go side by side: half of one is all of it for one of two.
+    let sides = record.side_by_side.map_or(1.0, f64::from);
     let thread = result.busiest.map(|second| BusySecond {
         whose: second.thread.described(second.number),
-        percent: second.percent() * turns,
+        percent: second.percent() * sides,
         from_s: second.from_ns as f64 / 1e9,
     });
     // The busiest second is not below the mean of the phase; where it seems to be, the probe saw too little.
@@ -142,7 +142,7 @@ fn of_generator(
         None => ("the load generator, on average of all seconds,", (start, mean)),
     };
     let from_s = (from_ns - start) as f64 / 1e9;
-    let all = Some(BusySecond { whose: whose.to_owned(), percent: percent * turns, from_s });
+    let all = Some(BusySecond { whose: whose.to_owned(), percent: percent * sides, from_s });
     let load = GeneratorLoad {
         thread,
         all,

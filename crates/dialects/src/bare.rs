@@ -11,6 +11,8 @@ pub struct Bare {
     /// Where the last poll has ended, as the server counts.
     after: Option<u64>,
     is_subscribed: bool,
+    /// Whether the question under way is the one for the list of users.
+    is_listing: bool,
 }
 
 impl Bare {
@@ -40,7 +42,7 @@ fn query(topic: &Topic) -> String {
 impl ProtocolClient for Bare {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let topic = turn.topic;
-        self.is_subscribed = false;
+        (self.is_subscribed, self.is_listing) = (false, false);
         let path = &topic.path;
         let request = match topic.transport {
             Some(Transport::WebSocket) => {
@@ -78,6 +80,9 @@ impl ProtocolClient for Bare {
             }
             return Ok(());
         }
+        if std::mem::take(&mut self.is_listing) {
+            return reply.expect_success("GET /users");
+        }
         reply.expect_success("GET /poll")?;
         let bad = || Refused::unexpected("GET /poll was not answered with [N,DATA,…]", reply.body);
         let parts: Vec<&RawValue> = serde_json::from_str(reply.body).map_err(|_| bad())?;
@@ -89,6 +94,10 @@ impl ProtocolClient for Bare {
         }
         self.after = Some(after);
         messages.iter().for_each(|message| turn.report(Notice::Message(message.get())));
+        if turn.topic.user_list && self.is_subscribed {
+            self.is_listing = true;
+            turn.ask(Over::Down, Request::get(format!("{}/users", turn.topic.path)));
+        }
         self.report_subscribed(turn);
         Ok(())
     }
@@ -118,5 +127,28 @@ impl ProtocolClient for Bare {
             Sending::Echo => format!("{}/echo", topic.path),
         };
         Step::Ask(Over::Up, Request::post(target, "application/json", data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dialect;
+    use crate::script::Player;
+
+    #[test]
+    fn a_poll_is_followed_by_the_question_for_the_users_where_they_are_wanted() {
+        let mut player = Player::new(Dialect::Bare, Transport::Polling, "");
+        player.topic.user_list = true;
+        assert_eq!(player.open(), ["Down GET /base/poll?channel=a&channel=b"]);
+        assert_eq!(player.reply("[7]"), ["subscribed"]);
+        let poll = ["Down GET /base/poll?channel=a&channel=b&after=7"];
+        let polled = |player: &mut Player| player.play(|client, turn| Ok(client.poll(turn)));
+        assert_eq!(polled(&mut player), poll);
+        assert_eq!(player.reply("[8,{\"x\":1}]"), ["message {\"x\":1}", "Down GET /base/users"]);
+        assert_eq!(player.reply("[\"sender\"]"), Vec::<String>::new());
+        assert_eq!(polled(&mut player), ["Down GET /base/poll?channel=a&channel=b&after=8"]);
+        player.topic.user_list = false;
+        assert_eq!(player.reply("[8]"), Vec::<String>::new());
     }
 }

@@ -35,6 +35,9 @@ pub struct Topic {
     pub sending: Option<Sending>,
     /// How long a long poll may be held, seconds.
     pub wait_s: u64,
+    /// Whether each poll at an interval is followed by a question for the list of users.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub user_list: bool,
     /// Drawn anew for every connection: for session names.
     pub random: u64,
 }

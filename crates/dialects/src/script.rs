@@ -6,7 +6,7 @@ use pushlab_wire::transport::Transport;
 /// A client that is told what happens; what it answers is written down as text.
 pub struct Player {
     client: Box<dyn ProtocolClient>,
-    topic: Topic,
+    pub topic: Topic,
 }
 
 impl Player {

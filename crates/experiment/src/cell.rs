@@ -28,17 +28,7 @@ pub struct Cell {
     pub payload_bytes: Option<u32>,
 }
 
-/// What cells have in common that are compared at one place: experiment, clients, rate and size.
-pub type Beside<'a> = (&'a str, u32, Option<u32>, Option<u32>);
-
 impl Cell {
-    /// What it has in common with the cells that it takes turns with, where cells take turns; `None` where it takes none:
-    /// clients that poll at an interval do so in everybody's turns.
-    pub fn beside(&self) -> Option<Beside<'_>> {
-        let place = (&*self.experiment, self.clients, self.deliveries_per_s, self.payload_bytes);
-        (!self.transport.is_interval_driven()).then_some(place)
-    }
-
     /// Name for people: `tangen-chat · websocket · 100 clients`.
     pub fn label(&self) -> String {
         let mut parts = vec![self.experiment.clone()];

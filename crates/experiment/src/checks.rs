@@ -65,7 +65,7 @@ impl Experiment {
             ));
         }
         self.check_blocks()?;
-        self.check_turns()?;
+        self.check_side_by_side()?;
         self.check_proxy()?;
         self.check_phases()?;
         if self.load_ms() == 0 && self.scenario != Scenario::Idle {
@@ -108,12 +108,17 @@ impl Experiment {
             ("sockets.send_buffer_bytes", all_sockets().any(|sockets| sockets.send_buffer_bytes.is_some())),
             ("sockets.receive_buffer_bytes", all_sockets().any(|sockets| sockets.receive_buffer_bytes.is_some())),
             ("sockets.connections_per_host_max", all_sockets().any(|s| s.connections_per_host_max.is_some())),
-            ("receipts", self.receipts),
-            ("polling.user_list", self.polling.user_list),
         ] {
             if is_asked {
                 return Err(format!("{what} works with our own server only: leave the other subjects out"));
             }
+        }
+        if self.polling.user_list && foreign.clone().any(|(_, offer)| !offer.users) {
+            return Err(
+                "polling.user_list: only our own server and subjects whose manifests say `users = true` have a list \
+                        of users: leave the other subjects out"
+                    .to_owned(),
+            );
         }
         let external = foreign.find(|(_, offer)| offer.is_external);
         if let Some((text, _)) = external.filter(|_| !self.networks.is_empty()) {
@@ -133,9 +138,30 @@ impl Experiment {
         Ok(())
     }
 
-    /// Runs that go side by side must have the machine to themselves, all alike, and a schedule that can be divided.
-    fn check_turns(&self) -> Result<(), String> {
-        let Some(length_ms) = self.turns_ms else { return Ok(()) };
+    /// Runs that go side by side must have the machine to themselves, all alike.
+    fn check_side_by_side(&self) -> Result<(), String> {
+        let key = match (self.turns_ms, self.at_once) {
+            (None, false) => return Ok(()),
+            (Some(_), true) => return Err("at_once: runs go at once or take turns; leave one out".to_owned()),
+            (Some(_), false) => "turns_ms",
+            (None, true) => "at_once",
+        };
+        let mut browsers = self.variants.iter().filter_map(|variant| variant.clients_in).chain([self.clients_in]);
+        for (what, is_asked) in [
+            ("blocks", self.blocks.is_some()),
+            ("capacity_share", self.capacity_share.is_some()),
+            ("soak_minutes", self.soak_minutes.is_some()),
+            ("clients in a browser", browsers.any(|clients_in| clients_in.is_browser())),
+        ] {
+            if is_asked {
+                return Err(format!("{key}: runs that go side by side cannot have {what}"));
+            }
+        }
+        self.turns_ms.map_or(Ok(()), |length_ms| self.check_turns(length_ms))
+    }
+
+    /// Turns need a schedule that can be divided, and nothing that goes on in the turns of others.
+    fn check_turns(&self, length_ms: u64) -> Result<(), String> {
         let [shortest, longest] = turns::LENGTH_MS;
         if !(shortest..=longest).contains(&length_ms) {
             return Err(format!("turns_ms {length_ms}: from {shortest} to {longest}"));
@@ -147,20 +173,12 @@ impl Experiment {
         if self.shape != Shape::Steady {
             return Err("turns_ms: the shape must be steady, since turns are a shape of their own".to_owned());
         }
-        let mut browsers = self.variants.iter().filter_map(|variant| variant.clients_in).chain([self.clients_in]);
-        for (what, is_asked) in [
-            ("networks", !self.networks.is_empty()),
-            ("blocks", self.blocks.is_some()),
-            ("baseline_ms", self.baseline_ms > 0),
-            ("capacity_share", self.capacity_share.is_some()),
-            ("soak_minutes", self.soak_minutes.is_some()),
-            ("clients in a browser", browsers.any(|clients_in| clients_in.is_browser())),
-        ] {
+        for (what, is_asked) in [("networks", !self.networks.is_empty()), ("baseline_ms", self.baseline_ms > 0)] {
             if is_asked {
-                return Err(format!("turns_ms: runs that go side by side cannot have {what}"));
+                return Err(format!("turns_ms: runs that take turns cannot have {what}"));
             }
         }
-        let beside = self.beside().into_iter().max().unwrap_or(1) as u64;
+        let beside = self.sizes_beside().into_iter().max().unwrap_or(1) as u64;
         let least_ms = turns::TURNS_MIN * beside * length_ms;
         if self.load_ms() < least_ms {
             return Err(format!(

@@ -1,6 +1,6 @@
 //! Experiments whose subjects are known: their cells.
 
-use crate::cell::{Beside, Cell};
+use crate::cell::{Cell, SlowPolicy};
 use crate::offers::{self, Find, Offer, Offers};
 use crate::subject::{OURS, name_of};
 use crate::traffic;
@@ -9,6 +9,11 @@ use pushlab_wire::transport::Transport;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
+
+/// What cells have in common that go side by side: clients, rate and size, and where all go at once, also the server and
+/// its conditions.
+pub type Beside<'a> =
+    ((u32, Option<u32>, Option<u32>), Option<(&'a str, SlowPolicy, Option<&'a str>, Option<&'a str>)>);
 
 /// An experiment of which is known what its subjects offer. It is written as it was read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -171,19 +176,28 @@ impl Experiment {
         Self { written: own, offers: self.offers.clone() }
     }
 
-    /// How many cells go side by side at each place where cells take turns.
-    pub(crate) fn beside(&self) -> Vec<usize> {
+    /// What a cell has in common with the cells that it goes side by side with; `None` where it goes alone. Clients that
+    /// poll at an interval would do so in everybody's turns.
+    pub fn beside<'c>(&self, cell: &'c Cell) -> Option<Beside<'c>> {
+        let place = (cell.clients, cell.deliveries_per_s, cell.payload_bytes);
+        let server = (&*cell.subject, cell.policy, cell.variant.as_deref(), cell.network.as_deref());
+        match self.turns_ms {
+            Some(_) => (!cell.transport.is_interval_driven()).then_some((place, None)),
+            None => self.at_once.then_some((place, Some(server))),
+        }
+    }
+
+    /// How many cells go side by side at each place where some do.
+    pub(crate) fn sizes_beside(&self) -> Vec<usize> {
         let cells = self.cells();
         let mut sizes: HashMap<Beside<'_>, usize> = HashMap::new();
-        if self.turns_ms.is_some() {
-            cells.iter().filter_map(Cell::beside).for_each(|place| *sizes.entry(place).or_default() += 1);
-        }
+        cells.iter().filter_map(|cell| self.beside(cell)).for_each(|place| *sizes.entry(place).or_default() += 1);
         sizes.into_values().collect()
     }
 
     /// How long all runs take about, ms.
     pub fn whole_ms(&self) -> u64 {
-        let together: usize = self.beside().iter().map(|size| size - 1).sum();
+        let together: usize = self.sizes_beside().iter().map(|size| size - 1).sum();
         let alone = self.runs().saturating_sub(together * self.repeats as usize);
         self.whole_run_ms().saturating_mul(alone as u64)
     }
@@ -254,6 +268,7 @@ mod tests {
                 echo: true,
                 rooms: true,
                 feed: true,
+                users: false,
                 is_external: false,
             };
             let find = move |_: &str| Ok(Some(offer.clone()));
@@ -307,6 +322,7 @@ mod tests {
             echo: true,
             rooms: true,
             feed: true,
+            users: false,
             is_external: false,
         };
         let resolve = |text: &str, compresses: Vec<Transport>| {

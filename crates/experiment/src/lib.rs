@@ -20,6 +20,7 @@ mod checks;
 mod expect;
 mod experiment;
 pub mod findings;
+pub mod frameworks;
 pub mod margins;
 pub mod metric;
 mod offers;

@@ -51,7 +51,7 @@ impl Metric {
     /// What its margin of equivalence is called in an experiment's `margins`, beside its own name.
     pub fn kind(&self) -> Kind {
         match self.unit {
-            "ms" => Kind::Latency,
+            "ms" | "ms/s" => Kind::Latency,
             "B" | "kB/s" => Kind::Bytes,
             "KiB" | "MiB" | "MiB/h" => Kind::Memory,
             "µs" => Kind::Cpu,
@@ -64,7 +64,13 @@ impl Metric {
     pub fn may_be_negative(&self) -> bool {
         matches!(
             self.name,
-            "memory_growth" | "memory_kernel" | "memory_per_client" | "overhead_per_delivery" | "bytes_unaccounted"
+            "latency_own_trend"
+                | "memory_growth"
+                | "memory_kernel"
+                | "memory_own"
+                | "memory_per_client"
+                | "overhead_per_delivery"
+                | "bytes_unaccounted"
         )
     }
 }
@@ -160,21 +166,28 @@ macro_rules! for_each_metric {
             latency_last "Latency of the last subscriber", "ms", Lower, "median over the publications; one that did not reach all counts as longer than any";
             latency_own_median "Round trip of own messages, median", "ms", Lower, "a client's own publication back to it";
             latency_own_mean "Round trip of own messages, mean", "ms", Lower, "a client's own publication back to it";
+            latency_own_sd "Round trip of own messages, standard deviation", "ms", Lower,
+                "of all of a client's own publications in the load phase";
+            latency_own_trend "Round trip of own messages, trend", "ms/s", Lower,
+                "slope of the line of least squares through the load phase's seconds";
             latency_up_mean "Latency client to server, mean", "ms", Lower, "intended instant to the server's receipt";
             latency_down_mean "Latency server to client, mean", "ms", Lower, "the server's receipt to the subscriber";
             cpu "Server CPU", "%", Lower, "per cent of one core, mean of the load phase";
             cpu_median "Server CPU, median", "%", Lower, "per cent of one core, median of the load phase's seconds";
             cpu_idle "Server CPU when idle", "%", Lower, "per cent of one core, everybody connected and silent";
+            cpu_after "Server CPU after the load", "%", Lower, "per cent of one core, everybody connected and silent again";
             cpu_baseline "Server CPU alone", "%", Lower, "per cent of one core, before any client";
             cpu_per_delivery "CPU time per delivery", "µs", Lower, "server's CPU time of load and drain over deliveries";
             cpu_per_publication "CPU time per publication", "µs", Lower,
                 "server's CPU time of load and drain over the publications of the load: receiving them, and delivering them if there is anybody";
             memory "Server memory, highest", "MiB", Lower, "resident, highest of load and drain";
             memory_idle "Server memory when idle", "MiB", Lower, "resident, everybody connected and silent";
+            memory_loaded "Server memory at the end of the load", "MiB", Lower, "resident, as the load ends";
             memory_after "Server memory after the load", "MiB", Lower, "resident, everybody still connected";
             memory_growth "Growth of server memory", "MiB/h", Lower,
                 "trend of resident memory over the load phase, from a minute on; a soak that leaks has one above zero";
             memory_baseline "Server memory alone", "MiB", Lower, "resident, before any client";
+            memory_own "Server memory of the work", "MiB", Lower, "highest of load and drain, less that of the server alone";
             memory_per_client "Memory per idle client", "KiB", Lower,
                 "resident, all clients connected and silent, less that of the server alone, over the number of clients";
             memory_kernel "Kernel memory of connections", "MiB", Lower,
@@ -236,6 +249,7 @@ macro_rules! for_each_metric {
             requests_publisher "Requests of a publisher", "", Lower, "HTTP requests of publishing clients per 100 publications";
             requests_receiver "Requests of a receiver", "", Lower, "HTTP requests of one client that only receives per 100 publications";
             connections "TCP connections", "", Neither, "most open at the server at once in the load phase, the lab's own left out";
+            connections_least "TCP connections, least", "", Neither, "fewest open at the server at once in the load phase, the lab's own left out";
             connections_opened "Connections opened", "/s", Lower, "per second of the load phase, by clients";
             subscribed "Clients subscribed", "", Higher, "when the load began: fewer where a host's connections are limited";
             connect "Time to subscribe", "ms", Lower, "TCP connect to the first answer, median";

@@ -20,6 +20,8 @@ pub struct Offer {
     pub rooms: bool,
     /// Whether it publishes what a back end feeds it.
     pub feed: bool,
+    /// Whether a client that polls can ask it for a list of users, too.
+    pub users: bool,
     /// Whether somebody else runs it.
     pub is_external: bool,
 }

@@ -11,6 +11,8 @@ pub struct Study {
     pub citation: &'static str,
     /// Its numbers: files in the layout of the CSV export, docs/store.md.
     pub csv: &'static [&'static str],
+    /// What it gives of single seconds of its runs, where it does: experiments/published/README.md has the layout.
+    pub seconds: Option<&'static str>,
     /// What it found: an [`Inventory`] in TOML.
     findings: &'static str,
 }
@@ -28,6 +30,7 @@ pub const STUDIES: [Study; 5] = [
         id: "tangen-2015",
         citation: "Tangen 2015: WebSocket, Server-Sent Events and long polling under load and stress",
         csv: &[include_str!("../../../experiments/published/tangen-2015.csv")],
+        seconds: None,
         findings: include_str!("../../../experiments/findings/tangen-2015.toml"),
     },
     Study {
@@ -37,24 +40,28 @@ pub const STUDIES: [Study; 5] = [
             include_str!("../../../experiments/published/johannessen-2014-load.csv"),
             include_str!("../../../experiments/published/johannessen-2014-runs.csv"),
         ],
+        seconds: Some(include_str!("../../../experiments/published/johannessen-2014-seconds.csv")),
         findings: include_str!("../../../experiments/findings/johannessen-2014.toml"),
     },
     Study {
         id: "cometd-2011",
         citation: "CometD 2.4.0, 2011: WebSocket and long polling at scale",
         csv: &[include_str!("../../../experiments/published/cometd-2011.csv")],
+        seconds: None,
         findings: include_str!("../../../experiments/findings/cometd-2011.toml"),
     },
     Study {
         id: "polling-study-2017",
         citation: "The polling study, 2017: what polling, long polling, Server-Sent Events and WebSocket cost the server",
         csv: &[include_str!("../../../experiments/published/polling-study-2017.csv")],
+        seconds: None,
         findings: include_str!("../../../experiments/findings/polling-study-2017.toml"),
     },
     Study {
         id: "bigestans-2014",
         citation: "Bigestans 2014: a chat room over WebSocket, Server-Sent Events and polling, on three networks",
         csv: &[include_str!("../../../experiments/published/bigestans-2014.csv")],
+        seconds: None,
         findings: include_str!("../../../experiments/findings/bigestans-2014.toml"),
     },
 ];

@@ -90,6 +90,10 @@ pub struct Written {
     /// time. By default all runs follow one another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_ms: Option<u64>,
+    /// The cells of a repeat that differ only in transport run at the same time, each with a server and clients of its own,
+    /// all under their whole load. They share the cores, so this is for loads that leave most of them free.
+    #[serde(default)]
+    pub at_once: bool,
     /// The traffic.
     pub scenario: Scenario,
     /// What publications contain: one sentence, repeated, or JSON records, no two alike.
@@ -361,6 +365,7 @@ impl Written {
             ("baseline_ms", self.baseline_ms != other.baseline_ms),
             ("blocks", self.repeats_of_a_block() != other.repeats_of_a_block()),
             ("turns_ms", self.turns_ms != other.turns_ms),
+            ("at_once", self.at_once != other.at_once),
             ("soak_minutes", self.soak_minutes != other.soak_minutes),
             ("prober", self.prober != other.prober),
             ("polling", self.polling != other.polling),

@@ -34,7 +34,7 @@ pub fn execute_until_valid(
         let own = |(member, experiment)| Member { experiment, ..member };
         let members: Vec<Member<'_>> = members.iter().copied().zip(&experiments).map(own).collect();
         match members[..] {
-            [Member { planned, experiment, turns: None }] => {
+            [Member { planned, experiment, side: None }] => {
                 vec![execute(planned, experiment, place, standing, None, observer)]
             }
             _ => execute_together(&members, place, observer),

@@ -224,17 +224,15 @@ impl<P: Planner> Campaign<P> {
     ) -> Result<Ended, CampaignError> {
         let runs = block.iter().filter_map(|planned| Some((planned.experiment.as_ref().ok()?, planned.run.repeat)));
         standing.retain(&runs.map(|(experiment, repeat)| experiment.block_of(repeat)).collect::<Vec<_>>());
-        // A run without turns goes alone, and so does one whose turns are not behind those of the run before.
         let goes_beside = |one: &Planned, next: &Planned| {
-            let turns = one.turns.zip(next.turns);
-            turns.is_some_and(|(one, next)| one.own < next.own) && one.run.cell.beside() == next.run.cell.beside()
+            one.side.zip(next.side).is_some_and(|(one, next)| one.group == next.group && one.own < next.own)
         };
         for group in block.chunk_by(goes_beside) {
             group.iter().for_each(|planned| observer.run(&planned.run));
             let (mut runs, mut records) = (Vec::new(), Vec::new());
             for planned in group {
                 match &planned.experiment {
-                    Ok(own) => runs.push(Member { planned: &planned.run, experiment: own, turns: planned.turns }),
+                    Ok(own) => runs.push(Member { planned: &planned.run, experiment: own, side: planned.side }),
                     Err(reason) => {
                         let failed = RunRecord::failed(&planned.run, reason.clone(), wall_clock::now());
                         records.push(Box::new(failed));

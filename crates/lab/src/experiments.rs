@@ -211,16 +211,20 @@ mod tests {
     fn what_only_our_server_can_do_is_refused_beside_others() {
         let base = format!("subjects = [\"pushlab\", \"node-bare\"]\ntransports = [\"websocket\"]\n{IDLE}");
         for (change, why) in [
-            ("receipts = true", "receipts works with our own server only"),
             ("sockets = { tls = true }", "sockets.tls works"),
             ("sockets = { nagle = true }", "sockets.nagle works"),
             ("sockets = { http_version = \"2\" }", "sockets.http_version works"),
-            ("polling = { user_list = true }", "polling.user_list works"),
             ("capacity_share = { of = \"x\", share = 1.5 }", "capacity_share.share must be above 0"),
         ] {
             let error = experiment(&format!("{change}\n{base}")).unwrap_err();
             assert!(error.contains(why), "{change}: {error}");
         }
+        let listing = "subjects = [\"go-bare\"]\ntransports = [\"polling\"]\npolling = { user_list = true }";
+        assert!(
+            experiment(&format!("{listing}\n{IDLE}")).unwrap_err().contains("polling.user_list: only our own server")
+        );
+        let listing = listing.replace("go-bare", "node-bare");
+        assert!(experiment(&format!("{listing}\n{IDLE}")).is_ok());
         let external = "subjects = [\"a=bare+http://127.0.0.1:1/\"]\ntransports = [\"sse\"]\nnetworks = [\"4g\"]";
         assert!(experiment(&format!("{external}\n{IDLE}")).unwrap_err().contains("the lab does not start"));
         let nothing = "subjects = [\"mercure\"]\ntransports = [\"websocket\"]";

@@ -1,7 +1,7 @@
-//! Where runs that take turns meet: they begin at one instant, and learn of what the others used.
+//! Where runs that go side by side meet: they begin at one instant, and learn of what the others used.
 
+use crate::planner::Side;
 use pushlab_os::clock::monotonic_ns;
-use pushlab_workload::turns::Turns;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ impl Meeting {
 #[derive(Debug)]
 pub struct Beside<'a> {
     meeting: &'a Meeting,
-    /// Its turns.
-    pub turns: Turns,
+    /// Which place.
+    pub side: Side,
     is_ready: bool,
     used_s: f64,
     has_left: bool,
@@ -53,8 +53,8 @@ pub struct Beside<'a> {
 
 impl<'a> Beside<'a> {
     /// One of those who are expected.
-    pub fn new(meeting: &'a Meeting, turns: Turns) -> Self {
-        Self { meeting, turns, is_ready: false, used_s: 0.0, has_left: false }
+    pub fn new(meeting: &'a Meeting, side: Side) -> Self {
+        Self { meeting, side, is_ready: false, used_s: 0.0, has_left: false }
     }
 
     /// All of its clients are connected.
@@ -106,14 +106,14 @@ mod tests {
     use super::*;
     use std::thread;
 
-    fn turns(own: u32) -> Turns {
-        Turns { own, of: 2, length_ms: 100 }
+    fn side(own: u32) -> Side {
+        Side { group: 1, own, of: 2, turns_ms: Some(100) }
     }
 
     #[test]
     fn all_begin_at_one_instant_when_the_last_is_ready() {
         let meeting = Meeting::of(2);
-        let [mut one, mut other] = [0, 1].map(|own| Beside::new(&meeting, turns(own)));
+        let [mut one, mut other] = [0, 1].map(|own| Beside::new(&meeting, side(own)));
         assert_eq!(one.begin_ns(), None);
         one.is_ready();
         one.is_ready();
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_one_that_cannot_come() {
         let meeting = Meeting::of(2);
-        let [mut one, other] = [0, 1].map(|own| Beside::new(&meeting, turns(own)));
+        let [mut one, other] = [0, 1].map(|own| Beside::new(&meeting, side(own)));
         one.is_ready();
         drop(other);
         assert!(one.begin_ns().is_some());
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn each_learns_what_the_others_used() {
         let meeting = Meeting::of(2);
-        let [one, other] = [0, 1].map(|own| Beside::new(&meeting, turns(own)));
+        let [one, other] = [0, 1].map(|own| Beside::new(&meeting, side(own)));
         let others = thread::scope(|scope| {
             let one = scope.spawn(move || one.end(2.0));
             let other = scope.spawn(move || other.end(0.5));

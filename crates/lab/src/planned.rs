@@ -107,7 +107,8 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         compression_from: experiment.compression_from,
         content: experiment.content,
         user_list: experiment.polling.user_list,
-        receipts: experiment.receipts,
+        // What others have no mark for.
+        receipts: experiment.receipts && named.is_ours(),
     }
 }
 

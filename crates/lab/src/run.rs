@@ -3,6 +3,7 @@
 use crate::link_watch::LinkWatch;
 use crate::meeting::Beside;
 use crate::planned::{CHANNEL, Ends, named, plan, repetition};
+use crate::planner::Side;
 use crate::probes::{CounterWatch, LatestUsage, Phases, Usage, Watched, sample};
 use crate::standing::{Setup, Stage, Standing};
 use crate::target::Target;
@@ -77,6 +78,7 @@ struct Collected {
     machine: Option<MachineLoad>,
     subject_command: Vec<String>,
     plan: Option<Plan>,
+    side_by_side: Option<u32>,
     baseline: Option<(u64, u64)>,
     kernel: Option<KernelMemory>,
     tcp: Option<TcpActivity>,
@@ -144,6 +146,7 @@ pub fn execute(
         counters: collected.counters,
         subject_command: collected.subject_command,
         plan: collected.plan,
+        side_by_side: collected.side_by_side,
         baseline: collected.baseline,
         kernel: collected.kernel,
         tcp: collected.tcp,
@@ -237,8 +240,12 @@ fn attempt(
     collected.baseline = (experiment.baseline_ms > 0).then(|| (begin, monotonic_ns()));
     let kernel_before = kernel_memory_bytes();
     let ends = ends(&target, &topology, backend.as_ref(), place);
-    let turns = beside.as_ref().map(|beside| beside.turns);
-    let plan = Plan { turns, ..plan(planned, &named, experiment, &ends, place.pinning.load.len()) };
+    let side = beside.as_ref().map(|beside| beside.side);
+    collected.side_by_side = side.map(|side| side.of);
+    let plan = Plan {
+        turns: side.and_then(Side::turns),
+        ..plan(planned, &named, experiment, &ends, place.pinning.load.len())
+    };
     let (mut load, plan) =
         fleet::begin(&place.program, &plan, &place.pinning.load, topology.load_namespace(), backend)?;
     collected.plan = Some(plan);
@@ -257,7 +264,7 @@ fn attempt(
     let has_warm_up = experiment.scenario != Scenario::Idle && experiment.phases.warm_up_ms > 0;
     collected.warm_up = has_warm_up.then(|| warming.record(experiment));
     // The kernel's memory is the machine's, and so that of all runs that go side by side.
-    let kernel = kernel_before.zip(seen.kernel_idle_bytes).filter(|_| turns.is_none());
+    let kernel = kernel_before.zip(seen.kernel_idle_bytes).filter(|_| side.is_none());
     collected.kernel = kernel.map(|(before_bytes, idle_bytes)| KernelMemory { before_bytes, idle_bytes });
     collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
     collected.subject = watch_subject.map(Sampler::finish);

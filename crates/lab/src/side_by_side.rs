@@ -1,6 +1,7 @@
-//! Runs that go side by side and take turns at the load, each in a thread of its own.
+//! Runs that go side by side, each in a thread of its own.
 
 use crate::meeting::{Beside, Meeting};
+use crate::planner::Side;
 use crate::probes::Usage;
 use crate::run::{Executed, RunObserver, execute};
 use crate::standing::Standing;
@@ -9,7 +10,6 @@ use pushlab_analysis::record::PlannedRun;
 use pushlab_experiment::Experiment;
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
-use pushlab_workload::turns::Turns;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
@@ -59,18 +59,18 @@ pub struct Member<'a> {
     pub planned: &'a PlannedRun,
     /// The experiment as it is for its cell.
     pub experiment: &'a Experiment,
-    /// Its turns, if it takes turns with others.
-    pub turns: Option<Turns>,
+    /// Its place, if it goes side by side with others.
+    pub side: Option<Side>,
 }
 
 /// Executes runs side by side, each with a subject and a load of its own. What comes of each is at its place.
 pub fn execute_together(members: &[Member<'_>], place: &Workplace, observer: &mut dyn RunObserver) -> Vec<Executed> {
-    let meeting = Meeting::of(members.iter().filter(|member| member.turns.is_some()).count() as u32);
+    let meeting = Meeting::of(members.iter().filter(|member| member.side.is_some()).count() as u32);
     let is_stopped = AtomicBool::new(false);
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
         let run = |(number, member): (usize, &Member<'_>)| {
-            let beside = member.turns.map(|turns| Beside::new(&meeting, turns));
+            let beside = member.side.map(|side| Beside::new(&meeting, side));
             let mut relay = Relay { number, tell: tell.clone(), is_stopped: &is_stopped };
             let (planned, experiment) = (member.planned.clone(), member.experiment.clone());
             scope.spawn(move || execute(&planned, &experiment, place, &mut Standing::default(), beside, &mut relay))

@@ -199,6 +199,9 @@ pub struct Point {
     pub warnings: Vec<String>,
     /// What happened over time in one representative run (the median one by response time).
     pub timeline: Option<Timeline>,
+    /// What a study gives of single seconds of its load; only in its own series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_seconds: Option<PublishedSeconds>,
     /// Wall-clock time that all its runs took together, ms; 0 where it is not known.
     pub took_ms: u64,
 }
@@ -258,6 +261,20 @@ pub enum Agreement {
     Refuted,
     /// They exclude neither, or there are too few runs.
     Undecided,
+}
+
+/// Seconds of a load as a study gives them, from its beginning: each the mean of those runs that lasted so long, as far as
+/// half of them did.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedSeconds {
+    /// Publications sent.
+    pub published: Vec<f64>,
+    /// Publications received by the server.
+    pub server_received: Vec<f64>,
+    /// Deliveries sent by the server.
+    pub server_sent: Vec<f64>,
+    /// Latency of clients' own publications, mean of the second, ms.
+    pub latency_own_mean: Vec<f64>,
 }
 
 /// One-second and finer series of one run. Columns of equal length share their `*_t`, seconds since the run began.

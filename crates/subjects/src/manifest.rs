@@ -47,6 +47,9 @@ pub struct Manifest {
     /// Whether it connects to a back end that feeds it, named in its environment as `FEED`.
     #[serde(default)]
     pub feed: bool,
+    /// Whether clients that poll can ask it for a list of users, in a request of its own.
+    #[serde(default)]
+    pub users: bool,
     /// How many cores of its own make it worth measuring: with fewer it is left out.
     #[serde(default = "one_core")]
     pub cores_min: u32,

@@ -140,6 +140,7 @@ impl Named {
                 rooms: true,
                 // Nobody can tell it where a back end is.
                 feed: false,
+                users: false,
                 is_external: true,
             }),
             Server::Catalogued(entry, _) => Some(Offer {
@@ -151,6 +152,7 @@ impl Named {
                 echo: entry.manifest.echo,
                 rooms: entry.manifest.rooms,
                 feed: entry.manifest.feed,
+                users: entry.manifest.users,
                 is_external: false,
             }),
         }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { frame, send, sendFrames } from "../raw.js";
+import { frame, openSession, send, sendFrames } from "../raw.js";
 
 const PASSWORD = "correct horse";
 
@@ -143,6 +143,23 @@ export const checks = [
       );
       const stranger = await visit.peer();
       await stranger.refused("unauthorized", "own-bids");
+      await visit.assertWorks();
+    },
+  },
+  {
+    name: "garbage-in-sessions",
+    once: true,
+    applies: ({ raw }) => raw?.sessions,
+    async run(visit) {
+      const { port } = visit.server;
+      const { sessions, greeting = [], texts = [] } = visit.house.raw;
+      for (const session of sessions)
+        for (const text of [...TEXTS, ...texts]) {
+          const { say, end } = (await openSession(port, session)) ?? {};
+          assert.ok(say, `a session opens by ${session.open ?? session.stream}`);
+          for (const each of [...greeting, text]) await say(each);
+          end();
+        }
       await visit.assertWorks();
     },
   },

@@ -299,6 +299,7 @@ export const FAULTS = {
     answer.message === "there is no such call" ? undefined : answer,
   ),
   "ends at garbage": () => ({ garbage: () => process.exit(1) }),
+  "ends at what a session says": () => ({ said: () => process.exit(1) }),
   "ends at frames": () => ({ frames: () => process.exit(1) }),
   "does what nobody said": () => {
     const offer = { name: "a chair", description: "", minimum_cents: 1 };

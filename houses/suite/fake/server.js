@@ -55,6 +55,13 @@ const server = net.createServer({ allowHalfOpen: fault.isHalfOpen }, (socket) =>
       socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n");
       return;
     }
+    // As far as its garbage needs sessions over HTTP.
+    const [, asked] = /^(?:POST|GET) \/(open|hear|say)\b/.exec(text) ?? [];
+    if (asked) {
+      if (asked === "say") fault.said?.();
+      socket.write('HTTP/1.1 200 OK\r\n\r\n{"id":"1"}');
+      return;
+    }
     const lines = (rest + text).split("\n");
     rest = lines.pop();
     for (const line of lines) take(connection, line);

@@ -74,6 +74,12 @@ const TIMELINE: Shape = {
   },
 };
 
+const PUBLISHED_SECONDS: Shape = {
+  fields: {
+    ...{ published: "list", server_received: "list", server_sent: "list", latency_own_mean: "list" },
+  },
+};
+
 const SERIES: Shape = {
   fields: {
     ...{ key: "text", label: "text", subject: "text", transport: "text", origin: "text" },
@@ -86,6 +92,7 @@ const SERIES: Shape = {
           voids: "list",
           warnings: "list",
           timeline: { optional: TIMELINE },
+          published_seconds: { optional: PUBLISHED_SECONDS },
         },
       },
     },

@@ -3,6 +3,9 @@
 use super::expected::{Times, own_quantile_ms};
 use crate::record::RunRecord;
 use pushlab_stats::Quantile;
+use pushlab_workload::plan::Phase;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Measurements that a share needs.
 pub const SHARE_COUNT_MIN: u64 = 20;
@@ -69,6 +72,36 @@ pub fn latency_own_median(run: &RunRecord) -> Option<f64> {
 /// Round trip of clients' own publications, mean, ms.
 pub fn latency_own_mean(run: &RunRecord) -> Option<f64> {
     run.result.as_ref()?.latency_own.mean_ms()
+}
+
+/// Standard deviation of the round trips of clients' own publications, ms.
+pub fn latency_own_sd(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref()?.latency_own.stdev().map(|ns| ns / 1e6)
+}
+
+/// By how much those round trips grow in a second of the load, ms: the line of least squares through the medians of its
+/// whole seconds.
+pub fn latency_own_trend(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref()?;
+    let origin = result.phases.first()?.t_ns;
+    let (start, end) = run.phase_span(Phase::Load)?;
+    let is_in_load = |second: u64| second >= start && second + SECOND_NS <= end;
+    let medians: Vec<(f64, f64)> = (0_u64..)
+        .zip(&result.seconds)
+        .filter(|(index, _)| is_in_load(origin + index * SECOND_NS))
+        .filter_map(|(index, second)| Some((index as f64, second.latency_own_median_ns? as f64 / 1e6)))
+        .collect();
+    slope(&medians)
+}
+
+/// Of the line of least squares; `None` for fewer than three points.
+fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let count = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let product: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let square: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    (points.len() >= 3 && square > 0.0).then(|| product / square)
 }
 
 /// From the intended instant to the server, mean, ms.

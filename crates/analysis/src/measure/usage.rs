@@ -62,6 +62,11 @@ pub fn cpu_idle(run: &RunRecord) -> Option<f64> {
     cpu_percent(&run.subject, run.phase_span(Phase::Idle)?)
 }
 
+/// Subject's CPU after the load, with all clients connected, per cent of one core.
+pub fn cpu_after(run: &RunRecord) -> Option<f64> {
+    cpu_percent(&run.subject, run.phase_span(Phase::After)?)
+}
+
 /// CPU of the subject alone, before any client, per cent of one core.
 pub fn cpu_baseline(run: &RunRecord) -> Option<f64> {
     cpu_percent(&run.subject, run.baseline?)
@@ -127,9 +132,19 @@ pub fn memory_idle(run: &RunRecord) -> Option<f64> {
     memory_at_end(run, run.phase_span(Phase::Idle)?)
 }
 
+/// Subject's resident memory as the load ends, MiB.
+pub fn memory_loaded(run: &RunRecord) -> Option<f64> {
+    memory_at_end(run, run.phase_span(Phase::Load)?)
+}
+
 /// Subject's resident memory after the load, MiB.
 pub fn memory_after(run: &RunRecord) -> Option<f64> {
     memory_at_end(run, run.phase_span(Phase::After)?)
+}
+
+/// Subject's highest resident memory under load, beyond that of the subject alone, MiB.
+pub fn memory_own(run: &RunRecord) -> Option<f64> {
+    Some(memory(run)? - memory_baseline(run)?)
 }
 
 /// Growth of the subject's resident memory from before any client until all are connected and silent, over their
@@ -161,9 +176,19 @@ fn memory_at_end(run: &RunRecord, (start, end): (u64, u64)) -> Option<f64> {
     Some(last.rss_bytes as f64 / MIB)
 }
 
-/// Most TCP connections open at the server at once in the load phase, but for those of the lab's own instruments:
-/// the prober, a feeder and the reader of the server's counters.
+/// Most TCP connections open at the server at once in the load phase, but for those of the lab's own instruments.
 pub fn connections(run: &RunRecord) -> Option<f64> {
+    established(run, |counts| counts.max())
+}
+
+/// The fewest.
+pub fn connections_least(run: &RunRecord) -> Option<f64> {
+    established(run, |counts| counts.min())
+}
+
+/// One of the numbers of connections in the load phase, without those of the prober, a feeder and the reader of the
+/// server's counters.
+fn established(run: &RunRecord, one_of: fn(&mut dyn Iterator<Item = u32>) -> Option<u32>) -> Option<f64> {
     let feeders = |plan: &Plan| {
         let clients = match plan.scenario {
             Scenario::FanOut { publishers, .. } => publishers,
@@ -176,8 +201,8 @@ pub fn connections(run: &RunRecord) -> Option<f64> {
     let instruments = reader + run.plan.as_ref().map_or(0, |plan| u32::from(plan.prober.is_some()) + feeders(plan));
     let (start, end) = run.phase_span(Phase::Load)?;
     let inside = run.subject.iter().filter(|s| s.t_ns >= start && s.t_ns <= end);
-    let most = inside.filter_map(|s| s.tcp).map(|tcp| tcp.established).max()?;
-    Some(f64::from(most.saturating_sub(instruments)))
+    let count = one_of(&mut inside.filter_map(|s| s.tcp).map(|tcp| tcp.established))?;
+    Some(f64::from(count.saturating_sub(instruments)))
 }
 
 #[cfg(test)]
@@ -198,6 +223,33 @@ mod tests {
         assert!(cpu_percent(&samples, (0, 6_000 * ms)).unwrap() < 30.0);
         assert_eq!(busiest_second(&samples, (2_000 * ms, 2_600 * ms)), Some((2_000 * ms, 55.0)), "a short span");
         assert_eq!(busiest_second(&samples[..1], (0, 6_000 * ms)), None);
+    }
+
+    #[test]
+    fn the_load_is_told_from_what_comes_before_and_after() {
+        let mut run = RunRecord::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+        let mark = |phase, t_ns| PhaseMark { phase, t_ns };
+        let phases =
+            [(Phase::Connect, 20), (Phase::Idle, 30), (Phase::Load, 40), (Phase::Drain, 50), (Phase::After, 60)];
+        let phases = phases.map(|(phase, t_ns)| mark(phase, t_ns)).to_vec();
+        run.result = Some(LoadResult { phases, end_ns: 70, ..LoadResult::default() });
+        let sample = |t_ns, mib: u64, cpu_ns, established| {
+            let tcp = Some(pushlab_probe::TcpStates { established, ..Default::default() });
+            Sample { t_ns, rss_bytes: mib << 20, cpu_ns, tcp, ..Sample::default() }
+        };
+        run.baseline = Some((0, 10));
+        run.subject = vec![
+            sample(5, 10, 0, 0),
+            sample(41, 20, 0, 9),
+            sample(45, 90, 4, 30),
+            sample(49, 40, 8, 20),
+            sample(51, 95, 9, 1),
+            sample(61, 30, 10, 1),
+            sample(69, 30, 12, 1),
+        ];
+        assert_eq!((memory_loaded(&run), memory_own(&run)), (Some(40.0), Some(85.0)));
+        assert_eq!((connections_least(&run), connections(&run)), (Some(9.0), Some(30.0)));
+        assert_eq!((cpu(&run), cpu_after(&run)), (Some(100.0), Some(25.0)));
     }
 
     #[test]

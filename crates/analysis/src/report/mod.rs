@@ -11,6 +11,7 @@ mod judge;
 mod leaderboard;
 mod networks;
 mod points;
+pub mod published_seconds;
 mod quantiles;
 mod rankings;
 mod reasons;

@@ -107,6 +107,7 @@ mod tests {
                 transports,
                 echo: false,
                 rooms: false,
+                users: false,
                 feed: false,
                 is_external: true,
             };

@@ -1,5 +1,6 @@
 //! A cell's figures over its repeats.
 
+use super::published_seconds;
 use super::quantiles::lacking;
 use super::run_values::RunValues;
 use super::samples::{SeriesRuns, figure};
@@ -46,6 +47,7 @@ fn point(x: u32, runs: &[&RunValues], regime: Option<Regime>, metrics: &[&Metric
         reordered: wrong(2),
         warnings,
         timeline: representative(runs),
+        published_seconds: published_seconds::mean(runs),
         took_ms: runs.iter().map(|run| run.took_ms).sum(),
     }
 }

@@ -37,6 +37,8 @@ pub struct RunValues {
     pub wrong: [u64; 3],
     /// What happened over time, where it was measured.
     pub timeline: Option<Timeline>,
+    /// What a study gives of its seconds, by the metric's name; empty elsewhere.
+    pub published_seconds: BTreeMap<String, Vec<f64>>,
     /// Command line of the subject, with `PORT` for the port of this run; empty where it is not known.
     pub command: Vec<String>,
     /// Wall-clock length of the whole run, ms; 0 where it is not known.
@@ -75,6 +77,7 @@ impl RunValues {
             bounds: BTreeMap::new(),
             wrong,
             timeline: timeline(record),
+            published_seconds: BTreeMap::new(),
             command: without_port(&record.subject_command, record.plan.as_ref().map(|plan| plan.target.address.port())),
             took_ms: record.took_ms,
             unobserved: record.unobserved.clone(),
@@ -97,6 +100,7 @@ impl RunValues {
             bounds: BTreeMap::new(),
             wrong: [0; 3],
             timeline: None,
+            published_seconds: BTreeMap::new(),
             command: Vec::new(),
             took_ms: 0,
             unobserved: None,

@@ -283,6 +283,7 @@ mod tests {
     #[test]
     fn cells_of_two_networks_do_not_mix() {
         let mut experiment = presets::load("bigestans-chat", None).unwrap();
+        experiment.subjects = vec!["pushlab".to_owned()];
         experiment.networks = vec!["local".to_owned(), "4g".to_owned()];
         let measured = runs(&experiment);
         let sources = [Source { origin: Origin::Measured, tag: "", runs: &measured }];
@@ -315,6 +316,7 @@ mod tests {
     #[test]
     fn a_network_is_named_where_results_differ_in_it() {
         let mut plain = presets::load("bigestans-chat", None).unwrap();
+        plain.subjects = vec!["pushlab".to_owned()];
         plain.networks.clear();
         let mut linked = plain.clone();
         linked.networks = vec!["4g".to_owned()];

@@ -3,6 +3,7 @@
 use crate::signals;
 use crate::units::mebibytes;
 use anyhow::Context as _;
+use pushlab_experiment::frameworks::{self, Published};
 use pushlab_lab::this_program;
 use pushlab_subjects::catalogue::{Entry, catalogue};
 use pushlab_subjects::facts::bundle::ClientSize;
@@ -10,6 +11,7 @@ use pushlab_subjects::facts::cuts::{AfterCut, BetweenPolls, Outcome};
 use pushlab_subjects::facts::{Fact, Facts, FactsOptions, OWN, Whose, measure, stored, stored_ours};
 use pushlab_subjects::install::Cache;
 use pushlab_wire::codes::ExitCode;
+use serde::Serialize;
 use std::fmt::Write as _;
 
 /// Measures what is not known yet, or everything `again`, of the servers of these names, of all if none is named; then
@@ -50,11 +52,21 @@ pub fn run(names: &[String], again: bool, json: bool) -> anyhow::Result<ExitCode
     // Kept where a subject has said something.
     let _ = std::fs::remove_dir(&logs);
     if json {
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        let told = |facts| Told { facts, johannessen_2014: frameworks::find(&facts.name) };
+        println!("{}", serde_json::to_string_pretty(&all.iter().map(told).collect::<Vec<_>>())?);
     } else {
-        print!("{}", text(&all));
+        print!("{}{}", text(&all), published(&all));
     }
     Ok(code)
+}
+
+/// The facts of one server, and what a study said of it.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    facts: &'a Facts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    johannessen_2014: Option<Published>,
 }
 
 /// Ours is `None`, and comes first.
@@ -102,21 +114,49 @@ fn text(all: &[Facts]) -> String {
             rows.push([name, lines, client, size, packages, installed, start, endpoint.name.clone(), cut, polls]);
         }
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
-    let mut out = String::new();
-    for row in &rows {
-        let is_left = |column: usize| column == 0 || column > 6;
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| match is_left(column) {
-            true => format!("{cell:<width$}"),
-            false => format!("{cell:>width$}"),
-        });
-        let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
-    }
+    let mut out = aligned(&rows, |column| column == 0 || column > 6);
     for facts in all {
         for (what, why) in facts.unknown() {
             let _ = writeln!(out, "{}, {what}: {why}", facts.name);
         }
+    }
+    out
+}
+
+/// What the study of 2014 says of those that it judged; empty where there are none.
+fn published(all: &[Facts]) -> String {
+    let known: Vec<Published> = all.iter().filter_map(|facts| frameworks::find(&facts.name)).collect();
+    if known.is_empty() {
+        return String::new();
+    }
+    let headings = frameworks::CRITERIA.map(|name| name.replace('_', " "));
+    let mut rows = vec![["subject".to_owned()].into_iter().chain(headings).chain(["client size".to_owned()]).collect()];
+    for one in &known {
+        let number =
+            |number: Option<u32>, unit: &str| number.map_or("–".to_owned(), |number| format!("{number}{unit}"));
+        let scores = frameworks::CRITERIA.map(|name| number(one.scores.get(name).copied(), ""));
+        let size = number(one.client_bytes, " B");
+        rows.push([one.framework.to_owned()].into_iter().chain(scores).chain([size]).collect::<Vec<_>>());
+    }
+    let table = aligned(&rows, |column| column == 0);
+    format!(
+        "\nVersions of 2014, by Johannessen 2014: his scores, from 1 (worst) to 10, and what a page loaded\n{table}"
+    )
+}
+
+/// Rows in columns.
+fn aligned<R: AsRef<[String]>>(rows: &[R], is_left: impl Fn(usize) -> bool) -> String {
+    let columns = rows.first().map_or(0, |row| row.as_ref().len());
+    let width = |column: usize| rows.iter().map(|row| row.as_ref()[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let cells =
+            row.as_ref().iter().zip(&widths).enumerate().map(|(column, (cell, &width))| match is_left(column) {
+                true => format!("{cell:<width$}"),
+                false => format!("{cell:>width$}"),
+            });
+        let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }
     out
 }
@@ -186,6 +226,29 @@ mod tests {
         assert_eq!(cells(3), ["three", "–"]);
         assert!(text.contains("name, client lines: nobody wrote one\n"), "{text}");
         assert!(text.ends_with("name, three after a cut: it died\n"), "{text}");
+    }
+
+    #[test]
+    fn scores_stand_below_those_that_the_study_judged() {
+        let facts = |name: &str| Facts {
+            name: name.to_owned(),
+            version: "1".to_owned(),
+            server_lines: Fact::Known(7),
+            client_lines: Fact::Known(3),
+            client_size: Fact::Known(ClientSize { minified_bytes: 0, gzipped_bytes: 0 }),
+            packages: Fact::Known(1),
+            installed_bytes: Fact::Known(1),
+            starts_ms: Fact::Known(vec![2.0]),
+            endpoints: Vec::new(),
+        };
+        assert_eq!(published(&[facts("faye")]), "");
+        let text = published(&[facts("faye"), facts("sockjs"), facts("socketio")]);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[3], ["sockjs", "–", "–", "–", "–", "–", "5", "9", "10", "10", "–"], "{text}");
+        assert_eq!(lines[4], ["socketio", "7", "10", "9", "10", "8", "10", "10", "10", "10", "32384", "B"], "{text}");
+        let told = Told { facts: &facts("sockjs"), johannessen_2014: frameworks::find("sockjs") };
+        let json = serde_json::to_value(told).unwrap();
+        assert_eq!((&json["name"], &json["johannessen_2014"]["scores"]["latency"]), (&"sockjs".into(), &5.into()));
     }
 
     #[test]

@@ -137,7 +137,7 @@ fn published_studies_are_imported_and_reported() {
         ("tangen-2015", &["tangen-broadcast", "tangen-chat"][..]),
         ("johannessen-2014-load", &["johannessen-load"]),
         ("cometd-2011", &["cometd-idle", "cometd-load"]),
-        ("polling-study-2017", &["polling-study-1", "polling-study-2", "polling-study-3"]),
+        ("polling-study-2017", &["polling-study"]),
         ("bigestans-2014", &["bigestans-chat"]),
     ] {
         let file = published(&format!("{name}.csv"));

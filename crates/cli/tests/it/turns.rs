@@ -1,4 +1,4 @@
-//! Turns: runs that go side by side.
+//! Runs that go side by side: in turns, or all at once.
 
 use crate::campaign::Place;
 use serde_json::Value;
@@ -46,6 +46,45 @@ fn cells_of_a_repeat_take_turns_side_by_side() {
 }
 
 #[test]
+fn cells_of_a_repeat_have_their_load_at_once() {
+    let place = Place::new("at-once");
+    place.experiment(&[
+        ("scenario", FEED),
+        ("phases", PHASES),
+        ("repeats", "1"),
+        ("at_once", "true"),
+        ("baseline_ms", "100"),
+        ("variants", "[{ name = \"one\" }, { name = \"other\", polling = { interval_ms = 100 } }]"),
+        ("transports", "[\"websocket\", \"polling\"]"),
+    ]);
+    let (report, code) = place.report(&["--seed", "3"]);
+    assert_eq!(code, 0, "{report:#}");
+    let runs = place.exported("test");
+    assert_eq!(runs.len(), 4);
+    let load = |run: &Value| {
+        let phases = run["phases"].as_array().unwrap().iter();
+        phases.clone().find(|phase| phase["name"] == "load").unwrap()["start_ns"].as_u64().unwrap()
+    };
+    let mut begins = BTreeSet::new();
+    for variant in ["one", "other"] {
+        let pair: Vec<&Value> = runs.iter().filter(|run| run["cell"]["variant"] == variant).collect();
+        // Each in another part of its period of 5 ms.
+        assert!(load(pair[0]).abs_diff(load(pair[1])) < 10_000_000, "the load of both begins at the same instant");
+        begins.insert(load(pair[0]));
+        for run in pair {
+            assert_eq!(run["outcome"]["outcome"], "completed", "{run:#}");
+            let count = |name: &str| run["counts"][name].as_u64().unwrap();
+            assert!((235..=245).contains(&count("published")), "all of the load phase: {}", count("published"));
+            assert_eq!(count("lost") + count("unsent"), 0);
+            assert_eq!(run["document"]["side_by_side"], 2);
+            assert!(run["document"]["plan"]["turns"].is_null());
+            assert!(run["figures"].get("memory_kernel").is_none(), "the kernel's memory is that of both");
+        }
+    }
+    assert_eq!(begins.len(), 2, "each variant by itself");
+}
+
+#[test]
 fn a_server_that_fails_keeps_nobody_waiting() {
     let place = Place::new("turns-failure");
     place.experiment(&[
@@ -66,7 +105,7 @@ fn a_server_that_fails_keeps_nobody_waiting() {
 }
 
 #[test]
-fn what_cannot_take_turns_is_refused() {
+fn what_cannot_go_side_by_side_is_refused() {
     let place = Place::new("turns-refused");
     for (changes, why) in [
         (vec![("turns_ms", "5")], "from 20 to 10000"),
@@ -77,6 +116,8 @@ fn what_cannot_take_turns_is_refused() {
             "a load with a schedule",
         ),
         (vec![("turns_ms", "50"), ("networks", "[\"4g\"]")], "cannot have networks"),
+        (vec![("turns_ms", "50"), ("at_once", "true")], "at once or take turns"),
+        (vec![("at_once", "true"), ("soak_minutes", "1")], "at_once: runs that go side by side cannot have soak_minutes"),
         (vec![("turns_ms", "50"), ("shape", "{ kind = \"ramp\", from = 0.5, to = 1.0 }")], "the shape must be steady"),
     ] {
         place.experiment(&[&[("scenario", FEED), ("phases", PHASES)], &changes[..]].concat());

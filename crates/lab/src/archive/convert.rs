@@ -36,6 +36,8 @@ struct Document {
     plan: Option<Plan>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warm_up: Option<WarmUp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    side_by_side: Option<u32>,
     #[serde(default)]
     baseline: Option<(u64, u64)>,
     #[serde(default)]
@@ -76,6 +78,7 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
         server_since: record.server_since,
         plan: record.plan.clone(),
         warm_up: record.warm_up,
+        side_by_side: record.side_by_side,
         baseline: record.baseline,
         kernel: record.kernel,
         tcp: record.tcp,
@@ -170,6 +173,7 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
         unobserved: document.unobserved,
         server_since: document.server_since,
         plan: document.plan,
+        side_by_side: document.side_by_side,
         baseline: document.baseline,
         kernel: document.kernel,
         tcp: document.tcp,
@@ -198,6 +202,7 @@ pub fn figures_of(run: store::Run) -> Result<RunValues, Error> {
         bounds,
         wrong: [count("lost"), count("duplicated"), count("reordered")],
         timeline: None,
+        published_seconds: BTreeMap::new(),
         command: Vec::new(),
         took_ms: run.took_ms,
         unobserved: None,
@@ -510,6 +515,7 @@ mod tests {
             unobserved: Some("it is far away".to_owned()),
             server_since: Some(3),
             plan: Some(full_plan()),
+            side_by_side: Some(2),
             baseline: Some((5, 6)),
             kernel: Some(KernelMemory { before_bytes: 7, idle_bytes: 8 }),
             tcp: Some(TcpActivity { opened: 1, accepted: 2, retransmitted: 3 }),

@@ -13,7 +13,7 @@ use crate::wall_clock;
 use convert::{figures_of, from_store, to_store};
 use pushlab_analysis::header::Header;
 use pushlab_analysis::record::RunRecord;
-use pushlab_analysis::report::{ResultRuns, RunValues};
+use pushlab_analysis::report::{ResultRuns, RunValues, published_seconds};
 use pushlab_experiment::metric;
 use pushlab_experiment::studies::{STUDIES, Study};
 use pushlab_experiment::{MAX_RUNS, Written};
@@ -217,7 +217,11 @@ pub fn read(store: &Store, id: i64, tag: &str) -> Result<ResultRuns, ArchiveErro
 pub fn published(study: &Study) -> Result<Vec<RunValues>, ArchiveError> {
     let name = format!("the numbers of {}", study.id);
     let files: Result<Vec<_>, _> = study.csv.iter().map(|csv| bare(study.id, &name, csv)).collect();
-    Ok(files?.into_iter().flatten().collect())
+    let mut runs: Vec<RunValues> = files?.into_iter().flatten().collect();
+    if let Some(seconds) = study.seconds {
+        published_seconds::add(seconds, &mut runs);
+    }
+    Ok(runs)
 }
 
 /// The bare figures of a CSV file, as of a result of this name; `file` is its own.

@@ -1,12 +1,11 @@
 //! The whole matrix of some experiments, repeat by repeat.
 
 use super::rates::Rates;
-use super::{Done, Planned, Planner, numbered};
+use super::{Done, Planned, Planner, Side, numbered};
 use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
-use pushlab_workload::turns::Turns;
 
 /// Plans every cell of all experiments as often as each asks for.
 ///
@@ -32,16 +31,14 @@ impl Matrix {
             for experiment in asking {
                 let mut own = experiment.cells();
                 random.shuffle(&mut own);
-                if experiment.turns_ms.is_some() {
-                    // Those that take turns go together, and are done where the first of them is.
-                    let all = own.clone();
-                    own.sort_by_cached_key(|cell| {
-                        let goes_beside = |first: &Cell| {
-                            first == cell || first.beside().is_some_and(|place| Some(place) == cell.beside())
-                        };
-                        all.iter().position(goes_beside)
-                    });
-                }
+                // Those that go side by side are done where the first of them is.
+                let all = own.clone();
+                own.sort_by_cached_key(|cell| {
+                    let place = experiment.beside(cell);
+                    let goes_beside =
+                        |first: &Cell| first == cell || place.is_some() && experiment.beside(first) == place;
+                    all.iter().position(goes_beside)
+                });
                 cells.extend(own.into_iter().map(|cell| (cell, repeat)));
             }
             cells.sort_by_key(|(cell, _)| follows_others(cell, experiments));
@@ -52,20 +49,24 @@ impl Matrix {
 
     fn planned(&self, run: &PlannedRun, rates: &Rates) -> Planned {
         let named = self.experiments.iter().find(|experiment| experiment.name == run.cell.experiment);
-        let turns = named.and_then(|experiment| self.turns(run, experiment.turns_ms?));
+        let side = named.and_then(|experiment| self.side(run, experiment));
         let experiment = named.ok_or_else(|| format!("there is no experiment {}", run.cell.experiment));
         let experiment = experiment.and_then(|experiment| rates.apply(experiment.at(&run.cell), &run.cell, run.repeat));
-        Planned { run: run.clone(), experiment, turns }
+        Planned { run: run.clone(), experiment, side }
     }
 
-    /// Which turns a run has among all that it was planned beside, whether they are done or not; `None` where it is alone.
-    fn turns(&self, run: &PlannedRun, length_ms: u64) -> Option<Turns> {
-        let place = run.cell.beside()?;
-        let is_beside = |other: &&PlannedRun| other.repeat == run.repeat && other.cell.beside() == Some(place);
+    /// Its place among all that it was planned beside, whether they are done or not; `None` where it is alone.
+    fn side(&self, run: &PlannedRun, experiment: &Experiment) -> Option<Side> {
+        let place = experiment.beside(&run.cell)?;
+        let is_beside = |other: &&PlannedRun| {
+            let is_same = other.repeat == run.repeat && other.cell.experiment == run.cell.experiment;
+            is_same && experiment.beside(&other.cell) == Some(place)
+        };
         let beside = self.runs.iter().filter(is_beside);
+        let group = beside.clone().next()?.order;
         let own = beside.clone().take_while(|other| other.order < run.order).count() as u32;
         let of = beside.count() as u32;
-        (of > 1).then_some(Turns { own, of, length_ms })
+        (of > 1).then_some(Side { group, own, of, turns_ms: experiment.turns_ms })
     }
 }
 
@@ -154,22 +155,43 @@ mod tests {
                 block.iter().filter(|planned| planned.run.cell.experiment == "transports-broadcast").collect();
             let (alone, together): (Vec<&Planned>, Vec<&Planned>) =
                 own.iter().copied().partition(|planned| planned.run.cell.transport.is_interval_driven());
-            assert!(alone.len() == 2 && alone.iter().all(|planned| planned.turns.is_none()));
-            let turns: Vec<Turns> = together.iter().filter_map(|planned| planned.turns).collect();
-            let expected: Vec<Turns> = (0..7).map(|own| Turns { own, of: 7, length_ms: 50 }).collect();
-            assert_eq!(turns, expected);
+            assert!(alone.len() == 2 && alone.iter().all(|planned| planned.side.is_none()));
             let first = together[0].run.order;
+            let sides: Vec<Side> = together.iter().filter_map(|planned| planned.side).collect();
+            let side = |own| Side { group: first, own, of: 7, turns_ms: Some(50) };
+            let expected: Vec<Side> = (0..7).map(side).collect();
+            assert_eq!(sides, expected);
             assert!(together.iter().map(|planned| planned.run.order).eq(first..first + 7));
             orders.insert(together.iter().map(|planned| planned.run.cell.label()).collect::<Vec<_>>());
             let mut but_one: Vec<RunValues> = so_far.clone();
             but_one.extend(block.iter().filter(|one| one.run.order != first + 3).map(|one| measured(&one.run, 1.0)));
             let left = matrix.block(&but_one).unwrap();
-            assert!(left[0].run.order == first + 3 && left[0].turns == Some(expected[3]));
+            assert!(left[0].run.order == first + 3 && left[0].side == Some(expected[3]));
             so_far.extend(block.iter().map(|planned| measured(&planned.run, 1_000.0)));
         }
         assert!(orders.len() > 2, "{orders:?}");
         let other = runs("tangen-chat", Some("quick"), 7).block(&[]).unwrap();
-        assert!(other.iter().all(|planned| planned.turns.is_none()));
+        assert!(other.iter().all(|planned| planned.side.is_none()));
+    }
+
+    /// Those that differ only in transport go at once, whether they poll or not; each variant and each server by itself.
+    #[test]
+    fn what_goes_at_once_is_one_server_over_all_its_transports() {
+        let matrix = runs("polling-study", Some("quick"), 7);
+        let block = matrix.block(&[]).unwrap();
+        let groups: Vec<&[Planned]> = block
+            .chunk_by(|one, next| one.side.map(|side| side.group) == next.side.map(|side| side.group))
+            .filter(|group| group[0].run.repeat == 1)
+            .collect();
+        assert_eq!(groups.len(), 6, "three tests of two servers");
+        for group in groups {
+            let sides: Vec<u32> = group.iter().map(|planned| planned.side.unwrap().own).collect();
+            assert_eq!(sides, [0, 1, 2, 3]);
+            let [first, rest @ ..] = group else { panic!("nobody") };
+            let place = |planned: &Planned| (planned.run.cell.subject.clone(), planned.run.cell.variant.clone());
+            assert!(rest.iter().all(|planned| place(planned) == place(first)));
+            assert!(group.iter().all(|planned| planned.side.unwrap().turns().is_none()));
+        }
     }
 
     /// What needs the results of others is in a block of its own, after theirs, with a rate that follows from them.

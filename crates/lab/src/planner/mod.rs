@@ -23,8 +23,29 @@ pub struct Planned {
     pub run: PlannedRun,
     /// The experiment as it is for this run, or why it cannot be done.
     pub experiment: Result<Experiment, String>,
-    /// Its turns, where it takes turns with the runs before or after it.
-    pub turns: Option<Turns>,
+    /// Its place, where it goes side by side with the runs before or after it.
+    pub side: Option<Side>,
+}
+
+/// The place of a run among those that go side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Side {
+    /// The order of the first of them, which tells one group from another.
+    pub group: u32,
+    /// Which of them it is, from 0.
+    pub own: u32,
+    /// How many there are.
+    pub of: u32,
+    /// How long a turn is, ms; `None` where all have their load at once.
+    pub turns_ms: Option<u64>,
+}
+
+impl Side {
+    /// Its turns, where they take turns.
+    pub fn turns(self) -> Option<Turns> {
+        let Self { own, of, turns_ms, .. } = self;
+        turns_ms.map(|length_ms| Turns { own, of, length_ms })
+    }
 }
 
 /// Says what is to be measured.

@@ -335,7 +335,7 @@ impl Planner for CapacitySearch {
         let planned = |run: PlannedRun| {
             let load = self.search.over.of(&run.cell).unwrap_or(self.search.from);
             let experiment = self.search.at(run.cell.transport, &[load]).at(&run.cell);
-            Planned { run, experiment: Ok(experiment), turns: None }
+            Planned { run, experiment: Ok(experiment), side: None }
         };
         let left = self.replay(so_far).left;
         (!left.is_empty()).then(|| left.into_iter().map(planned).collect())

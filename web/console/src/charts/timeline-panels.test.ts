@@ -26,6 +26,20 @@ test("the span covers phases and probe, and is never empty", () => {
   expect(timelineSpan({ ...empty, phases, probe_t: [26] })).toEqual([0, 26]);
 });
 
+test("a study's seconds begin with the load", () => {
+  const timeline = { ...empty, phases: [{ name: "load", start: 7, end: 25 }] };
+  const study = { published: [120, 118], server_received: [], server_sent: [7200], latency_own_mean: [9] };
+  const lines = timelinePanels(timeline, study).flatMap((panel) => panel.lines);
+  const own = lines.filter((one) => one.label.endsWith("in the study"));
+  expect(own.map((one) => one.label)).toEqual([
+    "published in the study",
+    "sent by the server in the study",
+    "own publications, mean, in the study",
+  ]);
+  expect(own[0]?.t).toEqual([7, 8]);
+  expect(own[0]?.values).toEqual([120, 118]);
+});
+
 test("own publications have a line where any came back", () => {
   const labels = (timeline: typeof empty) =>
     timelinePanels(timeline)

@@ -1,18 +1,28 @@
-import type { Timeline } from "../generated/report";
+import type { PublishedSeconds, Timeline } from "../generated/report";
 import type { TimelineLine, TimelinePanel } from "./timeline-plot";
 
 const FIRST = "var(--line-1)";
 const SECOND = "var(--line-2)";
 const THIRD = "var(--line-3)";
 const DASH = "5 3";
+const LONG = "9 3";
 const DOTS = "2 3";
 
 /**
  * The panels of a timeline. Publications and deliveries stand apart, because a broadcast turns one
  * into hundreds; within a panel the two lines should coincide, and where they part something waits.
+ * What a study gives of its seconds begins where the load does.
  */
-export function timelinePanels(timeline: Timeline): TimelinePanel[] {
+export function timelinePanels(
+  timeline: Timeline,
+  study: PublishedSeconds | null = null,
+): TimelinePanel[] {
   const { t, probe_t } = timeline;
+  const begin = timeline.phases.find((phase) => phase.name === "load")?.start ?? 0;
+  const inStudy = (label: string, colour: string, values: readonly number[] = []) =>
+    values.length === 0
+      ? []
+      : [line(`${label} in the study`, colour, values.map((_, second) => begin + second), values, DOTS)];
   return [
     {
       id: "publications",
@@ -23,6 +33,8 @@ export function timelinePanels(timeline: Timeline): TimelinePanel[] {
       lines: [
         line("published", FIRST, t, timeline.published),
         line("received by the server", SECOND, t, timeline.server_received, DASH),
+        ...inStudy("published", FIRST, study?.published),
+        ...inStudy("received by the server", SECOND, study?.server_received),
       ],
     },
     {
@@ -34,6 +46,7 @@ export function timelinePanels(timeline: Timeline): TimelinePanel[] {
       lines: [
         line("sent by the server", FIRST, t, timeline.server_sent),
         line("delivered to clients", SECOND, t, timeline.delivered, DASH),
+        ...inStudy("sent by the server", FIRST, study?.server_sent),
       ],
     },
     {
@@ -46,6 +59,7 @@ export function timelinePanels(timeline: Timeline): TimelinePanel[] {
         line("median", FIRST, t, timeline.latency_median),
         line("99th percentile", SECOND, t, timeline.latency_p99, DASH),
         ...ownLine(timeline),
+        ...inStudy("own publications, mean,", THIRD, study?.latency_own_mean),
       ],
     },
     {
@@ -83,7 +97,7 @@ export function timelinePanels(timeline: Timeline): TimelinePanel[] {
 /** Only clients that publish see their own publications come back. */
 function ownLine({ t, latency_own_median }: Timeline): TimelineLine[] {
   return latency_own_median.some((value) => value !== null)
-    ? [line("own publications, median", THIRD, t, latency_own_median, DOTS)]
+    ? [line("own publications, median", THIRD, t, latency_own_median, LONG)]
     : [];
 }
 

@@ -839,6 +839,10 @@ export interface Point {
    */
   lost: number;
   /**
+   * What a study gives of single seconds of its load; only in its own series.
+   */
+  published_seconds?: PublishedSeconds | null;
+  /**
    * Below one full core, or at it; absent without a valid run.
    */
   regime?: Regime | null;
@@ -901,6 +905,28 @@ export interface Estimate5 {
    * The estimate.
    */
   value: number;
+}
+/**
+ * Seconds of a load as a study gives them, from its beginning: each the mean of those runs that lasted so long, as far as
+ * half of them did.
+ */
+export interface PublishedSeconds {
+  /**
+   * Latency of clients' own publications, mean of the second, ms.
+   */
+  latency_own_mean: number[];
+  /**
+   * Publications sent.
+   */
+  published: number[];
+  /**
+   * Publications received by the server.
+   */
+  server_received: number[];
+  /**
+   * Deliveries sent by the server.
+   */
+  server_sent: number[];
 }
 /**
  * One-second and finer series of one run. Columns of equal length share their `*_t`, seconds since the run began.

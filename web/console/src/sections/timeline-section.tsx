@@ -4,7 +4,13 @@ import { timelinePanels } from "../charts/timeline-panels";
 import { formatExact } from "../format/number";
 import { axisHeading, placeText } from "../format/place";
 import type { ExperimentReport } from "../generated/report";
-import { resolveChoice, timelineOf, timelinePlaces, timelineSeries } from "../view/timeline-choice";
+import {
+  publishedSecondsOf,
+  resolveChoice,
+  timelineOf,
+  timelinePlaces,
+  timelineSeries,
+} from "../view/timeline-choice";
 import type { UpdateView } from "../view/use-view";
 import type { TimelineChoice, ViewState } from "../view/view-state";
 
@@ -20,7 +26,11 @@ export function TimelineSection({ experiment, view, update }: TimelineSectionPro
   const wanted = view.timelines[experiment.name];
   const choice = useMemo(() => resolveChoice(experiment, wanted), [experiment, wanted]);
   const timeline = choice === null ? null : timelineOf(experiment, choice);
-  const panels = useMemo(() => (timeline === null ? [] : timelinePanels(timeline)), [timeline]);
+  const study = choice === null ? null : publishedSecondsOf(experiment, choice);
+  const panels = useMemo(
+    () => (timeline === null ? [] : timelinePanels(timeline, study)),
+    [timeline, study],
+  );
 
   const choose = (change: Partial<TimelineChoice>) => {
     if (choice === null) return;
@@ -38,6 +48,7 @@ export function TimelineSection({ experiment, view, update }: TimelineSectionPro
       </h3>
       <p class="note">
         One run, the median one by response time. Where two lines part, something waits or is lost.
+        {study !== null && " Dotted: what the study gives, the mean of its runs, from the beginning of the load."}
         {timeline.phases.length > 0 &&
           ` Shaded, from left to right: ${timeline.phases.map((phase) => phase.name).join(", ")}.`}
       </p>

@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
 import { sampleReport } from "../../fixtures/sample-report";
 import type { ExperimentReport } from "../generated/report";
-import { representativeChoice, resolveChoice, timelineOf, timelinePlaces } from "./timeline-choice";
+import {
+  publishedSecondsOf,
+  representativeChoice,
+  resolveChoice,
+  timelineOf,
+  timelinePlaces,
+} from "./timeline-choice";
 
 const report = sampleReport();
 const broadcast = report.experiments[0] as ExperimentReport;
@@ -58,4 +64,22 @@ test("every choice of the sample has its timeline", () => {
       }
     }
   }
+});
+
+test("a study's seconds are those of the same cell, or of the same server and transport", () => {
+  const seconds = { published: [120], server_received: [], server_sent: [], latency_own_mean: [] };
+  const [first] = broadcast.series.filter((one) => one.origin === "measured");
+  if (first === undefined) throw new Error("the sample has measured series");
+  const printed = (key: string) => ({
+    ...first,
+    ...{ key, origin: "published" as const },
+    points: first.points.map((point) => ({ ...point, published_seconds: seconds })),
+  });
+  const beside = (key: string) => ({ ...broadcast, series: [...broadcast.series, printed(key)] });
+  const choice = { series: first.key, x: first.points[0]?.x ?? 0 };
+  expect(publishedSecondsOf(broadcast, choice)).toBeNull();
+  expect(publishedSecondsOf(beside(`${first.key}/published`), choice)).toEqual(seconds);
+  expect(publishedSecondsOf(beside("pushlab/websocket//other/published"), choice)).toEqual(seconds);
+  const [, second] = broadcast.series.filter((one) => one.origin === "measured");
+  expect(publishedSecondsOf(beside(`${second?.key}/published`), choice)).toBeNull();
 });

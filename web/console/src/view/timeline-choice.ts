@@ -1,4 +1,4 @@
-import type { ExperimentReport, Series, Timeline } from "../generated/report";
+import type { ExperimentReport, PublishedSeconds, Series, Timeline } from "../generated/report";
 import type { TimelineChoice } from "./view-state";
 
 /** Places on the axis where a series has a timeline, ascending. */
@@ -44,4 +44,22 @@ export function resolveChoice(
 export function timelineOf(experiment: ExperimentReport, choice: TimelineChoice): Timeline | null {
   const series = experiment.series.find((one) => one.key === choice.series);
   return series?.points.find((point) => point.x === choice.x)?.timeline ?? null;
+}
+
+/** What the study gives of the seconds of the same cell: its series has the same key and one part more, or no key of its own. */
+export function publishedSecondsOf(
+  experiment: ExperimentReport,
+  choice: TimelineChoice,
+): PublishedSeconds | null {
+  const chosen = experiment.series.find((one) => one.key === choice.series);
+  if (chosen === undefined) return null;
+  const isMeasured = (key: string) => experiment.series.some((one) => `${one.key}/published` === key);
+  const isOfSame = (one: Series) =>
+    one.key === `${chosen.key}/published` ||
+    (one.origin === "published" &&
+      one.subject === chosen.subject &&
+      one.transport === chosen.transport &&
+      !isMeasured(one.key));
+  const points = experiment.series.filter(isOfSame).flatMap((one) => one.points);
+  return points.find((point) => point.x === choice.x)?.published_seconds ?? null;
 }
