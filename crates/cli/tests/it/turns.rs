@@ -68,8 +68,8 @@ fn cells_of_a_repeat_have_their_load_at_once() {
     let mut begins = BTreeSet::new();
     for variant in ["one", "other"] {
         let pair: Vec<&Value> = runs.iter().filter(|run| run["cell"]["variant"] == variant).collect();
-        // Each in another part of its period of 5 ms.
-        assert!(load(pair[0]).abs_diff(load(pair[1])) < 10_000_000, "the load of both begins at the same instant");
+        // Each begins in another part of its periods, which are up to half a second.
+        assert!(load(pair[0]).abs_diff(load(pair[1])) < 600_000_000, "the load phases of both are the same 1.2 s");
         begins.insert(load(pair[0]));
         for run in pair {
             assert_eq!(run["outcome"]["outcome"], "completed", "{run:#}");

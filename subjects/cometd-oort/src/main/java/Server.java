@@ -1,3 +1,7 @@
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.channels.ServerSocketChannel;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -5,20 +9,17 @@ import org.cometd.bayeux.Promise;
 import org.cometd.bayeux.server.BayeuxServer;
 import org.cometd.bayeux.server.ServerMessage;
 import org.cometd.bayeux.server.ServerSession;
-import org.cometd.client.http.jetty.JettyHttpClientTransport;
 import org.cometd.client.transport.ClientTransport;
-import org.cometd.client.websocket.jetty.JettyWebSocketTransport;
+import org.cometd.client.transport.LongPollingTransport;
 import org.cometd.oort.Oort;
 import org.cometd.server.AbstractService;
-import org.cometd.server.BayeuxServerImpl;
-import org.cometd.server.http.JSONHttpTransport;
-import org.cometd.server.http.jakarta.CometDServlet;
+import org.cometd.server.CometDServlet;
+import org.cometd.websocket.client.WebSocketTransport;
 import org.eclipse.jetty.client.HttpClient;
-import org.eclipse.jetty.ee10.servlet.ServletContextHandler;
-import org.eclipse.jetty.ee10.servlet.ServletHolder;
 import org.eclipse.jetty.server.ServerConnector;
-import org.eclipse.jetty.websocket.client.WebSocketClient;
-import org.eclipse.jetty.websocket.server.WebSocketUpgradeHandler;
+import org.eclipse.jetty.servlet.ServletContextHandler;
+import org.eclipse.jetty.servlet.ServletHolder;
+import org.eclipse.jetty.websocket.jsr356.server.deploy.WebSocketServerContainerInitializer;
 
 /**
  * Several CometD servers that Oort joins. Clients connect to the one port on which all listen; each server has a port of
@@ -61,52 +62,48 @@ public final class Server {
                 if (other != oort) oort.observeComet(other.getURL());
         for (var oort : cluster)
             for (var other : cluster)
-                if (other != oort && !hears(oort, other)) {
+                if (other != oort && !knows(oort, other)) {
                     System.err.println(oort.getURL() + " has not joined " + other.getURL() + " within " + JOINING_MAX_S + " s");
                     System.exit(1);
                 }
         System.out.println("{\"listening\":\"" + HOST + ":" + port + "\"}");
     }
 
-    private static ServerConnector connector(org.eclipse.jetty.server.Server server, int port) {
+    private static ServerConnector connector(org.eclipse.jetty.server.Server server, int port)
+            throws IOException {
         var connector = new ServerConnector(server);
-        connector.setHost(HOST);
-        connector.setPort(port);
-        connector.setReusePort(true);
+        var channel = ServerSocketChannel.open();
+        channel.setOption(StandardSocketOptions.SO_REUSEPORT, true);
+        channel.bind(new InetSocketAddress(HOST, port), 4096);
+        connector.open(channel);
         connector.setIdleTimeout(120_000);
-        connector.setAcceptQueueSize(4096);
         server.addConnector(connector);
         return connector;
     }
 
-    private static BayeuxServerImpl start(org.eclipse.jetty.server.Server server) throws Exception {
-        var context = new ServletContextHandler("/");
-        var upgrade = WebSocketUpgradeHandler.from(server, context);
-        server.setHandler(upgrade);
-        upgrade.setHandler(context);
-
-        var bayeux = new BayeuxServerImpl();
-        bayeux.setOption("org.eclipse.jetty.server.Context", context.getContext());
-        bayeux.setOption("ws.cometdURLMapping", "/cometd/*");
-        bayeux.setOption("ws.idleTimeout", 120_000);
-        bayeux.setOption("maxInterval", 60_000); // how long a client may be silent
-        bayeux.setTransports(
-            new org.cometd.server.websocket.jetty.JettyWebSocketTransport(bayeux), new JSONHttpTransport(bayeux));
-        context.getServletContext().setAttribute(BayeuxServer.ATTRIBUTE, bayeux);
+    private static BayeuxServer start(org.eclipse.jetty.server.Server server) throws Exception {
+        var context = new ServletContextHandler(server, "/");
+        WebSocketServerContainerInitializer.configure(context, null);
         var servlet = new ServletHolder(CometDServlet.class);
+        servlet.setInitParameter(
+            "transports", "org.cometd.websocket.server.WebSocketTransport,org.cometd.server.transport.JSONTransport");
+        servlet.setInitParameter("ws.cometdURLMapping", "/cometd/*");
+        servlet.setInitParameter("ws.idleTimeout", "120000");
+        servlet.setInitParameter("maxInterval", "60000"); // how long a client may be silent
         servlet.setAsyncSupported(true);
         servlet.setInitOrder(1);
         context.addServlet(servlet, "/cometd/*");
         server.start();
+        var bayeux = (BayeuxServer) context.getServletContext().getAttribute(BayeuxServer.ATTRIBUTE);
         new Echo(bayeux);
         return bayeux;
     }
 
-    private static Oort join(BayeuxServerImpl bayeux, int port, String links) throws Exception {
+    private static Oort join(BayeuxServer bayeux, int port, String links) throws Exception {
         var oort = new Oort(bayeux, "http://" + HOST + ":" + port + "/cometd");
         ClientTransport.Factory factory = links.equals("http")
-            ? new JettyHttpClientTransport.Factory(new HttpClient())
-            : new JettyWebSocketTransport.Factory(new WebSocketClient());
+            ? new LongPollingTransport.Factory(new HttpClient())
+            : new WebSocketTransport.Factory();
         oort.setClientTransportFactories(List.of(factory));
         oort.setSecret("one cluster");
         oort.start();
@@ -114,11 +111,10 @@ public final class Server {
         return oort;
     }
 
-    /** Whether one hears of what is published at the other, once it does. */
-    private static boolean hears(Oort oort, Oort other) throws InterruptedException {
+    /** Whether one knows the other, once it does. */
+    private static boolean knows(Oort oort, Oort other) throws InterruptedException {
         for (var waited = 0; waited < JOINING_MAX_S * 50; waited++) {
-            var comet = oort.findComet(other.getURL());
-            if (comet != null && comet.isConnected()) return true;
+            if (oort.getKnownComets().contains(other.getURL())) return true;
             TimeUnit.MILLISECONDS.sleep(20);
         }
         return false;
