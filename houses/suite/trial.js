@@ -9,6 +9,8 @@ import { sleep, until, within } from "./waiting.js";
 
 /** A check that takes longer hangs. */
 const CHECK_MS = 60_000;
+/** For so long a server may be ending whose check has failed. */
+const ENDING_MS = 3000;
 /** Each registers, which houses may refuse to more at a time (README.md). */
 const AT_ONCE = 5;
 const PASSWORD = "correct horse";
@@ -72,6 +74,8 @@ export class Trial {
       defect = error.message || String(error);
     }
     await visit.leave();
+    // A crash may take seconds to tell of all that it had under way.
+    if (defect !== null) await until(() => !this.server?.isRunning, "", ENDING_MS).catch(() => {});
     if (this.server && !this.server.isRunning)
       defect = `the server ended. ${this.server.log.slice(-300)} ${defect ?? ""}`;
     return defect;
