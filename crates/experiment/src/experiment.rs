@@ -157,6 +157,7 @@ impl Experiment {
             own.content = variant.content.unwrap_or(own.content);
             own.shape = variant.shape.unwrap_or(own.shape);
             own.polling = variant.polling.unwrap_or(own.polling);
+            own.headers = variant.headers.unwrap_or(own.headers);
             own.server_options = variant.server_options.unwrap_or(own.server_options);
             own.environment = variant.environment.unwrap_or(own.environment);
             own.compression_from = variant.compression_from.or(own.compression_from);
@@ -224,8 +225,10 @@ mod tests {
     use super::*;
 
     use crate::prober_choice::default_prober;
+    use crate::variant::Variant;
     use crate::written::{MAX_NAME_BYTES, MAX_PHASE_MS};
     use pushlab_workload::payload::Content;
+    use pushlab_workload::plan::RequestHeaders;
 
     fn parse(text: &str, profile: Option<&str>, origin: &str) -> Result<Experiment, ExperimentError> {
         Experiment::resolve(Written::read(text, profile, origin)?, &|_| Ok(None), origin)
@@ -348,6 +351,18 @@ mod tests {
         assert!(none.contains("none of other offers") && none.contains("compresses"), "{none}");
         let zero = resolve("compression_from = 0", vec![]).unwrap_err().to_string();
         assert!(zero.contains("compression_from must be at least 1"), "{zero}");
+    }
+
+    #[test]
+    fn heads_may_differ_between_variants() {
+        let variants = r#"variants = [{ name = "short" }, { name = "long", headers = "browser" }]"#;
+        let experiment = parse(&format!("{variants}{SMALL}"), None, "small").unwrap();
+        for cell in experiment.cells() {
+            let is_long = cell.variant.as_deref() == Some("long");
+            assert_eq!(experiment.at(&cell).headers == RequestHeaders::Browser, is_long, "{}", cell.label());
+        }
+        let changes_nothing: Vec<bool> = experiment.variants.iter().map(Variant::changes_nothing).collect();
+        assert_eq!(changes_nothing, [true, false]);
     }
 
     #[test]

@@ -244,6 +244,15 @@ macro_rules! for_each_metric {
             server_bytes_in "Bytes into the server", "kB/s", Lower, "application bytes that clients sent, HTTP heads included";
             server_bytes_out "Bytes out of the server", "kB/s", Lower, "application bytes that clients received, HTTP heads included";
             requests "HTTP requests", "/s", Lower, "per second, of all clients";
+            requests_idle "HTTP requests when idle", "/s", Lower, "per second, of all clients, everybody connected and silent";
+            empty_polls "Polls that bring nothing", "%", Lower,
+                "of the answers to clients' polls in the load phase, those without a message; every answer to a poll for the list of users is one; of native clients alone";
+            bytes_request_heads "Head of a request", "B", Lower,
+                "heads of clients' HTTP requests over their number, load and drain";
+            bytes_response_heads "Head of a response", "B", Lower,
+                "heads of the responses to clients over the number of their HTTP requests, load and drain";
+            bytes_opening "Bytes of opening", "B", Lower,
+                "received and sent for each client until everybody was subscribed: request, response, TLS and first messages; only where the server pushes";
             requests_server "HTTP requests at the server", "/s", Lower,
                 "per second, by the server's own count; the lab's own are left out";
             requests_publisher "Requests of a publisher", "", Lower, "HTTP requests of publishing clients per 100 publications";

@@ -23,6 +23,7 @@ presets! {
     "payload-by-transport",
     "bigestans-chat",
     "bigestans-pilot",
+    "bigestans-causes",
     "bigestans-events",
     "transports-broadcast",
     "transports-capacity",

@@ -175,10 +175,19 @@ measured! {
         requests,
         /// Of those, by clients that publish.
         requests_publishers,
+        /// HTTP requests sent in the idle phase, those of prober and feeder left out.
+        requests_idle,
+        /// Answers to clients' polls that came in the load phase, those to polls for the list of users among them; those of
+        /// the feeder left out.
+        polls,
+        /// Of those, without a message.
+        polls_empty,
         /// Connections that clients opened in the load phase, those of prober and feeder left out.
         connections_opened,
         /// Clients' receiving connections that failed or were cut in the load phase, those of prober and feeder left out.
         connections_cut,
+        /// Bytes on clients' sockets, both ways, until the idle phase began, which is when everybody is subscribed.
+        bytes_opening,
         /// Bytes written to clients' sockets in the load phase.
         bytes_sent,
         /// Bytes read from clients' sockets in the load and drain phases.

@@ -110,6 +110,21 @@ pub fn bytes_http_heads(run: &RunRecord) -> Option<f64> {
     Some(breakdown(run)?.http_heads)
 }
 
+/// Head of a request, B: the mean of those in load and drain.
+pub fn bytes_request_heads(run: &RunRecord) -> Option<f64> {
+    heads_per_request(run, |bytes| bytes.up)
+}
+
+/// Head of a response, B: those in load and drain over the number of requests.
+pub fn bytes_response_heads(run: &RunRecord) -> Option<f64> {
+    heads_per_request(run, |bytes| bytes.down)
+}
+
+fn heads_per_request(run: &RunRecord, way: fn(&ClientBytes) -> ByteUses) -> Option<f64> {
+    let bytes = &run.result.as_ref()?.bytes_load;
+    (bytes.requests > 0).then(|| way(bytes).heads as f64 / bytes.requests as f64)
+}
+
 /// What HTTP/2 frames per delivery, B.
 pub fn bytes_http2_frames(run: &RunRecord) -> Option<f64> {
     breakdown(run)?.http2_frames
@@ -201,6 +216,16 @@ mod tests {
         assert_eq!((bytes_link(&run), bytes_unaccounted(&run)), (None, None));
         assert_eq!(breakdown(&record(ClientBytes { deliveries: 0, ..ClientBytes::default() })), None);
         assert_eq!(breakdown(&RunRecord { result: None, ..run }), None);
+    }
+
+    #[test]
+    fn heads_are_told_apart_by_direction_and_shared_out_over_requests() {
+        let (down, up) =
+            (ByteUses { heads: 600, ..ByteUses::default() }, ByteUses { heads: 900, ..ByteUses::default() });
+        let run = record(ClientBytes { deliveries: 100, requests: 4, down, up });
+        assert_eq!((bytes_request_heads(&run), bytes_response_heads(&run)), (Some(225.0), Some(150.0)));
+        let none = record(ClientBytes { deliveries: 100, requests: 0, down, up });
+        assert_eq!((bytes_request_heads(&none), bytes_response_heads(&none)), (None, None));
     }
 
     #[test]

@@ -32,6 +32,20 @@ pub fn requests(run: &RunRecord) -> Option<f64> {
     per_load_second(run, |r| r.requests)
 }
 
+/// HTTP requests per second that clients sent in the idle phase.
+pub fn requests_idle(run: &RunRecord) -> Option<f64> {
+    let (start, end) = run.phase_span(Phase::Idle)?;
+    // A record from before it was counted has no bytes of opening either; a browser's bytes are its own.
+    let result = run.result.as_ref().filter(|result| result.requests_idle > 0 || result.bytes_opening > 0)?;
+    (end > start).then(|| result.requests_idle as f64 * 1e9 / (end - start) as f64)
+}
+
+/// Answers to polls that brought no message, per cent of all; `None` where nobody polls.
+pub fn empty_polls(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref()?;
+    (result.polls > 0).then(|| result.polls_empty as f64 * 100.0 / result.polls as f64)
+}
+
 /// Connections per second that clients opened in the load phase.
 pub fn connections_opened(run: &RunRecord) -> Option<f64> {
     // A browser does not tell, and only our server counts them.
@@ -103,6 +117,13 @@ pub fn overhead_per_delivery(run: &RunRecord) -> Option<f64> {
     Some(traffic_per_delivery(run)? - traffic::mean_payload_bytes(&run.plan.as_ref()?.scenario)?)
 }
 
+/// Bytes of both ways for each client until all were subscribed, where nobody had anything more to ask by then.
+pub fn bytes_opening(run: &RunRecord) -> Option<f64> {
+    let cell = &run.planned.cell;
+    let result = counted(run).filter(|result| result.bytes_opening > 0 && result.unsubscribed == 0)?;
+    (cell.clients > 0 && cell.transport.is_push()).then(|| result.bytes_opening as f64 / f64::from(cell.clients))
+}
+
 /// Bytes per second that clients sent in the load phase, kB: the server's own count holds the lab's traffic, too.
 pub fn server_bytes_in(run: &RunRecord) -> Option<f64> {
     counted(run).and_then(|_| per_load_second(run, |r| r.bytes_sent)).map(|bytes| bytes / 1e3)
@@ -117,4 +138,57 @@ pub fn server_bytes_out(run: &RunRecord) -> Option<f64> {
 pub fn subscribed(run: &RunRecord) -> Option<f64> {
     let unsubscribed = run.result.as_ref()?.unsubscribed;
     Some(u64::from(run.planned.cell.clients).saturating_sub(unsubscribed) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use pushlab_wire::transport::Transport;
+    use pushlab_workload::result::PhaseMark;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// Four clients, idle for half a second.
+    fn run(transport: Transport, result: LoadResult) -> RunRecord {
+        let mut cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        (cell.transport, cell.clients) = (transport, 4);
+        let mark = |phase, t_ns| PhaseMark { phase, t_ns };
+        let phases = vec![
+            mark(Phase::Connect, 0),
+            mark(Phase::Idle, SECOND_NS),
+            mark(Phase::WarmUp, SECOND_NS * 3 / 2),
+            mark(Phase::Load, SECOND_NS * 9),
+        ];
+        RunRecord { result: Some(LoadResult { phases, ..result }), ..RunRecord::blank(cell) }
+    }
+
+    #[test]
+    fn requests_of_the_idle_phase_are_told_by_its_length() {
+        let idle = |requests_idle, bytes_opening| {
+            let result = LoadResult { requests_idle, bytes_opening, requests: 999, ..LoadResult::default() };
+            super::requests_idle(&run(Transport::Polling, result))
+        };
+        assert_eq!((idle(10, 800), idle(0, 800)), (Some(20.0), Some(0.0)));
+        assert_eq!(idle(0, 0), None, "an earlier version did not count");
+    }
+
+    #[test]
+    fn polls_that_bring_nothing_are_a_share_of_all_answers() {
+        let share = |polls, polls_empty| {
+            empty_polls(&run(Transport::Polling, LoadResult { polls, polls_empty, ..LoadResult::default() }))
+        };
+        assert_eq!((share(8, 6), share(8, 0), share(0, 0)), (Some(75.0), Some(0.0), None));
+    }
+
+    #[test]
+    fn opening_costs_each_client_the_same_where_nobody_asks_for_more() {
+        let opening = |transport, unsubscribed| {
+            let result = LoadResult { bytes_opening: 4_096, unsubscribed, ..LoadResult::default() };
+            bytes_opening(&run(transport, result))
+        };
+        assert_eq!(opening(Transport::WebSocket, 0), Some(1_024.0));
+        assert_eq!((opening(Transport::WebSocket, 1), opening(Transport::LongPolling, 0)), (None, None));
+        assert_eq!(bytes_opening(&run(Transport::Sse, LoadResult::default())), None);
+    }
 }

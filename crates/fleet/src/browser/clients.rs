@@ -356,7 +356,9 @@ impl Clients {
     fn account_until(&mut self, until_ns: u64) {
         self.told.sort_by_key(|(at_ns, _)| *at_ns);
         let due = self.told.partition_point(|(at_ns, _)| *at_ns <= until_ns);
-        let load_ns = self.state.timeline().map_or(0..0, |timeline| timeline.load_ns..timeline.load_end_ns);
+        let (idle_ns, load_ns) = self.state.timeline().map_or((0..0, 0..0), |timeline| {
+            (timeline.idle_ns..timeline.warm_up_ns, timeline.load_ns..timeline.load_end_ns)
+        });
         for (at_ns, happening) in self.told.drain(..due) {
             match happening {
                 Happening::Delivery { client, data } => self.recorder.delivered(Delivery {
@@ -382,7 +384,7 @@ impl Clients {
                     let is_publisher = client.map_or(self.config.publishers >= self.config.clients, is_publishers);
                     part.requests_publishers += u64::from(is_publisher);
                 }
-                Happening::Request { .. } => {}
+                Happening::Request { .. } => self.recorder.part.requests_idle += u64::from(idle_ns.contains(&at_ns)),
             }
         }
     }

@@ -80,6 +80,39 @@ fn a_few_publish_and_everybody_receives() {
 }
 
 #[test]
+fn what_polls_bring_and_what_is_asked_in_silence_is_counted() {
+    for transport in Transport::ALL {
+        let server = NativeServer::start(None);
+        let Scenario::Chat { interval_ms, payload_bytes, .. } = CHAT else { unreachable!() };
+        let scenario = Scenario::Chat {
+            interval_ms,
+            payload_bytes,
+            payload_bytes_max: None,
+            publishers: Some(1),
+            in_bursts: false,
+        };
+        let own = plan(server.address, transport, 5, scenario);
+        let result = run(&Plan { phases: Phases { idle_ms: 200, ..own.phases.clone() }, ..own });
+        assert_whole(&result, 3, 5, transport);
+        let (polls, empty) = (result.polls, result.polls_empty);
+        match transport {
+            // Of fifteen polls of a client, three bring one publication each, and one may bring what the warm-up published.
+            Transport::Polling | Transport::WebSocketPolling => {
+                assert!(polls > 20 && empty < polls && polls - empty <= 20, "{transport}: {empty} of {polls}");
+            }
+            Transport::LongPolling => assert!(polls >= 10 && empty == 0, "{transport}: {empty} of {polls}"),
+            _ => assert_eq!((polls, empty), (0, 0), "{transport}"),
+        }
+        assert_eq!(result.requests_idle > 10, transport == Transport::Polling, "{transport}: {}", result.requests_idle);
+        let whole = result.bytes_whole;
+        assert!((1..whole.up.total() + whole.down.total()).contains(&result.bytes_opening), "{transport}");
+        if transport == Transport::WebSocket {
+            assert!(result.bytes_opening > whole.up.heads + whole.down.heads, "nothing is asked later");
+        }
+    }
+}
+
+#[test]
 fn varied_data_is_the_same_however_many_loops_send_it() {
     let published = |loops, seed| {
         let server = NativeServer::start(None);

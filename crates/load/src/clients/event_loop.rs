@@ -222,6 +222,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if self.marks.load_ns == u64::MAX
             && let Some(timeline) = self.state.timeline()
         {
+            self.marks.idle_ns = timeline.idle_ns;
             self.marks.warm_up_ns = timeline.warm_up_ns;
             self.marks.load_ns = timeline.load_ns;
             self.marks.load_end_ns = timeline.load_end_ns;

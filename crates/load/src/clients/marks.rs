@@ -3,6 +3,7 @@
 /// Instants that the loop compares with again and again; far in the future until they are known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Marks {
+    pub idle_ns: u64,
     pub warm_up_ns: u64,
     pub load_ns: u64,
     pub load_end_ns: u64,
@@ -12,8 +13,14 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Nothing is known.
-    pub const UNKNOWN: Self =
-        Self { warm_up_ns: u64::MAX, load_ns: u64::MAX, load_end_ns: u64::MAX, after_ns: u64::MAX, end_ns: u64::MAX };
+    pub const UNKNOWN: Self = Self {
+        idle_ns: u64::MAX,
+        warm_up_ns: u64::MAX,
+        load_ns: u64::MAX,
+        load_end_ns: u64::MAX,
+        after_ns: u64::MAX,
+        end_ns: u64::MAX,
+    };
 
     /// Whether an instant is of the load phase.
     pub fn is_load(&self, now: u64) -> bool {

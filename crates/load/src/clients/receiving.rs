@@ -23,6 +23,8 @@ struct ReadOutcome {
     is_subscribed: bool,
     answered: Option<bool>,
     has_echo: bool,
+    /// Whether there was a message, or word that some are gone.
+    has_news: bool,
     /// Requests put among the bytes to send.
     asked: u32,
 }
@@ -44,6 +46,7 @@ impl Heard<'_> {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Message(data) => {
+                self.outcome.has_news = true;
                 self.payload += if self.recorder.is_back_ends(data) { 0 } else { data.len() as u64 };
                 self.deliver(data);
             }
@@ -53,7 +56,10 @@ impl Heard<'_> {
                 self.deliver(data);
             }
             Event::Subscribed => self.outcome.is_subscribed = true,
-            Event::Gap => self.recorder.part.gaps += 1,
+            Event::Gap => {
+                self.outcome.has_news = true;
+                self.recorder.part.gaps += 1;
+            }
             Event::Error { code, text } => self.recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
             Event::Asked => self.outcome.asked += 1,
             Event::Answered { keeps_alive } => self.outcome.answered = Some(keeps_alive),
@@ -358,6 +364,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
 
     #[inline]
     fn act_on(&mut self, index: usize, outcome: &ReadOutcome, now: u64) {
+        if R::ASKING != Asking::Never && outcome.answered.is_some() {
+            self.count_poll(outcome.has_news, now);
+        }
         if outcome.is_subscribed {
             self.subscribe(index, now);
         }

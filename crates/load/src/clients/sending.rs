@@ -292,6 +292,15 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         self.windows.tally.up += message;
     }
 
+    /// Counts the answer to a poll.
+    pub(super) fn count_poll(&mut self, has_news: bool, now: u64) {
+        self.pass_time(now);
+        if self.windows.is_load() {
+            self.recorder.part.polls += 1;
+            self.recorder.part.polls_empty += u64::from(!has_news);
+        }
+    }
+
     pub(super) fn count_request(&mut self, index: usize, now: u64) {
         self.pass_time(now);
         self.windows.requests += 1;

@@ -33,7 +33,10 @@ impl Count {
     }
 }
 
-/// Counts, and what they were at the borders of load and drain.
+/// Borders at which counts are taken down.
+const BORDERS: usize = 5;
+
+/// Counts, and what they were at the borders of idle phase, load and drain.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     /// Bytes, from the first connection on.
@@ -42,8 +45,8 @@ pub(super) struct Windows {
     pub tls: TlsBytes,
     /// HTTP requests, likewise.
     pub requests: u64,
-    /// When the load began, when it ended, when the drain did.
-    at_marks: [Count; 3],
+    /// When the idle phase began and the warm-up did, when the load began and ended, when the drain ended.
+    at_marks: [Count; BORDERS],
     passed: usize,
 }
 
@@ -51,15 +54,16 @@ impl Windows {
     /// To be called before something is counted: takes down the counts of borders that now lie behind.
     #[inline]
     pub fn pass_time(&mut self, now: u64, marks: &Marks, deliveries: u64) {
-        let borders = [marks.load_ns, marks.load_end_ns, marks.after_ns];
-        while self.passed < borders.len() && now >= borders[self.passed] {
+        let borders: [u64; BORDERS] =
+            [marks.idle_ns, marks.warm_up_ns, marks.load_ns, marks.load_end_ns, marks.after_ns];
+        while self.passed < BORDERS && now >= borders[self.passed] {
             self.close_window(deliveries);
         }
     }
 
     /// Whether what is counted now is of the load phase.
     pub fn is_load(&self) -> bool {
-        self.passed == 1
+        self.passed == 3
     }
 
     #[cold]
@@ -74,11 +78,14 @@ impl Windows {
 
     /// Adds what was counted. Windows that have not begun are empty.
     pub fn finish(mut self, deliveries: u64, result: &mut Part) {
-        while self.passed < self.at_marks.len() {
+        while self.passed < BORDERS {
             self.close_window(deliveries);
         }
         let whole = self.count(deliveries);
-        let [load, load_end, after] = self.at_marks;
+        let [idle, warm_up, load, load_end, after] = self.at_marks;
+        let opening = idle.since(&Count::default());
+        result.bytes_opening += opening.down.total() + opening.up.total();
+        result.requests_idle += warm_up.requests - idle.requests;
         result.bytes_whole += whole.since(&Count::default());
         result.bytes_load += after.since(&load);
         result.requests += load_end.requests - load.requests;
@@ -91,12 +98,13 @@ impl Windows {
 mod tests {
     use super::*;
 
-    const MARKS: Marks = Marks { warm_up_ns: 50, load_ns: 100, load_end_ns: 200, after_ns: u64::MAX, end_ns: u64::MAX };
+    const MARKS: Marks =
+        Marks { idle_ns: 20, warm_up_ns: 50, load_ns: 100, load_end_ns: 200, after_ns: u64::MAX, end_ns: u64::MAX };
 
     #[test]
     fn each_window_has_what_was_counted_in_it() {
         let mut windows = Windows::default();
-        for (deliveries, now) in [10, 99, 100, 199, 200, 300, 301].into_iter().enumerate() {
+        for (deliveries, now) in [10, 30, 99, 100, 199, 200, 300, 301].into_iter().enumerate() {
             // The end of the drain is learned when it has passed.
             let after_ns = if now > 300 { 280 } else { u64::MAX };
             windows.pass_time(now, &Marks { after_ns, ..MARKS }, deliveries as u64);
@@ -106,11 +114,12 @@ mod tests {
             windows.tls.written += if now < 100 { -100 } else { 70 };
         }
         let mut result = Part::default();
-        windows.finish(7, &mut result);
+        windows.finish(8, &mut result);
         assert_eq!((result.requests, result.bytes_received_in_load, result.bytes_received), (2, 299, 799));
+        assert_eq!((result.requests_idle, result.bytes_opening), (1, 11));
         let (whole, load) = (result.bytes_whole, result.bytes_load);
-        assert_eq!((whole.deliveries, whole.requests, whole.down.total(), whole.up.total()), (7, 7, 1209, 157));
-        assert_eq!((whole.up.tls, load.up.tls, whole.down.tls), (150, 280, 0), "what was owed is paid");
+        assert_eq!((whole.deliveries, whole.requests, whole.down.total(), whole.up.total()), (8, 8, 1239, 58));
+        assert_eq!((whole.up.tls, load.up.tls, whole.down.tls), (50, 280, 0), "what was owed is paid");
         assert_eq!((load.deliveries, load.requests, load.down.total(), load.up.total()), (4, 4, 799, 284));
     }
 
