@@ -1,18 +1,20 @@
 //! The table of dialects: the only place that knows them all.
 
 use crate::client::ProtocolClient;
-use crate::{atmosphere, bare, bayeux, centrifugo, ddp, mercure, nchan, primus, sails, signalr, socketio, sockjs};
+use crate::{
+    atmosphere, bare, bayeux, centrifugo, ddp, mercure, nchan, primus, sails, signalr, socketio, socketio_0_9, sockjs,
+};
 use pushlab_wire::transport::Transport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 macro_rules! dialects {
-    ($($(#[$doc:meta])* $name:ident: $client:ty, $headers:expr;)*) => {
+    ($($(#[$attribute:meta])* $name:ident: $client:ty, $headers:expr;)*) => {
         /// What a client speaks.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "lowercase")]
         pub enum Dialect {
-            $($(#[$doc])* $name),*
+            $($(#[$attribute])* $name),*
         }
 
         impl Dialect {
@@ -41,6 +43,9 @@ dialects! {
     Bare: bare::Bare, &[];
     /// Socket.IO 5 over Engine.IO 4, by events.
     SocketIo: socketio::SocketIo<socketio::Events>, &[];
+    /// Socket.IO 0.9, by events.
+    #[serde(rename = "socketio-0.9")]
+    SocketIo09: socketio_0_9::SocketIo09, &[];
     /// Sails: requests over Socket.IO.
     Sails: socketio::SocketIo<sails::Requests>, &[];
     /// SockJS.

@@ -35,6 +35,7 @@ pub mod sails;
 mod script;
 pub mod signalr;
 pub mod socketio;
+pub mod socketio_0_9;
 pub mod sockjs;
 pub mod verbs;
 

@@ -8,6 +8,7 @@ use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::findings::{By, Finding};
 use pushlab_experiment::studies::Study;
 use pushlab_report::{Agreement, Judged, Origin};
+use pushlab_wire::transport::Transport;
 use std::fmt;
 
 /// A finding, and by whose figures it holds.
@@ -17,6 +18,8 @@ pub struct JudgedFinding {
     pub finding: Finding,
     /// What each subject says that was measured, and each server of the study; empty where no assertion judges it.
     pub judged: Vec<Judged>,
+    /// What servers of the study's time say that were measured, by the names of today's.
+    pub of_period: Vec<Judged>,
 }
 
 /// Judges all that a study found, by what was measured of these experiments and by what the study printed.
@@ -27,20 +30,54 @@ pub fn findings(
     printed: &[RunValues],
     seed: u64,
 ) -> Vec<JudgedFinding> {
-    let sources = [
-        Source { origin: Origin::Measured, tag: "", runs: measured },
-        Source { origin: Origin::Published, tag: "", runs: printed },
-    ];
-    let series_of = |experiment| (experiment, samples::series(experiment, &sources));
+    let (period, today) = by_period(measured);
+    let source = |origin, runs| Source { origin, tag: "", runs };
+    let sources = [source(Origin::Measured, today.as_slice()), source(Origin::Published, printed)];
+    let of_period = [source(Origin::Measured, period.as_slice())];
+    let series_of =
+        |experiment| (experiment, samples::series(experiment, &sources), samples::series(experiment, &of_period));
     let known: Vec<_> = experiments.iter().map(series_of).collect();
     let judge = |finding: &Finding| {
         let assertion = Assertion::parse(finding.that.as_deref()?).ok()?;
         let name = finding.experiment.as_deref()?;
-        let (_, series) = known.iter().find(|(experiment, _)| experiment.name == name)?;
-        Some(judged(&assertion, series, seed))
+        let (_, series, of_period) = known.iter().find(|(experiment, ..)| experiment.name == name)?;
+        Some((judged(&assertion, series, seed), judged(&assertion, of_period, seed)))
     };
     let all = study.inventory().findings;
-    all.into_iter().map(|finding| JudgedFinding { judged: judge(&finding).unwrap_or_default(), finding }).collect()
+    all.into_iter()
+        .map(|finding| {
+            let (judged, of_period) = judge(&finding).unwrap_or_default();
+            JudgedFinding { finding, judged, of_period }
+        })
+        .collect()
+}
+
+/// Subjects that are servers of the studies' time, the subject that is the same kind of server today, and the transport
+/// that a study calls what they have under another name.
+const PERIOD_SUBJECTS: [(&str, &str, Option<Transport>); 5] = [
+    ("cometd-2011", "cometd", None),
+    ("node-2014", "node-bare", None),
+    ("socketio-2014", "socketio", None),
+    // Johannessen's polling of Socket.IO: held, like its long polling.
+    ("socketio-2014:jsonp-polling", "socketio", Some(Transport::Polling)),
+    ("sockjs-2014", "sockjs", None),
+];
+
+/// The runs of servers of the studies' time, by the names that assertions have for them, and all others.
+fn by_period(measured: &[RunValues]) -> (Vec<RunValues>, Vec<RunValues>) {
+    let (mut period, mut today) = (Vec::new(), Vec::new());
+    for run in measured {
+        let mut run = run.clone();
+        match PERIOD_SUBJECTS.iter().find(|(subject, ..)| *subject == run.cell.subject) {
+            Some((_, name, transport)) => {
+                run.cell.subject = (*name).to_owned();
+                run.cell.transport = transport.unwrap_or(run.cell.transport);
+                period.push(run);
+            }
+            None => today.push(run),
+        }
+    }
+    (period, today)
 }
 
 /// Whose figures a column of the table has.
@@ -52,14 +89,11 @@ enum Whose {
     Ours,
 }
 
-/// Subjects that are servers of the studies' time.
-const PERIOD_SUBJECTS: [&str; 2] = ["cometd-2011", "node-2014"];
-
+/// Whose figures they are that a server of today or of the study has said something by.
 fn whose(judged: &Judged) -> Whose {
     match (judged.origin, judged.subject.as_str()) {
         (Origin::Published, _) => Whose::Published,
         (Origin::Measured, "pushlab") => Whose::Ours,
-        (Origin::Measured, subject) if PERIOD_SUBJECTS.contains(&subject) => Whose::PeriodServer,
         (Origin::Measured, _) => Whose::TodaysServer,
     }
 }
@@ -80,7 +114,7 @@ pub fn documented(findings: &[JudgedFinding]) -> String {
             None => {
                 let columns = [Whose::Published, Whose::PeriodServer, Whose::TodaysServer, Whose::Ours];
                 tally.count(&one.judged);
-                let cells = columns.map(|column| cell(&one.judged, column)).join(" | ");
+                let cells = columns.map(|column| cell(one, column)).join(" | ");
                 judged.push_str(&format!("| {} | {} | {cells} |\n", told(finding), in_cell(&finding.place)));
             }
         }
@@ -148,8 +182,11 @@ fn told(finding: &Finding) -> String {
     text
 }
 
-fn cell(judged: &[Judged], column: Whose) -> String {
-    let own: Vec<&Judged> = judged.iter().filter(|one| whose(one) == column && has_said(one)).collect();
+fn cell(finding: &JudgedFinding, column: Whose) -> String {
+    let own: Vec<&Judged> = match column {
+        Whose::PeriodServer => finding.of_period.iter().filter(|one| has_said(one)).collect(),
+        _ => finding.judged.iter().filter(|one| whose(one) == column && has_said(one)).collect(),
+    };
     let words = |one: &Judged| match (one.outcome, one.leaning) {
         (Agreement::Confirmed, _) => "confirmed",
         (Agreement::Refuted, _) => "refuted",
@@ -178,13 +215,14 @@ fn in_cell(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::presets;
+    use pushlab_experiment::cell::Cell;
     use pushlab_experiment::studies;
 
     #[test]
     fn every_finding_stands_in_one_table_with_what_each_server_says() {
         let experiment = presets::load("tangen-chat", None).unwrap();
         let run = |subject: &str, transport: &str, repeat: u32, cpu: f64| {
-            let is_wanted = |cell: &&pushlab_experiment::cell::Cell| {
+            let is_wanted = |cell: &&Cell| {
                 (cell.subject.as_str(), cell.transport.name(), cell.clients) == (subject, transport, 100)
             };
             let cell = experiment.cells().iter().find(is_wanted).unwrap().clone();
@@ -210,7 +248,7 @@ mod tests {
         };
         let one = all.iter().find(of).unwrap_or_else(|| panic!("no finding has {wanted}"));
         let cells = [Whose::Published, Whose::PeriodServer, Whose::TodaysServer, Whose::Ours];
-        assert_eq!(cells.map(|column| cell(&one.judged, column)), ["–", "refuted", "–", "confirmed"]);
+        assert_eq!(cells.map(|column| cell(one, column)), ["–", "refuted", "–", "confirmed"]);
         let text = documented(&all);
         let rows = text.lines().filter(|line| line.starts_with("| ") && !line.contains("what the study says")).count();
         assert_eq!(rows, all.len(), "{text}");
@@ -218,5 +256,41 @@ mod tests {
             let cells = line.replace("\\|", "").matches('|').count();
             cells == 7 || cells == 4
         }));
+    }
+
+    /// Frameworks are named by the study; what was measured of them as they were then stands in a column of its own.
+    #[test]
+    fn servers_of_the_time_stand_for_the_frameworks_that_a_finding_names() {
+        let experiment = presets::load("johannessen-load", None).unwrap();
+        let first = experiment.cells()[0].clone();
+        let runs = |(subject, transport, own): (&str, Transport, f64)| -> Vec<RunValues> {
+            let run = |repeat: u32| {
+                let variant = Some("broadcast".to_owned());
+                let cell = Cell { subject: subject.to_owned(), transport, variant, ..first.clone() };
+                let figures = [("latency_own_mean".to_owned(), own + f64::from(repeat) / 100.0)].into();
+                RunValues { repeat, figures, ..RunValues::planned(cell) }
+            };
+            (1..=3).map(run).collect()
+        };
+        let measured: Vec<RunValues> = [
+            ("socketio", Transport::WebSocket, 2.0),
+            ("sockjs", Transport::WebSocket, 1.0),
+            ("socketio-2014", Transport::WebSocket, 3.0),
+            ("sockjs-2014", Transport::WebSocket, 9.0),
+            ("socketio-2014:jsonp-polling", Transport::LongPolling, 8.0),
+        ]
+        .into_iter()
+        .flat_map(runs)
+        .collect();
+        let study = studies::find("johannessen-2014").unwrap();
+        let all = findings(study, &[experiment], &measured, &[], 1);
+        let cells = |that: &str| {
+            let one = all.iter().find(|one| one.finding.that.as_deref() == Some(that)).unwrap();
+            [Whose::Published, Whose::PeriodServer, Whose::TodaysServer, Whose::Ours].map(|column| cell(one, column))
+        };
+        let faster = "own(socketio, websocket, broadcast) < own(sockjs, websocket, broadcast)";
+        assert_eq!(cells(faster), ["–", "confirmed", "refuted", "–"]);
+        assert_eq!(cells("own(websocket, broadcast) < own(polling, broadcast)"), ["–", "confirmed", "–", "–"]);
+        assert_eq!(cells("own(websocket, broadcast) < own(long-polling, broadcast)"), ["–", "–", "–", "–"]);
     }
 }

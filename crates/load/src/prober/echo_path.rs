@@ -36,7 +36,7 @@ pub trait EchoPath: Send + 'static {
     ///
     /// # Errors
     /// When the connection cannot go on.
-    fn head(&mut self, _: &Head<'_>) -> Result<(), Cut> {
+    fn head<S: FnMut(&[u8])>(&mut self, _: &Head<'_>, _: Hearing<'_, S>) -> Result<(), Cut> {
         Err(Cut::Unasked)
     }
     /// Hears a piece of its body; who is told is given the data of echoes.
@@ -55,7 +55,7 @@ pub trait EchoPath: Send + 'static {
     }
 }
 
-/// Echo frames on a WebSocket: many may be outstanding.
+/// Echo frames on a WebSocket: many may be outstanding. Some dialects ask for a session first, on the same connection.
 #[derive(Debug)]
 pub struct OverFrames<R> {
     receiver: R,
@@ -83,15 +83,34 @@ impl<R: Receiver> EchoPath for OverFrames<R> {
         encode_text(out, &self.text, rng);
     }
 
+    fn head<S: FnMut(&[u8])>(&mut self, head: &Head<'_>, hearing: Hearing<'_, S>) -> Result<(), Cut> {
+        let Self { receiver, is_subscribed, .. } = self;
+        let Hearing { rng, inflater, out, texts, sink } = hearing;
+        let sink = &mut echoes(is_subscribed, sink);
+        receiver.head(head, &mut Hearing { rng, inflater, out, texts, sink })
+    }
+
+    fn body<S: FnMut(&[u8])>(&mut self, data: &[u8], is_last: bool, hearing: Hearing<'_, S>) -> Result<(), Cut> {
+        let Self { receiver, is_subscribed, .. } = self;
+        let Hearing { rng, inflater, out, texts, sink } = hearing;
+        let sink = &mut echoes(is_subscribed, sink);
+        receiver.body(data, is_last, &mut Hearing { rng, inflater, out, texts, sink })
+    }
+
     fn frames<S: FnMut(&[u8])>(&mut self, bytes: &mut [u8], hearing: Hearing<'_, S>) -> Result<usize, Cut> {
         let Self { receiver, is_subscribed, .. } = self;
         let Hearing { rng, inflater, out, texts, sink } = hearing;
-        let sink = &mut |event: Event<'_>| match event {
-            Event::Subscribed => *is_subscribed = true,
-            Event::Echo(data) => sink(data),
-            _ => {}
-        };
+        let sink = &mut echoes(is_subscribed, sink);
         receiver.frames(bytes, &mut Hearing { rng, inflater, out, texts, sink })
+    }
+}
+
+/// Passes on the data of echoes, and notes that the client is subscribed.
+fn echoes<'s>(is_subscribed: &'s mut bool, sink: &'s mut impl FnMut(&[u8])) -> impl FnMut(Event<'_>) {
+    move |event| match event {
+        Event::Subscribed => *is_subscribed = true,
+        Event::Echo(data) => sink(data),
+        _ => {}
     }
 }
 
@@ -126,7 +145,7 @@ impl EchoPath for OverPosts {
         self.under_way += 1;
     }
 
-    fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+    fn head<S: FnMut(&[u8])>(&mut self, head: &Head<'_>, _: Hearing<'_, S>) -> Result<(), Cut> {
         self.posts.head(head);
         Ok(())
     }
@@ -200,7 +219,7 @@ impl EchoPath for OverStreams {
         requests.encode_post(out, Sending::Echo, data);
     }
 
-    fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
+    fn head<S: FnMut(&[u8])>(&mut self, head: &Head<'_>, _: Hearing<'_, S>) -> Result<(), Cut> {
         let Some((_, posts)) = &mut self.asked[self.turn] else { return Err(Cut::Unasked) };
         posts.head(head);
         Ok(())

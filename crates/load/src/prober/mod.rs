@@ -63,7 +63,9 @@ impl<P: EchoPath, S: FnMut(&[u8])> Incoming for Told<'_, P, S> {
     fn frame_bytes(&mut self, _: usize) {}
 
     fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
-        self.path.head(head)
+        let Self { path, rng, out, sink } = self;
+        let inflater = &mut InflateDecoder::default();
+        path.head(head, Hearing { rng, inflater, out, texts: &mut 0, sink })
     }
 
     fn body(&mut self, data: &[u8], is_last: bool) -> Result<(), Cut> {
@@ -413,9 +415,13 @@ mod tests {
     use super::echo_path::MAX_POSTS;
     use super::*;
     use crate::connection::Http1;
+    use crate::transport::Sending;
+    use crate::transport::foreign::{Foreign, TwoWay};
     use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+    use pushlab_dialects::Dialect;
     use pushlab_wire::http::{Headers, parse_request};
-    use pushlab_workload::plan::Target;
+    use pushlab_wire::transport::Transport;
+    use pushlab_workload::plan::{Speaks, Target};
     use std::io::{Read as _, Write as _};
 
     proptest! {
@@ -450,6 +456,24 @@ mod tests {
             let unasked = http1.receive(b"HTTP".to_vec().as_mut_slice(), &mut told);
             prop_assert!(matches!(unasked, Err(Cut::Unasked)));
         }
+    }
+
+    #[test]
+    fn a_dialect_may_ask_for_a_session_before_it_opens_its_websocket() {
+        let (dialect, path) = (Dialect::SocketIo09, "/socket.io".to_owned());
+        let speaks = Speaks { dialect, path, how: String::new(), recording: None };
+        let requests = Requests::new(&Target::plain("127.0.0.1:1".parse().unwrap()), "a", "a", 0);
+        let requests = requests.in_dialect(Transport::WebSocket, &speaks, Some(Sending::Echo));
+        let (mut path, mut rng, mut out) =
+            (OverFrames::<Foreign<TwoWay>>::new(), Rng::with_seed(1), Outgoing::default());
+        let mut http1 = Http1::default();
+        path.open(&requests, &mut rng, &mut out);
+        http1.has_sent(0, &mut out);
+        out.clear();
+        let mut answer = b"HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\ns-1:60:60:xhr-polling".to_vec();
+        let mut told = Told { path: &mut path, rng: &mut rng, out: &mut out, sink: |_: &[u8]| () };
+        http1.receive(&mut answer, &mut told).unwrap();
+        assert!(out.bytes().starts_with(b"GET /socket.io/1/websocket/s-1 HTTP/1.1\r\n"));
     }
 
     /// Answers every POST at once, or after so long.
@@ -503,8 +527,8 @@ mod tests {
             self.0.encode(requests, rng, data, out);
         }
 
-        fn head(&mut self, head: &Head<'_>) -> Result<(), Cut> {
-            self.0.head(head)
+        fn head<S: FnMut(&[u8])>(&mut self, head: &Head<'_>, hearing: Hearing<'_, S>) -> Result<(), Cut> {
+            self.0.head(head, hearing)
         }
 
         fn body<S: FnMut(&[u8])>(&mut self, data: &[u8], is_last: bool, hearing: Hearing<'_, S>) -> Result<(), Cut> {
