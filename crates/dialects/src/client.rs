@@ -35,6 +35,9 @@ pub struct Topic {
     pub sending: Option<Sending>,
     /// How long a long poll may be held, seconds.
     pub wait_s: u64,
+    /// Whether polls ask for the newest message, whether or not the client has it, and not for what is new.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub newest: bool,
     /// Drawn anew for every connection: for session names.
     pub random: u64,
 }

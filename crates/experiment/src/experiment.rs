@@ -70,8 +70,8 @@ impl Experiment {
         named.any(|text| self.offers.of(text).is_some_and(|offer| offer.is_external))
     }
 
-    /// Whether a subject offers a transport, what a variant's scenario needs, and compression or clients in a browser's
-    /// pages if that is asked for.
+    /// Whether a subject offers a transport, what a variant's scenario needs, and what is asked for of compression, polls for
+    /// the newest message and clients in a browser's pages.
     fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&str>) -> bool {
         let variant = self.variants.iter().find(|known| Some(known.name.as_str()) == variant);
         if variant.is_some_and(|variant| !variant.transports.is_empty() && !variant.transports.contains(&transport)) {
@@ -82,7 +82,10 @@ impl Experiment {
         let is_compressed = variant.and_then(|variant| variant.compression_from).or(own).is_some();
         let clients_in = variant.and_then(|variant| variant.clients_in).unwrap_or(self.clients_in);
         let has_pages = |offer: &Offer| !clients_in.is_browser() || offer.has_pages(transport);
-        self.offers.of(subject).is_none_or(|offer| offer.has(transport, scenario, is_compressed) && has_pages(offer))
+        let polling = variant.and_then(|variant| variant.polling.as_ref()).unwrap_or(&self.polling);
+        self.offers.of(subject).is_none_or(|offer| {
+            offer.has(transport, scenario, is_compressed) && offer.has_polls(transport, polling) && has_pages(offer)
+        })
     }
 
     /// Refuses what makes no sense. For an experiment that was changed after it was read; `origin` is named in the
@@ -254,6 +257,7 @@ mod tests {
                 echo: true,
                 rooms: true,
                 feed: true,
+                newest: false,
                 is_external: false,
             };
             let find = move |_: &str| Ok(Some(offer.clone()));
@@ -307,6 +311,7 @@ mod tests {
             echo: true,
             rooms: true,
             feed: true,
+            newest: false,
             is_external: false,
         };
         let resolve = |text: &str, compresses: Vec<Transport>| {

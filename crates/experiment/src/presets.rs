@@ -21,6 +21,7 @@ presets! {
     "polling-study-2",
     "polling-study-3",
     "polling-study-tabs",
+    "polling-newest",
     "payload-by-transport",
     "bigestans-chat",
     "bigestans-pilot",

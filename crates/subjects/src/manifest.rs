@@ -47,6 +47,9 @@ pub struct Manifest {
     /// Whether it connects to a back end that feeds it, named in its environment as `FEED`.
     #[serde(default)]
     pub feed: bool,
+    /// Whether a poll may ask for the newest message (`newest=1`) in place of what is new.
+    #[serde(default)]
+    pub newest: bool,
     /// How many cores of its own make it worth measuring: with fewer it is left out.
     #[serde(default = "one_core")]
     pub cores_min: u32,

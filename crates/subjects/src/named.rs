@@ -140,6 +140,8 @@ impl Named {
                 rooms: true,
                 // Nobody can tell it where a back end is.
                 feed: false,
+                // Our own protocol has it, in whatever server.
+                newest: speaks.is_none(),
                 is_external: true,
             }),
             Server::Catalogued(entry, _) => Some(Offer {
@@ -151,6 +153,7 @@ impl Named {
                 echo: entry.manifest.echo,
                 rooms: entry.manifest.rooms,
                 feed: entry.manifest.feed,
+                newest: entry.manifest.newest,
                 is_external: false,
             }),
         }

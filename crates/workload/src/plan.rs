@@ -33,6 +33,9 @@ pub struct Plan {
     pub poll_interval_ms: u64,
     /// How long a long poll may be held, in seconds.
     pub poll_wait_s: u64,
+    /// Whether clients of `polling` ask for the newest message, whether or not they have it, and not for what is new.
+    #[serde(default)]
+    pub poll_newest: bool,
     /// The ping client; `None` for a run without.
     pub prober: Option<Prober>,
     /// How long each phase lasts.
@@ -125,6 +128,11 @@ impl Plan {
             HttpVersion::Http11 => Http::Http11,
             HttpVersion::Http2 => Http::Http2 { clients_per_connection: self.sockets.clients_per_host },
         }
+    }
+
+    /// Whether clients ask for the newest message of their channel: of all transports, polling alone can.
+    pub fn asks_for_newest(&self) -> bool {
+        self.poll_newest && self.transport == Transport::Polling
     }
 
     /// Whether the prober of a plan with a dialect pings in frames; otherwise by POST.
@@ -434,6 +442,7 @@ pub(crate) mod fixtures {
             headers: RequestHeaders::Minimal,
             compression_from: None,
             content: Content::Filler,
+            poll_newest: false,
             user_list: false,
             receipts: false,
             prober: None,

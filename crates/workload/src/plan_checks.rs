@@ -96,6 +96,9 @@ pub enum BadPlan {
     /// A WebSocket that is polled covers the channels it was opened with, so it has no second question to ask.
     #[error("user_list over websocket-polling: a poll covers the connection's own channel; use transport polling")]
     UserList,
+    /// There is one newest message for each client.
+    #[error("polling.newest asks for the newest message of one channel, and clients in rooms have several")]
+    NewestInRooms,
     /// The dialect has no such way to speak.
     #[error(transparent)]
     Dialect(#[from] Refused),
@@ -201,6 +204,9 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     }
     if plan.user_list && plan.transport == Transport::WebSocketPolling {
         return Err(BadPlan::UserList);
+    }
+    if plan.asks_for_newest() && matches!(plan.scenario, Scenario::Rooms { .. }) {
+        return Err(BadPlan::NewestInRooms);
     }
     let users = plan.user_list.then(|| plan.users_channel());
     let own = [plan.channel.clone(), plan.upstream_channel(), plan.prober_channel()];
@@ -322,6 +328,7 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
             plan.compression_from.is_some(),
             "it does not report which messages came compressed: leave compression_from out",
         ),
+        (plan.asks_for_newest(), "its polls say what they have: leave polling.newest out"),
         (plan.receipts, "its clock is not exact enough to tell the way up from the way down: leave receipts out"),
     ];
     refusals.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, why)| Err(BadPlan::InBrowser(why)))

@@ -492,6 +492,10 @@ mod tests {
         assert_eq!(refusal(&Plan { receipts: true, ..plan(4, rooms) }), short);
         let listing = Plan { user_list: true, transport: Transport::WebSocketPolling, ..plan(1, Scenario::Idle) };
         assert!(matches!(roles_of(&listing), Err(BadPlan::UserList)));
+        let rooms = Scenario::Rooms { rooms: 2, rooms_per_client: 1, interval_us: 1_000, payload_bytes: 40 };
+        let newest = Plan { poll_newest: true, transport: Transport::Polling, ..plan(4, rooms) };
+        assert!(matches!(roles_of(&newest), Err(BadPlan::NewestInRooms)));
+        assert!(roles_of(&Plan { transport: Transport::Sse, ..newest }).is_ok());
     }
 
     #[test]

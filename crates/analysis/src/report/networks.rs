@@ -108,6 +108,7 @@ mod tests {
                 echo: false,
                 rooms: false,
                 feed: false,
+                newest: false,
                 is_external: true,
             };
             Ok((text != "pushlab").then_some(offer))

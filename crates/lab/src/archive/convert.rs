@@ -587,6 +587,7 @@ mod tests {
             headers: RequestHeaders::Browser,
             compression_from: Some(256),
             content: Content::Json,
+            poll_newest: true,
             user_list: true,
             receipts: true,
             backend_listen: Some("127.0.0.1:9000".parse().unwrap()),

@@ -14,6 +14,7 @@ pub fn of_clients(plan: &Plan, roles: &Roles) -> Requests {
         Some(speaks) => requests.in_dialect(plan.transport, speaks, roles.traffic.sending()),
         None => requests,
     };
+    let requests = if plan.asks_for_newest() { requests.for_newest() } else { requests };
     let requests = match roles.rooms() {
         Some(rooms) => requests.in_rooms(Arc::clone(rooms)),
         None => requests,

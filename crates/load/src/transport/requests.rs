@@ -62,6 +62,8 @@ pub struct Requests {
     pub(super) poll_wait: String,
     pub(super) headers: HeadFields,
     pub(super) users: Option<String>,
+    /// Whether polls ask for the newest message, whether or not the client has it.
+    pub(super) newest: bool,
     pub(super) publish_to: String,
     pub(super) foreign: Option<Arc<ForeignSetup>>,
     /// From how many bytes on messages are to be compressed, if that is asked for.
@@ -84,6 +86,7 @@ impl Requests {
             poll_wait: if poll_wait_s == 0 { String::new() } else { format!("&wait={poll_wait_s}") },
             headers: HeadFields::default(),
             users: None,
+            newest: false,
             publish_to: publish_to.into(),
             foreign: None,
             compression_from: None,
@@ -137,6 +140,16 @@ impl Requests {
         Self { users: Some(users.into()), ..self }
     }
 
+    /// With polls for the newest message, whether or not the client has it, in place of what is new.
+    pub fn for_newest(self) -> Self {
+        Self { newest: true, ..self }
+    }
+
+    /// Whether polls ask for the newest message, so that a client may be brought what it has.
+    pub fn ask_for_newest(&self) -> bool {
+        self.newest
+    }
+
     /// The same for clients in rooms: channel `a` becomes `a.0`, `a.1` …
     pub fn in_rooms(self, rooms: Arc<Rooms>) -> Self {
         Self { rooms: Some((self.channel.clone(), rooms)), ..self }
@@ -167,7 +180,15 @@ impl Requests {
         self.encode_get_of(out, [path, &self.channel, more], after, &self.headers.fetch);
     }
 
-    /// The same with the header lines of an event stream.
+    /// Appends a poll: for what is new, with what it says of waiting, or for the newest message.
+    pub(super) fn encode_poll(&self, out: &mut Outgoing, path: &str, wait: &str, after: &CursorText) {
+        match self.newest {
+            true => self.encode_get(out, path, "&newest=1", &CursorText::default()),
+            false => self.encode_get(out, path, wait, after),
+        }
+    }
+
+    /// Appends a GET of `path?channel=…` with the header lines of an event stream and, where there is one, the cursor.
     pub(super) fn encode_event_source(&self, out: &mut Outgoing, path: &str, after: &CursorText) {
         self.encode_get_of(out, [path, &self.channel, ""], after, &self.headers.event_source);
     }

@@ -123,6 +123,7 @@ impl State {
             publish_to: requests.publish_to.clone(),
             sending: *sending,
             wait_s: requests.poll_wait_s,
+            newest: requests.newest,
             // Not of the run's seed: a server may still know the sessions of the run before.
             random: fastrand::u64(..),
         };
