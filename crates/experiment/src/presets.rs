@@ -22,6 +22,7 @@ presets! {
     "polling-study-3",
     "polling-study-tabs",
     "polling-newest",
+    "polling-connections",
     "payload-by-transport",
     "bigestans-chat",
     "bigestans-pilot",

@@ -318,6 +318,11 @@ pub struct Sockets {
     pub send_buffer_bytes: Option<u32>,
     /// Receive buffer of the sockets of both sides, bytes; as the kernel has it otherwise.
     pub receive_buffer_bytes: Option<u32>,
+    /// Whether a connection of HTTP/1.1 carries one request after another. If not, every poll and every POST of a client
+    /// opens a connection, which ends with the answer; event streams and WebSockets last all the same. Speaks the native
+    /// protocol or the dialect of bare servers. While the kernel remembers closed connections (a minute), there are 28,000
+    /// ports for each address that clients come from; on loopback it takes them again after a second.
+    pub keep_alive: bool,
     /// Most HTTP/1.1 connections that the clients of one host may have open together, as browsers have it (6). A
     /// WebSocket does not count, as it does not there, nor a connection of HTTP/2. Without it there is no limit.
     pub connections_per_host_max: Option<u32>,
@@ -337,6 +342,7 @@ impl Default for Sockets {
             tls: false,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
+            keep_alive: true,
             connections_per_host_max: None,
             clients_per_host: 1,
         }

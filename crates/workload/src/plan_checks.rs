@@ -128,6 +128,9 @@ pub enum BadPlan {
         /// What the clients speak.
         dialect: String,
     },
+    /// Not every way to speak lets each request have a connection of its own.
+    #[error("sockets.keep_alive = false: {0}")]
+    KeepAlive(&'static str),
     /// Addresses beyond the last there is.
     #[error("source addresses from {first} on, with {clients_each} clients each, are too few for {clients} clients")]
     Sources {
@@ -195,6 +198,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     check_target(&plan.target)?;
     check_sockets(plan)?;
     check_http(plan)?;
+    check_keep_alive(plan)?;
     check_dialect(plan)?;
     check_browser(plan)?;
     if let Some(Turns { own, of, length_ms }) = plan.turns {
@@ -290,6 +294,17 @@ fn check_http(plan: &Plan) -> Result<(), BadPlan> {
         Some(speaks) => Err(BadPlan::Http2 { dialect: speaks.dialect.name() }),
         None => Ok(()),
     }
+}
+
+/// Whether each request can have a connection of its own.
+fn check_keep_alive(plan: &Plan) -> Result<(), BadPlan> {
+    let is_other = plan.speaks.as_ref().is_some_and(|speaks| speaks.dialect != Dialect::Bare);
+    let refusals = [
+        (plan.http() != Http::Http11, "over HTTP/2 a connection carries many requests: set http_version = \"1.1\""),
+        (is_other, "of other dialects, bare alone opens a connection for each request: leave such subjects out"),
+    ];
+    let why = refusals.into_iter().find(|(is_asked, _)| !plan.sockets.keep_alive && *is_asked);
+    why.map_or(Ok(()), |(_, why)| Err(BadPlan::KeepAlive(why)))
 }
 
 /// What a browser cannot do, or this worker not in one.

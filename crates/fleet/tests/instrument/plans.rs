@@ -35,6 +35,7 @@ pub fn plan(target: SocketAddr, transport: Transport, clients: u32, scenario: Sc
         headers: RequestHeaders::Minimal,
         compression_from: None,
         content: Content::Filler,
+        poll_newest: false,
         user_list: false,
         receipts: false,
         prober: None,

@@ -595,6 +595,7 @@ mod tests {
             sockets: Sockets {
                 tls: true,
                 http_version: HttpVersion::Http2,
+                keep_alive: false,
                 clients_per_host: 3,
                 send_buffer_bytes: Some(4096),
                 ..Sockets::default()

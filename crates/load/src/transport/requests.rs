@@ -64,6 +64,8 @@ pub struct Requests {
     pub(super) users: Option<String>,
     /// Whether polls ask for the newest message, whether or not the client has it.
     pub(super) newest: bool,
+    /// Whether a connection carries one request after another.
+    keeps_alive: bool,
     pub(super) publish_to: String,
     pub(super) foreign: Option<Arc<ForeignSetup>>,
     /// From how many bytes on messages are to be compressed, if that is asked for.
@@ -87,6 +89,7 @@ impl Requests {
             headers: HeadFields::default(),
             users: None,
             newest: false,
+            keeps_alive: true,
             publish_to: publish_to.into(),
             foreign: None,
             compression_from: None,
@@ -95,10 +98,21 @@ impl Requests {
         }
     }
 
+    /// The same with a connection for each request that is answered once, unless they are kept alive: to be said before
+    /// what the heads carry.
+    pub fn with_keep_alive(self, keeps_alive: bool) -> Self {
+        Self { keeps_alive, ..self }
+    }
+
+    /// Whether a connection carries one request after another.
+    pub fn keep_alive(&self) -> bool {
+        self.keeps_alive
+    }
+
     /// With what their heads carry; they ask for compression where it is said from how many bytes on.
     pub fn with_headers(self, headers: RequestHeaders, compression_from: Option<u32>) -> Self {
         let from = format!("{}://{}", self.scheme, self.authority);
-        let headers = HeadFields::new(headers, &from, compression_from.is_some());
+        let headers = HeadFields::new(headers, &from, compression_from.is_some(), self.keeps_alive);
         Self { headers, compression_from, ..self }
     }
 
