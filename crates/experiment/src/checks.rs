@@ -148,8 +148,10 @@ impl Experiment {
             return Err("turns_ms: the shape must be steady, since turns are a shape of their own".to_owned());
         }
         let mut browsers = self.variants.iter().filter_map(|variant| variant.clients_in).chain([self.clients_in]);
+        let mut probers = self.variants.iter().filter_map(|variant| variant.prober.as_ref()).chain(&self.prober);
         for (what, is_asked) in [
             ("networks", !self.networks.is_empty()),
+            ("a prober in a closed loop", probers.any(|prober| prober.closed_loop)),
             ("blocks", self.blocks.is_some()),
             ("baseline_ms", self.baseline_ms > 0),
             ("capacity_share", self.capacity_share.is_some()),

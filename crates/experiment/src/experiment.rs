@@ -155,6 +155,8 @@ impl Experiment {
             own.content = variant.content.unwrap_or(own.content);
             own.shape = variant.shape.unwrap_or(own.shape);
             own.polling = variant.polling.unwrap_or(own.polling);
+            own.prober = variant.prober.or(own.prober);
+            own.headers = variant.headers.unwrap_or(own.headers);
             own.server_options = variant.server_options.unwrap_or(own.server_options);
             own.environment = variant.environment.unwrap_or(own.environment);
             own.compression_from = variant.compression_from.or(own.compression_from);

@@ -11,6 +11,7 @@ macro_rules! presets {
 presets! {
     "tangen-broadcast",
     "tangen-chat",
+    "tangen-connections",
     "johannessen-load",
     "johannessen-idle",
     "johannessen-directions",

@@ -360,7 +360,9 @@ pub enum RequestHeaders {
     Browser,
 }
 
-/// The ping client: measures response time at random instants while the load runs.
+/// The ping client: measures response time while the load runs, at random instants or in a closed loop. Where connections
+/// are not kept alive, each of its requests opens one; then one ping is under way at a time, and those that are due
+/// meanwhile wait, which counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prober {
@@ -369,6 +371,10 @@ pub struct Prober {
     pub interval_ms: u64,
     /// Over what it asks.
     pub over: ProberPath,
+    /// Whether a ping leaves `interval_ms` after the answer to the last, in place of random instants. A server that answers
+    /// late is then asked less often, so that its response times look better than they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed_loop: bool,
 }
 
 /// Over what the prober asks.

@@ -64,6 +64,8 @@ fn variant(known: &[Variant], name: String) -> Variant {
         scenario: None,
         shape: None,
         polling: None,
+        prober: None,
+        headers: None,
         server_options: None,
         content: None,
         compression_from: None,
