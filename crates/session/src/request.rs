@@ -262,6 +262,7 @@ fn read_parameters<'a>(
             "v" if value == "2" => read.is_told = true,
             "v" if value == "1" => read.is_told = false,
             "v" => return Err(bad("v is 1 or 2")),
+            "newest" if path != Path::Poll => {}
             "newest" if value == "1" => read.is_newest = true,
             "newest" => return Err(bad("newest is 1, or absent")),
             "mode" if value == "poll" => read.is_polling = true,
@@ -279,7 +280,7 @@ fn read_parameters<'a>(
         return Err((ErrorCode::BadChannel, "name a channel: ?channel=NAME".into()));
     }
     let has_more = read.subscription.channels.len() != 1 || read.subscription.after.is_some() || !read.wait.is_zero();
-    if path == Path::Poll && read.is_newest && has_more {
+    if read.is_newest && has_more {
         return Err(bad("newest is asked for with one channel, and without after and wait"));
     }
     let max = rules.max_channels;

@@ -1,8 +1,8 @@
 //! The prober: a client of its own that measures response time at random instants, while the others make the load.
 //!
 //! Open loop, unless a plan wants otherwise: a ping counts from its intended instant, and is sent whether or not the one
-//! before was answered, so that neither a stall nor a long way can hide by delaying the measurement. Over HTTP/1.1 that takes pipelining (RFC 9112,
-//! section 9.3.2), over HTTP/2 a stream for each.
+//! before was answered, so that neither a stall nor a long way can hide by delaying the measurement. Over HTTP/1.1 that
+//! takes pipelining (RFC 9112, section 9.3.2), over HTTP/2 a stream for each.
 
 mod echo_path;
 mod times;
