@@ -311,7 +311,7 @@ mod tests {
         for (is_newest, expected) in [(true, (3, 1, 4)), (false, (3, 4, 8))] {
             let state = Arc::new(RunState::new(0, 1));
             state.begin(timeline.clone());
-            let audience = Audience::Everybodys { sources: 1, receivers: Some(1) };
+            let audience = Audience::Everybodys { sources: 1, receivers: None, are_sources_clients: false };
             let silent = LoopConfig { audience, ..LoopConfig::silent() };
             let requests = if is_newest { silent.requests.clone().for_newest() } else { silent.requests.clone() };
             let mut recorder = Recorder::new(1, &LoopConfig { requests, ..silent }, state);

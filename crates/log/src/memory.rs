@@ -87,7 +87,8 @@ impl MemoryLog {
 
     /// The newest publication of each of these channels, as far as history holds one, in order.
     pub fn newest(&self, channels: &[Channel]) -> Replay {
-        let mut messages: Vec<_> = channels.iter().filter_map(|channel| self.history.newest(channel)).cloned().collect();
+        let mut messages: Vec<_> =
+            channels.iter().filter_map(|channel| self.history.newest(channel)).cloned().collect();
         messages.sort_unstable_by_key(|publication| publication.offset);
         Replay { gap: None, messages, up_to: self.head, is_whole: true }
     }

@@ -134,7 +134,7 @@ fn a_quiet_poll_moves_on() {
 fn a_poll_for_the_newest_message_gets_it_again_and_again() {
     let server = Subject::start(1, |_| {});
     let mut http = Http::connect(server.address());
-    let mut poll = |http: &mut Http| {
+    let poll = |http: &mut Http| {
         http.send("GET /poll?channel=a&newest=1 HTTP/1.1\r\nHost: h\r\n\r\n");
         http.response().body
     };
