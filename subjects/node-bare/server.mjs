@@ -61,9 +61,11 @@ function stream(res, names, framing, type, first) {
 }
 
 function poll(res, names, query) {
+  const isMine = (message) => names.includes(message.channel)
   const after = Number(query.get('after') ?? count)
-  const missed = after < count ? history.slice(after - count) : []
-  const data = missed.filter((message) => names.includes(message.channel)).map((message) => message.data)
+  const missed = after < count ? history.slice(after - count).filter(isMine) : []
+  const wanted = query.has('newest') ? [history.findLast(isMine)].filter(Boolean) : missed
+  const data = wanted.map((message) => message.data)
   const answer = (body) => {
     unsubscribe()
     clearTimeout(timer)

@@ -397,6 +397,7 @@ mod tests {
             headers: RequestHeaders::Minimal,
             compression_from: None,
             content: Content::Filler,
+            poll_newest: false,
             user_list: false,
             receipts: false,
             backend_listen: None,

@@ -19,7 +19,9 @@ impl Bare {
     /// The next question; one that `holds` is answered when there is something, if the transport is long polling.
     fn ask_for_messages(&self, topic: &Topic, holds: bool) -> Request {
         let mut target = format!("{}/poll?{}", topic.path, query(topic));
-        if let Some(after) = self.after {
+        if topic.newest {
+            target.push_str("&newest=1");
+        } else if let Some(after) = self.after {
             target.push_str(&format!("&after={after}"));
             if holds && topic.transport == Some(Transport::LongPolling) {
                 target.push_str(&format!("&wait={}", topic.wait_s));
@@ -150,5 +152,25 @@ mod tests {
         assert_eq!(polled(&mut player), ["Down GET /base/poll?channel=a&channel=b&after=8"]);
         player.topic.user_list = false;
         assert_eq!(player.reply("[8]"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_poll_for_the_newest_message_says_no_position() {
+        let topic = |newest| Topic {
+            transport: Some(Transport::Polling),
+            channels: vec!["a".to_owned()],
+            newest,
+            ..Topic::default()
+        };
+        for (newest, expected) in [(false, "/poll?channel=a&after=7"), (true, "/poll?channel=a&newest=1")] {
+            let (topic, mut client) = (topic(newest), Dialect::Bare.protocol_client());
+            let (mut steps, mut heard) = (Vec::new(), Vec::new());
+            let mut sink = |notice: Notice<'_>| heard.push(format!("{notice:?}"));
+            let mut turn = Turn::new(&topic, &mut steps, &mut sink);
+            client.reply(Over::Down, &Reply { status: 200, headers: &[], body: "[7,{\"n\":1}]" }, &mut turn).unwrap();
+            client.poll(&mut turn);
+            assert_eq!(steps, [Step::Ask(Over::Down, Request::get(expected))]);
+            assert_eq!(heard, ["Message(\"{\\\"n\\\":1}\")", "Subscribed"]);
+        }
     }
 }

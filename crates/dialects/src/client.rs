@@ -38,6 +38,9 @@ pub struct Topic {
     /// Whether each poll at an interval is followed by a question for the list of users.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub user_list: bool,
+    /// Whether polls ask for the newest message, whether or not the client has it, and not for what is new.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub newest: bool,
     /// Drawn anew for every connection: for session names.
     pub random: u64,
 }

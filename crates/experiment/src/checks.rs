@@ -131,7 +131,7 @@ impl Experiment {
             let names: Vec<&str> = self.subjects.iter().map(|text| name_of(text)).collect();
             return Err(format!(
                 "none of {} offers what is asked for: see `pushlab subjects list` for transports; their manifests list \
-                 echo, rooms, feed (from a back end; all support it with by = \"publisher\") and the transports that each compresses",
+                 echo, rooms, feed (from a back end; all support it with by = \"publisher\"), newest and the transports that each compresses",
                 names.join(", ")
             ));
         }
@@ -173,7 +173,12 @@ impl Experiment {
         if self.shape != Shape::Steady {
             return Err("turns_ms: the shape must be steady, since turns are a shape of their own".to_owned());
         }
-        for (what, is_asked) in [("networks", !self.networks.is_empty()), ("baseline_ms", self.baseline_ms > 0)] {
+        let mut probers = self.variants.iter().filter_map(|variant| variant.prober.as_ref()).chain(&self.prober);
+        for (what, is_asked) in [
+            ("networks", !self.networks.is_empty()),
+            ("baseline_ms", self.baseline_ms > 0),
+            ("a prober in a closed loop", probers.any(|prober| prober.closed_loop)),
+        ] {
             if is_asked {
                 return Err(format!("turns_ms: runs that take turns cannot have {what}"));
             }

@@ -75,8 +75,8 @@ impl Experiment {
         named.any(|text| self.offers.of(text).is_some_and(|offer| offer.is_external))
     }
 
-    /// Whether a subject offers a transport, what a variant's scenario needs, and compression or clients in a browser's
-    /// pages if that is asked for.
+    /// Whether a subject offers a transport, what a variant's scenario needs, and what is asked for of compression, polls for
+    /// the newest message and clients in a browser's pages.
     fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&str>) -> bool {
         let variant = self.variants.iter().find(|known| Some(known.name.as_str()) == variant);
         if variant.is_some_and(|variant| !variant.transports.is_empty() && !variant.transports.contains(&transport)) {
@@ -87,7 +87,10 @@ impl Experiment {
         let is_compressed = variant.and_then(|variant| variant.compression_from).or(own).is_some();
         let clients_in = variant.and_then(|variant| variant.clients_in).unwrap_or(self.clients_in);
         let has_pages = |offer: &Offer| !clients_in.is_browser() || offer.has_pages(transport);
-        self.offers.of(subject).is_none_or(|offer| offer.has(transport, scenario, is_compressed) && has_pages(offer))
+        let polling = variant.and_then(|variant| variant.polling.as_ref()).unwrap_or(&self.polling);
+        self.offers.of(subject).is_none_or(|offer| {
+            offer.has(transport, scenario, is_compressed) && offer.has_polls(transport, polling) && has_pages(offer)
+        })
     }
 
     /// Refuses what makes no sense. For an experiment that was changed after it was read; `origin` is named in the
@@ -157,6 +160,7 @@ impl Experiment {
             own.content = variant.content.unwrap_or(own.content);
             own.shape = variant.shape.unwrap_or(own.shape);
             own.polling = variant.polling.unwrap_or(own.polling);
+            own.prober = variant.prober.or(own.prober);
             own.headers = variant.headers.unwrap_or(own.headers);
             own.server_options = variant.server_options.unwrap_or(own.server_options);
             own.environment = variant.environment.unwrap_or(own.environment);
@@ -272,6 +276,7 @@ mod tests {
                 rooms: true,
                 feed: true,
                 users: false,
+                newest: false,
                 is_external: false,
             };
             let find = move |_: &str| Ok(Some(offer.clone()));
@@ -326,6 +331,7 @@ mod tests {
             rooms: true,
             feed: true,
             users: false,
+            newest: false,
             is_external: false,
         };
         let resolve = |text: &str, compresses: Vec<Transport>| {

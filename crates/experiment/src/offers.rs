@@ -1,6 +1,7 @@
 //! What the subjects of an experiment can do: points of its matrix that one does not offer are left out.
 
 use crate::cell::SlowPolicy;
+use crate::polling::Polling;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::scenario::{FeedBy, Scenario};
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub struct Offer {
     pub feed: bool,
     /// Whether a client that polls can ask it for a list of users, too.
     pub users: bool,
+    /// Whether a poll may ask it for the newest message.
+    pub newest: bool,
     /// Whether somebody else runs it.
     pub is_external: bool,
 }
@@ -31,6 +34,11 @@ impl Offer {
     /// here: whoever starts such a run refuses it and says which subjects can.
     pub fn has_pages(&self, transport: Transport) -> bool {
         self.pages.is_empty() || self.pages.contains(&transport)
+    }
+
+    /// Whether it answers polls as they are to be asked.
+    pub fn has_polls(&self, transport: Transport, polling: &Polling) -> bool {
+        self.newest || !polling.newest || transport != Transport::Polling
     }
 
     /// Whether a transport is among it, what a scenario needs, and compression over it if that is asked for.

@@ -3,7 +3,7 @@
 use crate::polling::Polling;
 use pushlab_wire::transport::Transport;
 use pushlab_workload::payload::Content;
-use pushlab_workload::plan::{ClientsIn, Phases, RequestHeaders, Sockets};
+use pushlab_workload::plan::{ClientsIn, Phases, Prober, RequestHeaders, Sockets};
 use pushlab_workload::scenario::{Scenario, Shape};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,9 @@ pub struct Variant {
     /// How polling transports ask.
     #[serde(default)]
     pub polling: Option<Polling>,
+    /// The client that measures response time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prober: Option<Prober>,
     /// What heads of HTTP requests carry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<RequestHeaders>,
@@ -69,6 +72,7 @@ impl Variant {
             content,
             shape,
             polling,
+            prober,
             headers,
             server_options,
             environment,
@@ -83,6 +87,6 @@ impl Variant {
         let is_asking = polling.is_some() || headers.is_some();
         let is_server = server_options.is_some() || environment.is_some() || compression_from.is_some();
         let is_load = sockets.is_some() || clients_in.is_some() || loops.is_some() || workers.is_some();
-        !(is_traffic || is_asking || is_server || is_load)
+        !(is_traffic || is_asking || is_server || is_load || prober.is_some())
     }
 }

@@ -106,6 +106,7 @@ pub fn plan(planned: &PlannedRun, named: &Named, experiment: &Experiment, ends: 
         headers: experiment.headers,
         compression_from: experiment.compression_from,
         content: experiment.content,
+        poll_newest: experiment.polling.newest,
         user_list: experiment.polling.user_list,
         // What others have no mark for.
         receipts: experiment.receipts && named.is_ours(),

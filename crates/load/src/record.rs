@@ -29,6 +29,8 @@ pub struct Recorder {
     pub waited_ns: Option<u64>,
     seconds: LoopSeconds,
     seen: SeenTable,
+    /// What each receiver was brought last, where polls ask for the newest message; else empty.
+    newest: Vec<Option<Stamp>>,
     audience: Audience,
     schedule: Option<Schedule>,
     /// The load phase; empty until it is known.
@@ -63,6 +65,7 @@ impl Recorder {
             waited_ns: None,
             seconds: LoopSeconds::new(state.origin_ns()),
             seen: SeenTable::new(receivers, config.audience.sources()),
+            newest: if config.requests.ask_for_newest() { vec![None; receivers as usize] } else { Vec::new() },
             audience: config.audience.clone(),
             schedule: None,
             load_ns: 0..0,
@@ -106,6 +109,9 @@ impl Recorder {
         let Some(recognised) = self.schedule.as_ref().and_then(|schedule| schedule.recognise(&stamp)) else {
             return self.part.unknown += 1;
         };
+        if self.is_repeated(delivery.receiver, &stamp) {
+            return;
+        }
         let latency = delivery.now_ns.saturating_sub(stamp.instant_ns);
         // In a closed loop an answer is all that there is; its latency is counted already.
         let is_own = self.audience.is_own(&stamp, delivery.own_source)
@@ -149,6 +155,13 @@ impl Recorder {
             }
             _ => self.part.ranks.reached(index, latency),
         }
+    }
+
+    /// Whether a poll for the newest message has brought what the client was brought last: that is what it asked for, so it
+    /// is neither a delivery nor a duplicate.
+    #[inline]
+    fn is_repeated(&mut self, receiver: u32, stamp: &Stamp) -> bool {
+        self.newest.get_mut(receiver as usize).is_some_and(|last| last.replace(*stamp) == Some(*stamp))
     }
 
     /// The way up and the way down, where the server says when it received the publication. Not inlined: most
@@ -287,6 +300,32 @@ mod tests {
         assert_eq!(result.latency_own.count(), 100 - LOAD_FROM, "everybody is in the rooms that they publish to");
         assert_eq!(result.deliveries.len() as u64, result.delivered);
         assert_eq!((result.latency_up.count(), result.latency_down.count()), (result.delivered, result.delivered));
+    }
+
+    #[test]
+    fn what_a_poll_for_the_newest_message_brings_again_counts_once() {
+        let pacing = Pacing { count: 100, ..Pacing::endless(0, 1_000_000, 1) };
+        let schedule = Some(Schedule::Open { pacing: pacing.clone(), load_from: 2 });
+        let load_ns = pacing.due_ns(2);
+        let timeline = Timeline { idle_ns: 0, warm_up_ns: 0, load_ns, load_end_ns: u64::MAX, schedule };
+        for (is_newest, expected) in [(true, (3, 1, 4)), (false, (3, 4, 8))] {
+            let state = Arc::new(RunState::new(0, 1));
+            state.begin(timeline.clone());
+            let audience = Audience::Everybodys { sources: 1, receivers: None, are_sources_clients: false };
+            let silent = LoopConfig { audience, ..LoopConfig::silent() };
+            let requests = if is_newest { silent.requests.clone().for_newest() } else { silent.requests.clone() };
+            let mut recorder = Recorder::new(1, &LoopConfig { requests, ..silent }, state);
+            recorder.set_timeline(&timeline);
+            for sequence in [1, 1, 2, 2, 2, 3, 5, 5, 2] {
+                let instant_ns = pacing.due_ns(u64::from(sequence));
+                let data = Stamp { source: 0, sequence, instant_ns }.encode();
+                recorder.delivered(Delivery { receiver: 0, own_source: 0, data: &data, now_ns: instant_ns + 5 });
+            }
+            let Part { delivered, duplicated, latency, .. } = &recorder.part;
+            // The last comes out of order: that is a fault of the server's, whatever was asked for.
+            assert_eq!((*delivered, *duplicated, recorder.delivered_total - 1), expected, "newest: {is_newest}");
+            assert_eq!(latency.count(), 3);
+        }
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub trait Log: Send {
     /// message.
     fn read(&mut self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize) -> Turn<Replay>;
 
+    /// The newest publication of each of these channels, as far as history holds one, in order.
+    fn newest(&mut self, channels: &[Channel]) -> Turn<Replay>;
+
     /// The next answer that was pending, or the next publication made elsewhere.
     fn settled(&mut self) -> Option<Settled> {
         None

@@ -158,6 +158,11 @@ impl History {
         history.ring.get(start + count).map(|first| first.offset)
     }
 
+    /// The newest publication of a channel.
+    pub fn newest(&self, channel: &Channel) -> Option<&Arc<Publication>> {
+        self.history_of(channel)?.ring.back()
+    }
+
     fn history_of(&self, channel: &Channel) -> Option<&ChannelHistory> {
         self.ids.get(channel).map(|&id| &self.channels[id as usize])
     }

@@ -85,6 +85,14 @@ impl MemoryLog {
         Replay { gap, messages, up_to, is_whole }
     }
 
+    /// The newest publication of each of these channels, as far as history holds one, in order.
+    pub fn newest(&self, channels: &[Channel]) -> Replay {
+        let mut messages: Vec<_> =
+            channels.iter().filter_map(|channel| self.history.newest(channel)).cloned().collect();
+        messages.sort_unstable_by_key(|publication| publication.offset);
+        Replay { gap: None, messages, up_to: self.head, is_whole: true }
+    }
+
     /// Drops history that is too old.
     pub fn expire(&mut self, now_ns: u64) {
         self.history.expire(now_ns);
@@ -103,6 +111,10 @@ impl Log for MemoryLog {
 
     fn read(&mut self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize) -> Turn<Replay> {
         Turn::Done(MemoryLog::read(self, channels, after, max_bytes))
+    }
+
+    fn newest(&mut self, channels: &[Channel]) -> Turn<Replay> {
+        Turn::Done(MemoryLog::newest(self, channels))
     }
 
     fn head(&self) -> Cursor {
@@ -158,6 +170,19 @@ mod tests {
         assert_eq!(offsets(&log.read(&channels(&["a"]), cursor(4), 1000)), [0; 0]);
         assert_eq!(log.append("no channel", "1", None, 0).unwrap_err(), BadChannel);
         assert_eq!(log.head().offset, 5, "what is refused takes no offset");
+    }
+
+    #[test]
+    fn the_newest_of_a_channel_is_there_as_often_as_it_is_asked_for() {
+        let mut log = log(Limits { max_age: Duration::from_secs(5), ..Limits::default() });
+        assert_eq!(offsets(&log.newest(&channels(&["a"]))), [0; 0]);
+        append(&mut log, &["b", "a", "b", "a", "c"], "1");
+        for _ in 0..2 {
+            let newest = log.newest(&channels(&["a", "b"]));
+            assert_eq!((offsets(&newest), newest.gap, newest.up_to, newest.is_whole), (vec![3, 4], None, 5, true));
+        }
+        log.expire(6 * SECOND_NS);
+        assert_eq!(offsets(&log.newest(&channels(&["a"]))), [0; 0], "history is gone");
     }
 
     #[test]

@@ -144,8 +144,17 @@ impl Distributor {
     /// What was published to these channels after a cursor: see [`Log::read`]. An event loop asks, and gets the answer in
     /// its inbox if it does not come at once.
     pub fn read(&self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize, index: usize) -> Turn<Replay> {
+        self.ask(index, |log| log.read(channels, after, max_bytes))
+    }
+
+    /// The newest message of each of these channels: see [`Log::newest`]. The answer comes as that of [`Self::read`].
+    pub fn newest(&self, channels: &[Channel], index: usize) -> Turn<Replay> {
+        self.ask(index, |log| log.newest(channels))
+    }
+
+    fn ask(&self, index: usize, question: impl FnOnce(&mut dyn Log) -> Turn<Replay>) -> Turn<Replay> {
         let mut order = lock(&self.order);
-        let turn = order.log.read(channels, after, max_bytes);
+        let turn = question(&mut *order.log);
         if let Turn::Pending(ticket) = turn {
             order.asked.insert(ticket, Origin::Loop(index));
         }

@@ -57,6 +57,8 @@ pub struct Query {
     pub is_subscription: bool,
     /// After which cursor; `None` means from now on.
     pub after: Option<Cursor>,
+    /// Whether only the newest message of each channel is wanted, whatever the reader has: then without a cursor.
+    pub is_newest: bool,
     /// At most about so many bytes.
     pub max_bytes: usize,
 }

@@ -75,6 +75,11 @@ pub enum Request<'a> {
         /// How long the answer may wait for something new.
         wait: Duration,
     },
+    /// The newest message of a channel, whether or not the client has it.
+    Newest {
+        /// Its name.
+        channel: Cow<'a, str>,
+    },
     /// To publish its body.
     Publish {
         /// The channel is the first; with a cursor the answer brings what is new in all of them.
@@ -158,6 +163,7 @@ struct Parameters<'a> {
     is_told: bool,
     is_early: bool,
     is_polling: bool,
+    is_newest: bool,
 }
 
 impl<'a> Request<'a> {
@@ -190,7 +196,7 @@ impl<'a> Request<'a> {
         if rules.is_draining && !path.is_for_watchers() {
             return Err((ErrorCode::Draining, "the server is stopping; connect again".into()).into());
         }
-        let Parameters { subscription, wait, is_script, is_told, is_early, is_polling } =
+        let Parameters { mut subscription, wait, is_script, is_told, is_early, is_polling, is_newest } =
             read_parameters(parameters, head, path, rules)?;
         let is_chunked = head.version == Version::Http11;
         let is_compressed = rules.takes_gzip;
@@ -217,6 +223,7 @@ impl<'a> Request<'a> {
                 };
                 Self::Stream { framing, transport: Transport::HttpStreaming, subscription, is_early, is_told }
             }
+            Path::Poll if is_newest => Self::Newest { channel: subscription.channels.swap_remove(0) },
             Path::Poll => Self::Poll { subscription, wait },
             Path::Publish => Self::Publish { subscription, is_text: is_text(head) },
             Path::Echo => Self::Echo,
@@ -255,6 +262,9 @@ fn read_parameters<'a>(
             "v" if value == "2" => read.is_told = true,
             "v" if value == "1" => read.is_told = false,
             "v" => return Err(bad("v is 1 or 2")),
+            "newest" if path != Path::Poll => {}
+            "newest" if value == "1" => read.is_newest = true,
+            "newest" => return Err(bad("newest is 1, or absent")),
             "mode" if value == "poll" => read.is_polling = true,
             "mode" => return Err(bad("mode is poll, or absent")),
             _ => {}
@@ -268,6 +278,10 @@ fn read_parameters<'a>(
     }
     if path.needs_channel() && read.subscription.channels.is_empty() {
         return Err((ErrorCode::BadChannel, "name a channel: ?channel=NAME".into()));
+    }
+    let has_more = read.subscription.channels.len() != 1 || read.subscription.after.is_some() || !read.wait.is_zero();
+    if read.is_newest && has_more {
+        return Err(bad("newest is asked for with one channel, and without after and wait"));
     }
     let max = rules.max_channels;
     if read.subscription.channels.len() > max {
@@ -348,6 +362,7 @@ mod tests {
                 "GET /poll?channel=a&wait=90 HTTP/1.1",
                 "Poll { subscription: Subscription { channels: [\"a\"], after: None }, wait: 60s }",
             ),
+            ("GET /poll?channel=a&newest=1 HTTP/1.1", "Newest { channel: \"a\" }"),
             (
                 "POST /publish?channel=a HTTP/1.1\r\nContent-Type: Text/Plain; charset=utf-8",
                 "Publish { subscription: Subscription { channels: [\"a\"], after: None }, is_text: true }",
@@ -376,6 +391,10 @@ mod tests {
             ("GET /poll?channel=a&after=x HTTP/1.1", &RULES, ErrorCode::BadCursor, None),
             ("GET /poll?channel=a&wait=-1 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /poll?channel=a&wait=soon HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("GET /poll?channel=a&newest=2 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("GET /poll?channel=a&newest=1&after=e.7 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("GET /poll?channel=a&newest=1&wait=1 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
+            ("GET /poll?channel=a&channel=b&newest=1 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /stream?channel=a&format=xml HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /sse?channel=a&v=3 HTTP/1.1", &RULES, ErrorCode::BadRequest, None),
             ("GET /ws HTTP/1.1", &RULES, ErrorCode::UpgradeRequired, None),

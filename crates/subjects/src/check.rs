@@ -203,6 +203,7 @@ pub(crate) fn plan(
         headers: RequestHeaders::Minimal,
         compression_from: None,
         content: Content::Filler,
+        poll_newest: false,
         user_list: false,
         receipts: false,
         backend_listen: None,

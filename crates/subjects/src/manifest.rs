@@ -54,6 +54,9 @@ pub struct Manifest {
     /// Whether clients that poll can ask it for a list of users, in a request of its own.
     #[serde(default)]
     pub users: bool,
+    /// Whether a poll may ask for the newest message (`newest=1`) in place of what is new.
+    #[serde(default)]
+    pub newest: bool,
     /// How many cores of its own make it worth measuring: with fewer it is left out.
     #[serde(default = "one_core")]
     pub cores_min: u32,

@@ -141,6 +141,8 @@ impl Named {
                 // Nobody can tell it where a back end is.
                 feed: false,
                 users: false,
+                // Our own protocol has it, in whatever server.
+                newest: speaks.is_none(),
                 is_external: true,
             }),
             Server::Catalogued(entry, _) => Some(Offer {
@@ -153,6 +155,7 @@ impl Named {
                 rooms: entry.manifest.rooms,
                 feed: entry.manifest.feed,
                 users: entry.manifest.users,
+                newest: entry.manifest.newest,
                 is_external: false,
             }),
         }

@@ -33,6 +33,9 @@ pub struct Plan {
     pub poll_interval_ms: u64,
     /// How long a long poll may be held, in seconds.
     pub poll_wait_s: u64,
+    /// Whether clients of `polling` ask for the newest message, whether or not they have it, and not for what is new.
+    #[serde(default)]
+    pub poll_newest: bool,
     /// The ping client; `None` for a run without.
     pub prober: Option<Prober>,
     /// How long each phase lasts.
@@ -125,6 +128,11 @@ impl Plan {
             HttpVersion::Http11 => Http::Http11,
             HttpVersion::Http2 => Http::Http2 { clients_per_connection: self.sockets.clients_per_host },
         }
+    }
+
+    /// Whether clients ask for the newest message of their channel: of all transports, polling alone can.
+    pub fn asks_for_newest(&self) -> bool {
+        self.poll_newest && self.transport == Transport::Polling
     }
 
     /// Whether the prober of a plan with a dialect pings in frames; otherwise by POST.
@@ -310,6 +318,11 @@ pub struct Sockets {
     pub send_buffer_bytes: Option<u32>,
     /// Receive buffer of the sockets of both sides, bytes; as the kernel has it otherwise.
     pub receive_buffer_bytes: Option<u32>,
+    /// Whether a connection of HTTP/1.1 carries one request after another. If not, every poll and every POST of a client
+    /// opens a connection, which ends with the answer; event streams and WebSockets last all the same. Speaks the native
+    /// protocol or the dialect of bare servers. While the kernel remembers closed connections (a minute), there are 28,000
+    /// ports for each address that clients come from; on loopback it takes them again after a second.
+    pub keep_alive: bool,
     /// Most HTTP/1.1 connections that the clients of one host may have open together, as browsers have it (6). A
     /// WebSocket does not count, as it does not there, nor a connection of HTTP/2. Without it there is no limit.
     pub connections_per_host_max: Option<u32>,
@@ -329,6 +342,7 @@ impl Default for Sockets {
             tls: false,
             send_buffer_bytes: None,
             receive_buffer_bytes: None,
+            keep_alive: true,
             connections_per_host_max: None,
             clients_per_host: 1,
         }
@@ -346,7 +360,9 @@ pub enum RequestHeaders {
     Browser,
 }
 
-/// The ping client: measures response time at random instants while the load runs.
+/// The ping client: measures response time while the load runs, at random instants or in a closed loop. Where connections
+/// are not kept alive, each of its requests opens one; then one ping is under way at a time, and those that are due
+/// meanwhile wait, which counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prober {
@@ -355,6 +371,10 @@ pub struct Prober {
     pub interval_ms: u64,
     /// Over what it asks.
     pub over: ProberPath,
+    /// Whether a ping leaves `interval_ms` after the answer to the last, in place of random instants. A server that answers
+    /// late is then asked less often, so that its response times look better than they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed_loop: bool,
 }
 
 /// Over what the prober asks.
@@ -434,6 +454,7 @@ pub(crate) mod fixtures {
             headers: RequestHeaders::Minimal,
             compression_from: None,
             content: Content::Filler,
+            poll_newest: false,
             user_list: false,
             receipts: false,
             prober: None,

@@ -96,6 +96,9 @@ pub enum BadPlan {
     /// A WebSocket that is polled covers the channels it was opened with, so it has no second question to ask.
     #[error("user_list over websocket-polling: a poll covers the connection's own channel; use transport polling")]
     UserList,
+    /// There is one newest message for each client.
+    #[error("polling.newest asks for the newest message of one channel, and clients in rooms have several")]
+    NewestInRooms,
     /// The dialect has no such way to speak.
     #[error(transparent)]
     Dialect(#[from] Refused),
@@ -125,6 +128,9 @@ pub enum BadPlan {
         /// What the clients speak.
         dialect: String,
     },
+    /// Not every way to speak lets each request have a connection of its own.
+    #[error("sockets.keep_alive = false: {0}")]
+    KeepAlive(&'static str),
     /// Addresses beyond the last there is.
     #[error("source addresses from {first} on, with {clients_each} clients each, are too few for {clients} clients")]
     Sources {
@@ -192,6 +198,7 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     check_target(&plan.target)?;
     check_sockets(plan)?;
     check_http(plan)?;
+    check_keep_alive(plan)?;
     check_dialect(plan)?;
     check_browser(plan)?;
     if let Some(Turns { own, of, length_ms }) = plan.turns {
@@ -201,6 +208,9 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), BadPlan> {
     }
     if plan.user_list && plan.transport == Transport::WebSocketPolling {
         return Err(BadPlan::UserList);
+    }
+    if plan.asks_for_newest() && matches!(plan.scenario, Scenario::Rooms { .. }) {
+        return Err(BadPlan::NewestInRooms);
     }
     let users = plan.user_list.then(|| plan.users_channel());
     let own = [plan.channel.clone(), plan.upstream_channel(), plan.prober_channel()];
@@ -286,6 +296,17 @@ fn check_http(plan: &Plan) -> Result<(), BadPlan> {
     }
 }
 
+/// Whether each request can have a connection of its own.
+fn check_keep_alive(plan: &Plan) -> Result<(), BadPlan> {
+    let is_other = plan.speaks.as_ref().is_some_and(|speaks| speaks.dialect != Dialect::Bare);
+    let refusals = [
+        (plan.http() != Http::Http11, "over HTTP/2 a connection carries many requests: set http_version = \"1.1\""),
+        (is_other, "of other dialects, bare alone opens a connection for each request: leave such subjects out"),
+    ];
+    let why = refusals.into_iter().find(|(is_asked, _)| !plan.sockets.keep_alive && *is_asked);
+    why.map_or(Ok(()), |(_, why)| Err(BadPlan::KeepAlive(why)))
+}
+
 /// What a browser cannot do, or this worker not in one.
 fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
     for preference in plan.clients_in.preferences() {
@@ -322,6 +343,7 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
             plan.compression_from.is_some(),
             "it does not report which messages came compressed: leave compression_from out",
         ),
+        (plan.asks_for_newest(), "its polls say what they have: leave polling.newest out"),
         (plan.receipts, "its clock is not exact enough to tell the way up from the way down: leave receipts out"),
     ];
     refusals.into_iter().find(|(is_asked, _)| *is_asked).map_or(Ok(()), |(_, why)| Err(BadPlan::InBrowser(why)))

@@ -316,7 +316,10 @@ fn host_limit(plan: &Plan) -> Result<Option<HostLimit>, BadPlan> {
     if let Http::Http2 { clients_per_connection } = plan.http() {
         return Ok(Some(HostLimit { connections_max: 1, clients: clients_per_connection }));
     }
-    let Some(connections_max) = plan.sockets.connections_per_host_max else { return Ok(None) };
+    // Connections that end with their answers are given and taken as those of a host are, of which there is no limit.
+    let of_one_request = (!plan.sockets.keep_alive).then_some(u32::MAX);
+    let connections_max = plan.sockets.connections_per_host_max.or(of_one_request);
+    let Some(connections_max) = connections_max else { return Ok(None) };
     let (clients, most) = (plan.sockets.clients_per_host, u64::from(u32::MAX));
     in_range("sockets.connections_per_host_max", u64::from(connections_max), 1, most)?;
     in_range("sockets.clients_per_host", u64::from(clients), 1, most)?;
@@ -440,6 +443,13 @@ mod tests {
             let unlimited = unlimited.unwrap();
             assert_eq!((unlimited.loops, unlimited.hosts), (8, None));
         }
+        let sockets = Sockets { keep_alive: false, ..Sockets::default() };
+        let closing = Plan { transport: Transport::Polling, sockets, ..plan(100, Scenario::Idle) };
+        let of_one_request = roles_of(&closing).unwrap();
+        let unlimited = HostLimit { connections_max: u32::MAX, clients: 1 };
+        assert_eq!((of_one_request.loops, of_one_request.hosts), (8, Some(unlimited)));
+        assert_eq!(of_one_request.descriptors(&closing, 1), 100 + OTHER_DESCRIPTORS);
+        assert_eq!(roles_of(&Plan { transport: Transport::WebSocket, ..closing }).unwrap().hosts, None);
         let refused = roles(Transport::WebSocket, Some(0), 10).unwrap_err().to_string();
         assert!(refused.starts_with("sockets.connections_per_host_max is 0"), "{refused}");
         let refused = roles(Transport::WebSocket, Some(6), 0).unwrap_err().to_string();
@@ -492,6 +502,10 @@ mod tests {
         assert_eq!(refusal(&Plan { receipts: true, ..plan(4, rooms) }), short);
         let listing = Plan { user_list: true, transport: Transport::WebSocketPolling, ..plan(1, Scenario::Idle) };
         assert!(matches!(roles_of(&listing), Err(BadPlan::UserList)));
+        let rooms = Scenario::Rooms { rooms: 2, rooms_per_client: 1, interval_us: 1_000, payload_bytes: 40 };
+        let newest = Plan { poll_newest: true, transport: Transport::Polling, ..plan(4, rooms) };
+        assert!(matches!(roles_of(&newest), Err(BadPlan::NewestInRooms)));
+        assert!(roles_of(&Plan { transport: Transport::Sse, ..newest }).is_ok());
     }
 
     #[test]

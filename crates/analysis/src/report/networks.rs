@@ -109,6 +109,7 @@ mod tests {
                 rooms: false,
                 users: false,
                 feed: false,
+                newest: false,
                 is_external: true,
             };
             Ok((text != "pushlab").then_some(offer))

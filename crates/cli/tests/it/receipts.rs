@@ -78,6 +78,7 @@ impl Served {
             headers: RequestHeaders::Minimal,
             compression_from: None,
             content: Content::Filler,
+            poll_newest: false,
             user_list: false,
             receipts: true,
             backend_listen: None,

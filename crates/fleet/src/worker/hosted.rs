@@ -159,14 +159,14 @@ impl Hosted {
         }
         if let Some(prober) = &plan.prober {
             let channel = plan.prober_channel();
+            let requests = Requests::new(&plan.target, &channel, &channel, 0);
+            let requests = requests.with_keep_alive(plan.sockets.keep_alive);
+            let requests = requests.with_headers(RequestHeaders::Minimal, None);
             let config = ProberConfig {
                 dialler: instruments,
-                requests: in_plans_dialect(
-                    Requests::new(&plan.target, &channel, &channel, 0),
-                    plan,
-                    Some(Sending::Echo),
-                ),
+                requests: in_plans_dialect(requests, plan, Some(Sending::Echo)),
                 interval_ns: prober.interval_ms * MS,
+                in_closed_loop: prober.closed_loop,
                 turns: plan.turns,
                 seed: plan.seed ^ 0x70_72_6f_62_65_72,
             };

@@ -22,6 +22,7 @@ const ONE_BROWSER: Sockets = Sockets {
     tls: false,
     send_buffer_bytes: None,
     receive_buffer_bytes: None,
+    keep_alive: true,
     connections_per_host_max: Some(6),
     clients_per_host: 10,
 };
@@ -99,6 +100,23 @@ fn polls_and_posts_of_a_host_take_turns() {
             assert!(server.peers().len() <= 7, "{transport}: {}", server.peers().len());
             assert_eq!(result.requests_publishers, result.requests, "{transport}");
         }
+    }
+}
+
+#[test]
+fn each_request_has_a_connection_of_its_own_where_none_is_kept_alive() {
+    for transport in [Transport::Polling, Transport::LongPolling, Transport::Sse] {
+        let server = NativeServer::start(None);
+        let sockets = Sockets { keep_alive: false, ..Sockets::default() };
+        let base = plan(server.address, transport, 10, CHAT);
+        let result = run(&Plan { sockets, poll_interval_ms: 50, ..base });
+        let counts = (result.unsubscribed, result.published, result.unsent, result.delivered, result.lost);
+        assert_eq!(counts, (0, 30, 0, 300, 0), "{transport} {:?}", result.errors);
+        assert_eq!((result.duplicated, result.reconnects), (0, 0), "{transport}");
+        assert!(result.errors.is_empty(), "{transport} {:?}", result.errors);
+        // Ten that subscribe and thirty that publish, and those that poll.
+        let (opened, polled) = (server.peers().len(), transport != Transport::Sse);
+        assert!(opened >= if polled { 60 } else { 40 }, "{transport}: {opened}");
     }
 }
 

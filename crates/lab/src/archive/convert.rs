@@ -602,7 +602,7 @@ mod tests {
             },
             poll_interval_ms: 20,
             poll_wait_s: 5,
-            prober: Some(Prober { interval_ms: 50, over: ProberPath::Http }),
+            prober: Some(Prober { interval_ms: 50, over: ProberPath::Http, closed_loop: true }),
             phases: Phases { connect_ms: 1, warm_up_ms: 2, idle_ms: 3, load_ms: 4, drain_ms: 5, after_ms: 6 },
             connect_rate: 100,
             loops: 2,
@@ -615,6 +615,7 @@ mod tests {
             headers: RequestHeaders::Browser,
             compression_from: Some(256),
             content: Content::Json,
+            poll_newest: true,
             user_list: true,
             receipts: true,
             backend_listen: Some("127.0.0.1:9000".parse().unwrap()),
@@ -622,6 +623,7 @@ mod tests {
             sockets: Sockets {
                 tls: true,
                 http_version: HttpVersion::Http2,
+                keep_alive: false,
                 clients_per_host: 3,
                 send_buffer_bytes: Some(4096),
                 ..Sockets::default()

@@ -64,6 +64,7 @@ fn variant(known: &[Variant], name: String) -> Variant {
         scenario: None,
         shape: None,
         polling: None,
+        prober: None,
         headers: None,
         server_options: None,
         content: None,

@@ -373,9 +373,10 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if outcome.has_echo {
             self.answer(index, now);
         }
+        let answered = outcome.answered.map(|keeps_alive| keeps_alive && self.config.requests.keep_alive());
         // A WebSocket stays with the client that asks on it.
         let is_shared = self.hosts.is_some() && R::UPLINK == Uplink::Posts;
-        if let (Some(keeps_alive), true) = (outcome.answered, is_shared) {
+        if let (Some(keeps_alive), true) = (answered, is_shared) {
             // Whoever has waited for the connection comes before this client's next question.
             self.release(index, Side::Down, keeps_alive);
             if R::ASKING == Asking::AtOnce || self.clients[index].receiver.has_further_question(&self.config.requests) {
@@ -383,7 +384,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             }
             return;
         }
-        match outcome.answered {
+        match answered {
             Some(false) => self.reopen(index, now),
             Some(true)
                 if R::ASKING == Asking::AtOnce
@@ -410,6 +411,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
 
     fn act_on_post(&mut self, index: usize, outcome: &ReadOutcome, now: u64) {
         let Some(keeps_alive) = outcome.answered else { return };
+        let keeps_alive = keeps_alive && self.config.requests.keep_alive();
         let client = &mut self.clients[index];
         client.attempts = 0;
         if let Some(up) = &mut client.up {

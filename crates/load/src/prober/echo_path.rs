@@ -28,6 +28,10 @@ pub trait EchoPath: Send + 'static {
     fn take_answered(&mut self) -> Option<u32> {
         None
     }
+    /// Whether the connection has carried all that it is to carry.
+    fn is_done(&self) -> bool {
+        false
+    }
     /// What follows is on the stream of this place.
     fn turn_to(&mut self, _: usize) {}
     /// Appends a ping.
@@ -117,24 +121,30 @@ fn echoes<'s>(is_subscribed: &'s mut bool, sink: &'s mut impl FnMut(&[u8])) -> i
 /// Most POST requests under way at once; further ones wait, and their waiting counts.
 pub(super) const MAX_POSTS: u32 = 64;
 
-/// POST requests on a kept connection, answered in their order.
+/// POST requests on a kept connection, answered in their order; or a single one, where connections are not kept alive.
 #[derive(Debug)]
 pub struct OverPosts {
     posts: Posts,
     pub(super) under_way: u32,
+    keeps_alive: bool,
+    is_done: bool,
 }
 
 impl EchoPath for OverPosts {
     fn new() -> Self {
-        Self { posts: Posts::default(), under_way: 0 }
+        Self { posts: Posts::default(), under_way: 0, keeps_alive: true, is_done: false }
     }
 
-    fn open(&mut self, _: &Requests, _: &mut Rng, _: &mut Outgoing) {
-        *self = Self::new();
+    fn open(&mut self, requests: &Requests, _: &mut Rng, _: &mut Outgoing) {
+        *self = Self { keeps_alive: requests.keep_alive(), ..Self::new() };
     }
 
     fn is_free(&self) -> bool {
-        self.under_way < MAX_POSTS
+        self.under_way < if self.keeps_alive { MAX_POSTS } else { 1 }
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
     }
 
     fn encode(&mut self, requests: &Requests, _: &mut Rng, data: &[u8], out: &mut Outgoing) {
@@ -159,9 +169,10 @@ impl EchoPath for OverPosts {
             _ => {}
         };
         self.posts.body(data, is_last, &mut Hearing { rng, inflater, out, texts, sink })?;
-        if is_closing {
+        if is_closing && self.keeps_alive {
             return Err(Cut::Closed);
         }
+        self.is_done |= is_answered && !self.keeps_alive;
         if is_answered {
             self.under_way -= 1;
             if self.under_way > 0 {

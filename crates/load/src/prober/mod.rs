@@ -1,8 +1,8 @@
 //! The prober: a client of its own that measures response time at random instants, while the others make the load.
 //!
-//! Open loop: a ping counts from its intended instant, and is sent whether or not the one before was answered, so that
-//! neither a stall nor a long way can hide by delaying the measurement. Over HTTP/1.1 that takes pipelining (RFC 9112,
-//! section 9.3.2), over HTTP/2 a stream for each.
+//! Open loop, unless a plan wants otherwise: a ping counts from its intended instant, and is sent whether or not the one
+//! before was answered, so that neither a stall nor a long way can hide by delaying the measurement. Over HTTP/1.1 that
+//! takes pipelining (RFC 9112, section 9.3.2), over HTTP/2 a stream for each.
 
 mod echo_path;
 mod times;
@@ -94,8 +94,10 @@ pub struct ProberConfig {
     pub dialler: Dialler,
     /// What it asks.
     pub requests: Requests,
-    /// Mean time between two pings, ns.
+    /// Mean time between two pings, ns; in a closed loop, between an answer and the next ping.
     pub interval_ns: u64,
+    /// Whether a ping waits for the answer to the last.
+    pub in_closed_loop: bool,
     /// The run's turns, where it takes turns with others.
     pub turns: Option<Turns>,
     /// Seed of masks, keys and instants.
@@ -241,7 +243,7 @@ pub fn run<E: EchoPath, P: Protocol>(
 
 impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
     fn connect(&mut self) {
-        self.is_connected = false;
+        (self.is_connected, self.reconnect_ns) = (false, 0);
         self.out.clear();
         self.path.open(&self.config.requests, &mut self.rng, &mut self.out);
         let opened = self.config.dialler.dial(None).and_then(|mut socket| {
@@ -263,7 +265,16 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         self.report.errors.add(&format_args!("prober: {why}"));
         self.connection = None;
         self.is_connected = false;
-        self.reconnect_ns = monotonic_ns() + RECONNECT_PAUSE_NS;
+        let now = monotonic_ns();
+        self.reconnect_ns = now + RECONNECT_PAUSE_NS;
+        if let Some((times, _)) = self.pings.as_mut().filter(|_| self.waiting.is_empty()) {
+            times.answered(now);
+        }
+    }
+
+    /// Gives up a connection that has served its only ping; the next one opens another.
+    fn hang_up(&mut self) {
+        (self.connection, self.is_connected, self.reconnect_ns) = (None, false, u64::MAX);
     }
 
     fn ready(&mut self, is_writable: bool) {
@@ -283,6 +294,9 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
                     if let Err(cut) = self.decode(held, monotonic_ns()) {
                         return self.cut(&cut);
                     }
+                    if self.path.is_done() {
+                        return self.hang_up();
+                    }
                 }
             }
         }
@@ -294,12 +308,13 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         out.clear();
         let waited_ns = connection.socket.waited_ns();
         let sink = |data: &[u8]| {
-            let Some((_, timeline)) = &*pings else { return };
+            let Some((times, timeline)) = &mut *pings else { return };
             let sequence = Stamp::find(data).map(|stamp| u64::from(stamp.sequence));
             let place = sequence.and_then(|sequence| outstanding.iter().position(|ping| ping.sequence == sequence));
             match place.and_then(|place| outstanding.remove(place)) {
                 Some(Outstanding { due_ns, late_ns, .. }) => {
                     count(report, timeline, due_ns, now, true);
+                    times.answered(now);
                     if let Some(waited_ns) = waited_ns.filter(|_| due_ns >= timeline.load_ns) {
                         report.response_own.record(late_ns + waited_ns);
                     }
@@ -339,6 +354,7 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
             let turns = self.config.turns.map(|turns| (timeline.warm_up_ns, turns));
             let pings =
                 PingTimes::between(timeline.idle_ns, timeline.load_end_ns, self.config.interval_ns, turns, seed);
+            let pings = if self.config.in_closed_loop { pings.in_closed_loop() } else { pings };
             self.busy.set_load(timeline.load_ns..timeline.load_end_ns);
             self.pings = Some((pings, timeline.clone()));
         }
@@ -348,6 +364,9 @@ impl<E: EchoPath, P: Protocol> ProberLoop<E, P> {
         let Some((times, _)) = &mut self.pings else { return };
         self.waiting.extend(std::iter::from_fn(|| times.take_due(now)));
         while let Some(&due_ns) = self.waiting.front() {
+            if self.connection.is_none() && self.reconnect_ns == u64::MAX {
+                self.connect();
+            }
             let Some(connection) = &mut self.connection else {
                 self.blocked_ns = now;
                 return;
@@ -481,22 +500,24 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            stream.set_nodelay(true).unwrap();
-            let (mut held, mut room) = (Vec::new(), [0; 4096]);
-            while let Ok(size @ 1..) = stream.read(&mut room) {
-                held.extend_from_slice(&room[..size]);
-                loop {
-                    let mut headers = Headers::default();
-                    let Some((head, head_bytes)) = parse_request(&held, &mut headers).unwrap() else { break };
-                    let body_bytes: usize = head.header("content-length").unwrap().parse().unwrap();
-                    if held.len() < head_bytes + body_bytes {
-                        break;
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                stream.set_nodelay(true).unwrap();
+                let (mut held, mut room) = (Vec::new(), [0; 4096]);
+                while let Ok(size @ 1..) = stream.read(&mut room) {
+                    held.extend_from_slice(&room[..size]);
+                    loop {
+                        let mut headers = Headers::default();
+                        let Some((head, head_bytes)) = parse_request(&held, &mut headers).unwrap() else { break };
+                        let body_bytes: usize = head.header("content-length").unwrap().parse().unwrap();
+                        if held.len() < head_bytes + body_bytes {
+                            break;
+                        }
+                        let whole: Vec<u8> = held.drain(..head_bytes + body_bytes).collect();
+                        pushlab_os::clock::sleep_until(monotonic_ns() + delay_ns);
+                        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {body_bytes}\r\n\r\n");
+                        stream.write_all(&[answer.as_bytes(), &whole[head_bytes..]].concat()).unwrap();
                     }
-                    let whole: Vec<u8> = held.drain(..head_bytes + body_bytes).collect();
-                    pushlab_os::clock::sleep_until(monotonic_ns() + delay_ns);
-                    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {body_bytes}\r\n\r\n");
-                    stream.write_all(&[answer.as_bytes(), &whole[head_bytes..]].concat()).unwrap();
                 }
             }
         });
@@ -538,6 +559,11 @@ mod tests {
 
     /// What a prober measures in a second and a half of load, with a ping every 20 ms.
     fn probed<E: EchoPath>(delay_ns: u64) -> ProberReport {
+        probed_as::<E>(delay_ns, false, true)
+    }
+
+    /// The same in a closed loop, and on a connection for each ping.
+    fn probed_as<E: EchoPath>(delay_ns: u64, in_closed_loop: bool, keeps_alive: bool) -> ProberReport {
         let target = Target::plain(echo_server(delay_ns));
         let (origin_ns, s) = (monotonic_ns(), 1_000_000_000);
         let state = Arc::new(RunState::new(origin_ns, 1));
@@ -548,8 +574,9 @@ mod tests {
         state.set_end(load_end_ns + s / 2);
         let config = ProberConfig {
             dialler: Dialler::new(target.address),
-            requests: Requests::new(&target, "a", "a", 0),
+            requests: Requests::new(&target, "a", "a", 0).with_keep_alive(keeps_alive),
             interval_ns: 20_000_000,
+            in_closed_loop,
             turns: None,
             seed: 5,
         };
@@ -578,6 +605,22 @@ mod tests {
         assert!(silent.response_unanswered.count() > 20, "{} pings", silent.response_unanswered.count());
         let answering = probed::<Slow<0>>(0);
         assert!(answering.response_load.count() > 20 && answering.response_unanswered.is_empty());
+    }
+
+    #[test]
+    fn in_a_closed_loop_pings_wait_for_answers_and_each_may_have_a_connection() {
+        const SLOW_NS: u64 = 30_000_000;
+        for keeps_alive in [true, false] {
+            let slow = probed_as::<OverPosts>(SLOW_NS, true, keeps_alive);
+            // A ping every 20 ms would be 75 of them; with 30 ms for the answer there is time for 30.
+            assert!((10..=31).contains(&slow.response_load.count()), "{}", slow.response_load.count());
+            assert!(slow.response_load.quantile(0.5).unwrap() >= SLOW_NS);
+            assert!(slow.response_unanswered.count() <= 1 && slow.reconnects == 0);
+            assert_eq!(slow.errors, ErrorTally::default());
+        }
+        let open = probed_as::<OverPosts>(0, false, false);
+        assert!(open.response_load.count() > 20, "{}", open.response_load.count());
+        assert_eq!(open.errors, ErrorTally::default());
     }
 
     #[test]

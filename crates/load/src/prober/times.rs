@@ -16,18 +16,33 @@ pub(super) struct PingTimes {
     end_ns: u64,
     /// When turns begin, where the run takes some.
     turns: Option<(u64, Turns)>,
+    /// Each waits for the answer to the last.
+    in_closed_loop: bool,
 }
 
 impl PingTimes {
     /// From one instant to another; what is drawn the seed says.
     pub fn between(start_ns: u64, end_ns: u64, mean_ns: u64, turns: Option<(u64, Turns)>, seed: u64) -> Self {
         let mean_ns = mean_ns.max(1) as f64;
-        let mut this = Self { rng: Rng::with_seed(seed), mean_ns, next_ns: start_ns, end_ns, turns };
+        let rng = Rng::with_seed(seed);
+        let mut this = Self { rng, mean_ns, next_ns: start_ns, end_ns, turns, in_closed_loop: false };
         this.go_on();
         this
     }
 
-    /// When the next is due, ns; `None` after the last.
+    /// From the same first one on, with the mean time between the answer to one and the next.
+    pub fn in_closed_loop(self) -> Self {
+        Self { in_closed_loop: true, ..self }
+    }
+
+    /// The last was answered, or never will be.
+    pub fn answered(&mut self, now_ns: u64) {
+        if self.in_closed_loop {
+            self.next_ns = now_ns.saturating_add(self.mean_ns as u64);
+        }
+    }
+
+    /// When the next is due, ns; `None` after the last, and in a closed loop while that is unanswered.
     pub fn next_ns(&self) -> Option<u64> {
         Some(self.next_ns).filter(|next_ns| *next_ns < self.end_ns)
     }
@@ -40,6 +55,10 @@ impl PingTimes {
     }
 
     fn go_on(&mut self) {
+        if self.in_closed_loop {
+            self.next_ns = u64::MAX;
+            return;
+        }
         loop {
             // 1 − u is never 0.
             let multiple = (-(1.0 - self.rng.f64()).ln()).min(LONGEST);
@@ -103,6 +122,18 @@ mod tests {
         assert!(first > 1_000 && times.take_due(first - 1).is_none() && times.take_due(first) == Some(first));
         while times.take_due(u64::MAX).is_some_and(|due| due < 1_000 + 100 * MEAN_NS) {}
         assert_eq!(times.next_ns(), None);
+    }
+
+    #[test]
+    fn in_a_closed_loop_a_ping_waits_for_the_answer_to_the_last() {
+        let mut times = PingTimes::between(1_000, 1_000 + 4 * MEAN_NS, MEAN_NS, None, 3).in_closed_loop();
+        let first = times.take_due(u64::MAX).unwrap();
+        assert!(first > 1_000 && times.next_ns().is_none() && times.take_due(u64::MAX).is_none());
+        times.answered(first + 9);
+        assert_eq!(times.next_ns(), Some(first + 9 + MEAN_NS));
+        assert_eq!(times.take_due(first + 9 + MEAN_NS), Some(first + 9 + MEAN_NS));
+        times.answered(1_000 + 3 * MEAN_NS);
+        assert_eq!(times.next_ns(), None, "the end comes first");
     }
 
     #[test]

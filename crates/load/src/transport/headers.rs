@@ -28,6 +28,8 @@ const GZIP: Field = ("Accept-Encoding", "gzip");
 const EXTENSIONS: Field = ("Sec-WebSocket-Extensions", OFFER);
 const LANGUAGE: Field = ("Accept-Language", "en-US,en;q=0.9");
 const KEEP_ALIVE: Field = ("Connection", "keep-alive");
+/// The connection carries no other request (RFC 9112, section 9.6).
+const CLOSE: Field = ("Connection", "close");
 const NO_CACHE: Field = ("Cache-Control", "no-cache");
 const ANY: Field = ("Accept", "*/*");
 /// What our publications are.
@@ -56,32 +58,32 @@ impl Default for HeadFields {
 }
 
 impl HeadFields {
-    /// For requests to an origin, which the page came from too: `http://` or `https://` and the host.
-    pub fn new(headers: RequestHeaders, from: &str, is_compressed: bool) -> Self {
+    /// For requests to an origin, which the page came from too: `http://` or `https://` and the host. Requests that are
+    /// answered once are the last of their connection unless it is kept alive.
+    pub fn new(headers: RequestHeaders, from: &str, is_compressed: bool, keeps_alive: bool) -> Self {
         let (encoding, extensions) = if is_compressed { (GZIP, &[EXTENSIONS][..]) } else { (ENCODING, &[][..]) };
         if headers == RequestHeaders::Minimal {
-            let encoding = || Fields::of(is_compressed.then_some(encoding));
+            let encoding = is_compressed.then_some(encoding);
+            let close = (!keeps_alive).then_some(CLOSE);
+            let once = || Fields::of(encoding.into_iter().chain(close));
+            let mut publication = Fields::of(close);
+            publication.add(JSON.0, JSON.1);
+            let event_source = Fields::of(encoding);
             let websocket = Fields::of(extensions.iter().copied());
-            return Self {
-                fetch: encoding(),
-                event_source: encoding(),
-                post: encoding(),
-                websocket,
-                ..Self::default()
-            };
+            return Self { fetch: once(), event_source, post: once(), publication, websocket };
         }
         let page = format!("{from}/");
         let (origin, referrer) = (("Origin", from), ("Referer", page.as_str()));
         let of = |parts: &[&[(&str, &str)]]| Fields::of(parts.concat());
-        let post =
-            |encoding| of(&[&[KEEP_ALIVE], &HINTS, &[BROWSER, ANY, origin], &FETCH, &[referrer, encoding, LANGUAGE]]);
+        let once = if keeps_alive { KEEP_ALIVE } else { CLOSE };
+        let post = |encoding| of(&[&[once], &HINTS, &[BROWSER, ANY, origin], &FETCH, &[referrer, encoding, LANGUAGE]]);
         // What our server answers to a publication is a few bytes.
         let mut publication = post(ENCODING);
         publication.add(JSON.0, JSON.1);
         let events = ("Accept", "text/event-stream");
         Self {
             // A GET to the page's own origin carries no Origin; what may change something does.
-            fetch: of(&[&[KEEP_ALIVE], &HINTS, &[BROWSER, ANY], &FETCH, &[referrer, encoding, LANGUAGE]]),
+            fetch: of(&[&[once], &HINTS, &[BROWSER, ANY], &FETCH, &[referrer, encoding, LANGUAGE]]),
             event_source: of(&[
                 &[KEEP_ALIVE, NO_CACHE],
                 &HINTS,
@@ -106,17 +108,31 @@ mod tests {
         for is_compressed in [false, true] {
             each_kind(is_compressed);
         }
-        let bare = HeadFields::new(RequestHeaders::Minimal, "http://h", true);
+        let bare = HeadFields::new(RequestHeaders::Minimal, "http://h", true, true);
         for fields in [&bare.fetch, &bare.event_source, &bare.post] {
             assert_eq!(fields.lines(), "Accept-Encoding: gzip\r\n");
         }
         let offer = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
         assert_eq!(bare.websocket.lines(), offer);
-        assert_eq!(HeadFields::new(RequestHeaders::Minimal, "http://h", false).fetch.lines(), "");
+        assert_eq!(HeadFields::new(RequestHeaders::Minimal, "http://h", false, true).fetch.lines(), "");
+    }
+
+    #[test]
+    fn what_is_answered_once_closes_its_connection_unless_that_is_kept_alive() {
+        for headers in [RequestHeaders::Minimal, RequestHeaders::Browser] {
+            for keeps_alive in [true, false] {
+                let kinds = HeadFields::new(headers, "http://h", false, keeps_alive);
+                for fields in [&kinds.fetch, &kinds.post, &kinds.publication] {
+                    assert_eq!(fields.lines().contains("Connection: close\r\n"), !keeps_alive, "{headers:?}");
+                    assert!(fields.lines().matches("Connection: ").count() <= 1, "{headers:?}");
+                }
+                assert!(!kinds.event_source.lines().contains("close") && !kinds.websocket.lines().contains("close"));
+            }
+        }
     }
 
     fn each_kind(is_compressed: bool) {
-        let kinds = HeadFields::new(RequestHeaders::Browser, "http://127.0.0.1:8000", is_compressed);
+        let kinds = HeadFields::new(RequestHeaders::Browser, "http://127.0.0.1:8000", is_compressed, true);
         let encoding = if is_compressed { "gzip" } else { "identity" };
         let offer = kinds.websocket.list().get("sec-websocket-extensions").is_some();
         assert_eq!(offer, is_compressed);

@@ -9,11 +9,12 @@ use std::sync::Arc;
 pub fn of_clients(plan: &Plan, roles: &Roles) -> Requests {
     let publish_to = if roles.collector.is_some() { plan.upstream_channel() } else { plan.channel.clone() };
     let requests = Requests::new(&plan.target, &plan.channel, &publish_to, plan.poll_wait_s);
-    let requests = requests.with_headers(plan.headers, plan.compression_from);
+    let requests = requests.with_keep_alive(plan.sockets.keep_alive).with_headers(plan.headers, plan.compression_from);
     let requests = match &plan.speaks {
         Some(speaks) => requests.in_dialect(plan.transport, speaks, roles.traffic.sending()),
         None => requests,
     };
+    let requests = if plan.asks_for_newest() { requests.for_newest() } else { requests };
     let requests = match roles.rooms() {
         Some(rooms) => requests.in_rooms(Arc::clone(rooms)),
         None => requests,

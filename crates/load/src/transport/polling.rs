@@ -81,6 +81,18 @@ mod tests {
     }
 
     #[test]
+    fn a_poll_for_the_newest_message_says_no_position() {
+        let answer = |_: &str| {
+            let reply = r#"[["msg","a","e.5",1],["cursor","e.7"]]"#;
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{reply}", reply.len()).into_bytes()
+        };
+        let (mut client, mut out, mut rng) = (Polling::new(), Outgoing::default(), fastrand::Rng::with_seed(1));
+        assert_eq!(play(&mut client, &[999], &answer).unwrap().events, ["message 1", "subscribed", "answered"]);
+        assert!(client.poll(&requests().for_newest(), &mut rng, &mut out));
+        assert!(out.bytes().starts_with(b"GET /poll?channel=a&newest=1 HTTP/1.1\r\n"));
+    }
+
+    #[test]
     fn the_list_of_users_is_asked_for_after_each_answer_and_moves_no_cursor() {
         let requests = requests().with_user_list("a.users");
         let (mut client, mut out, mut rng) = (Polling::new(), Outgoing::default(), fastrand::Rng::with_seed(1));

@@ -104,7 +104,7 @@ impl Polls {
     }
 
     fn ask(&mut self, requests: &Requests, wait: &str, out: &mut Outgoing) {
-        requests.encode_get(out, PATH, wait, &self.cursor);
+        requests.encode_poll(out, PATH, wait, &self.cursor);
         self.waiting_for = Some(Question::Messages);
     }
 

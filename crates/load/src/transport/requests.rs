@@ -62,6 +62,10 @@ pub struct Requests {
     pub(super) poll_wait: String,
     pub(super) headers: HeadFields,
     pub(super) users: Option<String>,
+    /// Whether polls ask for the newest message, whether or not the client has it.
+    pub(super) newest: bool,
+    /// Whether a connection carries one request after another.
+    keeps_alive: bool,
     pub(super) publish_to: String,
     pub(super) foreign: Option<Arc<ForeignSetup>>,
     /// From how many bytes on messages are to be compressed, if that is asked for.
@@ -84,6 +88,8 @@ impl Requests {
             poll_wait: if poll_wait_s == 0 { String::new() } else { format!("&wait={poll_wait_s}") },
             headers: HeadFields::default(),
             users: None,
+            newest: false,
+            keeps_alive: true,
             publish_to: publish_to.into(),
             foreign: None,
             compression_from: None,
@@ -92,10 +98,21 @@ impl Requests {
         }
     }
 
+    /// The same with a connection for each request that is answered once, unless they are kept alive: to be said before
+    /// what the heads carry.
+    pub fn with_keep_alive(self, keeps_alive: bool) -> Self {
+        Self { keeps_alive, ..self }
+    }
+
+    /// Whether a connection carries one request after another.
+    pub fn keep_alive(&self) -> bool {
+        self.keeps_alive
+    }
+
     /// With what their heads carry; they ask for compression where it is said from how many bytes on.
     pub fn with_headers(self, headers: RequestHeaders, compression_from: Option<u32>) -> Self {
         let from = format!("{}://{}", self.scheme, self.authority);
-        let headers = HeadFields::new(headers, &from, compression_from.is_some());
+        let headers = HeadFields::new(headers, &from, compression_from.is_some(), self.keeps_alive);
         Self { headers, compression_from, ..self }
     }
 
@@ -137,6 +154,16 @@ impl Requests {
         Self { users: Some(users.into()), ..self }
     }
 
+    /// With polls for the newest message, whether or not the client has it, in place of what is new.
+    pub fn for_newest(self) -> Self {
+        Self { newest: true, ..self }
+    }
+
+    /// Whether polls ask for the newest message, so that a client may be brought what it has.
+    pub fn ask_for_newest(&self) -> bool {
+        self.newest
+    }
+
     /// The same for clients in rooms: channel `a` becomes `a.0`, `a.1` …
     pub fn in_rooms(self, rooms: Arc<Rooms>) -> Self {
         Self { rooms: Some((self.channel.clone(), rooms)), ..self }
@@ -167,7 +194,15 @@ impl Requests {
         self.encode_get_of(out, [path, &self.channel, more], after, &self.headers.fetch);
     }
 
-    /// The same with the header lines of an event stream.
+    /// Appends a poll: for what is new, with what it says of waiting, or for the newest message.
+    pub(super) fn encode_poll(&self, out: &mut Outgoing, path: &str, wait: &str, after: &CursorText) {
+        match self.newest {
+            true => self.encode_get(out, path, "&newest=1", &CursorText::default()),
+            false => self.encode_get(out, path, wait, after),
+        }
+    }
+
+    /// Appends a GET of `path?channel=…` with the header lines of an event stream and, where there is one, the cursor.
     pub(super) fn encode_event_source(&self, out: &mut Outgoing, path: &str, after: &CursorText) {
         self.encode_get_of(out, [path, &self.channel, ""], after, &self.headers.event_source);
     }

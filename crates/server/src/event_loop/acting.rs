@@ -200,7 +200,12 @@ impl EventLoop {
             self.join_group(id, group);
         }
         let channels = self.groups.channels(group);
-        match self.shared.distributor.read(channels, query.after, query.max_bytes, self.index) {
+        let distributor = &self.shared.distributor;
+        let answer = match query.is_newest {
+            true => distributor.newest(channels, self.index),
+            false => distributor.read(channels, query.after, query.max_bytes, self.index),
+        };
+        match answer {
             Turn::Done(replay) => Some(self.step(id, |exchange, cx| exchange.replayed(&replay, query.after, cx))),
             Turn::Pending(ticket) => {
                 self.park(id, group, ticket, query.after);

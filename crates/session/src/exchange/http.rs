@@ -246,6 +246,7 @@ impl Exchange {
                 self.start(subscription.after, false)
             }
             Request::Poll { subscription, wait } => self.poll(subscription, wait, cx),
+            Request::Newest { channel } => self.newest(channel, cx),
             Request::Publish { subscription, is_text } => self.publish(subscription, is_text, body, cx),
             Request::Echo => match cx.receipt {
                 None => self.answer("application/json", body, cx),
@@ -297,7 +298,19 @@ impl Exchange {
         cx: &Context<'_>,
     ) -> Effect {
         self.waiting = Some(Waiting::Poll { wait_ms });
-        Effect::Read(Query { is_new_set, is_subscription: false, after, max_bytes: cx.rules.max_reply_bytes })
+        let max_bytes = cx.rules.max_reply_bytes;
+        Effect::Read(Query { is_new_set, is_subscription: false, after, is_newest: false, max_bytes })
+    }
+
+    /// Reads the newest message of a channel, for an answer at once.
+    fn newest(&mut self, channel: Cow<'_, str>, cx: &mut Context<'_>) -> Effect {
+        if let Err((code, text)) = self.choose(&mut [channel], cx) {
+            return self.refuse(code, &text, cx);
+        }
+        cx.output.transport = Some(Transport::Polling);
+        self.waiting = Some(Waiting::Poll { wait_ms: 0 });
+        let max_bytes = cx.rules.max_reply_bytes;
+        Effect::Read(Query { is_new_set: true, is_subscription: false, after: None, is_newest: true, max_bytes })
     }
 
     fn publish(

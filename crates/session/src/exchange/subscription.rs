@@ -20,7 +20,8 @@ impl Exchange {
         self.subscriber.is_catching_up = !is_polling;
         self.waiting = Some(if is_polling { Waiting::Position } else { Waiting::Start });
         let after = after.filter(|_| !is_polling);
-        Effect::Read(Query { is_new_set: true, is_subscription: true, after, max_bytes: MAX_PART_BYTES })
+        let max_bytes = MAX_PART_BYTES;
+        Effect::Read(Query { is_new_set: true, is_subscription: true, after, is_newest: false, max_bytes })
     }
 
     /// Goes on with what a subscriber missed, if there is more.
@@ -30,7 +31,8 @@ impl Exchange {
         }
         self.waiting = Some(Waiting::Part);
         let after = Some(cx.cursor(self.subscriber.seen));
-        Effect::Read(Query { is_new_set: false, is_subscription: true, after, max_bytes: MAX_PART_BYTES })
+        let max_bytes = MAX_PART_BYTES;
+        Effect::Read(Query { is_new_set: false, is_subscription: true, after, is_newest: false, max_bytes })
     }
 
     /// The log has answered a [`Query`] with this `after`.

@@ -27,6 +27,7 @@ pub struct SlowLog {
 enum Pending {
     Append(String, String),
     Read(Vec<Channel>, Option<Cursor>, usize),
+    Newest(Vec<Channel>),
 }
 
 impl SlowLog {
@@ -78,6 +79,13 @@ impl Log for SlowLog {
         Turn::Pending(self.defer(Pending::Read(channels.to_vec(), after, max_bytes)))
     }
 
+    fn newest(&mut self, channels: &[Channel]) -> Turn<Replay> {
+        if !self.is_slow() {
+            return Log::newest(&mut self.log, channels);
+        }
+        Turn::Pending(self.defer(Pending::Newest(channels.to_vec())))
+    }
+
     fn settled(&mut self) -> Option<Settled> {
         if let Some(ticket) = self.failed.take() {
             return Some(Settled::Failed(ticket));
@@ -90,10 +98,11 @@ impl Log for SlowLog {
         let fails = self.rng.u32(..100) < 3;
         self.failures += u64::from(fails);
         Some(match pending {
-            Pending::Read(..) if fails => Settled::Failed(ticket),
+            Pending::Read(..) | Pending::Newest(_) if fails => Settled::Failed(ticket),
             Pending::Read(channels, after, max_bytes) => {
                 Settled::Read(self.log.read(&channels, after, max_bytes), ticket)
             }
+            Pending::Newest(channels) => Settled::Read(self.log.newest(&channels), ticket),
             // Nobody knows whether it was made, so some are.
             Pending::Append(..) if fails && self.rng.bool() => Settled::Failed(ticket),
             Pending::Append(channel, data) => {

@@ -65,8 +65,13 @@ impl<K: Kind> Receiver for Foreign<K> {
 
     fn poll(&mut self, _: &Requests, rng: &mut Rng, out: &mut Outgoing) -> bool {
         let Some(state) = &mut self.state else { return false };
-        if !state.is_subscribed || state.pending.is_some() || !matches!(state.mode, Mode::Free) {
+        if !state.is_subscribed || !matches!(state.mode, Mode::Free) {
             return false;
+        }
+        // Thought of when the connection of the last answer ended.
+        if let Some(request) = state.pending.take() {
+            state.ask(&request, rng, out);
+            return true;
         }
         state.turn(&mut |_| (), |client, turn| client.poll(turn));
         match state.perform(rng, out) {

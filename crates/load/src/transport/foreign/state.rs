@@ -124,6 +124,7 @@ impl State {
             sending: *sending,
             wait_s: requests.poll_wait_s,
             user_list: requests.users.is_some(),
+            newest: requests.newest,
             // Not of the run's seed: a server may still know the sessions of the run before.
             random: fastrand::u64(..),
         };

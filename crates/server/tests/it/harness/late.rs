@@ -32,6 +32,7 @@ struct LateLog {
 enum Question {
     Append { channel: String, data: String, receipt: Option<Receipt>, now_ns: u64 },
     Read { channels: Vec<Channel>, after: Option<Cursor>, max_bytes: usize },
+    Newest { channels: Vec<Channel> },
 }
 
 impl MakeLog for Late {
@@ -69,6 +70,10 @@ impl Log for LateLog {
         Turn::Pending(self.ask(Question::Read { channels: channels.to_vec(), after, max_bytes }))
     }
 
+    fn newest(&mut self, channels: &[Channel]) -> Turn<Replay> {
+        Turn::Pending(self.ask(Question::Newest { channels: channels.to_vec() }))
+    }
+
     fn settled(&mut self) -> Option<Settled> {
         if self.random.u32(..ODDS) > 0 {
             return None;
@@ -83,6 +88,7 @@ impl Log for LateLog {
             Question::Read { channels, after, max_bytes } => {
                 Settled::Read(self.log.read(&channels, after, max_bytes), ticket)
             }
+            Question::Newest { channels } => Settled::Read(self.log.newest(&channels), ticket),
         })
     }
 

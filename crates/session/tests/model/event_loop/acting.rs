@@ -119,7 +119,11 @@ impl EventLoop {
             self.join_group(id, group.clone());
         }
         let is_from_now = query.after.is_none() && !query.is_subscription;
-        match self.log.read(group, query.after, query.max_bytes) {
+        let answer = match query.is_newest {
+            true => self.log.newest(group),
+            false => self.log.read(group, query.after, query.max_bytes),
+        };
+        match answer {
             Turn::Done(mut replay) => {
                 self.seam.spoil_replay(&mut replay);
                 self.note_now(id, is_from_now, replay.up_to);
