@@ -1,6 +1,7 @@
 #!/bin/sh
 # HEAP is the most that the heap may grow to, as in -Xmx; COLLECTOR is parallel, g1 or serial, or else Java's own choice.
-set -- "-Xmx${HEAP:-1g}"
+# Arguments are further options of Java.
+set -- "$@" "-Xmx${HEAP:-1g}"
 case "${COLLECTOR:-}" in
     '') ;;
     parallel) set -- "$@" -XX:+UseParallelGC ;;

@@ -11,6 +11,7 @@ var http = require('http')
 var url = require('url')
 var env = process.env
 var ws = require(env.WS || 'ws')
+require('./event-loop-lag')
 
 var OPEN = 1
 var FEED_RETRY_MS = 100

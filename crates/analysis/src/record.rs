@@ -5,6 +5,7 @@ use pushlab_link::profile::Profile;
 use pushlab_link::totals::Totals;
 use pushlab_probe::Sample;
 use pushlab_probe::TcpActivity;
+use pushlab_probe::runtime_log::{Collection, LoopLag};
 use pushlab_stats::{Histogram, Steady, Warning};
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::result::LoadResult;
@@ -60,6 +61,12 @@ pub struct RunRecord {
     pub generator: Vec<Sample>,
     /// The server's own counters, every 250 ms.
     pub counters: Vec<CounterSample>,
+    /// Garbage collections of the subject, in their order; `None` where it did not log them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collections: Option<Vec<Collection>>,
+    /// How long the subject's event loop let a timer wait; empty where it does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event_loop_lag: Vec<LoopLag>,
     /// Command line of the subject.
     pub subject_command: Vec<String>,
     /// Why nothing but its clients tells of the subject, where that is so.
@@ -214,6 +221,8 @@ impl RunRecord {
             subject: Vec::new(),
             generator: Vec::new(),
             counters: Vec::new(),
+            collections: None,
+            event_loop_lag: Vec::new(),
             subject_command: Vec::new(),
             unobserved: None,
             server_since: None,

@@ -253,6 +253,17 @@ macro_rules! for_each_metric {
             connections_opened "Connections opened", "/s", Lower, "per second of the load phase, by clients";
             subscribed "Clients subscribed", "", Higher, "when the load began: fewer where a host's connections are limited";
             connect "Time to subscribe", "ms", Lower, "TCP connect to the first answer, median";
+            collections "Garbage collections", "/s", Neither,
+                "of the server per second of the load phase, by its runtime's own log";
+            collections_full "Full garbage collections", "/s", Neither,
+                "of the server per second of the load phase: those of the whole heap";
+            collector_time "Time of the garbage collector", "%", Lower,
+                "share of the load phase in which the server stood still for it";
+            collector_pause_max "Longest pause for the garbage collector", "ms", Lower,
+                "of the server in the load phase; none where it never paused";
+            event_loop_lag_p99 "Event-loop lag, p99", "ms", Lower,
+                "how long after a timer of the server was due it came, in the load phase, counting every time at which one was due";
+            event_loop_lag_max "Event-loop lag, highest", "ms", Lower, "the same, the longest";
             queued "Bytes queued", "MiB", Lower, "most that waited in the server for slow subscribers";
             generator_cpu "Generator CPU", "%", Neither, "per cent of one core: near 100 the generator is the limit";
             generator_busiest "Generator's busiest thread", "%", Neither,

@@ -165,6 +165,10 @@ pub struct Written {
     /// Further variables in the environment of foreign subjects, e.g. `{ GC = "each" }`.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+    /// Foreign subjects that can do so log their garbage collections, which become figures and stand on the timeline. The
+    /// log costs them a line for each collection.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub collections: bool,
     /// A share of what each subject was measured to deliver over the same transport in another experiment of the same
     /// campaign, in the same repeat: the planned rate, in place of the scenario's own.
     #[serde(default)]
@@ -382,6 +386,7 @@ impl Written {
             ("workers", self.workers != other.workers),
             ("server_options", self.server_options != other.server_options),
             ("environment", self.environment != other.environment),
+            ("collections", self.collections != other.collections),
             ("capacity_share", self.capacity_share != other.capacity_share),
             ("injected_delay_us", self.injected_delay_us != other.injected_delay_us),
         ];

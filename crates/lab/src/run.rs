@@ -17,6 +17,7 @@ use pushlab_analysis::warnings::{self, Evidence};
 use pushlab_experiment::Experiment;
 use pushlab_fleet::Load;
 use pushlab_os::clock::monotonic_ns;
+use pushlab_probe::runtime_log::RuntimeLog;
 use pushlab_probe::{MachineLoad, Recording, Sampler, TcpActivity, kernel_memory_bytes};
 use pushlab_subjects::fleet::{self, Listener, Processes};
 use pushlab_subjects::named::Named;
@@ -75,6 +76,7 @@ struct Collected {
     subject: Option<Recording>,
     generator: Option<Recording>,
     counters: Vec<CounterSample>,
+    runtime: RuntimeLog,
     machine: Option<MachineLoad>,
     subject_command: Vec<String>,
     plan: Option<Plan>,
@@ -144,6 +146,8 @@ pub fn execute(
         subject: collected.subject.map(|r| r.samples).unwrap_or_default(),
         generator: collected.generator.map(|r| r.samples).unwrap_or_default(),
         counters: collected.counters,
+        collections: collected.runtime.collections,
+        event_loop_lag: collected.runtime.lags,
         subject_command: collected.subject_command,
         plan: collected.plan,
         side_by_side: collected.side_by_side,
@@ -269,6 +273,7 @@ fn attempt(
     collected.counters = counters.map(CounterWatch::finish).unwrap_or_default();
     collected.subject = watch_subject.map(Sampler::finish);
     collected.generator = Some(watch_generator.finish());
+    collected.runtime = target.runtime_log();
     drop(load);
     let kept = match (&ended, setup) {
         (Ended::Done(_), Some(setup)) => Some((setup, target)),

@@ -28,6 +28,7 @@ pub struct Setup {
     options: Vec<String>,
     environment: BTreeMap<String, String>,
     compression_from: Option<u32>,
+    logs_collections: bool,
     is_cross_origin: bool,
 }
 
@@ -50,6 +51,7 @@ impl Setup {
             options: if is_ours { running::options(experiment, &planned.cell, loops) } else { Vec::new() },
             environment: experiment.environment.clone(),
             compression_from: experiment.compression_from,
+            logs_collections: experiment.collections,
             is_cross_origin: !is_ours && experiment.clients_in.is_browser(),
         }))
     }

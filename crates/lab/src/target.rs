@@ -13,6 +13,7 @@ use pushlab_analysis::record::PlannedRun;
 use pushlab_experiment::Experiment;
 use pushlab_os::limits;
 use pushlab_probe::Sampler;
+use pushlab_probe::runtime_log::RuntimeLog;
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::{Named, Server};
 use pushlab_subjects::proxy::Proxy;
@@ -95,6 +96,7 @@ impl Target {
                     namespace: topology.subject_namespace(),
                     feed,
                     compression_from: experiment.compression_from,
+                    logs_collections: experiment.collections,
                     environment: &environment,
                     cores,
                     log,
@@ -171,6 +173,14 @@ impl Target {
         let certificate = topology.certificate().filter(|_| self.proxy.is_none());
         let reader = CounterReader::new(self.own, topology, certificate).map_err(|error| error.to_string())?;
         Ok(Some(CounterWatch::start(reader, counter_interval(experiment), phases)))
+    }
+
+    /// What its runtime has told of itself since this was asked last.
+    pub fn runtime_log(&self) -> RuntimeLog {
+        match &self.seen {
+            Seen::Process { subject, .. } => subject.runtime_log(),
+            Seen::Nothing(_) => RuntimeLog::default(),
+        }
     }
 
     /// Why it is not there any more, if that can be seen and it is not.

@@ -300,6 +300,12 @@ pub struct Timeline {
     pub latency_own_median: Vec<Option<f64>>,
     /// Bytes queued in the server for slow subscribers; null where its counters were not read.
     pub queued_bytes: Vec<Option<f64>>,
+    /// How long the server stood still for its garbage collector in the second, ms; null where it did not log that.
+    pub collector_time: Vec<Option<f64>>,
+    /// Longest pause for the garbage collector that ended in the second, ms; null where there was none, or it did not log it.
+    pub collector_pause_max: Vec<Option<f64>>,
+    /// Highest lag of the server's event loop among what was due in the second, ms; null where it does not tell.
+    pub event_loop_lag: Vec<Option<f64>>,
     /// Instants of the probe's columns.
     pub probe_t: Vec<f64>,
     /// Subject's CPU, per cent of one core.

@@ -156,6 +156,7 @@ fn read_folder(root: &Path, folder: &Path, files: &mut Vec<File>) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::Platform;
 
     #[test]
     fn who_compresses_reads_from_how_many_bytes_on_and_nobody_else_does() {
@@ -164,6 +165,23 @@ mod tests {
             let reads = entry.files.iter().any(|(path, bytes)| path != MANIFEST && is_read(bytes));
             let compresses = entry.manifest.endpoints.iter().any(|endpoint| endpoint.compresses);
             assert_eq!(reads, compresses, "{}", entry.manifest.name);
+        }
+    }
+
+    #[test]
+    fn whoever_runs_on_v8_or_hotspot_in_one_process_can_log_collections_and_is_else_started_as_always() {
+        for Manifest { name, platform, cores_min, start, start_logged, .. } in
+            catalogue().unwrap().entries().iter().map(|entry| &entry.manifest)
+        {
+            let added: &[&str] = match platform {
+                Platform::Node if *cores_min == 1 => &["stdbuf", "--output=L", "--trace-gc"],
+                Platform::Java => &["-Xlog:gc:stdout:none"],
+                _ => &[],
+            };
+            let logged = start_logged.clone().unwrap_or_else(|| start.clone());
+            let rest: Vec<&String> = logged.iter().filter(|word| !added.contains(&word.as_str())).collect();
+            assert_eq!(rest, start.iter().collect::<Vec<_>>(), "{name}");
+            assert_eq!(logged.len(), start.len() + added.len(), "{name}");
         }
     }
 }

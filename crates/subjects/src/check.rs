@@ -129,6 +129,7 @@ pub fn check(
         namespace: None,
         feed: None,
         compression_from: None,
+        logs_collections: false,
         environment: &[],
         cores: &[],
         log: options.logs.join(format!("{}-{}.log", manifest.name, endpoint.name)),

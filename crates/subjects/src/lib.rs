@@ -18,6 +18,7 @@ pub mod install;
 pub mod leftovers;
 pub mod manifest;
 pub mod named;
+mod output;
 mod process;
 pub mod proxy;
 pub mod running;

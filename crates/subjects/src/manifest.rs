@@ -38,6 +38,10 @@ pub struct Manifest {
     pub install: Vec<Vec<String>>,
     /// The command that starts it, run in the same copy; `{host}` and `{port}` stand for where it is to listen.
     pub start: Vec<String>,
+    /// The same, if there is a way to make its runtime log garbage collections to standard output, a line for each as it
+    /// happens: as V8 (`--trace-gc`) or HotSpot (`-Xlog:gc`) writes it.
+    #[serde(default)]
+    pub start_logged: Option<Vec<String>>,
     /// How it is known to be ready.
     pub ready: Ready,
     /// Whether a client can have its own message back alone.
@@ -287,8 +291,9 @@ impl Manifest {
         if manifest.name != folder {
             return Err(format!("name is {:?}, but its folder is {folder:?}", manifest.name));
         }
-        if manifest.start.is_empty() || manifest.endpoints.is_empty() || manifest.tools.is_empty() {
-            return Err("start, tools and transport need at least one entry each".to_owned());
+        let is_unlogged = manifest.start_logged.as_ref().is_some_and(Vec::is_empty);
+        if manifest.start.is_empty() || is_unlogged || manifest.endpoints.is_empty() || manifest.tools.is_empty() {
+            return Err("start, start_logged, tools and transport need at least one entry each".to_owned());
         }
         if let Some(probe) = manifest.probes.iter().find(|probe| probe.command.is_empty()) {
             return Err(format!("the probe for {:?} has no command", probe.what));

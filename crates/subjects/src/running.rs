@@ -2,18 +2,20 @@
 
 use crate::install::Installed;
 use crate::manifest::{Manifest, Ready};
+use crate::output::Output;
 use crate::process::{Process, describe, end_of_log};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 use pushlab_link::namespace::Namespace;
+use pushlab_probe::runtime_log::RuntimeLog;
 use pushlab_workload::plan::HttpVersion;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// Time for our server to say that it listens.
@@ -24,8 +26,6 @@ const FOREIGN_READY_TIMEOUT: Duration = Duration::from_secs(25);
 const FOREIGN_STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time in which whoever says that it listens must take a connection.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// Most that is read of what a subject says before it is ready, bytes.
-const MAX_READY_BYTES: u64 = 1 << 20;
 /// How often a port is tried.
 const WATCH: Duration = Duration::from_millis(10);
 /// Time to end after it was asked to; more than our server's drain timeout.
@@ -63,6 +63,7 @@ pub enum SubjectError {
 /// A running subject.
 pub struct Subject {
     process: Process,
+    output: Output,
     stop_timeout: Duration,
     /// Where it listens.
     pub address: SocketAddr,
@@ -150,6 +151,8 @@ pub struct ForeignStart<'a> {
     pub feed: Option<(SocketAddr, &'a str)>,
     /// From how many bytes on it is to compress messages, if at all.
     pub compression_from: Option<u32>,
+    /// Whether it is to log its garbage collections, if it can.
+    pub logs_collections: bool,
     /// Further variables of its environment.
     pub environment: &'a [(String, String)],
     /// Its cores; any if none is named.
@@ -159,6 +162,12 @@ pub struct ForeignStart<'a> {
 }
 
 impl ForeignStart<'_> {
+    /// Its command, and whether that makes it log its garbage collections.
+    fn words(&self) -> (&[String], bool) {
+        let logged = self.manifest.start_logged.as_deref().filter(|_| self.logs_collections);
+        (logged.unwrap_or(&self.manifest.start), logged.is_some())
+    }
+
     fn in_namespace<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         match self.namespace {
             None => Ok(work()),
@@ -174,7 +183,7 @@ impl ForeignStart<'_> {
 
     fn command(&self, port: u16) -> (Vec<String>, Command) {
         let fill = |text: &String| text.replace("{host}", &self.host.to_string()).replace("{port}", &port.to_string());
-        let words: Vec<String> = self.manifest.start.iter().map(fill).collect();
+        let words: Vec<String> = self.words().0.iter().map(fill).collect();
         // A program of the installation itself is found there, not where the lab runs.
         let own = self.installed.folder.join(&words[0]);
         let program = if words[0].contains('/') && own.exists() { own } else { PathBuf::from(&words[0]) };
@@ -198,7 +207,6 @@ impl ForeignStart<'_> {
     }
 
     fn await_port(&self, process: &mut Process, address: SocketAddr) -> Result<SocketAddr, String> {
-        drain_output(process);
         let deadline = Instant::now() + FOREIGN_READY_TIMEOUT;
         while Instant::now() < deadline {
             if let Some(status) = process.ended() {
@@ -243,9 +251,10 @@ impl Subject {
             namespace.give_to(&mut builder);
         }
         let program = start.program.display().to_string();
-        let await_ready = |process: &mut Process| await_address(process, READY_TIMEOUT);
-        let (process, address) = launch(&mut builder, &program, start.cores, &start.log, await_ready)?;
-        Ok(Self { process, stop_timeout: STOP_TIMEOUT, address, command, log: start.log })
+        let await_ready =
+            |process: &mut Process, ready: Receiver<String>| await_address(process, &ready, READY_TIMEOUT);
+        let (process, output, address) = launch(&mut builder, &program, start.cores, &start.log, false, await_ready)?;
+        Ok(Self { process, output, stop_timeout: STOP_TIMEOUT, address, command, log: start.log })
     }
 
     /// Starts our server as it is by default, on any port.
@@ -256,9 +265,11 @@ impl Subject {
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--json"];
         let command = our_command(&arguments);
         let mut builder = ours(program, &arguments);
-        let await_ready = |process: &mut Process| await_address(process, READY_TIMEOUT);
-        let (process, address) = launch(&mut builder, &program.display().to_string(), &[], &log, await_ready)?;
-        Ok(Self { process, stop_timeout: STOP_TIMEOUT, address, command, log })
+        let await_ready =
+            |process: &mut Process, ready: Receiver<String>| await_address(process, &ready, READY_TIMEOUT);
+        let program = program.display().to_string();
+        let (process, output, address) = launch(&mut builder, &program, &[], &log, false, await_ready)?;
+        Ok(Self { process, output, stop_timeout: STOP_TIMEOUT, address, command, log })
     }
 
     /// Starts somebody else's server.
@@ -266,27 +277,34 @@ impl Subject {
     /// # Errors
     /// See [`SubjectError`]; within 30 s.
     pub fn start_foreign(start: ForeignStart<'_>) -> Result<Self, SubjectError> {
-        let program = start.manifest.start.join(" ");
+        let (words, logs_collections) = start.words();
+        let program = words.join(" ");
         let cannot = |source| SubjectError::Start { program: program.clone(), source };
         let port = start.free_port().map_err(cannot)?;
         let (command, mut builder) = start.command(port);
-        let await_ready = |process: &mut Process| match start.manifest.ready {
+        let await_ready = |process: &mut Process, ready: Receiver<String>| match start.manifest.ready {
             Ready::Port => start.await_port(process, SocketAddr::from((start.host, port))),
             Ready::Line => {
-                let address = await_address(process, FOREIGN_READY_TIMEOUT)?;
+                let address = await_address(process, &ready, FOREIGN_READY_TIMEOUT)?;
                 if start.takes_connections(address) {
                     return Ok(address);
                 }
                 Err(format!("it said that it listens at {address}, but nobody took a connection there"))
             }
         };
-        let (process, address) = launch(&mut builder, &program, start.cores, &start.log, await_ready)?;
-        Ok(Self { process, stop_timeout: FOREIGN_STOP_TIMEOUT, address, command, log: start.log })
+        let (process, output, address) =
+            launch(&mut builder, &program, start.cores, &start.log, logs_collections, await_ready)?;
+        Ok(Self { process, output, stop_timeout: FOREIGN_STOP_TIMEOUT, address, command, log: start.log })
     }
 
     /// Process id.
     pub fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// What its runtime has told of itself since this was asked last.
+    pub fn runtime_log(&self) -> RuntimeLog {
+        self.output.runtime_log()
     }
 
     /// Why it is not there any more, if it is not.
@@ -305,19 +323,23 @@ impl Subject {
     }
 }
 
-/// Starts a program whose standard error goes to a log, and waits until it is ready.
+/// Starts a program whose standard error goes to a log, reads its standard output, and waits until it is ready.
 fn launch(
     builder: &mut Command,
     program: &str,
     cores: &[usize],
     log: &Path,
-    await_ready: impl FnOnce(&mut Process) -> Result<SocketAddr, String>,
-) -> Result<(Process, SocketAddr), SubjectError> {
+    logs_collections: bool,
+    await_ready: impl FnOnce(&mut Process, Receiver<String>) -> Result<SocketAddr, String>,
+) -> Result<(Process, Output, SocketAddr), SubjectError> {
     let cannot = |source| SubjectError::Start { program: program.to_owned(), source };
     builder.stderr(File::create(log).map_err(cannot)?);
     let mut process = Process::start(builder, cores).map_err(cannot)?;
-    match await_ready(&mut process) {
-        Ok(address) => Ok((process, address)),
+    let stdout = process.child().stdout.take();
+    let stdout = stdout.ok_or_else(|| cannot(io::Error::other("its output is not connected")))?;
+    let (output, ready) = Output::read(stdout, logs_collections);
+    match await_ready(&mut process, ready) {
+        Ok(address) => Ok((process, output, address)),
         Err(why) => {
             drop(process);
             Err(SubjectError::NotReady { why, log: end_of_log(log) })
@@ -325,33 +347,8 @@ fn launch(
     }
 }
 
-/// Empties what a process writes to its standard output, or one that says much would block.
-fn drain_output(process: &mut Process) {
-    if let Some(mut stdout) = process.child().stdout.take() {
-        std::thread::spawn(move || io::copy(&mut stdout, &mut io::sink()));
-    }
-}
-
-fn await_address(process: &mut Process, timeout: Duration) -> Result<SocketAddr, String> {
-    let Some(stdout) = process.child().stdout.take() else { return Err("its output is not connected".to_owned()) };
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut reader = BufReader::new(stdout).take(MAX_READY_BYTES);
-        let mut line = String::new();
-        // Other things may be said before.
-        while reader.read_line(&mut line).is_ok_and(|n| n > 0) {
-            if line.contains("listening") {
-                // Nobody listens any more after the timeout.
-                let _ = sender.send(std::mem::take(&mut line));
-                break;
-            }
-            line.clear();
-        }
-        drop(sender);
-        // The pipe stays open and is emptied, or a subject that says more would block.
-        let _ = io::copy(&mut reader.into_inner(), &mut io::sink());
-    });
-    let line = match receiver.recv_timeout(timeout) {
+fn await_address(process: &mut Process, ready: &Receiver<String>, timeout: Duration) -> Result<SocketAddr, String> {
+    let line = match ready.recv_timeout(timeout) {
         Ok(line) => line,
         Err(_) => {
             // One that has closed its output is about to end.

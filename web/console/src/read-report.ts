@@ -70,6 +70,7 @@ const TIMELINE: Shape = {
     ...{ phases: "list", t: "list", published: "list", delivered: "list", probe_t: "list" },
     ...{ server_received: "list", server_sent: "list", queued_bytes: "list" },
     ...{ latency_median: "list", latency_p99: "list", latency_own_median: "list" },
+    ...{ collector_time: "list", collector_pause_max: "list", event_loop_lag: "list" },
     ...{ cpu: "list", memory: "list", generator_cpu: "list" },
   },
 };

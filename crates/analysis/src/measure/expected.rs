@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn every_figure_of_a_subject_that_is_a_quantile_is_known() {
-        // How long the instrument took, and how soon clients were there, which is no message.
-        let others = ["cpu_median", "connect", "link_lateness", "lateness"];
+        // How long the instrument and the server itself took, and how soon clients were there, which is no message.
+        let others = ["cpu_median", "connect", "event_loop_lag_p99", "link_lateness", "lateness"];
         let is_quantile = |metric: &&Metric| {
             let text = format!("{} {}", metric.title, metric.description);
             text.contains("median") || text.contains("p99")

@@ -5,6 +5,7 @@ mod clients;
 mod counters;
 mod expected;
 mod link;
+mod runtime;
 mod times;
 mod usage;
 mod withheld;
@@ -17,7 +18,7 @@ pub use withheld::is_withheld;
 
 use crate::record::RunRecord;
 // A metric whose function is in none of them does not compile.
-use {bytes::*, clients::*, counters::*, link::*, times::*, usage::*};
+use {bytes::*, clients::*, counters::*, link::*, runtime::*, times::*, usage::*};
 
 /// A figure that a run may have; `None` when it was not measured.
 pub type Measure = fn(&RunRecord) -> Option<f64>;

@@ -9,6 +9,9 @@ use pushlab_experiment::assertion::{Assertion, Term};
 use pushlab_report::{Agreement, Alarm, Expectation, Judged, Origin};
 use std::collections::BTreeSet;
 
+/// The variable in a foreign subject's environment by which it measures the lag of its event loop: how often, in ms.
+const EVENT_LOOP_LAG: &str = "EVENT_LOOP_LAG";
+
 /// Judges everything that an experiment expects.
 pub fn expectations(experiment: &Experiment, series: &[SeriesRuns<'_>], seed: u64) -> Vec<Expectation> {
     let parsed = experiment.expect.iter().filter_map(|e| Some((e, Assertion::parse(&e.that).ok()?)));
@@ -117,6 +120,9 @@ pub fn unanswerable(assertion: &Assertion, experiment: &Experiment) -> Option<St
         if ["latency_up_mean", "latency_down_mean"].contains(&metric) && !experiment.receipts {
             return Some(format!("{metric} needs receipts"));
         }
+        if let Some(why) = untold(metric, experiment) {
+            return Some(why);
+        }
         let own = match series_of(term, &series.iter().collect::<Vec<_>>()) {
             Ok(own) => own,
             Err(why) => return Some(why),
@@ -128,6 +134,18 @@ pub fn unanswerable(assertion: &Assertion, experiment: &Experiment) -> Option<St
         }
     }
     None
+}
+
+/// Why no subject's runtime tells what a metric of it needs, if so.
+fn untold(metric: &str, experiment: &Experiment) -> Option<String> {
+    let is_of_collector = metric.starts_with("collections") || metric.starts_with("collector_");
+    if is_of_collector && !experiment.collections {
+        return Some(format!("{metric} needs collections = true"));
+    }
+    let of_variants = experiment.variants.iter().filter_map(|variant| variant.environment.as_ref());
+    let mut environments = of_variants.chain([&experiment.environment]);
+    let is_untold = metric.starts_with("event_loop_lag") && !environments.any(|one| one.contains_key(EVENT_LOOP_LAG));
+    is_untold.then(|| format!("{metric} needs {EVENT_LOOP_LAG} in the environment"))
 }
 
 fn find(term: &Term, series: &[&SeriesRuns<'_>], seed: u64) -> Result<Vec<PointSamples>, String> {
@@ -157,5 +175,25 @@ fn series_of<'a, 'b>(term: &Term, series: &[&'a SeriesRuns<'b>]) -> Result<&'a S
             let labels: Vec<&str> = many.iter().map(|s| s.label.as_str()).collect();
             Err(format!("{} stands for several series: {}", term.words.join(", "), labels.join(", ")))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+
+    #[test]
+    fn what_a_runtime_is_not_asked_to_tell_cannot_be_judged() {
+        let mut experiment = presets::load("anomaly-memory", None).unwrap();
+        let why = |experiment: &Experiment, that: &str| unanswerable(&Assertion::parse(that).unwrap(), experiment);
+        let collector = "collector_time(websocket, as-published) < 5 at 40000";
+        let lag = "event_loop_lag_p99(websocket, as-published) < 5 at 40000";
+        assert_eq!((why(&experiment, collector), why(&experiment, lag)), (None, None));
+        experiment.collections = false;
+        experiment.environment.clear();
+        experiment.variants.iter_mut().for_each(|variant| variant.environment = None);
+        assert_eq!(why(&experiment, collector).unwrap(), "collector_time needs collections = true");
+        assert_eq!(why(&experiment, lag).unwrap(), "event_loop_lag_p99 needs EVENT_LOOP_LAG in the environment");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::record::{CounterSample, RunRecord};
 use pushlab_probe::Sample;
+use pushlab_probe::paused::Seconds;
 use pushlab_report::{PhaseSpan, Timeline};
 use pushlab_workload::plan::Phase;
 
@@ -29,6 +30,9 @@ pub fn timeline(run: &RunRecord) -> Option<Timeline> {
     let rate = |get: fn(&CounterSample) -> f64| -> Vec<Option<f64>> {
         t.iter().map(|&from| counter_rate(&run.counters, &seconds, from, get)).collect()
     };
+    let columns = Seconds { origin, count: t.len() };
+    let pauses = run.collections.iter().flatten().map(|one| (one.t_ns, one.pause_ns));
+    let lags = run.event_loop_lag.iter().map(|lag| (lag.t_ns, lag.lag_ns));
     let begin = run.baseline.map_or(origin, |(start, _)| start);
     let (probe_t, cpu, memory) = probe_columns(&run.subject, begin, &seconds);
     Some(Timeline {
@@ -41,6 +45,9 @@ pub fn timeline(run: &RunRecord) -> Option<Timeline> {
         latency_p99: result.seconds.iter().map(|s| Some(s.latency_p99_ns? as f64 / 1e6)).collect(),
         latency_own_median: result.seconds.iter().map(|s| Some(s.latency_own_median_ns? as f64 / 1e6)).collect(),
         queued_bytes: t.iter().map(|&from| highest_queue(&run.counters, &seconds, from)).collect(),
+        collector_time: columns.stopped_ms(run.collections.as_deref()),
+        collector_pause_max: columns.highest_ms(pauses),
+        event_loop_lag: columns.highest_ms(lags),
         generator_cpu: generator_cpu(&run.generator, &probe_t, &seconds),
         t,
         probe_t,

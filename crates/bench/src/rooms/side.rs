@@ -88,6 +88,7 @@ impl Side {
             namespace: None,
             feed: None,
             compression_from: None,
+            logs_collections: false,
             environment: &[],
             cores: &[cores.subject],
             log: std::env::temp_dir().join(format!("pushlab-bench-{}-{name}.log", std::process::id())),

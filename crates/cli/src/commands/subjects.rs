@@ -252,6 +252,7 @@ fn start(name: &str) -> anyhow::Result<ExitCode> {
         namespace: None,
         feed: None,
         compression_from: None,
+        logs_collections: false,
         environment: &[],
         cores: &[],
         log,

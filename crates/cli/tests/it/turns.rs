@@ -117,7 +117,10 @@ fn what_cannot_go_side_by_side_is_refused() {
         ),
         (vec![("turns_ms", "50"), ("networks", "[\"4g\"]")], "cannot have networks"),
         (vec![("turns_ms", "50"), ("at_once", "true")], "at once or take turns"),
-        (vec![("at_once", "true"), ("soak_minutes", "1")], "at_once: runs that go side by side cannot have soak_minutes"),
+        (
+            vec![("at_once", "true"), ("soak_minutes", "1")],
+            "at_once: runs that go side by side cannot have soak_minutes",
+        ),
         (vec![("turns_ms", "50"), ("shape", "{ kind = \"ramp\", from = 0.5, to = 1.0 }")], "the shape must be steady"),
     ] {
         place.experiment(&[&[("scenario", FEED), ("phases", PHASES)], &changes[..]].concat());

@@ -66,6 +66,10 @@ struct ResultDocument {
 /// The name of a count that only some runs have.
 const CLOCK_ERROR: &str = "clock_error_ns";
 
+/// Names of series that only some runs have.
+const COLLECTIONS: &str = "collections";
+const EVENT_LOOP_LAG: &str = "event_loop_lag";
+
 /// Names of histograms, and those that earlier versions stored them by.
 const EARLIER_NAMES: &[(&str, &str)] = &[("turn_duration", "loop_lag")];
 
@@ -112,6 +116,12 @@ pub fn to_store(record: &RunRecord) -> Result<store::Run, Error> {
         ],
         document: serde_json::to_value(document)?,
     };
+    if let Some(collections) = &record.collections {
+        run.series.push(to_series(COLLECTIONS, collections)?);
+    }
+    if !record.event_loop_lag.is_empty() {
+        run.series.push(to_series(EVENT_LOOP_LAG, &record.event_loop_lag)?);
+    }
     if let Some(result) = &record.result {
         run.phases = phases(&result.phases, result.end_ns)?;
         run.series.push(to_series("seconds", &result.seconds)?);
@@ -161,6 +171,8 @@ pub fn from_store(mut run: store::Run) -> Result<RunRecord, Error> {
         subject: rows(series("subject"))?,
         generator: rows(series("generator"))?,
         counters: rows(series("counters"))?,
+        collections: series(COLLECTIONS).map(from_series).transpose()?,
+        event_loop_lag: rows(series(EVENT_LOOP_LAG))?,
         started_at: run.started_at,
         took_ms: run.took_ms,
         attempts: run.attempts,
@@ -300,6 +312,7 @@ mod tests {
     use pushlab_analysis::record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION};
     use pushlab_link::profile::Profile;
     use pushlab_link::totals::{Counts, Parties, Totals};
+    use pushlab_probe::runtime_log::{Collection, CollectionKind, LoopLag};
     use pushlab_probe::{Loopback, Sample, TcpActivity, TcpStates, TcpTotals};
     use pushlab_stats::Histogram;
     use pushlab_stats::{Steady, Warning, WarningCode};
@@ -511,6 +524,11 @@ mod tests {
             subject: vec![sample(1), unread],
             generator: vec![sample(3)],
             counters: vec![counters, CounterSample { t_ns: 2, ..CounterSample::default() }],
+            collections: Some(vec![
+                Collection { t_ns: 3, pause_ns: MOST, steps_ns: 5, kind: CollectionKind::Full },
+                Collection { t_ns: 4, pause_ns: 6, steps_ns: 0, kind: CollectionKind::Part },
+            ]),
+            event_loop_lag: vec![LoopLag { t_ns: 8, lag_ns: 9 }],
             subject_command: vec!["pushlab".to_owned(), "serve".to_owned()],
             unobserved: Some("it is far away".to_owned()),
             server_since: Some(3),
@@ -629,6 +647,8 @@ mod tests {
         let id = store.create_campaign(&new).unwrap();
         let mut last = failed(Some(Phase::WarmUp));
         last.planned.order = 5;
+        // One that was asked to tell of its collections and had none is not one that was not asked.
+        last.collections = Some(Vec::new());
         for record in [whole(), failed(None), last] {
             store.add_run(id, &to_store(&record).unwrap()).unwrap();
             let back = from_store(store.run(id, record.planned.order).unwrap()).unwrap();
@@ -649,7 +669,8 @@ mod tests {
         let run = to_store(&whole()).unwrap();
         assert_eq!((run.counts["lost"], run.counts["cpu_load_ns"], run.histograms.len()), (7, 16, 14));
         let series: Vec<&str> = run.series.iter().map(|series| series.name.as_str()).collect();
-        assert_eq!(series, ["subject", "generator", "counters", "seconds", "deliveries"]);
+        let own = ["collections", "event_loop_lag", "seconds", "deliveries"];
+        assert_eq!(series, [&["subject", "generator", "counters"], &own[..]].concat());
         assert_eq!(run.phases.iter().map(|phase| phase.end_ns).collect::<Vec<_>>(), [101, 102, 103, 104, 105, 107]);
         assert_eq!(run.counting(), store::Counts::Void);
         let rest = run.document["result"].as_object().unwrap();

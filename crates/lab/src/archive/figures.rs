@@ -121,6 +121,7 @@ fn of_nothing(name: &str) -> Written {
         content: Content::Filler,
         compression_from: None,
         environment: BTreeMap::new(),
+        collections: false,
         capacity_share: None,
         warm_up_max_ms: None,
         subject_cores: 1,

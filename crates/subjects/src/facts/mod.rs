@@ -258,6 +258,7 @@ impl Whose<'_> {
                 namespace: None,
                 feed: None,
                 compression_from: None,
+                logs_collections: false,
                 environment: &[],
                 cores: &[],
                 log,

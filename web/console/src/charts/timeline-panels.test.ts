@@ -6,6 +6,7 @@ const line = { label: "sent", colour: "", t: [0.5, 1.5, 2.5], values: [10, null,
 const empty = {
   ...{ phases: [], t: [], published: [], server_received: [], server_sent: [], delivered: [] },
   ...{ latency_median: [], latency_p99: [], latency_own_median: [], queued_bytes: [] },
+  ...{ collector_time: [], collector_pause_max: [], event_loop_lag: [] },
   ...{ probe_t: [], cpu: [], memory: [], generator_cpu: [] },
 };
 
@@ -48,4 +49,13 @@ test("own publications have a line where any came back", () => {
   expect(labels(empty)).toEqual(["median", "99th percentile"]);
   const own = { ...empty, latency_own_median: [null, 3] as never[] };
   expect(labels(own)).toContain("own publications, median");
+});
+
+test("what a runtime tells has panels where it told anything", () => {
+  const ids = (timeline: typeof empty) => timelinePanels(timeline).map((panel) => panel.id);
+  expect(ids(empty)).not.toContain("collector");
+  expect(ids({ ...empty, event_loop_lag: [null] as never[] })).not.toContain("event-loop-lag");
+  const told = { ...empty, collector_time: [0, 12] as never[] };
+  expect(ids(told)).toContain("collector");
+  expect(ids({ ...told, event_loop_lag: [null, 3] as never[] }).at(-1)).toBe("event-loop-lag");
 });

@@ -91,7 +91,37 @@ export function timelinePanels(
       scale: "linear",
       lines: [line("server", FIRST, probe_t, timeline.memory)],
     },
+    ...runtimePanels(timeline),
   ];
+}
+
+/** Only foreign servers are asked for these, and only by some experiments. */
+function runtimePanels(timeline: Timeline): TimelinePanel[] {
+  const { t, collector_time, collector_pause_max, event_loop_lag } = timeline;
+  const panels: TimelinePanel[] = [
+    {
+      id: "collector",
+      title: "Garbage collection",
+      note: "ms of each second in which the server stood still",
+      unit: "ms",
+      scale: "linear",
+      lines: [
+        line("all pauses", FIRST, t, collector_time),
+        line("longest pause", SECOND, t, collector_pause_max, DASH),
+      ],
+    },
+    {
+      id: "event-loop-lag",
+      title: "Event-loop lag of the server",
+      note: "highest of each second",
+      unit: "ms",
+      scale: "linear",
+      lines: [line("lag", FIRST, t, event_loop_lag)],
+    },
+  ];
+  return panels.filter((panel) =>
+    panel.lines.some((one) => one.values.some((value) => value !== null)),
+  );
 }
 
 /** Only clients that publish see their own publications come back. */
