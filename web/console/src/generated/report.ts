@@ -933,6 +933,14 @@ export interface PublishedSeconds {
  */
 export interface Timeline {
   /**
+   * Longest pause for the garbage collector that ended in the second, ms; null where there was none, or it did not log it.
+   */
+  collector_pause_max: (number | null)[];
+  /**
+   * How long the server stood still for its garbage collector in the second, ms; null where it did not log that.
+   */
+  collector_time: (number | null)[];
+  /**
    * Subject's CPU, per cent of one core.
    */
   cpu: number[];
@@ -940,6 +948,10 @@ export interface Timeline {
    * Deliveries received by the clients per second.
    */
   delivered: number[];
+  /**
+   * Highest lag of the server's event loop among what was due in the second, ms; null where it does not tell.
+   */
+  event_loop_lag: (number | null)[];
   /**
    * Generator's CPU, per cent of one core.
    */
