@@ -2,7 +2,7 @@
 
 use super::expectations::judged;
 use super::run_values::RunValues;
-use super::samples::{self, Source};
+use super::samples::{self, SeriesRuns, Source};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::findings::{By, Finding};
@@ -31,13 +31,13 @@ pub fn findings(
         Source { origin: Origin::Measured, tag: "", runs: measured },
         Source { origin: Origin::Published, tag: "", runs: printed },
     ];
-    let series_of = |experiment| (experiment, samples::series(experiment, &sources));
-    let known: Vec<_> = experiments.iter().map(series_of).collect();
+    let series: Vec<SeriesRuns<'_>> = experiments.iter().flat_map(|one| samples::series(one, &sources)).collect();
+    let series: Vec<&SeriesRuns<'_>> = series.iter().collect();
     let judge = |finding: &Finding| {
         let assertion = Assertion::parse(finding.that.as_deref()?).ok()?;
         let name = finding.experiment.as_deref()?;
-        let (_, series) = known.iter().find(|(experiment, _)| experiment.name == name)?;
-        Some(judged(&assertion, series, seed))
+        let is_known = experiments.iter().any(|experiment| experiment.name == name);
+        is_known.then(|| judged(&assertion, name, &series, seed))
     };
     let all = study.inventory().findings;
     all.into_iter().map(|finding| JudgedFinding { judged: judge(&finding).unwrap_or_default(), finding }).collect()
