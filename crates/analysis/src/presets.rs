@@ -80,7 +80,7 @@ mod tests {
                 let (metric, words) = (term.metric.name.to_owned(), term.words.clone());
                 Place { metric, words, at: one.at.map(|at| at as u32) }
             };
-            one.terms().map(place).collect::<Vec<_>>()
+            one.terms().filter(|term| term.experiment.is_none()).map(place).collect::<Vec<_>>()
         });
         let shown = shown.into_iter().map(|metric| Place { metric, words: Vec::new(), at: None });
         shown.chain(card).chain(terms).filter(|place| quantile_of(&place.metric).is_some()).collect()

@@ -9,7 +9,7 @@ use super::points;
 use super::rankings::rankings;
 use super::results::{ResultRuns, series_of};
 use super::run_values::RunValues;
-use super::samples;
+use super::samples::{self, SeriesRuns};
 use super::tables::tables;
 use super::verdict::verdict;
 use crate::header::Header;
@@ -54,8 +54,11 @@ pub fn build(results: &[ResultRuns], published: &[RunValues], asked: Asked<'_>, 
     }
     let mut metrics: Vec<MetricInfo> = Vec::new();
     let mut reports = Vec::new();
-    for experiment in &experiments {
-        let (report, used) = report_of(experiment, results, published, fail_if, seed);
+    let series: Vec<Vec<SeriesRuns<'_>>> =
+        experiments.iter().map(|experiment| series_of(experiment, results, published)).collect();
+    let beside = Beside { experiments: &experiments, series: series.iter().flatten().collect() };
+    for (experiment, own) in experiments.iter().zip(&series) {
+        let (report, used) = report_of(experiment, own, &beside, results, fail_if, seed);
         reports.push(report);
         metrics.extend(used.iter().map(|metric| MetricInfo::of(metric)));
     }
@@ -108,15 +111,21 @@ fn title(results: &[ResultRuns], comparison: Option<&Comparison>) -> String {
     }
 }
 
+/// Everything that an assertion of one experiment may name.
+struct Beside<'a> {
+    experiments: &'a [&'a Experiment],
+    series: Vec<&'a SeriesRuns<'a>>,
+}
+
 fn report_of(
     experiment: &Experiment,
+    series: &[SeriesRuns<'_>],
+    beside: &Beside<'_>,
     results: &[ResultRuns],
-    published: &[RunValues],
     fail_if: &[Assertion],
     seed: u64,
 ) -> (ExperimentReport, Vec<&'static Metric>) {
-    let series = series_of(experiment, results, published);
-    let used = samples::metrics_in(&series);
+    let used = samples::metrics_in(series);
     let names = |metrics: &[&Metric]| metrics.iter().map(|metric| metric.name.to_owned()).collect();
     let charted = present(&experiment.charts(), &used);
     let mut ranked: Vec<&Metric> = charted.iter().copied().take(3).collect();
@@ -147,11 +156,11 @@ fn report_of(
         charts: names(&charted),
         columns: names(&columns(experiment, &charted, &used)),
         series: series.iter().map(|s| points::series(s, &used, seed)).collect(),
-        rankings: rankings(&series, &ranked, &experiment.margins, seed),
+        rankings: rankings(series, &ranked, &experiment.margins, seed),
         networks: networks(&experiment.name, results),
-        expectations: expectations(experiment, &series, seed),
-        alarms: alarms(fail_if, experiment, &series, seed),
-        tables: tables(experiment, &series, &columns(experiment, &charted, &used), seed),
+        expectations: expectations(experiment, &beside.series, seed),
+        alarms: alarms(fail_if, experiment, beside.experiments, &beside.series, seed),
+        tables: tables(experiment, series, &columns(experiment, &charted, &used), seed),
     };
     (report, used)
 }

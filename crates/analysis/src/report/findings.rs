@@ -2,7 +2,7 @@
 
 use super::expectations::judged;
 use super::run_values::RunValues;
-use super::samples::{self, Source};
+use super::samples::{self, SeriesRuns, Source};
 use pushlab_experiment::Experiment;
 use pushlab_experiment::assertion::Assertion;
 use pushlab_experiment::findings::{By, Finding};
@@ -34,14 +34,15 @@ pub fn findings(
     let source = |origin, runs| Source { origin, tag: "", runs };
     let sources = [source(Origin::Measured, today.as_slice()), source(Origin::Published, printed)];
     let of_period = [source(Origin::Measured, period.as_slice())];
-    let series_of =
-        |experiment| (experiment, samples::series(experiment, &sources), samples::series(experiment, &of_period));
-    let known: Vec<_> = experiments.iter().map(series_of).collect();
+    let [series, of_period] = [&sources[..], &of_period[..]].map(|sources| -> Vec<SeriesRuns<'_>> {
+        experiments.iter().flat_map(|experiment| samples::series(experiment, sources)).collect()
+    });
+    let [series, of_period] = [&series, &of_period].map(|all| all.iter().collect::<Vec<&SeriesRuns<'_>>>());
     let judge = |finding: &Finding| {
         let assertion = Assertion::parse(finding.that.as_deref()?).ok()?;
         let name = finding.experiment.as_deref()?;
-        let (_, series, of_period) = known.iter().find(|(experiment, ..)| experiment.name == name)?;
-        Some((judged(&assertion, series, seed), judged(&assertion, of_period, seed)))
+        let is_known = experiments.iter().any(|experiment| experiment.name == name);
+        is_known.then(|| (judged(&assertion, name, &series, seed), judged(&assertion, name, &of_period, seed)))
     };
     let all = study.inventory().findings;
     all.into_iter()

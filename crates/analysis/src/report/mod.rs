@@ -18,6 +18,7 @@ mod reasons;
 mod results;
 mod run_values;
 mod samples;
+mod sides;
 mod tables;
 mod tally;
 mod timeline;

@@ -241,6 +241,7 @@ mod tests {
 
     fn series<'a>(origin: Origin, subject: &str, variant: &str, runs: Vec<&'a RunValues>) -> SeriesRuns<'a> {
         SeriesRuns {
+            experiment: String::new(),
             key: format!("{subject}/{variant}"),
             label: subject.to_owned(),
             words: BTreeSet::new(),

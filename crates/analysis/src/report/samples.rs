@@ -22,8 +22,8 @@ pub struct PointSamples {
     pub x: f64,
     /// Load or stress; `None` where CPU was not measured.
     pub regime: Option<Regime>,
-    /// Values; infinite where the quantile was not reached.
-    pub samples: Vec<f64>,
+    /// Values by their repeat; infinite where the quantile was not reached.
+    pub samples: Vec<(u32, f64)>,
     /// What is shown of them; `None` where it was not reached.
     pub shown: Option<Estimate>,
 }
@@ -31,6 +31,8 @@ pub struct PointSamples {
 /// One line of every chart: the runs of a series by their place on the axis.
 #[derive(Debug)]
 pub struct SeriesRuns<'a> {
+    /// Name of the experiment.
+    pub experiment: String,
     /// Stable key.
     pub key: String,
     /// Legend text.
@@ -75,13 +77,15 @@ impl SeriesRuns<'_> {
         let point = |(&x, runs): (&u32, &Vec<&RunValues>)| {
             let counting = runs.iter().filter(|run| run.counts());
             let samples = match lacking(runs, metric) {
-                Some(lacking) if lacking.why == WhyLacking::NotReached => counting.map(|_| f64::INFINITY).collect(),
-                _ => values(runs, metric),
+                Some(lacking) if lacking.why == WhyLacking::NotReached => {
+                    counting.map(|run| (run.repeat, f64::INFINITY)).collect()
+                }
+                _ => values_by_repeat(runs, metric),
             };
             let shown = figure(runs, metric, seed);
             // The ends of a range that was printed are no two runs.
             let printed = shown.filter(|shown| shown.bound.is_some() && shown.runs == 1);
-            let samples = printed.map_or(samples, |shown| vec![shown.value]);
+            let samples = printed.map_or(samples, |shown| vec![(1, shown.value)]);
             let point = PointSamples { x: f64::from(x), regime: regimes.get(&x).copied(), samples, shown };
             (!point.samples.is_empty()).then_some(point)
         };
@@ -120,6 +124,7 @@ pub fn series<'a>(experiment: &Experiment, sources: &[Source<'a>]) -> Vec<Series
             let key = key(&parts, source);
             let at = all.iter().position(|series| series.key == key).unwrap_or_else(|| {
                 all.push(SeriesRuns {
+                    experiment: experiment.name.clone(),
                     key,
                     label: label(&parts, &varies, source),
                     words: words(&parts, source),
@@ -222,10 +227,15 @@ fn words(parts: &Parts, source: &Source<'_>) -> BTreeSet<String> {
 
 /// One metric's values over the runs that count; none where the cell as a whole has no figure ([`lacking`]).
 pub fn values(runs: &[&RunValues], metric: &str) -> Vec<f64> {
+    values_by_repeat(runs, metric).into_iter().map(|(_, value)| value).collect()
+}
+
+fn values_by_repeat(runs: &[&RunValues], metric: &str) -> Vec<(u32, f64)> {
     if lacking(runs, metric).is_some() {
         return Vec::new();
     }
-    runs.iter().filter(|run| run.counts()).filter_map(|run| run.figures.get(metric).copied()).collect()
+    let value = |run: &&RunValues| Some((run.repeat, run.figures.get(metric).copied()?));
+    runs.iter().filter(|run| run.counts()).filter_map(value).collect()
 }
 
 /// A figure and its interval over the runs that count: their mean, or the quantile of all of them together, marked as a

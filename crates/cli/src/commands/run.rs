@@ -157,7 +157,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     args.measure.apply(&mut experiments)?;
     for assertion in &args.fail_if {
-        let reasons: Vec<String> = experiments.iter().filter_map(|e| report::unanswerable(assertion, e)).collect();
+        let all: Vec<&Experiment> = experiments.iter().collect();
+        let reasons: Vec<String> = all.iter().filter_map(|e| report::unanswerable(assertion, e, &all)).collect();
         if reasons.len() == experiments.len() {
             eprintln!("error: --fail-if '{assertion}' could never hold: {}", reasons.join("; "));
             return Ok(ExitCode::Usage);

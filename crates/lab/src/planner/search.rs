@@ -7,7 +7,7 @@ use pushlab_analysis::header::SearchHeader;
 use pushlab_analysis::measure::is_withheld;
 use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::RunValues;
-use pushlab_experiment::assertion::{Assertion, Relation, Side};
+use pushlab_experiment::assertion::{Assertion, Claim, Figure, Relation, Side};
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::{Experiment, Written};
 use pushlab_wire::transport::Transport;
@@ -197,6 +197,7 @@ impl Search {
 /// on where it was.
 pub struct CapacitySearch {
     search: Search,
+    relation: Relation,
     limit: f64,
     transports: Vec<Transport>,
     seed: u64,
@@ -221,13 +222,19 @@ impl CapacitySearch {
     /// # Errors
     /// See [`SearchError`].
     pub fn new(search: &Search, seed: u64) -> Result<Self, SearchError> {
-        let Side::Number(limit) = search.goal.right else { return Err(SearchError::Goal(search.goal.to_string())) };
-        if matches!(search.goal.relation, Relation::About(_)) {
-            return Err(SearchError::Goal(search.goal.to_string()));
-        }
-        if search.goal.at.is_some() || search.goal.under.is_some() {
-            let what = "`at` or `under`: it sets the load itself".to_owned();
-            return Err(SearchError::NotMinded { goal: search.goal.to_string(), what });
+        let goal = &search.goal;
+        let Claim::Compares(relation @ (Relation::Less | Relation::Greater), Side::Number(limit)) = goal.claim else {
+            return Err(SearchError::Goal(goal.to_string()));
+        };
+        let is_plain = goal.left.figure == Figure::Value && goal.left.over.is_none() && goal.left.experiment.is_none();
+        let what = match goal {
+            _ if goal.at.is_some() || goal.under.is_some() => "`at` or `under`: it sets the load itself",
+            _ if goal.in_every_run => "`in every run`: it goes by means",
+            _ if !is_plain => "anything but a metric of this experiment",
+            _ => "",
+        };
+        if !what.is_empty() {
+            return Err(SearchError::NotMinded { goal: goal.to_string(), what: what.to_owned() });
         }
         if search.from == 0 || search.from >= search.max {
             return Err(SearchError::Range { from: search.from, max: search.max });
@@ -237,7 +244,7 @@ impl CapacitySearch {
         // Cores that it cannot have are refused before a campaign begins.
         let pinning = Pinning::for_experiments(std::slice::from_ref(&search.experiment));
         let cores = pinning.map_or(1, |pinning| pinning.load.len());
-        Ok(Self { search, limit, transports, seed, cores })
+        Ok(Self { search, relation, limit, transports, seed, cores })
     }
 
     /// What was found for each transport, as far as the search has come.
@@ -318,7 +325,7 @@ impl CapacitySearch {
         }
         let Some(mean) = pushlab_stats::mean(&values) else { return Err(Limit::NotMeasured(term.metric.name)) };
         let mean = mean * term.factor;
-        let is_met = match self.search.goal.relation {
+        let is_met = match self.relation {
             Relation::Less => mean < self.limit,
             _ => mean > self.limit,
         };
