@@ -77,7 +77,12 @@ const TIMELINE: Shape = {
 
 const PUBLISHED_SECONDS: Shape = {
   fields: {
-    ...{ published: "list", server_received: "list", server_sent: "list", latency_own_mean: "list" },
+    ...{
+      published: "list",
+      server_received: "list",
+      server_sent: "list",
+      latency_own_mean: "list",
+    },
   },
 };
 

@@ -29,7 +29,12 @@ test("the span covers phases and probe, and is never empty", () => {
 
 test("a study's seconds begin with the load", () => {
   const timeline = { ...empty, phases: [{ name: "load", start: 7, end: 25 }] };
-  const study = { published: [120, 118], server_received: [], server_sent: [7200], latency_own_mean: [9] };
+  const study = {
+    published: [120, 118],
+    server_received: [],
+    server_sent: [7200],
+    latency_own_mean: [9],
+  };
   const lines = timelinePanels(timeline, study).flatMap((panel) => panel.lines);
   const own = lines.filter((one) => one.label.endsWith("in the study"));
   expect(own.map((one) => one.label)).toEqual([

@@ -22,7 +22,15 @@ export function timelinePanels(
   const inStudy = (label: string, colour: string, values: readonly number[] = []) =>
     values.length === 0
       ? []
-      : [line(`${label} in the study`, colour, values.map((_, second) => begin + second), values, DOTS)];
+      : [
+          line(
+            `${label} in the study`,
+            colour,
+            values.map((_, second) => begin + second),
+            values,
+            DOTS,
+          ),
+        ];
   return [
     {
       id: "publications",

@@ -48,7 +48,8 @@ export function TimelineSection({ experiment, view, update }: TimelineSectionPro
       </h3>
       <p class="note">
         One run, the median one by response time. Where two lines part, something waits or is lost.
-        {study !== null && " Dotted: what the study gives, the mean of its runs, from the beginning of the load."}
+        {study !== null &&
+          " Dotted: what the study gives, the mean of its runs, from the beginning of the load."}
         {timeline.phases.length > 0 &&
           ` Shaded, from left to right: ${timeline.phases.map((phase) => phase.name).join(", ")}.`}
       </p>

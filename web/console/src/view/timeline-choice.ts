@@ -53,7 +53,8 @@ export function publishedSecondsOf(
 ): PublishedSeconds | null {
   const chosen = experiment.series.find((one) => one.key === choice.series);
   if (chosen === undefined) return null;
-  const isMeasured = (key: string) => experiment.series.some((one) => `${one.key}/published` === key);
+  const isMeasured = (key: string) =>
+    experiment.series.some((one) => `${one.key}/published` === key);
   const isOfSame = (one: Series) =>
     one.key === `${chosen.key}/published` ||
     (one.origin === "published" &&
