@@ -1,8 +1,7 @@
-//! What follows from measurements: figures of a run from its record, warnings about it, a report of many, and the forms
-//! in which it is shown.
+//! What follows from measurements: warnings about a run, and a report of many.
 //!
 //! ```
-//! use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
+//! use pushlab_record::{Outcome, PlannedRun, RunRecord};
 //! use pushlab_analysis::report::RunValues;
 //! # use pushlab_experiment::{Experiment, Written, presets};
 //! # let text = presets::text("tangen-chat").expect("a preset");
@@ -15,9 +14,7 @@
 //! ```
 
 pub mod header;
-pub mod measure;
 #[cfg(test)]
 mod presets;
-pub mod record;
 pub mod report;
 pub mod warnings;

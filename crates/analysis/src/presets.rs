@@ -2,13 +2,22 @@
 
 use crate::header::Header;
 use crate::report::{ResultRuns, RunValues};
+use pushlab_experiment::cell::Cell;
 use pushlab_experiment::{Experiment, ExperimentError, Written, presets};
 use pushlab_probe::machine::MachineFacts;
+use pushlab_record::{Outcome, PlannedRun, RunRecord};
+use pushlab_workload::result::LoadResult;
 use std::collections::BTreeMap;
 
 pub fn load(name: &str, profile: Option<&str>) -> Result<Experiment, ExperimentError> {
     let written = Written::read(presets::text(name).expect("a preset"), profile, name)?;
     Ok(Experiment::believe(written, &|_| Ok(None)))
+}
+
+/// A run that came to its end and measured nothing.
+pub fn blank(cell: Cell) -> RunRecord {
+    let planned = PlannedRun { order: 1, cell, repeat: 1, seed: 1 };
+    RunRecord { result: Some(LoadResult::default()), ..RunRecord::ended(planned, Outcome::Completed) }
 }
 
 /// A result that was measured, of these runs.
@@ -35,11 +44,11 @@ pub fn result(experiments: Vec<Experiment>, runs: Vec<RunValues>) -> ResultRuns 
 
 mod tests {
     use super::*;
-    use crate::measure::{Times, quantile_of};
     use pushlab_experiment::Expect;
     use pushlab_experiment::assertion::Assertion;
-    use pushlab_experiment::cell::{Cell, Sweep};
+    use pushlab_experiment::cell::Sweep;
     use pushlab_experiment::traffic::{is_closed_loop, publications_per_s, with_deliveries_per_s};
+    use pushlab_record::measure::{Times, quantile_of};
     use pushlab_stats::Quantile;
     use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! What makes a run less certain than it looks.
 
-use crate::measure;
-use crate::record::{CounterSample, RunRecord};
 use pushlab_experiment::traffic;
 use pushlab_probe::MachineLoad;
+use pushlab_record::measure;
+use pushlab_record::{CounterSample, RunRecord};
 use pushlab_stats::{
     BusySecond, DeliveryCounts, GeneratorLimits, GeneratorLoad, POINTS_MIN, Steady, Warning, WarningCode,
     delivery_warnings, generator_warnings, steady_state,
@@ -414,7 +414,7 @@ mod tests {
 
     fn behind(change: impl FnOnce(&mut Plan, &mut LoadResult)) -> Option<String> {
         let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
-        let mut record = RunRecord::blank(cell);
+        let mut record = presets::blank(cell);
         let mut plan = plan();
         let mut result = LoadResult { expected: 10_000, arrived: 9_499, ..LoadResult::default() };
         change(&mut plan, &mut result);
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn a_subject_that_began_again_under_load_is_told() {
         let told = |processes: &[u32], accepted: &[u64]| {
-            let mut record = RunRecord::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+            let mut record = presets::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
             let at = |i: usize| 1_000 * i as u64;
             let sample =
                 |(i, processes): (usize, &u32)| Sample { t_ns: at(i), processes: *processes, ..Sample::default() };
@@ -462,7 +462,7 @@ mod tests {
     /// What is said of five seconds of which the generator's third event loop filled one.
     fn of_full_second(scenario: Scenario, subject_percent: Option<u64>) -> (Vec<WarningCode>, String) {
         let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
-        let mut record = RunRecord::blank(cell);
+        let mut record = presets::blank(cell);
         let mut result = LoadResult {
             phases: [(Phase::Load, 0), (Phase::Drain, 5_000_000_000)]
                 .map(|(phase, t_ns)| PhaseMark { phase, t_ns })
@@ -523,7 +523,7 @@ mod tests {
         count: u64,
     ) -> Vec<(WarningCode, String)> {
         let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
-        let mut record = RunRecord::blank(cell);
+        let mut record = presets::blank(cell);
         let mut result = LoadResult::default();
         let times = [
             (&mut result.latency, latency),
@@ -568,7 +568,7 @@ mod tests {
     #[test]
     fn a_run_without_its_latency_has_its_counts() {
         let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
-        let mut record = RunRecord::blank(cell);
+        let mut record = presets::blank(cell);
         let result = record.result.as_mut().unwrap();
         result.phases =
             [(Phase::Load, 0), (Phase::Drain, 1_000_000_000)].map(|(phase, t_ns)| PhaseMark { phase, t_ns }).into();
@@ -591,7 +591,7 @@ mod tests {
     #[test]
     fn a_refusal_to_compress_is_seen() {
         let cell: Cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
-        let mut record = RunRecord::blank(cell);
+        let mut record = presets::blank(cell);
         let mut of = |from, delivered_compressed| {
             let scenario = traffic::with_payload_bytes(plan().scenario, 300);
             record.plan = Some(Plan { compression_from: from, scenario, ..plan() });

@@ -2,10 +2,10 @@
 
 use crate::signals;
 use indicatif::{ProgressBar, ProgressStyle};
-use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
 use pushlab_analysis::report::in_words;
 use pushlab_experiment::Experiment;
 use pushlab_lab::Observer;
+use pushlab_record::{Outcome, PlannedRun, RunRecord};
 use pushlab_workload::plan::Phase;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -145,7 +145,12 @@ mod tests {
         assert_eq!(player.open(), ["Down GET /base/poll?channel=a&channel=b"]);
         assert_eq!(player.reply("[7]"), ["subscribed"]);
         let poll = ["Down GET /base/poll?channel=a&channel=b&after=7"];
-        let polled = |player: &mut Player| player.play(|client, turn| Ok(client.poll(turn)));
+        let polled = |player: &mut Player| {
+            player.play(|client, turn| {
+                client.poll(turn);
+                Ok(())
+            })
+        };
         assert_eq!(polled(&mut player), poll);
         assert_eq!(player.reply("[8,{\"x\":1}]"), ["message {\"x\":1}", "Down GET /base/users"]);
         assert_eq!(player.reply("[\"sender\"]"), Vec::<String>::new());

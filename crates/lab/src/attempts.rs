@@ -8,9 +8,9 @@ use crate::run::{Executed, RunObserver, execute};
 use crate::side_by_side::{Member, execute_together};
 use crate::standing::Standing;
 use crate::workplace::Workplace;
-use pushlab_analysis::record::{Attempt, LOAD_FAILED, NOT_WARM, Outcome, RunRecord};
 use pushlab_analysis::report::RunValues;
 use pushlab_experiment::Experiment;
+use pushlab_record::{Attempt, LOAD_FAILED, NOT_WARM, Outcome, RunRecord};
 use pushlab_stats::WarningCode;
 
 /// Times that a run is tried whose instrument failed.
@@ -116,7 +116,7 @@ fn failure_of_instrument(record: &RunRecord) -> Option<Why> {
 mod tests {
     use super::*;
     use crate::experiments;
-    use pushlab_analysis::record::PlannedRun;
+    use pushlab_record::PlannedRun;
     use pushlab_stats::Warning;
 
     fn record(warnings: &[WarningCode]) -> Box<RunRecord> {

@@ -2,11 +2,11 @@
 
 use crate::pinning::{Pinning, PinningError};
 use crate::planned::plan_of;
-use pushlab_analysis::record::PlannedRun;
 use pushlab_experiment::{Experiment, Proxy, Written};
 use pushlab_fleet::browser;
 use pushlab_link::rights;
 use pushlab_os::limits;
+use pushlab_record::PlannedRun;
 use pushlab_report::LeftOut;
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::Named;

@@ -2,8 +2,8 @@
 
 use crate::certificate::Certificate;
 use crate::topology::Topology;
-use pushlab_analysis::record::CounterSample;
 use pushlab_link::namespace::Namespace;
+use pushlab_record::CounterSample;
 use pushlab_wire::http::{BodyKind, Headers, parse_response};
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};

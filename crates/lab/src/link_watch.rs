@@ -1,10 +1,10 @@
 //! What a run's link carried, phase by phase.
 
 use crate::topology::Link;
-use pushlab_analysis::record::{CaptureRecord, NetworkRecord};
 use pushlab_link::core_wait::CoreWait;
 use pushlab_link::network::Network;
 use pushlab_link::totals::Totals;
+use pushlab_record::{CaptureRecord, NetworkRecord};
 use pushlab_stats::Histogram;
 use pushlab_workload::plan::{Phase, Phases};
 

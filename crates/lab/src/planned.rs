@@ -1,9 +1,9 @@
 //! What the worker of a run is told.
 
-use pushlab_analysis::record::PlannedRun;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::subject::name_of;
+use pushlab_record::PlannedRun;
 use pushlab_subjects::named::Named;
 use pushlab_workload::phase::Repetition;
 use pushlab_workload::plan::{self, Plan, Sockets, Sources, TlsTarget, Trust};

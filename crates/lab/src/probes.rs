@@ -1,9 +1,9 @@
 //! What is watched beside the load while a run goes on: process trees, and the counters of our server.
 
 use crate::counter_reader::CounterReader;
-use pushlab_analysis::record::CounterSample;
 use pushlab_experiment::Experiment;
 use pushlab_probe::{Probe, ProbeConfig, Sample, Sampler, SamplerConfig};
+use pushlab_record::CounterSample;
 use pushlab_workload::phase::{Periodic, Repetition};
 use pushlab_workload::scenario::Scenario;
 use std::sync::Arc;

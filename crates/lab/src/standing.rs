@@ -3,8 +3,8 @@
 use crate::planned::named;
 use crate::target::{Target, loops};
 use crate::topology::Topology;
-use pushlab_analysis::record::PlannedRun;
 use pushlab_experiment::{Experiment, Proxy};
+use pushlab_record::PlannedRun;
 use pushlab_subjects::running;
 use std::collections::BTreeMap;
 

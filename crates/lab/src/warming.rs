@@ -1,8 +1,8 @@
 //! Whether a subject has warmed up: watched while its warm-up goes on, before anything is measured of it.
 
 use crate::probes::Usage;
-use pushlab_analysis::record::WarmUp;
 use pushlab_experiment::Experiment;
+use pushlab_record::WarmUp;
 use pushlab_stats::{Steady, steady_state};
 use pushlab_workload::messages::Progress;
 

@@ -1,7 +1,7 @@
 //! Quantiles of a cell: of what all its runs together expected, or why there is none.
 
 use super::run_values::RunValues;
-use crate::measure::{is_withheld, quantile_of};
+use pushlab_record::measure::{is_withheld, quantile_of};
 use pushlab_report::{Lacking, WhyLacking};
 use pushlab_stats::{Arrivals, Lack, Quantile, Warning};
 
@@ -74,12 +74,12 @@ fn is_withheld_by(metric: &str, warning: &Warning) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Times;
     use crate::presets;
     use crate::report::samples::figure;
     use crate::report::{Asked, build};
     use pushlab_experiment::Experiment;
     use pushlab_experiment::cell::Cell;
+    use pushlab_record::measure::Times;
     use pushlab_report::Point;
     use pushlab_stats::{Histogram, WarningCode};
     use pushlab_wire::transport::Transport;

@@ -2,9 +2,9 @@
 
 use super::reasons::in_words;
 use super::timeline::timeline;
-use crate::measure::{MEASURES, Times, is_withheld, quantile_of, times_of};
-use crate::record::{Outcome, RunRecord};
 use pushlab_experiment::cell::Cell;
+use pushlab_record::measure::{MEASURES, Times, is_withheld, quantile_of, times_of};
+use pushlab_record::{Outcome, RunRecord};
 use pushlab_report::Timeline;
 use pushlab_stats::{Arrivals, Warning};
 use pushlab_store::Bound;

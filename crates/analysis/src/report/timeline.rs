@@ -1,8 +1,8 @@
 //! What happened over time in one run.
 
-use crate::record::{CounterSample, RunRecord};
 use pushlab_probe::Sample;
 use pushlab_probe::paused::Seconds;
+use pushlab_record::{CounterSample, RunRecord};
 use pushlab_report::{PhaseSpan, Timeline};
 use pushlab_workload::plan::Phase;
 

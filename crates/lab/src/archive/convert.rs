@@ -4,13 +4,11 @@
 //! word here.
 
 use super::table::{from_series, to_series};
-use pushlab_analysis::record::{
-    Attempt, KernelMemory, NetworkRecord, Outcome, PlannedRun, RECORD_VERSION, RunRecord, WarmUp,
-};
 use pushlab_analysis::report::{RunValues, in_words};
 use pushlab_experiment::cell::Cell;
 use pushlab_experiment::cell::SlowPolicy;
 use pushlab_probe::TcpActivity;
+use pushlab_record::{Attempt, KernelMemory, NetworkRecord, Outcome, PlannedRun, RECORD_VERSION, RunRecord, WarmUp};
 use pushlab_store::{self as store, MetricValue, PhaseRow};
 use pushlab_wire::transport::Transport;
 use pushlab_workload::busy::BusiestSecond;
@@ -309,11 +307,11 @@ fn cell_from_store(cell: &store::Cell) -> Result<Cell, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pushlab_analysis::record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION};
     use pushlab_link::profile::Profile;
     use pushlab_link::totals::{Counts, Parties, Totals};
     use pushlab_probe::runtime_log::{Collection, CollectionKind, LoopLag};
     use pushlab_probe::{Loopback, Sample, TcpActivity, TcpStates, TcpTotals};
+    use pushlab_record::{CaptureRecord, CounterSample, KernelMemory, NetworkRecord, RECORD_VERSION};
     use pushlab_stats::Histogram;
     use pushlab_stats::{Steady, Warning, WarningCode};
     use pushlab_store::{Kind, NewCampaign, Store};

@@ -2,7 +2,7 @@
 
 use super::state::{Activity, LiveRun, LiveState};
 use crate::probes::Usage;
-use pushlab_analysis::record::{Outcome, PlannedRun, RunRecord};
+use pushlab_record::{Outcome, PlannedRun, RunRecord};
 use pushlab_wire::exposition::{Exposition, Kind};
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;

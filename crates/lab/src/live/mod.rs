@@ -17,7 +17,7 @@ use crate::campaign::Observer;
 use crate::probes::Usage;
 use figures::{Figures, Shared, lock};
 use listener::Listener;
-use pushlab_analysis::record::{PlannedRun, RunRecord};
+use pushlab_record::{PlannedRun, RunRecord};
 use pushlab_workload::messages::Progress;
 use pushlab_workload::plan::Phase;
 use std::net::SocketAddr;

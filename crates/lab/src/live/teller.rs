@@ -59,7 +59,7 @@ mod tests {
     use super::super::Live;
     use super::*;
     use crate::campaign::Observer;
-    use pushlab_analysis::record::{PlannedRun, RunRecord};
+    use pushlab_record::{PlannedRun, RunRecord};
     use pushlab_workload::plan::Phase;
     use std::sync::mpsc;
 

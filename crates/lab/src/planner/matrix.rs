@@ -2,10 +2,10 @@
 
 use super::rates::Rates;
 use super::{Done, Planned, Planner, Side, numbered};
-use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
+use pushlab_record::PlannedRun;
 
 /// Plans every cell of all experiments as often as each asks for.
 ///

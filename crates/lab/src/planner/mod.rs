@@ -9,10 +9,10 @@ mod rates;
 pub mod search;
 
 pub use matrix::Matrix;
-use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::RunValues;
 use pushlab_experiment::Experiment;
 use pushlab_experiment::cell::Cell;
+use pushlab_record::PlannedRun;
 use pushlab_workload::turns::Turns;
 use std::collections::HashMap;
 

@@ -4,12 +4,12 @@ use super::{Done, Planned, Planner, numbered};
 use crate::checks::check_plans;
 use crate::pinning::Pinning;
 use pushlab_analysis::header::SearchHeader;
-use pushlab_analysis::measure::is_withheld;
-use pushlab_analysis::record::PlannedRun;
 use pushlab_analysis::report::RunValues;
 use pushlab_experiment::assertion::{Assertion, Claim, Figure, Relation, Side};
 use pushlab_experiment::cell::Sweep;
 use pushlab_experiment::{Experiment, Written};
+use pushlab_record::PlannedRun;
+use pushlab_record::measure::is_withheld;
 use pushlab_wire::transport::Transport;
 
 /// The search ends when failing and passing loads differ by no more than this share.

@@ -1,5 +1,7 @@
 //! When the phases begin and end, as the loop looks at it.
 
+const NEVER: u64 = u64::MAX;
+
 /// Instants that the loop compares with again and again; far in the future until they are known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Marks {
@@ -13,14 +15,8 @@ pub(super) struct Marks {
 
 impl Marks {
     /// Nothing is known.
-    pub const UNKNOWN: Self = Self {
-        idle_ns: u64::MAX,
-        warm_up_ns: u64::MAX,
-        load_ns: u64::MAX,
-        load_end_ns: u64::MAX,
-        after_ns: u64::MAX,
-        end_ns: u64::MAX,
-    };
+    pub const UNKNOWN: Self =
+        Self { idle_ns: NEVER, warm_up_ns: NEVER, load_ns: NEVER, load_end_ns: NEVER, after_ns: NEVER, end_ns: NEVER };
 
     /// Whether an instant is of the load phase.
     pub fn is_load(&self, now: u64) -> bool {

@@ -25,6 +25,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("experiment", 3),
     ("demos", 4),
     ("fleet", 4),
+    ("record", 4),
     ("report", 4),
     ("analysis", 5),
     ("subjects", 5),

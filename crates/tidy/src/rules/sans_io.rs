@@ -4,8 +4,20 @@ use super::{Finding, layers};
 use crate::source::{code_only, line_of, without_tests, words};
 use crate::tree::Tree;
 
-const CRATES: [&str; 11] =
-    ["wire", "http2", "dialects", "log", "session", "stats", "workload", "experiment", "report", "analysis", "render"];
+const CRATES: [&str; 12] = [
+    "wire",
+    "http2",
+    "dialects",
+    "log",
+    "session",
+    "stats",
+    "workload",
+    "experiment",
+    "record",
+    "report",
+    "analysis",
+    "render",
+];
 const INPUT_OUTPUT_CRATES: [&str; 7] = ["libc", "mio", "polling", "rustix", "socket2", "tokio", "nix"];
 
 const FORBIDDEN: &[(&str, &str)] = &[

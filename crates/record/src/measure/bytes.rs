@@ -1,7 +1,7 @@
 //! What a delivered message costs on the wire, part by part.
 
 use super::link::of_clients;
-use crate::record::RunRecord;
+use crate::RunRecord;
 use pushlab_workload::plan::Http;
 use pushlab_workload::result::{ByteUses, ClientBytes};
 

@@ -1,6 +1,6 @@
 //! Figures of one run from the probe's samples: CPU, memory and connections of the subject, CPU of the generator.
 
-use crate::record::RunRecord;
+use crate::RunRecord;
 use pushlab_probe::Sample;
 use pushlab_workload::plan::{Phase, Plan};
 use pushlab_workload::scenario::Scenario;
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_load_is_told_from_what_comes_before_and_after() {
-        let mut run = RunRecord::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+        let mut run = RunRecord::blank(presets::load("tangen-chat").cells().remove(0));
         let mark = |phase, t_ns| PhaseMark { phase, t_ns };
         let phases =
             [(Phase::Connect, 20), (Phase::Idle, 30), (Phase::Load, 40), (Phase::Drain, 50), (Phase::After, 60)];
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn memory_of_a_client_is_what_it_adds_to_the_server_alone() {
-        let mut cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        let mut cell = presets::load("tangen-chat").cells().remove(0);
         cell.clients = 64;
         let mut run = RunRecord::blank(cell);
         let mark = |phase, t_ns| PhaseMark { phase, t_ns };

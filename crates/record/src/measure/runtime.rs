@@ -1,6 +1,6 @@
 //! Figures of one run from what the subject's runtime told of itself: garbage collections, and lag of its event loop.
 
-use crate::record::RunRecord;
+use crate::RunRecord;
 use pushlab_probe::paused::Paused;
 use pushlab_workload::plan::Phase;
 
@@ -60,7 +60,7 @@ mod tests {
     /// A load phase from 1 s to 3 s.
     fn run() -> RunRecord {
         let mark = |phase, ms| PhaseMark { phase, t_ns: ms * MS };
-        let mut run = RunRecord::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+        let mut run = RunRecord::blank(presets::load("tangen-chat").cells().remove(0));
         run.result = Some(LoadResult {
             phases: vec![mark(Phase::Connect, 0), mark(Phase::Load, 1_000), mark(Phase::Drain, 3_000)],
             end_ns: 4_000 * MS,

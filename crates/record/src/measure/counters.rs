@@ -1,6 +1,6 @@
 //! Figures of one run from the server's own counters.
 
-use crate::record::{CounterSample, RunRecord};
+use crate::{CounterSample, RunRecord};
 use pushlab_workload::plan::{Phase, ProberPath};
 use pushlab_workload::result::LoadResult;
 

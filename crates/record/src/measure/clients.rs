@@ -1,6 +1,6 @@
 //! Figures of one run that its clients counted: publications, deliveries, requests and bytes.
 
-use crate::record::RunRecord;
+use crate::RunRecord;
 use pushlab_experiment::traffic;
 use pushlab_workload::plan::Phase;
 use pushlab_workload::result::LoadResult;
@@ -151,7 +151,7 @@ mod tests {
 
     /// Four clients, idle for half a second.
     fn run(transport: Transport, result: LoadResult) -> RunRecord {
-        let mut cell = presets::load("tangen-chat", None).unwrap().cells().remove(0);
+        let mut cell = presets::load("tangen-chat").cells().remove(0);
         (cell.transport, cell.clients) = (transport, 4);
         let mark = |phase, t_ns| PhaseMark { phase, t_ns };
         let phases = vec![

@@ -16,7 +16,7 @@ pub use times::{SHARE_COUNT_MIN, clock_error, generator_share, latency_median, p
 pub use usage::{busiest_second, compressed, cpu_percent, memory, memory_growth};
 pub use withheld::is_withheld;
 
-use crate::record::RunRecord;
+use crate::RunRecord;
 // A metric whose function is in none of them does not compile.
 use {bytes::*, clients::*, counters::*, link::*, runtime::*, times::*, usage::*};
 

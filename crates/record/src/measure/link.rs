@@ -1,6 +1,6 @@
 //! Figures of one run from what the link counted, and the kernel of TCP.
 
-use crate::record::RunRecord;
+use crate::RunRecord;
 use pushlab_link::totals::{Counts, Totals};
 use pushlab_workload::plan::Phase;
 

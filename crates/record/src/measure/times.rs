@@ -1,7 +1,7 @@
 //! Figures of one run that are times: of pings, of deliveries, of the generator itself.
 
 use super::expected::{Times, own_quantile_ms};
-use crate::record::RunRecord;
+use crate::RunRecord;
 use pushlab_stats::Quantile;
 use pushlab_workload::plan::Phase;
 

@@ -2,7 +2,7 @@
 //! never came.
 
 use super::withheld::is_withheld;
-use crate::record::RunRecord;
+use crate::RunRecord;
 use pushlab_stats::{Arrivals, Histogram, Quantile};
 use pushlab_workload::ranks::MAX_RANKED;
 use pushlab_workload::result::LoadResult;
@@ -113,7 +113,7 @@ mod tests {
     use pushlab_stats::{Lack, Warning, WarningCode};
 
     fn run(change: impl FnOnce(&mut LoadResult)) -> RunRecord {
-        let mut record = RunRecord::blank(presets::load("tangen-chat", None).unwrap().cells().remove(0));
+        let mut record = RunRecord::blank(presets::load("tangen-chat").cells().remove(0));
         let mut result = LoadResult::default();
         change(&mut result);
         record.result = Some(result);

@@ -1,4 +1,6 @@
-//! What is kept of a run: enough to compute everything again, and to repeat it.
+//! What is kept of a run: enough to compute everything again, and to repeat it; and the figures that follow from it.
+
+pub mod measure;
 
 use pushlab_experiment::cell::Cell;
 use pushlab_link::profile::Profile;
@@ -280,5 +282,16 @@ impl PlannedRun {
     /// Name for people: `tangen-chat · websocket · 100 clients · repeat 2`.
     pub fn label(&self) -> String {
         format!("{} · repeat {}", self.cell.label(), self.repeat)
+    }
+}
+
+#[cfg(test)]
+mod presets {
+    use pushlab_experiment::{Experiment, Written, presets};
+
+    /// An experiment of whose subjects anything is believed.
+    pub fn load(name: &str) -> Experiment {
+        let text = presets::text(name).expect("a preset");
+        Experiment::believe(Written::read(text, None, name).expect("a sound preset"), &|_| Ok(None))
     }
 }
