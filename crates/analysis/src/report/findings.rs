@@ -44,13 +44,11 @@ pub fn findings(
         let is_known = experiments.iter().any(|experiment| experiment.name == name);
         is_known.then(|| (judged(&assertion, name, &series, seed), judged(&assertion, name, &of_period, seed)))
     };
-    let all = study.inventory().findings;
-    all.into_iter()
-        .map(|finding| {
-            let (judged, of_period) = judge(&finding).unwrap_or_default();
-            JudgedFinding { finding, judged, of_period }
-        })
-        .collect()
+    let of = |finding| {
+        let (judged, of_period) = judge(&finding).unwrap_or_default();
+        JudgedFinding { finding, judged, of_period }
+    };
+    study.inventory().findings.into_iter().map(of).collect()
 }
 
 /// Subjects that are servers of the studies' time, the subject that is the same kind of server today, and the transport
@@ -69,14 +67,13 @@ fn by_period(measured: &[RunValues]) -> (Vec<RunValues>, Vec<RunValues>) {
     let (mut period, mut today) = (Vec::new(), Vec::new());
     for run in measured {
         let mut run = run.clone();
-        match PERIOD_SUBJECTS.iter().find(|(subject, ..)| *subject == run.cell.subject) {
-            Some((_, name, transport)) => {
-                run.cell.subject = (*name).to_owned();
-                run.cell.transport = transport.unwrap_or(run.cell.transport);
-                period.push(run);
-            }
-            None => today.push(run),
-        }
+        let Some((_, name, transport)) = PERIOD_SUBJECTS.iter().find(|(known, ..)| *known == run.cell.subject) else {
+            today.push(run);
+            continue;
+        };
+        run.cell.subject = (*name).to_owned();
+        run.cell.transport = transport.unwrap_or(run.cell.transport);
+        period.push(run);
     }
     (period, today)
 }
@@ -90,7 +87,6 @@ enum Whose {
     Ours,
 }
 
-/// Whose figures they are that a server of today or of the study has said something by.
 fn whose(judged: &Judged) -> Whose {
     match (judged.origin, judged.subject.as_str()) {
         (Origin::Published, _) => Whose::Published,

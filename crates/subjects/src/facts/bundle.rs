@@ -82,8 +82,9 @@ pub fn own_client_size(cache: &Cache, is_interrupted: &mut dyn FnMut() -> bool) 
 fn locked_version(package: &str) -> Result<String, String> {
     let [(_, list), _] = TOOLS;
     let list: serde_json::Value = serde_json::from_str(list).map_err(|error| error.to_string())?;
-    // An alias names another package: `npm:NAME@VERSION`.
-    let version = list["dependencies"][package].as_str().map(|text| text.rsplit('@').next().unwrap_or(text));
+    let version = list["dependencies"][package].as_str();
+    // Of an alias, npm:NAME@VERSION, what stands behind the name.
+    let version = version.map(|version| version.rsplit_once('@').map_or(version, |(_, version)| version));
     version.map(str::to_owned).ok_or_else(|| format!("{package} is not among the clients that can be bundled"))
 }
 
