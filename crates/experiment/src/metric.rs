@@ -271,7 +271,7 @@ macro_rules! for_each_metric {
             collector_pause_max "Longest pause for the garbage collector", "ms", Lower,
                 "of the server in the load phase; none where it never paused";
             event_loop_lag_p99 "Event-loop lag, p99", "ms", Lower,
-                "how long after a timer of the server was due it came, in the load phase, counting every time at which one was due";
+                "how late a timer of the server fired, in the load phase, counting every time at which one was due";
             event_loop_lag_max "Event-loop lag, highest", "ms", Lower, "the same, the longest";
             queued "Bytes queued", "MiB", Lower, "most that waited in the server for slow subscribers";
             generator_cpu "Generator CPU", "%", Neither, "per cent of one core: near 100 the generator is the limit";
