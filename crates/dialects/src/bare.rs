@@ -138,6 +138,13 @@ mod tests {
     use crate::Dialect;
     use crate::script::Player;
 
+    fn polled(player: &mut Player) -> Vec<String> {
+        player.play(|client, turn| {
+            client.poll(turn);
+            Ok(())
+        })
+    }
+
     #[test]
     fn a_poll_is_followed_by_the_question_for_the_users_where_they_are_wanted() {
         let mut player = Player::new(Dialect::Bare, Transport::Polling, "");
@@ -145,12 +152,6 @@ mod tests {
         assert_eq!(player.open(), ["Down GET /base/poll?channel=a&channel=b"]);
         assert_eq!(player.reply("[7]"), ["subscribed"]);
         let poll = ["Down GET /base/poll?channel=a&channel=b&after=7"];
-        let polled = |player: &mut Player| {
-            player.play(|client, turn| {
-                client.poll(turn);
-                Ok(())
-            })
-        };
         assert_eq!(polled(&mut player), poll);
         assert_eq!(player.reply("[8,{\"x\":1}]"), ["message {\"x\":1}", "Down GET /base/users"]);
         assert_eq!(player.reply("[\"sender\"]"), Vec::<String>::new());
@@ -161,21 +162,11 @@ mod tests {
 
     #[test]
     fn a_poll_for_the_newest_message_says_no_position() {
-        let topic = |newest| Topic {
-            transport: Some(Transport::Polling),
-            channels: vec!["a".to_owned()],
-            newest,
-            ..Topic::default()
-        };
-        for (newest, expected) in [(false, "/poll?channel=a&after=7"), (true, "/poll?channel=a&newest=1")] {
-            let (topic, mut client) = (topic(newest), Dialect::Bare.protocol_client());
-            let (mut steps, mut heard) = (Vec::new(), Vec::new());
-            let mut sink = |notice: Notice<'_>| heard.push(format!("{notice:?}"));
-            let mut turn = Turn::new(&topic, &mut steps, &mut sink);
-            client.reply(Over::Down, &Reply { status: 200, headers: &[], body: "[7,{\"n\":1}]" }, &mut turn).unwrap();
-            client.poll(&mut turn);
-            assert_eq!(steps, [Step::Ask(Over::Down, Request::get(expected))]);
-            assert_eq!(heard, ["Message(\"{\\\"n\\\":1}\")", "Subscribed"]);
+        for (newest, expected) in [(false, "after=7"), (true, "newest=1")] {
+            let mut player = Player::new(Dialect::Bare, Transport::Polling, "");
+            player.topic.newest = newest;
+            assert_eq!(player.reply("[7,{\"n\":1}]"), ["message {\"n\":1}", "subscribed"]);
+            assert_eq!(polled(&mut player), [format!("Down GET /base/poll?channel=a&channel=b&{expected}")]);
         }
     }
 }

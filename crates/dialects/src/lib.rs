@@ -26,6 +26,7 @@ pub mod centrifugo;
 mod client;
 pub mod ddp;
 mod dialect;
+mod joining;
 pub mod mercure;
 pub mod nchan;
 pub mod primus;

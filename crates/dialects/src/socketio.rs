@@ -6,6 +6,7 @@
 //! Servers differ in what they send before they confirm the connection: a ping (socketioxide), events
 //! (netty-socketio). So a packet is taken for what it is, whenever it comes.
 
+use crate::joining::Joining;
 use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
@@ -80,9 +81,7 @@ pub struct SocketIo<W> {
     is_closing: bool,
     /// Whether the last request of the receiving connection carries packets and does not fetch any.
     has_posted: bool,
-    /// Channels that are not joined yet.
-    unconfirmed: usize,
-    is_subscribed: bool,
+    joining: Joining,
     /// What is to be sent at the end of the turn.
     packets: Vec<String>,
 }
@@ -154,7 +153,7 @@ impl<W: Wrapping> SocketIo<W> {
             "2" => self.handle_event(rest, turn),
             "3" => {
                 if self.wrapping.handle_answer(rest, turn)? {
-                    self.joined(turn);
+                    self.joining.confirm(turn);
                 }
                 Ok(())
             }
@@ -165,26 +164,10 @@ impl<W: Wrapping> SocketIo<W> {
 
     fn join(&mut self, turn: &mut Turn<'_>) {
         let channels = &turn.topic.channels;
-        self.unconfirmed = channels.len();
         for channel in channels {
             self.packets.push(self.wrapping.join(&Value::from(channel.as_str())));
         }
-        if channels.is_empty() {
-            self.report_subscribed(turn);
-        }
-    }
-
-    fn joined(&mut self, turn: &mut Turn<'_>) {
-        self.unconfirmed = self.unconfirmed.saturating_sub(1);
-        if self.unconfirmed == 0 {
-            self.report_subscribed(turn);
-        }
-    }
-
-    fn report_subscribed(&mut self, turn: &mut Turn<'_>) {
-        if !std::mem::replace(&mut self.is_subscribed, true) {
-            turn.report(Notice::Subscribed);
-        }
+        self.joining.begin(turn);
     }
 
     fn handle_event(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
@@ -197,7 +180,7 @@ impl<W: Wrapping> SocketIo<W> {
         match (&*name, parts.get(1)) {
             ("msg", Some(data)) => turn.report(Notice::Message(data.get())),
             ("echo", Some(data)) => turn.report(Notice::Echo(data.get())),
-            ("joined", _) => self.joined(turn),
+            ("joined", _) => self.joining.confirm(turn),
             // Applications may have events of their own.
             _ => {}
         }
@@ -214,7 +197,7 @@ impl<W: Wrapping> SocketIo<W> {
     fn post_packets(&mut self, turn: &mut Turn<'_>) {
         self.has_posted = false;
         if self.packets.is_empty() {
-            if !self.is_subscribed {
+            if !self.joining.is_over {
                 turn.ask(Over::Down, self.fetch());
             }
             return;
@@ -222,7 +205,7 @@ impl<W: Wrapping> SocketIo<W> {
         let body = self.packets.join(SEPARATOR.encode_utf8(&mut [0; 4]));
         self.packets.clear();
         let request = self.post(body);
-        if self.is_subscribed {
+        if self.joining.is_over {
             turn.ask(Over::Up, request);
         } else {
             self.has_posted = true;

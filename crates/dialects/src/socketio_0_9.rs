@@ -6,6 +6,7 @@
 //! each behind its length between two replacement characters, as a JavaScript string has it: in UTF-16 units.
 
 use crate::client::RESERVED;
+use crate::joining::Joining;
 use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use percent_encoding::utf8_percent_encode;
 use pushlab_wire::native::json_string;
@@ -133,9 +134,7 @@ pub struct SocketIo09 {
     /// Whether the last request of the receiving connection carries packets and does not fetch any.
     has_posted: bool,
     has_joined: bool,
-    /// Channels that are not joined yet.
-    unconfirmed: usize,
-    is_subscribed: bool,
+    joining: Joining,
     /// What is to be sent at the end of the turn.
     packets: Vec<String>,
 }
@@ -189,7 +188,7 @@ impl SocketIo09 {
         match (&*event.name, event.args.first()) {
             ("msg", Some(data)) => turn.report(Notice::Message(data.get())),
             ("echo", Some(data)) => turn.report(Notice::Echo(data.get())),
-            ("joined", _) => self.joined(turn),
+            ("joined", _) => self.joining.confirm(turn),
             // Applications may have events of their own.
             _ => {}
         }
@@ -199,24 +198,8 @@ impl SocketIo09 {
     fn join(&mut self, turn: &mut Turn<'_>) {
         self.has_joined = true;
         let channels = &turn.topic.channels;
-        self.unconfirmed = channels.len();
         self.packets.extend(channels.iter().map(|channel| event("join", &json_string(channel))));
-        if channels.is_empty() {
-            self.report_subscribed(turn);
-        }
-    }
-
-    fn joined(&mut self, turn: &mut Turn<'_>) {
-        self.unconfirmed = self.unconfirmed.saturating_sub(1);
-        if self.unconfirmed == 0 {
-            self.report_subscribed(turn);
-        }
-    }
-
-    fn report_subscribed(&mut self, turn: &mut Turn<'_>) {
-        if !std::mem::replace(&mut self.is_subscribed, true) {
-            turn.report(Notice::Subscribed);
-        }
+        self.joining.begin(turn);
     }
 
     /// Posts the packets of a turn: until the client is subscribed on the connection that receives, as it has no use
@@ -224,15 +207,15 @@ impl SocketIo09 {
     fn post_packets(&mut self, turn: &mut Turn<'_>) {
         self.has_posted = false;
         if self.packets.is_empty() {
-            if !self.is_subscribed {
+            if !self.joining.is_over {
                 turn.ask(Over::Down, self.fetch());
             }
             return;
         }
         let request = self.way.post(&self.target, &packed(&self.packets));
         self.packets.clear();
-        self.has_posted = !self.is_subscribed;
-        turn.ask(if self.is_subscribed { Over::Up } else { Over::Down }, request);
+        self.has_posted = !self.joining.is_over;
+        turn.ask(if self.joining.is_over { Over::Up } else { Over::Down }, request);
     }
 
     fn fetch(&self) -> Request {

@@ -92,7 +92,7 @@ pub struct Written {
     pub turns_ms: Option<u64>,
     /// The cells of a repeat that differ only in transport run at the same time, each with a server and clients of its own,
     /// all under their whole load. They share the cores, so this is for loads that leave most of them free.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_once: bool,
     /// The traffic.
     pub scenario: Scenario,

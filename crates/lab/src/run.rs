@@ -244,22 +244,18 @@ fn attempt(
     collected.baseline = (experiment.baseline_ms > 0).then(|| (begin, monotonic_ns()));
     let kernel_before = kernel_memory_bytes();
     let ends = ends(&target, &topology, backend.as_ref(), place);
-    let side = beside.as_ref().map(|beside| beside.side);
+    let (side, cores) = (beside.as_ref().map(|beside| beside.side), place.pinning.load.len());
     collected.side_by_side = side.map(|side| side.of);
-    let plan = Plan {
-        turns: side.and_then(Side::turns),
-        ..plan(planned, &named, experiment, &ends, place.pinning.load.len())
-    };
+    let plan = Plan { turns: side.and_then(Side::turns), ..plan(planned, &named, experiment, &ends, cores) };
     let (mut load, plan) =
         fleet::begin(&place.program, &plan, &place.pinning.load, topology.load_namespace(), backend)?;
     collected.plan = Some(plan);
     let of_generator = Watched { pids: &load.fleet().ids(), ports: Vec::new(), what: Periodic::GeneratorSamples };
     let watch_generator = sample(of_generator, &used[1], phases)?;
     let counters = target.watch_counters(&topology, experiment, phases)?;
-    let mut link = LinkWatch::default();
+    let (mut link, mut warming) = (LinkWatch::default(), Warming::default());
     let mut seen = Seen { subject: target.process(), ..Seen::default() };
     let follow = Follow::of(planned, experiment, &used);
-    let mut warming = Warming::default();
     let ended = follow.to_the_end(&mut target, &mut load, beside, observer, &mut warming, &mut |phase, t_ns| {
         seen.phase(phase);
         link.phase(phase, t_ns, &experiment.phases, topology.network());

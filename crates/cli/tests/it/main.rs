@@ -21,11 +21,11 @@ mod phases;
 mod proxies;
 mod receipts;
 mod results;
+mod side_by_side;
 #[path = "../../../wire/src/exposition/strict.rs"]
 mod strict;
 mod studies;
 mod subjects;
 mod targets;
 mod transfer;
-mod turns;
 mod worker;
