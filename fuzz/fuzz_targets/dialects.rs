@@ -1,8 +1,9 @@
 //! Whatever a server says, in whatever order, no dialect panics, publications go the way that the dialect says, and no
 //! head of a request is broken by a server's words.
 //!
-//! An input is records that end in NUL. The bytes of the first choose dialect, transport, way and what is sent; every
-//! other begins with a letter that says what happens: see [`Script::play`].
+//! An input is records that end in NUL. The letters of the first choose dialect, transport, way, and what is sent and
+//! polled for, `a` being the first there is; every other begins with a letter that says what happens: see
+//! [`Script::play`].
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -28,8 +29,21 @@ const WAYS: &[&str] = &[
     "unidirectional",
 ];
 const STATUSES: &[u16] = &[200, 204, 304, 404, 500];
-const SENDINGS: &[Option<Sending>] = &[Some(Sending::Publish), Some(Sending::Echo), None];
+/// What is sent, and whether polls ask for the list of users, and for the newest message.
+const PURPOSES: &[(Option<Sending>, bool, bool)] = &[
+    (Some(Sending::Publish), false, false),
+    (Some(Sending::Echo), false, false),
+    (None, false, false),
+    (None, true, false),
+    (Some(Sending::Publish), true, false),
+    (None, false, true),
+];
 const DATA: &str = r#"{"stamp":"~AAAAAAAAAAAD84t0K5~"}"#;
+
+/// The one that a letter stands for.
+fn lettered<T: Copy>(all: &[T], letter: u8) -> Option<T> {
+    all.get(usize::from(letter.checked_sub(b'a')?)).copied()
+}
 
 fn pick<T: Copy>(all: &[T], byte: u8) -> T {
     all[usize::from(byte) % all.len()]
@@ -48,20 +62,23 @@ struct Script {
 }
 
 impl Script {
-    fn new([dialect, transport, way, sending]: [u8; 4]) -> Self {
-        let dialect = pick(Dialect::ALL, dialect);
+    fn new([dialect, transport, way, purpose]: [u8; 4]) -> Option<Self> {
+        let dialect = lettered(Dialect::ALL, dialect)?;
+        let (sending, user_list, newest) = lettered(PURPOSES, purpose)?;
         let topic = Topic {
-            transport: Some(pick(&Transport::ALL, transport)),
+            transport: Some(lettered(&Transport::ALL, transport)?),
             path: "/base".to_owned(),
-            how: pick(WAYS, way).to_owned(),
+            how: lettered(WAYS, way)?.to_owned(),
             channels: vec!["a".to_owned(), "b".to_owned()],
             publish_to: "a".to_owned(),
-            sending: pick(SENDINGS, sending),
+            sending,
             wait_s: 25,
+            user_list,
+            newest,
             random: 7,
         };
         let (steps, event, id, headers) = (Vec::new(), String::new(), String::new(), Vec::new());
-        Self { dialect, topic, client: dialect.protocol_client(), steps, event, id, headers }
+        Some(Self { dialect, topic, client: dialect.protocol_client(), steps, event, id, headers })
     }
 
     fn turn(&mut self, act: impl FnOnce(&mut dyn ProtocolClient, &mut Turn<'_>) -> Result<(), Refused>) -> bool {
@@ -138,8 +155,8 @@ fn assert_head_is_whole(step: &Step) {
 
 fuzz_target!(|data: &[u8]| {
     let mut records = data.split(|&byte| byte == 0);
-    let Some(&[dialect, transport, way, sending]) = records.next() else { return };
-    let mut script = Script::new([dialect, transport, way, sending]);
+    let letters = records.next().and_then(|record| record.try_into().ok());
+    let Some(mut script) = letters.and_then(Script::new) else { return };
     // A way that does not exist is refused before anything is asked.
     if !script.open() {
         return;

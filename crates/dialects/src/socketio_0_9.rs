@@ -129,8 +129,9 @@ struct Event<'a> {
 #[derive(Debug, Default)]
 pub struct SocketIo09 {
     way: Way,
-    /// Where the session's requests go; empty before there is one.
+    /// Where requests go: to the handshake, then to the session.
     target: String,
+    has_session: bool,
     /// Whether the last request of the receiving connection carries packets and does not fetch any.
     has_posted: bool,
     has_joined: bool,
@@ -147,6 +148,7 @@ impl SocketIo09 {
             return Err(Refused::unexpected("a handshake without a usable session", body));
         }
         self.target = self.way.target(&turn.topic.path, session);
+        self.has_session = true;
         let answer = if self.way == Way::WebSocket { Answer::WebSocket } else { Answer::Whole };
         turn.ask(Over::Down, self.fetch().read_as(answer));
         Ok(())
@@ -231,8 +233,9 @@ fn event(name: &str, args: &str) -> String {
 impl ProtocolClient for SocketIo09 {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         // A session ends with its connection: every one begins anew.
-        *self = Self { way: Way::of(turn.topic)?, ..Self::default() };
-        turn.ask(Over::Down, Request::get(format!("{}/1/", turn.topic.path)));
+        let target = format!("{}/1/", turn.topic.path);
+        *self = Self { way: Way::of(turn.topic)?, target, ..Self::default() };
+        turn.ask(Over::Down, self.fetch());
         Ok(())
     }
 
@@ -240,7 +243,7 @@ impl ProtocolClient for SocketIo09 {
         if over == Over::Up {
             return reply.expect_success("a POST of packets");
         }
-        if self.target.is_empty() {
+        if !self.has_session {
             reply.expect_success("the handshake")?;
             return self.begin_session(reply.body, turn);
         }
@@ -291,6 +294,17 @@ mod tests {
         let mut player = Player::new(Dialect::SocketIo09, transport, how);
         assert_eq!(player.open(), ["Down GET /base/1/"]);
         player
+    }
+
+    #[test]
+    fn whatever_is_asked_before_there_is_a_session_goes_to_the_handshake() {
+        let mut player = player(Transport::LongPolling, "");
+        let polled = player.play(|client, turn| {
+            client.poll(turn);
+            Ok(())
+        });
+        assert_eq!(polled, ["Down GET /base/1/"]);
+        assert_eq!(player.reply(HANDSHAKE), ["Down GET /base/1/xhr-polling/s-1_A"]);
     }
 
     proptest! {

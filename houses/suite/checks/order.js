@@ -79,6 +79,15 @@ export const checks = [
       const byId = (a, b) => a.id - b.id;
       for (const [peer, list] of newcomers) {
         if (list.version < version) await peer.hearsVersion(version);
+        // A later bid hides one that was lost, so the versions are compared, too; the ends of others' auctions nobody is
+        // answered.
+        const versions = (changes) =>
+          changes
+            .filter(({ kind }) => kind !== "ended")
+            .map(({ item }) => item.version)
+            .filter((one) => one > list.version && one <= version)
+            .sort((a, b) => a - b);
+        assert.deepEqual(versions(peer.heard), versions(visit.trial.accepted));
         const held = new Map(list.items.map((item) => [item.id, item]));
         for (const { kind, item } of peer.heard) {
           if (item.version <= list.version) continue;
