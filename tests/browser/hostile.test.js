@@ -9,7 +9,7 @@ import { until } from "../foreign/harness.js";
 import { inEachBrowser } from "./browsers.js";
 import { enterChat, offer, register, say } from "./demos.js";
 import { Peer } from "./peer.js";
-import { serveForAll } from "./serve.js";
+import { serve, serveForAll } from "./serve.js";
 import { Visitor } from "./visitor.js";
 
 const SCRIPTS = [
@@ -138,8 +138,29 @@ inEachBrowser("hostile input", (name) => {
     });
   }
 
+  test(`${name}: a page of another site gets nothing over any transport, unless its origin is named`, async (t) => {
+    const { port, base } = shared.server;
+    const all = { websocket: "cursor", later: "silence", sse: 200, stream: 200, poll: 200 };
+    const nothing = { websocket: "end", later: "end", sse: "failed", stream: "failed", poll: "failed" };
+    const visitor = await Visitor.open(t, name, `${base}/`);
+    assert.deepEqual(await visitor.page.evaluate(listen, base, "demo.ticker"), all);
+    visitor.expectFailures();
+    const page = await startSite(t, "localhost");
+    await visitor.page.goto(page);
+    assert.deepEqual(await visitor.page.evaluate(listen, base, "demo.ticker"), nothing);
+    // Its own name leads here: to a browser, that makes it a page of this server.
+    await visitor.page.goto(`http://rebound.localhost:${port}/`);
+    assert.deepEqual(await visitor.page.evaluate(listen, `http://rebound.localhost:${port}`, "demo.ticker"), {
+      ...nothing,
+      ...{ sse: 403, stream: 403, poll: 403 },
+    });
+    const { base: hosting } = await serve(t, { options: ["--allow-origin", new URL(page).origin] });
+    await visitor.page.goto(page);
+    assert.deepEqual(await visitor.page.evaluate(listen, hosting, "demo.ticker"), all);
+  });
+
   test(`${name}: a page of another site cannot listen to the console, over no transport`, async (t) => {
-    const { base } = shared.server;
+    const { base } = await serve(t, { options: ["--allow-origin", "*"] });
     const visitor = await Visitor.open(t, name, `${base}/`);
     const own = await visitor.page.evaluate(listen, base, "console.live");
     assert.deepEqual(own, { websocket: "cursor", later: "silence", sse: 200, stream: 200, poll: 200 });

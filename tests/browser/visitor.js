@@ -1,7 +1,7 @@
 // Somebody who looks at a page in a browser, finds things by role and name, and notices what goes wrong.
 
 import assert from "node:assert/strict";
-import { until } from "../foreign/harness.js";
+import { tokens, until } from "../foreign/harness.js";
 import { browser } from "./browsers.js";
 import { findByRole, textOf } from "./in-page.js";
 
@@ -34,6 +34,9 @@ export class Visitor {
     });
     await page.setViewport({ width, height });
     await prepare?.(page);
+    const { origin } = new URL(address);
+    // A console lets in whoever opens the address that it printed.
+    if (tokens.has(origin)) await page.goto(`${origin}/?token=${tokens.get(origin)}`);
     await page.goto(address);
     return visitor;
   }

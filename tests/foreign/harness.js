@@ -40,6 +40,9 @@ export function makeIdentity(t, kind = ["-newkey", "ec", "-pkeyopt", "ec_paramge
   return { certificate, key };
 }
 
+/** The tokens of consoles that were started, by their addresses. */
+export const tokens = new Map();
+
 /** `pushlab serve` as a process. */
 export class Server {
   #process;
@@ -47,6 +50,8 @@ export class Server {
   #agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   /** The certificate in PEM format, where it speaks TLS. */
   ca;
+  /** What a console asks for. */
+  token;
 
   /** Starts one on a free port (or on `port`) and ends it after the test `t`. `pushlab console` is started alike. */
   static async start(t, options = [], port = 0, command = "serve") {
@@ -71,7 +76,10 @@ export class Server {
       () => `the server says where it listens; it logged: ${server.#log}`,
     );
     assert.ok(lines.length > 0, `the server did not start; it logged: ${server.#log}`);
-    server.port = Number(JSON.parse(lines[0]).listening.split(":").at(-1));
+    const { listening, token } = JSON.parse(lines[0]);
+    server.port = Number(listening.split(":").at(-1));
+    server.token = token;
+    if (token !== undefined) for (const scheme of ["http", "https"]) tokens.set(`${scheme}://127.0.0.1:${server.port}`, token);
     return server;
   }
 
@@ -117,9 +125,10 @@ export class Server {
 
   /** One request on a connection that is kept: `{ status, headers, text }`. */
   request(method, path, { body, headers, agent = this.#agent } = {}) {
+    const authorization = this.token && { authorization: `Bearer ${this.token}` };
     return new Promise((resolve, reject) => {
       const address = { port: this.port, host: "127.0.0.1", ca: this.ca };
-      const options = { ...address, method, path, headers, agent };
+      const options = { ...address, method, path, headers: { ...authorization, ...headers }, agent };
       const request = (this.ca ? https : http).request(options, async (response) => {
         try {
           const parts = await response.setEncoding("utf8").toArray();

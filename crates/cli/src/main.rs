@@ -1,5 +1,8 @@
 //! `pushlab`: measures real-time web transports.
 
+#[macro_use]
+mod output;
+
 mod commands;
 mod failure;
 mod format;

@@ -1,5 +1,6 @@
 //! What is shown while a campaign runs.
 
+use crate::output::plain;
 use crate::signals;
 use indicatif::{ProgressBar, ProgressStyle};
 use pushlab_analysis::report::in_words;
@@ -44,7 +45,7 @@ impl Progress {
             return;
         }
         // A bar that is not drawn (no terminal) swallows its lines.
-        if self.bar.is_hidden() { eprintln!("{line}") } else { self.bar.println(line) }
+        if self.bar.is_hidden() { eprintln!("{line}") } else { self.bar.println(plain(line)) }
     }
 }
 
@@ -68,7 +69,7 @@ impl Observer for Progress {
     }
 
     fn run(&mut self, planned: &PlannedRun) {
-        self.label = planned.label();
+        self.label = plain(&planned.label()).into_owned();
         self.bar.set_message(self.label.clone());
         if self.bar.is_hidden() && self.last_line.elapsed() >= LINE_EVERY {
             self.last_line = Instant::now();

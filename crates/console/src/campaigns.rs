@@ -9,6 +9,7 @@ use crate::interface::ExperimentRequest;
 use crate::live::Board;
 use pushlab_lab::LiveState;
 use pushlab_lab::live::Activity;
+use pushlab_server::Origin;
 use pushlab_server::application::{Request, Response};
 use pushlab_server::requests::{Answer, Refusal, body, json};
 use pushlab_wire::codes::{ErrorCode, ExitCode};
@@ -46,6 +47,8 @@ pub struct Starting {
     pub store: Option<PathBuf>,
     /// Folder of reports.
     pub out: PathBuf,
+    /// Servers that are running and may be measured.
+    pub targets: Vec<Origin>,
 }
 
 /// Starts campaigns, and ends the one that goes on when it is dropped.
@@ -89,10 +92,15 @@ impl Campaigns {
         }
     }
 
+    /// Servers that are running and may be measured.
+    pub fn targets(&self) -> &[Origin] {
+        &self.starting.targets
+    }
+
     /// `POST /api/campaigns` begins one.
     pub fn start(&self, request: &Request) -> Answer {
         let asked: ExperimentRequest = body(request)?;
-        let found = looked_over(&asked);
+        let found = looked_over(&asked, self.targets());
         if !found.problems.is_empty() {
             return Err(Refusal::new(ErrorCode::BadRequest, found.problems.join("; ")));
         }

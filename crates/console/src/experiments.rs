@@ -4,6 +4,7 @@ use crate::interface::{ExperimentCheck, ExperimentRequest, Preset, PresetText};
 use pushlab_experiment::presets::PRESETS;
 use pushlab_experiment::{Experiment, Written};
 use pushlab_lab::{check_experiments, experiments, leave_out_missing};
+use pushlab_server::Origin;
 use pushlab_server::application::{Request, Response};
 use pushlab_server::requests::{Answer, Refusal, body, json};
 use pushlab_subjects::install::Cache;
@@ -74,19 +75,22 @@ pub fn text(name: &str) -> Answer {
     Ok(json(&PresetText { toml: (*text).to_owned() }))
 }
 
-/// `POST /api/experiments/check`. What this machine could carry out is looked at where experiments are started alone.
-pub fn examine(request: &Request, can_run: bool) -> Answer {
+/// `POST /api/experiments/check`. What this machine could carry out is looked at only where experiments can be started:
+/// there, `targets` are the running servers that may be measured.
+pub fn examine(request: &Request, targets: Option<&[Origin]>) -> Answer {
     let asked: ExperimentRequest = body(request)?;
     Ok(json(&match read(&asked) {
         Err(problem) => problem_alone(problem),
-        Ok(experiment) if can_run => examined(experiment),
-        Ok(experiment) => summary(&experiment.name, std::slice::from_ref(&experiment), typed_only(&experiment)),
+        Ok(experiment) => match targets {
+            Some(targets) => examined(experiment, targets),
+            None => summary(&experiment.name, std::slice::from_ref(&experiment), typed_only(&experiment, &[])),
+        },
     }))
 }
 
 /// What an experiment of a form would be here, and why it would be none.
-pub fn looked_over(asked: &ExperimentRequest) -> ExperimentCheck {
-    read(asked).map_or_else(problem_alone, examined)
+pub fn looked_over(asked: &ExperimentRequest, targets: &[Origin]) -> ExperimentCheck {
+    read(asked).map_or_else(problem_alone, |experiment| examined(experiment, targets))
 }
 
 /// Reads it, unless it is larger than a form's may be.
@@ -101,9 +105,13 @@ fn read(asked: &ExperimentRequest) -> Result<Experiment, String> {
     experiments::resolve(written, ORIGIN).map_err(|error| error.to_string())
 }
 
-fn examined(experiment: Experiment) -> ExperimentCheck {
-    let (name, mut problems) = (experiment.name.clone(), typed_only(&experiment));
+fn examined(experiment: Experiment, targets: &[Origin]) -> ExperimentCheck {
+    let (name, mut problems) = (experiment.name.clone(), typed_only(&experiment, targets));
     let mut experiments = vec![experiment];
+    if !problems.is_empty() {
+        // Looking further would connect to servers that nobody named.
+        return summary(&name, &experiments, problems);
+    }
     let left_out = match leave_out_missing(&mut experiments, &Cache::of_user()) {
         Ok(left_out) => left_out.into_iter().map(|out| format!("{}: {}", out.subject, out.reason)).collect(),
         Err(error) => {
@@ -131,11 +139,20 @@ fn problem_alone(problem: String) -> ExperimentCheck {
 
 /// What only somebody may ask for who could start programs anyway: whoever reaches the port of a console on this
 /// machine need not be the user whose console it is.
-fn typed_only(experiment: &Experiment) -> Vec<String> {
+fn typed_only(experiment: &Experiment, targets: &[Origin]) -> Vec<String> {
     let is_program =
         |text: &&String| Named::parse(text).is_ok_and(|named| matches!(named.server, Server::Ours(Some(_))));
     let programs =
         experiment.subjects.iter().filter(is_program).map(|text| format!("subject {text:?} names a program"));
+    let is_strange = |text: &&String| match Named::parse(text).map(|named| named.server) {
+        Ok(Server::External(server)) => server.origin().parse().map_or(true, |origin| !targets.contains(&origin)),
+        _ => false,
+    };
+    let strange = experiment
+        .subjects
+        .iter()
+        .filter(is_strange)
+        .map(|text| format!("subject {text:?} is a running server that no --allow-target of this console names"));
     let is_unknown = |variable: &(String, String)| !ENVIRONMENT.contains(variable);
     let variables = environment(experiment).filter(is_unknown);
     let variables = variables.map(|(name, _)| format!("environment names the variable {name:?}"));
@@ -143,7 +160,8 @@ fn typed_only(experiment: &Experiment) -> Vec<String> {
     let options = std::iter::once(&experiment.server_options).chain(variants).filter_map(|all| foreign_option(all));
     let options = options
         .map(|word| format!("server_options has {word:?}, but {} and a value may be set", SERVER_OPTIONS.join(", ")));
-    let refused = programs.chain(variables).map(|what| format!("{what}, which only `pushlab run FILE` takes"));
+    let refused =
+        programs.chain(strange).chain(variables).map(|what| format!("{what}, which only `pushlab run FILE` takes"));
     refused.chain(options.map(|what| format!("{what}; `pushlab run FILE` takes any"))).collect()
 }
 

@@ -73,7 +73,7 @@ const TABLE: &[Route<Console>] = &[
     ("GET", "/api/results", |console, _, _| console.results.list()),
     ("GET", "/api/presets", |_, _, _| Ok(experiments::list())),
     ("GET", "/api/presets/{*name}", |_, _, name| experiments::text(name)),
-    ("POST", "/api/experiments/check", |console, request, _| experiments::examine(request, console.about.can_run)),
+    ("POST", "/api/experiments/check", |console, request, _| experiments::examine(request, console.targets())),
     ("POST", "/api/campaigns", |console, request, _| console.campaigns()?.start(request)),
     ("DELETE", "/api/campaigns", |console, _, _| console.campaigns()?.stop()),
     ("GET", "/api/live", |console, _, _| Ok(json(&console.board.start()))),
@@ -148,6 +148,11 @@ impl Console {
         if let Some(campaigns) = &self.campaigns {
             campaigns.interrupt();
         }
+    }
+
+    /// Servers that are running and may be measured, where experiments may be started.
+    fn targets(&self) -> Option<&[Origin]> {
+        self.campaigns.as_ref().map(Campaigns::targets)
     }
 
     fn campaigns(&self) -> Result<&Campaigns, Refusal> {

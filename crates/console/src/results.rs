@@ -12,15 +12,19 @@ use pushlab_store::{CampaignRow, Store, StoreError};
 use pushlab_wire::codes::ErrorCode;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most results of one comparison: each is read whole.
 const MAX_COMPARED: usize = 8;
 /// Most reports that are made at once: half of the threads, so that what is quick goes on beside them.
 const MAX_AT_ONCE: usize = THREADS / 2;
-/// The report's script and style are in the page, and it loads nothing.
-const REPORT_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
-                             img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The page's own policy, which names its one script, and what only a field of a head can say.
+static REPORT_POLICY: LazyLock<String> = LazyLock::new(|| {
+    let (_, rest) = REPORT_PAGE.split_once("content=\"default-src ").expect("the page has a policy");
+    let (policy, _) = rest.split_once('"').expect("an attribute ends");
+    format!("default-src {policy}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+});
 
 /// The store of the console.
 pub struct Results {
@@ -55,7 +59,7 @@ impl Results {
         archive::open(self.path()).map_err(|error| Refusal::failed(&error))
     }
 
-    /// The store, if there is one: reading makes none. It is opened for each request, so that it may be replaced
+    /// The store to read, if there is one. It is opened for each request, so that it may be replaced
     /// meanwhile, and a lab that writes is not waited for.
     fn existing(&self) -> Result<Option<Store>, Refusal> {
         if self.is_hidden {
@@ -63,7 +67,7 @@ impl Results {
         }
         let failed = |error: StoreError| Refusal::failed(&error);
         let path = self.path.clone().map_or_else(Store::default_path, Ok).map_err(failed)?;
-        if path.exists() { Store::open(&path).map(Some).map_err(failed) } else { Ok(None) }
+        if path.exists() { Store::open_to_read(&path).map(Some).map_err(failed) } else { Ok(None) }
     }
 
     /// `GET /api/results`.
@@ -104,7 +108,7 @@ impl Results {
         let store = self.existing()?.ok_or_else(nothing)?;
         let html = html::text(&report(&store)?, REPORT_PAGE).map_err(|error| Refusal::failed(&error))?;
         let response = Response::new(200, "text/html; charset=utf-8", Body::Own(html.into_bytes()));
-        Ok(response.with("Content-Security-Policy", REPORT_POLICY))
+        Ok(response.with("Content-Security-Policy", REPORT_POLICY.as_str()))
     }
 }
 

@@ -10,7 +10,6 @@ mod clock;
 mod lock;
 mod refusals;
 mod repeating;
-mod secret;
 pub mod ticker;
 
 use pushlab_server::application::{Application, Publisher, Request, Response};

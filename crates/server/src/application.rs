@@ -77,7 +77,7 @@ pub struct Request {
     pub fields: Fields,
     /// The body, as many bytes as [`crate::Limits::max_body_bytes`] at most.
     pub body: Vec<u8>,
-    /// Who asks, or the proxy that asks for somebody.
+    /// Who asks, or the proxy that asks for somebody if it is not [trusted](crate::Config::trusted_proxies).
     pub peer: IpAddr,
     /// Whether its browser sent it over TLS: to this server, or to a proxy before it, by the page's origin or what
     /// [`Site`](crate::Site) says.
@@ -102,8 +102,8 @@ impl Request {
 }
 
 /// An answer. Added to it are its length, `Connection`, `X-Content-Type-Options: nosniff` and, where the application
-/// names none, `Cache-Control: no-store` and `Referrer-Policy: no-referrer`. Nothing that lets other sites' pages read
-/// it is.
+/// names none, `Cache-Control: no-store`, `Referrer-Policy: no-referrer` and the policies that keep other sites' pages
+/// from its windows and from loading it. Nothing is added that lets other sites' pages read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// HTTP status.

@@ -3,8 +3,10 @@
 use crate::application::Application;
 use crate::engine::Io;
 use crate::inbox::InboxLimits;
+use crate::proxies::TrustedProxies;
 use pushlab_log::{Log, MemoryLog};
 use pushlab_session::gate::Gate;
+use pushlab_session::pass::Pass;
 use pushlab_session::queue::{Policy, QueueRules};
 use pushlab_session::rules::Rules;
 use pushlab_session::site::Site;
@@ -65,8 +67,15 @@ pub struct Config {
     /// Channels whose names begin with one of these are for the server's own pages, and for programs: a page of another
     /// site cannot subscribe to them.
     pub same_origin_channels: Vec<String>,
-    /// Which pages are the server's own.
+    /// Which pages are the server's own, and which others may use its transports.
     pub site: Site,
+    /// What a client has to show to use the transports, if anything. The application asks for it itself: see
+    /// [`Guarded`](crate::guarded::Guarded).
+    pub pass: Option<Pass>,
+    /// Open WebSockets at `/echo` whose messages come back unchanged: for tests of clients and of this server.
+    pub echoes: bool,
+    /// Proxies that are believed about who a client is; behind any other, every client appears to be the proxy.
+    pub trusted_proxies: TrustedProxies,
     /// Compress publications and replies of at least this size, bytes, for clients that ask for it: by permessage-deflate
     /// on WebSockets, by gzip on streams and polls; `None`: never.
     pub compression_from: Option<usize>,
@@ -100,6 +109,7 @@ impl Config {
         Rules {
             gate: self.gate(),
             has_application: self.application.is_some(),
+            echoes: self.echoes,
             is_tls: self.tls.is_some(),
             max_head_bytes: limits.max_head_bytes,
             max_body_bytes: limits.max_body_bytes,
@@ -123,6 +133,7 @@ impl Config {
         let tick = self.tick.as_ref().map(|tick| tick.channel.to_string());
         Gate {
             site: self.site.clone(),
+            pass: self.pass.clone(),
             own_channels: feed.into_iter().chain(tick).collect(),
             reserved: self.reserved_channels.clone(),
             same_origin: self.same_origin_channels.clone(),

@@ -18,13 +18,16 @@ mod distributor;
 pub mod engine;
 mod event_loop;
 mod groups;
+pub mod guarded;
 mod http2;
 mod inbox;
 mod metrics;
 mod pool;
+pub mod proxies;
 mod queued;
 pub mod requests;
 pub mod routes;
+pub mod secret;
 mod sources;
 mod stats;
 mod stream;
@@ -34,8 +37,9 @@ pub use carrier::{Carrier, Notify};
 pub use config::{Config, Feed, Limits, MakeLog, Tick};
 pub use distributor::PublishError;
 pub use engine::Io;
+pub use pushlab_session::pass::Pass;
 pub use pushlab_session::queue::Policy;
-pub use pushlab_session::site::{BadOrigin, Origin, Site};
+pub use pushlab_session::site::{BadOrigin, Guests, Origin, Site};
 pub use pushlab_tls::certificate::{TlsError, TlsFiles};
 pub use stats::Stats;
 
@@ -48,6 +52,7 @@ use inbox::Inbox;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
+use proxies::TrustedProxies;
 use pushlab_os::{clock, descriptors, random};
 use pushlab_tls::certificate::Tls;
 use pushlab_wire::cursor::Epoch;
@@ -254,6 +259,9 @@ impl Config {
             reserved_channels: Vec::new(),
             same_origin_channels: Vec::new(),
             site: Site::default(),
+            pass: None,
+            echoes: false,
+            trusted_proxies: TrustedProxies::default(),
             compression_from: None,
         }
     }

@@ -1,6 +1,7 @@
 //! The heads of HTTP answers: of transports, of errors, and of applications; for each version of HTTP.
 
 use crate::framing::Framing;
+use crate::gate::ReadableBy;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::native::json_string;
@@ -9,7 +10,13 @@ use pushlab_wire::native::json_string;
 const OWN_FIELDS: [&str; 5] =
     ["connection", "content-length", "content-type", "transfer-encoding", "x-content-type-options"];
 /// Fields that its answer has if it gives no others.
-const USUAL_FIELDS: [(&str, &str); 2] = [("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer")];
+const USUAL_FIELDS: [(&str, &str); 4] = [
+    ("Cache-Control", "no-store"),
+    ("Referrer-Policy", "no-referrer"),
+    // No page of another site gets hold of a window of ours, or shows or runs what we answer.
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+];
 
 /// Fields that say how a connection of HTTP/1 is used, and that HTTP/2 forbids (RFC 9113, section 8.2.2).
 const CONNECTION_FIELDS: [&str; 5] = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
@@ -92,9 +99,16 @@ impl<'o> Head<'o> {
         }
     }
 
-    /// Lets pages of other sites read the answer, if the request names the page that asked.
-    pub fn open_to_all(self, has_origin: bool) -> Self {
-        if has_origin { self.field("Access-Control-Allow-Origin", "*") } else { self }
+    /// Lets pages of other sites read the answer. Named ones may send cookies with their requests, too.
+    pub fn readable_by(self, pages: ReadableBy<'_>) -> Self {
+        match pages {
+            ReadableBy::OwnPages => self,
+            ReadableBy::AllPages => self.field("Access-Control-Allow-Origin", "*"),
+            ReadableBy::PagesOf(origin) => self
+                .field("Access-Control-Allow-Origin", origin)
+                .field("Access-Control-Allow-Credentials", "true")
+                .field("Vary", "Origin"),
+        }
     }
 
     /// Ends a head whose answer ends with the connection or in its own way.
@@ -119,8 +133,8 @@ impl<'o> Head<'o> {
 
     /// Ends the head of a transport's answer: the type of its body of `size` bytes and what all of them have follow.
     #[inline]
-    pub fn end_before_body(self, content_type: &str, size: usize, has_origin: bool, keeps_alive: bool) {
-        let head = self.field("Content-Type", content_type).field("Cache-Control", "no-store").open_to_all(has_origin);
+    pub fn end_before_body(self, content_type: &str, size: usize, readers: ReadableBy<'_>, keeps_alive: bool) {
+        let head = self.field("Content-Type", content_type).field("Cache-Control", "no-store").readable_by(readers);
         head.end_before(Some(size), keeps_alive);
     }
 }
@@ -140,12 +154,17 @@ fn decimal(mut number: usize) -> ([u8; 20], usize) {
 
 /// Appends the answer to many held polls: over HTTP/1.1, on connections that go on, to nobody's page of another site.
 pub fn encode_common_reply(out: &mut Vec<u8>, coding: Option<&str>, body: &[u8]) {
-    Head::new(HeadOut::Text(out), 200).coded(coding).end_before_body("application/json", body.len(), false, true);
+    Head::new(HeadOut::Text(out), 200).coded(coding).end_before_body(
+        "application/json",
+        body.len(),
+        ReadableBy::OwnPages,
+        true,
+    );
     out.extend_from_slice(body);
 }
 
 /// Writes the head of a stream.
-pub fn encode_stream(out: HeadOut<'_>, framing: Framing, has_origin: bool) {
+pub fn encode_stream(out: HeadOut<'_>, framing: Framing, readers: ReadableBy<'_>) {
     let (kind, is_chunked) = match framing {
         Framing::Events { is_chunked, .. } => ("text/event-stream", is_chunked),
         Framing::Script { is_chunked } => ("text/html; charset=utf-8", is_chunked),
@@ -156,13 +175,13 @@ pub fn encode_stream(out: HeadOut<'_>, framing: Framing, has_origin: bool) {
     // Asks nginx not to buffer.
     let head = head.field("X-Accel-Buffering", "no").coded(framing.is_gzip().then_some("gzip"));
     let head = if is_chunked { head.field("Transfer-Encoding", "chunked") } else { head.field("Connection", "close") };
-    head.open_to_all(has_origin).end();
+    head.readable_by(readers).end();
 }
 
 /// Writes the answer to a browser that asks what pages of other sites may do.
-pub fn encode_preflight(out: HeadOut<'_>) {
+pub fn encode_preflight(out: HeadOut<'_>, readers: ReadableBy<'_>) {
     Head::new(out, 204)
-        .open_to_all(true)
+        .readable_by(readers)
         .field("Access-Control-Allow-Methods", "GET, POST")
         .field("Access-Control-Allow-Headers", "content-type, last-event-id")
         .field("Access-Control-Max-Age", "86400")
@@ -195,7 +214,12 @@ pub fn encode_websocket(out: HeadOut<'_>, accept: Option<&str>, extension: Optio
 pub fn refusal(code: ErrorCode, text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let body = error_body(code, text);
-    Head::of_error(HeadOut::Text(&mut out), code).end_before_body("application/json", body.len(), false, false);
+    Head::of_error(HeadOut::Text(&mut out), code).end_before_body(
+        "application/json",
+        body.len(),
+        ReadableBy::OwnPages,
+        false,
+    );
     out.extend_from_slice(&body);
     out
 }
@@ -276,7 +300,7 @@ mod tests {
     #[test]
     fn answers_are_as_documented() {
         let mut out = Vec::new();
-        Head::new(HeadOut::Text(&mut out), 200).end_before_body("text/plain", 2, true, false);
+        Head::new(HeadOut::Text(&mut out), 200).end_before_body("text/plain", 2, ReadableBy::AllPages, false);
         out.extend_from_slice(b"ok");
         assert_eq!(
             String::from_utf8(out).unwrap(),
@@ -313,12 +337,14 @@ mod tests {
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Content-Type-Options: nosniff\r\n\
-             Referrer-Policy: no-referrer\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\ncache-control: max-age=60\r\n\
+             Referrer-Policy: no-referrer\r\nCross-Origin-Opener-Policy: same-origin\r\n\
+             Cross-Origin-Resource-Policy: same-origin\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\ncache-control: max-age=60\r\n\
              Connection: close\r\nContent-Length: 3\r\n\r\n"
         );
         let mut bare = Vec::new();
         application_head(HeadOut::Text(&mut bare), 299, "", [("Referrer-Policy", "origin")].into_iter(), None, true);
         let expected = "HTTP/1.1 299 \r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n\
+                        Cross-Origin-Opener-Policy: same-origin\r\nCross-Origin-Resource-Policy: same-origin\r\n\
                         Referrer-Policy: origin\r\n\r\n";
         assert_eq!(String::from_utf8(bare).unwrap(), expected);
     }
@@ -336,8 +362,9 @@ mod tests {
 
     #[test]
     fn over_http2_a_head_is_fields_without_those_of_a_connection() {
-        let stream =
-            listed(|out| encode_stream(out, Framing::Events { is_chunked: false, is_compressed: false }, true));
+        let stream = listed(|out| {
+            encode_stream(out, Framing::Events { is_chunked: false, is_compressed: false }, ReadableBy::AllPages)
+        });
         let expected = [
             (":status", "200"),
             ("content-type", "text/event-stream"),
@@ -346,8 +373,9 @@ mod tests {
             ("access-control-allow-origin", "*"),
         ];
         assert_eq!(stream, owned(&expected));
-        let refused =
-            listed(|out| Head::of_error(out, ErrorCode::UpgradeRequired).end_before_body("a/b", 7, false, false));
+        let refused = listed(|out| {
+            Head::of_error(out, ErrorCode::UpgradeRequired).end_before_body("a/b", 7, ReadableBy::OwnPages, false)
+        });
         let expected = [
             (":status", "426"),
             ("sec-websocket-version", "13"),
@@ -371,6 +399,8 @@ mod tests {
             ("x-content-type-options", "nosniff"),
             ("cache-control", "no-store"),
             ("referrer-policy", "no-referrer"),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
             ("set-cookie", "a=B"),
         ];
         assert_eq!(own, owned(&expected));

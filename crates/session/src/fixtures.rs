@@ -4,6 +4,7 @@ use crate::effect::{Context, Effect, Output};
 use crate::exchange::{Exchange, Silence};
 use crate::gate::Gate;
 use crate::rules::Rules;
+use crate::site::{Guests, Site};
 use pushlab_log::{Limits, MemoryLog, Publication};
 use pushlab_wire::cursor::Epoch;
 use pushlab_wire::fields::FieldList;
@@ -32,8 +33,9 @@ impl Server {
     pub fn new() -> Self {
         let second = Duration::from_secs(1);
         let rules = Rules {
-            gate: Gate::default(),
+            gate: Gate { site: Site { guests: Guests::Everybody, ..Site::default() }, ..Gate::default() },
             has_application: false,
+            echoes: false,
             is_tls: false,
             max_head_bytes: 1000,
             max_body_bytes: 1000,

@@ -106,7 +106,9 @@ impl Framing {
         let text = &publication.text;
         let compressed = self.form().and_then(|form| publication.compressed(form));
         match (self, compressed) {
-            (Self::WebSocket { .. }, Some(compressed)) => websocket::encode_compressed(out, compressed, None),
+            (Self::WebSocket { .. }, Some(compressed)) => {
+                websocket::encode_compressed(out, Opcode::Text, compressed, None)
+            }
             (Self::Events { is_chunked, .. }, Some(compressed)) => {
                 deflated(out, is_chunked, compressed, event_stream::EVENT_END);
             }

@@ -1,16 +1,42 @@
 //! Who may do what: the one place that decides it.
 
-use crate::site::{RequestOrigin, Site};
+use crate::pass::Pass;
+use crate::site::{Guests, NamedPage, RequestOrigin, Site};
 use pushlab_wire::codes::ErrorCode;
 use std::borrow::Cow;
 
 /// Why something is refused: the code, and what to tell.
 pub type Refusal = (ErrorCode, Cow<'static, str>);
 
+/// What to tell somebody without a pass.
+pub const NEEDS_PASS: &str = "this needs the token that the program printed when it started: in a browser, open the \
+                              address that it printed; from a program, send Authorization: Bearer TOKEN";
+
 /// Who sent a request, as far as it tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     origin: RequestOrigin,
+    readers: Readers,
+    has_pass: bool,
+}
+
+/// Which pages may read the answer to a request, in few bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Readers {
+    OwnPages,
+    AllPages,
+    PagesOf(NamedPage),
+}
+
+/// Which pages may read an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadableBy<'a> {
+    /// Those of the server's own site, and programs.
+    OwnPages,
+    /// Those of every site.
+    AllPages,
+    /// Those of this origin.
+    PagesOf(&'a str),
 }
 
 /// The rules.
@@ -18,6 +44,8 @@ pub struct Identity {
 pub struct Gate {
     /// Which pages are the server's own.
     pub site: Site,
+    /// What a client has to show to use a transport, if anything.
+    pub pass: Option<Pass>,
     /// Channels that the server itself publishes to: those of its feed and its tick.
     pub own_channels: Vec<String>,
     /// Beginnings of the names of channels that only the application publishes to.
@@ -27,22 +55,71 @@ pub struct Gate {
 }
 
 impl Identity {
-    /// Somebody of whom nothing is known yet, who may do what everybody may.
-    pub const UNKNOWN: Self = Self { origin: RequestOrigin::OtherSite };
+    /// Somebody of whom nothing is known yet.
+    pub const UNKNOWN: Self = Self { origin: RequestOrigin::OtherSite, readers: Readers::OwnPages, has_pass: false };
+
+    /// Whether no page of another site is to read the answer.
+    pub fn is_for_own_pages(self) -> bool {
+        self.readers == Readers::OwnPages
+    }
 }
 
 impl Gate {
-    /// Who sent a request with these fields, for the application or for a transport. The fields are read only if a rule needs them.
+    /// Who sent a request with these fields, for the application or for a transport. The fields are read only if a rule needs
+    /// them.
     pub fn identify<'h>(
         &self,
         fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
         is_for_application: bool,
     ) -> Identity {
-        if is_for_application || !self.same_origin.is_empty() {
-            Identity { origin: self.site.request_origin(fields) }
+        let has_pass = self.pass.as_ref().is_none_or(|pass| pass.is_shown(fields.clone()));
+        let is_open = self.site.guests == Guests::Everybody && !is_for_application;
+        let origin = if is_open && self.same_origin.is_empty() {
+            RequestOrigin::Guest
         } else {
-            Identity::UNKNOWN
+            self.site.request_origin(fields.clone())
+        };
+        // What an application answers is for its own pages: nothing lets those of other sites read it.
+        let readers = if is_for_application {
+            Readers::OwnPages
+        } else if is_open {
+            let has_page = fields.clone().any(|(name, _)| name.eq_ignore_ascii_case("origin"));
+            if has_page { Readers::AllPages } else { Readers::OwnPages }
+        } else if matches!(origin, RequestOrigin::Own | RequestOrigin::Guest) {
+            self.site.page_of(fields).map_or(Readers::OwnPages, Readers::PagesOf)
+        } else {
+            Readers::OwnPages
+        };
+        Identity { origin, readers, has_pass }
+    }
+
+    /// Which pages may read the answer.
+    pub fn readable_by(&self, identity: Identity) -> ReadableBy<'_> {
+        match identity.readers {
+            Readers::OwnPages => ReadableBy::OwnPages,
+            Readers::AllPages => ReadableBy::AllPages,
+            Readers::PagesOf(page) => self.site.origin_of(page).map_or(ReadableBy::OwnPages, ReadableBy::PagesOf),
         }
+    }
+
+    /// Which pages may send what they first ask about in a preflight. Where all may, the answer is the same for all.
+    pub fn asks_first(&self, identity: Identity) -> ReadableBy<'_> {
+        match &self.site.guests {
+            Guests::Everybody => ReadableBy::AllPages,
+            Guests::These(_) => self.readable_by(identity),
+        }
+    }
+
+    /// Whether a request may use a transport.
+    ///
+    /// # Errors
+    /// `forbidden` or `unauthorized`, with what to tell.
+    pub fn may_use_transports(&self, identity: Identity) -> Result<(), Refusal> {
+        let is_guest = self.site.guests == Guests::Everybody;
+        if !is_guest && !matches!(identity.origin, RequestOrigin::Own | RequestOrigin::Guest) {
+            return Err((ErrorCode::Forbidden, self.site.refusal_of_transports(identity.origin)));
+        }
+        if identity.has_pass { Ok(()) } else { Err((ErrorCode::Unauthorized, NEEDS_PASS.into())) }
     }
 
     /// Whether a client may publish to a channel.
@@ -82,14 +159,14 @@ impl Gate {
     }
 
     /// Whether a request may reach the application. What another site's page sends on behalf of its visitor is a
-    /// forgery; what it only asks for it cannot read.
+    /// forgery, or costs the server work; only a link to a page may be followed.
     ///
     /// # Errors
     /// `forbidden`, with what to tell.
     pub fn may_ask(&self, identity: Identity, is_change: bool) -> Result<(), Refusal> {
         match identity.origin {
             RequestOrigin::Own => Ok(()),
-            RequestOrigin::OtherSite if !is_change => Ok(()),
+            RequestOrigin::Link if !is_change => Ok(()),
             origin => Err((ErrorCode::Forbidden, self.site.refusal(origin))),
         }
     }

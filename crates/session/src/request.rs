@@ -50,8 +50,8 @@ pub enum Request<'a> {
         extension: Option<&'static str>,
         /// What it wants to receive.
         subscription: Subscription<'a>,
-        /// The client asks; nothing is pushed.
-        is_polling: bool,
+        /// What it is for.
+        mode: Mode,
         /// The client wants to be told the server's heartbeat and limits.
         is_told: bool,
     },
@@ -97,6 +97,17 @@ pub enum Request<'a> {
     Metrics,
 }
 
+/// What a WebSocket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Publications are pushed.
+    Push,
+    /// The client asks; nothing is pushed.
+    Poll,
+    /// Every message comes back as it was sent; it subscribes to nothing.
+    Echo,
+}
+
 /// Channels, and the cursor after which their messages are wanted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Subscription<'a> {
@@ -117,6 +128,8 @@ pub struct RequestRules {
     pub compresses: bool,
     /// This client asks for gzip.
     pub takes_gzip: bool,
+    /// WebSockets may be opened whose messages come back.
+    pub echoes: bool,
     /// The server is stopping: only health checks and metrics are answered.
     pub is_draining: bool,
 }
@@ -185,6 +198,8 @@ impl<'a> Request<'a> {
         let Some(&(name, method, path)) = PATHS.iter().find(|(known, _, _)| *known == name) else {
             return Err((ErrorCode::UnknownPath, known_paths().into()).into());
         };
+        let is_echo = path == Path::Echo && rules.echoes && matches!(head.method, "GET" | "CONNECT");
+        let (method, path) = if is_echo { ("GET", Path::WebSocket) } else { (method, path) };
         // A GET that cannot become a WebSocket has a refusal of its own.
         let is_connected = path == Path::WebSocket && head.version == Version::Http2 && head.method != method;
         let method = if is_connected { "CONNECT" } else { method };
@@ -210,7 +225,9 @@ impl<'a> Request<'a> {
                     accept.map_err(|error| Refused::from((ErrorCode::UpgradeRequired, error.to_string().into())))?;
                 let offers = rules.compresses.then(|| head.headers("sec-websocket-extensions"));
                 let extension = offers.and_then(permessage_deflate::agree);
-                Self::WebSocket { accept, extension, subscription, is_polling, is_told }
+                let mode = if is_polling { Mode::Poll } else { Mode::Push };
+                let mode = if is_echo { Mode::Echo } else { mode };
+                Self::WebSocket { accept, extension, subscription, mode, is_told }
             }
             Path::Events => {
                 let framing = Framing::Events { is_chunked, is_compressed };
@@ -337,6 +354,7 @@ mod tests {
         max_wait: Duration::from_secs(60),
         compresses: false,
         takes_gzip: false,
+        echoes: false,
         is_draining: false,
     };
 

@@ -1,11 +1,14 @@
 //! What a server allows, as far as the protocol is concerned.
 
 use crate::gate::Gate;
-use crate::request::RequestRules;
+use crate::request::{Mode, RequestRules};
 use pushlab_wire::http::Version;
 use pushlab_wire::native::Announcement;
 use pushlab_wire::websocket::{Config, Role};
 use std::time::Duration;
+
+/// Fragments of a message that comes back: it may be many times as long as one that is published.
+const MAX_ECHO_FRAGMENTS: u32 = 1 << 20;
 
 /// The rules of a server.
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub struct Rules {
     pub gate: Gate,
     /// Something answers on the paths that are not the server's own.
     pub has_application: bool,
+    /// WebSockets may be opened whose messages come back.
+    pub echoes: bool,
     /// Every connection speaks TLS.
     pub is_tls: bool,
     /// A request's head, bytes.
@@ -52,13 +57,16 @@ impl Rules {
             max_wait: self.max_wait,
             compresses: self.compression_from.is_some(),
             takes_gzip,
+            echoes: self.echoes,
             is_draining,
         }
     }
 
     /// How frames from clients are read.
-    pub(crate) fn of_frames(&self, takes_compressed: bool) -> Config {
-        Config { max_message_bytes: self.max_message_bytes, takes_compressed, ..Config::new(Role::Server) }
+    pub(crate) fn of_frames(&self, mode: Mode, takes_compressed: bool) -> Config {
+        let usual = Config::new(Role::Server);
+        let max_fragments = if mode == Mode::Echo { MAX_ECHO_FRAGMENTS } else { usual.max_fragments };
+        Config { max_message_bytes: self.max_message_bytes, max_fragments, takes_compressed, ..usual }
     }
 
     /// What a client that speaks this version is told of the server before all else, if it asks.

@@ -15,6 +15,24 @@ pub struct Site {
     /// name of one of `origins`. A page of another site that lets its own name lead here (DNS rebinding) is no other
     /// site to a browser; by the name it shows.
     pub is_loopback_only: bool,
+    /// Pages of other sites that may use the transports, though not the application.
+    pub guests: Guests,
+}
+
+/// Pages of other sites.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Guests {
+    /// Those of these origins.
+    These(Vec<Origin>),
+    /// All of them.
+    Everybody,
+}
+
+impl Default for Guests {
+    /// None.
+    fn default() -> Self {
+        Self::These(Vec::new())
+    }
 }
 
 /// Scheme, host and port of a page, as browsers name them: `https://push.example.org`, without the scheme's own port.
@@ -26,11 +44,20 @@ pub struct Origin(String);
 #[error("{0:?} is no address of pages; write http://HOST[:PORT] or https://HOST[:PORT], without a path")]
 pub struct BadOrigin(String);
 
+/// One of the origins that a [`Site`] names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedPage(u16);
+
 /// Where a request came from, as far as it tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestOrigin {
     /// A page of the server's own, or no page: a program may say what it likes.
     Own,
+    /// A page of another site that is a guest.
+    Guest,
+    /// A link on a page of another site, which somebody follows: the answer is shown by itself, and that page learns
+    /// nothing of it.
+    Link,
     /// A page of another site.
     OtherSite,
     /// Somebody who calls the server by a name that is not its own.
@@ -41,11 +68,6 @@ impl Origin {
     /// Whether its scheme is `https`.
     pub fn is_secure(&self) -> bool {
         self.0.starts_with("https://")
-    }
-
-    /// Whether its host is this machine's loopback interface.
-    pub fn is_loopback(&self) -> bool {
-        is_loopback(self.name())
     }
 
     /// Its host without the port.
@@ -85,17 +107,50 @@ impl Site {
     /// alone say whence a request comes with. What another site's page makes a browser send, with its user's cookies,
     /// is told apart by them.
     pub fn request_origin<'h>(&self, fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> RequestOrigin {
-        let all = |name: &'static str| {
-            let named = fields.clone().filter(move |(n, _)| n.eq_ignore_ascii_case(name));
-            named.map(|(_, value)| value.trim())
-        };
-        let host = Some(all("host")).filter(|hosts| hosts.clone().count() == 1).and_then(|mut hosts| hosts.next());
+        let all = |name: &'static str| values(fields.clone(), name);
+        let (mut hosts, mut more) = (all("host"), all("host").skip(1));
+        let host = hosts.next().filter(|_| more.next().is_none());
         if self.is_loopback_only && !host.and_then(name_of).is_some_and(|name| self.answers_to(name)) {
             return RequestOrigin::OtherName;
         }
         let is_site_own = all("sec-fetch-site").all(|site| matches!(site, "same-origin" | "none"));
-        let is_own = is_site_own && all("origin").all(|origin| self.has(origin, host));
-        if is_own { RequestOrigin::Own } else { RequestOrigin::OtherSite }
+        if is_site_own && all("origin").all(|origin| self.has(origin, host)) {
+            return RequestOrigin::Own;
+        }
+        let is = |name, value| all(name).next() == Some(value);
+        let is_link = is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document");
+        let is_guest = match &self.guests {
+            Guests::Everybody => true,
+            Guests::These(_) => self.page_of(fields.clone()).is_some(),
+        };
+        match (is_link && all("origin").next().is_none(), is_guest) {
+            (true, _) => RequestOrigin::Link,
+            (false, true) => RequestOrigin::Guest,
+            (false, false) => RequestOrigin::OtherSite,
+        }
+    }
+
+    /// The page that sent a request, if it is one of those that are named: which of them.
+    pub fn page_of<'h>(&self, fields: impl Iterator<Item = (&'h str, &'h str)>) -> Option<NamedPage> {
+        let mut origins = values(fields, "origin");
+        let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
+        let page = origin.parse::<Origin>().ok()?;
+        let at = self.named().position(|one| *one == page)?;
+        u16::try_from(at).ok().map(NamedPage)
+    }
+
+    /// The origin of a page that is named.
+    pub fn origin_of(&self, page: NamedPage) -> Option<&str> {
+        self.named().nth(page.0.into()).map(|origin| &*origin.0)
+    }
+
+    /// All pages that are named, own ones and guests.
+    fn named(&self) -> impl Iterator<Item = &Origin> {
+        let guests: &[Origin] = match &self.guests {
+            Guests::These(guests) => guests,
+            Guests::Everybody => &[],
+        };
+        self.origins.iter().chain(guests)
     }
 
     /// Whether the page of an origin is an own one, if it was asked for by this `Host`. Without a proxy that ends TLS
@@ -122,7 +177,17 @@ impl Site {
         }
     }
 
-    /// What to tell somebody whose request is refused for where it came from.
+    /// What to tell somebody whose request to a transport is refused because of where it came from.
+    pub fn refusal_of_transports(&self, origin: RequestOrigin) -> Cow<'static, str> {
+        match origin {
+            RequestOrigin::OtherName => self.refusal(origin),
+            _ => "this came from a page of another site, by its Origin or Sec-Fetch-Site; start the server with --allow-origin ORIGIN to \
+                  let pages of that origin use its transports, or with --allow-origin '*' to let all pages use them"
+                .into(),
+        }
+    }
+
+    /// What to tell somebody whose request to the application is refused because of where it came from.
     pub fn refusal(&self, origin: RequestOrigin) -> Cow<'static, str> {
         let origins: Vec<String> = self.origins.iter().map(Origin::to_string).collect();
         let known = if origins.is_empty() { String::new() } else { format!(" or {}", origins.join(", ")) };
@@ -145,6 +210,11 @@ impl Site {
     }
 }
 
+/// The values of a field.
+fn values<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>, name: &'static str) -> impl Iterator<Item = &'h str> {
+    fields.filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
 /// The name of `HOST` or `HOST:PORT`, an address of IPv6 without its brackets; `None` of what is neither.
 fn name_of(host: &str) -> Option<&str> {
     let (name, rest) = match host.strip_prefix('[') {
@@ -165,7 +235,11 @@ mod tests {
     use super::*;
 
     fn site(origins: &[&str], is_loopback_only: bool) -> Site {
-        Site { origins: origins.iter().map(|text| text.parse().unwrap()).collect(), is_loopback_only }
+        Site {
+            origins: origins.iter().map(|text| text.parse().unwrap()).collect(),
+            is_loopback_only,
+            ..Site::default()
+        }
     }
 
     fn origin(site: &Site, fields: &[(&str, &str)]) -> RequestOrigin {
@@ -230,6 +304,25 @@ mod tests {
     }
 
     #[test]
+    fn guests_are_those_that_are_named_or_everybody() {
+        let page = |origin| [("host", "push.example"), ("origin", origin), ("sec-fetch-site", "cross-site")];
+        let named = Site { guests: Guests::These(vec!["https://app.example".parse().unwrap()]), ..site(&[], false) };
+        assert_eq!(origin(&named, &page("https://app.example")), RequestOrigin::Guest);
+        assert_eq!(origin(&named, &page("HTTPS://APP.example:443")), RequestOrigin::Guest);
+        for other in ["http://app.example", "https://app.example.evil.example", "null", ""] {
+            assert_eq!(origin(&named, &page(other)), RequestOrigin::OtherSite, "{other}");
+        }
+        let twice = [("host", "h"), ("origin", "https://app.example"), ("origin", "https://evil.example")];
+        assert_eq!(origin(&named, &twice), RequestOrigin::OtherSite);
+        let rebound = Site { is_loopback_only: true, ..named.clone() };
+        assert_eq!(origin(&rebound, &page("https://app.example")), RequestOrigin::OtherName);
+        let open = Site { guests: Guests::Everybody, ..site(&[], false) };
+        assert_eq!(origin(&open, &page("https://anybody.example")), RequestOrigin::Guest);
+        let at = named.page_of(page("https://app.example").into_iter()).unwrap();
+        assert_eq!(named.origin_of(at), Some("https://app.example"));
+    }
+
+    #[test]
     fn a_loopback_site_answers_to_its_names() {
         let (local, named) = (site(&[], true), site(&["https://push.example"], true));
         for good in ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.1.2.3:8080", "[::1]", "[::1]:8080"] {
@@ -288,8 +381,6 @@ mod tests {
             let error = bad.parse::<Origin>().unwrap_err().to_string();
             assert!(error.contains("https://HOST"), "{bad}: {error}");
         }
-        assert!("http://localhost:1".parse::<Origin>().unwrap().is_loopback());
-        assert!(!"http://push.example".parse::<Origin>().unwrap().is_loopback());
     }
 
     #[test]

@@ -84,6 +84,19 @@ pub enum StoreError {
         /// The newest format known.
         known: i64,
     },
+    /// Written by an earlier version of this program, and opened only to be read.
+    #[error(
+        "{} has format {found}, of an earlier Pushlab, and this version reads format {known}; it was not touched: \
+         `pushlab runs --store FILE` brings it up to date", .path.display()
+    )]
+    Older {
+        /// The database.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The format that is read.
+        known: i64,
+    },
     /// Another lab measures on this machine and store.
     #[error(
         "another pushlab{} measures into {} right now, and two at once would disturb each other; wait for it or end \

@@ -59,6 +59,22 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
+/// Opens the database at `path` to read it. In a file that somebody else may have made, views and triggers can call
+/// only harmless functions.
+pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
+    let sqlite = |source| StoreError::of_sqlite(path, source);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(sqlite)?;
+    connection.pragma_update(None, "query_only", true).map_err(sqlite)?;
+    connection.pragma_update(None, "trusted_schema", false).map_err(sqlite)?;
+    let found = format_of(&connection, path)?;
+    if found < known() {
+        return Err(StoreError::Older { path: path.to_owned(), found, known: known() });
+    }
+    Ok(connection)
+}
+
 fn known() -> i64 {
     MIGRATIONS.len() as i64
 }
@@ -97,6 +113,7 @@ fn configure(connection: &Connection, found: i64) -> rusqlite::Result<()> {
         std::thread::sleep(BUSY_PAUSE);
     }
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES_MAX, |_| Ok(()))?;
+    connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)
 }

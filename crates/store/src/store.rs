@@ -38,6 +38,15 @@ impl Store {
         Ok(Self { connection: open::open(path)?, path: path.to_owned() })
     }
 
+    /// Opens the database at `path` only for reading: nothing is created, brought to another format or written.
+    ///
+    /// # Errors
+    /// [`StoreError::NotOurs`], [`StoreError::Newer`], [`StoreError::Older`]; those of the disk, also where there is no
+    /// file.
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { connection: open::open_to_read(path)?, path: path.to_owned() })
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path

@@ -94,6 +94,11 @@ impl External {
         reach(&target, REACH_WITHIN).map_err(|error| format!("cannot reach {} ({}): {error}", self.url, target.address))
     }
 
+    /// Scheme, host and port: `https://push.example.org`.
+    pub fn origin(&self) -> String {
+        format!("{}://{}", if self.has_tls { "https" } else { "http" }, self.authority)
+    }
+
     fn address(&self) -> Result<SocketAddr, String> {
         let Self { host, port, .. } = self;
         let found = format!("{host}:{port}").to_socket_addrs().map(|mut addresses| addresses.next());

@@ -34,6 +34,13 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(12);
 /// Environment variable by which our server serves its transports alone, without pages that would take memory: a build
 /// from before there were any can be measured too, which an option would end.
 pub const NO_PAGES: &str = "PUSHLAB_NO_PAGES";
+/// Environment variable by which pages of other sites may use our server's transports.
+pub const ALLOW_ORIGIN: &str = "PUSHLAB_ALLOW_ORIGIN";
+/// Environment variable by which our server serves whoever reaches it.
+pub const OPEN: &str = "PUSHLAB_OPEN";
+/// The environment in which our server is measured: in a namespace, loopback is not its only address, and where a
+/// browser is the load, its pages come from another site.
+const OUR_ENVIRONMENT: [(&str, &str); 3] = [(NO_PAGES, "true"), (ALLOW_ORIGIN, "*"), (OPEN, "true")];
 
 /// Environment variable by which a foreign server lets pages of other origins ask it (Fetch Standard, CORS protocol).
 /// Without it, it answers as if there were no such thing.
@@ -228,14 +235,14 @@ impl ForeignStart<'_> {
 /// Our server, which says on its standard output where it listens.
 fn ours(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
     let mut builder = Command::new(program);
-    builder.args(arguments).env(NO_PAGES, "true").stdin(Stdio::null()).stdout(Stdio::piped());
+    builder.args(arguments).envs(OUR_ENVIRONMENT).stdin(Stdio::null()).stdout(Stdio::piped());
     builder
 }
 
 /// The command line of [`ours`], as a shell takes it.
 fn our_command(arguments: &[impl ToString]) -> Vec<String> {
-    let words = [format!("{NO_PAGES}=true"), "pushlab".to_owned()];
-    words.into_iter().chain(arguments.iter().map(ToString::to_string)).collect()
+    let variables = OUR_ENVIRONMENT.iter().map(|(name, value)| format!("{name}={value}"));
+    variables.chain(["pushlab".to_owned()]).chain(arguments.iter().map(ToString::to_string)).collect()
 }
 
 impl Subject {

@@ -51,7 +51,7 @@ pub enum ErrorCode {
     Forbidden,
     /// `not-found`, 404: The path exists, but what it names does not, or no longer.
     NotFound,
-    /// `unauthorized`, 401: The request needs somebody who is logged in or has entered, and its cookie or token is none, or its time is over.
+    /// `unauthorized`, 401: The request needs somebody who is logged in, has entered or has the console's token, and its cookie or token is missing, wrong or expired.
     Unauthorized,
     /// `name-taken`, 409: Somebody has this name.
     NameTaken,
@@ -189,7 +189,7 @@ const ERROR_CODES: [Row; 27] = [
         number: 403,
         retry: false,
         meaning: "This client may not do that: the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.",
-        action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url.",
+        action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url. For pages of another origin: --allow-origin.",
     },
     Row {
         name: "not-found",
@@ -202,8 +202,8 @@ const ERROR_CODES: [Row; 27] = [
         name: "unauthorized",
         number: 401,
         retry: false,
-        meaning: "The request needs somebody who is logged in or has entered, and its cookie or token is none, or its time is over.",
-        action: "Log in or enter again.",
+        meaning: "The request needs somebody who is logged in, has entered or has the console's token, and its cookie or token is missing, wrong or expired.",
+        action: "Log in or enter again; open a console at the address that it printed.",
     },
     Row {
         name: "name-taken",

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { eventsOf } from "../../../tests/foreign/event-streams.js";
 import { forSeeds, pick, split } from "../test/random.ts";
 import { PushlabError } from "./errors.ts";
 import { type Frame, MAX_TEXT_LENGTH } from "./frames.ts";
@@ -147,5 +148,18 @@ describe("bytes that are no protocol", () => {
     bad(() => feed(new LineDecoder(), part));
     bad(() => feed(new EventStreamDecoder(), part));
     bad(() => feed(new EventStreamDecoder(), `data:${part}\n`));
+  });
+});
+
+test("event streams are read as eventsource-parser reads them", () => {
+  forSeeds(300, (random) => {
+    const frames = Array.from({ length: 1 + random() * 20 }, () => anyFrame(random));
+    const text = frames.map((frame) => encodeEvent(random, frame, pick(random, ["\n", "\r", "\r\n"]))).join("");
+    const read = decode(new EventStreamDecoder(), split(random, text));
+    const expected = eventsOf(text).map(([id, , data]) => {
+      const [name, ...rest] = JSON.parse(data);
+      return name === "msg" ? [name, rest[0], id, rest[1]] : [name, ...rest];
+    });
+    expect(read.filter(([name]) => name !== "cursor")).toEqual(expected);
   });
 });

@@ -39,8 +39,8 @@ export class Server {
   /** Starts one on a free port, or on `port`, and ends it after the test. */
   static async start(options: string[] = [], port = 0): Promise<Server> {
     const args = ["serve", "--listen", `127.0.0.1:${port}`, "--json", ...options];
-    // The demos publish too, so that cursors could not be foreseen.
-    const env = { ...process.env, PUSHLAB_NO_PAGES: "true" };
+    // The demos publish too, so cursors could not be foreseen; and some clients are pages of another origin.
+    const env = { ...process.env, PUSHLAB_NO_PAGES: "true", PUSHLAB_ALLOW_ORIGIN: "*" };
     const child = spawn(BINARY, args, { env, stdio: ["ignore", "pipe", "pipe"] });
     const server = new Server(child);
     child.on("error", (error) => {

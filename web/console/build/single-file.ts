@@ -7,6 +7,12 @@ export function jsonForScript(data: unknown): string {
   return JSON.stringify(data).replaceAll("<", "\\u003c");
 }
 
+/** What a Content Security Policy calls a script. */
+async function hashOf(script: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(script));
+  return `sha256-${btoa(String.fromCharCode(...new Uint8Array(digest)))}`;
+}
+
 /**
  * Puts the one script and the one style sheet into the page and drops their files, so that the
  * report is a single file that opens from disk. Replacements are functions because `$&` and the like
@@ -16,7 +22,7 @@ export function singleFile(): Plugin {
   return {
     name: "single-file",
     enforce: "post",
-    generateBundle(_options, bundle) {
+    async generateBundle(_options, bundle) {
       let script = "";
       let style = "";
       for (const [name, file] of Object.entries(bundle)) {
@@ -28,10 +34,13 @@ export function singleFile(): Plugin {
       const page = Object.values(bundle).find((file) => file.fileName.endsWith(".html"));
       if (page?.type !== "asset") this.error("no page to put the script into");
       const inline = script.trim().replaceAll("</script", "<\\/script");
+      const hash = await hashOf(inline);
       const html = String(page.source)
         .replace(/\s*<script type="module"[^>]*><\/script>/, "")
         .replace(/\s*<link rel="stylesheet"[^>]*>/, "")
         .replace("</head>", () => `<style>${style.trim()}</style>\n  </head>`)
+        // No script runs but this one, whatever a name or a note in the data may be.
+        .replace("script-src 'unsafe-inline'", () => `script-src '${hash}'`)
         // Last in the body: it reads the data element, which the parser must have reached.
         .replace("</body>", () => `<script>${inline}</script>\n  </body>`);
       if (/\ssrc=|<link[^>]*href="(?!data:)|type="module"/.test(html.replace(inline, () => ""))) {

@@ -53,9 +53,10 @@ pub fn findings(
 
 /// Subjects that are servers of the studies' time, the subject that is the same kind of server today, and the transport
 /// that a study calls what they have under another name.
-const PERIOD_SUBJECTS: [(&str, &str, Option<Transport>); 5] = [
+const PERIOD_SUBJECTS: [(&str, &str, Option<Transport>); 6] = [
     ("cometd-2011", "cometd", None),
     ("node-2014", "node-bare", None),
+    ("node-2017", "node-bare", None),
     ("socketio-2014", "socketio", None),
     // Johannessen's polling of Socket.IO: held, like its long polling.
     ("socketio-2014:jsonp-polling", "socketio", Some(Transport::Polling)),

@@ -5,7 +5,7 @@ use pushlab_http2::frame::{Code, PREFACE};
 use pushlab_http2::hpack::Encoder;
 use pushlab_wire::deflate::Deflater;
 use pushlab_wire::fields::FieldList;
-use pushlab_wire::websocket::{encode_compressed, handshake};
+use pushlab_wire::websocket::{Opcode, encode_compressed, handshake};
 
 /// An attack, on HTTP/2 (RFC 9113, section 10.5) or on compressed WebSockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -97,7 +97,7 @@ impl Script {
             let ping = "[\"ping\",1]";
             let text = ping.to_owned() + &" ".repeat(size - ping.len());
             let text = Deflater::default().deflate(text.as_bytes()).expect("spaces get smaller");
-            encode_compressed(&mut bomb, &text, Some([1, 2, 3, 4]));
+            encode_compressed(&mut bomb, Opcode::Text, &text, Some([1, 2, 3, 4]));
         }
         Self { attack, encoder: Encoder::new(), stream: 1, round: 0, bomb }
     }

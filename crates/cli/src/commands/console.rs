@@ -6,7 +6,9 @@ use anyhow::Context as _;
 use clap::Args;
 use pushlab_console::{Console, Starting};
 use pushlab_lab::{on_load_cores, this_program};
-use pushlab_server::{Config, Server};
+use pushlab_server::guarded::{Guarded, PARAMETER};
+use pushlab_server::secret::Secret;
+use pushlab_server::{Config, Origin, Pass, Server};
 use pushlab_wire::codes::ExitCode;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,9 +16,9 @@ use std::sync::Arc;
 /// Serve the console: results and reports, experiments from a form, live figures, demos.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Experiments can be started if it listens on a loopback address; it then answers to no other names \
-than those of --public-url, which need --run-for-anybody. Each runs in a process of its own; Ctrl-C ends the console \
-and interrupts it, and the same experiment goes on later."
+    after_help = "It prints an address with a token: whoever opens it can start experiments, which load servers from \
+this machine; nobody else sees anything. Each experiment runs in a process of its own; Ctrl-C ends the console and \
+interrupts the experiment, which goes on when it is started again."
 )]
 pub struct ConsoleArgs {
     /// Where to listen; port 0 takes a free one.
@@ -27,17 +29,20 @@ pub struct ConsoleArgs {
     /// Let nobody start experiments.
     #[arg(long)]
     no_run: bool,
-    /// Let everybody who reaches the address start experiments where it or --public-url is not a loopback address; they
-    /// can then load any server from this machine.
-    #[arg(long, conflicts_with = "no_run")]
-    run_for_anybody: bool,
+    /// The token, 32 hexadecimal digits, if it is to stay the same from one start to the next; a new one by default.
+    #[arg(long, value_name = "TOKEN", env = "PUSHLAB_CONSOLE_TOKEN", hide_env_values = true, value_parser = token)]
+    token: Option<Secret>,
+    /// Let experiments from the form measure this running server: http://127.0.0.1:3000. Several may be named; without
+    /// any, experiments measure only servers that Pushlab itself starts.
+    #[arg(long = "allow-target", value_name = "URL", value_delimiter = ',', conflicts_with = "no_run")]
+    targets: Vec<Origin>,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]
     site: SiteArgs,
     #[command(flatten)]
     demos: DemoArgs,
-    /// Print the address as one line of JSON when ready.
+    /// Print the address and the token as one line of JSON when ready.
     #[arg(long)]
     json: bool,
 }
@@ -45,19 +50,27 @@ pub struct ConsoleArgs {
 pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     args.tls.block_signals();
     let is_loopback = args.listen.ip().is_loopback();
-    let is_own = is_loopback && args.site.is_loopback();
-    let can_run = !args.no_run && (is_own || args.run_for_anybody);
-    if can_run && !is_own {
-        eprintln!("warning: whoever reaches {} can start experiments on this machine", args.listen);
+    if !is_loopback && args.tls.files().is_none() {
+        eprintln!(
+            "warning: others can reach {}, and whoever sees the traffic sees the token: use --tls-certificate and --tls-key",
+            args.listen
+        );
     }
+    let secret = args.token.map_or_else(Secret::new, Ok).context("cannot make a token")?.to_string();
+    let pass = Pass::new(secret.clone());
     let site = args.site.site(is_loopback);
     let starting = || -> anyhow::Result<Starting> {
         let program = this_program().context("cannot determine this program's own path")?;
-        Ok(Starting { program, store: args.store.store.clone(), out: args.store.out.clone() })
+        Ok(Starting {
+            program,
+            store: args.store.store.clone(),
+            out: args.store.out.clone(),
+            targets: args.targets.clone(),
+        })
     };
     let console = Arc::new(Console::new(pushlab_console::Config {
         store: args.store.store.clone(),
-        starting: can_run.then(starting).transpose()?,
+        starting: (!args.no_run).then(starting).transpose()?,
         stores_measurements: true,
         hides_results: false,
         demos: DemoArgs::names(),
@@ -66,17 +79,24 @@ pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     let mut config = Config::new(args.listen);
     config.tls = args.tls.files();
     config.site = site;
+    config.trusted_proxies = args.site.proxies();
     pages::give(&mut config, Arc::clone(&console), Some(&args.demos))?;
+    config.application = config.application.map(|pages| Arc::new(Guarded::new(pages, pass.clone())) as Arc<_>);
+    config.pass = Some(pass);
     let server = on_load_cores(|| Server::start(config))?;
     let address = server.address();
     if args.json {
-        println!("{}", serde_json::json!({ "listening": address.to_string() }));
+        println!("{}", serde_json::json!({ "listening": address.to_string(), "token": secret }));
     } else {
-        println!("console at {}://{address}/ (Ctrl-C stops)", args.tls.scheme());
+        println!("console at {}://{address}/?{PARAMETER}={secret} (Ctrl-C stops)", args.tls.scheme());
     }
     args.tls.attend(&server);
     console.interrupt();
     server.stop();
     server.join()?;
     Ok(ExitCode::Ok)
+}
+
+fn token(text: &str) -> Result<Secret, &'static str> {
+    Secret::parse(text).ok_or("a token is 32 hexadecimal digits in lower case, such as `openssl rand -hex 16` prints")
 }

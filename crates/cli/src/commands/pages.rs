@@ -8,10 +8,13 @@ use pushlab_demos::Demos;
 use pushlab_demos::auction::Auction;
 use pushlab_lab::{Live, on_load_cores};
 use pushlab_server::application::Application;
-use pushlab_server::{Config, Origin, Server, Site, TlsFiles};
+use pushlab_server::proxies::{Network, TrustedProxies};
+use pushlab_server::{BadOrigin, Config, Guests, Origin, Server, Site, TlsFiles};
+use pushlab_subjects::running::ALLOW_ORIGIN;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,17 +48,55 @@ pub struct SiteArgs {
     /// Several may be named; what changes something must then come from pages of these.
     #[arg(long = "public-url", value_name = "URL", env = "PUSHLAB_PUBLIC_URL", value_delimiter = ',')]
     public_urls: Vec<Origin>,
+    /// Believe this proxy's X-Forwarded-For about who a client is: an address, or a network such as 10.0.0.0/8. Several
+    /// may be named. All clients that come through any other proxy share one allowance of log-ins.
+    #[arg(long = "trusted-proxy", value_name = "ADDRESS", env = "PUSHLAB_TRUSTED_PROXY", value_delimiter = ',')]
+    trusted_proxies: Vec<Network>,
 }
 
 impl SiteArgs {
-    /// Whether nobody but this machine's own browsers is expected.
-    pub fn is_loopback(&self) -> bool {
-        self.public_urls.iter().all(Origin::is_loopback)
+    /// The proxies for the server.
+    pub fn proxies(&self) -> TrustedProxies {
+        TrustedProxies::new(self.trusted_proxies.clone())
     }
 
-    /// The same for the server.
+    /// The addresses for the server.
     pub fn site(&self, is_loopback_only: bool) -> Site {
-        Site { origins: self.public_urls.clone(), is_loopback_only }
+        Site { origins: self.public_urls.clone(), is_loopback_only, guests: Guests::default() }
+    }
+}
+
+/// Whose pages may use the transports, besides the server's own.
+#[derive(Debug, Args)]
+pub struct GuestArgs {
+    /// Let pages of this origin use the transports: https://app.example.org, or '*' for the pages of every site. Several
+    /// may be named. Programs may always use them.
+    #[arg(long = "allow-origin", value_name = "ORIGIN", env = ALLOW_ORIGIN, value_delimiter = ',')]
+    allowed: Vec<Guest>,
+}
+
+#[derive(Debug, Clone)]
+enum Guest {
+    Everybody,
+    Page(Origin),
+}
+
+impl FromStr for Guest {
+    type Err = BadOrigin;
+
+    fn from_str(text: &str) -> Result<Self, BadOrigin> {
+        if text == "*" { Ok(Self::Everybody) } else { text.parse().map(Self::Page) }
+    }
+}
+
+impl GuestArgs {
+    /// The same for the server.
+    pub fn guests(&self) -> Guests {
+        let pages = self.allowed.iter().map(|guest| match guest {
+            Guest::Everybody => None,
+            Guest::Page(origin) => Some(origin.clone()),
+        });
+        pages.collect::<Option<_>>().map_or(Guests::Everybody, Guests::These)
     }
 }
 

@@ -1,12 +1,12 @@
 //! `pushlab serve`: the server.
 
-use super::pages::{self, DemoArgs, SiteArgs, TlsArgs};
+use super::pages::{self, DemoArgs, GuestArgs, SiteArgs, TlsArgs};
 use crate::units;
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
 use pushlab_console::Console;
-use pushlab_server::{Config, Feed, Io, Limits, Policy, Server, Tick};
-use pushlab_subjects::running::NO_PAGES;
+use pushlab_server::{Config, Feed, Io, Limits, Policy, Server, Site, Tick};
+use pushlab_subjects::running::{NO_PAGES, OPEN};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
 use std::net::SocketAddr;
@@ -51,6 +51,9 @@ pub struct ServeArgs {
     io: Option<IoArg>,
     #[command(flatten)]
     tls: TlsArgs,
+    /// Accept WebSockets at /echo and send every message back unchanged: for testing clients, and this server.
+    #[arg(long)]
+    echo: bool,
     /// Turn HTTP/2 off.
     #[arg(long)]
     no_http2: bool,
@@ -73,6 +76,11 @@ pub struct ServeArgs {
     store: Option<PathBuf>,
     #[command(flatten)]
     site: SiteArgs,
+    #[command(flatten)]
+    guests: GuestArgs,
+    /// Serve whoever reaches the address: without this, the server listens only on loopback addresses.
+    #[arg(long, env = OPEN)]
+    open: bool,
     #[command(flatten)]
     demos: DemoArgs,
     /// Print the address as one line of JSON when ready.
@@ -163,8 +171,17 @@ limit_args! {
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     args.tls.block_signals();
     let mut config = config(args)?;
+    let is_loopback = args.listen.ip().is_loopback();
+    if !is_loopback && !args.open {
+        bail!(
+            "others can reach {}, and whoever reaches it can publish and subscribe: give --open if that is intended; \
+             otherwise listen on 127.0.0.1, behind a proxy that decides who may do so",
+            args.listen
+        );
+    }
+    config.trusted_proxies = args.site.proxies();
+    config.site = Site { guests: args.guests.guests(), ..args.site.site(is_loopback) };
     if !args.no_pages {
-        config.site = args.site.site(false);
         let console = Console::new(pushlab_console::Config {
             store: args.store.clone(),
             hides_results: args.store.is_none(),
@@ -209,6 +226,7 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     config.splits_events = args.writes_per_event == 2;
     config.tls = args.tls.files();
     config.speaks_http2 = !args.no_http2;
+    config.echoes = args.echo;
     config.limits.max_connections = descriptor_limit().saturating_sub(100).max(1) * args.cores;
     args.limits.apply(&mut config.limits);
     if let Some(url) = &args.feed {

@@ -10,6 +10,8 @@ use std::process::{Child, Stdio};
 struct Served {
     child: Child,
     address: String,
+    /// What a console asks for.
+    token: Option<String>,
 }
 
 impl Served {
@@ -24,19 +26,27 @@ impl Served {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said: Value = serde_json::from_str(&line).unwrap();
-        Self { child, address: said["listening"].as_str().unwrap().to_owned() }
+        let token = said["token"].as_str().map(str::to_owned);
+        Self { child, address: said["listening"].as_str().unwrap().to_owned(), token }
     }
 
     fn ask(&self, method: &str, target: &str, fields: &str, body: &str) -> (u16, String) {
+        let token = self.token.as_ref().map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
+        let (status, _, body) = self.ask_as(&token, method, target, fields, body);
+        (status, body)
+    }
+
+    /// Asks with these fields in place of the token.
+    fn ask_as(&self, token: &str, method: &str, target: &str, fields: &str, body: &str) -> (u16, String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let (host, length) = (&self.address, body.len());
-        let head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}Content-Length: {length}\r\n");
+        let head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{token}{fields}Content-Length: {length}\r\n");
         stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), body.to_owned())
     }
 
     fn get(&self, target: &str) -> Value {
@@ -229,6 +239,73 @@ fn who_may_not_start_experiments_starts_none() {
     assert_eq!(reader.start(&place).0, 403);
 }
 
+/// Other users of the machine, and whoever a proxy before it lets through, send no `Origin` either.
+#[test]
+fn without_the_token_a_console_tells_nothing_and_does_nothing() {
+    let place = Place::new("console-token");
+    place.experiment(&[]);
+    let console = Served::console(&place, &[]);
+    let token = console.token.clone().unwrap();
+    let port = console.address.rsplit(':').next().unwrap();
+    let mut wrong = token.clone().into_bytes();
+    wrong[31] = if wrong[31] == b'0' { b'1' } else { b'0' };
+    let wrong = String::from_utf8(wrong).unwrap();
+    for shown in [
+        String::new(),
+        format!("Authorization: Bearer {wrong}\r\n"),
+        format!("Cookie: pushlab-pass-{port}={wrong}\r\n"),
+        format!("Cookie: pushlab-pass-1={token}\r\n"),
+    ] {
+        for (method, target) in [
+            ("GET", "/"),
+            ("GET", "/api/results"),
+            ("GET", "/api/live"),
+            ("GET", "/reports/1"),
+            ("POST", "/api/campaigns"),
+            ("DELETE", "/api/campaigns"),
+            ("GET", "/demos/chat"),
+            ("GET", "/poll?channel=console.live"),
+            ("GET", "/sse?channel=a"),
+            ("POST", "/publish?channel=a"),
+            ("GET", "/stats"),
+            ("GET", "/metrics"),
+        ] {
+            let (status, _, body) = console.ask_as(&shown, method, target, "", "");
+            assert_eq!((status, body.contains("\"unauthorized\"")), (401, true), "{shown}{method} {target}: {body}");
+        }
+        assert_eq!(console.ask_as(&shown, "GET", "/healthz", "", "").0, 200);
+    }
+    let (status, head, _) = console.ask_as("", "GET", &format!("/live?token={token}"), "Accept: text/html\r\n", "");
+    assert!(status == 303 && head.contains("Location: /live\r\n"), "{head}");
+    let cookie = head.lines().find_map(|line| line.strip_prefix("Set-Cookie: ")).unwrap();
+    assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+    let cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
+    for target in ["/live", "/api/results", "/poll?channel=console.live", "/metrics"] {
+        assert_eq!(console.ask_as(&cookie, "GET", target, "", "").0, 200, "{target}");
+    }
+    let (status, _, page) = console.ask_as("", "GET", "/", "Accept: text/html\r\n", "");
+    assert!(status == 401 && page.contains("?token="), "{page}");
+    let kept = Served::console(&place, &["--token", &token]);
+    assert_eq!(kept.token.as_ref(), Some(&token));
+    let (code, error) = place.fails(&["console", "--token", "letmein"]);
+    assert!(code == 2 && error.contains("openssl rand -hex 16"), "{error}");
+}
+
+/// Whoever others can reach has to be told so.
+#[test]
+fn a_server_that_others_can_reach_wants_to_be_open() {
+    let place = Place::new("serve-open");
+    let (code, error) = place.fails(&["serve", "--listen", "0.0.0.0:0"]);
+    assert!(code != 0 && error.contains("--open"), "{error}");
+    let mut command = place.pushlab(&["serve", "--listen", "0.0.0.0:0", "--json", "--open"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(line.contains("\"listening\":\"0.0.0.0:"), "{line}");
+}
+
 /// A proxy that rewrites `Host` makes strangers of the console's own pages, and of a loopback address everybody's.
 #[test]
 fn behind_a_proxy_the_named_pages_are_its_own() {
@@ -239,7 +316,6 @@ fn behind_a_proxy_the_named_pages_are_its_own() {
     let fields = |origin: &str| format!("Content-Type: application/json\r\nOrigin: {origin}\r\n");
     let check = |console: &Served, origin| console.ask("POST", "/api/experiments/check", &fields(origin), &body);
     let console = Served::console(&place, &["--public-url", "https://push.example,http://localhost:9000"]);
-    assert_eq!(console.get("/api/about")["can_run"], false, "others than this machine's user are expected");
     for origin in ["https://push.example", "http://localhost:9000"] {
         let (status, answer) = check(&console, origin);
         assert_eq!(status, 200, "{answer}");
@@ -272,7 +348,7 @@ fn a_campaign_has_a_console_if_asked_to() {
     // Its progress goes on, and must not meet a closed pipe.
     std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
     let address = line.trim().strip_prefix("console at http://").and_then(|rest| rest.strip_suffix("/live"));
-    let mut campaign = Served { address: address.expect(&line).to_owned(), child };
+    let mut campaign = Served { address: address.expect(&line).to_owned(), child, token: None };
     assert_eq!(campaign.get("/api/about")["can_run"], false);
     let (status, answer) = campaign.ask("POST", "/api/experiments/check", "Origin: https://other.example\r\n", "");
     assert!(status == 403 && answer.contains("https://push.example"), "{answer}");

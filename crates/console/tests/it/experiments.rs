@@ -111,6 +111,8 @@ fn a_page_names_no_programs_and_no_environment() {
     let place = Place::new("typed-only");
     for (line, said) in [
         ("subjects = [\"pushlab\", \"other=/tmp/program\"]", "/tmp/program"),
+        ("subjects = [\"pushlab\", \"other=http://127.0.0.1:9\"]", "--allow-target"),
+        ("subjects = [\"pushlab\", \"chat=socketio+https://example.org/socket.io/\"]", "--allow-target"),
         ("environment = { LD_PRELOAD = \"/tmp/library.so\" }", "LD_PRELOAD"),
         ("variants = [{ name = \"a\", environment = { NODE_OPTIONS = \"-r /tmp/x\" } }]", "NODE_OPTIONS"),
         ("server_options = [\"--tls-certificate\", \"/etc/shadow\"]", "--tls-certificate"),

@@ -59,7 +59,8 @@ fn named_pages_may_connect_to_where_they_are_from() {
 
 #[test]
 fn on_a_loopback_address_only_its_names_are_answered() {
-    let site = Site { is_loopback_only: true, origins: vec!["https://push.example".parse().unwrap()] };
+    let site =
+        Site { is_loopback_only: true, origins: vec!["https://push.example".parse().unwrap()], ..Site::default() };
     let place = Place::with_site("hosts", site, |_| {});
     let status = |host: &str| place.ask_host("GET", "/api/about", &format!("Host: {host}\r\n"), "").status;
     for good in ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:8080", "push.example"] {

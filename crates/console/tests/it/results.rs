@@ -59,7 +59,10 @@ fn results_are_listed_newest_first_and_open_as_reports() {
     assert_eq!((report.status, report.field("content-type")), (200, Some("text/html; charset=utf-8")));
     assert!(report.body.contains("\"version\":4") && report.body.contains("\"runs_done\":3"));
     let policy = report.field("content-security-policy").unwrap();
-    assert!(policy.starts_with("default-src 'none'; script-src 'unsafe-inline';"), "{policy}");
+    assert!(
+        policy.starts_with("default-src 'none'; script-src 'sha256-") && policy.ends_with("frame-ancestors 'none'"),
+        "{policy}"
+    );
 
     let comparison = place.get(&format!("/reports/compare?baseline={old}&candidate={new}"));
     assert_eq!(comparison.status, 200, "{}", comparison.body);

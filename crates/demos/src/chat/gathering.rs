@@ -3,8 +3,8 @@
 
 use super::names::{Name, RoomName, Text};
 use crate::allowance::{Allowance, Allowances, Peer};
-use crate::secret::Secret;
 use pushlab_server::requests::Refusal;
+use pushlab_server::secret::Secret;
 use pushlab_wire::codes::ErrorCode;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};

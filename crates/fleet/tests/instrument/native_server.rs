@@ -372,10 +372,10 @@ impl Connection {
             Some((context, true)) => {
                 let mut small = Vec::with_capacity(text.len() + 100);
                 context.compress_vec(text.as_bytes(), &mut small, FlushCompress::Sync).unwrap();
-                encode_compressed(&mut out, &small[..small.len() - 4], None);
+                encode_compressed(&mut out, Opcode::Text, &small[..small.len() - 4], None);
             }
             Some((_, false)) => match Deflater::default().deflate(text.as_bytes()) {
-                Some(small) => encode_compressed(&mut out, &small, None),
+                Some(small) => encode_compressed(&mut out, Opcode::Text, &small, None),
                 None => encode(&mut out, Opcode::Text, text.as_bytes(), None),
             },
         }

@@ -149,7 +149,7 @@ pub fn mask(rng: &mut Rng) -> [u8; 4] {
 
 /// Appends a masked text message that `small` is when it is inflated.
 pub fn encode_compressed_text(out: &mut Outgoing, small: &[u8], rng: &mut Rng) {
-    encode_compressed(out.bytes_mut(), small, Some(mask(rng)));
+    encode_compressed(out.bytes_mut(), Opcode::Text, small, Some(mask(rng)));
     out.note_text(small.len());
 }
 

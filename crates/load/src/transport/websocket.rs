@@ -134,7 +134,7 @@ mod tests {
                 alone.deflate(text.as_bytes())
             };
             match small {
-                Some(small) => encode_compressed(&mut out, &small, None),
+                Some(small) => encode_compressed(&mut out, Opcode::Text, &small, None),
                 None => encode(&mut out, Opcode::Text, text.as_bytes(), None),
             }
         }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(play(&unasked), "WebSocket: reserved bits are set");
         let broken = |request: &str| {
             let mut out = compressed(request, "permessage-deflate; server_no_context_takeover", false, &[]);
-            encode_compressed(&mut out, &[0xff, 0xff], None);
+            encode_compressed(&mut out, Opcode::Text, &[0xff, 0xff], None);
             out
         };
         assert_eq!(play(&broken), "WebSocket: invalid compressed message");

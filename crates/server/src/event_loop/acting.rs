@@ -286,7 +286,8 @@ impl EventLoop {
             return None;
         };
         let Question { method, path, query, fields, body, is_tls } = question;
-        let request = Request { method, path, query, fields, body, peer: peer.ip().to_canonical(), is_tls };
+        let peer = self.shared.config.trusted_proxies.client(peer.ip(), &fields);
+        let request = Request { method, path, query, fields, body, peer, is_tls };
         let Some(call) = self.caller.as_ref().and_then(|caller| caller.ask(id, request)) else {
             let max = self.limits().max_waiting_requests;
             let text = format!("{max} requests wait for the application already; ask again in a moment");

@@ -237,16 +237,34 @@ fn other_sites_are_let_to_the_transports_alone() {
         http.response()
     };
     for (method, target, status) in [
-        ("GET", "/", 200),
+        ("GET", "/", 403),
         ("POST", "/name?is=a", 403),
-        ("GET", "/nothing", 404),
-        ("GET", "/%", 400),
-        ("GET", "/panic", 500),
+        ("GET", "/nothing", 403),
+        ("GET", "/%", 403),
+        ("GET", "/panic", 403),
         ("OPTIONS", "/nothing", 403),
         ("OPTIONS", "/name", 403),
     ] {
         let answer = ask(method, target);
         assert_eq!((answer.status, answer.head.contains("Access-Control")), (status, false), "{method} {target}");
+    }
+    // What a page shows, loads or frames is not a link that somebody follows.
+    let mut http = Http::connect(server.address());
+    let mut fetch = |site: &str, mode: &str, dest: &str| {
+        let fields = format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\nSec-Fetch-Dest: {dest}\r\n");
+        http.send(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n"));
+        http.response().status
+    };
+    for (site, mode, dest, status) in [
+        ("cross-site", "navigate", "document", 200),
+        ("none", "navigate", "document", 200),
+        ("same-origin", "cors", "empty", 200),
+        ("cross-site", "navigate", "iframe", 403),
+        ("cross-site", "no-cors", "image", 403),
+        ("cross-site", "no-cors", "script", 403),
+        ("same-site", "no-cors", "empty", 403),
+    ] {
+        assert_eq!(fetch(site, mode, dest), status, "{site} {mode} {dest}");
     }
     assert!(ask("GET", "/healthz").head.contains("Access-Control-Allow-Origin: *\r\n"));
     let preflight = ask("OPTIONS", "/publish");

@@ -2,8 +2,9 @@
 
 use crate::application::start;
 use crate::harness::client::{Client, Frame, Kind};
-use crate::harness::http::Http;
+use crate::harness::http::{Http, Response};
 use crate::harness::{Subject, until};
+use pushlab_server::Guests;
 
 /// A page of another site, or one that leads its own name here, hears nothing on private channels, over no transport.
 #[test]
@@ -75,6 +76,78 @@ fn same_origin_channels_are_for_own_pages() {
             server.publisher().publish("own.a", "1").unwrap();
             assert_eq!(socket.message().0, "own.a");
         }
+    }
+}
+
+/// The transports are for programs, for the server's own pages and for those that are named: whoever is another site's page,
+/// or leads a name of its own here, gets nothing, changes nothing, and can read no answer.
+#[test]
+fn transports_are_for_own_pages_and_guests() {
+    const GUEST: &str = "https://app.example";
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let requests = [
+        ("GET /sse?channel=a", "", 200),
+        ("GET /stream?channel=a", "", 200),
+        ("GET /stream?channel=a&format=script", "", 200),
+        ("GET /poll?channel=a", "", 200),
+        ("GET /poll?channel=a&newest=1", "", 200),
+        ("POST /publish?channel=a", "Content-Length: 1\r\n", 200),
+        ("POST /echo", "Content-Length: 1\r\n", 200),
+        ("GET /ws?channel=a", upgrade, 101),
+        ("GET /ws?channel=a&mode=poll", upgrade, 101),
+        ("GET /stats", "", 200),
+        ("GET /metrics", "", 200),
+        ("OPTIONS /publish", "", 204),
+    ];
+    for is_loopback_only in [false, true] {
+        let server = Subject::start(1, |config| {
+            config.site.is_loopback_only = is_loopback_only;
+            config.site.guests = Guests::These(vec![GUEST.parse().unwrap()]);
+        });
+        let host = format!("Host: {}\r\n", server.address());
+        let ask = |fields: &str, (request, more, _): (&str, &str, u16)| {
+            let mut http = Http::connect(server.address());
+            let body = if more.contains("Content-Length") { "1" } else { "" };
+            http.send(&format!("{request} HTTP/1.1\r\n{fields}{more}\r\n{body}"));
+            let Response { status, head, .. } = http.head_of_response();
+            (status, head)
+        };
+        let rebound = "Host: evil.example\r\nOrigin: http://evil.example\r\n".to_owned();
+        let may = [
+            (host.clone(), None),
+            (format!("{host}Origin: http://{}\r\nSec-Fetch-Site: same-origin\r\n", server.address()), None),
+            (format!("{host}Origin: {GUEST}\r\nSec-Fetch-Site: cross-site\r\n"), Some(GUEST)),
+        ];
+        let may_not = [
+            format!("{host}Origin: https://evil.example\r\n"),
+            format!("{host}Origin: null\r\n"),
+            format!("{host}Sec-Fetch-Site: cross-site\r\n"),
+            format!("{host}Origin: {GUEST}\r\nOrigin: https://evil.example\r\n"),
+        ];
+        let named = is_loopback_only.then(|| ["Host: evil.example\r\n".to_owned(), rebound]);
+        for fields in may_not.iter().chain(named.iter().flatten()) {
+            for request in requests {
+                let (status, head) = ask(fields, request);
+                assert_eq!((status, head.contains("Access-Control")), (403, false), "{fields}{request:?}: {head}");
+            }
+            assert_eq!(ask(fields, ("GET /healthz", "", 200)).0, 200, "{fields}");
+        }
+        assert_eq!(server.stats().received, 0, "nothing was published");
+        for (fields, reader) in &may {
+            for request in requests {
+                let (status, head) = ask(fields, request);
+                assert_eq!(status, request.2, "{fields}{request:?}: {head}");
+                let allowed = reader.map(|page| {
+                    format!("Access-Control-Allow-Origin: {page}\r\nAccess-Control-Allow-Credentials: true\r\n")
+                });
+                // A handshake needs no leave.
+                let is_told = allowed.as_ref().is_some_and(|_| request.2 != 101);
+                assert_eq!(head.contains("Access-Control-Allow-Origin"), is_told, "{fields}{request:?}: {head}");
+                assert!(!is_told || head.contains(&allowed.unwrap()), "{fields}{request:?}: {head}");
+            }
+        }
+        assert_eq!(server.stats().received, may.len() as u64);
     }
 }
 

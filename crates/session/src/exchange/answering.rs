@@ -3,6 +3,7 @@
 use super::{Exchange, State, Waiting};
 use crate::answer::{Head, application_head, encode_preflight, error_body};
 use crate::effect::{Context, Effect};
+use crate::rules::Rules;
 use pushlab_wire::codes::ErrorCode;
 use std::borrow::Cow;
 
@@ -25,15 +26,16 @@ impl Exchange {
         body: &[u8],
         cx: &mut Context<'_>,
     ) -> Effect {
+        let rules = cx.rules;
         let head = Head::new(cx.output.head_out(self.is_http2), 200).coded(coding);
-        self.end_answer(head, content_type, body.len());
+        self.end_answer(head, content_type, body.len(), rules);
         self.say_body(body, cx)
     }
 
     /// Ends the head of an answer whose body has this type and size.
     #[inline]
-    fn end_answer(&self, head: Head<'_>, content_type: &str, size: usize) {
-        head.end_before_body(content_type, size, self.has_origin, self.keeps_alive);
+    fn end_answer(&self, head: Head<'_>, content_type: &str, size: usize, rules: &Rules) {
+        head.end_before_body(content_type, size, rules.gate.readable_by(self.identity), self.keeps_alive);
     }
 
     /// Says the body, unless the answer has none.
@@ -46,7 +48,8 @@ impl Exchange {
     }
 
     pub(super) fn answer_preflight(&self, cx: &mut Context<'_>) -> Effect {
-        encode_preflight(cx.output.head_out(self.is_http2));
+        let readers = cx.rules.gate.asks_first(self.identity);
+        encode_preflight(cx.output.head_out(self.is_http2), readers);
         Effect::Answered
     }
 
@@ -64,12 +67,13 @@ impl Exchange {
         cx: &mut Context<'_>,
     ) -> Effect {
         cx.output.counts.errors += 1;
+        let rules = cx.rules;
         let mut head = Head::of_error(cx.output.head_out(self.is_http2), code);
         if let Some(allow) = allow {
             head = head.field("Allow", allow);
         }
         let body = error_body(code, text);
-        self.end_answer(head, "application/json", body.len());
+        self.end_answer(head, "application/json", body.len(), rules);
         self.say_body(&body, cx)
     }
 
@@ -111,7 +115,9 @@ impl Exchange {
         cx.output.counts.errors += u64::from(status >= 400);
         // RFC 9110, section 6.4.1.
         let is_bodiless = matches!(status, 204 | 304);
-        let fields = fields.iter().map(|(name, value)| (&**name, &**value));
+        // Where all addresses of the pages are https, browsers need not try any other.
+        let strict = cx.rules.gate.site.is_secure(None).then_some(("Strict-Transport-Security", "max-age=31536000"));
+        let fields = fields.iter().map(|(name, value)| (&**name, &**value)).chain(strict);
         let size = (!is_bodiless).then_some(size);
         application_head(cx.output.head_out(self.is_http2), status, content_type, fields, size, self.keeps_alive);
         !is_bodiless && !self.is_head

@@ -3,9 +3,9 @@
 use super::{Exchange, State, Waiting};
 use crate::answer::{encode_continue, encode_stream, encode_websocket};
 use crate::effect::{Context, Effect, Page, Query, Question};
-use crate::gate::Refusal;
+use crate::gate::{Identity, Refusal};
 use crate::incoming::{Part, PartialRequest};
-use crate::request::{Refused, Request, Subscription, data_of, is_known_path};
+use crate::request::{Mode, Refused, Request, Subscription, data_of, is_known_path};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::fields::FieldList;
@@ -128,8 +128,6 @@ impl Exchange {
         cx.output.counts.requests += 1;
         self.version = head.version;
         let is_for_application = is_for_application(head, cx);
-        // What an application answers is for its own pages: nothing lets those of other sites read it.
-        self.has_origin = head.header("origin").is_some() && !is_for_application;
         self.identity = cx.rules.gate.identify(head.fields(), is_for_application);
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
         self.keeps_alive = head.version == Version::Http11 && head.keeps_alive();
@@ -204,7 +202,7 @@ impl Exchange {
     /// Refuses a request of which nothing is known: the answer is not that to the one before.
     pub(super) fn refuse_unread(&mut self, code: ErrorCode, text: &str, cx: &mut Context<'_>) -> Effect {
         self.is_head = false;
-        self.has_origin = false;
+        self.identity = Identity::UNKNOWN;
         self.abort(code, text, cx)
     }
 
@@ -220,24 +218,33 @@ impl Exchange {
                 return self.refuse_with(code, &text, allow, cx);
             }
         };
+        // Whoever monitors the server may be anywhere.
+        let allowed = match request {
+            Request::Health => Ok(()),
+            _ => cx.rules.gate.may_use_transports(self.identity),
+        };
+        if let Err((code, text)) = allowed {
+            return self.refuse(code, &text, cx);
+        }
         match request {
             Request::Preflight => self.answer_preflight(cx),
-            Request::WebSocket { accept, extension, mut subscription, is_polling, is_told } => {
+            Request::WebSocket { accept, extension, mut subscription, mode, is_told } => {
                 if let Err((code, text)) = self.choose(&mut subscription.channels, cx) {
                     return self.refuse(code, &text, cx);
                 }
                 encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref(), extension);
-                self.state =
-                    State::WebSocket { decoder: Decoder::default(), is_polling, is_compressed: extension.is_some() };
+                self.state = State::WebSocket { decoder: Decoder::default(), mode, is_compressed: extension.is_some() };
+                let is_polling = mode == Mode::Poll;
                 let transport = if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket };
                 self.open(transport, cx.rules.heartbeat, is_told, cx);
-                self.start(subscription.after, is_polling)
+                if mode == Mode::Echo { Effect::Nothing } else { self.start(subscription.after, is_polling) }
             }
             Request::Stream { framing, transport, mut subscription, is_early, is_told } => {
                 if let Err((code, text)) = self.choose(&mut subscription.channels, cx) {
                     return self.refuse(code, &text, cx);
                 }
-                encode_stream(cx.output.head_out(self.is_http2), framing, self.has_origin);
+                let readers = cx.rules.gate.readable_by(self.identity);
+                encode_stream(cx.output.head_out(self.is_http2), framing, readers);
                 framing.preamble(&mut cx.output.bytes);
                 self.state = State::Stream(framing);
                 let heartbeat = cx.rules.heartbeat;

@@ -15,6 +15,7 @@ use crate::effect::{Context, Effect};
 use crate::framing::Framing;
 use crate::gate::Identity;
 use crate::incoming::PartialRequest;
+use crate::request::Mode;
 use crate::subscriber::Subscriber;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::http::Version;
@@ -37,8 +38,6 @@ pub struct Exchange {
     version: Version,
     /// It is a stream of HTTP/2.
     is_http2: bool,
-    /// The request had an `Origin`: pages of other sites may read the answer.
-    has_origin: bool,
     /// The answer to the request may be gzip.
     takes_gzip: bool,
     /// The connection goes on after the answer.
@@ -61,8 +60,7 @@ enum State {
     /// Receiving and sending frames.
     WebSocket {
         decoder: Decoder,
-        /// The client polls; nothing is pushed.
-        is_polling: bool,
+        mode: Mode,
         /// Messages may be compressed.
         is_compressed: bool,
     },
@@ -107,7 +105,6 @@ impl Default for Exchange {
             identity: Identity::UNKNOWN,
             version: Version::Http11,
             is_http2: false,
-            has_origin: false,
             takes_gzip: false,
             keeps_alive: true,
             is_head: false,
@@ -173,7 +170,7 @@ impl Exchange {
     pub fn framing(&self) -> Option<Framing> {
         match &self.state {
             _ if self.subscriber.is_catching_up => None,
-            &State::WebSocket { is_polling: false, is_compressed, .. } => Some(Framing::WebSocket { is_compressed }),
+            &State::WebSocket { mode: Mode::Push, is_compressed, .. } => Some(Framing::WebSocket { is_compressed }),
             State::Stream(framing) => Some(*framing),
             State::HeldPoll => Some(Framing::Reply),
             _ => None,
@@ -192,7 +189,7 @@ impl Exchange {
     /// Whether a reply made for many fits this one too: it is text of HTTP/1.1, needs no header field of its own, and the
     /// connection goes on, as no stream of HTTP/2 does.
     pub fn takes_common_reply(&self) -> bool {
-        self.keeps_alive && !self.has_origin
+        self.keeps_alive && self.identity.is_for_own_pages()
     }
 
     /// Whether that reply is better compressed.

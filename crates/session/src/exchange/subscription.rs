@@ -46,7 +46,7 @@ impl Exchange {
                 let from = cx.rules.compression_from.filter(|&from| is_compressed && body.len() >= from);
                 cx.output.coded_bytes += from.map_or(0, |_| body.len());
                 match from.and_then(|_| cx.output.deflater.deflate(&body)) {
-                    Some(compressed) => encode_compressed(&mut cx.output.bytes, &compressed, None),
+                    Some(compressed) => encode_compressed(&mut cx.output.bytes, Opcode::Text, &compressed, None),
                     None => encode(&mut cx.output.bytes, Opcode::Text, &body, None),
                 }
                 cx.output.event = Some(Framing::WebSocket { is_compressed });

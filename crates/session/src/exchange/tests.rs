@@ -6,8 +6,9 @@ use crate::fixtures::{NOTHING_HEARD, Server, publications};
 use crate::framing::Framing;
 use pushlab_log::Replay;
 use pushlab_wire::cursor::{Cursor, Epoch};
+use pushlab_wire::deflate::Deflater;
 use pushlab_wire::fields::FieldList;
-use pushlab_wire::websocket::{Opcode, encode};
+use pushlab_wire::websocket::{Opcode, encode, encode_compressed};
 
 type Fields<'a> = [(&'a str, &'a str)];
 
@@ -245,6 +246,48 @@ fn a_websocket_is_a_connect_and_ends_with_its_stream() {
 }
 
 #[test]
+fn messages_come_back_over_a_websocket_that_is_for_that() {
+    let (server, _, _) = Server::asked(&connect("/echo", "websocket"), false);
+    assert!(server.head().starts_with(":status 405\n") && server.head().contains("allow POST\n"), "{}", server.head());
+    let mut server = Server::new();
+    server.rules.echoes = true;
+    server.rules.compression_from = Some(1);
+    let deflate = ("sec-websocket-extensions", "permessage-deflate");
+    let pseudo = [(":protocol", "websocket"), ("sec-websocket-version", "13"), deflate];
+    let (said, effect) = server.receive_head(&request("CONNECT", "/echo", &pseudo), false);
+    assert!(said.is_empty() && matches!(effect, Effect::Nothing), "{said} {effect:?}");
+    assert!(server.head().starts_with(":status 200\n") && server.head().contains("permessage-deflate"));
+    let mask = Some([1, 2, 3, 4]);
+    for opcode in [Opcode::Text, Opcode::Binary] {
+        let (mut frame, mut expected) = (Vec::new(), Vec::new());
+        encode(&mut frame, opcode, b"[\"pub\",\"a\",1]", mask);
+        encode(&mut expected, opcode, b"[\"pub\",\"a\",1]", None);
+        let (_, effect) = server.receive(&frame);
+        assert!(server.output.bytes == expected && matches!(effect, Effect::Nothing), "{effect:?}");
+        // Compressed, it comes back compressed.
+        let small = Deflater::default().deflate(&[b'a'; 200]).unwrap();
+        frame.clear();
+        encode_compressed(&mut frame, opcode, &small, mask);
+        let _ = server.receive(&frame);
+        let head = [0xc0 | opcode as u8, small.len() as u8];
+        assert_eq!(server.output.bytes, [&head[..], &small].concat());
+    }
+    assert!(server.exchange.framing().is_none(), "it receives no publications");
+    let (mut frame, mut fragment) = (Vec::new(), Vec::new());
+    encode(&mut fragment, Opcode::Binary, b"", mask);
+    fragment[0] &= 0x7f;
+    let _ = server.receive(&fragment);
+    fragment[0] &= 0xf0;
+    for _ in 0..2000 {
+        let (said, effect) = server.receive(&fragment);
+        assert!(said.is_empty() && matches!(effect, Effect::Nothing), "{said:?} {effect:?}");
+    }
+    encode(&mut frame, Opcode::Continuation, b"end", mask);
+    let _ = server.receive(&frame);
+    assert_eq!(server.output.bytes, b"\x82\x03end");
+}
+
+#[test]
 fn what_is_refused_is_told_in_fields() {
     let long = "x".repeat(1000);
     let many = vec![("a", "b"); 70];
@@ -358,7 +401,8 @@ fn an_application_is_asked_and_answers() {
         cx.output.bytes.extend_from_slice(b"<p");
         Effect::Answered
     });
-    let usual = "x-content-type-options nosniff\ncache-control no-store\nreferrer-policy no-referrer\n";
+    let usual = "x-content-type-options nosniff\ncache-control no-store\nreferrer-policy no-referrer\n\
+                 cross-origin-opener-policy same-origin\ncross-origin-resource-policy same-origin\n";
     let expected = format!(":status 201\ncontent-type text/html\n{usual}set-cookie c=3\ncontent-length 2\n");
     assert_eq!(server.head(), expected);
     assert!(server.ends());

@@ -4,26 +4,28 @@ use super::{Exchange, State, Waiting};
 use crate::effect::{Context, Effect, Query};
 use crate::framing::{Framing, cursor_frame};
 use crate::gate::Refusal;
+use crate::request::Mode;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::{CloseCode, ErrorCode};
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::deflate::InflateError;
 use pushlab_wire::native::{ClientFrame, json_string, single_line};
-use pushlab_wire::websocket::{Decoded, Event, Opcode, encode, encode_close};
+use pushlab_wire::websocket::{Decoded, Event, Opcode, encode, encode_close, encode_compressed};
 use std::borrow::Cow;
 
 impl Exchange {
     /// Reads one frame; says how many bytes it took, 0 if it is not all there.
     pub(super) fn receive_frame(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> (usize, Effect) {
         let all = bytes.len();
-        let State::WebSocket { decoder, is_compressed, .. } = &mut self.state else { return (0, Effect::Nothing) };
-        let config = cx.rules.of_frames(*is_compressed);
+        let State::WebSocket { decoder, mode, is_compressed } = &mut self.state else { return (0, Effect::Nothing) };
+        let mode = *mode;
+        let config = cx.rules.of_frames(mode, *is_compressed);
         // The decoder leaves its place for the time of one frame, which may borrow from it.
         let mut taken = std::mem::take(decoder);
         let (used, effect) = match taken.decode(bytes, &config) {
             Ok(Decoded::Incomplete { .. }) => (0, Effect::Nothing),
             Ok(Decoded::Frame { consumed, event }) => {
-                (consumed, event.map_or(Effect::Nothing, |event| self.on_frame(event, cx)))
+                (consumed, event.map_or(Effect::Nothing, |event| self.on_frame(event, mode, cx)))
             }
             Err(error) => {
                 cx.output.counts.errors += 1;
@@ -38,11 +40,15 @@ impl Exchange {
         (used, effect)
     }
 
-    fn on_frame(&mut self, event: Event<'_>, cx: &mut Context<'_>) -> Effect {
+    fn on_frame(&mut self, event: Event<'_>, mode: Mode, cx: &mut Context<'_>) -> Effect {
         match event {
+            Event::Text(text) if mode == Mode::Echo => give_back(Opcode::Text, text.as_bytes(), cx),
+            Event::Binary(bytes) if mode == Mode::Echo => give_back(Opcode::Binary, bytes, cx),
             Event::Text(text) => self.on_text(text, cx),
-            Event::Compressed { is_text: true, payload } => self.on_compressed(payload, cx),
-            Event::Binary(_) | Event::Compressed { is_text: false, .. } => {
+            Event::Compressed { is_text, payload } if is_text || mode == Mode::Echo => {
+                self.on_compressed(is_text, payload, mode, cx)
+            }
+            Event::Binary(_) | Event::Compressed { .. } => {
                 Self::close(CloseCode::UnsupportedData, "frames are JSON text, not binary", cx)
             }
             Event::Ping(payload) => {
@@ -57,15 +63,16 @@ impl Exchange {
         }
     }
 
-    fn on_compressed(&mut self, payload: &[u8], cx: &mut Context<'_>) -> Effect {
+    fn on_compressed(&mut self, is_text: bool, payload: &[u8], mode: Mode, cx: &mut Context<'_>) -> Effect {
         // All exchanges share one decoder; the text leaves it for as long as it is read.
         let mut decoder = std::mem::take(&mut cx.output.inflater);
         let effect = match decoder.inflate(payload, cx.rules.max_message_bytes) {
             Ok(inflated) => {
                 cx.output.coded_bytes += inflated.len();
                 match str::from_utf8(inflated) {
-                    Ok(text) => self.on_text(text, cx),
-                    Err(_) => Self::close(CloseCode::InvalidPayload, "text is not UTF-8", cx),
+                    Err(_) if is_text => Self::close(CloseCode::InvalidPayload, "text is not UTF-8", cx),
+                    Ok(text) if mode != Mode::Echo => self.on_text(text, cx),
+                    _ => give_back_compressed(if is_text { Opcode::Text } else { Opcode::Binary }, inflated, cx),
                 }
             }
             Err(error) => {
@@ -120,7 +127,7 @@ impl Exchange {
     }
 
     fn poll_frame(&mut self, cursor: &str, cx: &mut Context<'_>) -> Effect {
-        if !matches!(self.state, State::WebSocket { is_polling: true, .. }) {
+        if !matches!(self.state, State::WebSocket { mode: Mode::Poll, .. }) {
             return self.say_error(ErrorCode::BadFrame, "poll needs a connection opened with mode=poll", cx);
         }
         let after = if cursor.is_empty() { Ok(None) } else { Cursor::parse(cursor).map(Some) };
@@ -190,6 +197,24 @@ impl Exchange {
         encode_close(&mut cx.output.bytes, code, reason, None);
         Effect::End
     }
+}
+
+/// Sends a message back.
+fn give_back(opcode: Opcode, payload: &[u8], cx: &mut Context<'_>) -> Effect {
+    encode(&mut cx.output.bytes, opcode, payload, None);
+    Effect::Nothing
+}
+
+/// The same for one that was compressed; it is compressed again if that is worth it.
+fn give_back_compressed(opcode: Opcode, payload: &[u8], cx: &mut Context<'_>) -> Effect {
+    let is_large = cx.rules.compression_from.is_some_and(|from| payload.len() >= from);
+    let compressed = is_large.then(|| cx.output.deflater.deflate(payload)).flatten();
+    cx.output.coded_bytes += if is_large { payload.len() } else { 0 };
+    match compressed {
+        Some(compressed) => encode_compressed(&mut cx.output.bytes, opcode, &compressed, None),
+        None => encode(&mut cx.output.bytes, opcode, payload, None),
+    }
+    Effect::Nothing
 }
 
 /// Says a frame.

@@ -11,6 +11,7 @@ use fastrand::Rng;
 use pushlab_session::gate::Gate;
 use pushlab_session::queue::{Policy, QueueRules};
 use pushlab_session::rules::Rules;
+use pushlab_session::site::{Guests, Site};
 use pushlab_wire::cursor::Epoch;
 use std::time::Duration;
 
@@ -41,8 +42,9 @@ pub struct World {
 
 fn rules(rng: &mut Rng) -> Rules {
     Rules {
-        gate: Gate::default(),
+        gate: Gate { site: Site { guests: Guests::Everybody, ..Site::default() }, ..Gate::default() },
         has_application: false,
+        echoes: false,
         is_tls: false,
         max_head_bytes: 2048,
         max_body_bytes: 4096,

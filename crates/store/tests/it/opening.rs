@@ -159,3 +159,28 @@ fn child_that_opens() {
         Err(error) => println!("{}{}: {error}", crate::fixture::SAID, format!("{error:?}").split(' ').next().unwrap()),
     }
 }
+
+#[test]
+fn whoever_only_reads_makes_and_changes_nothing() {
+    let place = Place::new("read-only");
+    assert!(Store::open_to_read(&place.path()).is_err() && !place.path().exists());
+    let mut store = Store::open(&place.path()).unwrap();
+    let id = store.create_campaign(&new_campaign("kept")).unwrap();
+    let mut reader = Store::open_to_read(&place.path()).unwrap();
+    assert_eq!(reader.find("kept").unwrap().id, id);
+    let refused = reader.create_campaign(&new_campaign("other")).unwrap_err();
+    assert!(refused.to_string().contains("cannot be opened for writing"), "{refused}");
+    assert_eq!(store.campaigns().unwrap().len(), 1);
+    // What is written meanwhile is seen.
+    store.create_campaign(&new_campaign("later")).unwrap();
+    assert_eq!(reader.campaigns().unwrap().len(), 2);
+    drop((reader, store));
+    let old = Connection::open(place.path()).unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    drop(old);
+    let error = Store::open_to_read(&place.path()).unwrap_err();
+    assert!(matches!(error, StoreError::Older { .. }) && error.to_string().contains("pushlab runs"), "{error}");
+    let format: i64 =
+        Connection::open(place.path()).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(format, 1);
+}

@@ -347,10 +347,10 @@ fn apply_mask(payload: &mut [u8], mask: [u8; 4]) {
 /// The bit that marks a compressed message.
 const COMPRESSED: u8 = 0x40;
 
-/// Appends the whole frame of a compressed text. A client passes a mask, a server none.
-pub fn encode_compressed(out: &mut Vec<u8>, payload: &[u8], mask: Option<[u8; 4]>) {
+/// Appends the whole frame of a compressed message. A client passes a mask, a server none.
+pub fn encode_compressed(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Option<[u8; 4]>) {
     let begin = out.len();
-    encode(out, Opcode::Text, payload, mask);
+    encode(out, opcode, payload, mask);
     out[begin] |= COMPRESSED;
 }
 

@@ -102,7 +102,7 @@ export const errorCodes = {
     httpStatus: 403,
     mayRetry: false,
     meaning: "This client may not do that: the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.",
-    action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url.",
+    action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url. For pages of another origin: --allow-origin.",
   },
   "not-found": {
     httpStatus: 404,
@@ -113,8 +113,8 @@ export const errorCodes = {
   "unauthorized": {
     httpStatus: 401,
     mayRetry: false,
-    meaning: "The request needs somebody who is logged in or has entered, and its cookie or token is none, or its time is over.",
-    action: "Log in or enter again.",
+    meaning: "The request needs somebody who is logged in, has entered or has the console's token, and its cookie or token is missing, wrong or expired.",
+    action: "Log in or enter again; open a console at the address that it printed.",
   },
   "name-taken": {
     httpStatus: 409,

@@ -70,7 +70,7 @@ impl WebSocket {
 
     fn send(&mut self, bytes: &[u8]) {
         let mut frame = Vec::new();
-        encode_compressed(&mut frame, bytes, MASK);
+        encode_compressed(&mut frame, Opcode::Text, bytes, MASK);
         self.http.try_send(&frame).unwrap();
     }
 }
@@ -148,7 +148,7 @@ fn small_messages_that_become_large_take_many_turns() {
     for n in 0..100 {
         let ping = format!("[\"ping\",{n}]");
         let text = format!("{ping}{}", " ".repeat(64 * 1024 - ping.len()));
-        encode_compressed(&mut frames, &Deflater::default().deflate(text.as_bytes()).unwrap(), MASK);
+        encode_compressed(&mut frames, Opcode::Text, &Deflater::default().deflate(text.as_bytes()).unwrap(), MASK);
     }
     assert!(frames.len() < 64 * 1024, "{} bytes, which one turn reads", frames.len());
     let before = server.stats().turns;

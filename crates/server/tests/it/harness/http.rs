@@ -66,6 +66,11 @@ impl Http {
     /// Asks for the head alone.
     pub fn head(&mut self, target: &str) -> Response {
         self.send(&format!("HEAD {target} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        self.head_of_response()
+    }
+
+    /// The head of the next response, which has no body, or one that is not waited for.
+    pub fn head_of_response(&mut self) -> Response {
         self.has_body = false;
         let response = self.response();
         self.has_body = true;

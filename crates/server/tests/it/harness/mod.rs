@@ -7,7 +7,7 @@ pub mod lanes;
 pub mod late;
 pub mod secure;
 
-use pushlab_server::{Config, Io, MakeLog, Server, ServerError};
+use pushlab_server::{Config, Guests, Io, MakeLog, Server, ServerError};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -48,6 +48,8 @@ impl Subject {
         let mut config = Config { cores, ..Config::new(address) };
         config.limits.drain_timeout = Duration::from_secs(3);
         config.io = Some(io());
+        // What other sites may not do is `site`'s to test.
+        config.site.guests = Guests::Everybody;
         config.min_uring_members = 1;
         config.log = (seam() == Seam::LateLog).then(|| Arc::new(late::Late) as Arc<dyn MakeLog>);
         change(&mut config);
