@@ -96,6 +96,11 @@ export class Server {
     return `${this.ca ? "https" : "http"}://127.0.0.1:${this.port}`;
   }
 
+  /** With what a request shows that it may come here. */
+  get headers() {
+    return this.token === undefined ? {} : { authorization: `Bearer ${this.token}` };
+  }
+
   get isRunning() {
     return this.#process.pid !== undefined && this.exit === null;
   }
@@ -125,10 +130,9 @@ export class Server {
 
   /** One request on a connection that is kept: `{ status, headers, text }`. */
   request(method, path, { body, headers, agent = this.#agent } = {}) {
-    const authorization = this.token && { authorization: `Bearer ${this.token}` };
     return new Promise((resolve, reject) => {
       const address = { port: this.port, host: "127.0.0.1", ca: this.ca };
-      const options = { ...address, method, path, headers: { ...authorization, ...headers }, agent };
+      const options = { ...address, method, path, headers: { ...this.headers, ...headers }, agent };
       const request = (this.ca ? https : http).request(options, async (response) => {
         try {
           const parts = await response.setEncoding("utf8").toArray();

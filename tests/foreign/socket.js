@@ -16,7 +16,10 @@ export class Socket {
 
   static async open(t, server, query, options) {
     const socket = new Socket();
-    const ws = new WebSocket(`${server.base.replace("http", "ws")}/ws?${query}`, options);
+    const ws = new WebSocket(`${server.base.replace("http", "ws")}/ws?${query}`, {
+      headers: server.headers,
+      ...options,
+    });
     socket.ws = ws;
     t.after(() => ws.terminate());
     ws.on("error", () => {});

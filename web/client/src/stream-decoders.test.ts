@@ -154,7 +154,9 @@ describe("bytes that are no protocol", () => {
 test("event streams are read as eventsource-parser reads them", () => {
   forSeeds(300, (random) => {
     const frames = Array.from({ length: 1 + random() * 20 }, () => anyFrame(random));
-    const text = frames.map((frame) => encodeEvent(random, frame, pick(random, ["\n", "\r", "\r\n"]))).join("");
+    const text = frames
+      .map((frame) => encodeEvent(random, frame, pick(random, ["\n", "\r", "\r\n"])))
+      .join("");
     const read = decode(new EventStreamDecoder(), split(random, text));
     const expected = eventsOf(text).map(([id, , data]) => {
       const [name, ...rest] = JSON.parse(data);

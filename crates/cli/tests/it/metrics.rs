@@ -45,7 +45,7 @@ impl Watched {
     /// The page; `None` when nobody listens any more.
     fn scrape(&self) -> Option<Families> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").ok()?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         let (head, body) = answer.split_once("\r\n\r\n")?;

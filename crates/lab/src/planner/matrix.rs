@@ -183,7 +183,7 @@ mod tests {
             .chunk_by(|one, next| one.side.map(|side| side.group) == next.side.map(|side| side.group))
             .filter(|group| group[0].run.repeat == 1)
             .collect();
-        assert_eq!(groups.len(), 6, "three tests of two servers");
+        assert_eq!(groups.len(), 9, "three tests of three servers");
         for group in groups {
             let sides: Vec<u32> = group.iter().map(|planned| planned.side.unwrap().own).collect();
             assert_eq!(sides, [0, 1, 2, 3]);
