@@ -46,8 +46,8 @@ pub enum Request<'a> {
     WebSocket {
         /// The value of the answer's `Sec-WebSocket-Accept`, which is for HTTP/1 alone.
         accept: Option<String>,
-        /// The value of the answer's `Sec-WebSocket-Extensions`: messages may be compressed.
-        extension: Option<&'static str>,
+        /// How messages may be compressed, if they may.
+        extension: Option<permessage_deflate::Agreed>,
         /// What it wants to receive.
         subscription: Subscription<'a>,
         /// What it is for.

@@ -232,8 +232,11 @@ impl Exchange {
                 if let Err((code, text)) = self.choose(&mut subscription.channels, cx) {
                     return self.refuse(code, &text, cx);
                 }
-                encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref(), extension);
-                self.state = State::WebSocket { decoder: Decoder::default(), mode, is_compressed: extension.is_some() };
+                let answer = extension.map(|agreed| agreed.answer);
+                encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref(), answer);
+                let sends_compressed = extension.is_some_and(|agreed| agreed.takes_whole_window);
+                let takes_compressed = extension.is_some();
+                self.state = State::WebSocket { decoder: Decoder::default(), mode, takes_compressed, sends_compressed };
                 let is_polling = mode == Mode::Poll;
                 let transport = if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket };
                 self.open(transport, cx.rules.heartbeat, is_told, cx);

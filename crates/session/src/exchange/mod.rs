@@ -61,8 +61,10 @@ enum State {
     WebSocket {
         decoder: Decoder,
         mode: Mode,
-        /// Messages may be compressed.
-        is_compressed: bool,
+        /// Messages that come may be compressed.
+        takes_compressed: bool,
+        /// Messages that go may be compressed.
+        sends_compressed: bool,
     },
     /// Sending an endless answer.
     Stream(Framing),
@@ -170,7 +172,9 @@ impl Exchange {
     pub fn framing(&self) -> Option<Framing> {
         match &self.state {
             _ if self.subscriber.is_catching_up => None,
-            &State::WebSocket { mode: Mode::Push, is_compressed, .. } => Some(Framing::WebSocket { is_compressed }),
+            &State::WebSocket { mode: Mode::Push, sends_compressed: is_compressed, .. } => {
+                Some(Framing::WebSocket { is_compressed })
+            }
             State::Stream(framing) => Some(*framing),
             State::HeldPoll => Some(Framing::Reply),
             _ => None,
@@ -180,7 +184,7 @@ impl Exchange {
     /// The framing of what is written.
     pub fn framing_out(&self) -> Framing {
         match self.state {
-            State::WebSocket { is_compressed, .. } => Framing::WebSocket { is_compressed },
+            State::WebSocket { sends_compressed: is_compressed, .. } => Framing::WebSocket { is_compressed },
             State::Stream(framing) => framing,
             _ => Framing::Reply,
         }

@@ -42,7 +42,7 @@ impl Exchange {
             Some(Waiting::FramePoll) => {
                 let body = Self::reply_body(replay, cx);
                 self.subscriber.seen = replay.up_to;
-                let is_compressed = matches!(self.state, State::WebSocket { is_compressed: true, .. });
+                let is_compressed = matches!(self.state, State::WebSocket { sends_compressed: true, .. });
                 let from = cx.rules.compression_from.filter(|&from| is_compressed && body.len() >= from);
                 cx.output.coded_bytes += from.map_or(0, |_| body.len());
                 match from.and_then(|_| cx.output.deflater.deflate(&body)) {

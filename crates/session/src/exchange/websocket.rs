@@ -17,9 +17,11 @@ impl Exchange {
     /// Reads one frame; says how many bytes it took, 0 if it is not all there.
     pub(super) fn receive_frame(&mut self, bytes: &mut [u8], cx: &mut Context<'_>) -> (usize, Effect) {
         let all = bytes.len();
-        let State::WebSocket { decoder, mode, is_compressed } = &mut self.state else { return (0, Effect::Nothing) };
+        let State::WebSocket { decoder, mode, takes_compressed, .. } = &mut self.state else {
+            return (0, Effect::Nothing);
+        };
         let mode = *mode;
-        let config = cx.rules.of_frames(mode, *is_compressed);
+        let config = cx.rules.of_frames(mode, *takes_compressed);
         // The decoder leaves its place for the time of one frame, which may borrow from it.
         let mut taken = std::mem::take(decoder);
         let (used, effect) = match taken.decode(bytes, &config) {
@@ -72,7 +74,7 @@ impl Exchange {
                 match str::from_utf8(inflated) {
                     Err(_) if is_text => Self::close(CloseCode::InvalidPayload, "text is not UTF-8", cx),
                     Ok(text) if mode != Mode::Echo => self.on_text(text, cx),
-                    _ => give_back_compressed(if is_text { Opcode::Text } else { Opcode::Binary }, inflated, cx),
+                    _ => self.give_back_compressed(if is_text { Opcode::Text } else { Opcode::Binary }, inflated, cx),
                 }
             }
             Err(error) => {
@@ -124,6 +126,21 @@ impl Exchange {
         line.push_str(&single_line(data));
         self.waiting = Some(Waiting::Frame);
         Effect::Publish
+    }
+
+    /// Sends a message back that came compressed: again compressed, if that is worth it and the client takes it.
+    fn give_back_compressed(&self, opcode: Opcode, payload: &[u8], cx: &mut Context<'_>) -> Effect {
+        let sends_compressed = matches!(self.state, State::WebSocket { sends_compressed: true, .. });
+        let is_large = cx.rules.compression_from.is_some_and(|from| payload.len() >= from);
+        if !sends_compressed || !is_large {
+            return give_back(opcode, payload, cx);
+        }
+        cx.output.coded_bytes += payload.len();
+        match cx.output.deflater.deflate(payload) {
+            Some(compressed) => encode_compressed(&mut cx.output.bytes, opcode, &compressed, None),
+            None => encode(&mut cx.output.bytes, opcode, payload, None),
+        }
+        Effect::Nothing
     }
 
     fn poll_frame(&mut self, cursor: &str, cx: &mut Context<'_>) -> Effect {
@@ -202,18 +219,6 @@ impl Exchange {
 /// Sends a message back.
 fn give_back(opcode: Opcode, payload: &[u8], cx: &mut Context<'_>) -> Effect {
     encode(&mut cx.output.bytes, opcode, payload, None);
-    Effect::Nothing
-}
-
-/// The same for one that was compressed; it is compressed again if that is worth it.
-fn give_back_compressed(opcode: Opcode, payload: &[u8], cx: &mut Context<'_>) -> Effect {
-    let is_large = cx.rules.compression_from.is_some_and(|from| payload.len() >= from);
-    let compressed = is_large.then(|| cx.output.deflater.deflate(payload)).flatten();
-    cx.output.coded_bytes += if is_large { payload.len() } else { 0 };
-    match compressed {
-        Some(compressed) => encode_compressed(&mut cx.output.bytes, opcode, &compressed, None),
-        None => encode(&mut cx.output.bytes, opcode, payload, None),
-    }
     Effect::Nothing
 }
 

@@ -2,9 +2,30 @@
 
 /// What a server agrees to.
 const AGREED: &str = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
-/// The same for a client that has named the server's window.
-const AGREED_WITH_WINDOW: &str =
-    "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=15";
+macro_rules! with_window {
+    ($($bits:literal)*) => {
+        [$(($bits, concat!(
+            "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=",
+            $bits
+        ))),*]
+    };
+}
+
+/// The same for a client that has named the server's window: two to the power of so many bytes.
+const AGREED_WITH_WINDOW: [(&str, &str); 8] = with_window!("8" "9" "10" "11" "12" "13" "14" "15");
+/// The largest window.
+const WHOLE_WINDOW: &str = "15";
+
+/// What a server agrees to with a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreed {
+    /// What to answer.
+    pub answer: &'static str,
+    /// The client takes messages that were compressed with a window of 32 KiB. Otherwise none is compressed for it, which is
+    /// allowed: a copy of its own would cost more than it saves.
+    pub takes_whole_window: bool,
+}
+
 /// What a client offers in its field `Sec-WebSocket-Extensions`, as browsers do.
 pub const OFFER: &str = "permessage-deflate; client_max_window_bits";
 
@@ -86,28 +107,34 @@ impl Agreement {
 }
 
 /// Chooses among what a client offers in its fields `Sec-WebSocket-Extensions`, in its order: gives what to answer.
-/// An offer is skipped if a parameter is unknown, repeated or has an invalid value (section 7.1), or if it asks for a
-/// server window smaller than 32 KiB.
-pub fn agree<'a>(fields: impl Iterator<Item = &'a str>) -> Option<&'static str> {
-    fields.flat_map(|field| field.split(',')).find_map(agree_to)
+/// An offer is skipped if a parameter is unknown, repeated or has an invalid value (section 7.1), and one that asks for a
+/// server window smaller than 32 KiB is taken only where there is no other.
+pub fn agree<'a>(fields: impl Iterator<Item = &'a str>) -> Option<Agreed> {
+    let mut offers = fields.flat_map(|field| field.split(',')).filter_map(agree_to);
+    let first = offers.next()?;
+    if first.takes_whole_window { Some(first) } else { offers.find(|one| one.takes_whole_window).or(Some(first)) }
 }
 
-fn agree_to(offer: &str) -> Option<&'static str> {
+fn agree_to(offer: &str) -> Option<Agreed> {
     let mut parts = offer.split(';').map(str::trim);
     if parts.next() != Some("permessage-deflate") {
         return None;
     }
     let mut seen: Vec<&str> = Vec::new();
-    let mut has_window = false;
+    let mut agreed = Agreed { answer: AGREED, takes_whole_window: true };
     for part in parts {
         let (name, value) = parameter(part);
         let is_right = match (name, value) {
             ("server_no_context_takeover" | "client_no_context_takeover" | "client_max_window_bits", None) => true,
             ("client_max_window_bits", Some(value)) => is_window(value),
-            ("server_max_window_bits", Some("15")) => {
-                has_window = true;
-                true
-            }
+            ("server_max_window_bits", Some(value)) => match AGREED_WITH_WINDOW.iter().find(|(bits, _)| *bits == value)
+            {
+                Some((bits, answer)) => {
+                    agreed = Agreed { answer, takes_whole_window: *bits == WHOLE_WINDOW };
+                    true
+                }
+                None => false,
+            },
             _ => false,
         };
         if !is_right || seen.contains(&name) {
@@ -115,7 +142,7 @@ fn agree_to(offer: &str) -> Option<&'static str> {
         }
         seen.push(name);
     }
-    Some(if has_window { AGREED_WITH_WINDOW } else { AGREED })
+    Some(agreed)
 }
 
 /// A parameter's name and value, which may be quoted (RFC 6455, section 9.1).
@@ -140,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_our_server_answers_is_agreed_on() {
-        let answer = agree([OFFER].into_iter()).unwrap();
+        let answer = agree([OFFER].into_iter()).unwrap().answer;
         assert_eq!(of(&[answer]), Ok(Some(Agreement { keeps_context: false, window_bytes: 1 << 15 })));
         assert_eq!(of(&[]), Ok(None));
         assert_eq!(of(&[""]), Ok(None));
@@ -181,12 +208,15 @@ mod tests {
 
     #[test]
     fn offers_are_taken_or_passed_over() {
-        let agree = |fields: &[&str]| super::agree(fields.iter().copied());
+        let taken = |fields: &[&str]| super::agree(fields.iter().copied());
+        let agree =
+            |fields: &[&str]| taken(fields).filter(|agreed| agreed.takes_whole_window).map(|agreed| agreed.answer);
+        let with_window = |bits: usize| AGREED_WITH_WINDOW[bits - 8].1;
         assert_eq!(agree(&["permessage-deflate"]), Some(AGREED));
         assert_eq!(agree(&["permessage-deflate; client_max_window_bits"]), Some(AGREED), "as browsers offer");
         assert_eq!(agree(&["x-webkit-deflate-frame, permessage-deflate;client_max_window_bits=10"]), Some(AGREED));
-        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=15"]), Some(AGREED_WITH_WINDOW));
-        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=\"15\""]), Some(AGREED_WITH_WINDOW));
+        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=15"]), Some(with_window(15)));
+        assert_eq!(agree(&["permessage-deflate; server_max_window_bits=\"15\""]), Some(with_window(15)));
         assert_eq!(
             agree(&["a", "permessage-deflate; server_no_context_takeover; client_no_context_takeover"]),
             Some(AGREED)
@@ -197,7 +227,7 @@ mod tests {
             "",
             "deflate",
             "permessage-deflate; server_max_window_bits",
-            "permessage-deflate; server_max_window_bits=8",
+            "permessage-deflate; server_max_window_bits=7",
             "permessage-deflate; server_max_window_bits=16",
             "permessage-deflate; client_max_window_bits=7",
             "permessage-deflate; client_max_window_bits=015",
@@ -206,7 +236,12 @@ mod tests {
             "permessage-deflate; unknown",
             "permessage-deflate;",
         ] {
-            assert_eq!(agree(&[offer]), None, "{offer:?}");
+            assert_eq!(taken(&[offer]), None, "{offer:?}");
+        }
+        for bits in 8..15 {
+            let offer = format!("permessage-deflate; server_max_window_bits={bits}");
+            let agreed = taken(&[&offer, "permessage-deflate; server_max_window_bits=9"]).unwrap();
+            assert_eq!((agreed.answer, agreed.takes_whole_window), (with_window(bits), false));
         }
     }
 }

@@ -102,12 +102,25 @@ fn nobody_gets_what_is_not_offered_or_not_agreed() {
     let off = Subject::start(1, |_| {});
     assert_eq!(WebSocket::open(&off, OFFER).agreed, None);
     let server = start(1);
-    let small_window = "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10\r\n";
-    let mut without = WebSocket::open(&server, small_window);
+    let unknown = "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=16\r\n";
+    let mut without = WebSocket::open(&server, unknown);
     assert_eq!(without.agreed, None);
     // A compressed frame is then a reserved bit.
     without.send(b"x");
     assert_eq!(without.next(), Err(1002));
+}
+
+/// Such a client may compress what it sends; nothing is compressed for it.
+#[test]
+fn who_has_a_small_window_gets_messages_uncompressed() {
+    let server = start(1);
+    let offer = "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10\r\n";
+    let mut socket = WebSocket::open(&server, offer);
+    assert!(socket.agreed.as_ref().is_some_and(|agreed| agreed.ends_with("server_max_window_bits=10")));
+    let frame = format!("[\"pub\",\"a\",{}]", data(1, 2_000));
+    socket.send(&Deflater::default().deflate(frame.as_bytes()).unwrap());
+    let (said, was_compressed) = socket.next().unwrap();
+    assert!(!was_compressed && said.contains(&data(1, 2_000)), "{said}");
 }
 
 #[test]
