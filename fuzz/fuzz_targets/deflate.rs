@@ -40,7 +40,8 @@ fuzz_target!(|data: &[u8]| {
             Err(bad) => assert_eq!(bad.text, answer),
         }
     }
-    if let Some(answer) = agree([text, OFFER].into_iter()) {
+    if let Some(agreed) = agree([text, OFFER].into_iter()) {
+        let answer = agreed.answer;
         let agreed = Agreement::of([answer].into_iter(), true);
         assert!(agreed.is_ok_and(|agreed| agreed.is_some_and(|agreed| !agreed.keeps_context)));
     }
