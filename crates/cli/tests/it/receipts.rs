@@ -23,7 +23,9 @@ impl Served {
 
     pub fn start_on(address: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pushlab"));
-        let command = command.args(["serve", "--listen", address, "--json"]).args(arguments);
+        // As the lab starts it: pages of a browser that is the load come from another site.
+        let open = [("PUSHLAB_ALLOW_ORIGIN", "*"), ("PUSHLAB_OPEN", "true")];
+        let command = command.args(["serve", "--listen", address, "--json"]).args(arguments).envs(open);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
