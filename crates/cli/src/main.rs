@@ -13,7 +13,7 @@ mod signals;
 mod units;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use commands::{backend, capacity, console, doctor, list, results, run, serve, subjects, transfer, worker};
+use commands::{access, backend, capacity, console, doctor, list, results, run, serve, subjects, transfer, worker};
 use pushlab_wire::codes::ExitCode;
 
 /// Measure real-time web transports: which one, on which server, for which workload, at what cost.
@@ -39,6 +39,7 @@ enum Command {
     Rm(results::RmArgs),
     Console(console::ConsoleArgs),
     Serve(Box<serve::ServeArgs>),
+    Access(access::AccessArgs),
     Backend(backend::BackendArgs),
     Doctor(doctor::DoctorArgs),
     Subjects(subjects::SubjectsArgs),
@@ -88,6 +89,7 @@ fn main() -> std::process::ExitCode {
         Command::Rm(args) => results::rm(&args),
         Command::Console(args) => console::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Access(args) => access::run(&args),
         Command::Backend(args) => backend::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Subjects(args) => subjects::run(&args),

@@ -5,6 +5,11 @@ use pushlab_report::Report;
 use pushlab_subjects::manifest::Manifest;
 use serde_json::{Value, json};
 
+/// Schema of an access file.
+pub fn access() -> Value {
+    schemars::schema_for!(pushlab_access::Written).to_value()
+}
+
 /// Schema of an experiment file: an experiment, and profiles that may replace any part of it.
 pub fn experiment() -> Value {
     let mut schema = schemars::schema_for!(Written).to_value();
@@ -34,13 +39,14 @@ pub fn subject() -> Value {
 }
 
 /// File names in `schema/` and their contents.
-pub fn files() -> [(&'static str, String); 3] {
+pub fn files() -> [(&'static str, String); 4] {
     let text = |value: &Value| {
         let mut text = serde_json::to_string_pretty(value).expect("a JSON value always serialises");
         text.push('\n');
         text
     };
     [
+        ("access.schema.json", text(&access())),
         ("experiment.schema.json", text(&experiment())),
         ("report.schema.json", text(&report())),
         ("subject.schema.json", text(&subject())),

@@ -5,7 +5,10 @@
 //! application may block on a disk or a database, and neither knows nor disturbs what the loops do.
 
 use crate::distributor::{Distributor, PublishError};
+use pushlab_access::Holder;
 use pushlab_session::answer::error_body;
+use pushlab_session::reply;
+use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use std::borrow::Cow;
@@ -20,6 +23,9 @@ pub type Fields = Vec<(String, String)>;
 /// Threads on which an application answers, and as many again for requests that [may wait](Application::may_wait). One
 /// that does not come back from [`Application::answer`] is missing to all other requests of its kind.
 pub const THREADS: usize = 8;
+
+/// Bytes of history in one answer.
+const MAX_HISTORY_BYTES: usize = 256 * 1024;
 
 /// What answers requests that are no transport's.
 ///
@@ -137,6 +143,21 @@ impl Publisher {
     /// Publishes `data`, which is JSON in one line. It does not count among the publications that the server received.
     pub fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError> {
         self.distributor.publish(channel, data, Instant::now())
+    }
+
+    /// What history has of a channel, as a reply: after a cursor, or all of it. It ends where a reply has its limit; the
+    /// rest comes after its cursor. `None`: the log did not answer in time.
+    pub(crate) fn history(&self, channel: &Channel, after: Option<Cursor>) -> Option<Vec<u8>> {
+        let start = after.unwrap_or_else(|| self.distributor.cursor(0));
+        let mut replay = self.distributor.read_now(std::slice::from_ref(channel), Some(start), MAX_HISTORY_BYTES)?;
+        // Who asks for all that there is has lost nothing.
+        replay.gap = replay.gap.filter(|_| after.is_some());
+        Some(reply::body(&replay.messages, Some((replay.gap, self.distributor.cursor(replay.up_to)))))
+    }
+
+    /// Ends the connections of an identity.
+    pub(crate) fn dismiss(&self, holder: &Holder) {
+        self.distributor.dismiss(holder);
     }
 
     /// The cursor of the latest publication: who subscribes after it misses nothing that comes later.

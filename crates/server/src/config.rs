@@ -1,9 +1,11 @@
 //! What a server is told: where to listen, its limits, what to do with slow subscribers.
 
 use crate::application::Application;
+use crate::back_end::BackEnd;
 use crate::engine::Io;
 use crate::inbox::InboxLimits;
 use crate::proxies::TrustedProxies;
+use pushlab_access::LiveAccess;
 use pushlab_log::{Log, MemoryLog};
 use pushlab_session::gate::Gate;
 use pushlab_session::pass::Pass;
@@ -72,6 +74,9 @@ pub struct Config {
     /// What a client has to show to use the transports, if anything. The application asks for it itself: see
     /// [`Guarded`](crate::guarded::Guarded).
     pub pass: Option<Pass>,
+    /// Who may do what, and how much: the rules of an access file, which may be replaced while the server runs. Without
+    /// any, whoever reaches the transports may use all of them.
+    pub access: Option<Arc<LiveAccess>>,
     /// Open WebSockets at `/echo` whose messages come back unchanged: for tests of clients and of this server.
     pub echoes: bool,
     /// Proxies that are believed about who a client is; behind any other, every client appears to be the proxy.
@@ -108,7 +113,7 @@ impl Config {
         let limits = &self.limits;
         Rules {
             gate: self.gate(),
-            has_application: self.application.is_some(),
+            has_application: self.application.is_some() || self.access.is_some(),
             echoes: self.echoes,
             is_tls: self.tls.is_some(),
             max_head_bytes: limits.max_head_bytes,
@@ -127,6 +132,14 @@ impl Config {
         }
     }
 
+    /// What answers on the paths that are no transport's: the application, and what back ends ask for.
+    pub(crate) fn whole_application(&self) -> Option<Arc<dyn Application>> {
+        match &self.access {
+            None => self.application.clone(),
+            Some(access) => Some(Arc::new(BackEnd::new(access.clone(), self.gate(), self.application.clone()))),
+        }
+    }
+
     /// Who may do what.
     fn gate(&self) -> Gate {
         let feed = self.feed.as_ref().map(|feed| feed.channel.to_string());
@@ -134,6 +147,7 @@ impl Config {
         Gate {
             site: self.site.clone(),
             pass: self.pass.clone(),
+            access: self.access.clone(),
             own_channels: feed.into_iter().chain(tick).collect(),
             reserved: self.reserved_channels.clone(),
             same_origin: self.same_origin_channels.clone(),

@@ -5,6 +5,7 @@ use crate::http2::Shared;
 use crate::queued::Queued;
 use crate::stream::Stream;
 use crate::wheel::Tick;
+use pushlab_access::Place;
 use pushlab_log::Ticket;
 use pushlab_session::exchange::Exchange;
 use pushlab_session::unsent::Unsent;
@@ -40,6 +41,8 @@ pub struct Connection {
     pub unsent: Option<Box<Unsent>>,
     /// What the log is to answer for it.
     pub ticket: Option<Ticket>,
+    /// Its place among the connections of its address, where these are limited.
+    pub place: Option<Box<Place>>,
     /// Transport it counts as.
     pub counted: Option<Transport>,
     /// Nothing was used of what has come.
@@ -82,6 +85,7 @@ impl Connection {
             carry: Vec::new(),
             unsent: None,
             ticket: None,
+            place: None,
             counted: None,
             has_unread: false,
             is_behind: false,

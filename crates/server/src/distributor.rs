@@ -1,10 +1,12 @@
 //! From whoever publishes to every event loop.
 
 use crate::inbox::{Inbox, InboxLimits, Settlement, lock};
+use pushlab_access::Holder;
 use pushlab_log::{Entry, Log, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_session::exchange::UNCONFIRMED;
 use pushlab_wire::channel::{BadChannel, Channel};
+use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::receipt::Receipt;
 use std::collections::HashMap;
@@ -39,7 +41,7 @@ enum Origin {
     /// An event loop.
     Loop(usize),
     /// A thread beside them.
-    Thread(SyncSender<Option<Cursor>>),
+    Thread(SyncSender<Settlement>),
 }
 
 /// Why a publication was not taken.
@@ -54,6 +56,17 @@ pub enum PublishError {
     /// The log did not say whether it was published.
     #[error("{UNCONFIRMED}")]
     OutcomeUnknown,
+}
+
+impl PublishError {
+    /// Its code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Overloaded => ErrorCode::Overloaded,
+            Self::BadChannel(_) => ErrorCode::BadChannel,
+            Self::OutcomeUnknown => ErrorCode::OutcomeUnknown,
+        }
+    }
 }
 
 impl Distributor {
@@ -90,10 +103,10 @@ impl Distributor {
             Origin::Thread(sender)
         })?;
         match (turn, later) {
-            (Turn::Pending(_), Some(later)) => {
-                let answer = later.recv_timeout(self.answer_timeout);
-                answer.ok().flatten().ok_or(PublishError::OutcomeUnknown)
-            }
+            (Turn::Pending(_), Some(later)) => match later.recv_timeout(self.answer_timeout) {
+                Ok(Settlement::Published(cursor)) => Ok(cursor),
+                _ => Err(PublishError::OutcomeUnknown),
+            },
             (Turn::Done(cursor), _) => Ok(cursor),
             (Turn::Pending(_), None) => Err(PublishError::OutcomeUnknown),
         }
@@ -147,6 +160,28 @@ impl Distributor {
         self.ask(index, |log| log.read(channels, after, max_bytes))
     }
 
+    /// The same for a thread beside the event loops, which waits if the log does not answer at once; `None`: it has not
+    /// answered in time.
+    pub fn read_now(&self, channels: &[Channel], after: Option<Cursor>, max_bytes: usize) -> Option<Replay> {
+        let mut order = lock(&self.order);
+        let ticket = match order.log.read(channels, after, max_bytes) {
+            Turn::Done(replay) => return Some(replay),
+            Turn::Pending(ticket) => ticket,
+        };
+        let (sender, receiver) = sync_channel(1);
+        order.asked.insert(ticket, Origin::Thread(sender));
+        drop(order);
+        match receiver.recv_timeout(self.answer_timeout) {
+            Ok(Settlement::Read(replay)) => Some(replay),
+            _ => None,
+        }
+    }
+
+    /// Ends the connections of an identity, on every event loop.
+    pub fn dismiss(&self, holder: &Holder) {
+        self.inboxes.iter().for_each(|inbox| inbox.dismiss(holder.clone()));
+    }
+
     /// The newest message of each of these channels: see [`Log::newest`]. The answer comes as that of [`Self::read`].
     pub fn newest(&self, channels: &[Channel], index: usize) -> Turn<Replay> {
         self.ask(index, |log| log.newest(channels))
@@ -179,9 +214,8 @@ impl Distributor {
                     self.inboxes[index].settle(ticket, settlement);
                 }
                 Some(Origin::Thread(sender)) => {
-                    let cursor = if let Settlement::Published(cursor) = settlement { Some(cursor) } else { None };
                     // It may have waited too long.
-                    let _ = sender.try_send(cursor);
+                    let _ = sender.try_send(settlement);
                 }
                 None => {}
             }

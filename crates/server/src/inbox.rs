@@ -2,6 +2,7 @@
 
 use crate::carrier::Carrier;
 use mio::Waker;
+use pushlab_access::Holder;
 use pushlab_log::{Publication, Replay, Ticket};
 use pushlab_wire::cursor::Cursor;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,6 +15,9 @@ pub struct Inbox {
     is_filled: AtomicBool,
     carried: Mutex<Carried>,
     has_carried: AtomicBool,
+    /// Identities whose connections are to end.
+    dismissed: Mutex<Vec<Holder>>,
+    has_dismissed: AtomicBool,
     messages: AtomicUsize,
     bytes: AtomicUsize,
     /// Its event loop takes nothing more.
@@ -68,6 +72,8 @@ impl Inbox {
             is_filled: AtomicBool::new(false),
             carried: Mutex::default(),
             has_carried: AtomicBool::new(false),
+            dismissed: Mutex::default(),
+            has_dismissed: AtomicBool::new(false),
             messages: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             has_ended: AtomicBool::new(false),
@@ -81,6 +87,25 @@ impl Inbox {
             return Carried::default();
         }
         std::mem::take(&mut *lock(&self.carried))
+    }
+
+    /// Takes whose connections are to end.
+    pub fn take_dismissed(&self) -> Vec<Holder> {
+        if !self.has_dismissed.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        std::mem::take(&mut *lock(&self.dismissed))
+    }
+
+    /// Ends the connections of an identity.
+    pub fn dismiss(&self, holder: Holder) {
+        if self.has_ended.load(Ordering::Relaxed) {
+            return;
+        }
+        lock(&self.dismissed).push(holder);
+        if !self.has_dismissed.swap(true, Ordering::AcqRel) {
+            self.wake();
+        }
     }
 
     /// Takes everything else into `into`, which must be empty.

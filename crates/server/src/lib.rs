@@ -11,6 +11,7 @@
 //! ```
 
 pub mod application;
+mod back_end;
 mod carrier;
 mod config;
 mod connection;
@@ -37,6 +38,7 @@ pub use carrier::{Carrier, Notify};
 pub use config::{Config, Feed, Limits, MakeLog, Tick};
 pub use distributor::PublishError;
 pub use engine::Io;
+pub use pushlab_access as access;
 pub use pushlab_session::pass::Pass;
 pub use pushlab_session::queue::Policy;
 pub use pushlab_session::site::{BadOrigin, Guests, Origin, Site};
@@ -126,7 +128,7 @@ impl Server {
         for _ in 1..config.cores.max(1) {
             listeners.push(listener(address, &config).map_err(listen_error)?);
         }
-        let pool = config.application.clone().map(|application| Pool::new(application, &config.limits));
+        let pool = config.whole_application().map(|application| Pool::new(application, &config.limits));
         let mut parts = Vec::new();
         let mut inboxes = Vec::new();
         for listener in listeners {
@@ -260,6 +262,7 @@ impl Config {
             same_origin_channels: Vec::new(),
             site: Site::default(),
             pass: None,
+            access: None,
             echoes: false,
             trusted_proxies: TrustedProxies::default(),
             compression_from: None,

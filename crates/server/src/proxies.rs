@@ -56,7 +56,8 @@ impl TrustedProxies {
         Self(networks)
     }
 
-    fn contain(&self, address: IpAddr) -> bool {
+    /// Whether an address, which is no IPv4 address in the form of IPv6, is of one of them.
+    pub fn contain(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
 

@@ -62,7 +62,8 @@ impl<'o> Head<'o> {
         let head = Self::new(out, code.http_status());
         match code {
             ErrorCode::UpgradeRequired => head.field("Upgrade", "websocket").field("Sec-WebSocket-Version", "13"),
-            _ if code.http_status() == 503 => head.field("Retry-After", "1"),
+            ErrorCode::Unauthorized | ErrorCode::TokenExpired => head.field("WWW-Authenticate", "Bearer"),
+            _ if matches!(code.http_status(), 429 | 503) => head.field("Retry-After", "1"),
             _ => head,
         }
     }
@@ -183,7 +184,7 @@ pub fn encode_preflight(out: HeadOut<'_>, readers: ReadableBy<'_>) {
     Head::new(out, 204)
         .readable_by(readers)
         .field("Access-Control-Allow-Methods", "GET, POST")
-        .field("Access-Control-Allow-Headers", "content-type, last-event-id")
+        .field("Access-Control-Allow-Headers", "authorization, content-type, last-event-id")
         .field("Access-Control-Max-Age", "86400")
         .end();
 }
@@ -195,7 +196,7 @@ pub fn encode_continue(out: HeadOut<'_>) {
 
 /// Writes the answer that makes a WebSocket of its connection: with `accept`, the value of `Sec-WebSocket-Accept`, over
 /// HTTP/1 (RFC 6455, section 4.2.2), without it over HTTP/2 (RFC 8441, section 5).
-pub fn encode_websocket(out: HeadOut<'_>, accept: Option<&str>, extension: Option<&str>) {
+pub fn encode_websocket(out: HeadOut<'_>, accept: Option<&str>, extension: Option<&str>, subprotocol: Option<&str>) {
     let head = match accept {
         None => Head::new(out, 200),
         Some(accept) => {
@@ -206,6 +207,10 @@ pub fn encode_websocket(out: HeadOut<'_>, accept: Option<&str>, extension: Optio
     let head = match extension {
         None => head,
         Some(extension) => head.field("Sec-WebSocket-Extensions", extension),
+    };
+    let head = match subprotocol {
+        None => head,
+        Some(subprotocol) => head.field("Sec-WebSocket-Protocol", subprotocol),
     };
     head.end();
 }
@@ -384,7 +389,7 @@ mod tests {
             ("content-length", "7"),
         ];
         assert_eq!(refused, owned(&expected));
-        assert_eq!(listed(|out| encode_websocket(out, None, None)), owned(&[(":status", "200")]));
+        assert_eq!(listed(|out| encode_websocket(out, None, None, None)), owned(&[(":status", "200")]));
         assert_eq!(listed(encode_continue), owned(&[(":status", "100")]));
         let fields = [
             ("Set-Cookie", " a=B\t"),
@@ -410,7 +415,7 @@ mod tests {
     fn the_handshake_is_the_one_that_clients_expect() {
         use pushlab_wire::websocket::handshake;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        encode_websocket(HeadOut::Text(&mut ours), Some("abc="), None);
+        encode_websocket(HeadOut::Text(&mut ours), Some("abc="), None, None);
         handshake::encode_response(&mut theirs, "abc=");
         assert_eq!(ours, theirs);
         let mut interim = Vec::new();

@@ -36,6 +36,11 @@ impl ChannelSet {
         &self.0
     }
 
+    /// How many channels it has.
+    pub fn count(&self) -> usize {
+        self.0.lines().count()
+    }
+
     /// The channels.
     pub fn channels(&self) -> Vec<Channel> {
         self.0.lines().map(|name| Channel::parse(name).expect("a set holds names that were checked")).collect()

@@ -35,6 +35,11 @@ pub enum Effect {
         /// Whether to add it; otherwise, remove it.
         is_more: bool,
     },
+    /// Look which of its channels it may still have, then call
+    /// [`Exchange::keep_allowed`](crate::exchange::Exchange::keep_allowed).
+    Reconsider,
+    /// Give a ticket for this token, then call [`Exchange::answer_ticket`](crate::exchange::Exchange::answer_ticket).
+    Ticket(Box<str>),
     /// Make this page, then call [`Exchange::answer`](crate::exchange::Exchange::answer).
     Page(Page),
     /// Ask the application, then call [`Exchange::respond`](crate::exchange::Exchange::respond).
@@ -147,6 +152,15 @@ pub struct Counts {
     pub timeouts: u64,
 }
 
+/// The time at which a step is taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Time {
+    /// Seconds since 1970, by the clock that tokens are checked against; 0 where there are none.
+    pub unix_s: u64,
+    /// Since the event loop began, ns.
+    pub ns: u64,
+}
+
 /// What an exchange is told for one step, and where it leaves what it has to say.
 #[derive(Debug)]
 pub struct Context<'a> {
@@ -154,6 +168,8 @@ pub struct Context<'a> {
     pub rules: &'a Rules,
     /// Whether the server is stopping.
     pub is_draining: bool,
+    /// The time.
+    pub time: Time,
     /// The log's epoch.
     pub epoch: Epoch,
     /// Publications up to here have been offered to all who receive them.

@@ -1,6 +1,6 @@
 //! What the tests of several modules need.
 
-use crate::effect::{Context, Effect, Output};
+use crate::effect::{Context, Effect, Output, Time};
 use crate::exchange::{Exchange, Silence};
 use crate::gate::Gate;
 use crate::rules::Rules;
@@ -25,6 +25,7 @@ pub struct Server {
     pub rules: Rules,
     pub output: Output,
     pub is_draining: bool,
+    pub time: Time,
     /// It was given a head of HTTP/2.
     is_http2: bool,
 }
@@ -52,7 +53,7 @@ impl Server {
             first_heartbeat: second,
         };
         let (exchange, output) = (Exchange::default(), Output::default());
-        Self { exchange, rules, output, is_draining: false, is_http2: false }
+        Self { exchange, rules, output, is_draining: false, time: Time::default(), is_http2: false }
     }
 
     /// What it says in one step, and what it needs then. Nothing is said in the form of another version.
@@ -62,8 +63,8 @@ impl Server {
         self.output.head.clear();
         self.output.is_interim = false;
         self.output.patience = None;
-        let (is_draining, output) = (self.is_draining, &mut self.output);
-        let mut cx = Context { rules: &self.rules, is_draining, epoch, offered_to: 7, receipt: None, output };
+        let (is_draining, time, output) = (self.is_draining, self.time, &mut self.output);
+        let mut cx = Context { rules: &self.rules, is_draining, time, epoch, offered_to: 7, receipt: None, output };
         let effect = with(&mut self.exchange, &mut cx);
         let said = String::from_utf8_lossy(&self.output.bytes).into_owned();
         if self.is_http2 {

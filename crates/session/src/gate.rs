@@ -1,9 +1,12 @@
 //! Who may do what: the one place that decides it.
 
-use crate::pass::Pass;
+use crate::pass::{Pass, bearers, cookies};
 use crate::site::{Guests, NamedPage, RequestOrigin, Site};
+use pushlab_access::{LimitReached, LiveAccess, Person, Right, TokenError};
 use pushlab_wire::codes::ErrorCode;
+use pushlab_wire::http::{RequestHead, split_target};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Why something is refused: the code, and what to tell.
 pub type Refusal = (ErrorCode, Cow<'static, str>);
@@ -12,7 +15,15 @@ pub type Refusal = (ErrorCode, Cow<'static, str>);
 pub const NEEDS_PASS: &str = "this needs the token that the program printed when it started: in a browser, open the \
                               address that it printed; from a program, send Authorization: Bearer TOKEN";
 
-/// Who sent a request, as far as it tells.
+/// What to tell somebody without a token whom no rule allows anything.
+const NEEDS_TOKEN: &str = "this server wants a token: send Authorization: Bearer TOKEN; a browser's WebSocket sends it as \
+                           subprotocol (pushlab.token.TOKEN, beside pushlab), an EventSource sends ?ticket=, which \
+                           POST /ticket gives for a token";
+/// The subprotocol of a browser's WebSocket that has to send a token, and what another begins with that is the token.
+pub const SUBPROTOCOL: &str = "pushlab";
+const TOKEN_SUBPROTOCOL: &str = "pushlab.token.";
+
+/// Where a request came from, as far as it tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     origin: RequestOrigin,
@@ -46,6 +57,8 @@ pub struct Gate {
     pub site: Site,
     /// What a client has to show to use a transport, if anything.
     pub pass: Option<Pass>,
+    /// The rules of an access file, if there is one.
+    pub access: Option<Arc<LiveAccess>>,
     /// Channels that the server itself publishes to: those of its feed and its tick.
     pub own_channels: Vec<String>,
     /// Beginnings of the names of channels that only the application publishes to.
@@ -122,40 +135,77 @@ impl Gate {
         if identity.has_pass { Ok(()) } else { Err((ErrorCode::Unauthorized, NEEDS_PASS.into())) }
     }
 
+    /// Who sent a request, where an access file tells who may do what; `None` where there is none.
+    ///
+    /// # Errors
+    /// `unauthorized` or `token-expired`, with what to tell: what is wrong with a token is never overlooked.
+    pub fn person(&self, head: &RequestHead<'_, '_>, unix_s: u64) -> Result<Option<Arc<Person>>, Refusal> {
+        let Some(access) = &self.access else { return Ok(None) };
+        let ticket = || split_target(head.target).1.find(|(name, _)| name == "ticket").map(|(_, value)| value);
+        let person = match shown_token(head, access) {
+            Some(token) => access.person(token, unix_s),
+            None => match ticket() {
+                Some(ticket) => access.person_by_ticket(&ticket, unix_s),
+                None => Ok(access.rules().anonymous()),
+            },
+        };
+        let person = person.map_err(refusal_of_token)?;
+        match person.identity() {
+            _ if person.may_anything() => Ok(Some(person)),
+            Some(_) => Err((ErrorCode::Forbidden, "no rule of the access file allows this token anything".into())),
+            None => Err((ErrorCode::Unauthorized, NEEDS_TOKEN.into())),
+        }
+    }
+
+    /// The token that a request shows, as whoever wants a ticket for it does.
+    pub fn token<'h>(&self, head: &RequestHead<'_, 'h>) -> Option<&'h str> {
+        shown_token(head, self.access.as_ref()?)
+    }
+
+    /// Whether somebody may see the server's counters.
+    ///
+    /// # Errors
+    /// `unauthorized`, with what to tell.
+    pub fn may_watch(person: Option<&Person>) -> Result<(), Refusal> {
+        if person.is_none_or(Person::is_back_end) {
+            return Ok(());
+        }
+        let text = "where an access file is in force, only its back end sees this: send Authorization: Bearer KEY, with \
+                    the key of [back_end]";
+        Err((ErrorCode::Unauthorized, text.into()))
+    }
+
     /// Whether a client may publish to a channel.
     ///
     /// # Errors
     /// `forbidden`, with what to tell.
-    pub fn may_publish(&self, channel: &str) -> Result<(), Refusal> {
+    pub fn may_publish(&self, person: Option<&Person>, channel: &str) -> Result<(), Refusal> {
         let text = if self.own_channels.iter().any(|own| own == channel) {
             format!("only the server itself publishes to {channel}, which is the channel of its feed or tick")
         } else if let Some(prefix) = self.reserved.iter().find(|prefix| channel.starts_with(&***prefix)) {
             format!("only the server itself publishes to channels that begin with {prefix}")
+        } else if person.is_some_and(|person| !person.may(Right::Publish, channel)) {
+            format!("no rule of the access file lets you publish to {channel}")
         } else {
             return Ok(());
         };
         Err((ErrorCode::Forbidden, text.into()))
     }
 
-    /// Whether a client may subscribe to channels.
+    /// Whether a client may subscribe to a channel.
     ///
     /// # Errors
     /// `forbidden`, with what to tell.
-    pub fn may_subscribe<'n>(
-        &self,
-        identity: Identity,
-        mut channels: impl Iterator<Item = &'n str>,
-    ) -> Result<(), Refusal> {
-        if self.same_origin.is_empty() || identity.origin == RequestOrigin::Own {
+    pub fn may_subscribe(&self, identity: Identity, person: Option<&Person>, channel: &str) -> Result<(), Refusal> {
+        let is_own = identity.origin == RequestOrigin::Own;
+        let text = if !is_own && self.same_origin.iter().any(|prefix| channel.starts_with(&**prefix)) {
+            format!("{channel} is for pages of this server: {}", self.site.refusal(identity.origin))
+        } else if person.is_some_and(|person| !person.may(Right::Subscribe, channel)) {
+            format!("no rule of the access file lets you subscribe to {channel}")
+        } else {
             return Ok(());
-        }
-        match channels.find(|name| self.same_origin.iter().any(|prefix| name.starts_with(&**prefix))) {
-            None => Ok(()),
-            Some(name) => {
-                let why = self.site.refusal(identity.origin);
-                Err((ErrorCode::Forbidden, format!("{name} is for pages of this server: {why}").into()))
-            }
-        }
+        };
+        Err((ErrorCode::Forbidden, text.into()))
     }
 
     /// Whether a request may reach the application. What another site's page sends on behalf of its visitor is a
@@ -170,4 +220,30 @@ impl Gate {
             origin => Err((ErrorCode::Forbidden, self.site.refusal(origin))),
         }
     }
+}
+
+/// The token that a request shows: as bearer, as a subprotocol, in the cookie that the access file names.
+fn shown_token<'h>(head: &RequestHead<'_, 'h>, access: &LiveAccess) -> Option<&'h str> {
+    let subprotocol = || subprotocols(head).find_map(|name| name.strip_prefix(TOKEN_SUBPROTOCOL));
+    bearers(head.fields_and_cookies()).next().or_else(subprotocol).or_else(|| {
+        let rules = access.rules();
+        let cookie = rules.cookie()?;
+        cookies(head.fields_and_cookies()).find(|(name, _)| *name == cookie).map(|(_, value)| value)
+    })
+}
+
+/// The subprotocols that a WebSocket's client offers.
+pub fn subprotocols<'h>(head: &RequestHead<'_, 'h>) -> impl Iterator<Item = &'h str> {
+    head.headers("sec-websocket-protocol").flat_map(|names| names.split(',')).map(str::trim)
+}
+
+/// What to tell whose limit is reached.
+pub fn refusal_of_limit(LimitReached(text): LimitReached) -> Refusal {
+    (ErrorCode::LimitReached, text.into())
+}
+
+/// What to tell whose token is not taken.
+pub fn refusal_of_token(error: TokenError) -> Refusal {
+    let code = if error == TokenError::Expired { ErrorCode::TokenExpired } else { ErrorCode::Unauthorized };
+    (code, error.to_string().into())
 }

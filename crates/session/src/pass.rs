@@ -27,17 +27,27 @@ impl Pass {
 
     /// Whether a request with these fields shows it.
     pub fn is_shown<'h>(&self, fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> bool {
-        let named = |name: &'static str| {
-            fields.clone().filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-        };
-        let cookies = [false, true].map(|is_tls| cookie_name(named("host").next(), is_tls));
-        let pairs =
-            named("cookie").flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let mut shown = pairs.filter(|(name, _)| cookies.iter().any(|cookie| cookie == name)).map(|(_, value)| value);
-        let bearers = || named("authorization").filter_map(|value| value.split_once(' '));
-        let is_bearer = |(scheme, text): (&str, &str)| scheme.eq_ignore_ascii_case("bearer") && self.is(text.trim());
-        shown.any(|text| self.is(text)) || bearers().any(is_bearer)
+        let host = named(fields.clone(), "host").next();
+        let names = [false, true].map(|is_tls| cookie_name(host, is_tls));
+        let mut kept = cookies(fields.clone()).filter(|(name, _)| names.iter().any(|own| own == name));
+        kept.any(|(_, value)| self.is(value)) || bearers(fields).any(|text| self.is(text))
     }
+}
+
+/// The values of the fields of a name.
+fn named<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>, name: &'static str) -> impl Iterator<Item = &'h str> {
+    fields.filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+/// The cookies that come with a request, by name and value.
+pub fn cookies<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = (&'h str, &'h str)> {
+    named(fields, "cookie").flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='))
+}
+
+/// The bearer tokens that come with a request (RFC 6750, section 2.1).
+pub fn bearers<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = &'h str> {
+    let schemes = named(fields, "authorization").filter_map(|value| value.split_once(' '));
+    schemes.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim())
 }
 
 /// The cookie's name. Browsers send a cookie to all ports of a host, so the name has the port that was asked: two

@@ -1,7 +1,7 @@
 //! What a request asks for: its path, its parameters, its body.
 
 use crate::framing::Framing;
-use crate::gate::Refusal;
+use crate::gate::{Refusal, SUBPROTOCOL, subprotocols};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::http::{RequestHead, Version, split_target};
@@ -12,13 +12,14 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 /// The paths, and the method of each.
-const PATHS: [(&str, &str, Path); 9] = [
+const PATHS: [(&str, &str, Path); 10] = [
     ("/ws", "GET", Path::WebSocket),
     ("/sse", "GET", Path::Events),
     ("/stream", "GET", Path::Stream),
     ("/poll", "GET", Path::Poll),
     ("/publish", "POST", Path::Publish),
     ("/echo", "POST", Path::Echo),
+    ("/ticket", "POST", Path::Ticket),
     ("/healthz", "GET", Path::Health),
     ("/stats", "GET", Path::Stats),
     ("/metrics", "GET", Path::Metrics),
@@ -32,6 +33,7 @@ enum Path {
     Poll,
     Publish,
     Echo,
+    Ticket,
     Health,
     Stats,
     Metrics,
@@ -54,6 +56,8 @@ pub enum Request<'a> {
         mode: Mode,
         /// The client wants to be told the server's heartbeat and limits.
         is_told: bool,
+        /// The client offers our subprotocol, as browsers must that send a token.
+        has_subprotocol: bool,
     },
     /// A stream without end.
     Stream {
@@ -89,6 +93,8 @@ pub enum Request<'a> {
     },
     /// Its body back.
     Echo,
+    /// A ticket for its token.
+    Ticket,
     /// Whether the server takes connections.
     Health,
     /// The counters, as JSON.
@@ -227,7 +233,8 @@ impl<'a> Request<'a> {
                 let extension = offers.and_then(permessage_deflate::agree);
                 let mode = if is_polling { Mode::Poll } else { Mode::Push };
                 let mode = if is_echo { Mode::Echo } else { mode };
-                Self::WebSocket { accept, extension, subscription, mode, is_told }
+                let has_subprotocol = subprotocols(head).any(|name| name == SUBPROTOCOL);
+                Self::WebSocket { accept, extension, subscription, mode, is_told, has_subprotocol }
             }
             Path::Events => {
                 let framing = Framing::Events { is_chunked, is_compressed };
@@ -244,6 +251,7 @@ impl<'a> Request<'a> {
             Path::Poll => Self::Poll { subscription, wait },
             Path::Publish => Self::Publish { subscription, is_text: is_text(head) },
             Path::Echo => Self::Echo,
+            Path::Ticket => Self::Ticket,
             Path::Health => Self::Health,
             Path::Stats => Self::Stats,
             Path::Metrics => Self::Metrics,

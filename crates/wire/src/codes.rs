@@ -47,12 +47,18 @@ pub enum ErrorCode {
     TooManyConnections,
     /// `draining`, 503: The server is about to stop and takes no new work.
     Draining,
-    /// `forbidden`, 403: This client may not do that: the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.
+    /// `forbidden`, 403: This client may not do that: no rule of the access file allows it, the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.
     Forbidden,
     /// `not-found`, 404: The path exists, but what it names does not, or no longer.
     NotFound,
-    /// `unauthorized`, 401: The request needs somebody who is logged in, has entered or has the console's token, and its cookie or token is missing, wrong or expired.
+    /// `unauthorized`, 401: The request needs somebody who is logged in, has entered or has a token, and its cookie or token is missing or wrong.
     Unauthorized,
+    /// `token-expired`, 401: The token with which the client came was valid once and has expired.
+    TokenExpired,
+    /// `disconnected`, 403: The back end has ended the connections of this identity.
+    Disconnected,
+    /// `key-reused`, 409: An Idempotency-Key came a second time with another request.
+    KeyReused,
     /// `name-taken`, 409: Somebody has this name.
     NameTaken,
     /// `busy`, 409: It can only be done once at a time, and it goes on already.
@@ -65,13 +71,13 @@ pub enum ErrorCode {
     DatabaseAway,
     /// `internal-error`, 500: An application of the server failed; its message stands in the server's output.
     InternalError,
-    /// `limit-reached`, 429: A limit of an application is reached: requests of one person in a short time, or how many people or things it holds.
+    /// `limit-reached`, 429: A limit is reached: connections, subscriptions or publications of one identity or address, or an application's own.
     LimitReached,
     /// `outcome-unknown`, 504: An application of the server did not answer in time, or its answer had no room, or its database went away at the last moment; what the request asks for may have been done, or may yet be.
     OutcomeUnknown,
 }
 
-const ERROR_CODES: [Row; 27] = [
+const ERROR_CODES: [Row; 30] = [
     Row {
         name: "bad-request",
         number: 400,
@@ -188,8 +194,8 @@ const ERROR_CODES: [Row; 27] = [
         name: "forbidden",
         number: 403,
         retry: false,
-        meaning: "This client may not do that: the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.",
-        action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url. For pages of another origin: --allow-origin.",
+        meaning: "This client may not do that: no rule of the access file allows it, the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.",
+        action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url. For pages of another origin: --allow-origin. With --access: a rule that allows it.",
     },
     Row {
         name: "not-found",
@@ -202,8 +208,29 @@ const ERROR_CODES: [Row; 27] = [
         name: "unauthorized",
         number: 401,
         retry: false,
-        meaning: "The request needs somebody who is logged in, has entered or has the console's token, and its cookie or token is missing, wrong or expired.",
-        action: "Log in or enter again; open a console at the address that it printed.",
+        meaning: "The request needs somebody who is logged in, has entered or has a token, and its cookie or token is missing or wrong.",
+        action: "Log in or enter again, or send a token that the server's access file accepts; the message says what is wrong with this one. Open a console at the address that it printed.",
+    },
+    Row {
+        name: "token-expired",
+        number: 401,
+        retry: false,
+        meaning: "The token with which the client came was valid once and has expired.",
+        action: "Get another token from whoever issued this one. On a WebSocket, send it as [\"auth\",token] before the old one expires; otherwise connect again with it.",
+    },
+    Row {
+        name: "disconnected",
+        number: 403,
+        retry: false,
+        meaning: "The back end has ended the connections of this identity.",
+        action: "Do not connect again by yourself; ask the application why.",
+    },
+    Row {
+        name: "key-reused",
+        number: 409,
+        retry: false,
+        meaning: "An Idempotency-Key came a second time with another request.",
+        action: "Make a new key for each request; send the same key only to repeat the same request.",
     },
     Row {
         name: "name-taken",
@@ -251,7 +278,7 @@ const ERROR_CODES: [Row; 27] = [
         name: "limit-reached",
         number: 429,
         retry: true,
-        meaning: "A limit of an application is reached: requests of one person in a short time, or how many people or things it holds.",
+        meaning: "A limit is reached: connections, subscriptions or publications of one identity or address, or an application's own.",
         action: "Try again after the seconds in Retry-After, or when the message says that there is room.",
     },
     Row {
@@ -265,7 +292,7 @@ const ERROR_CODES: [Row; 27] = [
 
 impl ErrorCode {
     /// Every code, in the table's order.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::BadRequest,
         Self::BadChannel,
         Self::TooManyChannels,
@@ -285,6 +312,9 @@ impl ErrorCode {
         Self::Forbidden,
         Self::NotFound,
         Self::Unauthorized,
+        Self::TokenExpired,
+        Self::Disconnected,
+        Self::KeyReused,
         Self::NameTaken,
         Self::Busy,
         Self::Outbid,
@@ -365,9 +395,13 @@ pub enum CloseCode {
     IdleTimeout,
     /// `too-many-connections`, 4003: The server holds as many connections as it may and chose this one to go.
     TooManyConnections,
+    /// `token-expired`, 4004: The client's token has expired, and it has sent no other.
+    TokenExpired,
+    /// `disconnected`, 4005: The back end has ended the connections of this identity.
+    Disconnected,
 }
 
-const CLOSE_CODES: [Row; 13] = [
+const CLOSE_CODES: [Row; 15] = [
     Row {
         name: "normal",
         number: 1000,
@@ -459,11 +493,25 @@ const CLOSE_CODES: [Row; 13] = [
         meaning: "The server holds as many connections as it may and chose this one to go.",
         action: "Connect again later or to another server, or raise the limit and the descriptors it needs.",
     },
+    Row {
+        name: "token-expired",
+        number: 4004,
+        retry: false,
+        meaning: "The client's token has expired, and it has sent no other.",
+        action: "Connect again with a new token and resume with the last cursor.",
+    },
+    Row {
+        name: "disconnected",
+        number: 4005,
+        retry: false,
+        meaning: "The back end has ended the connections of this identity.",
+        action: "Do not connect again by yourself; ask the application why.",
+    },
 ];
 
 impl CloseCode {
     /// Every code, in the table's order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Normal,
         Self::GoingAway,
         Self::ProtocolError,
@@ -477,6 +525,8 @@ impl CloseCode {
         Self::SlowSubscriber,
         Self::IdleTimeout,
         Self::TooManyConnections,
+        Self::TokenExpired,
+        Self::Disconnected,
     ];
 
     const fn row(self) -> &'static Row {

@@ -29,6 +29,8 @@ pub enum ClientFrame<'a> {
     Ping(u64),
     /// `["echo",data]`
     Echo(&'a str),
+    /// `["auth",token]`: goes on with another token.
+    Auth(Cow<'a, str>),
 }
 
 /// What a server says of itself to a client that asked with `v=2`. Fields that a newer server adds are passed over.
@@ -92,13 +94,19 @@ pub enum ServerFrame<'a> {
         /// Where the messages go on.
         to: Cow<'a, str>,
     },
-    /// `["error",code,text]`
+    /// `["error",code,text]`, and behind it the channel where it is about that one alone.
     Error {
         /// A name from the table of errors.
         code: Cow<'a, str>,
         /// For people.
         text: Cow<'a, str>,
+        /// The channel that is refused; the connection goes on with the others.
+        channel: Option<Cow<'a, str>>,
     },
+    /// `["auth",seconds]`: the token that was sent is taken, and is good for so long.
+    Auth(u64),
+    /// `["token-expires",seconds]`: the client's token is good for so much longer.
+    TokenExpires(u64),
 }
 
 /// Text that is no frame of the native protocol.
@@ -324,9 +332,10 @@ deserialize_frame!(ClientFrame, "an array such as [\"pub\",channel,data]", |e, n
     "poll" => ClientFrame::Poll(e.text("the cursor")?),
     "ping" => ClientFrame::Ping(e.need("the number")?),
     "echo" => ClientFrame::Echo(e.json()?),
+    "auth" => ClientFrame::Auth(e.text("the token")?),
     other =>
         return Err(A::Error::custom(format_args!(
-            "unknown name {other:?}; known are pub, sub, unsub, poll, ping, echo"
+            "unknown name {other:?}; known are pub, sub, unsub, poll, ping, echo, auth"
         ))),
 });
 
@@ -347,7 +356,12 @@ deserialize_frame!(ServerFrame, "an array such as [\"msg\",channel,cursor,data]"
     "echo" => ServerFrame::Echo(e.json()?),
     "gap" => ServerFrame::Gap { from: e.text("the first cursor")?, to: e.text("the second cursor")? },
     "server" => ServerFrame::Server(e.need("what the server announces")?),
-    "error" => ServerFrame::Error { code: e.text("the code")?, text: e.text("the text")? },
+    "error" => {
+        let (code, text) = (e.text("the code")?, e.text("the text")?);
+        ServerFrame::Error { code, text, channel: e.0.next_element::<Text<'_>>()?.map(|channel| channel.0) }
+    }
+    "auth" => ServerFrame::Auth(e.need("the seconds")?),
+    "token-expires" => ServerFrame::TokenExpires(e.need("the seconds")?),
     other => return Err(A::Error::custom(format_args!("unknown name {other:?}"))),
 });
 

@@ -21,6 +21,9 @@ export type ServerCode =
   | "forbidden"
   | "not-found"
   | "unauthorized"
+  | "token-expired"
+  | "disconnected"
+  | "key-reused"
   | "name-taken"
   | "busy"
   | "outbid"
@@ -42,11 +45,16 @@ export const FINAL_CODES: readonly unknown[] = [
   "forbidden",
   "not-found",
   "unauthorized",
+  "token-expired",
+  "disconnected",
+  "key-reused",
   "name-taken",
   "outbid",
   "expired",
   "outcome-unknown",
   "policy-violation",
+  "token-expired",
+  "disconnected",
 ];
 
 /** Refusals that another transport may not meet. */
@@ -60,4 +68,6 @@ export const WAY_CODES: readonly unknown[] = [
 /** The names of those that are close codes of a WebSocket. */
 export const FINAL_CLOSES: Readonly<Record<number, string>> = {
   1008: "policy-violation",
+  4004: "token-expired",
+  4005: "disconnected",
 };

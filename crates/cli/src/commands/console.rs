@@ -48,7 +48,7 @@ pub struct ConsoleArgs {
 }
 
 pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
-    args.tls.block_signals();
+    args.tls.block_signals(false);
     let is_loopback = args.listen.ip().is_loopback();
     if !is_loopback && args.tls.files().is_none() {
         eprintln!(
@@ -90,7 +90,7 @@ pub fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     } else {
         println!("console at {}://{address}/?{PARAMETER}={secret} (Ctrl-C stops)", args.tls.scheme());
     }
-    args.tls.attend(&server);
+    args.tls.attend(&server, None);
     console.interrupt();
     server.stop();
     server.join()?;

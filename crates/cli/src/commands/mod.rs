@@ -1,5 +1,6 @@
 //! One file for each group of commands.
 
+pub mod access;
 pub mod backend;
 pub mod capacity;
 pub mod console;

@@ -1,5 +1,6 @@
 //! What a server of ours serves beside the transports: console and demos.
 
+use super::access::AccessFile;
 use super::results::StoreArgs;
 use crate::signals::{self, Wish};
 use clap::Args;
@@ -7,6 +8,7 @@ use pushlab_console::Console;
 use pushlab_demos::Demos;
 use pushlab_demos::auction::Auction;
 use pushlab_lab::{Live, on_load_cores};
+use pushlab_server::access::LiveAccess;
 use pushlab_server::application::Application;
 use pushlab_server::proxies::{Network, TrustedProxies};
 use pushlab_server::{BadOrigin, Config, Guests, Origin, Server, Site, TlsFiles};
@@ -120,21 +122,24 @@ impl TlsArgs {
     }
 
     /// Holds the signals back for which [`Self::attend`] waits. Call before any thread exists.
-    pub fn block_signals(&self) {
+    pub fn block_signals(&self, has_access: bool) {
         signals::block();
-        if self.tls_certificate.is_some() {
+        if has_access || self.tls_certificate.is_some() {
             signals::block_hangup();
         }
     }
 
-    /// Waits until the server is to stop, or has failed. At SIGHUP one that speaks TLS reads its certificate again;
-    /// without TLS there is nothing to read, and SIGHUP ends the process, as it does any whose terminal has gone.
-    pub fn attend(&self, server: &Server) {
+    /// Waits until the server is to stop, or has failed. At SIGHUP it reads its certificate and its access file again;
+    /// where it has neither there is nothing to read, and SIGHUP ends the process, as it does any whose terminal has gone.
+    pub fn attend(&self, server: &Server, access: Option<&(AccessFile, Arc<LiveAccess>)>) {
         while server.is_running() {
-            match signals::wait_as_server(self.tls_certificate.is_some(), WATCH) {
+            match signals::wait_as_server(access.is_some() || self.tls_certificate.is_some(), WATCH) {
                 None => {}
                 Some(Wish::Stop) => return,
-                Some(Wish::Reload) => self.reload(server),
+                Some(Wish::Reload) => {
+                    self.reload(server);
+                    access.inspect(|(file, live)| file.reload(live));
+                }
             }
         }
     }

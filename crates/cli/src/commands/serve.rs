@@ -1,5 +1,6 @@
 //! `pushlab serve`: the server.
 
+use super::access::AccessFile;
 use super::pages::{self, DemoArgs, GuestArgs, SiteArgs, TlsArgs};
 use crate::units;
 use anyhow::{Context as _, anyhow, bail};
@@ -78,7 +79,11 @@ pub struct ServeArgs {
     site: SiteArgs,
     #[command(flatten)]
     guests: GuestArgs,
-    /// Serve whoever reaches the address: without this, the server listens only on loopback addresses.
+    /// Say who may subscribe and publish: a file with rules, and the keys by which tokens are checked
+    /// (schema/access.schema.json; try it with `pushlab access check`). At SIGHUP it is read again.
+    #[arg(long, value_name = "FILE", env = "PUSHLAB_ACCESS")]
+    access: Option<PathBuf>,
+    /// Serve whoever reaches the address: without this or --access, the server listens only on loopback addresses.
     #[arg(long, env = OPEN)]
     open: bool,
     #[command(flatten)]
@@ -169,13 +174,22 @@ limit_args! {
 }
 
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    args.tls.block_signals();
+    args.tls.block_signals(args.access.is_some());
     let mut config = config(args)?;
     let is_loopback = args.listen.ip().is_loopback();
-    if !is_loopback && !args.open {
+    let access = match &args.access {
+        None => None,
+        Some(path) => {
+            let file = AccessFile::open(path)?;
+            let live = file.serve()?;
+            config.access = Some(Arc::clone(&live));
+            Some((file, live))
+        }
+    };
+    if !is_loopback && !args.open && access.is_none() {
         bail!(
-            "others can reach {}, and whoever reaches it can publish and subscribe: give --open if that is intended; \
-             otherwise listen on 127.0.0.1, behind a proxy that decides who may do so",
+            "others can reach {}, and whoever reaches it can publish and subscribe: give --access FILE to say who may do what, or --open \
+             if everybody may; otherwise listen on 127.0.0.1, behind a proxy that decides who may do so",
             args.listen
         );
     }
@@ -198,7 +212,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     } else {
         println!("listening on {}://{address} (Ctrl-C stops)", args.tls.scheme());
     }
-    args.tls.attend(&server);
+    args.tls.attend(&server, access.as_ref());
     server.stop();
     server.join()?;
     Ok(ExitCode::Ok)

@@ -78,7 +78,7 @@ pub(super) fn forward(frame: &ServerFrame<'_>, last: &mut CursorText, sink: &mut
             last.set(to);
             sink(Event::Gap);
         }
-        ServerFrame::Error { code, text } => sink(Event::Error { code, text }),
-        ServerFrame::Pong(_) | ServerFrame::Server(_) => {}
+        ServerFrame::Error { code, text, .. } => sink(Event::Error { code, text }),
+        ServerFrame::Pong(_) | ServerFrame::Server(_) | ServerFrame::Auth(_) | ServerFrame::TokenExpires(_) => {}
     }
 }

@@ -7,11 +7,13 @@ use crate::stats::{add, shift};
 use crate::stream::Stream;
 use mio::Interest;
 use mio::net::TcpStream;
+use pushlab_access::{Holder, LimitReached, Place};
 use pushlab_session::answer;
 use pushlab_session::unsent::write_some;
 use pushlab_tls::certificate::Tls;
 use pushlab_wire::codes::ErrorCode;
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -26,7 +28,7 @@ impl EventLoop {
         for _ in 0..MAX_ACCEPTS {
             let Some(listener) = &self.listener else { return };
             match listener.accept() {
-                Ok((socket, _)) => self.admit(socket),
+                Ok((socket, peer)) => self.admit(socket, peer.ip()),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
                 // No descriptors or no memory: those who wait in the backlog are served when others leave.
@@ -39,16 +41,32 @@ impl EventLoop {
         self.accept_again = Some(self.now);
     }
 
-    fn admit(&mut self, socket: TcpStream) {
+    fn admit(&mut self, socket: TcpStream, peer: IpAddr) {
         let is_secure = self.shared.tls.is_some();
+        // An answer through TLS would need a handshake, which costs more than most that a connection asks for.
+        let turn_away = |this: &mut Self, socket, code, text: &str| {
+            if !is_secure {
+                this.turn_away(Stream::Plain(socket), code, text);
+            }
+        };
         if !self.has_room() {
-            // An answer through TLS would need a handshake, which costs more than most that a connection asks for.
-            return if !is_secure {
-                self.turn_away(Stream::Plain(socket))
-            };
+            let text = self.is_full();
+            return turn_away(self, socket, ErrorCode::TooManyConnections, &text);
         }
+        let place = match self.enter(peer) {
+            Ok(place) => place,
+            Err(LimitReached(text)) => {
+                self.shared.open.fetch_sub(1, Ordering::Relaxed);
+                add(&self.counters.refused, 1);
+                return turn_away(self, socket, ErrorCode::LimitReached, &text);
+            }
+        };
         match Stream::accept(socket, self.shared.tls.as_ref().map(Tls::config)) {
-            Ok(stream) => drop(self.adopt(stream)),
+            Ok(stream) => {
+                if let Some(id) = self.adopt(stream) {
+                    self.connections[id].place = place.map(Box::new);
+                }
+            }
             Err(_) => {
                 self.shared.open.fetch_sub(1, Ordering::Relaxed);
                 add(&self.counters.tls_failures, 1);
@@ -65,7 +83,8 @@ impl EventLoop {
         if self.has_room() {
             let _ = self.adopt(Stream::Carried(carrier));
         } else {
-            self.turn_away(Stream::Carried(carrier));
+            let text = self.is_full();
+            self.turn_away(Stream::Carried(carrier), ErrorCode::TooManyConnections, &text);
         }
     }
 
@@ -80,10 +99,24 @@ impl EventLoop {
         has_room
     }
 
+    fn is_full(&self) -> String {
+        format!("the server holds {} connections, as many as it may", self.limits().max_connections)
+    }
+
+    /// Takes a place among the connections of an address, where these are limited. A proxy that is believed brings many
+    /// people, and limits them itself.
+    fn enter(&self, peer: IpAddr) -> Result<Option<Place>, LimitReached> {
+        let Some(access) = &self.shared.rules.gate.access else { return Ok(None) };
+        let quota = access.rules().address_quota;
+        if quota.is_unlimited() || self.shared.config.trusted_proxies.contain(peer.to_canonical()) {
+            return Ok(None);
+        }
+        access.ledger.enter(Holder::at(peer), &quota, (self.now - self.start).as_nanos() as u64).map(Some)
+    }
+
     /// The answer goes out before the request is read, so that refusing costs next to nothing.
-    fn turn_away(&mut self, mut stream: Stream) {
-        let text = format!("the server holds {} connections, as many as it may", self.limits().max_connections);
-        let _ = write_some(&mut stream, &answer::refusal(ErrorCode::TooManyConnections, &text));
+    fn turn_away(&mut self, mut stream: Stream, code: ErrorCode, text: &str) {
+        let _ = write_some(&mut stream, &answer::refusal(code, text));
         let _ = stream.shut_down();
         let _ = stream.read(&mut self.read_buffer);
     }

@@ -2,6 +2,7 @@
 
 use super::{Asked, CODED_BYTES_PER_WORK, EventLoop, PAGE_WORK};
 use crate::application::{Request, Response};
+use crate::connection::Connection;
 use crate::distributor::PublishError;
 use crate::groups::NO_GROUP;
 use crate::inbox::Settlement;
@@ -10,9 +11,10 @@ use crate::pool::{Answer, Call, Caller, LargeBody};
 use crate::stats::{add, shift};
 use crate::stream::Stream;
 use pushlab_log::{Ticket, Turn};
-use pushlab_session::effect::{Context, Effect, Page, Query, Question};
+use pushlab_os::random;
+use pushlab_session::effect::{Context, Effect, Page, Query, Question, Time};
 use pushlab_session::exchange::Exchange;
-use pushlab_session::gate::Refusal;
+use pushlab_session::gate::{Refusal, refusal_of_limit};
 use pushlab_session::queue::{MAX_WRITE_BYTES, Verdict};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
@@ -26,6 +28,7 @@ impl EventLoop {
         let mut cx = Context {
             rules: &self.shared.rules,
             is_draining: self.drain_until.is_some(),
+            time: Time { unix_s: self.unix_s, ns: (self.now - self.start).as_nanos() as u64 },
             epoch: self.epoch,
             offered_to: self.fanned_out_to,
             receipt: self.receipt,
@@ -55,6 +58,10 @@ impl EventLoop {
                     if self.connections[id].exchange.reads_after_publishing() {
                         group = self.groups.intern(&self.output.channels);
                     }
+                    if let Err(refusal) = self.allow_publication(id) {
+                        effect = self.step(id, |exchange, cx| exchange.published(Err(refusal), cx));
+                        continue;
+                    }
                     let (channel, data) = &self.output.publication;
                     match self.shared.distributor.ask_to_publish(channel, data, self.now, self.index) {
                         Ok(Turn::Done(cursor)) => self.step(id, |exchange, cx| exchange.published(Ok(cursor), cx)),
@@ -83,6 +90,8 @@ impl EventLoop {
                     Effect::Nothing
                 }
                 Effect::Resubscribe { channel, is_more } => self.resubscribe(id, &channel, is_more),
+                Effect::Reconsider => self.reconsider(id),
+                Effect::Ticket(token) => self.give_ticket(id, &token),
                 Effect::Page(page) => {
                     self.work_left = self.work_left.saturating_sub(PAGE_WORK);
                     self.answer_with_page(id, page)
@@ -266,6 +275,55 @@ impl EventLoop {
         self.step(id, |exchange, cx| exchange.resubscribed(chosen, first_at, cx))
     }
 
+    // --- The access file ---
+
+    /// Whether what the output has to publish is within the limits of the identity and of the address it comes from.
+    fn allow_publication(&self, id: usize) -> Result<(), Refusal> {
+        let Some(access) = &self.shared.rules.gate.access else { return Ok(()) };
+        let connection = &self.connections[id];
+        let (rules, bytes) = (access.rules(), self.output.publication.1.len());
+        let now_ns = (self.now - self.start).as_nanos() as u64;
+        let identity = connection.exchange.holder().map(|holder| (holder, &rules.identity_quota));
+        let address = connection.place.as_ref().map(|place| (place.holder(), &rules.address_quota));
+        [identity, address].into_iter().flatten().try_for_each(|(holder, quota)| {
+            access.ledger.publish(holder, bytes, quota, now_ns).map_err(refusal_of_limit)
+        })
+    }
+
+    /// Its client has another token: it keeps the channels that this allows.
+    fn reconsider(&mut self, id: usize) -> Effect {
+        let channels = self.groups.channels(self.connections[id].group).to_vec();
+        if self.step(id, |exchange, cx| exchange.keep_allowed(&channels, cx)) {
+            let group = self.groups.intern(&self.output.channels);
+            self.join_group(id, group);
+        }
+        Effect::Nothing
+    }
+
+    fn give_ticket(&mut self, id: usize, token: &str) -> Effect {
+        let access = self.shared.rules.gate.access.as_ref();
+        // Without random bytes there is no ticket, as where there is no room for one.
+        let ticket = random::bytes().ok().zip(access).and_then(|(ticket, access)| {
+            let has_room = access.give_ticket(ticket, token, self.unix_s);
+            has_room.then(|| format!("{:032x}", u128::from_be_bytes(ticket)))
+        });
+        self.step(id, |exchange, cx| exchange.answer_ticket(ticket.as_deref(), cx))
+    }
+
+    /// Ends the connections of those whom the back end has sent away.
+    pub(super) fn take_dismissed(&mut self) {
+        for holder in self.inbox.take_dismissed() {
+            let is_theirs = |connection: &Connection| connection.exchange.holder() == Some(&holder);
+            let theirs =
+                self.connections.iter().filter(|(_, connection)| connection.is_open() && is_theirs(connection));
+            let ids: Vec<usize> = theirs.map(|(id, _)| id).collect();
+            for id in ids {
+                let effect = self.step(id, |exchange, cx| exchange.disconnect(cx));
+                self.act(id, effect);
+            }
+        }
+    }
+
     // --- Pages ---
 
     fn answer_with_page(&mut self, id: usize, page: Page) -> Effect {
@@ -344,10 +402,5 @@ impl EventLoop {
 
 /// What is told of a publication that was not taken.
 fn refusal(error: &PublishError) -> Refusal {
-    let code = match error {
-        PublishError::Overloaded => ErrorCode::Overloaded,
-        PublishError::BadChannel(_) => ErrorCode::BadChannel,
-        PublishError::OutcomeUnknown => ErrorCode::OutcomeUnknown,
-    };
-    (code, error.to_string().into())
+    (error.code(), error.to_string().into())
 }

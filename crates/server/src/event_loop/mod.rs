@@ -27,6 +27,7 @@ use crate::wheel::{TICK, Wheel};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_log::{Publication, Ticket};
+use pushlab_os::clock;
 use pushlab_session::batch::Batch;
 use pushlab_session::effect::Output;
 use pushlab_session::queue::QueueRules;
@@ -124,6 +125,8 @@ pub struct EventLoop {
     fanned_out_to: u64,
     next_expiry: Instant,
     drain_until: Option<Instant>,
+    /// Seconds since 1970 at the beginning of the turn, where tokens are checked.
+    unix_s: u64,
 }
 
 /// Something that was asked of the log by an exchange, and has not come.
@@ -197,6 +200,7 @@ impl EventLoop {
             fanned_out_to: 0,
             next_expiry: now,
             drain_until: None,
+            unix_s: 0,
             shared,
         }
     }
@@ -246,6 +250,9 @@ impl EventLoop {
                 other => other?,
             }
             self.now = Instant::now();
+            if self.shared.rules.gate.access.is_some() {
+                self.unix_s = clock::since_1970_ns() / 1_000_000_000;
+            }
             for event in &events {
                 match event.token() {
                     LISTENER => self.accept(),
@@ -260,6 +267,7 @@ impl EventLoop {
                 }
             }
             self.take_carried();
+            self.take_dismissed();
             self.go_on_with_unfinished();
             self.take_answers();
             self.on_timers();

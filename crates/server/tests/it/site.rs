@@ -46,6 +46,10 @@ fn same_origin_channels_are_for_own_pages() {
         }
         for fields in &foreign {
             for (target, upgrade) in targets {
+                // What lasts goes on with the channel that is everybody's: below.
+                if !target.contains("poll?") && !target.contains("publish") {
+                    continue;
+                }
                 let body = if target.starts_with("POST") { "1" } else { "" };
                 let request = format!("{target}channel=b&channel=own.a&after={start}");
                 let refused = ask(&server, &format!("{fields}{upgrade}"), &request, body);

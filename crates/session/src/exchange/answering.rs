@@ -86,6 +86,9 @@ impl Exchange {
     /// The answer has been given to the connection, which has taken all of it or not.
     pub fn answered(&mut self, is_taken: bool, cx: &mut Context<'_>) -> Effect {
         self.state = if is_taken { State::Http(None) } else { State::Answering };
+        if let Some(standing) = &mut self.standing {
+            standing.leave();
+        }
         if self.is_http2 && !is_taken {
             // The stream ends behind its answer, for which the peer has as much time as on a connection that goes on.
             return Effect::Nothing;

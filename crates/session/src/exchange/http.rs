@@ -1,9 +1,10 @@
 //! Requests: which one does what.
 
+use super::access::RefusedChannel;
 use super::{Exchange, State, Waiting};
 use crate::answer::{encode_continue, encode_stream, encode_websocket};
 use crate::effect::{Context, Effect, Page, Query, Question};
-use crate::gate::{Identity, Refusal};
+use crate::gate::{Identity, Refusal, SUBPROTOCOL};
 use crate::incoming::{Part, PartialRequest};
 use crate::request::{Mode, Refused, Request, Subscription, data_of, is_known_path};
 use pushlab_wire::codes::ErrorCode;
@@ -128,7 +129,7 @@ impl Exchange {
         cx.output.counts.requests += 1;
         self.version = head.version;
         let is_for_application = is_for_application(head, cx);
-        self.identity = cx.rules.gate.identify(head.fields(), is_for_application);
+        self.identity = cx.rules.gate.identify(head.fields_and_cookies(), is_for_application);
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
         self.keeps_alive = head.version == Version::Http11 && head.keeps_alive();
         self.is_head = head.method == "HEAD";
@@ -223,36 +224,43 @@ impl Exchange {
             Request::Health => Ok(()),
             _ => cx.rules.gate.may_use_transports(self.identity),
         };
+        let allowed = allowed.and_then(|()| match request {
+            Request::Health | Request::Preflight => Ok(()),
+            _ => self.admit(head, cx),
+        });
         if let Err((code, text)) = allowed {
             return self.refuse(code, &text, cx);
         }
         match request {
             Request::Preflight => self.answer_preflight(cx),
-            Request::WebSocket { accept, extension, mut subscription, mode, is_told } => {
-                if let Err((code, text)) = self.choose(&mut subscription.channels, cx) {
-                    return self.refuse(code, &text, cx);
-                }
+            Request::WebSocket { accept, extension, mut subscription, mode, is_told, has_subprotocol } => {
+                let refused = match self.choose_allowed(&mut subscription.channels, cx) {
+                    Ok(refused) => refused,
+                    Err((code, text)) => return self.refuse(code, &text, cx),
+                };
                 let answer = extension.map(|agreed| agreed.answer);
-                encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref(), answer);
+                let subprotocol = has_subprotocol.then_some(SUBPROTOCOL);
+                encode_websocket(cx.output.head_out(self.is_http2), accept.as_deref(), answer, subprotocol);
                 let sends_compressed = extension.is_some_and(|agreed| agreed.takes_whole_window);
                 let takes_compressed = extension.is_some();
                 self.state = State::WebSocket { decoder: Decoder::default(), mode, takes_compressed, sends_compressed };
                 let is_polling = mode == Mode::Poll;
                 let transport = if is_polling { Transport::WebSocketPolling } else { Transport::WebSocket };
-                self.open(transport, cx.rules.heartbeat, is_told, cx);
+                self.open(transport, cx.rules.heartbeat, is_told, &refused, cx);
                 if mode == Mode::Echo { Effect::Nothing } else { self.start(subscription.after, is_polling) }
             }
             Request::Stream { framing, transport, mut subscription, is_early, is_told } => {
-                if let Err((code, text)) = self.choose(&mut subscription.channels, cx) {
-                    return self.refuse(code, &text, cx);
-                }
+                let refused = match self.choose_allowed(&mut subscription.channels, cx) {
+                    Ok(refused) => refused,
+                    Err((code, text)) => return self.refuse(code, &text, cx),
+                };
                 let readers = cx.rules.gate.readable_by(self.identity);
                 encode_stream(cx.output.head_out(self.is_http2), framing, readers);
                 framing.preamble(&mut cx.output.bytes);
                 self.state = State::Stream(framing);
                 let heartbeat = cx.rules.heartbeat;
                 let first = if is_early { heartbeat.min(cx.rules.first_heartbeat) } else { heartbeat };
-                self.open(transport, first, is_told, cx);
+                self.open(transport, first, is_told, &refused, cx);
                 self.start(subscription.after, false)
             }
             Request::Poll { subscription, wait } => self.poll(subscription, wait, cx),
@@ -266,27 +274,36 @@ impl Exchange {
                     self.answer("application/json", &body, cx)
                 }
             },
+            Request::Ticket => self.ask_for_ticket(head, cx),
             Request::Health if cx.is_draining => self.refuse(ErrorCode::Draining, "draining", cx),
             Request::Health => self.answer("text/plain", b"ok\n", cx),
-            Request::Stats => Effect::Page(Page::Stats),
-            Request::Metrics => Effect::Page(Page::Metrics),
+            Request::Stats => self.watch(Page::Stats, cx),
+            Request::Metrics => self.watch(Page::Metrics, cx),
         }
     }
 
     /// Leaves the channels named in the output, if it may subscribe to all of them.
     fn choose(&self, names: &mut [Cow<'_, str>], cx: &mut Context<'_>) -> Result<(), Refusal> {
-        cx.rules.gate.may_subscribe(self.identity, names.iter().map(|name| &**name))?;
+        names.iter().try_for_each(|name| self.may_subscribe(name, cx))?;
         cx.output.channels.fill(names).map_err(|error| (ErrorCode::BadChannel, error.to_string().into()))
     }
 
     /// Begins what lasts: what it counts as, its first heartbeat, and what the client is told of the server.
-    fn open(&mut self, transport: Transport, first_heartbeat: Duration, is_told: bool, cx: &mut Context<'_>) {
+    fn open(
+        &mut self,
+        transport: Transport,
+        first_heartbeat: Duration,
+        is_told: bool,
+        refused: &[RefusedChannel],
+        cx: &mut Context<'_>,
+    ) {
         cx.output.transport = Some(transport);
-        cx.output.patience = Some(first_heartbeat);
+        cx.output.patience = Some(self.until_notice(first_heartbeat, cx));
         if is_told {
             let announcement = cx.rules.announcement(self.version).encode();
             self.framing_out().announcement(&mut cx.output.bytes, announcement.as_bytes());
         }
+        self.say_refused(refused, cx);
     }
 
     fn poll(&mut self, mut subscription: Subscription<'_>, wait: Duration, cx: &mut Context<'_>) -> Effect {
@@ -294,6 +311,9 @@ impl Exchange {
             return self.refuse(code, &text, cx);
         }
         let is_long = !wait.is_zero();
+        if is_long && let Err((code, text)) = self.enter(cx) {
+            return self.refuse(code, &text, cx);
+        }
         cx.output.transport = Some(if is_long { Transport::LongPolling } else { Transport::Polling });
         let wait_ms = u32::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX);
         self.read_reply(wait_ms, true, subscription.after, cx)
@@ -344,7 +364,7 @@ impl Exchange {
             Some(_) => self.choose(&mut subscription.channels, cx),
             None => Ok(()),
         };
-        let allowed = allowed.and_then(|()| cx.rules.gate.may_publish(&cx.output.publication.0));
+        let allowed = allowed.and_then(|()| self.may_publish(&cx.output.publication.0, cx));
         if let Err((code, text)) = allowed {
             return self.refuse(code, &text, cx);
         }

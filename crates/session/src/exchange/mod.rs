@@ -3,6 +3,7 @@
 //! An exchange is told what came ([`Exchange::receive`]), the outcome of what it asked for, and that time has passed;
 //! each time it returns what it needs next, an [`Effect`]. It never closes a connection, and it never blocks.
 
+mod access;
 mod answering;
 mod http;
 mod subscription;
@@ -16,6 +17,7 @@ use crate::framing::Framing;
 use crate::gate::Identity;
 use crate::incoming::PartialRequest;
 use crate::request::Mode;
+use crate::standing::Standing;
 use crate::subscriber::Subscriber;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::http::Version;
@@ -32,8 +34,10 @@ pub struct Exchange {
     waiting: Option<Waiting>,
     /// What receives publications, if anything does.
     pub subscriber: Subscriber,
-    /// Who sent the request.
+    /// Where the request came from.
     identity: Identity,
+    /// Who sent it, where an access file says who may do what.
+    standing: Option<Box<Standing>>,
     /// The version of the last request.
     version: Version,
     /// It is a stream of HTTP/2.
@@ -105,6 +109,7 @@ impl Default for Exchange {
             waiting: None,
             subscriber: Subscriber::default(),
             identity: Identity::UNKNOWN,
+            standing: None,
             version: Version::Http11,
             is_http2: false,
             takes_gzip: false,
@@ -139,6 +144,7 @@ impl Exchange {
     pub fn end(&mut self) {
         self.state = State::Over;
         self.waiting = None;
+        self.standing = None;
         self.subscriber.is_catching_up = false;
     }
 

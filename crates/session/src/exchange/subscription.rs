@@ -84,7 +84,7 @@ impl Exchange {
         if wait_ms > 0 && !cx.is_draining && replay.messages.is_empty() && replay.gap.is_none() {
             self.subscriber.seen = replay.up_to;
             self.state = State::HeldPoll;
-            cx.output.patience = Some(Duration::from_millis(wait_ms.into()));
+            cx.output.patience = Some(self.until_notice(Duration::from_millis(wait_ms.into()), cx));
             return Effect::Receive;
         }
         let body = Self::reply_body(replay, cx);

@@ -19,6 +19,9 @@ pub struct Silence {
 impl Exchange {
     /// The time that it had, as it last left it in [`Output::patience`](crate::effect::Output::patience), has passed.
     pub fn expire(&mut self, silence: Silence, cx: &mut Context<'_>) -> Effect {
+        if let Some(effect) = self.mind_token(cx) {
+            return effect;
+        }
         match (&self.waiting, &self.state) {
             (Some(Waiting::Application), _) => Effect::Cancel,
             (Some(_), State::WebSocket { .. } | State::Stream(_)) if !self.is_overdue => {
@@ -27,7 +30,7 @@ impl Exchange {
             }
             (Some(_), _) => {
                 // A WebSocket stays open, and needs its next heartbeat.
-                cx.output.patience = Some(cx.rules.heartbeat);
+                cx.output.patience = Some(self.until_notice(cx.rules.heartbeat, cx));
                 self.not_settled(cx)
             }
             (None, State::HeldPoll) => self.release(cx),
@@ -61,7 +64,7 @@ impl Exchange {
 
     /// Says that the server lives. What is queued proves that as well; a heartbeat behind it would only add to it.
     fn beat(&mut self, framing: Framing, silence: Silence, cx: &mut Context<'_>) -> Effect {
-        cx.output.patience = Some(cx.rules.heartbeat);
+        cx.output.patience = Some(self.until_notice(cx.rules.heartbeat, cx));
         // A stream has no position before it begins: a client that resumed from one would miss its gap.
         let has_position =
             matches!(framing, Framing::WebSocket { .. }) || !matches!(self.waiting, Some(Waiting::Start));

@@ -102,21 +102,23 @@ impl Exchange {
             }
             Ok(ClientFrame::Ping(n)) => say(format!("[\"pong\",{n}]").as_bytes(), cx),
             Ok(ClientFrame::Poll(cursor)) => self.poll_frame(&cursor, cx),
-            Ok(ClientFrame::Subscribe(channel)) => {
-                match cx.rules.gate.may_subscribe(self.identity, std::iter::once(&*channel)) {
-                    Ok(()) => Effect::Resubscribe { channel: channel.into_owned(), is_more: true },
-                    Err((code, text)) => self.say_error(code, &text, cx),
+            Ok(ClientFrame::Subscribe(channel)) => match self.may_subscribe(&channel, cx) {
+                Ok(()) => Effect::Resubscribe { channel: channel.into_owned(), is_more: true },
+                Err(refusal) => {
+                    self.say_refused(&[(channel.into_owned(), refusal)], cx);
+                    Effect::Nothing
                 }
-            }
+            },
             Ok(ClientFrame::Unsubscribe(channel)) => {
                 Effect::Resubscribe { channel: channel.into_owned(), is_more: false }
             }
+            Ok(ClientFrame::Auth(token)) => self.renew(&token, cx),
             Err(error) => self.say_error(ErrorCode::BadFrame, &error.to_string(), cx),
         }
     }
 
     fn publish_frame(&mut self, channel: &str, data: &str, cx: &mut Context<'_>) -> Effect {
-        if let Err((code, text)) = cx.rules.gate.may_publish(channel) {
+        if let Err((code, text)) = self.may_publish(channel, cx) {
             return self.say_error(code, &text, cx);
         }
         let (name, line) = &mut cx.output.publication;
@@ -162,7 +164,7 @@ impl Exchange {
     /// # Errors
     /// What to tell where it may not, or the name cannot be a channel's.
     pub fn choose_again(
-        &self,
+        &mut self,
         channels: &[Channel],
         channel: &str,
         is_more: bool,
@@ -177,7 +179,8 @@ impl Exchange {
         if names.len() > max {
             return Err((ErrorCode::TooManyChannels, format!("a connection has at most {max} channels").into()));
         }
-        cx.output.channels.fill(&mut names).map_err(|error| (ErrorCode::BadChannel, error.to_string().into()))
+        cx.output.channels.fill(&mut names).map_err(|error| (ErrorCode::BadChannel, error.to_string().into()))?;
+        self.count_subscriptions(cx)
     }
 
     /// Its channels have changed, or could not. `first_at` is where the log stands if it had none before.
@@ -223,7 +226,7 @@ fn give_back(opcode: Opcode, payload: &[u8], cx: &mut Context<'_>) -> Effect {
 }
 
 /// Says a frame.
-fn say(json: &[u8], cx: &mut Context<'_>) -> Effect {
+pub(super) fn say(json: &[u8], cx: &mut Context<'_>) -> Effect {
     Framing::WebSocket { is_compressed: false }.frame(&mut cx.output.bytes, json, b"");
     Effect::Nothing
 }

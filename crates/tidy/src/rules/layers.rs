@@ -11,6 +11,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("wire", 0),
     ("stats", 0),
     ("os", 0),
+    ("access", 1),
     ("dialects", 1),
     ("log", 1),
     ("http2", 1),

@@ -4,7 +4,8 @@ use super::{Finding, layers};
 use crate::source::{code_only, line_of, without_tests, words};
 use crate::tree::Tree;
 
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
+    "access",
     "wire",
     "http2",
     "dialects",

@@ -6,6 +6,13 @@ use crate::fields::FieldList;
 const COOKIE: &[u8] = b"cookie";
 
 impl<'h, 'b> RequestHead<'h, 'b> {
+    /// Every field whose value is text, in its order; over HTTP/2, where [`Self::fields`] has no cookies, these behind the
+    /// others.
+    pub fn fields_and_cookies(&self) -> impl Iterator<Item = (&'b str, &'b str)> + Clone {
+        let listed = self.list.into_iter().flat_map(FieldList::iter).filter(|(name, _)| *name == COOKIE);
+        self.fields().chain(listed.filter_map(|(_, value)| Some(("cookie", std::str::from_utf8(value).ok()?))))
+    }
+
     /// What would be the one field `cookie` over HTTP/1, if there is one and the request came over HTTP/2. There each
     /// cookie may have a field of its own (RFC 9113, section 8.2.3), and browsers send them so.
     pub fn joined_cookies(&self) -> Option<String> {

@@ -101,8 +101,8 @@ export const errorCodes = {
   "forbidden": {
     httpStatus: 403,
     mayRetry: false,
-    meaning: "This client may not do that: the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.",
-    action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url. For pages of another origin: --allow-origin.",
+    meaning: "This client may not do that: no rule of the access file allows it, the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.",
+    action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url. For pages of another origin: --allow-origin. With --access: a rule that allows it.",
   },
   "not-found": {
     httpStatus: 404,
@@ -113,8 +113,26 @@ export const errorCodes = {
   "unauthorized": {
     httpStatus: 401,
     mayRetry: false,
-    meaning: "The request needs somebody who is logged in, has entered or has the console's token, and its cookie or token is missing, wrong or expired.",
-    action: "Log in or enter again; open a console at the address that it printed.",
+    meaning: "The request needs somebody who is logged in, has entered or has a token, and its cookie or token is missing or wrong.",
+    action: "Log in or enter again, or send a token that the server's access file accepts; the message says what is wrong with this one. Open a console at the address that it printed.",
+  },
+  "token-expired": {
+    httpStatus: 401,
+    mayRetry: false,
+    meaning: "The token with which the client came was valid once and has expired.",
+    action: "Get another token from whoever issued this one. On a WebSocket, send it as [\"auth\",token] before the old one expires; otherwise connect again with it.",
+  },
+  "disconnected": {
+    httpStatus: 403,
+    mayRetry: false,
+    meaning: "The back end has ended the connections of this identity.",
+    action: "Do not connect again by yourself; ask the application why.",
+  },
+  "key-reused": {
+    httpStatus: 409,
+    mayRetry: false,
+    meaning: "An Idempotency-Key came a second time with another request.",
+    action: "Make a new key for each request; send the same key only to repeat the same request.",
   },
   "name-taken": {
     httpStatus: 409,
@@ -155,7 +173,7 @@ export const errorCodes = {
   "limit-reached": {
     httpStatus: 429,
     mayRetry: true,
-    meaning: "A limit of an application is reached: requests of one person in a short time, or how many people or things it holds.",
+    meaning: "A limit is reached: connections, subscriptions or publications of one identity or address, or an application's own.",
     action: "Try again after the seconds in Retry-After, or when the message says that there is room.",
   },
   "outcome-unknown": {
@@ -248,6 +266,18 @@ export const closeCodes = {
     mayRetry: true,
     meaning: "The server holds as many connections as it may and chose this one to go.",
     action: "Connect again later or to another server, or raise the limit and the descriptors it needs.",
+  },
+  "token-expired": {
+    number: 4004,
+    mayRetry: false,
+    meaning: "The client's token has expired, and it has sent no other.",
+    action: "Connect again with a new token and resume with the last cursor.",
+  },
+  "disconnected": {
+    number: 4005,
+    mayRetry: false,
+    meaning: "The back end has ended the connections of this identity.",
+    action: "Do not connect again by yourself; ask the application why.",
   },
 } as const;
 

@@ -53,6 +53,8 @@ pub enum Frame {
     Pong(u64),
     Echo(String),
     Error(String),
+    Auth(u64),
+    TokenExpires(u64),
 }
 
 enum Codec {
@@ -264,9 +266,10 @@ impl Client {
                         })
                         .unwrap();
                 }
-                // The first event has an id and no data; only what was asked for stands before it.
+                // The first event has an id and no data; only what was asked for and what is refused stands before it.
                 if !self.cursor.contains('.') && !events.last_id().is_empty() {
-                    let at = usize::from(matches!(ready.front(), Some(Frame::Server(_))));
+                    let is_before = |frame: &Frame| matches!(frame, Frame::Server(_) | Frame::Error(_));
+                    let at = ready.iter().position(|frame| !is_before(frame)).unwrap_or(ready.len());
                     ready.insert(at, Frame::Cursor(events.last_id().to_owned()));
                 }
             }
@@ -335,6 +338,8 @@ impl From<ServerFrame<'_>> for Frame {
             ServerFrame::Pong(n) => Self::Pong(n),
             ServerFrame::Echo(data) => Self::Echo(data.to_owned()),
             ServerFrame::Error { code, .. } => Self::Error(code.into()),
+            ServerFrame::Auth(seconds) => Self::Auth(seconds),
+            ServerFrame::TokenExpires(seconds) => Self::TokenExpires(seconds),
         }
     }
 }

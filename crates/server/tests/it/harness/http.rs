@@ -15,6 +15,8 @@ pub struct Http {
     pub stream: Option<Stream>,
     pub buffer: Vec<u8>,
     has_body: bool,
+    /// Errors have a body, which is waited for, even if other responses are not.
+    wants_refusals: bool,
     /// The connection may end without the farewell of TLS.
     pub may_be_cut: bool,
 }
@@ -33,10 +35,26 @@ impl Http {
         if let Some(http2) = to.http2 {
             let socket = http2.socket();
             let stream = Some(Stream::new(http2));
-            return Self { socket, tls: None, stream, buffer: Vec::new(), has_body: true, may_be_cut: false };
+            return Self {
+                socket,
+                tls: None,
+                stream,
+                buffer: Vec::new(),
+                has_body: true,
+                wants_refusals: false,
+                may_be_cut: false,
+            };
         }
         let tls = to.tls.map(|config| ClientConnection::new(config, "localhost".try_into().unwrap()).unwrap());
-        Self { socket: connect(to.address), tls, stream: None, buffer: Vec::new(), has_body: true, may_be_cut: false }
+        Self {
+            socket: connect(to.address),
+            tls,
+            stream: None,
+            buffer: Vec::new(),
+            has_body: true,
+            wants_refusals: false,
+            may_be_cut: false,
+        }
     }
 
     pub fn send(&mut self, text: &str) {
@@ -74,6 +92,14 @@ impl Http {
         self.has_body = false;
         let response = self.response();
         self.has_body = true;
+        response
+    }
+
+    /// The head of the next response, or, if it is an error, the whole of it.
+    pub fn head_or_refusal(&mut self) -> Response {
+        self.wants_refusals = true;
+        let response = self.head_of_response();
+        self.wants_refusals = false;
         response
     }
 
@@ -121,7 +147,8 @@ impl Http {
             }
         };
         self.buffer.drain(..size);
-        let mut decoder = BodyDecoder::new(if self.has_body { kind } else { BodyKind::Length(0) });
+        let has_body = self.has_body || self.wants_refusals && response.status >= 400;
+        let mut decoder = BodyDecoder::new(if has_body { kind } else { BodyKind::Length(0) });
         while !decoder.is_done() {
             let step = decoder.decode(&self.buffer).unwrap();
             response.body.push_str(std::str::from_utf8(step.data).unwrap());

@@ -128,6 +128,9 @@ impl Client {
                 other => found(Kind::Unanswered, format!("{text} to {other:?}")),
             },
             ServerFrame::Error { code, .. } => self.on_error(peer, &code),
+            ServerFrame::Auth(_) | ServerFrame::TokenExpires(_) => {
+                found(Kind::Unanswered, format!("of a token, where there is none: {text}"))
+            }
             ServerFrame::Message { .. } => found(Kind::Malformed, format!("no cursor: {text}")),
         }
     }

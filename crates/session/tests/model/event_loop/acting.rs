@@ -54,6 +54,7 @@ impl EventLoop {
                 }
                 Effect::Resubscribe { channel, is_more } => self.resubscribe(id, &channel, is_more),
                 Effect::Page(_) => self.step(id, |exchange, cx| exchange.answer("application/json", b"{}", cx)),
+                Effect::Reconsider | Effect::Ticket(_) => unreachable!("there is no access file"),
                 Effect::Ask(_) | Effect::Cancel => unreachable!("there is no application"),
                 Effect::End => {
                     self.say(id);

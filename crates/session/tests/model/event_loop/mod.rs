@@ -15,7 +15,7 @@ use crate::tally::{Happening, Tally};
 use crate::truth::{Checked, Finding, Kind};
 use pushlab_log::{Entry, Log, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_session::batch::Batch;
-use pushlab_session::effect::{Context, Effect, Output};
+use pushlab_session::effect::{Context, Effect, Output, Time};
 use pushlab_session::exchange::{Exchange, Silence};
 use pushlab_session::framing::Framing;
 use pushlab_session::queue::QueueRules;
@@ -415,6 +415,7 @@ impl EventLoop {
         let mut cx = Context {
             rules: &self.rules,
             is_draining: self.is_draining,
+            time: Time::default(),
             epoch: self.epoch,
             offered_to: self.offered_to,
             receipt: None,

@@ -1,0 +1,38 @@
+//! Who may do what with which channels, and how much of it: the rules of an access file, the tokens by which clients say
+//! who they are, and the limits on what one of them may take up. It reads no clock, no file and no socket: whoever uses
+//! it gives it the time, and the contents of what the file names.
+//!
+//! ```
+//! use pushlab_access::{Access, Right};
+//!
+//! let text = r#"
+//!     [[rule]]
+//!     who = "anonymous"
+//!     channels = ["news:*"]
+//!     may = ["subscribe"]
+//! "#;
+//! let access = Access::read(text, "access.toml", &mut |_| unreachable!("it names no file"))?;
+//! let stranger = access.anonymous();
+//! assert!(stranger.may(Right::Subscribe, "news:sports"));
+//! assert!(!stranger.may(Right::Publish, "news:sports"));
+//! # Ok::<(), pushlab_access::AccessError>(())
+//! ```
+
+mod file;
+#[cfg(test)]
+mod fixtures;
+mod keys;
+mod ledger;
+mod live;
+mod pattern;
+mod person;
+mod ring_provider;
+mod token;
+
+pub use file::{Access, AccessError, Written};
+pub use keys::KeyError;
+pub use ledger::{Holder, Ledger, LimitReached, Place, Quota};
+pub use live::{LiveAccess, TICKET_S};
+pub use pattern::{BadPattern, Pattern};
+pub use person::{Person, Right};
+pub use token::TokenError;

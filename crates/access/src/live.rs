@@ -1,0 +1,213 @@
+//! The rules in force, which may be replaced while the server runs, and what was worked out by them.
+
+use crate::file::Access;
+use crate::keys::KeyError;
+use crate::ledger::Ledger;
+use crate::person::Person;
+use crate::token::TokenError;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// How long a ticket is good for, seconds.
+pub const TICKET_S: u64 = 30;
+/// Tokens that are remembered as checked; with the longest ones 17 MiB. Checking one takes some 30 to 100 µs.
+const MAX_REMEMBERED: usize = 4096;
+/// Tickets that wait to be used; with the longest tokens 42 MiB.
+const MAX_TICKETS: usize = 10_000;
+
+/// The rules in force.
+#[derive(Debug)]
+pub struct LiveAccess {
+    access: RwLock<Arc<Access>>,
+    remembered: Mutex<HashMap<Box<str>, Arc<Person>>>,
+    tickets: Mutex<HashMap<[u8; 16], Ticket>>,
+    wants_keys: AtomicBool,
+    /// What clients take up.
+    pub ledger: Arc<Ledger>,
+}
+
+#[derive(Debug)]
+struct Ticket {
+    token: Box<str>,
+    good_until: u64,
+}
+
+/// A lock whose holder panicked guards nothing that could be half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LiveAccess {
+    /// These rules.
+    pub fn new(access: Access) -> Self {
+        Self {
+            access: RwLock::new(Arc::new(access)),
+            remembered: Mutex::default(),
+            tickets: Mutex::default(),
+            wants_keys: AtomicBool::new(false),
+            ledger: Arc::default(),
+        }
+    }
+
+    /// The rules in force now.
+    pub fn rules(&self) -> Arc<Access> {
+        self.access.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the rules. Connections keep what the old ones gave them until their token expires or is renewed.
+    pub fn replace(&self, access: Access) {
+        *self.access.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(access);
+        // After: what somebody works out by the old rules meanwhile is forgotten too, or was worked out by the new ones.
+        lock(&self.remembered).clear();
+    }
+
+    /// The same rules, with the keys of this key set.
+    ///
+    /// # Errors
+    /// [`KeyError`], and the keys stay as they are.
+    pub fn take_key_set(&self, contents: &[u8]) -> Result<(), KeyError> {
+        let mut access = (*self.rules()).clone();
+        access.take_key_set(contents)?;
+        self.replace(access);
+        Ok(())
+    }
+
+    /// Who shows a token: a client's, or the key of the back end.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub fn person(&self, token: &str, now_s: u64) -> Result<Arc<Person>, TokenError> {
+        if let Some(known) = lock(&self.remembered).get(token) {
+            return if known.has_expired(now_s) { Err(TokenError::Expired) } else { Ok(known.clone()) };
+        }
+        let rules = self.rules();
+        if rules.is_back_end(token) {
+            return Ok(rules.back_end());
+        }
+        let person = rules.person(token, now_s).inspect_err(|error| {
+            if *error == TokenError::UnknownKey {
+                self.wants_keys.store(true, Ordering::Relaxed);
+            }
+        })?;
+        let person = Arc::new(person);
+        let mut remembered = lock(&self.remembered);
+        // The rules may have been replaced since: then they are asked again next time.
+        if Arc::ptr_eq(&rules, &self.rules()) {
+            if remembered.len() >= MAX_REMEMBERED {
+                remembered.retain(|_, known| !known.has_expired(now_s));
+            }
+            if remembered.len() >= MAX_REMEMBERED {
+                remembered.clear();
+            }
+            remembered.insert(token.into(), person.clone());
+        }
+        Ok(person)
+    }
+
+    /// Takes a token for one who cannot send it in a field: `id`, which nobody can guess, stands for it once, for
+    /// [`TICKET_S`] seconds. `false`: too many wait to be used.
+    pub fn give_ticket(&self, id: [u8; 16], token: &str, now_s: u64) -> bool {
+        let mut tickets = lock(&self.tickets);
+        if tickets.len() >= MAX_TICKETS {
+            tickets.retain(|_, ticket| ticket.good_until > now_s);
+        }
+        let has_room = tickets.len() < MAX_TICKETS;
+        if has_room {
+            tickets.insert(id, Ticket { token: token.into(), good_until: now_s.saturating_add(TICKET_S) });
+        }
+        has_room
+    }
+
+    /// Who shows a ticket, which is thereby used.
+    ///
+    /// # Errors
+    /// [`TokenError::BadTicket`], or why the token behind it is not taken.
+    pub fn person_by_ticket(&self, ticket: &str, now_s: u64) -> Result<Arc<Person>, TokenError> {
+        let id = u128::from_str_radix(ticket, 16).ok().filter(|_| ticket.len() == 32).map(u128::to_be_bytes);
+        let ticket = id.and_then(|id| lock(&self.tickets).remove(&id)).filter(|ticket| ticket.good_until > now_s);
+        self.person(&ticket.ok_or(TokenError::BadTicket)?.token, now_s)
+    }
+
+    /// Whether a token came whose key is not known since this was asked last: a newer key set may have it.
+    pub fn takes_wish_for_keys(&self) -> bool {
+        self.wants_keys.swap(false, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::Signer;
+    use crate::person::Right;
+    use serde_json::json;
+
+    const NOW: u64 = 1_800_000_000;
+    const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+    fn access(rules: &str) -> Access {
+        let text = format!("[token]\n[[token.key]]\nalgorithm = \"HS256\"\nfile = \"secret\"\n{rules}");
+        Access::read(&text, "access.toml", &mut |_| Ok(SECRET.into())).unwrap()
+    }
+
+    fn rule(channels: &str) -> String {
+        format!("[[rule]]\nwho = \"identified\"\nchannels = [\"{channels}\"]\nmay = [\"subscribe\"]\n")
+    }
+
+    fn token(expires_at: u64) -> String {
+        Signer::secret(SECRET).token(&json!({ "sub": "ada", "exp": expires_at }))
+    }
+
+    #[test]
+    fn a_remembered_token_expires_and_follows_new_rules() {
+        let live = LiveAccess::new(access(&rule("a")));
+        let token = token(NOW + 60);
+        let first = live.person(&token, NOW).unwrap();
+        assert!(Arc::ptr_eq(&first, &live.person(&token, NOW).unwrap()), "checked once");
+        assert_eq!(live.person(&token, NOW + 65).unwrap_err(), TokenError::Expired);
+        live.replace(access(&rule("b")));
+        let again = live.person(&token, NOW).unwrap();
+        assert!(again.may(Right::Subscribe, "b") && !again.may(Right::Subscribe, "a"));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let live = LiveAccess::new(access(&rule("a")));
+        for n in 0..2 * MAX_REMEMBERED as u64 {
+            live.person(&token(NOW + 60 + n), NOW).unwrap();
+        }
+        assert!(lock(&live.remembered).len() <= MAX_REMEMBERED);
+        for wrong in 0..100 {
+            live.person(&format!("{}{wrong}", token(NOW + 60)), NOW).unwrap_err();
+        }
+        assert!(lock(&live.remembered).len() <= MAX_REMEMBERED);
+    }
+
+    #[test]
+    fn a_ticket_is_good_once_and_not_for_long() {
+        let live = LiveAccess::new(access(&rule("a")));
+        let token = token(NOW + 600);
+        assert!(live.give_ticket([7; 16], &token, NOW) && live.give_ticket([8; 16], &token, NOW));
+        let ticket = "07".repeat(16);
+        assert_eq!(live.person_by_ticket(&ticket, NOW).unwrap().identity(), Some("ada"));
+        for bad in [&*ticket, &"08".repeat(15), "", &"zz".repeat(16)] {
+            assert_eq!(live.person_by_ticket(bad, NOW).unwrap_err(), TokenError::BadTicket, "{bad}");
+        }
+        assert_eq!(live.person_by_ticket(&"08".repeat(16), NOW + TICKET_S).unwrap_err(), TokenError::BadTicket);
+        for n in 0..MAX_TICKETS as u128 {
+            assert!(live.give_ticket(n.to_be_bytes(), &token, NOW));
+        }
+        assert!(!live.give_ticket([9; 16], &token, NOW), "too many");
+        assert!(live.give_ticket([9; 16], &token, NOW + TICKET_S), "the old ones are forgotten");
+    }
+
+    #[test]
+    fn an_unknown_key_is_asked_for() {
+        let live = LiveAccess::new(access(&rule("a")));
+        let other =
+            Signer::secret(SECRET).token_with(json!({ "alg": "RS256" }), &json!({ "sub": "a", "exp": NOW + 1 }));
+        assert!(!live.takes_wish_for_keys());
+        assert_eq!(live.person(&other, NOW).unwrap_err(), TokenError::UnknownKey);
+        assert!(live.takes_wish_for_keys() && !live.takes_wish_for_keys());
+    }
+}
