@@ -1,7 +1,7 @@
 //! The pages and what they load: parts of the program, the same for everybody.
 
+use pushlab_application::{Body, Request, Response};
 use pushlab_server::Origin;
-use pushlab_server::application::{Body, Request, Response};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::LazyLock;
 

@@ -7,11 +7,11 @@
 use crate::experiments::looked_over;
 use crate::interface::ExperimentRequest;
 use crate::live::Board;
+use pushlab_application::requests::{Answer, Refusal, body, json};
+use pushlab_application::{Request, Response};
 use pushlab_lab::LiveState;
 use pushlab_lab::live::Activity;
 use pushlab_server::Origin;
-use pushlab_server::application::{Request, Response};
-use pushlab_server::requests::{Answer, Refusal, body, json};
 use pushlab_wire::codes::{ErrorCode, ExitCode};
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -1,12 +1,12 @@
 //! Experiments before they run: those that come with the program, and whether one that was written can be carried out.
 
 use crate::interface::{ExperimentCheck, ExperimentRequest, Preset, PresetText};
+use pushlab_application::requests::{Answer, Refusal, body, json};
+use pushlab_application::{Request, Response};
 use pushlab_experiment::presets::PRESETS;
 use pushlab_experiment::{Experiment, Written};
 use pushlab_lab::{check_experiments, experiments, leave_out_missing};
 use pushlab_server::Origin;
-use pushlab_server::application::{Request, Response};
-use pushlab_server::requests::{Answer, Refusal, body, json};
 use pushlab_subjects::install::Cache;
 use pushlab_subjects::named::{Named, Server};
 use pushlab_wire::codes::ErrorCode;

@@ -1,8 +1,8 @@
 //! The live figures of the campaign that goes on, told to whoever watches.
 
 use crate::interface::LiveStart;
+use pushlab_application::Publisher;
 use pushlab_lab::LiveState;
-use pushlab_server::application::Publisher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Channel of the live figures.

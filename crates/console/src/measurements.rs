@@ -2,9 +2,9 @@
 
 use crate::interface::{MAX_LATENCIES, MAX_TEXT_BYTES, MeasuredTransport, Measurement, Stored};
 use crate::results::Results;
+use pushlab_application::Request;
+use pushlab_application::requests::{Answer, Refusal, body, json};
 use pushlab_lab::archive::{self, BROWSER};
-use pushlab_server::application::Request;
-use pushlab_server::requests::{Answer, Refusal, body, json};
 use pushlab_stats::{Warning, WarningCode, mean, median, quantile};
 use pushlab_store::{Cell, MetricValue, NewCampaign, Outcome, Run};
 use pushlab_wire::codes::ErrorCode;

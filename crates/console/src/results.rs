@@ -2,12 +2,13 @@
 
 use crate::assets::REPORT_PAGE;
 use pushlab_analysis::report::{Asked, CompareError};
+use pushlab_application::requests::{Answer, Refusal, json};
+use pushlab_application::{Body, Request, Response};
 use pushlab_lab::archive::{self, ArchiveError};
 use pushlab_lab::stored::{self, StoredError};
 use pushlab_render::html;
 use pushlab_report::Report;
-use pushlab_server::application::{Body, Request, Response, THREADS};
-use pushlab_server::requests::{Answer, Refusal, json};
+use pushlab_server::THREADS;
 use pushlab_store::{CampaignRow, Store, StoreError};
 use pushlab_wire::codes::ErrorCode;
 use std::collections::BTreeMap;

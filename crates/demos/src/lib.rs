@@ -12,9 +12,9 @@ mod refusals;
 mod repeating;
 pub mod ticker;
 
-use pushlab_server::application::{Application, Publisher, Request, Response};
-use pushlab_server::requests;
-use pushlab_server::routes::Routes;
+use pushlab_application::requests;
+use pushlab_application::routes::Routes;
+use pushlab_application::{Application, Publisher, Request, Response};
 use serde_json::json;
 use std::sync::LazyLock;
 

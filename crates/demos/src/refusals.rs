@@ -1,6 +1,6 @@
 //! Refusals that all demonstrations share.
 
-use pushlab_server::requests::Refusal;
+use pushlab_application::requests::Refusal;
 use pushlab_wire::codes::ErrorCode;
 
 /// Nothing is served at the path.

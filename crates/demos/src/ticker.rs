@@ -8,9 +8,9 @@
 use crate::clock;
 use crate::lock::lock;
 use crate::repeating::Repeating;
-use pushlab_server::application::{Application, Publisher, Request, Response};
-use pushlab_server::requests::{self, Answer, Refusal};
-use pushlab_server::routes::Routes;
+use pushlab_application::requests::{self, Answer, Refusal};
+use pushlab_application::routes::Routes;
+use pushlab_application::{Application, Publisher, Request, Response};
 use pushlab_wire::codes::ErrorCode;
 use serde::Serialize;
 use std::f64::consts::TAU;

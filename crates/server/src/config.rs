@@ -1,11 +1,11 @@
 //! What a server is told: where to listen, its limits, what to do with slow subscribers.
 
-use crate::application::Application;
-use crate::back_end::BackEnd;
 use crate::engine::Io;
 use crate::inbox::InboxLimits;
 use crate::proxies::TrustedProxies;
 use pushlab_access::LiveAccess;
+use pushlab_application::Application;
+use pushlab_application::back_end::BackEnd;
 use pushlab_log::{Log, MemoryLog};
 use pushlab_session::gate::Gate;
 use pushlab_session::pass::Pass;
@@ -72,7 +72,7 @@ pub struct Config {
     /// Which pages are the server's own, and which others may use its transports.
     pub site: Site,
     /// What a client has to show to use the transports, if anything. The application asks for it itself: see
-    /// [`Guarded`](crate::guarded::Guarded).
+    /// [`Guarded`](pushlab_application::guarded::Guarded).
     pub pass: Option<Pass>,
     /// Who may do what, and how much: the rules of an access file, which may be replaced while the server runs. Without
     /// any, whoever reaches the transports may use all of them.

@@ -2,11 +2,11 @@
 
 use crate::inbox::{Inbox, InboxLimits, Settlement, lock};
 use pushlab_access::Holder;
+use pushlab_application::{Hub, PublishError};
 use pushlab_log::{Entry, Log, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_os::clock::monotonic_ns;
-use pushlab_session::exchange::UNCONFIRMED;
-use pushlab_wire::channel::{BadChannel, Channel};
-use pushlab_wire::codes::ErrorCode;
+use pushlab_session::reply;
+use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::receipt::Receipt;
 use std::collections::HashMap;
@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// How often [`Distributor::expire`] is worth calling.
 pub const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes of history in one answer to an application.
+const MAX_HISTORY_BYTES: usize = 256 * 1024;
 
 /// The log and the inboxes. *Invariant*: a publication is appended to the log and put into every inbox under one lock,
 /// so every event loop sees publications in the order of their offsets.
@@ -42,31 +45,6 @@ enum Origin {
     Loop(usize),
     /// A thread beside them.
     Thread(SyncSender<Settlement>),
-}
-
-/// Why a publication was not taken.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PublishError {
-    /// An event loop is too far behind.
-    #[error("the server is behind; try again in a moment")]
-    Overloaded,
-    /// The channel's name is invalid.
-    #[error(transparent)]
-    BadChannel(#[from] BadChannel),
-    /// The log did not say whether it was published.
-    #[error("{UNCONFIRMED}")]
-    OutcomeUnknown,
-}
-
-impl PublishError {
-    /// Its code.
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            Self::Overloaded => ErrorCode::Overloaded,
-            Self::BadChannel(_) => ErrorCode::BadChannel,
-            Self::OutcomeUnknown => ErrorCode::OutcomeUnknown,
-        }
-    }
 }
 
 impl Distributor {
@@ -177,11 +155,6 @@ impl Distributor {
         }
     }
 
-    /// Ends the connections of an identity, on every event loop.
-    pub fn dismiss(&self, holder: &Holder) {
-        self.inboxes.iter().for_each(|inbox| inbox.dismiss(holder.clone()));
-    }
-
     /// The newest message of each of these channels: see [`Log::newest`]. The answer comes as that of [`Self::read`].
     pub fn newest(&self, channels: &[Channel], index: usize) -> Turn<Replay> {
         self.ask(index, |log| log.newest(channels))
@@ -246,6 +219,28 @@ impl Distributor {
     fn since_start_ns(&self, now: Instant) -> u64 {
         // 584 years.
         now.saturating_duration_since(self.start).as_nanos() as u64
+    }
+}
+
+impl Hub for Distributor {
+    fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError> {
+        self.publish(channel, data, Instant::now())
+    }
+
+    fn head(&self) -> Cursor {
+        self.head()
+    }
+
+    fn history(&self, channel: &Channel, after: Option<Cursor>) -> Option<Vec<u8>> {
+        let start = after.unwrap_or_else(|| self.cursor(0));
+        let replay = self.read_now(std::slice::from_ref(channel), Some(start), MAX_HISTORY_BYTES)?;
+        // Who asks for all that there is has lost nothing.
+        let gap = replay.gap.filter(|_| after.is_some());
+        Some(reply::body(&replay.messages, Some((gap, self.cursor(replay.up_to)))))
+    }
+
+    fn dismiss(&self, holder: &Holder) {
+        self.inboxes.iter().for_each(|inbox| inbox.dismiss(holder.clone()));
     }
 }
 

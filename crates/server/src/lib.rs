@@ -10,8 +10,6 @@
 //! # Ok::<(), pushlab_server::ServerError>(())
 //! ```
 
-pub mod application;
-mod back_end;
 mod carrier;
 mod config;
 mod connection;
@@ -19,16 +17,12 @@ mod distributor;
 pub mod engine;
 mod event_loop;
 mod groups;
-pub mod guarded;
 mod http2;
 mod inbox;
 mod metrics;
 mod pool;
 pub mod proxies;
 mod queued;
-pub mod requests;
-pub mod routes;
-pub mod secret;
 mod sources;
 mod stats;
 mod stream;
@@ -36,16 +30,14 @@ mod wheel;
 
 pub use carrier::{Carrier, Notify};
 pub use config::{Config, Feed, Limits, MakeLog, Tick};
-pub use distributor::PublishError;
 pub use engine::Io;
+pub use pool::THREADS;
 pub use pushlab_access as access;
 pub use pushlab_session::pass::Pass;
 pub use pushlab_session::queue::Policy;
 pub use pushlab_session::site::{BadOrigin, Guests, Origin, Site};
 pub use pushlab_tls::certificate::{TlsError, TlsFiles};
 pub use stats::Stats;
-
-use application::Publisher;
 
 use distributor::Distributor;
 use engine::NoUring;
@@ -55,6 +47,7 @@ use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
 use proxies::TrustedProxies;
+use pushlab_application::Publisher;
 use pushlab_os::{clock, descriptors, random};
 use pushlab_tls::certificate::Tls;
 use pushlab_wire::cursor::Epoch;
@@ -179,7 +172,7 @@ impl Server {
 
     /// Publishes from within this process.
     pub fn publisher(&self) -> Publisher {
-        Publisher { distributor: self.shared.distributor.clone() }
+        Publisher::new(self.shared.distributor.clone())
     }
 
     /// Serves a connection whose bytes the caller carries, like an accepted one, but never with TLS.

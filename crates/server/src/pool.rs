@@ -3,9 +3,9 @@
 //! An event loop gives a request to the pool through its [`Caller`] and takes the answer from it in a later turn. Only
 //! requests and answers travel, no sockets: where there are several event loops each has a descriptor table of its own.
 
-use crate::application::{Application, Body, Publisher, Request, Response, THREADS};
 use crate::config::Limits;
 use crate::inbox::Inbox;
+use pushlab_application::{Application, Body, Publisher, Request, Response};
 use pushlab_session::queue::MAX_WRITE_BYTES;
 use pushlab_session::request::known_paths;
 use pushlab_wire::codes::ErrorCode;
@@ -15,6 +15,10 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
+
+/// Threads on which an application answers, and as many again for requests that [may wait](Application::may_wait). One
+/// that does not come back from [`Application::answer`] is missing to all other requests of its kind.
+pub const THREADS: usize = 8;
 
 /// A request's way through the pool. Its connection and the thread that takes it share it, and agree on which came first:
 /// that it was begun, or that nobody waited for it any more.

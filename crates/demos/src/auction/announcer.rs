@@ -8,7 +8,7 @@ use super::database::Failure;
 use super::house::{House, PAGE};
 use super::model::HouseError;
 use crate::clock;
-use pushlab_server::application::Publisher;
+use pushlab_application::Publisher;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use super::database::{Failure, Lease, Location, Pool, Row, Value};
 use super::model::{Account, Bid, HouseError, Item, Kind, Leading, OwnBid, Told, item, no_house};
 use super::schema;
 use super::values::{AccountName, Cents, Offer};
-use pushlab_server::secret::Secret;
+use pushlab_application::secret::Secret;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

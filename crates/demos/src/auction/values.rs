@@ -1,6 +1,6 @@
 //! What comes from outside, read into types that cannot be wrong, and the limits of each.
 
-use pushlab_server::requests::{Refusal, bad};
+use pushlab_application::requests::{Refusal, bad};
 
 /// Characters of an account's name: at least 2.
 pub const MIN_ACCOUNT_NAME_CHARS: usize = 2;

@@ -3,8 +3,8 @@
 
 use super::names::{Name, RoomName, Text};
 use crate::allowance::{Allowance, Allowances, Peer};
-use pushlab_server::requests::Refusal;
-use pushlab_server::secret::Secret;
+use pushlab_application::requests::Refusal;
+use pushlab_application::secret::Secret;
 use pushlab_wire::codes::ErrorCode;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -598,7 +598,7 @@ mod tests {
         evening.published();
         let refusal = evening.gathering.say(ida, room_name("lobby"), text("and again"), evening.now).unwrap_err();
         assert_eq!(refusal.code(), ErrorCode::LimitReached);
-        let response = pushlab_server::application::Response::from(refusal);
+        let response = pushlab_application::Response::from(refusal);
         assert_eq!((response.status, response.fields), (429, vec![("Retry-After".into(), "1".into())]));
         assert_eq!(evening.part(ida, "lobby"), Err(ErrorCode::LimitReached));
         assert_eq!(evening.tell(ida, "Bo", "psst"), Err(ErrorCode::LimitReached));

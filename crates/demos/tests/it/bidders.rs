@@ -2,9 +2,9 @@
 
 use super::Empty;
 use super::harness::{Answer, Site};
+use pushlab_application::{Application, Request};
 use pushlab_demos::Demos;
 use pushlab_demos::auction::{Auction, PATH};
-use pushlab_server::application::{Application, Request};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,6 +1,6 @@
 //! A server with an application, and one request after another to it.
 
-use pushlab_server::application::Application;
+use pushlab_application::Application;
 use pushlab_server::{Config, Server};
 use serde_json::Value;
 use std::io::{Read, Write};

@@ -12,8 +12,8 @@ mod proxy;
 mod ticker;
 
 use harness::{Site, now_ms, wait_until};
+use pushlab_application::{Application, Request, Response};
 use pushlab_demos::Demos;
-use pushlab_server::application::{Application, Request, Response};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,15 +1,14 @@
 //! What exchanges ask for, carried out: by the log, the groups, the application, the connection.
 
 use super::{Asked, CODED_BYTES_PER_WORK, EventLoop, PAGE_WORK};
-use crate::application::{Request, Response};
 use crate::connection::Connection;
-use crate::distributor::PublishError;
 use crate::groups::NO_GROUP;
 use crate::inbox::Settlement;
 use crate::metrics;
 use crate::pool::{Answer, Call, Caller, LargeBody};
 use crate::stats::{add, shift};
 use crate::stream::Stream;
+use pushlab_application::{Request, Response};
 use pushlab_log::{Ticket, Turn};
 use pushlab_os::random;
 use pushlab_session::effect::{Context, Effect, Page, Query, Question, Time};
@@ -54,24 +53,10 @@ impl EventLoop {
                     Some(next) => next,
                     None => return,
                 },
-                Effect::Publish => {
-                    if self.connections[id].exchange.reads_after_publishing() {
-                        group = self.groups.intern(&self.output.channels);
-                    }
-                    if let Err(refusal) = self.allow_publication(id) {
-                        effect = self.step(id, |exchange, cx| exchange.published(Err(refusal), cx));
-                        continue;
-                    }
-                    let (channel, data) = &self.output.publication;
-                    match self.shared.distributor.ask_to_publish(channel, data, self.now, self.index) {
-                        Ok(Turn::Done(cursor)) => self.step(id, |exchange, cx| exchange.published(Ok(cursor), cx)),
-                        Ok(Turn::Pending(ticket)) => return self.park(id, group, ticket, None),
-                        Err(error) => {
-                            let refusal = refusal(&error);
-                            self.step(id, |exchange, cx| exchange.published(Err(refusal), cx))
-                        }
-                    }
-                }
+                Effect::Publish => match self.publish(id, &mut group) {
+                    Some(next) => next,
+                    None => return,
+                },
                 Effect::Read(query) => {
                     if query.is_new_set {
                         group = self.groups.intern(&self.output.channels);
@@ -203,6 +188,26 @@ impl EventLoop {
     }
 
     // --- The log ---
+
+    /// Publishes what the output has. `None`: the log answers later.
+    fn publish(&mut self, id: usize, group: &mut u32) -> Option<Effect> {
+        if self.connections[id].exchange.reads_after_publishing() {
+            *group = self.groups.intern(&self.output.channels);
+        }
+        let published = self.allow_publication(id).and_then(|()| {
+            let (channel, data) = &self.output.publication;
+            let asked = self.shared.distributor.ask_to_publish(channel, data, self.now, self.index);
+            asked.map_err(|error| (error.code(), error.to_string().into()))
+        });
+        match published {
+            Ok(Turn::Done(cursor)) => Some(self.step(id, |exchange, cx| exchange.published(Ok(cursor), cx))),
+            Ok(Turn::Pending(ticket)) => {
+                self.park(id, *group, ticket, None);
+                None
+            }
+            Err(refusal) => Some(self.step(id, |exchange, cx| exchange.published(Err(refusal), cx))),
+        }
+    }
 
     fn read_log(&mut self, id: usize, group: u32, query: Query) -> Option<Effect> {
         if query.is_subscription && self.connections[id].group != group {
@@ -398,9 +403,4 @@ impl EventLoop {
         }
         self.act(id, Effect::Answered);
     }
-}
-
-/// What is told of a publication that was not taken.
-fn refusal(error: &PublishError) -> Refusal {
-    (error.code(), error.to_string().into())
 }

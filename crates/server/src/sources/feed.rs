@@ -2,8 +2,8 @@
 
 use super::source::{OVERLOAD_PAUSE, Source};
 use crate::config::{Feed, Limits};
-use crate::distributor::PublishError;
 use crate::stats::add;
+use pushlab_application::PublishError;
 use pushlab_os::random;
 use pushlab_wire::http::{Headers, parse_response};
 use pushlab_wire::native::{is_json, json_string, single_line};

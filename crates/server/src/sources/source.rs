@@ -1,7 +1,8 @@
 //! What every source has: somewhere to publish to, and somebody who tells it to end.
 
-use crate::distributor::{Distributor, PublishError};
+use crate::distributor::Distributor;
 use crate::stats::{Counters, add};
+use pushlab_application::PublishError;
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

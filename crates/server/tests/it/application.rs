@@ -3,8 +3,8 @@
 use crate::harness::client::{Client, Frame, Kind, all_kinds};
 use crate::harness::http::Http;
 use crate::harness::{PATIENCE, Subject, until, until_idle};
-use pushlab_server::application::{Application, Body, Publisher, Request, Response, THREADS};
-use pushlab_server::{Config, Tick};
+use pushlab_application::{Application, Body, Publisher, Request, Response};
+use pushlab_server::{Config, THREADS, Tick};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ErrorCode;
 use socket2::SockRef;

@@ -266,20 +266,21 @@ impl Exchange {
             Request::Poll { subscription, wait } => self.poll(subscription, wait, cx),
             Request::Newest { channel } => self.newest(channel, cx),
             Request::Publish { subscription, is_text } => self.publish(subscription, is_text, body, cx),
-            Request::Echo => match cx.receipt {
-                None => self.answer("application/json", body, cx),
-                Some(receipt) => {
-                    let mut body = body.to_vec();
-                    receipt.fill(&mut body);
-                    self.answer("application/json", &body, cx)
-                }
-            },
+            Request::Echo => self.echo(body, cx),
             Request::Ticket => self.ask_for_ticket(head, cx),
             Request::Health if cx.is_draining => self.refuse(ErrorCode::Draining, "draining", cx),
             Request::Health => self.answer("text/plain", b"ok\n", cx),
             Request::Stats => self.watch(Page::Stats, cx),
             Request::Metrics => self.watch(Page::Metrics, cx),
         }
+    }
+
+    /// Gives a body back.
+    fn echo(&mut self, body: &[u8], cx: &mut Context<'_>) -> Effect {
+        let Some(receipt) = cx.receipt else { return self.answer("application/json", body, cx) };
+        let mut body = body.to_vec();
+        receipt.fill(&mut body);
+        self.answer("application/json", &body, cx)
     }
 
     /// Leaves the channels named in the output, if it may subscribe to all of them.

@@ -1,8 +1,8 @@
 //! An application's table of routes: what answers which method at which path.
 //!
 //! ```
-//! use pushlab_server::requests::json;
-//! use pushlab_server::routes::{Route, Routes};
+//! use pushlab_application::requests::json;
+//! use pushlab_application::routes::{Route, Routes};
 //!
 //! struct Stock;
 //! const TABLE: &[Route<Stock>] = &[
@@ -12,7 +12,7 @@
 //! let routes = Routes::new(TABLE);
 //! ```
 
-use crate::application::Request;
+use crate::Request;
 use crate::requests::{Answer, method_not_allowed};
 use matchit::Router;
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ impl<A> Routes<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::application::Response;
+    use crate::Response;
     use crate::requests::{json, respond};
 
     const TABLE: &[Route<u32>] = &[

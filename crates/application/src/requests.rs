@@ -1,6 +1,6 @@
 //! What an application needs of every request: what a body holds, and how a refusal is told.
 
-use crate::application::{Body, Request, Response};
+use crate::{Body, Request, Response};
 use pushlab_wire::codes::ErrorCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

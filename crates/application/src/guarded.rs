@@ -1,7 +1,7 @@
 //! An application only for those who have the server's pass.
 
-use crate::application::{Application, Body, Publisher, Request, Response};
 use crate::requests::Refusal;
+use crate::{Application, Body, Publisher, Request, Response};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use pushlab_session::gate::NEEDS_PASS;
 use pushlab_session::pass::{Pass, cookie_name};

@@ -1,9 +1,9 @@
 //! What back ends ask of the server, under `/api`, where an access file is in force: to publish, to end the connections of
 //! an identity, to read history.
 
-use crate::application::{Application, Body, Publisher, Request, Response};
 use crate::requests::{self, Answer, Refusal, bad, json};
 use crate::routes::{Route, Routes};
+use crate::{Application, Body, Publisher, Request, Response};
 use pushlab_access::{Holder, LiveAccess, Person, Right};
 use pushlab_os::clock;
 use pushlab_session::gate::{self, Gate};

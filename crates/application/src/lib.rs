@@ -4,28 +4,25 @@
 //! to the [`Application`] on a thread of a small pool; the answer comes back to the loop, which writes it. So the
 //! application may block on a disk or a database, and neither knows nor disturbs what the loops do.
 
-use crate::distributor::{Distributor, PublishError};
+pub mod back_end;
+pub mod guarded;
+pub mod requests;
+pub mod routes;
+pub mod secret;
+
 use pushlab_access::Holder;
 use pushlab_session::answer::error_body;
-use pushlab_session::reply;
-use pushlab_wire::channel::Channel;
+use pushlab_session::exchange::UNCONFIRMED;
+use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Fields of a request's head: names in lower case, and values.
 pub type Fields = Vec<(String, String)>;
-
-/// Threads on which an application answers, and as many again for requests that [may wait](Application::may_wait). One
-/// that does not come back from [`Application::answer`] is missing to all other requests of its kind.
-pub const THREADS: usize = 8;
-
-/// Bytes of history in one answer.
-const MAX_HISTORY_BYTES: usize = 256 * 1024;
 
 /// What answers requests that are no transport's.
 ///
@@ -70,7 +67,7 @@ impl fmt::Debug for dyn Application {
 }
 
 /// A request, whole. What changes something, any but a `GET`, comes from a page of the server's own, or from no page: see
-/// [`Site`](crate::Site).
+/// [`Site`](pushlab_session::site::Site).
 #[derive(Debug, Clone)]
 pub struct Request {
     /// `GET`, `POST`, … as it was sent, but `HEAD` comes as `GET`, and its answer leaves without the body.
@@ -81,12 +78,12 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// Fields of the head in their order, names in lower case.
     pub fields: Fields,
-    /// The body, as many bytes as [`crate::Limits::max_body_bytes`] at most.
+    /// The body, within the limit of the server.
     pub body: Vec<u8>,
-    /// Who asks, or the proxy that asks for somebody if it is not [trusted](crate::Config::trusted_proxies).
+    /// Who asks, or the proxy that asks for somebody if it is not trusted.
     pub peer: IpAddr,
     /// Whether its browser sent it over TLS: to this server, or to a proxy before it, by the page's origin or what
-    /// [`Site`](crate::Site) says.
+    /// [`Site`](pushlab_session::site::Site) says.
     pub is_tls: bool,
 }
 
@@ -132,37 +129,79 @@ pub enum Body {
     Own(Vec<u8>),
 }
 
+/// What an application may do in the server that it is part of.
+pub trait Hub: Send + Sync {
+    /// Publishes `data`, which is JSON in one line.
+    ///
+    /// # Errors
+    /// [`PublishError`].
+    fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError>;
+
+    /// The cursor of the latest publication.
+    fn head(&self) -> Cursor;
+
+    /// What history has of a channel, as a reply: after a cursor, or all of it. `None`: the log did not answer in time.
+    fn history(&self, channel: &Channel, after: Option<Cursor>) -> Option<Vec<u8>>;
+
+    /// Ends the connections of an identity.
+    fn dismiss(&self, holder: &Holder);
+}
+
+/// Why a publication was not taken.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PublishError {
+    /// An event loop is too far behind.
+    #[error("the server is behind; try again in a moment")]
+    Overloaded,
+    /// The channel's name is invalid.
+    #[error(transparent)]
+    BadChannel(#[from] BadChannel),
+    /// The log did not say whether it was published.
+    #[error("{UNCONFIRMED}")]
+    OutcomeUnknown,
+}
+
+impl PublishError {
+    /// Its code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Overloaded => ErrorCode::Overloaded,
+            Self::BadChannel(_) => ErrorCode::BadChannel,
+            Self::OutcomeUnknown => ErrorCode::OutcomeUnknown,
+        }
+    }
+}
+
 /// Publishes from within the server's process, to every channel, those that are kept from clients too.
 #[derive(Clone)]
 pub struct Publisher {
-    // Not all that the event loops share: that has the application, which would then keep itself alive.
-    pub(crate) distributor: Arc<Distributor>,
+    hub: Arc<dyn Hub>,
 }
 
 impl Publisher {
-    /// Publishes `data`, which is JSON in one line. It does not count among the publications that the server received.
-    pub fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError> {
-        self.distributor.publish(channel, data, Instant::now())
+    /// A publisher to this server.
+    pub fn new(hub: Arc<dyn Hub>) -> Self {
+        Self { hub }
     }
 
-    /// What history has of a channel, as a reply: after a cursor, or all of it. It ends where a reply has its limit; the
-    /// rest comes after its cursor. `None`: the log did not answer in time.
+    /// Publishes `data`, which is JSON in one line. It does not count among the publications that the server received.
+    pub fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError> {
+        self.hub.publish(channel, data)
+    }
+
+    /// What history has of a channel: see [`Hub::history`].
     pub(crate) fn history(&self, channel: &Channel, after: Option<Cursor>) -> Option<Vec<u8>> {
-        let start = after.unwrap_or_else(|| self.distributor.cursor(0));
-        let mut replay = self.distributor.read_now(std::slice::from_ref(channel), Some(start), MAX_HISTORY_BYTES)?;
-        // Who asks for all that there is has lost nothing.
-        replay.gap = replay.gap.filter(|_| after.is_some());
-        Some(reply::body(&replay.messages, Some((replay.gap, self.distributor.cursor(replay.up_to)))))
+        self.hub.history(channel, after)
     }
 
     /// Ends the connections of an identity.
     pub(crate) fn dismiss(&self, holder: &Holder) {
-        self.distributor.dismiss(holder);
+        self.hub.dismiss(holder);
     }
 
     /// The cursor of the latest publication: who subscribes after it misses nothing that comes later.
     pub fn head(&self) -> Cursor {
-        self.distributor.head()
+        self.hub.head()
     }
 }
 
