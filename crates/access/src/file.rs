@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -154,13 +155,23 @@ pub struct Access {
     key_set_url: Option<String>,
     rules: Vec<Rule>,
     anonymous: Option<Arc<Person>>,
-    back_end_key: Option<String>,
+    back_end_key: Option<Secret>,
     back_end: Option<Arc<Person>>,
     presence: Vec<Pattern>,
     /// What one identity may take up.
     pub identity_quota: Quota,
     /// What one address may take up.
     pub address_quota: Quota,
+}
+
+/// The back end's key, which no output gets to see.
+#[derive(Clone)]
+struct Secret(String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -253,7 +264,7 @@ impl Access {
                      (make one with: openssl rand -hex 32)"
                 )));
             }
-            access.back_end_key = Some(key);
+            access.back_end_key = Some(Secret(key));
             access.back_end = Some(Arc::new(Person::BACK_END));
         }
         if written.rule.len() > MAX_RULES {
@@ -369,6 +380,11 @@ impl Access {
         self.warning_s
     }
 
+    /// Whether the server tells of any channel who is there.
+    pub fn has_presence(&self) -> bool {
+        !self.presence.is_empty()
+    }
+
     /// Whether the server tells who is in a channel.
     pub fn tells_presence(&self, channel: &str) -> bool {
         self.presence.iter().any(|pattern| pattern.matches(channel))
@@ -381,7 +397,7 @@ impl Access {
 
     /// Whether this is the back end's key. How long that takes does not tell how much of it is right.
     pub fn is_back_end(&self, text: &str) -> bool {
-        self.back_end_key.as_ref().is_some_and(|key| {
+        self.back_end_key.as_ref().is_some_and(|Secret(key)| {
             let differences = key.bytes().zip(text.bytes()).fold(0, |all, (a, b)| all | black_box(a ^ b));
             key.len() == text.len() && differences == 0
         })

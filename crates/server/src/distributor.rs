@@ -2,10 +2,9 @@
 
 use crate::inbox::{Inbox, InboxLimits, Settlement, lock};
 use pushlab_access::Holder;
-use pushlab_application::{Hub, PublishError};
+use pushlab_application::PublishError;
 use pushlab_log::{Entry, Log, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_os::clock::monotonic_ns;
-use pushlab_session::reply;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::receipt::Receipt;
@@ -16,9 +15,6 @@ use std::time::{Duration, Instant};
 
 /// How often [`Distributor::expire`] is worth calling.
 pub const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Bytes of history in one answer to an application.
-const MAX_HISTORY_BYTES: usize = 256 * 1024;
 
 /// The log and the inboxes. *Invariant*: a publication is appended to the log and put into every inbox under one lock,
 /// so every event loop sees publications in the order of their offsets.
@@ -155,6 +151,11 @@ impl Distributor {
         }
     }
 
+    /// Ends the connections of an identity, on every event loop.
+    pub fn dismiss(&self, holder: &Holder) {
+        self.inboxes.iter().for_each(|inbox| inbox.dismiss(holder.clone()));
+    }
+
     /// The newest message of each of these channels: see [`Log::newest`]. The answer comes as that of [`Self::read`].
     pub fn newest(&self, channels: &[Channel], index: usize) -> Turn<Replay> {
         self.ask(index, |log| log.newest(channels))
@@ -219,28 +220,6 @@ impl Distributor {
     fn since_start_ns(&self, now: Instant) -> u64 {
         // 584 years.
         now.saturating_duration_since(self.start).as_nanos() as u64
-    }
-}
-
-impl Hub for Distributor {
-    fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError> {
-        self.publish(channel, data, Instant::now())
-    }
-
-    fn head(&self) -> Cursor {
-        self.head()
-    }
-
-    fn history(&self, channel: &Channel, after: Option<Cursor>) -> Option<Vec<u8>> {
-        let start = after.unwrap_or_else(|| self.cursor(0));
-        let replay = self.read_now(std::slice::from_ref(channel), Some(start), MAX_HISTORY_BYTES)?;
-        // Who asks for all that there is has lost nothing.
-        let gap = replay.gap.filter(|_| after.is_some());
-        Some(reply::body(&replay.messages, Some((gap, self.cursor(replay.up_to)))))
-    }
-
-    fn dismiss(&self, holder: &Holder) {
-        self.inboxes.iter().for_each(|inbox| inbox.dismiss(holder.clone()));
     }
 }
 

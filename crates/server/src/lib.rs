@@ -21,6 +21,7 @@ mod http2;
 mod inbox;
 mod metrics;
 mod pool;
+mod presence;
 pub mod proxies;
 mod queued;
 mod sources;
@@ -46,11 +47,15 @@ use inbox::Inbox;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
+use presence::Presence;
 use proxies::TrustedProxies;
-use pushlab_application::Publisher;
+use pushlab_access::Holder;
+use pushlab_application::{Hub, Present, PublishError, Publisher};
 use pushlab_os::{clock, descriptors, random};
+use pushlab_session::reply;
 use pushlab_tls::certificate::Tls;
-use pushlab_wire::cursor::Epoch;
+use pushlab_wire::channel::Channel;
+use pushlab_wire::cursor::{Cursor, Epoch};
 use socket2::{Domain, Protocol, Socket, Type};
 use sources::Sources;
 use std::io;
@@ -60,9 +65,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
+
+/// Bytes of history in one answer to an application.
+const MAX_HISTORY_BYTES: usize = 256 * 1024;
 
 /// What one event loop owns.
 type Part = (Poll, TcpListener, Arc<Inbox>, Option<Caller>);
@@ -133,7 +142,9 @@ impl Server {
             parts.push((poll, listener, inbox, caller));
         }
         let epoch = Epoch::from_number(u64::from_ne_bytes(random::bytes().map_err(ServerError::Random)?));
+        let presence = config.access.clone().filter(|access| access.rules().has_presence()).map(Presence::new);
         let shared = Arc::new(Shared {
+            presence: presence.map(Arc::new),
             distributor: Distributor::new(
                 config.new_log(epoch),
                 config.limits.inbox(),
@@ -172,7 +183,10 @@ impl Server {
 
     /// Publishes from within this process.
     pub fn publisher(&self) -> Publisher {
-        Publisher::new(self.shared.distributor.clone())
+        Publisher::new(Arc::new(Inside {
+            distributor: self.shared.distributor.clone(),
+            presence: self.shared.presence.clone(),
+        }))
     }
 
     /// Serves a connection whose bytes the caller carries, like an accepted one, but never with TLS.
@@ -260,6 +274,39 @@ impl Config {
             trusted_proxies: TrustedProxies::default(),
             compression_from: None,
         }
+    }
+}
+
+/// What an application may do here. Not all that the event loops share: that has the application, which would then keep
+/// itself alive.
+struct Inside {
+    distributor: Arc<Distributor>,
+    presence: Option<Arc<Presence>>,
+}
+
+impl Hub for Inside {
+    fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError> {
+        self.distributor.publish(channel, data, Instant::now())
+    }
+
+    fn head(&self) -> Cursor {
+        self.distributor.head()
+    }
+
+    fn history(&self, channel: &Channel, after: Option<Cursor>) -> Option<Vec<u8>> {
+        let start = after.unwrap_or_else(|| self.distributor.cursor(0));
+        let replay = self.distributor.read_now(std::slice::from_ref(channel), Some(start), MAX_HISTORY_BYTES)?;
+        // Who asks for all that there is has lost nothing.
+        let gap = replay.gap.filter(|_| after.is_some());
+        Some(reply::body(&replay.messages, Some((gap, self.distributor.cursor(replay.up_to)))))
+    }
+
+    fn dismiss(&self, holder: &Holder) {
+        self.distributor.dismiss(holder);
+    }
+
+    fn present(&self, channel: &Channel) -> Option<Present> {
+        self.presence.as_ref()?.present(&self.distributor, channel)
     }
 }
 

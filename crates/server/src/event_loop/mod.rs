@@ -21,6 +21,7 @@ use crate::groups::Groups;
 use crate::http2::Unsent;
 use crate::inbox::{Arrivals, Inbox};
 use crate::pool::{Call, Caller};
+use crate::presence::Presence;
 use crate::queued::QueuedTotal;
 use crate::stats::{Counters, add};
 use crate::wheel::{TICK, Wheel};
@@ -64,6 +65,7 @@ const MAX_SPACE_BYTES: usize = 1 << 20;
 
 /// What all event loops of a server share.
 pub struct Shared {
+    pub presence: Option<Arc<Presence>>,
     pub config: Config,
     pub distributor: Arc<Distributor>,
     pub rules: Rules,

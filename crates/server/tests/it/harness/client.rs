@@ -92,6 +92,13 @@ impl Client {
         client
     }
 
+    /// The same as [`Self::open`] with these fields in its request, `Host` among them.
+    pub fn open_with(to: impl Into<Dial>, kind: Kind, query: &str, fields: &str) -> Self {
+        let mut client = Self::resume_with(to, kind, query, "", fields);
+        super::until("it has begun", || matches!(client.next(), Some(Frame::Cursor(_))));
+        client
+    }
+
     /// Subscribes after a cursor.
     pub fn resume(to: impl Into<Dial>, kind: Kind, query: &str, cursor: &str) -> Self {
         Self::resume_with(to, kind, query, cursor, "Host: h\r\n")
