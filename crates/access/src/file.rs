@@ -186,41 +186,40 @@ struct Rule {
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// Not TOML, or not of this shape.
-    #[error("{origin}: {source}\nThe format is in schema/access.schema.json.")]
+    #[error("{origin}: {why}\nThe format is in schema/access.schema.json.")]
     Format {
         /// The file.
         origin: String,
         /// Where and why.
-        source: Box<toml::de::Error>,
+        why: Box<toml::de::Error>,
     },
     /// A file that it names cannot be read.
-    #[error("{origin} names {file}, which cannot be read: {source}")]
+    #[error("{origin} names {file}, which cannot be read: {why}")]
     File {
         /// The access file.
         origin: String,
         /// What it names.
         file: String,
         /// Why not.
-        source: io::Error,
+        why: io::Error,
     },
     /// A file that it names has no key.
-    #[error("{origin} names {file}: {source}")]
+    #[error("{origin} names {file}: {why}")]
     Key {
         /// The access file.
         origin: String,
         /// What it names.
         file: String,
         /// Why not.
-        source: KeyError,
+        why: KeyError,
     },
     /// A pattern that is none.
-    #[error("{origin}: {source}")]
+    #[error("{origin}: {why}")]
     Pattern {
         /// The access file.
         origin: String,
         /// Which.
-        #[source]
-        source: BadPattern,
+        why: BadPattern,
     },
     /// A value that makes no sense.
     #[error("{origin}: {what}")]
@@ -244,12 +243,12 @@ impl Access {
         read: &mut dyn FnMut(&str) -> io::Result<Vec<u8>>,
     ) -> Result<Self, AccessError> {
         let written: Written = toml::from_str(text)
-            .map_err(|source| AccessError::Format { origin: origin.to_owned(), source: Box::new(source) })?;
+            .map_err(|why| AccessError::Format { origin: origin.to_owned(), why: Box::new(why) })?;
         let mut contents = |file: &str| {
-            read(file).map_err(|source| AccessError::File { origin: origin.to_owned(), file: file.to_owned(), source })
+            read(file).map_err(|why| AccessError::File { origin: origin.to_owned(), file: file.to_owned(), why })
         };
         let value = |what: String| AccessError::Value { origin: origin.to_owned(), what };
-        let pattern = |source| AccessError::Pattern { origin: origin.to_owned(), source };
+        let pattern = |why| AccessError::Pattern { origin: origin.to_owned(), why };
         let mut access =
             Self { identity_quota: written.limits.identity, address_quota: written.limits.address, ..Self::default() };
         if let Some(token) = written.token {
@@ -310,7 +309,7 @@ impl Access {
         let value = |what: &str| AccessError::Value { origin: origin.to_owned(), what: what.to_owned() };
         let in_file = |file: &str| {
             let (origin, file) = (origin.to_owned(), file.to_owned());
-            move |source| AccessError::Key { origin, file, source }
+            move |why| AccessError::Key { origin, file, why }
         };
         if written.leeway_s > MAX_LEEWAY_S {
             return Err(value("token.leeway_s is at most 300: a clock that is off by more should be set"));

@@ -189,7 +189,7 @@ impl Gate {
         } else if self.access.is_some() && channel.starts_with(PRESENCE) {
             format!("only the server itself publishes to channels that begin with {PRESENCE}")
         } else if person.is_some_and(|person| !person.may(Right::Publish, channel)) {
-            format!("no rule of the access file lets you publish to {channel}")
+            no_rule(person, "publish to", channel)
         } else {
             return Ok(());
         };
@@ -205,7 +205,7 @@ impl Gate {
         let text = if !is_own && self.same_origin.iter().any(|prefix| channel.starts_with(&**prefix)) {
             format!("{channel} is for pages of this server: {}", self.site.refusal(identity.origin))
         } else if person.is_some_and(|person| !may_receive(person, channel)) {
-            format!("no rule of the access file lets you subscribe to {channel}")
+            no_rule(person, "subscribe to", channel)
         } else {
             return Ok(());
         };
@@ -224,6 +224,12 @@ impl Gate {
             origin => Err((ErrorCode::Forbidden, self.site.refusal(origin))),
         }
     }
+}
+
+/// What to tell whom no rule allows this.
+fn no_rule(person: Option<&Person>, what: &str, channel: &str) -> String {
+    let without = if person.is_some_and(|person| person.identity().is_none()) { " without a token" } else { "" };
+    format!("no rule of the access file lets you {what} {channel}{without}")
 }
 
 /// Whether somebody may subscribe to a channel; to one of presence by the right to learn who is there.
