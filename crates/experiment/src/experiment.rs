@@ -366,6 +366,39 @@ mod tests {
     }
 
     #[test]
+    fn a_storm_is_for_who_resumes_and_a_variant_with_tls_for_our_server() {
+        let variants = r#"
+            subjects = ["pushlab", "other"]
+            variants = [{ name = "plain" }, { name = "secure", sockets = { tls = true } }]
+        "#;
+        let offer = Offer {
+            transports: vec![Transport::WebSocket, Transport::Sse],
+            compresses: Vec::new(),
+            pages: Vec::new(),
+            echo: true,
+            rooms: true,
+            feed: true,
+            users: false,
+            newest: false,
+            resumes: vec![Transport::Sse],
+            is_external: false,
+        };
+        let others = |scenario: &str| {
+            let chat = r#"{ kind = "chat", interval_ms = 3000, payload_bytes = 71 }"#;
+            let text = format!("{variants}{}", SMALL.replace(chat, scenario));
+            let find = |name: &str| Ok((name == "other").then(|| offer.clone()));
+            let experiment = Experiment::resolve(Written::read(&text, None, "small").unwrap(), &find, "small").unwrap();
+            let cells = experiment.cells().into_iter().filter(|cell| cell.subject == "other");
+            let mut others: Vec<_> = cells.map(|cell| (cell.transport, cell.variant.unwrap())).collect();
+            others.dedup();
+            others
+        };
+        let plain = |transport| (transport, "plain".to_owned());
+        assert_eq!(others(r#"{ kind = "storm", missed = 10, payload_bytes = 71 }"#), [plain(Transport::Sse)]);
+        assert_eq!(others(r#"{ kind = "idle" }"#), [plain(Transport::WebSocket), plain(Transport::Sse)]);
+    }
+
+    #[test]
     fn heads_may_differ_between_variants() {
         let variants = r#"variants = [{ name = "short" }, { name = "long", headers = "browser" }]"#;
         let experiment = parse(&format!("{variants}{SMALL}"), None, "small").unwrap();
