@@ -33,6 +33,7 @@ mod fixtures;
 pub mod framing;
 pub mod gate;
 mod incoming;
+pub mod missed;
 pub mod pass;
 pub mod queue;
 pub mod reply;

@@ -58,7 +58,7 @@ impl Heard<'_> {
             Event::Subscribed => self.outcome.is_subscribed = true,
             Event::Gap => {
                 self.outcome.has_news = true;
-                self.recorder.part.gaps += 1;
+                self.recorder.told_gap(self.receiver, self.now_ns);
             }
             Event::Error { code, text } => self.recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
             Event::Asked => self.outcome.asked += 1,
@@ -403,6 +403,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if !std::mem::replace(&mut client.is_subscribed, true) {
             client.free_ns = now;
             self.subscribed += 1;
+            if let Some(returns) = self.recorder.returns.as_mut().filter(|_| self.is_cut_off) {
+                returns.is_back(index as u32);
+            }
             self.recorder.part.connect.record(now.saturating_sub(client.opened_ns));
         }
         // What waited for this.

@@ -215,17 +215,21 @@ impl EventLoop {
         }
         let channels = self.groups.channels(group);
         let distributor = &self.shared.distributor;
-        let answer = match query.is_newest {
+        let read = || match query.is_newest {
             true => distributor.newest(channels, self.index),
             false => distributor.read(channels, query.after, query.max_bytes, self.index),
         };
-        match answer {
-            Turn::Done(replay) => Some(self.step(id, |exchange, cx| exchange.replayed(&replay, query.after, cx))),
+        let mut kept = mem::take(&mut self.kept);
+        let answer = kept.read(distributor.head(), channels, &query, read);
+        let next = match answer {
+            Turn::Done(missed) => Some(self.step(id, |exchange, cx| exchange.replayed(missed, query.after, cx))),
             Turn::Pending(ticket) => {
                 self.park(id, group, ticket, query.after);
                 None
             }
-        }
+        };
+        self.kept = kept;
+        next
     }
 
     /// The log answers in a later turn.
@@ -254,7 +258,7 @@ impl EventLoop {
         connection.ticket = None;
         let effect = self.step(id, |exchange, cx| match settlement {
             Settlement::Published(cursor) => exchange.published(Ok(cursor), cx),
-            Settlement::Read(replay) => exchange.replayed(&replay, after, cx),
+            Settlement::Read(replay) => exchange.replayed(&mut replay.into(), after, cx),
             Settlement::Failed => exchange.not_settled(cx),
         });
         self.act(id, effect);

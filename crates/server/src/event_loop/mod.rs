@@ -31,6 +31,7 @@ use pushlab_log::{Publication, Ticket};
 use pushlab_os::clock;
 use pushlab_session::batch::Batch;
 use pushlab_session::effect::Output;
+use pushlab_session::missed::Kept;
 use pushlab_session::queue::QueueRules;
 use pushlab_session::rules::Rules;
 use pushlab_tls::certificate::Tls;
@@ -110,6 +111,8 @@ pub struct EventLoop {
     /// Connections with more to read, or whose bytes were not all used in the last turn.
     unfinished: Vec<usize>,
     batch: Batch,
+    /// What those missed who have come back lately.
+    kept: Kept,
     /// Made when it is first needed.
     sends: Vec<Send>,
     queue_rules: QueueRules,
@@ -191,6 +194,7 @@ impl EventLoop {
             due: Vec::new(),
             unfinished: Vec::new(),
             batch: Batch::default(),
+            kept: Kept::default(),
             sends: Vec::new(),
             queue_rules: config.queue_rules(),
             queued: QueuedTotal::new(&config.limits, config.cores),

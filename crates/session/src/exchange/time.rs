@@ -141,7 +141,7 @@ mod tests {
         assert!(server.output.patience.is_some());
         let (from, to) = (query.after.unwrap(), Cursor { epoch: Epoch::parse("new").unwrap(), offset: 7 });
         let replay = Replay { gap: Some((from, to)), messages: Vec::new(), up_to: 7, is_whole: true };
-        let (said, _) = server.step(|exchange, cx| exchange.replayed(&replay, query.after, cx));
+        let (said, _) = server.step(|exchange, cx| exchange.replayed(&mut replay.into(), query.after, cx));
         assert_eq!(said, "id:new.7\ndata:[\"gap\",\"old.5\",\"new.7\"]\n\nid:new.7\n\n");
         assert_eq!(server.expire().0, "id:new.7\n\n");
     }
@@ -158,7 +158,7 @@ mod tests {
     fn a_websocket_has_heartbeats_after_an_unknown_outcome() {
         let mut server = web_socket("channel=a");
         let replay = Replay { is_whole: true, ..Replay::default() };
-        let _ = server.step(|exchange, cx| exchange.replayed(&replay, None, cx));
+        let _ = server.step(|exchange, cx| exchange.replayed(&mut replay.into(), None, cx));
         let mut frame = Vec::new();
         encode(&mut frame, Opcode::Text, b"[\"pub\",\"a\",1]", Some([0; 4]));
         assert!(matches!(server.receive(&frame).1, Effect::Publish));
@@ -191,7 +191,7 @@ mod tests {
         let (_, effect) = server.step(|exchange, cx| exchange.drain(false, cx));
         assert!(matches!(effect, Effect::Nothing), "{effect:?}");
         let replay = Replay { up_to: 7, is_whole: true, ..Replay::default() };
-        let (said, effect) = server.step(|exchange, cx| exchange.replayed(&replay, None, cx));
+        let (said, effect) = server.step(|exchange, cx| exchange.replayed(&mut replay.into(), None, cx));
         assert!(said.ends_with("[[\"cursor\",\"new.7\"]]") && matches!(effect, Effect::Answered), "{said} {effect:?}");
     }
 

@@ -18,6 +18,7 @@ use pushlab_session::batch::Batch;
 use pushlab_session::effect::{Context, Effect, Output, Time};
 use pushlab_session::exchange::{Exchange, Silence};
 use pushlab_session::framing::Framing;
+use pushlab_session::missed::Kept;
 use pushlab_session::queue::QueueRules;
 use pushlab_session::rules::Rules;
 use pushlab_session::subscriber::Subscriber;
@@ -130,6 +131,7 @@ pub struct EventLoop {
     unfinished: Vec<usize>,
     doomed: Vec<usize>,
     batch: Batch,
+    kept: Kept,
     out: Vec<u8>,
     pub output: Output,
     work_left: u32,
@@ -158,6 +160,7 @@ impl EventLoop {
             unfinished: Vec::new(),
             doomed: Vec::new(),
             batch: Batch::default(),
+            kept: Kept::default(),
             out: Vec::new(),
             output: Output::default(),
             work_left: 0,
