@@ -39,5 +39,6 @@ pub mod reply;
 pub mod request;
 pub mod rules;
 pub mod site;
+pub mod spread;
 pub mod subscriber;
 pub mod unsent;

@@ -92,6 +92,8 @@ pub enum ServerFrame<'a> {
         /// Where the messages go on.
         to: Cow<'a, str>,
     },
+    /// `["reconnect",after_ms]`: the connection ends, and its client is to come back after so many milliseconds.
+    Reconnect(u64),
     /// `["error",code,text]`
     Error {
         /// A name from the table of errors.
@@ -347,6 +349,7 @@ deserialize_frame!(ServerFrame, "an array such as [\"msg\",channel,cursor,data]"
     "echo" => ServerFrame::Echo(e.json()?),
     "gap" => ServerFrame::Gap { from: e.text("the first cursor")?, to: e.text("the second cursor")? },
     "server" => ServerFrame::Server(e.need("what the server announces")?),
+    "reconnect" => ServerFrame::Reconnect(e.need("the milliseconds")?),
     "error" => ServerFrame::Error { code: e.text("the code")?, text: e.text("the text")? },
     other => return Err(A::Error::custom(format_args!("unknown name {other:?}"))),
 });

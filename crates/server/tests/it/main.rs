@@ -7,6 +7,7 @@ mod compression;
 mod delivery;
 mod ending;
 mod feed;
+mod handover;
 mod harness;
 mod http2;
 mod limits;

@@ -130,7 +130,7 @@ impl Exchange {
         let is_for_application = is_for_application(head, cx);
         self.identity = cx.rules.gate.identify(head.fields(), is_for_application);
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
-        self.keeps_alive = head.version == Version::Http11 && head.keeps_alive();
+        self.keeps_alive = head.version == Version::Http11 && head.keeps_alive() && !cx.is_leaving;
         self.is_head = head.method == "HEAD";
         // HTTP/1.0 clients may name it too, and be proxies that do not know it of each other.
         self.takes_gzip = cx.rules.compression_from.is_some()
@@ -211,7 +211,7 @@ impl Exchange {
         if is_for_application(head, cx) {
             return self.ask_application(head, body, cx);
         }
-        let request = match Request::read(head, &cx.rules.of_requests(self.takes_gzip, cx.is_draining)) {
+        let request = match Request::read(head, &cx.rules.of_requests(self.takes_gzip, cx.is_draining())) {
             Ok(request) => request,
             Err(Refused { code, text, allow }) => {
                 self.keeps_alive &= code != ErrorCode::Draining;
@@ -255,7 +255,10 @@ impl Exchange {
                 self.open(transport, first, is_told, cx);
                 self.start(subscription.after, false)
             }
-            Request::Poll { subscription, wait } => self.poll(subscription, wait, cx),
+            Request::Poll { subscription, wait, is_told } => {
+                self.speaks_v2 = is_told;
+                self.poll(subscription, wait, cx)
+            }
             Request::Newest { channel } => self.newest(channel, cx),
             Request::Publish { subscription, is_text } => self.publish(subscription, is_text, body, cx),
             Request::Echo => match cx.receipt {
@@ -266,7 +269,7 @@ impl Exchange {
                     self.answer("application/json", &body, cx)
                 }
             },
-            Request::Health if cx.is_draining => self.refuse(ErrorCode::Draining, "draining", cx),
+            Request::Health if cx.is_draining() => self.refuse(ErrorCode::Draining, "draining", cx),
             Request::Health => self.answer("text/plain", b"ok\n", cx),
             Request::Stats => Effect::Page(Page::Stats),
             Request::Metrics => Effect::Page(Page::Metrics),
@@ -283,6 +286,7 @@ impl Exchange {
     fn open(&mut self, transport: Transport, first_heartbeat: Duration, is_told: bool, cx: &mut Context<'_>) {
         cx.output.transport = Some(transport);
         cx.output.patience = Some(first_heartbeat);
+        self.speaks_v2 = is_told;
         if is_told {
             let announcement = cx.rules.announcement(self.version).encode();
             self.framing_out().announcement(&mut cx.output.bytes, announcement.as_bytes());
@@ -353,7 +357,7 @@ impl Exchange {
     }
 
     fn ask_application(&mut self, head: &RequestHead<'_, '_>, body: &[u8], cx: &mut Context<'_>) -> Effect {
-        if cx.is_draining {
+        if cx.is_draining() {
             self.keeps_alive = false;
             return self.respond_with_error(ErrorCode::Draining, "the server is stopping; connect again", cx);
         }

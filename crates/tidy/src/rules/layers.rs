@@ -19,6 +19,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("link", 1),
     ("store", 1),
     ("session", 2),
+    ("handover", 2),
     ("workload", 2),
     ("server", 3),
     ("load", 3),

@@ -49,6 +49,7 @@ pub enum Frame {
     Message(String, u64, String),
     Cursor(String),
     Server(Announcement),
+    Reconnect(u64),
     Gap(String, String),
     Pong(u64),
     Echo(String),
@@ -77,6 +78,8 @@ pub struct Client {
     pub may_be_torn: bool,
     /// Code of a close frame that came.
     pub close_code: Option<u16>,
+    /// After how many milliseconds it was told to come back.
+    pub return_after_ms: Option<u64>,
 }
 
 impl Client {
@@ -85,7 +88,7 @@ impl Client {
         let mut client = Self::resume(to, kind, query, "");
         while client.cursor.is_empty() {
             let frame = client.next().expect("a subscription begins with its position");
-            assert!(matches!(frame, Frame::Cursor(_)), "{frame:?}");
+            assert!(matches!(frame, Frame::Cursor(_) | Frame::Server(_)), "{frame:?}");
         }
         client
     }
@@ -107,6 +110,7 @@ impl Client {
             cursor: cursor.to_owned(),
             may_be_torn: false,
             close_code: None,
+            return_after_ms: None,
         };
         let (path, format, version) = match kind {
             Kind::WebSocket => ("/ws", "", 1),
@@ -165,6 +169,7 @@ impl Client {
                         self.cursor = format!("{epoch}.{offset}");
                     }
                     Frame::Cursor(cursor) | Frame::Gap(_, cursor) => self.cursor.clone_from(cursor),
+                    Frame::Reconnect(after_ms) => self.return_after_ms = Some(*after_ms),
                     _ => {}
                 }
                 return Some(frame);
@@ -264,6 +269,7 @@ impl Client {
                         })
                         .unwrap();
                 }
+                self.return_after_ms = events.take_retry_ms().map(u64::from).or(self.return_after_ms);
                 // The first event has an id and no data; only what was asked for stands before it.
                 if !self.cursor.contains('.') && !events.last_id().is_empty() {
                     let at = usize::from(matches!(ready.front(), Some(Frame::Server(_))));
@@ -331,6 +337,7 @@ impl From<ServerFrame<'_>> for Frame {
             ),
             ServerFrame::Cursor(cursor) => Self::Cursor(cursor.into()),
             ServerFrame::Server(announcement) => Self::Server(announcement),
+            ServerFrame::Reconnect(after_ms) => Self::Reconnect(after_ms),
             ServerFrame::Gap { from, to } => Self::Gap(from.into(), to.into()),
             ServerFrame::Pong(n) => Self::Pong(n),
             ServerFrame::Echo(data) => Self::Echo(data.to_owned()),

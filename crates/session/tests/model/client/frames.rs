@@ -128,7 +128,10 @@ impl Client {
                 other => found(Kind::Unanswered, format!("{text} to {other:?}")),
             },
             ServerFrame::Error { code, .. } => self.on_error(peer, &code),
-            ServerFrame::Message { .. } => found(Kind::Malformed, format!("no cursor: {text}")),
+            ServerFrame::Reconnect(_) if self.is_draining => Ok(()),
+            ServerFrame::Message { .. } | ServerFrame::Reconnect(_) => {
+                found(Kind::Malformed, format!("no cursor: {text}"))
+            }
         }
     }
 
