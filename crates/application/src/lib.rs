@@ -233,7 +233,7 @@ impl Response {
 
     /// An error as all are: `{"error":CODE,"message":TEXT}` with the status of the code.
     pub fn error(code: ErrorCode, text: &str) -> Self {
-        let response = Self::new(code.http_status(), "application/json", Body::Own(error_body(code, text)));
+        let response = Self::new(code.http_status(), "application/json", Body::Own(error_body(code, text, None)));
         if response.status == 503 { response.with("Retry-After", "1") } else { response }
     }
 

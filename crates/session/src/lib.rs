@@ -40,6 +40,7 @@ pub mod reply;
 pub mod request;
 pub mod rules;
 pub mod site;
+pub mod spread;
 mod standing;
 pub mod subscriber;
 pub mod unsent;

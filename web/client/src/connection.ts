@@ -57,6 +57,8 @@ export class Connection extends TypedEventTarget {
   /** Whether nothing is subscribed to, on a transport that must name something. */
   #isIdle = false;
   #isReopening = false;
+  /** Milliseconds after which the server asked to come back. */
+  #returnAfter: number | undefined;
   /** For the next attempt, for the first bytes, or for silence. */
   #timer: ReturnType<typeof setTimeout> | undefined;
   #climbTimer: ReturnType<typeof setTimeout> | undefined;
@@ -211,6 +213,10 @@ export class Connection extends TypedEventTarget {
       this.#httpVersion = frame[1].http;
       return;
     }
+    if (name === "reconnect") {
+      this.#returnAfter = frame[1];
+      return;
+    }
     // Before all else: whoever hears that it is open may ask for the cursor.
     if (name === "cursor") this.#cursor = frame[1];
     if (this.#state !== "open" && name !== "error") {
@@ -252,7 +258,8 @@ export class Connection extends TypedEventTarget {
     const isFinal =
       FINAL_CODES.includes(code) || (WAY_CODES.includes(code) && !this.#policy.below.length);
     this.#leave();
-    const delay = this.#policy.ended(Date.now(), end);
+    const delay = this.#policy.ended(Date.now(), { ...end, returnAfter: this.#returnAfter });
+    this.#returnAfter = undefined;
     if (error && (isFinal || code === "bad-frame")) this.#fail(error);
     if (isFinal) {
       this.#finish(end.reason);

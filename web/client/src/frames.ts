@@ -13,6 +13,7 @@ export type Frame =
   | ["gap", from: string, to: string]
   | ["pong", n: number]
   | ["echo", data: unknown]
+  | ["reconnect", after: number]
   | ["error", code: string, text: string];
 
 /** What stands behind a frame's name: t text, c cursor, n number, h an announcement, * anything. */
@@ -23,6 +24,7 @@ const SHAPES = new Map([
   ["gap", "cc"],
   ["pong", "n"],
   ["echo", "*"],
+  ["reconnect", "n"],
   ["error", "tt"],
 ]);
 

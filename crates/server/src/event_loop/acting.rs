@@ -6,6 +6,7 @@ use crate::groups::NO_GROUP;
 use crate::inbox::Settlement;
 use crate::metrics;
 use crate::pool::{Answer, Call, Caller, LargeBody};
+use crate::stage::Stage;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
 use pushlab_application::{Request, Response};
@@ -15,6 +16,7 @@ use pushlab_session::effect::{Context, Effect, Page, Query, Question, Time};
 use pushlab_session::exchange::Exchange;
 use pushlab_session::gate::{Refusal, refusal_of_limit};
 use pushlab_session::queue::{MAX_WRITE_BYTES, Verdict};
+use pushlab_session::spread::Spread;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::exposition::CONTENT_TYPE;
@@ -23,10 +25,23 @@ use std::sync::Arc;
 
 impl EventLoop {
     /// One step of an exchange.
+    #[inline]
     pub(super) fn step<R>(&mut self, id: usize, with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> R) -> R {
+        self.step_with(id, None, with)
+    }
+
+    /// The same for a connection that is sent away while the server goes on.
+    #[inline]
+    pub(super) fn step_with<R>(
+        &mut self,
+        id: usize,
+        away: Option<&mut Spread>,
+        with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> R,
+    ) -> R {
         let mut cx = Context {
             rules: &self.shared.rules,
-            is_draining: self.drain_until.is_some(),
+            is_leaving: self.stage == Stage::Leaving,
+            drain: away.or_else(|| self.drain.as_mut().map(|drain| &mut drain.spread)),
             time: Time { unix_s: self.unix_s, ns: (self.now - self.start).as_nanos() as u64 },
             epoch: self.epoch,
             offered_to: self.fanned_out_to,

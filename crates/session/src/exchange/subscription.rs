@@ -82,13 +82,23 @@ impl Exchange {
     /// Answers a poll, or holds it if there is nothing to tell.
     fn reply(&mut self, missed: &mut Missed, wait_ms: u32, cx: &mut Context<'_>) -> Effect {
         // A server that stops waits for nobody.
-        if wait_ms > 0 && !cx.is_draining && missed.messages.is_empty() && missed.gap.is_none() {
+        if wait_ms > 0 && !cx.is_draining() && missed.messages.is_empty() && missed.gap.is_none() {
             self.subscriber.seen = missed.up_to;
             self.state = State::HeldPoll;
             cx.output.patience = Some(self.until_notice(Duration::from_millis(wait_ms.into()), cx));
             return Effect::Receive;
         }
         let body = Self::reply_body(missed, cx);
+        self.answer_last_poll(body, cx)
+    }
+
+    /// Answers a poll behind which the connection may end as the server stops.
+    fn answer_last_poll(&mut self, mut body: Vec<u8>, cx: &mut Context<'_>) -> Effect {
+        if self.speaks_v2
+            && let Some(after_ms) = cx.return_after_ms()
+        {
+            reply::announce_return(&mut body, after_ms);
+        }
         self.answer_poll(&body, cx)
     }
 
@@ -116,7 +126,7 @@ impl Exchange {
     /// Answers a held poll for which nothing came.
     pub(super) fn release(&mut self, cx: &mut Context<'_>) -> Effect {
         let body = reply::body(&[], Some((None, cx.cursor(self.subscriber.seen.max(cx.offered_to)))));
-        self.answer_poll(&body, cx)
+        self.answer_last_poll(body, cx)
     }
 
     fn tell_gap(&self, replay: &Replay, cx: &mut Context<'_>) {
