@@ -217,7 +217,8 @@ mod tests {
             let access = Access::read("presence = [\"room:*\"]", "access.toml", &mut |_| unreachable!()).unwrap();
             let log = MemoryLog::new(Epoch::from_number(1), pushlab_log::Limits::default());
             let limits = InboxLimits { max_messages: 10_000, max_bytes: usize::MAX };
-            let distributor = Distributor::new(Box::new(log), limits, Duration::ZERO, false, Vec::new());
+            let distributor =
+                Distributor::new(Box::new(log), limits, Duration::ZERO, false, Vec::new(), std::time::Instant::now());
             Self { presence: Presence::new(Arc::new(LiveAccess::new(access))), distributor, seen: 0 }
         }
 

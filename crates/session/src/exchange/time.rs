@@ -230,7 +230,7 @@ mod tests {
             let mut server = Server::new();
             assert!(matches!(server.receive(format!("GET {target} HTTP/1.0\r\n\r\n").as_bytes()).1, Effect::Read(_)));
             let replay = Replay { is_whole: true, ..Replay::default() };
-            let _ = server.step(|exchange, cx| exchange.replayed(&replay, None, cx));
+            let _ = server.step(|exchange, cx| exchange.replayed(&mut replay.into(), None, cx));
             server.is_draining = true;
             let (end, effect) = server.step(|exchange, cx| exchange.drain(false, cx));
             assert_eq!((&*end, matches!(effect, Effect::End)), (said, true), "{target}");
@@ -246,7 +246,7 @@ mod tests {
             let mut server = Server::new();
             let _ = server.receive(poll.as_bytes());
             let replay = Replay { up_to: 7, is_whole: true, ..Replay::default() };
-            let (_, effect) = server.step(|exchange, cx| exchange.replayed(&replay, None, cx));
+            let (_, effect) = server.step(|exchange, cx| exchange.replayed(&mut replay.into(), None, cx));
             assert!(matches!(effect, Effect::Receive), "{effect:?}");
             server.is_draining = true;
             let (end, _) = server.step(|exchange, cx| exchange.drain(false, cx));
