@@ -142,6 +142,9 @@ impl Server {
         let inboxes: Vec<_> = parts.iter().map(|(_, _, inbox, _)| inbox.clone()).collect();
         // From here on it is this process that appends, if another one did.
         let Begun { log, start, talk } = taking::begin(&config, predecessor)?;
+        for (_, listeners, _, _) in &parts {
+            listening::listen(listeners).map_err(|source| ServerError::Listen { address, source })?;
+        }
         let shared = Arc::new(Shared {
             distributor: Distributor::new(
                 log,
