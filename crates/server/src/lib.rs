@@ -147,6 +147,9 @@ impl Server {
         let inboxes: Vec<_> = parts.iter().map(|(_, _, inbox, _)| inbox.clone()).collect();
         // From here on it is this process that appends, if another one did.
         let Begun { log, start, talk } = taking::begin(&config, predecessor)?;
+        for (_, listeners, _, _) in &parts {
+            listening::listen(listeners).map_err(|source| ServerError::Listen { address, source })?;
+        }
         let presence = config.access.clone().filter(|access| access.rules().has_presence()).map(Presence::new);
         let shared = Arc::new(Shared {
             presence: presence.map(Arc::new),

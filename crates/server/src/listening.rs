@@ -54,6 +54,15 @@ pub fn listeners(config: &Config, existing: Vec<OwnedFd>) -> io::Result<(SocketA
     Ok((address, of_loops))
 }
 
+/// Has them listen, if they do not yet: once it is certain that they are accepted from, as what waits in a listener's queue
+/// ends with it.
+///
+/// # Errors
+/// If somebody else has come to listen there.
+pub fn listen(listeners: &[TcpListener]) -> io::Result<()> {
+    listeners.iter().try_for_each(|listener| SockRef::from(listener).listen(BACKLOG))
+}
+
 /// Copies of them, for the process that takes over.
 ///
 /// # Errors
@@ -79,7 +88,7 @@ fn check_is_free(address: SocketAddr) -> io::Result<()> {
     socket.bind(&address.into())
 }
 
-/// A listener.
+/// A listener that does not listen yet.
 fn listener(address: SocketAddr, config: &Config) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -88,7 +97,6 @@ fn listener(address: SocketAddr, config: &Config) -> io::Result<TcpListener> {
     // Before listening: the window that a handshake offers follows from the buffers.
     set(SockRef::from(&socket), config)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
     Ok(TcpListener::from_std(socket.into()))
 }
 
@@ -119,6 +127,7 @@ mod tests {
             config.limits.max_receive_buffer_bytes = is_changed.then_some(50_000);
             config.limits.max_send_buffer_bytes = Some(70_000);
             let listener = listener(config.listen, &config).unwrap();
+            listen(std::slice::from_ref(&listener)).unwrap();
             let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let accepted = loop {
                 match listener.accept() {
