@@ -16,20 +16,55 @@ pub const TICKET_S: u64 = 30;
 const MAX_REMEMBERED: usize = 4096;
 /// Tickets that wait to be used; with the longest tokens 42 MiB.
 const MAX_TICKETS: usize = 10_000;
+/// Those of one identity, so that nobody takes them all.
+const MAX_TICKETS_EACH: usize = 100;
 
 /// The rules in force.
 pub struct LiveAccess {
     access: RwLock<Arc<Access>>,
     remembered: Mutex<HashMap<Box<str>, Arc<Person>>>,
-    tickets: Mutex<HashMap<[u8; 16], Ticket>>,
+    tickets: Mutex<Tickets>,
     wants_keys: AtomicBool,
     /// What clients take up.
     pub ledger: Arc<Ledger>,
 }
 
+#[derive(Default)]
+struct Tickets {
+    of: HashMap<[u8; 16], Ticket>,
+    /// How many each identity has.
+    each: HashMap<Arc<str>, usize>,
+}
+
 struct Ticket {
+    whose: Arc<str>,
     token: Box<str>,
     good_until: u64,
+}
+
+impl Tickets {
+    fn has_room(&self, whose: &str) -> bool {
+        self.of.len() < MAX_TICKETS && self.each.get(whose).is_none_or(|&count| count < MAX_TICKETS_EACH)
+    }
+
+    fn take(&mut self, id: [u8; 16]) -> Option<Ticket> {
+        let ticket = self.of.remove(&id)?;
+        if let Some(count) = self.each.get_mut(&ticket.whose) {
+            *count -= 1;
+            if *count == 0 {
+                self.each.remove(&ticket.whose);
+            }
+        }
+        Some(ticket)
+    }
+
+    fn forget_old(&mut self, now_s: u64) {
+        let is_old = |ticket: &Ticket| ticket.good_until <= now_s;
+        let old: Vec<_> = self.of.iter().filter(|(_, ticket)| is_old(ticket)).map(|(id, _)| *id).collect();
+        for id in old {
+            self.take(id);
+        }
+    }
 }
 
 /// A lock whose holder panicked guards nothing that could be half done.
@@ -112,15 +147,17 @@ impl LiveAccess {
     }
 
     /// Takes a token for one who cannot send it in a field: `id`, which nobody can guess, stands for it once, for
-    /// [`TICKET_S`] seconds. `false`: too many wait to be used.
-    pub fn give_ticket(&self, id: [u8; 16], token: &str, now_s: u64) -> bool {
+    /// [`TICKET_S`] seconds. `false`: too many wait to be used, of all or of this identity.
+    pub fn give_ticket(&self, id: [u8; 16], whose: &str, token: &str, now_s: u64) -> bool {
         let mut tickets = lock(&self.tickets);
-        if tickets.len() >= MAX_TICKETS {
-            tickets.retain(|_, ticket| ticket.good_until > now_s);
+        if !tickets.has_room(whose) {
+            tickets.forget_old(now_s);
         }
-        let has_room = tickets.len() < MAX_TICKETS;
+        let has_room = tickets.has_room(whose);
         if has_room {
-            tickets.insert(id, Ticket { token: token.into(), good_until: now_s.saturating_add(TICKET_S) });
+            let whose: Arc<str> = whose.into();
+            *tickets.each.entry(whose.clone()).or_default() += 1;
+            tickets.of.insert(id, Ticket { whose, token: token.into(), good_until: now_s.saturating_add(TICKET_S) });
         }
         has_room
     }
@@ -131,7 +168,7 @@ impl LiveAccess {
     /// [`TokenError::BadTicket`], or why the token behind it is not taken.
     pub fn person_by_ticket(&self, ticket: &str, now_s: u64) -> Result<Arc<Person>, TokenError> {
         let id = u128::from_str_radix(ticket, 16).ok().filter(|_| ticket.len() == 32).map(u128::to_be_bytes);
-        let ticket = id.and_then(|id| lock(&self.tickets).remove(&id)).filter(|ticket| ticket.good_until > now_s);
+        let ticket = id.and_then(|id| lock(&self.tickets).take(id)).filter(|ticket| ticket.good_until > now_s);
         self.person(&ticket.ok_or(TokenError::BadTicket)?.token, now_s)
     }
 
@@ -193,18 +230,21 @@ mod tests {
     fn a_ticket_is_good_once_and_not_for_long() {
         let live = LiveAccess::new(access(&rule("a")));
         let token = token(NOW + 600);
-        assert!(live.give_ticket([7; 16], &token, NOW) && live.give_ticket([8; 16], &token, NOW));
+        assert!(live.give_ticket([7; 16], "ada", &token, NOW) && live.give_ticket([8; 16], "ada", &token, NOW));
         let ticket = "07".repeat(16);
         assert_eq!(live.person_by_ticket(&ticket, NOW).unwrap().identity(), Some("ada"));
         for bad in [&*ticket, &"08".repeat(15), "", &"zz".repeat(16)] {
             assert_eq!(live.person_by_ticket(bad, NOW).unwrap_err(), TokenError::BadTicket, "{bad}");
         }
         assert_eq!(live.person_by_ticket(&"08".repeat(16), NOW + TICKET_S).unwrap_err(), TokenError::BadTicket);
-        for n in 0..MAX_TICKETS as u128 {
-            assert!(live.give_ticket(n.to_be_bytes(), &token, NOW));
+        let given = (0..MAX_TICKETS as u128).filter(|n| live.give_ticket(n.to_be_bytes(), "ada", &token, NOW)).count();
+        assert_eq!(given, MAX_TICKETS_EACH, "nobody takes them all");
+        for n in 0..(MAX_TICKETS - MAX_TICKETS_EACH) as u128 {
+            assert!(live.give_ticket((n | 1 << 100).to_be_bytes(), &format!("n{n}"), &token, NOW), "{n}");
         }
-        assert!(!live.give_ticket([9; 16], &token, NOW), "too many");
-        assert!(live.give_ticket([9; 16], &token, NOW + TICKET_S), "the old ones are forgotten");
+        assert!(!live.give_ticket([9; 16], "bob", &token, NOW), "too many");
+        assert!(live.give_ticket([9; 16], "bob", &token, NOW + TICKET_S), "the old ones are forgotten");
+        assert_eq!((lock(&live.tickets).of.len(), lock(&live.tickets).each.len()), (1, 1));
     }
 
     #[test]
@@ -213,7 +253,7 @@ mod tests {
         let live = LiveAccess::new(access(&text));
         let token = token(NOW + 60);
         live.person(&token, NOW).unwrap();
-        assert!(live.give_ticket([7; 16], &token, NOW));
+        assert!(live.give_ticket([7; 16], "ada", &token, NOW));
         let printed = format!("{live:?}");
         assert!(printed.contains("rules") && !printed.contains(SECRET) && !printed.contains(&token), "{printed}");
     }

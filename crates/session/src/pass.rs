@@ -40,7 +40,9 @@ fn named<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>, name: &'static st
 }
 
 /// The cookies that come with a request, by name and value.
-pub fn cookies<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = (&'h str, &'h str)> {
+pub(crate) fn cookies<'h>(
+    fields: impl Iterator<Item = (&'h str, &'h str)>,
+) -> impl Iterator<Item = (&'h str, &'h str)> {
     named(fields, "cookie").flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='))
 }
 

@@ -9,6 +9,7 @@ use crate::pool::{Answer, Call, Caller, LargeBody};
 use crate::stage::Stage;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
+use pushlab_access::Holder;
 use pushlab_application::{Request, Response};
 use pushlab_log::{Ticket, Turn};
 use pushlab_os::random;
@@ -328,7 +329,11 @@ impl EventLoop {
         let access = self.shared.rules.gate.access.as_ref();
         // Without random bytes there is no ticket, as where there is no room for one.
         let ticket = random::bytes().ok().zip(access).and_then(|(ticket, access)| {
-            let has_room = access.give_ticket(ticket, token, self.unix_s);
+            let whose = match self.connections[id].exchange.holder() {
+                Some(Holder::Identity(identity)) => identity,
+                _ => "",
+            };
+            let has_room = access.give_ticket(ticket, whose, token, self.unix_s);
             has_room.then(|| format!("{:032x}", u128::from_be_bytes(ticket)))
         });
         self.step(id, |exchange, cx| exchange.answer_ticket(ticket.as_deref(), cx))
