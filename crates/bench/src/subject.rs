@@ -3,6 +3,7 @@
 use crate::{floods, limit, rooms, secure};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
+use pushlab_demos::auction::Auction;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
 use pushlab_os::process::{Signal, end_with_parent};
@@ -11,6 +12,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a child process does.
@@ -63,6 +65,9 @@ pub struct Serve {
     /// From which size on it compresses messages, bytes.
     #[arg(long)]
     pub compression_from: Option<usize>,
+    /// Whether its application is the auction house, with a database in memory.
+    #[arg(long = "auction")]
+    pub has_auction: bool,
 }
 
 /// How our server fans out.
@@ -139,9 +144,9 @@ impl FanOut {
 }
 
 impl Serve {
-    /// Without TLS or compression.
+    /// Without TLS, compression or application.
     pub fn plain(core: usize, io: FanOut) -> Self {
-        Self { core, io, tls: None, compression_from: None }
+        Self { core, io, tls: None, compression_from: None, has_auction: false }
     }
 
     /// Its command line.
@@ -150,6 +155,7 @@ impl Serve {
         arguments.extend(self.io.option().map(str::to_owned));
         arguments.extend(self.tls.as_ref().map(|folder| format!("--tls={}", folder.display())));
         arguments.extend(self.compression_from.map(|bytes| format!("--compression-from={bytes}")));
+        arguments.extend(self.has_auction.then(|| "--auction".to_owned()));
         arguments
     }
 
@@ -166,6 +172,9 @@ impl Serve {
         }
         config.tls = self.tls.as_deref().map(secure::files_in);
         config.compression_from = self.compression_from;
+        if self.has_auction {
+            config.application = Some(Arc::new(Auction::open("sqlite::memory:")?));
+        }
         config.limits.heartbeat = Duration::from_secs(3600);
         let server = Server::start(config)?;
         println!("{}", server.address());
@@ -283,7 +292,8 @@ mod tests {
     #[test]
     fn a_role_survives_its_command_line() {
         let servers = [FanOut::Write, FanOut::Uring, FanOut::Auto].map(|io| Serve::plain(3, io));
-        let more = Serve { tls: Some("/a b".into()), compression_from: Some(256), ..servers[0].clone() };
+        let more =
+            Serve { tls: Some("/a b".into()), compression_from: Some(256), has_auction: true, ..servers[0].clone() };
         let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };
         let plan = Plan { core: 1, address: limit::ANY_PORT, dialect: Dialect::Bare, shape, family: 21 };
         let servers = servers.into_iter().chain([more]).map(Role::Server);
