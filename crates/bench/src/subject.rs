@@ -3,6 +3,7 @@
 use crate::{floods, limit, rooms, secure};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
+use pushlab_demos::auction::Auction;
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
 use pushlab_os::process::{Signal, end_with_parent};
@@ -11,6 +12,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a child process does.
@@ -66,6 +68,9 @@ pub struct Serve {
     /// Where it takes over from another, and hands over to the next.
     #[arg(long)]
     pub handover: Option<PathBuf>,
+    /// Whether its application is the auction house, with a database in memory.
+    #[arg(long = "auction")]
+    pub has_auction: bool,
 }
 
 /// How our server fans out.
@@ -142,9 +147,9 @@ impl FanOut {
 }
 
 impl Serve {
-    /// Without TLS or compression.
+    /// Without TLS, compression or application.
     pub fn plain(core: usize, io: FanOut) -> Self {
-        Self { core, io, tls: None, compression_from: None, handover: None }
+        Self { core, io, tls: None, compression_from: None, handover: None, has_auction: false }
     }
 
     /// Its command line.
@@ -154,6 +159,7 @@ impl Serve {
         arguments.extend(self.tls.as_ref().map(|folder| format!("--tls={}", folder.display())));
         arguments.extend(self.compression_from.map(|bytes| format!("--compression-from={bytes}")));
         arguments.extend(self.handover.as_ref().map(|path| format!("--handover={}", path.display())));
+        arguments.extend(self.has_auction.then(|| "--auction".to_owned()));
         arguments
     }
 
@@ -170,6 +176,9 @@ impl Serve {
         }
         config.tls = self.tls.as_deref().map(secure::files_in);
         config.compression_from = self.compression_from;
+        if self.has_auction {
+            config.application = Some(Arc::new(Auction::open("sqlite::memory:")?));
+        }
         config.limits.heartbeat = Duration::from_secs(3600);
         config.handover = self.handover.clone().map(|path| Handover { path, tell: |_| {} });
         let server = Server::start(config)?;
@@ -302,6 +311,7 @@ mod tests {
             tls: Some("/a b".into()),
             compression_from: Some(256),
             handover: Some("/c d".into()),
+            has_auction: true,
             ..servers[0].clone()
         };
         let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };

@@ -1,13 +1,14 @@
 //! What attackers say: for each attack the bytes of one connection, as many as anybody takes.
 
+use super::asking;
 use clap::ValueEnum;
 use pushlab_http2::frame::{Code, PREFACE};
 use pushlab_http2::hpack::Encoder;
 use pushlab_wire::deflate::Deflater;
 use pushlab_wire::fields::FieldList;
-use pushlab_wire::websocket::{Opcode, encode_compressed, handshake};
+use pushlab_wire::websocket::{Opcode, encode, encode_compressed, handshake};
 
-/// An attack, on HTTP/2 (RFC 9113, section 10.5) or on compressed WebSockets.
+/// An attack: on HTTP/2 (RFC 9113, section 10.5), on compressed WebSockets, or by asking for what anybody may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Attack {
     /// Streams that the client resets as soon as they are open (CVE-2023-44487).
@@ -34,6 +35,25 @@ pub enum Attack {
     Bombs,
     /// Messages that are just not too large when they are decompressed, from two hundred times fewer bytes.
     SmallBombs,
+    /// Subscriptions over WebSockets, each to a new channel beside many others, and given up at once.
+    Subscriptions,
+    /// Polls of new channels, as many as a connection may have.
+    Polls,
+    /// Publications over WebSockets, each to a new channel.
+    Publications,
+    /// WebSockets that are refused, because a page of another site asks for them.
+    Upgrades,
+    /// Log-ins to the auction house, each in another name, from several addresses.
+    LogIns,
+}
+
+/// What an attack's connections speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speech {
+    Http2,
+    WebSocket,
+    /// HTTP/1.1.
+    Requests,
 }
 
 /// Types of frames.
@@ -82,8 +102,27 @@ impl Attack {
         self != Self::Unread
     }
 
-    fn is_of_websockets(self) -> bool {
-        matches!(self, Self::Bombs | Self::SmallBombs)
+    /// Whether it is one on the auction house.
+    pub fn is_on_auction(self) -> bool {
+        self == Self::LogIns
+    }
+
+    /// Whether it is made from several addresses, since each has an allowance.
+    pub fn is_from_many(self) -> bool {
+        self == Self::LogIns
+    }
+
+    /// Whether what it says is kept, up to a limit.
+    pub fn is_kept(self) -> bool {
+        self == Self::Publications
+    }
+
+    fn speech(self) -> Speech {
+        match self {
+            Self::Bombs | Self::SmallBombs | Self::Subscriptions | Self::Publications => Speech::WebSocket,
+            Self::Polls | Self::Upgrades | Self::LogIns => Speech::Requests,
+            _ => Speech::Http2,
+        }
     }
 }
 
@@ -92,7 +131,7 @@ impl Script {
     pub fn new(attack: Attack) -> Self {
         let size = if attack == Attack::Bombs { BOMB_BYTES } else { SMALL_BOMB_BYTES };
         let mut bomb = Vec::new();
-        if attack.is_of_websockets() {
+        if matches!(attack, Attack::Bombs | Attack::SmallBombs) {
             // JSON may have any space around it.
             let ping = "[\"ping\",1]";
             let text = ping.to_owned() + &" ".repeat(size - ping.len());
@@ -105,9 +144,17 @@ impl Script {
     /// Begins a new connection.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         (self.encoder, self.stream, self.round) = (Encoder::new(), 1, 0);
-        if self.attack.is_of_websockets() {
-            return handshake::encode_request_with(out, "bench", "/ws", *b"0123456789abcdef", OFFER);
+        match self.attack.speech() {
+            Speech::Http2 => self.begin_http2(out),
+            Speech::WebSocket => handshake::encode_request_with(out, "bench", "/ws", *b"0123456789abcdef", OFFER),
+            Speech::Requests => {}
         }
+        if self.attack == Attack::Subscriptions {
+            asking::first_subscriptions().iter().for_each(|text| message(out, text));
+        }
+    }
+
+    fn begin_http2(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(PREFACE);
         let window: u32 = if self.attack == Attack::TinyWindows { 1 } else { 1 << 20 };
         let settings = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &window.to_be_bytes()].concat();
@@ -156,6 +203,11 @@ impl Script {
             Attack::WindowUpdate => frame(out, kind::WINDOW_UPDATE, 0, n % 2, &1_u32.to_be_bytes()),
             Attack::Unread => drop(self.ask(out, "HEAD", "/healthz")),
             Attack::SmallBombs => out.extend_from_slice(&self.bomb),
+            Attack::Subscriptions => asking::subscription().iter().for_each(|text| message(out, text)),
+            Attack::Publications => message(out, &asking::publication()),
+            Attack::Polls => asking::poll(out),
+            Attack::Upgrades => asking::upgrade(out),
+            Attack::LogIns => asking::log_in(out),
             Attack::TinyWindows | Attack::Hpack | Attack::Bombs => {}
         }
     }
@@ -207,6 +259,10 @@ impl Script {
     }
 }
 
+fn message(out: &mut Vec<u8>, text: &str) {
+    encode(out, Opcode::Text, text.as_bytes(), Some([1, 2, 3, 4]));
+}
+
 fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
     out.extend_from_slice(&[a, b, c, kind, flags]);
@@ -243,7 +299,7 @@ mod tests {
 
     #[test]
     fn attacks_meet_the_limit_that_they_are_for() {
-        for &attack in Attack::value_variants().iter().filter(|attack| !attack.is_of_websockets()) {
+        for &attack in Attack::value_variants().iter().filter(|attack| attack.speech() == Speech::Http2) {
             let is_endless = matches!(attack, Attack::Hpack | Attack::TinyWindows | Attack::WindowUpdate);
             // Streams that are not answered are refused at last.
             let expected = (!is_endless).then_some(Code::EnhanceYourCalm);

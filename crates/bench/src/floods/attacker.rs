@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Connections that attack at the same time.
 const CONNECTIONS: usize = 8;
-/// Source addresses.
+/// Source addresses: of an attack from many, the first of its connections' families.
 const FAMILY: u8 = 34;
 /// It stands back for everybody.
 const NICENESS: i32 = 19;
@@ -79,23 +79,24 @@ pub fn run(plan: Plan) -> anyhow::Result<()> {
     pin_to(&[plan.core])?;
     set_niceness(std::process::id(), NICENESS).context("cannot stand back")?;
     let mut report = Report { connections: 0, bytes: 0 };
-    let open = |report: &mut Report| {
+    let open = |report: &mut Report, attacker: usize| {
         report.connections += 1;
-        connect::open(plan.address, FAMILY, report.connections as usize, b"")
+        let family = if plan.attack.is_from_many() { FAMILY + attacker as u8 } else { FAMILY };
+        connect::open(plan.address, family, report.connections as usize, b"")
     };
     let mut attackers = Vec::new();
-    for _ in 0..CONNECTIONS {
+    for n in 0..CONNECTIONS {
         let mut script = Script::new(plan.attack);
         let mut out = Vec::new();
         script.begin(&mut out);
-        attackers.push(Attacker { script, socket: open(&mut report)?, out, from: 0 });
+        attackers.push(Attacker { script, socket: open(&mut report, n)?, out, from: 0 });
     }
     println!("{}", plan.address);
     let until = Instant::now() + Duration::from_millis(plan.duration_ms);
     let mut buffer = vec![0; 64 * 1024];
     while Instant::now() < until {
         let mut has_moved = false;
-        for attacker in &mut attackers {
+        for (n, attacker) in attackers.iter_mut().enumerate() {
             match attacker.go_on(plan.attack, &mut buffer) {
                 Ok(written) => {
                     has_moved |= written > 0;
@@ -103,7 +104,7 @@ pub fn run(plan: Plan) -> anyhow::Result<()> {
                 }
                 Err(_) => {
                     has_moved = true;
-                    attacker.socket = open(&mut report)?;
+                    attacker.socket = open(&mut report, n)?;
                     attacker.out.clear();
                     attacker.from = 0;
                     attacker.script.begin(&mut attacker.out);

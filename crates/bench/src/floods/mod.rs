@@ -1,10 +1,12 @@
 //! Attacks: how long another client waits for its echoes while one goes on, and what the server's memory grows by.
 //!
-//! Each repeat has a fresh server, as for its users but with compression. First the other client is alone, then an
+//! Each repeat has a fresh server, as for its users but with compression, and with the auction house where that is what
+//! is attacked. First the other client is alone, then an
 //! attacker on the load's core says as much as eight connections take for some seconds, and connects again whenever
 //! the server ends one. The goal of the 99th percentile is twice what it was without the attack, or 10 ms more,
 //! whichever is larger.
 
+mod asking;
 pub mod attack;
 pub mod attacker;
 mod bystander;
@@ -77,19 +79,26 @@ pub fn measure(name: &str, names: &[&'static str], scale: &Scale, cores: Cores) 
 }
 
 fn endure(attack: Attack, scale: &Scale, cores: Cores) -> anyhow::Result<Outcome> {
-    let serve = Serve::plain(cores.subject, FanOut::Auto);
-    let server = Subject::start(Role::Server(Serve { compression_from: Some(COMPRESSION_FROM), ..serve }))?;
+    let server = Subject::start(Role::Server(Serve {
+        compression_from: Some(COMPRESSION_FROM),
+        has_auction: attack.is_on_auction(),
+        ..Serve::plain(cores.subject, FanOut::Auto)
+    }))?;
+    let duration_ms = (scale.flood + MARGIN).as_millis() as u64;
+    let plan = Plan { core: cores.load, address: server.address(), attack, duration_ms };
+    if attack.is_kept() {
+        // What grows up to a limit is at that limit first.
+        Attacker::start(plan)?.report()?;
+    }
     let mut bystander = Bystander::connect(server.address())?;
     bystander.p99_ms(scale.warm_up)?;
     let quiet_ms = bystander.p99_ms(scale.quiet)?;
     let before_bytes = server.largest_resident_bytes()?;
-    let duration_ms = (scale.flood + MARGIN).as_millis() as u64;
-    let mut attacker = Attacker::start(Plan { core: cores.load, address: server.address(), attack, duration_ms })?;
+    let mut attacker = Attacker::start(plan)?;
     let (begin, cpu_before) = (Instant::now(), server.cpu_ns()?);
     let flooded_ms = bystander.p99_ms(scale.flood)?;
     let (wall, cpu_ns) = (begin.elapsed(), server.cpu_ns()? - cpu_before);
-    let report: Report = serde_json::from_str(&attacker.line()?).context("a report is not understood")?;
-    ensure!(report.bytes > 0, "the attacker said nothing");
+    let report = attacker.report()?;
     let growth = server.largest_resident_bytes()?.saturating_sub(before_bytes);
     Ok(Outcome {
         quiet_ms,
@@ -120,6 +129,13 @@ impl Attacker {
         let mut attacker = Self { child, stdout };
         attacker.line()?;
         Ok(attacker)
+    }
+
+    /// Waits for its end.
+    fn report(&mut self) -> anyhow::Result<Report> {
+        let report: Report = serde_json::from_str(&self.line()?).context("a report is not understood")?;
+        ensure!(report.bytes > 0, "the attacker said nothing");
+        Ok(report)
     }
 
     fn line(&mut self) -> anyhow::Result<String> {

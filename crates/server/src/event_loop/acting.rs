@@ -1,6 +1,6 @@
 //! What exchanges ask for, carried out: by the log, the groups, the application, the connection.
 
-use super::{Asked, CODED_BYTES_PER_WORK, EventLoop, PAGE_WORK};
+use super::{Asked, CODED_BYTES_PER_WORK, EventLoop, PAGE_WORK, SET_BYTES_PER_WORK};
 use crate::connection::Connection;
 use crate::groups::NO_GROUP;
 use crate::inbox::Settlement;
@@ -55,6 +55,13 @@ impl EventLoop {
         result
     }
 
+    /// The group of the channels that were asked for.
+    fn intern(&mut self) -> u32 {
+        let work = self.output.channels.as_str().len() / SET_BYTES_PER_WORK;
+        self.work_left = self.work_left.saturating_sub(work as u32);
+        self.groups.intern(&self.output.channels)
+    }
+
     /// Carries out what an exchange asks for, and what it asks for then, until it needs nothing more or has to wait.
     pub(super) fn act(&mut self, id: usize, mut effect: Effect) {
         // The group of the channels that it reads, in which it need not be.
@@ -75,7 +82,7 @@ impl EventLoop {
                 },
                 Effect::Read(query) => {
                     if query.is_new_set {
-                        group = self.groups.intern(&self.output.channels);
+                        group = self.intern();
                     }
                     match self.read_log(id, group, query) {
                         Some(next) => next,
@@ -291,7 +298,7 @@ impl EventLoop {
         let chosen = self.step(id, |exchange, cx| exchange.choose_again(&channels, channel, is_more, cx));
         let mut first_at = None;
         if chosen.is_ok() {
-            let group = self.groups.intern(&self.output.channels);
+            let group = self.intern();
             self.join_group(id, group);
             if before == NO_GROUP && group != NO_GROUP {
                 first_at = Some(self.shared.distributor.head().offset);

@@ -55,8 +55,8 @@ pub const WAKER: Token = Token(usize::MAX - 2);
 /// Bytes read from one connection in one turn.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// Work done for one connection in one turn: a request or a frame counts one, a page of counters [`PAGE_WORK`], a large
-/// head its size, a compressed message what it became. What it has sent beyond that waits until everybody else has had
-/// their turn. At a microsecond or two for one, half a millisecond at most.
+/// head its size, a new set of channels the size of their names, a compressed message what it became. What it has sent
+/// beyond that waits until everybody else has had their turn. At a microsecond or two for one, half a millisecond at most.
 const MAX_WORK: u32 = 256;
 /// What making `/stats` or `/metrics` counts, some 25 µs.
 const PAGE_WORK: u32 = 24;
@@ -65,6 +65,8 @@ const HEAD_BYTES_PER_WORK: usize = 128;
 /// So many bytes count one that a compressed message became, or that were compressed for one reply: to inflate them takes
 /// a microsecond or two, to compress them some more.
 const CODED_BYTES_PER_WORK: usize = 512;
+/// So many bytes of names of channels count one where they make a new set, whose group is made and goes again.
+const SET_BYTES_PER_WORK: usize = 64;
 /// Working space larger than this is given back at the end of a turn.
 const MAX_SPACE_BYTES: usize = 1 << 20;
 
