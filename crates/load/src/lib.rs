@@ -17,7 +17,6 @@ pub mod record;
 pub mod run_state;
 pub mod seconds;
 pub mod socket;
-pub mod tally;
 pub mod threads;
 pub mod tls;
 pub mod transport;

@@ -154,9 +154,7 @@ impl Recorder {
             self.part.reordered += u64::from(is_reordered);
         }
         self.part.delivered += 1;
-        if let Some(after_ns) = self.returns.as_mut().and_then(|r| r.received(delivery.receiver, delivery.now_ns)) {
-            self.part.caught_up.record(after_ns);
-        }
+        self.note_return(&delivery);
         self.part.latency.record(latency);
         if let Some(waited_ns) = self.waited_ns {
             self.part.read_wait.record(waited_ns);
@@ -172,6 +170,15 @@ impl Recorder {
                 self.rank(place, *receivers, latency);
             }
             _ => self.part.ranks.reached(index, latency),
+        }
+    }
+
+    /// Takes down when a client of a storm has everything that it missed.
+    #[inline]
+    fn note_return(&mut self, delivery: &Delivery<'_>) {
+        let returns = self.returns.as_mut();
+        if let Some(after_ns) = returns.and_then(|returns| returns.received(delivery.receiver, delivery.now_ns)) {
+            self.part.caught_up.record(after_ns);
         }
     }
 

@@ -134,6 +134,21 @@ impl Roles {
         Self { audience, receivers: u64::from(clients), ..Self::silent() }
     }
 
+    /// Everybody is cut off, and misses what a feeder publishes.
+    fn storm(plan: &Plan, missed: u32, form: Form, return_over_ms: u64) -> Result<Self, BadPlan> {
+        in_range("missed", u64::from(missed), 1, MAX_MISSED)?;
+        in_range("return_over_ms", return_over_ms, 0, MAX_RETURN_MS)?;
+        in_range("phases.warm_up_ms of a storm", plan.phases.warm_up_ms, 1, u64::MAX)?;
+        in_range("phases.load_ms of a storm", plan.phases.load_ms, u64::from(missed).div_ceil(STORM_PER_MS), u64::MAX)?;
+        let feeder = Feeder { payload: Payload::of(form)?, publishers: None };
+        Ok(Self {
+            pace: Some((storm_period_ns(missed, &plan.phases), 1)),
+            feeder: Some(feeder),
+            return_over_ns: Some(return_over_ms * 1_000_000),
+            ..Self::fed(plan.clients, 1)
+        })
+    }
+
     fn of_scenario(plan: &Plan) -> Result<Self, BadPlan> {
         let clients = plan.clients;
         let silent = Self::silent();
@@ -163,22 +178,7 @@ impl Roles {
                 Self { feeder: Some(feeder), ..Self::fed(clients, publishers) }
             }
             Scenario::Storm { missed, payload_bytes, return_over_ms } => {
-                in_range("missed", u64::from(missed), 1, MAX_MISSED)?;
-                in_range("return_over_ms", return_over_ms, 0, MAX_RETURN_MS)?;
-                in_range("phases.warm_up_ms of a storm", plan.phases.warm_up_ms, 1, u64::MAX)?;
-                in_range(
-                    "phases.load_ms of a storm",
-                    plan.phases.load_ms,
-                    u64::from(missed).div_ceil(STORM_PER_MS),
-                    u64::MAX,
-                )?;
-                let feeder = Feeder { payload: Payload::of(form(payload_bytes))?, publishers: None };
-                Self {
-                    pace: Some((storm_period_ns(missed, &plan.phases), 1)),
-                    feeder: Some(feeder),
-                    return_over_ns: Some(return_over_ms * 1_000_000),
-                    ..Self::fed(clients, 1)
-                }
+                Self::storm(plan, missed, form(payload_bytes), return_over_ms)?
             }
             Scenario::Rooms { rooms, rooms_per_client, interval_us, payload_bytes } => {
                 in_range("interval_us", interval_us, 1, 86_400_000_000)?;

@@ -8,7 +8,6 @@ use super::hosts::Hosts;
 use super::marks::Marks;
 use super::receipt_sample::ReceiptSample;
 use super::retry::Retry;
-use super::room_turns::RoomTurns;
 use super::windows::Windows;
 use crate::broadcasts::Broadcasts;
 use crate::connection::{Connections, Outgoing, Protocol};
@@ -25,6 +24,7 @@ use pushlab_workload::busy::{BusyWatch, LoadThread};
 use pushlab_workload::check::Schedule;
 use pushlab_workload::pacing::{Pacing, Turns};
 use pushlab_workload::result::Part;
+use pushlab_workload::room_turns::RoomTurns;
 use pushlab_workload::shape::Warp;
 use pushlab_workload::traffic::Traffic;
 use std::collections::{BinaryHeap, HashMap};
@@ -239,7 +239,8 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
                 Some(Schedule::Open { pacing, load_from }) if paced => {
                     let mut turns = Turns::new(pacing.clone(), self.config.lane, self.config.lanes);
                     if let Audience::Rooms(rooms) = &self.config.audience {
-                        let room_turns = RoomTurns::new(Arc::clone(rooms), pacing, &self.config);
+                        let LoopConfig { clients, lane, lanes, .. } = self.config;
+                        let room_turns = RoomTurns::new(Arc::clone(rooms), pacing, clients, lane, lanes);
                         turns = Turns::new(pacing.clone(), 0, 1);
                         turns.skip_unless(|k| room_turns.is_own(k, pacing));
                         self.rooms = Some(room_turns);

@@ -18,7 +18,6 @@ mod publishing;
 mod receipt_sample;
 mod receiving;
 mod retry;
-mod room_turns;
 mod sending;
 mod windows;
 

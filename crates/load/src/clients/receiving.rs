@@ -7,11 +7,11 @@ use crate::connection::{Head, Incoming, Outgoing, Owner, Protocol, Received, Sid
 use crate::cut::Cut;
 use crate::record::{Delivery, Recorder};
 use crate::socket::Read;
-use crate::tally::WayTally;
 use crate::transport::{Asking, Event, Hearing, Receiver, Uplink};
 use fastrand::Rng;
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::websocket::permessage_deflate::Agreement;
+use pushlab_workload::tally::WayTally;
 use pushlab_workload::traffic::Traffic;
 
 /// Reads of one socket in one turn; the others are not to wait for a sender that never pauses.

@@ -4,11 +4,11 @@ use super::client::Client;
 use super::event_loop::ClientLoop;
 use crate::connection::Protocol;
 use crate::cut::Cut;
-use crate::tally::WayTally;
 use crate::transport::frames::{encode_compressed_text, encode_text};
 use crate::transport::{Receiver, Sending, Uplink};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_wire::stamp::{MAX_SEQUENCE, RESOLUTION_NS, Stamp};
+use pushlab_workload::tally::WayTally;
 use pushlab_workload::traffic::Traffic;
 
 impl<R: Receiver, P: Protocol> ClientLoop<R, P> {

@@ -2,8 +2,8 @@
 
 use super::marks::Marks;
 use crate::socket::TlsBytes;
-use crate::tally::Tally;
 use pushlab_workload::result::{ByteUses, ClientBytes, Part};
+use pushlab_workload::tally::Tally;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,9 +1,9 @@
 //! What a client says on a stream.
 
 use super::Request;
-use crate::tally::WayTally;
 use pushlab_wire::fields::FieldList;
 use pushlab_wire::websocket::handshake;
+use pushlab_workload::tally::WayTally;
 
 /// What a client says on a stream, while it is put together: requests, or what an upgraded stream carries; and what
 /// those bytes are for. One is enough for all clients of a loop.

@@ -28,4 +28,6 @@ pub use requests::{CursorText, Requests};
 pub use table::with_receiver;
 
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 pub(crate) mod script;

@@ -53,8 +53,8 @@ mod tests {
     use super::super::script::{Told, chunk_bytes, chunked, head_bytes, play, requests, uses};
     use super::*;
     use crate::connection::{Http1, Protocol as _};
-    use crate::tally::WayTally;
     use proptest::prelude::*;
+    use pushlab_workload::tally::WayTally;
 
     const REPLY: &str = r#"[["gap","e.1","e.4"],["msg","a","e.5",{"n":1}],["msg","a","e.6",2],["cursor","e.7"]]"#;
 

@@ -3,7 +3,6 @@
 use super::{Event, Hearing, Receiver, Requests};
 use crate::connection::{Head, Http1, Incoming, Outgoing, Owner, Protocol as _};
 use crate::cut::Cut;
-use crate::tally::{Tally, WayTally};
 use fastrand::Rng;
 use pushlab_wire::deflate::InflateDecoder;
 use pushlab_wire::http::{CHUNK_END, Headers, encode_chunk_head, parse_request};
@@ -11,6 +10,7 @@ use pushlab_wire::websocket::handshake;
 use pushlab_wire::websocket::permessage_deflate::Agreement;
 use pushlab_workload::plan::Target;
 use pushlab_workload::result::ByteUses;
+use pushlab_workload::tally::{Tally, WayTally};
 
 /// What came of it.
 #[derive(Debug)]

@@ -1,15 +1,14 @@
-//! Where clients are in rooms: who publishes what next.
+//! Where clients are in rooms: who publishes what next. No clock.
 
-use super::config::LoopConfig;
+use crate::pacing::Pacing;
+use crate::rooms::Rooms;
 use pushlab_wire::stamp::Stamp;
-use pushlab_workload::pacing::Pacing;
-use pushlab_workload::rooms::Rooms;
 use std::sync::Arc;
 
 /// What the clients of a loop publish to rooms. A client's next publication follows from its last one, so that any
 /// number may be due without a queue.
 #[derive(Debug)]
-pub(super) struct RoomTurns {
+pub struct RoomTurns {
     rooms: Arc<Rooms>,
     lane: u32,
     lanes: u32,
@@ -18,9 +17,9 @@ pub(super) struct RoomTurns {
 }
 
 impl RoomTurns {
-    pub fn new(rooms: Arc<Rooms>, pacing: &Pacing, config: &LoopConfig) -> Self {
-        let (lane, lanes) = (config.lane, config.lanes);
-        let clients = (lane..config.clients).step_by(lanes as usize);
+    /// Those of the clients `lane`, `lane + lanes`, `lane + 2 · lanes` … of so many.
+    pub fn new(rooms: Arc<Rooms>, pacing: &Pacing, clients: u32, lane: u32, lanes: u32) -> Self {
+        let clients = (lane..clients).step_by(lanes.max(1) as usize);
         let next = clients.map(|client| rooms.next_of(client, 0, pacing)).collect();
         Self { rooms, lane, lanes, next }
     }
@@ -37,6 +36,9 @@ impl RoomTurns {
     }
 
     /// What a client publishes next.
+    ///
+    /// # Panics
+    /// For a client that is none of the loop's.
     pub fn next_stamp(&self, index: usize, pacing: &Pacing) -> Stamp {
         let k = self.next[index];
         let (source, sequence) = pacing.publisher_of(k);
@@ -44,6 +46,9 @@ impl RoomTurns {
     }
 
     /// A client has published that.
+    ///
+    /// # Panics
+    /// As [`Self::next_stamp`].
     pub fn has_sent(&mut self, index: usize, k: u64, pacing: &Pacing) {
         let client = index as u32 * self.lanes + self.lane;
         self.next[index] = self.rooms.next_of(client, k + 1, pacing);
