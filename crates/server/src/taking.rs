@@ -1,13 +1,13 @@
 //! How a server begins: afresh, or where another one leaves off.
 
 use crate::config::Config;
+use crate::error::ServerError;
 use crate::event_loop::Shared;
 use crate::handover::{Desk, Following, Handover, Happened, PATIENCE};
 use crate::listening;
-use crate::{HandoverError, ServerError};
 use mio::net::TcpListener;
 use pushlab_handover::taking::{Predecessor, started};
-use pushlab_handover::{Outgoing, Talk};
+use pushlab_handover::{HandoverError, Outgoing, Talk};
 use pushlab_log::Log;
 use pushlab_os::random;
 use pushlab_wire::cursor::Epoch;

@@ -277,7 +277,8 @@ fn read_parameters<'a>(
             "format" if value == "ndjson" => {}
             "format" => return Err(bad("format is ndjson or script")),
             // On the other paths it is unknown, as it was before there was a second version.
-            "v" if !path.is_subscription() && path != Path::Poll => {}
+            "v" if path == Path::Poll => read.is_told = value == "2",
+            "v" if !path.is_subscription() => {}
             "v" if value == "2" => read.is_told = true,
             "v" if value == "1" => read.is_told = false,
             "v" => return Err(bad("v is 1 or 2")),
