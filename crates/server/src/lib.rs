@@ -23,6 +23,7 @@ pub mod guarded;
 mod handover;
 mod http2;
 mod inbox;
+mod leaving;
 mod listening;
 mod metrics;
 mod pool;
