@@ -6,9 +6,9 @@
 use crate::distributor::Distributor;
 use crate::event_loop::Shared;
 use crate::inbox::{Inbox, lock};
+use crate::listening::copies;
 use crate::sources::Sources;
 use crate::stage::Stage;
-use crate::taking::copies;
 use pushlab_handover::frame::Frame;
 use pushlab_handover::giving::Successor;
 use pushlab_handover::{HandoverError, Link, News, Outgoing, Talk};
@@ -196,7 +196,7 @@ impl Giver {
             return Err(HandoverError::Refused(why.to_owned()));
         };
         // Copies: a stop need not wait until all of history is over there.
-        let listeners = copies(&lock(&self.listeners))?;
+        let listeners = copies(lock(&self.listeners).iter())?;
         let listeners: Vec<_> = listeners.iter().map(|listener| listener.as_fd()).collect();
         successor.prepare(distributor.head().epoch, distributor.clock_ns(), &listeners, &first)?;
         lock(&self.sources).pause();

@@ -58,7 +58,7 @@ use distributor::Distributor;
 use event_loop::{EventLoop, Shared, WAKER};
 use handover::{Following, Giver};
 use inbox::{Inbox, lock};
-use listening::listeners;
+use listening::{copies, listeners};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
@@ -101,8 +101,8 @@ impl Server {
         }
         let predecessor = taking::predecessor(&config)?;
         let existing = match &predecessor {
-            Some(predecessor) => taking::copies(&predecessor.listeners),
-            None => taking::copies(&config.listeners),
+            Some(predecessor) => copies(&predecessor.listeners),
+            None => copies(&config.listeners),
         };
         let (address, listeners) = existing
             .and_then(|existing| listeners(&config, existing))
