@@ -2,9 +2,9 @@
 
 use crate::application::Application;
 use crate::engine::Io;
-use crate::handover::Handover;
 use crate::inbox::InboxLimits;
 use crate::proxies::TrustedProxies;
+use crate::rolling::Handover;
 use pushlab_log::{Log, MemoryLog};
 use pushlab_session::gate::Gate;
 use pushlab_session::pass::Pass;

@@ -3,8 +3,9 @@
 use crate::config::Config;
 use crate::error::ServerError;
 use crate::event_loop::Shared;
-use crate::handover::{Desk, Following, Handover, Happened, PATIENCE};
+use crate::handover::{Desk, Following, PATIENCE};
 use crate::listening;
+use crate::rolling::{Handover, Happened};
 use mio::net::TcpListener;
 use pushlab_handover::taking::{Predecessor, started};
 use pushlab_handover::{HandoverError, Outgoing, Talk};
