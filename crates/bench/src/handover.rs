@@ -10,7 +10,7 @@ use crate::frames::{stamped, stamps_in};
 use crate::processor::Cores;
 use crate::scale::Scale;
 use crate::subject::{FanOut, Role, Serve, Subject};
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use pushlab_os::clock::{monotonic_ns, sleep_until};
@@ -21,7 +21,7 @@ use pushlab_wire::websocket::{Config, Decoded, Decoder, Event, Role as Side, han
 use serde_json::json;
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Family of source addresses: see [`crate::connect`].
@@ -72,55 +72,62 @@ fn take_place(number: u32, scale: &Scale, cores: Cores) -> anyhow::Result<Outcom
     let mut old = start()?;
     let address = old.address();
     let mut crowd = Crowd::gather(address, scale.movers)?;
-    let (is_over, published) = (AtomicBool::new(false), AtomicU64::new(0));
+    let run = Run::default();
     std::thread::scope(|scope| {
-        let publisher = scope.spawn(|| publish(address, scale.movers_rate, &is_over, &published));
-        let outcome = (|| {
-            crowd.read_for(scale.quiet)?;
-            let quiet = crowd.take_latency();
-            let (begin, before) = (Instant::now(), crowd.delivered);
-            let starting = scope.spawn(start);
-            while !old.has_ended()? {
-                crowd.read_for(Duration::from_millis(5))?;
-                ensure!(begin.elapsed() < PATIENCE, "the first server does not end");
-            }
-            let seconds = begin.elapsed().as_secs_f64();
-            let deliveries_per_s = (crowd.delivered - before) as f64 / seconds;
-            let new = starting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let publisher = scope.spawn(|| publish(address, scale.movers_rate, &run));
+        let told = &run;
+        let reader = scope.spawn(move || crowd.follow(told).map(|parts| (parts, crowd)));
+        // Here, as a subject ends with the thread that started it.
+        let moved = (|| {
+            std::thread::sleep(scale.quiet);
+            let begin = Instant::now();
+            run.parts.store(1, Ordering::Relaxed);
+            let new = start()?;
             ensure!(new.address() == address, "the second server listens elsewhere");
-            let moving = crowd.take_latency();
-            crowd.read_for(scale.quiet)?;
-            is_over.store(true, Ordering::Relaxed);
-            let until = Instant::now() + PATIENCE;
-            let is_missing = |crowd: &Crowd| crowd.seen_least() < published.load(Ordering::Relaxed);
-            while is_missing(&crowd) && Instant::now() < until {
-                crowd.read_for(Duration::from_millis(20))?;
+            while !old.has_ended()? {
+                ensure!(begin.elapsed() < PATIENCE, "the first server does not end");
+                std::thread::sleep(Duration::from_millis(1));
             }
-            let ms = |latency: &Histogram, q| latency.quantile(q).map(|ns| ns as f64 / 1e6).context("nothing came");
-            Ok(Outcome {
-                quiet_ms: ms(&quiet, 0.99)?,
-                p99_ms: ms(&moving, 0.99)?,
-                longest_ms: ms(&moving, 1.0)?,
-                refused: crowd.refused,
-                lost: crowd.lost + crowd.missing(published.load(Ordering::Relaxed)),
-                seconds,
-                deliveries_per_s,
-            })
+            run.parts.store(2, Ordering::Relaxed);
+            std::thread::sleep(scale.quiet);
+            Ok((begin.elapsed().saturating_sub(scale.quiet), new))
         })();
-        is_over.store(true, Ordering::Relaxed);
-        let refused = publisher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        outcome.map(|outcome| Outcome { refused: outcome.refused + refused, ..outcome })
+        run.is_over.store(true, Ordering::Relaxed);
+        let refused = publisher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let parts = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (time, _new) = moved?;
+        let (refused, (parts, crowd)) = (refused?, parts?);
+        let [(quiet, before), (moving, after), ..] = &parts[..] else { bail!("no publication came in time") };
+        let ms = |latency: &Histogram, q| latency.quantile(q).map(|ns| ns as f64 / 1e6).context("nothing came");
+        Ok(Outcome {
+            quiet_ms: ms(quiet, 0.99)?,
+            p99_ms: ms(moving, 0.99)?,
+            longest_ms: ms(moving, 1.0)?,
+            refused: crowd.refused + refused,
+            lost: crowd.lost + crowd.missing(run.published.load(Ordering::Relaxed)),
+            seconds: time.as_secs_f64(),
+            deliveries_per_s: (after - before) as f64 / time.as_secs_f64(),
+        })
     })
 }
 
+/// What the threads of a repeat tell each other.
+#[derive(Default)]
+struct Run {
+    /// Parts that are over: before the handover, and the handover.
+    parts: AtomicUsize,
+    is_over: AtomicBool,
+    published: AtomicU64,
+}
+
 /// Publishes when it is due, or as soon as the one before has its place; gives how many were refused.
-fn publish(address: SocketAddr, rate: u32, is_over: &AtomicBool, published: &AtomicU64) -> anyhow::Result<u64> {
+fn publish(address: SocketAddr, rate: u32, run: &Run) -> anyhow::Result<u64> {
     let (begin_ns, interval_ns) = (monotonic_ns(), 1_000_000_000 / u64::from(rate));
     let mut refused = 0;
     for n in 0.. {
         let due_ns = begin_ns + n * interval_ns;
         sleep_until(due_ns);
-        if is_over.load(Ordering::Relaxed) {
+        if run.is_over.load(Ordering::Relaxed) {
             break;
         }
         let Ok(mut socket) = open_blocking(address) else {
@@ -132,7 +139,7 @@ fn publish(address: SocketAddr, rate: u32, is_over: &AtomicBool, published: &Ato
         write!(socket, "{head}{}\r\n\r\n{data}", data.len())?;
         let answer = read_until(&mut socket, |found| found.ends_with(b"\"]"));
         ensure!(answer?.starts_with(b"HTTP/1.1 200 "), "a publication was refused");
-        published.fetch_add(1, Ordering::Relaxed);
+        run.published.fetch_add(1, Ordering::Relaxed);
     }
     Ok(refused)
 }
@@ -185,6 +192,24 @@ impl Crowd {
             }
         }
         Ok(crowd)
+    }
+
+    /// Reads until all has come that was published, or will not. Gives latency, and the deliveries until then, of each part.
+    fn follow(&mut self, run: &Run) -> anyhow::Result<Vec<(Histogram, u64)>> {
+        let mut parts = Vec::new();
+        let mut until = None;
+        loop {
+            self.read_for(Duration::from_millis(5))?;
+            if run.parts.load(Ordering::Relaxed) > parts.len() {
+                parts.push((self.take_latency(), self.delivered));
+            }
+            if run.is_over.load(Ordering::Relaxed) {
+                let until = *until.get_or_insert_with(|| Instant::now() + PATIENCE);
+                if self.seen_least() >= run.published.load(Ordering::Relaxed) || Instant::now() >= until {
+                    return Ok(parts);
+                }
+            }
+        }
     }
 
     fn connect(&mut self, index: usize) -> anyhow::Result<()> {

@@ -6,15 +6,15 @@
 use crate::distributor::Distributor;
 use crate::event_loop::Shared;
 use crate::inbox::{Inbox, lock};
+use crate::listening::copies;
+use crate::rolling::{Handover, Happened};
 use crate::sources::Sources;
 use crate::stage::Stage;
-use crate::taking::copies;
 use pushlab_handover::frame::Frame;
 use pushlab_handover::giving::Successor;
 use pushlab_handover::{HandoverError, Link, News, Outgoing, Talk};
 use pushlab_os::socket::shut_down;
 use pushlab_os::unix::Peer;
-use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::Shutdown;
@@ -38,51 +38,6 @@ const FULL_PAUSE: Duration = Duration::from_millis(1);
 const HEARD: Duration = Duration::from_millis(200);
 /// How often the end of the event loops is looked for.
 const WATCH: Duration = Duration::from_millis(20);
-
-/// Where a server gives its place to the next one, and takes it from the one before.
-#[derive(Debug, Clone)]
-pub struct Handover {
-    /// The Unix socket. Whoever serves listens there; a server that starts asks it first.
-    pub path: PathBuf,
-    /// Is told what happens, from any thread.
-    pub tell: fn(&Happened),
-}
-
-/// What happens at a handover.
-#[derive(Debug)]
-pub enum Happened {
-    /// This process took over from the one before it.
-    TookOver,
-    /// Another process serves; connections move to it over this time.
-    Served(Duration),
-    /// There was no handover.
-    Failed(HandoverError),
-    /// The process that took over died; this one serves again.
-    SuccessorDied,
-    /// That process stops, and so does this one.
-    SuccessorStops,
-    /// That process lives, but the link to it broke; this one stops.
-    LinkLost,
-    /// It died when this one had begun to end.
-    DiedTooLate,
-}
-
-impl fmt::Display for Happened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TookOver => f.write_str("took over from the process before"),
-            Self::Served(window) => write!(f, "another process has taken over; connections move to it in {window:?}"),
-            Self::Failed(why) => write!(f, "no handover: {why}; this process goes on serving"),
-            Self::SuccessorDied => f.write_str(
-                "the process that had taken over has died; this one serves again, without history, \
-                 and clients that resume are told of a gap",
-            ),
-            Self::SuccessorStops => f.write_str("the process that had taken over stops, and so does this one"),
-            Self::LinkLost => f.write_str("the link to the process that has taken over broke; this one stops at once"),
-            Self::DiedTooLate => f.write_str("the process that had taken over has died as this one was about to end"),
-        }
-    }
-}
 
 /// The listener at the path, under a name of its own until this process serves.
 pub struct Desk {
@@ -196,7 +151,7 @@ impl Giver {
             return Err(HandoverError::Refused(why.to_owned()));
         };
         // Copies: a stop need not wait until all of history is over there.
-        let listeners = copies(&lock(&self.listeners))?;
+        let listeners = copies(lock(&self.listeners).iter())?;
         let listeners: Vec<_> = listeners.iter().map(|listener| listener.as_fd()).collect();
         successor.prepare(distributor.head().epoch, distributor.clock_ns(), &listeners, &first)?;
         lock(&self.sources).pause();

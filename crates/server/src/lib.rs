@@ -15,17 +15,20 @@ mod config;
 mod connection;
 mod distributor;
 pub mod engine;
+mod error;
 mod event_loop;
 mod groups;
 mod handover;
 mod http2;
 mod inbox;
+mod leaving;
 mod listening;
 mod metrics;
 mod pool;
 mod presence;
 pub mod proxies;
 mod queued;
+mod rolling;
 mod sources;
 mod stage;
 mod stats;
@@ -36,7 +39,7 @@ mod wheel;
 pub use carrier::{Carrier, Notify};
 pub use config::{Config, Feed, Limits, MakeLog, Tick};
 pub use engine::Io;
-pub use handover::{Handover, Happened};
+pub use error::ServerError;
 pub use pool::THREADS;
 pub use pushlab_access as access;
 pub use pushlab_handover::HandoverError;
@@ -44,14 +47,14 @@ pub use pushlab_session::pass::Pass;
 pub use pushlab_session::queue::Policy;
 pub use pushlab_session::site::{BadOrigin, Guests, Origin, Site};
 pub use pushlab_tls::certificate::{TlsError, TlsFiles};
+pub use rolling::{Handover, Happened};
 pub use stats::Stats;
 
 use distributor::Distributor;
-use engine::NoUring;
 use event_loop::{EventLoop, Shared, WAKER};
 use handover::{Following, Giver};
 use inbox::{Inbox, lock};
-use listening::listeners;
+use listening::{copies, listeners};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
@@ -95,37 +98,6 @@ pub struct Server {
     giving: Option<(Arc<Giver>, JoinHandle<()>)>,
 }
 
-/// What keeps a server from running.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    /// The address is taken or not ours.
-    #[error("cannot listen on {address}: {source}; choose another address with --listen, or port 0 for a free one")]
-    Listen {
-        /// What was asked for.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The certificate or its key cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// io_uring was asked for but cannot be used.
-    #[error(transparent)]
-    Uring(#[from] NoUring),
-    /// The operating system refused something else.
-    #[error("cannot start an event loop or a thread beside it: {0}")]
-    Loop(#[source] io::Error),
-    /// A server that runs did not hand over, or this one could not hand over to the next.
-    #[error("--handover: {0}; a server that runs there goes on")]
-    Handover(#[from] HandoverError),
-    /// There are no random bytes for the epoch.
-    #[error("cannot get random bytes from the operating system: {0}; a sandbox may be blocking getrandom(2)")]
-    Random(#[source] io::Error),
-    /// An event loop ended on an error or a panic.
-    #[error("an event loop failed: {0}")]
-    Failed(String),
-}
-
 impl Server {
     /// Listens and serves in threads of its own.
     pub fn start(config: Config) -> Result<Self, ServerError> {
@@ -135,8 +107,8 @@ impl Server {
         }
         let predecessor = taking::predecessor(&config)?;
         let existing = match &predecessor {
-            Some(predecessor) => taking::copies(&predecessor.listeners),
-            None => taking::copies(&config.listeners),
+            Some(predecessor) => copies(&predecessor.listeners),
+            None => copies(&config.listeners),
         };
         let (address, listeners) = existing
             .and_then(|existing| listeners(&config, existing))

@@ -5,7 +5,7 @@ use mio::net::TcpListener;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd, RawFd};
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -63,12 +63,12 @@ pub fn listen(listeners: &[TcpListener]) -> io::Result<()> {
     listeners.iter().try_for_each(|listener| SockRef::from(listener).listen(BACKLOG))
 }
 
-/// Copies of them, for the process that takes over.
+/// Copies of listeners.
 ///
 /// # Errors
 /// When there are no more descriptors.
-pub fn copies(of_loops: &[Vec<TcpListener>]) -> io::Result<Vec<OwnedFd>> {
-    of_loops.iter().flatten().map(|listener| Ok(OwnedFd::from(SockRef::from(listener).try_clone()?))).collect()
+pub fn copies<'l, F: AsFd + 'l>(listeners: impl IntoIterator<Item = &'l F>) -> io::Result<Vec<OwnedFd>> {
+    listeners.into_iter().map(|listener| listener.as_fd().try_clone_to_owned()).collect()
 }
 
 /// Their numbers.

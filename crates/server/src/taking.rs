@@ -1,18 +1,18 @@
 //! How a server begins: afresh, or where another one leaves off.
 
 use crate::config::Config;
+use crate::error::ServerError;
 use crate::event_loop::Shared;
-use crate::handover::{Desk, Following, Handover, Happened, PATIENCE};
+use crate::handover::{Desk, Following, PATIENCE};
 use crate::listening;
-use crate::{HandoverError, ServerError};
+use crate::rolling::{Handover, Happened};
 use mio::net::TcpListener;
 use pushlab_handover::taking::{Predecessor, started};
-use pushlab_handover::{Outgoing, Talk};
+use pushlab_handover::{HandoverError, Outgoing, Talk};
 use pushlab_log::Log;
 use pushlab_os::random;
 use pushlab_wire::cursor::Epoch;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,17 +38,12 @@ pub fn predecessor(config: &Config) -> Result<Option<Predecessor>, ServerError> 
     Ok(Predecessor::ask(&handover.path, config.limits.history(), PATIENCE)?)
 }
 
-/// Copies of listeners.
-pub fn copies(listeners: &[impl AsFd]) -> io::Result<Vec<OwnedFd>> {
-    listeners.iter().map(|listener| listener.as_fd().try_clone_to_owned()).collect()
-}
-
 impl Taking {
     /// Prepares what may fail, as long as another process still serves.
     pub fn prepare(config: &Config, listeners: &[Vec<TcpListener>]) -> Result<Option<Self>, ServerError> {
         let Some(handover) = config.handover.clone() else { return Ok(None) };
         let desk = Desk::new(&handover.path).map_err(HandoverError::from)?;
-        let listeners = listening::copies(listeners).map_err(ServerError::Loop)?;
+        let listeners = listening::copies(listeners.iter().flatten()).map_err(ServerError::Loop)?;
         Ok(Some(Self { handover, desk, listeners }))
     }
 }

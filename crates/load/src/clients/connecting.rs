@@ -293,9 +293,6 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     }
 
     fn backoff(&mut self, index: usize) -> u64 {
-        if let Some(after_ms) = self.returns.remove(&index) {
-            return after_ms.saturating_mul(1_000_000);
-        }
         let doublings = self.clients[index].attempts.saturating_sub(1).min(BACKOFF_DOUBLINGS_MAX);
         let full = BACKOFF_NS << doublings;
         self.rng.u64(full / 2..=full)

@@ -27,7 +27,7 @@ use pushlab_workload::result::Part;
 use pushlab_workload::room_turns::RoomTurns;
 use pushlab_workload::shape::Warp;
 use pushlab_workload::traffic::Traffic;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
@@ -86,8 +86,6 @@ pub(super) struct ClientLoop<R, P> {
     /// Closed loop of broadcasts: what is under way.
     pub(super) feeding: Option<Feeding>,
     pub(super) retries: BinaryHeap<Retry>,
-    /// The clients that were told when to come back, in milliseconds.
-    pub(super) returns: HashMap<usize, u64>,
     /// Connections that had more to read than one turn's share.
     pub(super) again: Vec<u32>,
     pub(super) subscribed: u32,
@@ -161,7 +159,6 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             active: 0,
             feeding,
             retries: BinaryHeap::new(),
-            returns: HashMap::new(),
             again: Vec::new(),
             subscribed: 0,
             has_started_loop: false,

@@ -215,7 +215,7 @@ impl EventLoop {
     /// Publishes what the output has. `None`: the log answers later.
     fn publish(&mut self, id: usize, group: &mut u32) -> Option<Effect> {
         if self.connections[id].exchange.reads_after_publishing() {
-            *group = self.groups.intern(&self.output.channels);
+            *group = self.intern();
         }
         let published = self.allow_publication(id).and_then(|()| {
             let (channel, data) = &self.output.publication;

@@ -1,8 +1,8 @@
 //! The ends of connections, and of the server.
 
-use super::leaving::Leaving;
 use super::{Drain, EventLoop};
 use crate::connection::Stage;
+use crate::leaving::Leaving;
 use crate::queued::Queued;
 use crate::stage;
 use crate::stats::{add, shift};

@@ -266,6 +266,9 @@ impl Client {
             }
             Codec::Sse(body, events) => {
                 for piece in unchunk(body, buffer) {
+                    let text = String::from_utf8_lossy(&piece);
+                    let retry = text.lines().find_map(|line| line.strip_prefix("retry:"));
+                    self.return_after_ms = retry.map(|ms| ms.parse().unwrap()).or(self.return_after_ms);
                     events
                         .decode(&piece, |event| {
                             let frame = match ServerFrame::parse(event.data).unwrap() {
@@ -278,7 +281,6 @@ impl Client {
                         })
                         .unwrap();
                 }
-                self.return_after_ms = events.take_retry_ms().map(u64::from).or(self.return_after_ms);
                 // The first event has an id and no data; only what was asked for and what is refused stands before it.
                 if !self.cursor.contains('.') && !events.last_id().is_empty() {
                     let is_before = |frame: &Frame| matches!(frame, Frame::Server(_) | Frame::Error(_));
