@@ -62,10 +62,10 @@ export class Connection extends TypedEventTarget {
   #isReopening = false;
   /** The token that the server has from the link. */
   #shownToken: string | undefined;
-  /** Whether an attempt followed at once with another token, and nothing has lived for a while since. */
+  /** Whether a refused token was followed at once by another, and no connection has lived for long since. */
   #isSecondToken = false;
   #openedAt = 0;
-  /** Counts how often everything under way was let go: what an earlier turn waited for concerns nobody. */
+  /** Rises whenever everything under way is given up: what an earlier turn still waits for is ignored. */
   #turn = 0;
   /** For the next attempt, for the first bytes, or for silence. */
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -164,7 +164,7 @@ export class Connection extends TypedEventTarget {
     this.#finish("closed by the client");
   }
 
-  /** Makes a request with what the connection makes its own with. @internal */
+  /** Makes a request as the connection makes its own, with its token. @internal */
   request<T>(make: (environment: Environment) => Promise<T>): Promise<T> {
     const { tokens } = this.#environment;
     return tokens ? tokens.use(() => make(this.#environment)) : make(this.#environment);
@@ -320,12 +320,12 @@ export class Connection extends TypedEventTarget {
     const turn = this.#turn;
     this.#become("connecting", reason);
     const refused = await findRefused(this.#environment, this.#base, this.channels, error);
-    // Whoever hears of one may close it.
+    // A listener may close it.
     for (const [channel, why] of refused) if (turn === this.#turn) this.#refused(channel, why);
     if (turn === this.#turn) this.#retry(reason, refused.length > 0 ? 0 : delay);
   }
 
-  /** When to come again with another token, if that is why the connection ended. */
+  /** When to try again with another token; undefined if the connection did not end because of the token. */
   #comeback(error: PushlabError | undefined): "at once" | "later" | "never" | undefined {
     const { tokens, timing } = this.#environment;
     const wasOpen = this.#state === "open";
@@ -343,8 +343,8 @@ export class Connection extends TypedEventTarget {
   }
 
   /**
-   * The token is good for so many milliseconds more. One that came lately is kept until half of its time is over: if
-   * all were shorter than the warning, each would be renewed as it comes.
+   * The token expires in so many milliseconds. A young one is kept until half of its life is over: tokens that live
+   * shorter than the server's warning would otherwise be renewed as soon as they come.
    */
   #expires(left: number): void {
     const { tokens } = this.#environment;
@@ -364,7 +364,7 @@ export class Connection extends TypedEventTarget {
     }, delay);
   }
 
-  /** Goes on with another token. If it is no other, the server will end the connection. */
+  /** Goes on with another token. If it is the same, the server ends the connection when that expires. */
   #show(token: string | undefined, again: () => void): void {
     if (token === this.#shownToken) return;
     const link = this.#link;
@@ -377,7 +377,7 @@ export class Connection extends TypedEventTarget {
       if (this.#link !== link) return;
       // It is somebody else's.
       if (error.code === "forbidden") this.#start(endOf(error).reason);
-      // To a server that knows of none, nothing is to be said.
+      // A server without an access file takes none, and does not end the connection either.
       else if (error.code !== "bad-frame") again();
     });
   }

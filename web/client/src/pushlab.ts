@@ -39,8 +39,9 @@ export interface ConnectOptions {
     protocols?: string[],
   ) => Socket;
   /**
-   * Gives the token that a server with an access file asks for. Called before the first attempt and whenever another
-   * token is needed: before one expires, and when the server refuses one.
+   * Gives the token that a server with an access file asks for: at most 4,096 of A-Z a-z 0-9 . _ ~ + -. Called before
+   * the first attempt and whenever another token is needed: before one expires, and when the server refuses one. Never
+   * called again before it has given something or `Timing.request` has passed; if it throws, the attempt has failed.
    */
   getToken?: GetToken;
   /** What requests are made with where it is not the global `fetch`: one that counts, or adds fields. */

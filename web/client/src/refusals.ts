@@ -23,7 +23,9 @@ export async function findRefused(
   error: PushlabError,
 ): Promise<(readonly [channel: string, why: PushlabError])[]> {
   if (channels.length === 1) return [[channels[0] as string, error]];
-  const signal = AbortSignal.timeout(environment.timing.request);
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), environment.timing.request);
+  const { signal } = controller;
   const answers = channels.map(async (channel) => {
     try {
       const address = addressOf(base, "poll", [channel], {});
@@ -34,5 +36,7 @@ export async function findRefused(
     // Answered, or not now: the next attempt shows it.
     return undefined;
   });
-  return (await Promise.all(answers)).filter((refused) => refused !== undefined);
+  const refused = (await Promise.all(answers)).filter((answer) => answer !== undefined);
+  clearTimeout(timer);
+  return refused;
 }

@@ -1,10 +1,10 @@
 import { PushlabError } from "./errors.ts";
 
-/** Gives a token, or a promise of one. The signal says that nobody waits for it any longer. */
+/** Gives a token, or a promise of one. The signal is aborted when nobody waits for it any longer. */
 export type GetToken = (signal: AbortSignal) => string | PromiseLike<string>;
 
-/** What stands in a JSON Web Token, and may stand in a header field and in the name of a subprotocol; the server takes
- * no longer one. What the platform says about one that may not would have it in its words. */
+/** What a JSON Web Token is made of, and what may stand in a header field and in the name of a subprotocol. The server
+ * takes no longer one. Checked here, because platforms quote what they do not accept. */
 const TOKEN = /^[\w.~+-]{1,4096}$/;
 /** Age in milliseconds from which a token may be why a WebSocket failed that does not say why. Younger ones are kept, so
  * that a server which is away does not make its clients ask for one token after another. */
@@ -47,7 +47,7 @@ export class Tokens {
     if (token === this.#token) this.#isUsable = false;
   }
 
-  /** A WebSocket failed without a word: perhaps because of the token, if that is old or follows on one that was refused. */
+  /** A WebSocket failed and nobody knows why. An old token may be the reason, or one that follows on a refused one. */
   doubt(follows: boolean): void {
     if (follows || this.age > DOUBTFUL_AGE) this.#isUsable = false;
   }
