@@ -53,13 +53,14 @@ subjects: build ## Install every foreign server that this machine can run, and c
 bench: need-cargo $(BUNDLE) ## Print the performance ratios, measured in one run; AGAINST=PATH compares with another build
 	cargo run --release --locked -p pushlab-bench -- $(if $(AGAINST),--against '$(AGAINST)')
 
-check: need-cargo $(BUNDLE) $(CLIENT_PACKAGES) ## Format, lint with warnings denied, house rules
+check: need-cargo $(BUNDLE) $(CLIENT_PACKAGES) ## Format, lint with warnings denied, house rules, dependencies
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 fuzz/fuzz_targets/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo run --quiet --locked -p pushlab-tidy -- check
 	cd $(CONSOLE) && npm run check
 	cd $(CLIENT) && npm run check
+	tests/supply-chain/run
 
 fuzz: need-cargo ## Fuzz each decoder for FUZZ_SECONDS (20)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run

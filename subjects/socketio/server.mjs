@@ -3,13 +3,15 @@ import { Server } from "socket.io";
 
 // A connection for posts may be silent between two pings of Engine.IO (25 s); Node would close it after 5 s.
 const server = createServer({ keepAliveTimeout: 65_000 });
-const { COMPRESSION_FROM, CROSS_ORIGIN } = process.env;
+const { COMPRESSION_FROM, CROSS_ORIGIN, RECOVERY_MS } = process.env;
 const threshold = Number(COMPRESSION_FROM);
 const io = new Server(server, {
   // With context, every message would be compressed, however small.
   perMessageDeflate: COMPRESSION_FROM ? { threshold, serverNoContextTakeover: true } : false,
   httpCompression: COMPRESSION_FROM ? { threshold } : false,
   serveClient: false,
+  // Off unless it is asked for: it keeps every packet, and adds an offset to each.
+  connectionStateRecovery: RECOVERY_MS ? { maxDisconnectionDuration: Number(RECOVERY_MS) } : undefined,
   // Only a browser cares.
   cors: CROSS_ORIGIN ? { origin: true } : undefined,
 });

@@ -47,6 +47,14 @@ describe("the scorecard", () => {
   });
 
   inEachBrowser("in each browser", (name) => {
+    test(`${name}: no script runs and no style counts but those of the page`, async (t) => {
+      const visitor = await Visitor.open(t, name, CARD);
+      await visitor.find("heading", "Scorecard");
+      assert.deepEqual(await visitor.page.evaluate(intrude), { sheet: "0px", attribute: "0px", script: "none" });
+      // Browsers report what they stopped.
+      visitor.problems.length = 0;
+    });
+
     test(`${name}: the page opens with the scorecard, and the verdict does not repeat it`, async (t) => {
       const visitor = await Visitor.open(t, name, CARD);
       await visitor.find("heading", "Scorecard");
@@ -221,4 +229,14 @@ async function show(visitor, address, width) {
   await visitor.find("heading", "Scorecard");
   await page.$$eval("#scorecard details", (all) => all.forEach((one) => (one.open = true)));
   await page.evaluate(drawn);
+}
+
+/** In a page: what comes of a style sheet, a style in a text and a script that somebody put into it. */
+function intrude() {
+  const put = (tag, text) => document.head.appendChild(Object.assign(document.createElement(tag), { textContent: text }));
+  put("style", "#page { text-indent: 7px }");
+  put("script", "document.body.title = 'ran'");
+  document.body.insertAdjacentHTML("beforeend", "<p id='intruder' style='text-indent: 9px'>");
+  const indent = (id) => getComputedStyle(document.getElementById(id)).textIndent;
+  return { sheet: indent("page"), attribute: indent("intruder"), script: document.body.title || "none" };
 }

@@ -18,6 +18,7 @@ export class Socket {
     const socket = new Socket();
     const ws = new WebSocket(`${server.base.replace("http", "ws")}/ws?${query}`, {
       headers: server.headers,
+      ca: server.ca,
       ...options,
     });
     socket.ws = ws;

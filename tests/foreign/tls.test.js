@@ -72,7 +72,7 @@ describe("keys of every kind", () => {
       test(`${name}, ${version}`, async (t) => {
         const server = await Server.startSecure(t, makeIdentity(t, kind));
         const versions = { minVersion: version, maxVersion: version };
-        const socket = await Socket.open(t, server, "channel=a", { ca: server.ca, ...versions });
+        const socket = await Socket.open(t, server, "channel=a", versions);
         await socket.frame("cursor");
         await server.publish("a", "1");
         await socket.frame("msg");
@@ -109,7 +109,7 @@ for (const command of ["serve", "console"]) {
     const [now, next] = [makeIdentity(t), makeIdentity(t)];
     const store = ["--store", `${now.key}.sqlite`];
     const server = await Server.startSecure(t, now, store, command);
-    const held = await Socket.open(t, server, "channel=a", { ca: server.ca });
+    const held = await Socket.open(t, server, "channel=a");
     await held.frame("cursor");
     const status = async () => (await server.request("GET", "/healthz", { agent: false })).status;
     assert.equal(await status(), 200);
@@ -160,7 +160,7 @@ test("plain HTTP is told by an alert", async (t) => {
 
 test("stopping ends connections in order", async (t) => {
   const server = await Server.startSecure(t, makeIdentity(t));
-  const socket = await Socket.open(t, server, "channel=a", { ca: server.ca });
+  const socket = await Socket.open(t, server, "channel=a");
   await socket.frame("cursor");
   server.signal("SIGTERM");
   await until(() => socket.closed, "the WebSocket is closed");

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -154,13 +155,23 @@ pub struct Access {
     key_set_url: Option<String>,
     rules: Vec<Rule>,
     anonymous: Option<Arc<Person>>,
-    back_end_key: Option<String>,
+    back_end_key: Option<Secret>,
     back_end: Option<Arc<Person>>,
     presence: Vec<Pattern>,
     /// What one identity may take up.
     pub identity_quota: Quota,
     /// What one address may take up.
     pub address_quota: Quota,
+}
+
+/// The back end's key, which no output gets to see.
+#[derive(Clone)]
+struct Secret(String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -175,41 +186,40 @@ struct Rule {
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// Not TOML, or not of this shape.
-    #[error("{origin}: {source}\nThe format is in schema/access.schema.json.")]
+    #[error("{origin}: {why}\nThe format is in schema/access.schema.json.")]
     Format {
         /// The file.
         origin: String,
         /// Where and why.
-        source: Box<toml::de::Error>,
+        why: Box<toml::de::Error>,
     },
     /// A file that it names cannot be read.
-    #[error("{origin} names {file}, which cannot be read: {source}")]
+    #[error("{origin} names {file}, which cannot be read: {why}")]
     File {
         /// The access file.
         origin: String,
         /// What it names.
         file: String,
         /// Why not.
-        source: io::Error,
+        why: io::Error,
     },
     /// A file that it names has no key.
-    #[error("{origin} names {file}: {source}")]
+    #[error("{origin} names {file}: {why}")]
     Key {
         /// The access file.
         origin: String,
         /// What it names.
         file: String,
         /// Why not.
-        source: KeyError,
+        why: KeyError,
     },
     /// A pattern that is none.
-    #[error("{origin}: {source}")]
+    #[error("{origin}: {why}")]
     Pattern {
         /// The access file.
         origin: String,
         /// Which.
-        #[source]
-        source: BadPattern,
+        why: BadPattern,
     },
     /// A value that makes no sense.
     #[error("{origin}: {what}")]
@@ -233,12 +243,12 @@ impl Access {
         read: &mut dyn FnMut(&str) -> io::Result<Vec<u8>>,
     ) -> Result<Self, AccessError> {
         let written: Written = toml::from_str(text)
-            .map_err(|source| AccessError::Format { origin: origin.to_owned(), source: Box::new(source) })?;
+            .map_err(|why| AccessError::Format { origin: origin.to_owned(), why: Box::new(why) })?;
         let mut contents = |file: &str| {
-            read(file).map_err(|source| AccessError::File { origin: origin.to_owned(), file: file.to_owned(), source })
+            read(file).map_err(|why| AccessError::File { origin: origin.to_owned(), file: file.to_owned(), why })
         };
         let value = |what: String| AccessError::Value { origin: origin.to_owned(), what };
-        let pattern = |source| AccessError::Pattern { origin: origin.to_owned(), source };
+        let pattern = |why| AccessError::Pattern { origin: origin.to_owned(), why };
         let mut access =
             Self { identity_quota: written.limits.identity, address_quota: written.limits.address, ..Self::default() };
         if let Some(token) = written.token {
@@ -253,7 +263,7 @@ impl Access {
                      (make one with: openssl rand -hex 32)"
                 )));
             }
-            access.back_end_key = Some(key);
+            access.back_end_key = Some(Secret(key));
             access.back_end = Some(Arc::new(Person::BACK_END));
         }
         if written.rule.len() > MAX_RULES {
@@ -299,7 +309,7 @@ impl Access {
         let value = |what: &str| AccessError::Value { origin: origin.to_owned(), what: what.to_owned() };
         let in_file = |file: &str| {
             let (origin, file) = (origin.to_owned(), file.to_owned());
-            move |source| AccessError::Key { origin, file, source }
+            move |why| AccessError::Key { origin, file, why }
         };
         if written.leeway_s > MAX_LEEWAY_S {
             return Err(value("token.leeway_s is at most 300: a clock that is off by more should be set"));
@@ -369,6 +379,11 @@ impl Access {
         self.warning_s
     }
 
+    /// Whether the server tells of any channel who is there.
+    pub fn has_presence(&self) -> bool {
+        !self.presence.is_empty()
+    }
+
     /// Whether the server tells who is in a channel.
     pub fn tells_presence(&self, channel: &str) -> bool {
         self.presence.iter().any(|pattern| pattern.matches(channel))
@@ -381,7 +396,7 @@ impl Access {
 
     /// Whether this is the back end's key. How long that takes does not tell how much of it is right.
     pub fn is_back_end(&self, text: &str) -> bool {
-        self.back_end_key.as_ref().is_some_and(|key| {
+        self.back_end_key.as_ref().is_some_and(|Secret(key)| {
             let differences = key.bytes().zip(text.bytes()).fold(0, |all, (a, b)| all | black_box(a ^ b));
             key.len() == text.len() && differences == 0
         })

@@ -6,6 +6,7 @@ use crate::ledger::Ledger;
 use crate::person::Person;
 use crate::token::TokenError;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -17,7 +18,6 @@ const MAX_REMEMBERED: usize = 4096;
 const MAX_TICKETS: usize = 10_000;
 
 /// The rules in force.
-#[derive(Debug)]
 pub struct LiveAccess {
     access: RwLock<Arc<Access>>,
     remembered: Mutex<HashMap<Box<str>, Arc<Person>>>,
@@ -27,7 +27,6 @@ pub struct LiveAccess {
     pub ledger: Arc<Ledger>,
 }
 
-#[derive(Debug)]
 struct Ticket {
     token: Box<str>,
     good_until: u64,
@@ -36,6 +35,13 @@ struct Ticket {
 /// A lock whose holder panicked guards nothing that could be half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells no token, so that none reaches an output by mistake.
+impl fmt::Debug for LiveAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveAccess").field("rules", &self.rules()).finish_non_exhaustive()
+    }
 }
 
 impl LiveAccess {
@@ -199,6 +205,17 @@ mod tests {
         }
         assert!(!live.give_ticket([9; 16], &token, NOW), "too many");
         assert!(live.give_ticket([9; 16], &token, NOW + TICKET_S), "the old ones are forgotten");
+    }
+
+    #[test]
+    fn no_secret_is_printed() {
+        let text = format!("{}\n[back_end]\nkey_file = \"key\"\n", rule("a"));
+        let live = LiveAccess::new(access(&text));
+        let token = token(NOW + 60);
+        live.person(&token, NOW).unwrap();
+        assert!(live.give_ticket([7; 16], &token, NOW));
+        let printed = format!("{live:?}");
+        assert!(printed.contains("rules") && !printed.contains(SECRET) && !printed.contains(&token), "{printed}");
     }
 
     #[test]

@@ -50,6 +50,7 @@ mod tests {
     use pushlab_experiment::traffic::{is_closed_loop, publications_per_s, with_deliveries_per_s};
     use pushlab_record::measure::{Times, quantile_of};
     use pushlab_stats::Quantile;
+    use pushlab_workload::scenario::Scenario;
     use std::collections::BTreeSet;
 
     /// Somewhere a figure is to stand.
@@ -112,6 +113,10 @@ mod tests {
         match times {
             Times::ResponseIdle => return pings(own.phases.idle_ms),
             Times::Response => return pings(own.phases.load_ms),
+            Times::CaughtUp => {
+                let is_storm = matches!(own.scenario, Scenario::Storm { .. });
+                return is_storm.then(|| u64::from(cell.clients) * repeats);
+            }
             Times::Deliveries | Times::First | Times::Last | Times::Own => {}
         }
         let mut scenario = own.scenario.clone();

@@ -44,6 +44,7 @@ const TABLE: &[Route<BackEnd>] = &[
     ("POST", "/api/publish", |this, request, _| this.publish(request)),
     ("POST", "/api/disconnect", |this, request, _| this.disconnect(request)),
     ("GET", "/api/history", |this, request, _| this.history(request)),
+    ("GET", "/api/presence", |this, request, _| this.presence(request)),
 ];
 
 /// A request that came with a key.
@@ -236,20 +237,33 @@ impl BackEnd {
         Ok(Response::new(204, "application/json", Body::Static(b"")))
     }
 
-    fn history(&self, request: &Request) -> Answer {
+    /// The channel that a request names, with which whoever asks may do this.
+    fn channel(&self, request: &Request, right: Right, what: &str) -> Result<Channel, Refusal> {
         let person = self.person(request)?;
         let name = request.parameter("channel").ok_or_else(|| bad("name a channel: ?channel=NAME"))?;
         let channel = Channel::parse(name).map_err(|error| Refusal::new(ErrorCode::BadChannel, error.to_string()))?;
-        if !person.may(Right::History, name) {
-            let (code, text) = match person.identity() {
-                None => (ErrorCode::Unauthorized, "; send Authorization: Bearer TOKEN, or the back end's key"),
-                Some(_) => (ErrorCode::Forbidden, ""),
-            };
-            return Err(Refusal::new(
-                code,
-                format!("no rule of the access file lets you read the history of {name}{text}"),
-            ));
+        if person.may(right, name) {
+            return Ok(channel);
         }
+        let (code, text) = match person.identity() {
+            None => (ErrorCode::Unauthorized, "; send Authorization: Bearer TOKEN, or the back end's key"),
+            Some(_) => (ErrorCode::Forbidden, ""),
+        };
+        Err(Refusal::new(code, format!("no rule of the access file lets you {what} {name}{text}")))
+    }
+
+    fn presence(&self, request: &Request) -> Answer {
+        let channel = self.channel(request, Right::Presence, "learn who is in")?;
+        let present = self.publisher().present(&channel).ok_or_else(|| {
+            let text =
+                format!("of {channel} it is not told who is there: presence in the access file names no such channel");
+            Refusal::new(ErrorCode::NotFound, text)
+        })?;
+        Ok(json(&present))
+    }
+
+    fn history(&self, request: &Request) -> Answer {
+        let channel = self.channel(request, Right::History, "read the history of")?;
         let after = request.parameter("after").filter(|text| !text.is_empty()).map(Cursor::parse).transpose();
         let after = after.map_err(|error| Refusal::new(ErrorCode::BadCursor, error.to_string()))?;
         let reply = self.publisher().history(&channel, after);

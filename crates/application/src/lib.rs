@@ -16,6 +16,7 @@ use pushlab_session::exchange::UNCONFIRMED;
 use pushlab_wire::channel::{BadChannel, Channel};
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
+use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
@@ -145,6 +146,20 @@ pub trait Hub: Send + Sync {
 
     /// Ends the connections of an identity.
     fn dismiss(&self, holder: &Holder);
+
+    /// Who is in a channel; `None` where the server does not tell.
+    fn present(&self, channel: &Channel) -> Option<Present>;
+}
+
+/// Who is in a channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Present {
+    /// How many identities.
+    pub count: usize,
+    /// Some of them, in their order, if they are very many; otherwise all.
+    pub identities: Vec<String>,
+    /// What has changed since is told after this cursor.
+    pub cursor: String,
 }
 
 /// Why a publication was not taken.
@@ -194,6 +209,11 @@ impl Publisher {
         self.hub.history(channel, after)
     }
 
+    /// Who is in a channel: see [`Hub::present`].
+    pub(crate) fn present(&self, channel: &Channel) -> Option<Present> {
+        self.hub.present(channel)
+    }
+
     /// Ends the connections of an identity.
     pub(crate) fn dismiss(&self, holder: &Holder) {
         self.hub.dismiss(holder);
@@ -213,7 +233,7 @@ impl Response {
 
     /// An error as all are: `{"error":CODE,"message":TEXT}` with the status of the code.
     pub fn error(code: ErrorCode, text: &str) -> Self {
-        let response = Self::new(code.http_status(), "application/json", Body::Own(error_body(code, text)));
+        let response = Self::new(code.http_status(), "application/json", Body::Own(error_body(code, text, None)));
         if response.status == 503 { response.with("Retry-After", "1") } else { response }
     }
 

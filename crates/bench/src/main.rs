@@ -22,6 +22,7 @@ mod figure;
 mod floods;
 mod frames;
 mod generator;
+mod handover;
 mod http2;
 mod limit;
 mod link;
@@ -108,6 +109,7 @@ fn main() -> anyhow::Result<()> {
         let measured = match name.split_once('/') {
             Some(("rooms" | "peers", _)) => rooms::measure(name, &names, &scale, cores),
             Some(("floods", _)) => floods::measure(name, &names, &scale, cores),
+            Some(("handover", _)) => handover::measure(&names, &scale, cores),
             _ => measure(name, &scale, cores).map(|figure| vec![figure]),
         };
         for figure in measured.with_context(|| format!("{name} could not be measured"))? {

@@ -76,6 +76,10 @@ pub struct Scale {
     pub quiet: Duration,
     /// See above.
     pub flood: Duration,
+    /// Handover: subscribers, and publications a second.
+    pub movers: usize,
+    /// See above.
+    pub movers_rate: u32,
     /// Polls: connections.
     pub pollers: usize,
     /// Memory: numbers of open connections at which the server is looked at.
@@ -113,6 +117,8 @@ impl Scale {
             peers: [100, 1000, 9000],
             quiet: Duration::from_secs(2),
             flood: Duration::from_secs(3),
+            movers: 5000,
+            movers_rate: 10,
             pollers: 200,
             // Even steps, so that no count sits just behind a doubling of some table more often than before one.
             connections: (1..=9).map(|step| step * 2000).collect(),
@@ -150,6 +156,8 @@ impl Scale {
             peers: [2, 5, 10],
             quiet: Duration::from_millis(20),
             flood: Duration::from_millis(50),
+            movers: 5,
+            movers_rate: 200,
             pollers: 3,
             connections: vec![20, 40, 80],
             secure_connections: vec![5, 10, 20],

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use pushlab_os::affinity::pin_to;
 use pushlab_os::clock::CpuClock;
 use pushlab_os::process::{Signal, end_with_parent};
-use pushlab_server::{Config, Io, Server};
+use pushlab_server::{Config, Handover, Io, Server};
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -63,6 +63,9 @@ pub struct Serve {
     /// From which size on it compresses messages, bytes.
     #[arg(long)]
     pub compression_from: Option<usize>,
+    /// Where it takes over from another, and hands over to the next.
+    #[arg(long)]
+    pub handover: Option<PathBuf>,
 }
 
 /// How our server fans out.
@@ -141,7 +144,7 @@ impl FanOut {
 impl Serve {
     /// Without TLS or compression.
     pub fn plain(core: usize, io: FanOut) -> Self {
-        Self { core, io, tls: None, compression_from: None }
+        Self { core, io, tls: None, compression_from: None, handover: None }
     }
 
     /// Its command line.
@@ -150,6 +153,7 @@ impl Serve {
         arguments.extend(self.io.option().map(str::to_owned));
         arguments.extend(self.tls.as_ref().map(|folder| format!("--tls={}", folder.display())));
         arguments.extend(self.compression_from.map(|bytes| format!("--compression-from={bytes}")));
+        arguments.extend(self.handover.as_ref().map(|path| format!("--handover={}", path.display())));
         arguments
     }
 
@@ -167,9 +171,13 @@ impl Serve {
         config.tls = self.tls.as_deref().map(secure::files_in);
         config.compression_from = self.compression_from;
         config.limits.heartbeat = Duration::from_secs(3600);
+        config.handover = self.handover.clone().map(|path| Handover { path, tell: |_| {} });
         let server = Server::start(config)?;
         println!("{}", server.address());
         server.join()?;
+        if self.handover.is_some() {
+            return Ok(());
+        }
         bail!("the server ended by itself")
     }
 }
@@ -220,6 +228,13 @@ impl Subject {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Whether it has ended, as it should.
+    pub fn has_ended(&mut self) -> anyhow::Result<bool> {
+        let Some(status) = self.child.try_wait()? else { return Ok(false) };
+        ensure!(status.success(), "a subject failed: {status}");
+        Ok(true)
     }
 
     /// Processor time it has used, ns.
@@ -283,7 +298,12 @@ mod tests {
     #[test]
     fn a_role_survives_its_command_line() {
         let servers = [FanOut::Write, FanOut::Uring, FanOut::Auto].map(|io| Serve::plain(3, io));
-        let more = Serve { tls: Some("/a b".into()), compression_from: Some(256), ..servers[0].clone() };
+        let more = Serve {
+            tls: Some("/a b".into()),
+            compression_from: Some(256),
+            handover: Some("/c d".into()),
+            ..servers[0].clone()
+        };
         let shape = Shape { clients: 7, rooms: 5, rooms_per_client: 2 };
         let plan = Plan { core: 1, address: limit::ANY_PORT, dialect: Dialect::Bare, shape, family: 21 };
         let servers = servers.into_iter().chain([more]).map(Role::Server);

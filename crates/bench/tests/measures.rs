@@ -26,6 +26,8 @@ fn every_ratio_is_measured() {
         "memory/http2-stream",
         "compression/1000",
         "compression/bytes-16384",
+        "handover/p99",
+        "handover/refused",
         "floods/rapid-reset",
         "floods/small-bombs-memory",
         "peers/100",
@@ -67,6 +69,9 @@ fn every_ratio_is_measured() {
     let flood = &line("floods/ping")["detail"];
     assert!(flood["attack_mib_per_s"].as_f64().unwrap() > 0.0, "{flood}");
     assert!(line("floods/ping")["goal"].as_f64().unwrap() > 10.0);
+    for name in ["handover/refused", "handover/lost"] {
+        assert_eq!(line(name)["value"], 0.0, "{}", line(name));
+    }
     for line in lines.iter().filter(|line| line["name"].as_str().unwrap().starts_with("fanout")) {
         assert!(line["value"].as_f64().unwrap() > 0.0);
         assert_eq!(line["detail"]["subscribers"], 5);

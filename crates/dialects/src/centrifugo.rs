@@ -4,14 +4,17 @@
 //! A client asks over the connection that receives or, where that is one-way, over `/emulation`, which hands it to its
 //! session. With how = `unidirectional` it names its channels when it connects and says nothing more; what it
 //! publishes goes by the server's HTTP API.
+//!
+//! Where a channel has history, its subscription has a position, from which a client that was cut off is recovered
+//! (<https://centrifugal.dev/docs/server/history_and_recovery>).
 
 use crate::client::RESERVED;
 use crate::{Answer, Incoming, Notice, Over, ProtocolClient, Refused, Reply, Request, Sending, Step, Topic, Turn};
 use percent_encoding::utf8_percent_encode;
 use pushlab_wire::transport::Transport;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The `how` of the one-way transports.
@@ -22,6 +25,8 @@ const EMULATION: &str = "/emulation";
 const API_PUBLISH: &str = "/api/publish";
 /// A ping, and its answer.
 const PING: &str = "{}";
+/// Number of the command that subscribes to the first channel; that before it connects.
+const FIRST_SUBSCRIPTION: u64 = 2;
 
 /// One client's end.
 #[derive(Debug, Default)]
@@ -33,17 +38,30 @@ pub struct Centrifugo {
     last_command: u64,
     /// Channels whose subscription is not confirmed.
     subscribing: usize,
+    /// Where the client is in each channel, in the order of the topic's; `None` where the server keeps no history.
+    places: Vec<Option<Place>>,
+}
+
+/// A position in a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    epoch: String,
+    offset: u64,
 }
 
 /// A line: a reply to a command or a push, which a unidirectional connection gets without `push` around it.
 #[derive(Debug, Deserialize)]
 struct Line<'a> {
+    id: Option<u64>,
+    channel: Option<Cow<'a, str>>,
     #[serde(borrow)]
     push: Option<Box<Line<'a>>>,
     #[serde(rename = "pub", borrow)]
     publication: Option<Publication<'a>>,
-    connect: Option<Connected>,
-    subscribe: Option<IgnoredAny>,
+    #[serde(borrow)]
+    connect: Option<Connected<'a>>,
+    #[serde(borrow)]
+    subscribe: Option<Subscription<'a>>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -56,14 +74,32 @@ struct Line<'a> {
 struct Publication<'a> {
     #[serde(borrow)]
     data: &'a RawValue,
+    #[serde(default)]
+    offset: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Connected {
+struct Connected<'a> {
     session: String,
     node: String,
-    subs: BTreeMap<String, IgnoredAny>,
+    #[serde(borrow)]
+    subs: BTreeMap<Cow<'a, str>, Subscription<'a>>,
+}
+
+/// What the server says of a subscription.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Subscription<'a> {
+    /// Empty where it keeps no history.
+    epoch: String,
+    offset: u64,
+    /// Whether it was asked to go on from a position, and could.
+    was_recovering: bool,
+    recovered: bool,
+    /// What was missed.
+    #[serde(borrow)]
+    publications: Vec<Publication<'a>>,
 }
 
 /// The answer of the HTTP API, whose status is 200 even when it refuses.
@@ -88,11 +124,15 @@ impl Centrifugo {
         Request::post(EMULATION, "application/json", body.to_string())
     }
 
-    fn connected(&mut self, connected: Connected, turn: &mut Turn<'_>) -> Result<(), Refused> {
+    fn connected(&mut self, connected: Connected<'_>, turn: &mut Turn<'_>) -> Result<(), Refused> {
         let channels = &turn.topic.channels;
         if is_unidirectional(turn.topic) {
-            if let Some(missing) = channels.iter().find(|channel| !connected.subs.contains_key(*channel)) {
-                return Err(Refused::unexpected("connected without a subscription to", missing));
+            let Connected { mut subs, .. } = connected;
+            for (index, channel) in channels.iter().enumerate() {
+                let Some(subscription) = subs.remove(channel.as_str()) else {
+                    return Err(Refused::unexpected("connected without a subscription to", channel));
+                };
+                self.subscribed(index, subscription, turn);
             }
             turn.report(Notice::Subscribed);
             return Ok(());
@@ -100,10 +140,11 @@ impl Centrifugo {
         (self.session, self.node) = (connected.session, connected.node);
         self.subscribing = channels.len();
         let mut commands = Vec::with_capacity(channels.len());
-        for channel in channels {
+        for (index, channel) in channels.iter().enumerate() {
             self.last_command += 1;
-            let id = self.last_command;
-            commands.push(format!("{{\"id\":{id},\"subscribe\":{{\"channel\":\"{channel}\"}}}}"));
+            let (id, position) = (self.last_command, self.position(index));
+            let more = if position.is_empty() { String::new() } else { format!(",{position}") };
+            commands.push(format!("{{\"id\":{id},\"subscribe\":{{\"channel\":\"{channel}\"{more}}}}}"));
         }
         if commands.is_empty() {
             turn.report(Notice::Subscribed);
@@ -111,6 +152,36 @@ impl Centrifugo {
             self.send(&commands.join("\n"), turn);
         }
         Ok(())
+    }
+
+    /// The request of a unidirectional connection.
+    fn named(&self, topic: &Topic) -> String {
+        let subscription = |(index, channel)| format!("\"{channel}\":{{{}}}", self.position(index));
+        let subs: Vec<String> = topic.channels.iter().enumerate().map(subscription).collect();
+        format!("{{\"subs\":{{{}}}}}", subs.join(","))
+    }
+
+    /// What a subscription to a channel goes on from; empty for one that begins anew.
+    fn position(&self, index: usize) -> String {
+        match self.places.get(index).and_then(Option::as_ref) {
+            None => String::new(),
+            Some(Place { epoch, offset }) => format!("\"recover\":true,\"epoch\":\"{epoch}\",\"offset\":{offset}"),
+        }
+    }
+
+    /// A channel's subscription stands, with what was missed.
+    fn subscribed(&mut self, index: usize, subscription: Subscription<'_>, turn: &mut Turn<'_>) {
+        let Subscription { epoch, offset, was_recovering, recovered, publications } = subscription;
+        if was_recovering && !recovered {
+            turn.report(Notice::Gap);
+        }
+        publications.iter().for_each(|publication| turn.report(Notice::Message(publication.data.get())));
+        // It becomes part of a command.
+        let is_plain = !epoch.is_empty() && epoch.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        self.places.resize(turn.topic.channels.len(), None);
+        if let Some(place) = self.places.get_mut(index) {
+            *place = is_plain.then_some(Place { epoch, offset });
+        }
     }
 
     fn handle(&mut self, text: &str, turn: &mut Turn<'_>) -> Result<(), Refused> {
@@ -127,6 +198,10 @@ impl Centrifugo {
             line = *push;
         }
         if let Some(publication) = line.publication {
+            let index = line.channel.and_then(|name| turn.topic.channels.iter().position(|channel| *channel == name));
+            if let Some(place) = index.and_then(|index| self.places.get_mut(index)?.as_mut()) {
+                place.offset = publication.offset;
+            }
             turn.report(Notice::Message(publication.data.get()));
         } else if let Some(error) = line.error {
             return Err(Refused::unexpected("a command was refused", error.get()));
@@ -134,7 +209,9 @@ impl Centrifugo {
             return Err(Refused::unexpected("the server ended it", why.get()));
         } else if let Some(connected) = line.connect {
             return self.connected(connected, turn);
-        } else if line.subscribe.is_some() && !is_push {
+        } else if let Some(subscription) = line.subscribe.filter(|_| !is_push) {
+            let index = line.id.and_then(|id| usize::try_from(id.checked_sub(FIRST_SUBSCRIPTION)?).ok());
+            self.subscribed(index.unwrap_or(usize::MAX), subscription, turn);
             self.subscribing = self.subscribing.saturating_sub(1);
             if self.subscribing == 0 {
                 turn.report(Notice::Subscribed);
@@ -148,20 +225,15 @@ fn is_unidirectional(topic: &Topic) -> bool {
     topic.how == UNIDIRECTIONAL
 }
 
-/// The request of a unidirectional connection.
-fn named(topic: &Topic) -> String {
-    let subs: Vec<String> = topic.channels.iter().map(|channel| format!("\"{channel}\":{{}}")).collect();
-    format!("{{\"subs\":{{{}}}}}", subs.join(","))
-}
-
 impl ProtocolClient for Centrifugo {
     fn open(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
-        *self = Self { last_command: 1, ..Self::default() };
+        let places = std::mem::take(&mut self.places);
+        *self = Self { last_command: 1, places, ..Self::default() };
         let Topic { transport, path, how, .. } = turn.topic;
         let refused = |transport| Refused::NoSuchWay { dialect: "centrifugo", how: how.clone(), transport };
         let connect = match how.as_str() {
             "" => CONNECT.to_owned(),
-            UNIDIRECTIONAL => named(turn.topic),
+            UNIDIRECTIONAL => self.named(turn.topic),
             _ => return Err(refused(transport.unwrap_or(Transport::WebSocket))),
         };
         let request = match transport {
@@ -184,7 +256,7 @@ impl ProtocolClient for Centrifugo {
     fn opened(&mut self, turn: &mut Turn<'_>) -> Result<(), Refused> {
         // A stream's request has it already.
         if turn.topic.transport == Some(Transport::WebSocket) {
-            turn.send(if is_unidirectional(turn.topic) { named(turn.topic) } else { CONNECT.to_owned() });
+            turn.send(if is_unidirectional(turn.topic) { self.named(turn.topic) } else { CONNECT.to_owned() });
         }
         Ok(())
     }
@@ -257,6 +329,34 @@ mod tests {
         for bad in [r#"{"id":2,"error":{"code":103}}"#, r#"{"push":{"disconnect":{"code":3000}}}"#, "[1"] {
             assert!(player.text(bad)[0].starts_with("refused"), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_cut_subscription_is_recovered_from_its_position_or_its_gap_is_told() {
+        let mut player = Player::new(Dialect::Centrifugo, Transport::WebSocket, "");
+        let connect = |player: &mut Player| {
+            player.open();
+            player.opened();
+            player.text(r#"{"id":1,"connect":{"client":"c"}}"#).remove(0)
+        };
+        connect(&mut player);
+        assert!(player.text(r#"{"id":3,"subscribe":{"recoverable":true,"epoch":"e","positioned":true}}"#).is_empty());
+        assert_eq!(player.text(r#"{"id":2,"subscribe":{"recoverable":true,"epoch":"d","offset":4}}"#), ["subscribed"]);
+        player.text(r#"{"push":{"channel":"b","pub":{"data":1,"offset":1}}}"#);
+        let asks = |a: (&str, u64), b: (&str, u64)| {
+            let command = |id, channel, (epoch, offset): (&str, u64)| {
+                let place = format!(r#""recover":true,"epoch":"{epoch}","offset":{offset}"#);
+                format!(r#"{{"id":{id},"subscribe":{{"channel":"{channel}",{place}}}}}"#)
+            };
+            format!("frame {}\n{}", command(2, "a", a), command(3, "b", b))
+        };
+        assert_eq!(connect(&mut player), asks(("d", 4), ("e", 1)));
+        let missed = r#""publications":[{"data":2,"offset":2},{"data":3,"offset":3}]"#;
+        let missed = format!(r#"{{"epoch":"e","offset":3,"recovered":true,"was_recovering":true,{missed}}}"#);
+        assert_eq!(player.text(&format!(r#"{{"id":3,"subscribe":{missed}}}"#)), ["message 2", "message 3"]);
+        let gone = r#"{"id":2,"subscribe":{"epoch":"f","offset":1,"was_recovering":true}}"#;
+        assert_eq!(player.text(gone), ["gap", "subscribed"]);
+        assert_eq!(connect(&mut player), asks(("f", 1), ("e", 3)));
     }
 
     #[test]

@@ -23,6 +23,12 @@ impl Joining {
         self.report_once_over(turn);
     }
 
+    /// All of them stand, as they did before a cut.
+    pub fn stands(&mut self, turn: &mut Turn<'_>) {
+        self.unconfirmed = 0;
+        self.report_once_over(turn);
+    }
+
     fn report_once_over(&mut self, turn: &mut Turn<'_>) {
         if self.unconfirmed == 0 && !std::mem::replace(&mut self.is_over, true) {
             turn.report(Notice::Subscribed);

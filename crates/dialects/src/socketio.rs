@@ -3,6 +3,9 @@
 //! the other. Clients emit `join` CHANNEL, answered by `joined` CHANNEL, `pub` CHANNEL DATA, which everybody in that
 //! room hears as `msg` DATA, and `echo` DATA, which comes back. Sails has requests in place of those: [`crate::sails`].
 //!
+//! A server that recovers connections says so by a private session id; then each event ends with an offset, a text, from
+//! which a client that was cut off goes on (<https://socket.io/docs/v4/connection-state-recovery>).
+//!
 //! Servers differ in what they send before they confirm the connection: a ping (socketioxide), events
 //! (netty-socketio). So a packet is taken for what it is, whenever it comes.
 
@@ -84,6 +87,44 @@ pub struct SocketIo<W> {
     joining: Joining,
     /// What is to be sent at the end of the turn.
     packets: Vec<String>,
+    place: Place,
+}
+
+/// Where a client was when it was cut off.
+#[derive(Debug, Default)]
+struct Place {
+    /// The session that the server keeps for it; empty where it keeps none.
+    pid: String,
+    /// Of the last event that it got; empty before the first.
+    offset: String,
+}
+
+impl Place {
+    /// Parts the data of an event from its offset, where it has one.
+    #[inline]
+    fn take<'d>(&mut self, data: &'d str) -> &'d str {
+        let parted = || data.strip_suffix('"')?.rsplit_once(",\"");
+        let Some((data, offset)) = (if self.pid.is_empty() { None } else { parted() }) else { return data };
+        self.offset.clear();
+        self.offset.push_str(offset);
+        data
+    }
+
+    /// What the client says to have its connection recovered; nothing the first time.
+    fn connect(&self) -> String {
+        match (self.pid.as_str(), self.offset.as_str()) {
+            ("", _) | (_, "") => CONNECT.to_owned(),
+            (pid, offset) => format!("{CONNECT}{}", serde_json::json!({ "pid": pid, "offset": offset })),
+        }
+    }
+}
+
+/// What a server says of a connection to a namespace, as far as it matters here.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Connected<'a> {
+    #[serde(borrow)]
+    pid: Cow<'a, str>,
 }
 
 /// What an open packet says, as far as it matters here.
@@ -122,7 +163,7 @@ impl<W: Wrapping> SocketIo<W> {
             }
             self.target.push_str(&format!("&sid={}", opened.sid));
         }
-        self.packets.push(CONNECT.to_owned());
+        self.packets.push(self.place.connect());
         Ok(())
     }
 
@@ -131,11 +172,11 @@ impl<W: Wrapping> SocketIo<W> {
         // Nearly everything that comes, as every server writes it: found without reading the data.
         let event = |name| message.strip_prefix(name).and_then(|rest: &str| rest.strip_suffix(']'));
         if let Some(data) = event("2[\"msg\",") {
-            turn.report(Notice::Message(data));
+            turn.report(Notice::Message(self.place.take(data)));
             return Ok(());
         }
         if let Some(data) = event("2[\"echo\",") {
-            turn.report(Notice::Echo(data));
+            turn.report(Notice::Echo(self.place.take(data)));
             return Ok(());
         }
         self.handle_other(message, turn)
@@ -146,7 +187,7 @@ impl<W: Wrapping> SocketIo<W> {
         let (kind, rest) = message.split_at_checked(1).ok_or_else(unknown)?;
         match kind {
             "0" => {
-                self.join(turn);
+                self.connected(rest, turn);
                 Ok(())
             }
             "1" => Err(Refused::unexpected("the server ended the connection to its namespace", rest)),
@@ -160,6 +201,20 @@ impl<W: Wrapping> SocketIo<W> {
             "4" => Err(Refused::unexpected("the server refused the connection to its namespace", rest)),
             _ => Err(unknown()),
         }
+    }
+
+    /// Joins the channels, unless the server has recovered the connection that was cut, with all that it missed.
+    fn connected(&mut self, text: &str, turn: &mut Turn<'_>) {
+        let Connected { pid } = serde_json::from_str(text).unwrap_or_default();
+        let before = std::mem::replace(&mut self.place.pid, pid.into_owned());
+        if !before.is_empty() {
+            if before == self.place.pid {
+                return self.joining.stands(turn);
+            }
+            self.place.offset.clear();
+            turn.report(Notice::Gap);
+        }
+        self.join(turn);
     }
 
     fn join(&mut self, turn: &mut Turn<'_>) {
@@ -177,6 +232,11 @@ impl<W: Wrapping> SocketIo<W> {
         let parts: Vec<&RawValue> = serde_json::from_str(array).map_err(|_| bad())?;
         let name: Cow<'_, str> =
             parts.first().and_then(|name| serde_json::from_str(name.get()).ok()).ok_or_else(bad)?;
+        if let (false, [_, .., last]) = (self.place.pid.is_empty(), &parts[..])
+            && let Ok(offset) = serde_json::from_str(last.get())
+        {
+            self.place.offset = offset;
+        }
         match (&*name, parts.get(1)) {
             ("msg", Some(data)) => turn.report(Notice::Message(data.get())),
             ("echo", Some(data)) => turn.report(Notice::Echo(data.get())),
@@ -237,8 +297,9 @@ impl<W: Wrapping> ProtocolClient for SocketIo<W> {
             None => return Err(Refused::unexpected("a client without a transport", "")),
         };
         let target = format!("{path}?EIO=4&transport={name}{}", W::QUERY);
-        // A session ends with its connection: every one begins anew.
-        *self = Self { target, is_polling, is_closing, ..Self::default() };
+        // A session ends with its connection: every one begins anew, but for what the server keeps of the last.
+        let place = std::mem::take(&mut self.place);
+        *self = Self { target, is_polling, is_closing, place, ..Self::default() };
         let answer = if is_polling { Answer::Whole } else { Answer::WebSocket };
         turn.ask(Over::Down, self.fetch().read_as(answer));
         Ok(())
@@ -310,6 +371,30 @@ mod tests {
         assert_eq!(player.publish(Sending::Publish, "\"~\""), r#"frame 42["pub","a","~"]"#);
         assert_eq!(player.publish(Sending::Echo, "[1]"), r#"frame 42["echo",[1]]"#);
         assert_eq!(player.text(r#"42["echo",[1]]"#), ["echo [1]"]);
+    }
+
+    #[test]
+    fn a_cut_connection_is_recovered_or_its_gap_is_told() {
+        let mut player = Player::new(Dialect::SocketIo, Transport::WebSocket, "");
+        let connect = |player: &mut Player, says: &str| {
+            player.open();
+            assert_eq!(player.text(r#"0{"sid":"e"}"#), [format!("frame {says}")]);
+        };
+        connect(&mut player, "40");
+        player.text(r#"40{"sid":"s","pid":"p"}"#);
+        assert!(player.text(r#"42["joined","a","o-1"]"#).is_empty());
+        assert_eq!(player.text(r#"42["joined","b","o-2"]"#), ["subscribed"]);
+        assert_eq!(player.text(r#"42["msg",{"x":"1,"},"o-3"]"#), [r#"message {"x":"1,"}"#]);
+        // What it missed comes before it is told that it is back.
+        connect(&mut player, r#"40{"offset":"o-3","pid":"p"}"#);
+        assert_eq!(player.text(r#"42["msg","~","o-4"]"#), [r#"message "~""#]);
+        assert_eq!(player.text(r#"40{"sid":"s","pid":"p"}"#), ["subscribed"]);
+        connect(&mut player, r#"40{"offset":"o-4","pid":"p"}"#);
+        let joins = [r#"frame 42["join","a"]"#, r#"frame 42["join","b"]"#];
+        assert_eq!(player.text(r#"40{"sid":"t","pid":"q"}"#), [&["gap"][..], &joins].concat());
+        connect(&mut player, "40");
+        assert_eq!(player.text(r#"40{"sid":"t"}"#), [&["gap"][..], &joins].concat(), "it keeps sessions no more");
+        assert_eq!(player.text(r#"42["msg","~","o"]"#), [r#"message "~","o""#], "whose events have no offsets");
     }
 
     #[test]

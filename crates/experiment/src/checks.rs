@@ -101,7 +101,8 @@ impl Experiment {
         let all_sockets =
             || std::iter::once(&self.sockets).chain(self.variants.iter().filter_map(|v| v.sockets.as_ref()));
         for (what, is_asked) in [
-            ("sockets.tls", all_sockets().any(|sockets| sockets.tls)),
+            // Of variants it leaves cells out, as what a server lacks does.
+            ("sockets.tls", self.sockets.tls),
             ("sockets.http_version", all_sockets().any(|sockets| sockets.http_version != HttpVersion::Http11)),
             ("sockets.writes_per_event", all_sockets().any(|sockets| sockets.writes_per_event > 1)),
             ("sockets.nagle", all_sockets().any(|sockets| sockets.nagle)),
@@ -131,7 +132,8 @@ impl Experiment {
             let names: Vec<&str> = self.subjects.iter().map(|text| name_of(text)).collect();
             return Err(format!(
                 "none of {} offers what is asked for: see `pushlab subjects list` for transports; their manifests list \
-                 echo, rooms, feed (from a back end; all support it with by = \"publisher\"), newest and the transports that each compresses",
+                 echo, rooms, feed (from a back end; all support it with by = \"publisher\"), newest, the transports that each compresses \
+                 and those whose clients resume",
                 names.join(", ")
             ));
         }
@@ -167,8 +169,11 @@ impl Experiment {
             return Err(format!("turns_ms {length_ms}: from {shortest} to {longest}"));
         }
         let scenarios = self.variants.iter().filter_map(|variant| variant.scenario.as_ref()).chain([&self.scenario]);
-        if scenarios.clone().any(|scenario| *scenario == Scenario::Idle || traffic::is_closed_loop(scenario)) {
-            return Err("turns_ms: turns need a load with a schedule; idle, fan-out and request have none".to_owned());
+        let has_none = |scenario: &Scenario| matches!(scenario, Scenario::Idle | Scenario::Storm { .. });
+        if scenarios.clone().any(|scenario| has_none(scenario) || traffic::is_closed_loop(scenario)) {
+            let why =
+                "turns need a load with a schedule that can be divided; idle, storm, fan-out and request have none";
+            return Err(format!("turns_ms: {why}"));
         }
         if self.shape != Shape::Steady {
             return Err("turns_ms: the shape must be steady, since turns are a shape of their own".to_owned());

@@ -75,21 +75,25 @@ impl Experiment {
         named.any(|text| self.offers.of(text).is_some_and(|offer| offer.is_external))
     }
 
-    /// Whether a subject offers a transport, what a variant's scenario needs, and what is asked for of compression, polls for
-    /// the newest message and clients in a browser's pages.
+    /// Whether a subject offers a transport, what a variant's scenario needs, and what is asked for of TLS, compression, polls
+    /// for the newest message and clients in a browser's pages.
     fn is_offered(&self, subject: &str, transport: Transport, variant: Option<&str>) -> bool {
         let variant = self.variants.iter().find(|known| Some(known.name.as_str()) == variant);
         if variant.is_some_and(|variant| !variant.transports.is_empty() && !variant.transports.contains(&transport)) {
             return false;
         }
         let scenario = variant.and_then(|variant| variant.scenario.as_ref()).unwrap_or(&self.scenario);
+        let has_tls = variant.and_then(|variant| variant.sockets.as_ref()).is_some_and(|sockets| sockets.tls);
         let own = self.compression_from;
         let is_compressed = variant.and_then(|variant| variant.compression_from).or(own).is_some();
         let clients_in = variant.and_then(|variant| variant.clients_in).unwrap_or(self.clients_in);
         let has_pages = |offer: &Offer| !clients_in.is_browser() || offer.has_pages(transport);
         let polling = variant.and_then(|variant| variant.polling.as_ref()).unwrap_or(&self.polling);
         self.offers.of(subject).is_none_or(|offer| {
-            offer.has(transport, scenario, is_compressed) && offer.has_polls(transport, polling) && has_pages(offer)
+            offer.has(transport, scenario, is_compressed)
+                && offer.has_polls(transport, polling)
+                && has_pages(offer)
+                && !has_tls
         })
     }
 
@@ -277,6 +281,7 @@ mod tests {
                 feed: true,
                 users: false,
                 newest: false,
+                resumes: Vec::new(),
                 is_external: false,
             };
             let find = move |_: &str| Ok(Some(offer.clone()));
@@ -332,6 +337,7 @@ mod tests {
             feed: true,
             users: false,
             newest: false,
+            resumes: Vec::new(),
             is_external: false,
         };
         let resolve = |text: &str, compresses: Vec<Transport>| {
@@ -357,6 +363,39 @@ mod tests {
         assert!(none.contains("none of other offers") && none.contains("compresses"), "{none}");
         let zero = resolve("compression_from = 0", vec![]).unwrap_err().to_string();
         assert!(zero.contains("compression_from must be at least 1"), "{zero}");
+    }
+
+    #[test]
+    fn a_storm_is_for_who_resumes_and_a_variant_with_tls_for_our_server() {
+        let variants = r#"
+            subjects = ["pushlab", "other"]
+            variants = [{ name = "plain" }, { name = "secure", sockets = { tls = true } }]
+        "#;
+        let offer = Offer {
+            transports: vec![Transport::WebSocket, Transport::Sse],
+            compresses: Vec::new(),
+            pages: Vec::new(),
+            echo: true,
+            rooms: true,
+            feed: true,
+            users: false,
+            newest: false,
+            resumes: vec![Transport::Sse],
+            is_external: false,
+        };
+        let others = |scenario: &str| {
+            let chat = r#"{ kind = "chat", interval_ms = 3000, payload_bytes = 71 }"#;
+            let text = format!("{variants}{}", SMALL.replace(chat, scenario));
+            let find = |name: &str| Ok((name == "other").then(|| offer.clone()));
+            let experiment = Experiment::resolve(Written::read(&text, None, "small").unwrap(), &find, "small").unwrap();
+            let cells = experiment.cells().into_iter().filter(|cell| cell.subject == "other");
+            let mut others: Vec<_> = cells.map(|cell| (cell.transport, cell.variant.unwrap())).collect();
+            others.dedup();
+            others
+        };
+        let plain = |transport| (transport, "plain".to_owned());
+        assert_eq!(others(r#"{ kind = "storm", missed = 10, payload_bytes = 71 }"#), [plain(Transport::Sse)]);
+        assert_eq!(others(r#"{ kind = "idle" }"#), [plain(Transport::WebSocket), plain(Transport::Sse)]);
     }
 
     #[test]

@@ -193,6 +193,17 @@ macro_rules! for_each_metric {
             memory_kernel "Kernel memory of connections", "MiB", Lower,
                 "growth of slab, page tables, stacks and socket buffers of the machine with all clients connected: both ends";
             delivered "Deliveries", "/s", Higher, "per second, received and checked by the clients";
+            caught_up_median "Caught up, median", "ms", Lower,
+                "of a storm: from when clients may come back until half of them have what they missed";
+            caught_up_p99 "Caught up, p99", "ms", Lower, "of a storm: until 99 % of the clients have what they missed";
+            caught_up_p999 "Caught up, p99.9", "ms", Lower, "of a storm: until 99.9 % of the clients have what they missed";
+            caught_up "Clients caught up", "%", Higher, "of a storm: clients that had all they missed before the drain ended";
+            lost "Lost", "", Lower,
+                "deliveries of the load phase that never came; in a storm without those to clients that were told of a gap";
+            doubled "Doubled", "", Lower, "deliveries of the load phase that came again, and in a storm of earlier ones";
+            gaps_told "Clients told of a gap", "", Lower, "of a storm: clients that were told, when they came back, that messages are gone";
+            recovered_falsely "Clients told nothing", "", Lower,
+                "of a storm: clients that were subscribed again and told of no gap, though messages never came to them";
             due "Deliveries due", "/s", Neither, "per second: publications of the load phase, times who is to receive them";
             delivered_share "Deliveries of those due", "%", Higher,
                 "of the publications of the load phase, what reached its receivers before the drain ended";

@@ -25,6 +25,8 @@ pub struct Offer {
     pub users: bool,
     /// Whether a poll may ask it for the newest message.
     pub newest: bool,
+    /// Over which of them clients that were cut off can have what they missed, if it is told to keep that.
+    pub resumes: Vec<Transport>,
     /// Whether somebody else runs it.
     pub is_external: bool,
 }
@@ -46,6 +48,7 @@ impl Offer {
         let has_scenario = match scenario {
             Scenario::Echo { .. } | Scenario::Request { .. } => self.echo,
             Scenario::Rooms { .. } => self.rooms,
+            Scenario::Storm { .. } => self.resumes.contains(&transport),
             Scenario::Feed { by: FeedBy::BackEnd, .. } => self.feed,
             _ => true,
         };

@@ -57,6 +57,7 @@ presets! {
     "anomaly-memory",
     "polling-study-collection",
     "overload",
+    "storm",
     "any-server",
 }
 

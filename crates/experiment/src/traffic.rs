@@ -14,6 +14,7 @@ pub fn mean_payload_bytes(scenario: &Scenario) -> Option<f64> {
         | Scenario::Rooms { payload_bytes, .. }
         | Scenario::Echo { payload_bytes, .. }
         | Scenario::Upstream { payload_bytes, .. }
+        | Scenario::Storm { payload_bytes, .. }
         | Scenario::Request { payload_bytes } => Some(f64::from(payload_bytes)),
         Scenario::Idle => None,
     }
@@ -31,6 +32,7 @@ pub fn with_payload_bytes(mut scenario: Scenario, bytes: u32) -> Scenario {
         | Scenario::Rooms { payload_bytes, .. }
         | Scenario::Echo { payload_bytes, .. }
         | Scenario::Upstream { payload_bytes, .. }
+        | Scenario::Storm { payload_bytes, .. }
         | Scenario::Request { payload_bytes } => *payload_bytes = bytes,
         Scenario::Idle => {}
     }
@@ -38,7 +40,8 @@ pub fn with_payload_bytes(mut scenario: Scenario, bytes: u32) -> Scenario {
 }
 
 /// The same traffic at another rate: intervals are set so that so many deliveries per second are planned. What
-/// follows its answers or deliveries, or does nothing, has no planned rate and stays as it is.
+/// follows its answers or deliveries, publishes a number that is set, or does nothing, has no planned rate and stays as it
+/// is.
 pub fn with_deliveries_per_s(mut scenario: Scenario, clients: u32, deliveries: u32) -> Scenario {
     let (clients, deliveries) = (f64::from(clients), f64::from(deliveries));
     let whole = |interval: f64| (interval.round() as u64).max(1);
@@ -55,12 +58,13 @@ pub fn with_deliveries_per_s(mut scenario: Scenario, clients: u32, deliveries: u
         Scenario::Echo { interval_ms, .. } | Scenario::Upstream { interval_ms, .. } => {
             *interval_ms = whole(1e3 * clients / deliveries);
         }
-        Scenario::FanOut { .. } | Scenario::Request { .. } | Scenario::Idle => {}
+        Scenario::FanOut { .. } | Scenario::Request { .. } | Scenario::Storm { .. } | Scenario::Idle => {}
     }
     scenario
 }
 
-/// Publications per second that a scenario plans; `None` where it follows its answers or deliveries, or does nothing.
+/// Publications per second that a scenario plans; `None` where it follows its answers or deliveries,
+/// publishes a number that is set, or does nothing.
 pub fn publications_per_s(scenario: &Scenario, clients: u32) -> Option<f64> {
     let clients = f64::from(clients);
     Some(match *scenario {
@@ -71,11 +75,12 @@ pub fn publications_per_s(scenario: &Scenario, clients: u32) -> Option<f64> {
         Scenario::Echo { interval_ms, .. } | Scenario::Upstream { interval_ms, .. } => {
             clients * 1e3 / interval_ms as f64
         }
-        Scenario::FanOut { .. } | Scenario::Request { .. } | Scenario::Idle => return None,
+        Scenario::FanOut { .. } | Scenario::Request { .. } | Scenario::Storm { .. } | Scenario::Idle => return None,
     })
 }
 
-/// Deliveries per second that a scenario plans; `None` where it follows its answers or deliveries, or does nothing.
+/// Deliveries per second that a scenario plans; `None` where it follows its answers or deliveries,
+/// publishes a number that is set, or does nothing.
 pub fn deliveries_per_s(scenario: &Scenario, clients: u32) -> Option<f64> {
     let all = f64::from(clients);
     let each = match *scenario {
@@ -88,7 +93,7 @@ pub fn deliveries_per_s(scenario: &Scenario, clients: u32) -> Option<f64> {
 
 /// Whether publications follow deliveries or answers, and no schedule: such a load goes as fast as the server does.
 pub fn is_closed_loop(scenario: &Scenario) -> bool {
-    *scenario != Scenario::Idle && deliveries_per_s(scenario, 1).is_none()
+    matches!(scenario, Scenario::FanOut { .. } | Scenario::Request { .. })
 }
 
 #[cfg(test)]

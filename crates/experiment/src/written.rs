@@ -431,6 +431,9 @@ impl Written {
             Scenario::FanOut { .. } => {
                 &["delivered", "latency_median", "latency_p99", "cpu", "cpu_per_delivery", "memory"]
             }
+            Scenario::Storm { .. } => {
+                &["caught_up_median", "caught_up_p99", "caught_up_p999", "caught_up", "memory", "cpu_per_delivery"]
+            }
             Scenario::Idle => &["memory_idle", "memory_kernel", "cpu_idle", "connect"],
             Scenario::Echo { .. } | Scenario::Request { .. } => {
                 &["latency_own_median", "latency_p99", "cpu", "memory", "delivered"]

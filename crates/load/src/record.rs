@@ -9,6 +9,7 @@ use pushlab_workload::audience::Audience;
 use pushlab_workload::check::{Recognised, Schedule, SeenTable, Verdict};
 use pushlab_workload::ranks::Ranks;
 use pushlab_workload::result::{MAX_MARKED_DELIVERIES, MarkedDelivery, Part};
+use pushlab_workload::storm::Returns;
 use pushlab_workload::timeline::Timeline;
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,6 +33,11 @@ pub struct Recorder {
     /// What each receiver was brought last, where polls ask for the newest message; else empty.
     newest: Vec<Option<Stamp>>,
     audience: Audience,
+    /// Whether the clients are those of a storm.
+    is_storm: bool,
+    /// Those, once the phases are known.
+    pub returns: Option<Returns>,
+    receivers: u32,
     schedule: Option<Schedule>,
     /// The load phase; empty until it is known.
     load_ns: Range<u64>,
@@ -67,6 +73,9 @@ impl Recorder {
             seen: SeenTable::new(receivers, config.audience.sources()),
             newest: if config.requests.ask_for_newest() { vec![None; receivers as usize] } else { Vec::new() },
             audience: config.audience.clone(),
+            is_storm: config.return_over_ns.is_some(),
+            returns: None,
+            receivers,
             schedule: None,
             load_ns: 0..0,
             state,
@@ -82,6 +91,8 @@ impl Recorder {
             self.part.ranks = Ranks::new(timeline.load_count());
         }
         self.load_ns = timeline.load_ns..timeline.load_end_ns;
+        let returns = || Returns::new(self.receivers, timeline.load_count(), timeline.load_end_ns);
+        self.returns = self.is_storm.then(returns);
     }
 
     /// Whether data is no publication but a frame of the back end's own, which announces what it is going to send.
@@ -121,6 +132,9 @@ impl Recorder {
         self.seconds.delivered(delivery.now_ns, latency, is_own, &self.state);
         let broadcasts = self.state.broadcasts();
         let (sequence, index, is_load) = match recognised {
+            // What came before the cut may come again after it, and sequence numbers run through.
+            Recognised::Load { index, .. } if self.returns.is_some() => (stamp.sequence, index, true),
+            Recognised::WarmUp if self.returns.is_some() => (stamp.sequence, 0, false),
             Recognised::Load { sequence, index } => (sequence, index, true),
             // Publications are under way in the warm-up too, and sequence numbers run through.
             Recognised::WarmUp if broadcasts.is_some() => (stamp.sequence, 0, false),
@@ -128,7 +142,8 @@ impl Recorder {
         };
         let verdict = self.seen.observe(delivery.receiver, source, sequence);
         if verdict == Verdict::Duplicate {
-            return self.part.duplicated += u64::from(is_load);
+            let is_counted = is_load || self.returns.as_ref().is_some_and(|r| r.has_begun(delivery.now_ns));
+            return self.part.duplicated += u64::from(is_counted);
         }
         let place = broadcasts.map(|broadcasts| broadcasts.reached(stamp.source, sequence));
         if !is_load {
@@ -139,6 +154,9 @@ impl Recorder {
             self.part.reordered += u64::from(is_reordered);
         }
         self.part.delivered += 1;
+        if let Some(after_ns) = self.returns.as_mut().and_then(|r| r.received(delivery.receiver, delivery.now_ns)) {
+            self.part.caught_up.record(after_ns);
+        }
         self.part.latency.record(latency);
         if let Some(waited_ns) = self.waited_ns {
             self.part.read_wait.record(waited_ns);
@@ -154,6 +172,14 @@ impl Recorder {
                 self.rank(place, *receivers, latency);
             }
             _ => self.part.ranks.reached(index, latency),
+        }
+    }
+
+    /// Counts that a receiver was told that messages are gone.
+    pub fn told_gap(&mut self, receiver: u32, now_ns: u64) {
+        self.part.gaps += 1;
+        if let Some(returns) = self.returns.as_mut().filter(|returns| returns.has_begun(now_ns)) {
+            returns.is_told(receiver);
         }
     }
 
@@ -240,6 +266,9 @@ impl Recorder {
     /// Hands in the last, unfinished second.
     pub fn finish(mut self) -> Part {
         self.seconds.finish(&self.state);
+        if let Some(returns) = &self.returns {
+            returns.count(&mut self.part);
+        }
         self.part
     }
 }

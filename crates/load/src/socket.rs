@@ -6,6 +6,7 @@ use crate::tls::{Tls, TlsRead};
 use mio::net::TcpStream;
 use socket2::SockRef;
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 /// How long the kernel surely remembers to delay acknowledgements: half of the 40 ms after which it sends one.
 const ACKS_DELAYED_NS: u64 = 20_000_000;
@@ -65,6 +66,12 @@ impl Socket {
     /// The socket, to register it.
     pub fn stream_mut(&mut self) -> &mut TcpStream {
         &mut self.stream
+    }
+
+    /// Has it reset when it is closed, so that nothing of it stays (`SO_LINGER` of no time, socket(7)).
+    pub fn reset_when_closed(&self) {
+        // It cannot fail on a TCP socket.
+        let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
     }
 
     /// Has the kernel note when what is read from now on came to this host.

@@ -47,6 +47,26 @@ pub trait Log: Send {
 
     /// Channels with history, and the bytes of all history.
     fn history_size(&self) -> (usize, usize);
+
+    /// What another process needs to go on with it, of what came after an offset; `None` if it is kept elsewhere. What is
+    /// pending is not in it.
+    fn export(&self, after: u64) -> Option<Part> {
+        let _ = after;
+        None
+    }
+}
+
+/// A part of a log on its way to another process.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// The position after the latest publication.
+    pub head: u64,
+    /// Publications up to here may be missing from channels that have no history.
+    pub forgotten_to: u64,
+    /// Channels that have lost publications, and up to which offset.
+    pub evicted: Vec<(Channel, u64)>,
+    /// What history holds, channel by channel: whoever takes it over puts it in order, and holds up nobody.
+    pub messages: Vec<Arc<Publication>>,
 }
 
 /// Signals that a log has settled something.

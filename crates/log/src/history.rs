@@ -4,6 +4,7 @@
 //! of all channels together, one of those that hold most gives its oldest messages. So nobody can push out the history
 //! of others by publishing much, or to many channels.
 
+use crate::engine::Part;
 use crate::publication::{Publication, fitting};
 use pushlab_wire::channel::Channel;
 use slab::Slab;
@@ -117,6 +118,45 @@ impl History {
             self.evict_of_the_largest();
         }
         self.compact_order();
+    }
+
+    /// What is held after an offset, and what was lost since; `head` is the position after the latest publication.
+    pub fn export(&self, head: u64, after: u64) -> Part {
+        let mut messages = Vec::new();
+        let mut evicted = Vec::new();
+        for (_, channel) in &self.channels {
+            if channel.evicted_to > after {
+                evicted.push((channel.name.clone(), channel.evicted_to));
+            }
+            let start = channel.ring.partition_point(|p| p.offset <= after);
+            messages.extend(channel.ring.range(start..).cloned());
+        }
+        Part { head, forgotten_to: self.forgotten_to, evicted, messages }
+    }
+
+    /// Takes over what another history held. Of two parts the second adds to the first: what that one has lost in between
+    /// may still be here.
+    pub fn import(&mut self, part: &Part) {
+        for (name, to) in &part.evicted {
+            let Some(id) = self.id_of(name) else { continue };
+            while self.channels[id].ring.front().is_some_and(|oldest| oldest.offset <= *to) {
+                self.evict_oldest_of(id);
+            }
+            let channel = &mut self.channels[id];
+            channel.evicted_to = channel.evicted_to.max(*to);
+        }
+        let mut messages = part.messages.clone();
+        messages.sort_unstable_by_key(|p| p.offset);
+        for message in messages {
+            let published_at_ns = message.published_at_ns;
+            self.remember(message, published_at_ns);
+        }
+        for (name, _) in &part.evicted {
+            if let Some(&id) = self.ids.get(name) {
+                self.sort(id as usize);
+            }
+        }
+        self.forgotten_to = self.forgotten_to.max(part.forgotten_to);
     }
 
     /// Lets go of what is too old.

@@ -22,7 +22,7 @@ mod history;
 mod memory;
 mod publication;
 
-pub use engine::{Entry, Log, Notify, Replay, Settled, Ticket, Turn};
+pub use engine::{Entry, Log, Notify, Part, Replay, Settled, Ticket, Turn};
 pub use history::Limits;
 pub use memory::MemoryLog;
 pub use publication::{Form, Publication, fitting};

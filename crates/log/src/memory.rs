@@ -1,6 +1,6 @@
 //! The log of one process: it ends with the process, and the next one has another epoch.
 
-use crate::engine::{Entry, Log, Replay, Turn};
+use crate::engine::{Entry, Log, Part, Replay, Turn};
 use crate::history::{History, Limits};
 use crate::publication::{Publication, fitting};
 use pushlab_wire::channel::{BadChannel, Channel};
@@ -20,6 +20,24 @@ impl MemoryLog {
     /// An empty log. `epoch` tells it from all other logs.
     pub fn new(epoch: Epoch, limits: Limits) -> Self {
         Self { epoch, head: 0, history: History::new(limits) }
+    }
+
+    /// A log that goes on behind a position of which it knows nothing but that it was: all before it is gone.
+    pub fn behind(head: Cursor, limits: Limits) -> Self {
+        let mut log = Self::new(head.epoch, limits);
+        log.import(&Part { head: head.offset, forgotten_to: head.offset, ..Part::default() });
+        log
+    }
+
+    /// Goes on with what another one exported: first with everything, then with what came after that.
+    pub fn import(&mut self, part: &Part) {
+        self.head = part.head;
+        self.history.import(part);
+    }
+
+    /// What history holds after an offset, and what it has lost since.
+    pub fn export(&self, after: u64) -> Part {
+        self.history.export(self.head, after)
     }
 
     /// Appends a publication; `data` is one line of valid JSON. A receipt is written into it where it has a place for one.
@@ -127,6 +145,10 @@ impl Log for MemoryLog {
 
     fn history_size(&self) -> (usize, usize) {
         self.history_size()
+    }
+
+    fn export(&self, after: u64) -> Option<Part> {
+        Some(self.export(after))
     }
 }
 
@@ -283,6 +305,68 @@ mod tests {
         log.append("b", "1", None, 6 * SECOND_NS).unwrap();
         let replay = log.read(&channels(&["b"]), cursor(2), 1000);
         assert_eq!((replay.gap, offsets(&replay)), (None, vec![3]));
+    }
+
+    /// Whoever takes a log over, in two steps while it goes on, answers every reader as it would have. Where its limits let it
+    /// keep one thing more, it may have to let go of another, and says so.
+    #[test]
+    fn a_log_that_was_taken_over_answers_as_before() {
+        let (mut reads, mut worse) = (0, 0);
+        for seed in 0..60 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let limits = Limits {
+                max_channels: random.usize(1..8),
+                max_channel_messages: random.usize(1..20),
+                max_bytes: random.usize(1000..8000),
+                max_age: Duration::from_nanos(random.u64(10..400)),
+                ..Limits::default()
+            };
+            let mut now_ns = 0;
+            let mut publish = |log: &mut MemoryLog, random: &mut fastrand::Rng| {
+                for _ in 0..random.usize(..300) {
+                    now_ns += random.u64(..3);
+                    let name = format!("c{}", random.usize(..10) * random.usize(..2));
+                    log.append(&name, &format!("\"{}\"", "x".repeat(random.usize(..60))), None, now_ns).unwrap();
+                }
+            };
+            let (mut old, mut new) = (log(limits.clone()), log(limits));
+            publish(&mut old, &mut random);
+            let first = old.export(0);
+            publish(&mut old, &mut random);
+            new.import(&first);
+            new.import(&old.export(first.head));
+            assert_eq!(new.head(), old.head(), "seed {seed}");
+            for round in 0..20 {
+                if round == 10 {
+                    // It goes on with what both have now.
+                    let (channels, bytes) = new.history_size();
+                    assert!(channels <= 10 && bytes < 100_000, "seed {seed}");
+                    new.append("c1", "1", None, u64::MAX / 2).unwrap();
+                    old.append("c1", "1", None, u64::MAX / 2).unwrap();
+                }
+                let name = format!("c{}", random.usize(..10));
+                let after = random.u64(..=old.head().offset);
+                let [before, now] = [&old, &new].map(|log| log.read(&channels(&[&name]), cursor(after), usize::MAX));
+                // What one of them has let go of, it says; each has let go of what it had to.
+                let told = [&before, &now].map(|replay| replay.gap.map_or(after, |(_, to)| to.offset));
+                let from = told[0].max(told[1]);
+                let known = |replay: &Replay| offsets(replay).into_iter().filter(|&it| it > from).collect::<Vec<_>>();
+                assert_eq!(known(&now), known(&before), "seed {seed}, {name} after {after}");
+                (reads, worse) = (reads + 1, worse + u32::from(told[1] > told[0]));
+            }
+        }
+        assert!(worse * 50 < reads, "{worse} of {reads}");
+    }
+
+    #[test]
+    fn behind_a_position_everybody_has_a_gap_once() {
+        let epoch = Epoch::from_number(1);
+        let mut log = MemoryLog::behind(Cursor { epoch, offset: 100 }, Limits::default());
+        assert_eq!(log.read(&channels(&["a"]), cursor(7), 1000).gap, cursor(7).zip(cursor(100)));
+        assert_eq!(log.append("a", "1", None, 0).unwrap().offset, 101);
+        let replay = log.read(&channels(&["a"]), cursor(7), 1000);
+        assert_eq!((replay.gap, offsets(&replay)), (cursor(7).zip(cursor(100)), vec![101]));
+        assert_eq!(log.read(&channels(&["a"]), cursor(100), 1000).gap, None);
     }
 
     /// Random publications against a list of all: what is read is right, nothing is missing without a gap, and the

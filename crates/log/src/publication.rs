@@ -1,6 +1,7 @@
 //! One message of one channel.
 
 use pushlab_wire::channel::Channel;
+use pushlab_wire::cursor::Cursor;
 use pushlab_wire::native::MessageText;
 use std::sync::{Arc, OnceLock};
 
@@ -30,6 +31,24 @@ pub enum Form {
 impl Publication {
     pub(crate) fn new(offset: u64, channel: Channel, text: MessageText, published_at_ns: u64) -> Self {
         Self { offset, channel, text, compressed: Default::default(), published_at_ns }
+    }
+
+    /// One that was made elsewhere.
+    pub fn restored(cursor: Cursor, channel: Channel, data: &str, published_at_ns: u64) -> Self {
+        let text = MessageText::new(channel.as_str(), &cursor, data);
+        Self::new(cursor.offset, channel, text, published_at_ns)
+    }
+
+    /// What was published: JSON.
+    pub fn data(&self) -> &str {
+        let [_, data] = self.text.without_cursor();
+        let data = data.strip_suffix(b"]").expect("a message's text is an array");
+        std::str::from_utf8(data).expect("a part of a text between two of its characters of one byte")
+    }
+
+    /// When it was published, by the clock of whoever appended it.
+    pub fn published_at_ns(&self) -> u64 {
+        self.published_at_ns
     }
 
     /// Has a form of it compressed, unless somebody has done so: once for all who receive it, whoever asks first. It is kept

@@ -47,15 +47,17 @@ pub fn empty_table(kept: Option<BorrowedFd<'_>>) -> io::Result<()> {
     }
 }
 
-/// Closes all sockets and pipes in the calling thread's table but `kept` and the standard streams. For a table from
+/// Closes all sockets and pipes in the calling thread's table but those `kept` and the standard streams. For a table from
 /// [`copy_table`]: its copies of what other threads use would keep connections open that those close.
 ///
 /// Without `/proc` nothing is closed.
-pub fn close_copies_with_peers(kept: RawFd) {
+pub fn close_copies_with_peers(kept: &[RawFd]) {
     // `/proc/self` would be the table of the process's first thread.
     for entry in fs::read_dir("/proc/thread-self/fd").into_iter().flatten().flatten() {
         let number = entry.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok());
-        let Some(number) = number.filter(|&number| number >= FIRST_NOT_STANDARD && number != kept) else { continue };
+        let Some(number) = number.filter(|&number| number >= FIRST_NOT_STANDARD && !kept.contains(&number)) else {
+            continue;
+        };
         // Not of the entry, which is a link, but of what it leads to.
         let kind = fs::metadata(entry.path()).map(|found| found.file_type());
         if kind.is_ok_and(|kind| kind.is_socket() || kind.is_fifo()) {
@@ -81,6 +83,25 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     }
     // SAFETY: a number that is no open descriptor is an error of the call below, and nothing here closes it.
     unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()
+}
+
+/// The sockets that a service manager gave to this process as it started it (sd_listen_fds(3)), none if it gave none, or to
+/// another process. They are its own from then on: to be called once.
+///
+/// # Errors
+/// When what the environment says is not so.
+pub fn activated() -> io::Result<Vec<OwnedFd>> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<RawFd>().ok();
+    if number("LISTEN_PID").and_then(|pid| u32::try_from(pid).ok()) != Some(std::process::id()) {
+        return Ok(Vec::new());
+    }
+    let own = |number| {
+        // A copy is not inherited by children, as the original is.
+        let copy = inherited(number)?;
+        close_copy(number);
+        Ok(copy)
+    };
+    (0..number("LISTEN_FDS").unwrap_or(0)).map(|index| own(FIRST_NOT_STANDARD + index)).collect()
 }
 
 /// kcmp(2): the order of two threads' tables, which is arbitrary but the same for all. `None` when one is gone, or we
@@ -142,7 +163,7 @@ mod tests {
         let (client_number, own) = (client.as_raw_fd(), std::process::id());
         let other = thread::spawn(move || {
             copy_table().unwrap();
-            close_copies_with_peers(kept);
+            close_copies_with_peers(&[kept]);
             assert!(inherited(kept).is_ok() && inherited(client_number).is_err() && inherited(-1).is_err());
             ready.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
             let _ = ended.recv();

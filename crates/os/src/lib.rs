@@ -33,6 +33,7 @@ pub mod signals;
 pub mod socket;
 pub mod system;
 pub mod timer;
+pub mod unix;
 
 /// The kernel's error numbers, to compare an [`std::io::Error`] with where [`std::io::ErrorKind`] does not tell.
 pub use rustix::io::Errno;

@@ -1,6 +1,7 @@
 //! What a server is told: where to listen, its limits, what to do with slow subscribers.
 
 use crate::engine::Io;
+use crate::handover::Handover;
 use crate::inbox::InboxLimits;
 use crate::proxies::TrustedProxies;
 use pushlab_access::LiveAccess;
@@ -17,6 +18,7 @@ use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::Epoch;
 use std::fmt;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +83,11 @@ pub struct Config {
     pub echoes: bool,
     /// Proxies that are believed about who a client is; behind any other, every client appears to be the proxy.
     pub trusted_proxies: TrustedProxies,
+    /// Listeners that exist already, on the address of `listen`: made by whoever started the process.
+    pub listeners: Vec<Arc<OwnedFd>>,
+    /// Where it takes over from a server that runs, and hands over to the next; `None`: nowhere. A log that is kept in this
+    /// process's memory alone can be handed over.
+    pub handover: Option<Handover>,
     /// Compress publications and replies of at least this size, bytes, for clients that ask for it: by permessage-deflate
     /// on WebSockets, by gzip on streams and polls; `None`: never.
     pub compression_from: Option<usize>,
@@ -258,6 +265,9 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// Time for connections to end after a stop.
     pub drain_timeout: Duration,
+    /// Over how long clients come back after a stop, told each its own instant; `None` is chosen from how many there are
+    /// and how many connections the server has accepted in a second.
+    pub drain_window: Option<Duration>,
 }
 
 impl Limits {
@@ -321,6 +331,7 @@ impl Default for Limits {
             first_heartbeat: Duration::from_secs(1),
             write_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(10),
+            drain_window: None,
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::inbox::{Inbox, InboxLimits, Settlement, lock};
 use pushlab_access::Holder;
-use pushlab_application::{Hub, PublishError};
-use pushlab_log::{Entry, Log, Publication, Replay, Settled, Ticket, Turn};
+use pushlab_application::PublishError;
+use pushlab_handover::frame::{Frame, Number};
+use pushlab_handover::{HandoverError, Link, Outgoing, RemoteLog};
+use pushlab_log::{Entry, Log, MemoryLog, Notify, Part, Publication, Replay, Settled, Ticket, Turn};
 use pushlab_os::clock::monotonic_ns;
-use pushlab_session::reply;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::receipt::Receipt;
@@ -16,9 +17,6 @@ use std::time::{Duration, Instant};
 
 /// How often [`Distributor::expire`] is worth calling.
 pub const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Bytes of history in one answer to an application.
-const MAX_HISTORY_BYTES: usize = 256 * 1024;
 
 /// The log and the inboxes. *Invariant*: a publication is appended to the log and put into every inbox under one lock,
 /// so every event loop sees publications in the order of their offsets.
@@ -37,6 +35,8 @@ pub struct Distributor {
 struct Order {
     log: Box<dyn Log>,
     asked: HashMap<Ticket, Origin>,
+    /// The process that this one took over from, as long as it has clients: it hears of everything, as an event loop does.
+    predecessor: Option<Arc<Outgoing>>,
 }
 
 /// Where a request to the log came from whose answer comes later.
@@ -48,22 +48,26 @@ enum Origin {
 }
 
 impl Distributor {
-    /// A distributor of what this log orders to these event loops.
+    /// A distributor of what this log orders to these event loops; the clock of publications begins at `start`.
     pub fn new(
         log: Box<dyn Log>,
         limits: InboxLimits,
         answer_timeout: Duration,
         marks_receipts: bool,
         inboxes: Vec<Arc<Inbox>>,
+        start: Instant,
     ) -> Arc<Self> {
         let epoch = log.head().epoch;
-        let order = Mutex::new(Order { log, asked: HashMap::new() });
-        let start = Instant::now();
+        let order = Mutex::new(Order { log, asked: HashMap::new(), predecessor: None });
         let distributor = Arc::new(Self { epoch, limits, answer_timeout, marks_receipts, inboxes, order, start });
-        let weak = Arc::downgrade(&distributor);
-        let notify = move || weak.upgrade().into_iter().for_each(|distributor| distributor.settle());
-        lock(&distributor.order).log.attach(Box::new(notify));
+        lock(&distributor.order).log.attach(distributor.notify());
         distributor
+    }
+
+    /// What a log calls that has settled something.
+    fn notify(self: &Arc<Self>) -> Notify {
+        let weak = Arc::downgrade(self);
+        Box::new(move || weak.upgrade().into_iter().for_each(|distributor| distributor.settle()))
     }
 
     /// The mark of what is received now, where the server is to leave one.
@@ -114,8 +118,11 @@ impl Distributor {
         // Before the lock: waiting for it belongs to the way down.
         let receipt = self.receipt();
         let mut order = lock(&self.order);
+        if order.predecessor.as_ref().is_some_and(|predecessor| predecessor.is_full()) {
+            return Err(PublishError::Overloaded);
+        }
         Ok(match order.log.append(Entry { channel, data, receipt }, self.since_start_ns(now))? {
-            Turn::Done(publication) => Turn::Done(self.distribute(publication)),
+            Turn::Done(publication) => Turn::Done(self.distribute(&order, publication, None)),
             Turn::Pending(ticket) => {
                 order.asked.insert(ticket, origin());
                 Turn::Pending(ticket)
@@ -123,9 +130,12 @@ impl Distributor {
         })
     }
 
-    /// Puts a publication into every inbox; the order is locked.
-    fn distribute(&self, publication: Arc<Publication>) -> Cursor {
+    /// Puts a publication into every inbox; the order is locked. The predecessor, if it asked for it, has a number for it.
+    fn distribute(&self, order: &Order, publication: Arc<Publication>, ticket: Option<Number>) -> Cursor {
         let cursor = self.cursor(publication.offset);
+        if let Some(predecessor) = &order.predecessor {
+            predecessor.push(&Frame::Published { ticket, publication: publication.clone() });
+        }
         for inbox in &self.inboxes {
             inbox.push(publication.clone());
         }
@@ -155,6 +165,11 @@ impl Distributor {
         }
     }
 
+    /// Ends the connections of an identity, on every event loop.
+    pub fn dismiss(&self, holder: &Holder) {
+        self.inboxes.iter().for_each(|inbox| inbox.dismiss(holder.clone()));
+    }
+
     /// The newest message of each of these channels: see [`Log::newest`]. The answer comes as that of [`Self::read`].
     pub fn newest(&self, channels: &[Channel], index: usize) -> Turn<Replay> {
         self.ask(index, |log| log.newest(channels))
@@ -175,7 +190,7 @@ impl Distributor {
         while let Some(settled) = order.log.settled() {
             let (ticket, settlement) = match settled {
                 Settled::Published(publication, ticket) => {
-                    let cursor = self.distribute(publication);
+                    let cursor = self.distribute(&order, publication, None);
                     let Some(ticket) = ticket else { continue };
                     (ticket, Settlement::Published(cursor))
                 }
@@ -193,6 +208,73 @@ impl Distributor {
                 None => {}
             }
         }
+    }
+
+    // --- Taking over and handing over ---
+
+    /// From now on, the process that this one took over from hears of everything too.
+    pub fn follow(&self, predecessor: Arc<Outgoing>) {
+        lock(&self.order).predecessor = Some(predecessor);
+    }
+
+    /// It has gone.
+    pub fn unfollow(&self) {
+        lock(&self.order).predecessor = None;
+    }
+
+    /// Does what it asks for. It may publish beyond the limits of an inbox, by what its connections can: each waits until
+    /// this is done.
+    ///
+    /// # Errors
+    /// If it asks for nothing that there is, or the log here does not answer at once.
+    pub fn serve(&self, request: Frame) -> Result<(), HandoverError> {
+        let mut order = lock(&self.order);
+        let (ticket, answer) = match request {
+            Frame::Append { ticket, receipt, published_at_ns, channel, data } => {
+                let entry = Entry { channel: channel.as_str(), data: &data, receipt };
+                return match order.log.append(entry, published_at_ns) {
+                    Ok(Turn::Done(publication)) => {
+                        self.distribute(&order, publication, Some(ticket));
+                        Ok(())
+                    }
+                    _ => Err(HandoverError::Unexpected),
+                };
+            }
+            Frame::Read { ticket, after, max_bytes, channels } => {
+                (ticket, order.log.read(&channels, after, usize::try_from(max_bytes).unwrap_or(usize::MAX)))
+            }
+            Frame::Newest { ticket, channels } => (ticket, order.log.newest(&channels)),
+            _ => return Err(HandoverError::Unexpected),
+        };
+        // Under the same lock: the answer stands behind all that it tells of.
+        match (answer, &order.predecessor) {
+            (Turn::Done(replay), Some(predecessor)) => predecessor.push(&Frame::Replay { ticket, replay }),
+            _ => return Err(HandoverError::Unexpected),
+        }
+        Ok(())
+    }
+
+    /// All that another process needs to go on with the log, which goes on here; `None` if it is kept elsewhere.
+    pub fn export(&self) -> Option<Part> {
+        lock(&self.order).log.export(0)
+    }
+
+    /// Gives the log to another process: what has come since that, after which nothing is appended here, and the link is
+    /// asked. `limits` are those of a log that begins anew.
+    pub fn hand_over(self: &Arc<Self>, since: u64, limits: pushlab_log::Limits, link: Arc<Link>) -> Option<Part> {
+        let mut order = lock(&self.order);
+        let rest = order.log.export(since)?;
+        let empty = MemoryLog::new(self.epoch, limits.clone());
+        let log = std::mem::replace(&mut order.log, Box::new(empty));
+        let mut log = RemoteLog::new(log, limits, link);
+        log.attach(self.notify());
+        order.log = Box::new(log);
+        Some(rest)
+    }
+
+    /// What the clock of publications shows.
+    pub fn clock_ns(&self) -> u64 {
+        self.since_start_ns(Instant::now())
     }
 
     /// The position after the latest publication.
@@ -222,41 +304,18 @@ impl Distributor {
     }
 }
 
-impl Hub for Distributor {
-    fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError> {
-        self.publish(channel, data, Instant::now())
-    }
-
-    fn head(&self) -> Cursor {
-        self.head()
-    }
-
-    fn history(&self, channel: &Channel, after: Option<Cursor>) -> Option<Vec<u8>> {
-        let start = after.unwrap_or_else(|| self.cursor(0));
-        let replay = self.read_now(std::slice::from_ref(channel), Some(start), MAX_HISTORY_BYTES)?;
-        // Who asks for all that there is has lost nothing.
-        let gap = replay.gap.filter(|_| after.is_some());
-        Some(reply::body(&replay.messages, Some((gap, self.cursor(replay.up_to)))))
-    }
-
-    fn dismiss(&self, holder: &Holder) {
-        self.inboxes.iter().for_each(|inbox| inbox.dismiss(holder.clone()));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::inbox::Arrivals;
     use mio::{Poll, Token, Waker};
-    use pushlab_log::MemoryLog;
 
     fn distributor(limits: InboxLimits, loops: usize) -> (Arc<Distributor>, Vec<Arc<Inbox>>) {
         // A waker outlives its poll; nobody waits here.
         let waker = || Waker::new(Poll::new().unwrap().registry(), Token(0)).unwrap();
         let inboxes: Vec<_> = (0..loops).map(|_| Arc::new(Inbox::new(waker()))).collect();
         let log = MemoryLog::new(Epoch::from_number(1), pushlab_log::Limits::default());
-        (Distributor::new(Box::new(log), limits, Duration::ZERO, false, inboxes.clone()), inboxes)
+        (Distributor::new(Box::new(log), limits, Duration::ZERO, false, inboxes.clone(), Instant::now()), inboxes)
     }
 
     fn drained(inbox: &Inbox) -> usize {

@@ -133,6 +133,11 @@ impl Inbox {
         drop(self.take_carried());
     }
 
+    /// Whether its event loop has ended.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
     /// Whether it is too full for another message. Those that publish at the same time may each add one beyond.
     pub fn is_full(&self, limits: InboxLimits) -> bool {
         let is_over = self.messages.load(Ordering::Relaxed) >= limits.max_messages

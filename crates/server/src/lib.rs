@@ -17,22 +17,29 @@ mod distributor;
 pub mod engine;
 mod event_loop;
 mod groups;
+mod handover;
 mod http2;
 mod inbox;
+mod listening;
 mod metrics;
 mod pool;
+mod presence;
 pub mod proxies;
 mod queued;
 mod sources;
+mod stage;
 mod stats;
 mod stream;
+mod taking;
 mod wheel;
 
 pub use carrier::{Carrier, Notify};
 pub use config::{Config, Feed, Limits, MakeLog, Tick};
 pub use engine::Io;
+pub use handover::{Handover, Happened};
 pub use pool::THREADS;
 pub use pushlab_access as access;
+pub use pushlab_handover::HandoverError;
 pub use pushlab_session::pass::Pass;
 pub use pushlab_session::queue::Policy;
 pub use pushlab_session::site::{BadOrigin, Guests, Origin, Site};
@@ -42,30 +49,38 @@ pub use stats::Stats;
 use distributor::Distributor;
 use engine::NoUring;
 use event_loop::{EventLoop, Shared, WAKER};
-use inbox::Inbox;
+use handover::{Following, Giver};
+use inbox::{Inbox, lock};
+use listening::listeners;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
+use presence::Presence;
 use proxies::TrustedProxies;
-use pushlab_application::Publisher;
-use pushlab_os::{clock, descriptors, random};
+use pushlab_access::Holder;
+use pushlab_application::{Hub, Present, PublishError, Publisher};
+use pushlab_os::{clock, descriptors};
+use pushlab_session::reply;
 use pushlab_tls::certificate::Tls;
-use pushlab_wire::cursor::Epoch;
-use socket2::{Domain, Protocol, Socket, Type};
+use pushlab_wire::channel::Channel;
+use pushlab_wire::cursor::Cursor;
 use sources::Sources;
+use stage::{SharedStage, Stage};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Instant;
+use taking::{Begun, Taking};
 
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 4096;
+/// Bytes of history in one answer to an application.
+const MAX_HISTORY_BYTES: usize = 256 * 1024;
 
 /// What one event loop owns.
-type Part = (Poll, TcpListener, Arc<Inbox>, Option<Caller>);
+type Part = (Poll, Vec<TcpListener>, Arc<Inbox>, Option<Caller>);
 
 /// A running server. Dropping it does not stop it.
 pub struct Server {
@@ -75,7 +90,9 @@ pub struct Server {
     adopted: AtomicUsize,
     threads: Vec<JoinHandle<io::Result<()>>>,
     workers: Option<Workers>,
-    sources: Sources,
+    sources: Arc<Mutex<Sources>>,
+    following: Option<Following>,
+    giving: Option<(Arc<Giver>, JoinHandle<()>)>,
 }
 
 /// What keeps a server from running.
@@ -98,6 +115,9 @@ pub enum ServerError {
     /// The operating system refused something else.
     #[error("cannot start an event loop or a thread beside it: {0}")]
     Loop(#[source] io::Error),
+    /// A server that runs did not hand over, or this one could not hand over to the next.
+    #[error("--handover: {0}; a server that runs there goes on")]
+    Handover(#[from] HandoverError),
     /// There are no random bytes for the epoch.
     #[error("cannot get random bytes from the operating system: {0}; a sandbox may be blocking getrandom(2)")]
     Random(#[source] io::Error),
@@ -113,66 +133,85 @@ impl Server {
         if config.io == Some(Io::Uring) {
             engine::check_uring()?;
         }
-        let listen_error = |source| ServerError::Listen { address: config.listen, source };
-        check_is_free(config.listen).map_err(listen_error)?;
-        let first = listener(config.listen, &config).map_err(listen_error)?;
-        let address = first.local_addr().map_err(listen_error)?;
-        let mut listeners = vec![first];
-        for _ in 1..config.cores.max(1) {
-            listeners.push(listener(address, &config).map_err(listen_error)?);
-        }
+        let predecessor = taking::predecessor(&config)?;
+        let existing = match &predecessor {
+            Some(predecessor) => taking::copies(&predecessor.listeners),
+            None => taking::copies(&config.listeners),
+        };
+        let (address, listeners) = existing
+            .and_then(|existing| listeners(&config, existing))
+            .map_err(|source| ServerError::Listen { address: config.listen, source })?;
+        let taking = Taking::prepare(&config, &listeners)?;
         let pool = config.whole_application().map(|application| Pool::new(application, &config.limits));
-        let mut parts = Vec::new();
-        let mut inboxes = Vec::new();
-        for listener in listeners {
-            let poll = Poll::new().map_err(ServerError::Loop)?;
-            let waker = Waker::new(poll.registry(), WAKER).map_err(ServerError::Loop)?;
-            let inbox = Arc::new(Inbox::new(waker));
-            inboxes.push(inbox.clone());
-            let caller = pool.as_ref().map(|pool| pool.caller(inbox.clone()));
-            parts.push((poll, listener, inbox, caller));
+        let parts = parts(listeners, pool.as_ref()).map_err(ServerError::Loop)?;
+        let inboxes: Vec<_> = parts.iter().map(|(_, _, inbox, _)| inbox.clone()).collect();
+        // From here on it is this process that appends, if another one did.
+        let Begun { log, start, talk } = taking::begin(&config, predecessor)?;
+        for (_, listeners, _, _) in &parts {
+            listening::listen(listeners).map_err(|source| ServerError::Listen { address, source })?;
         }
-        let epoch = Epoch::from_number(u64::from_ne_bytes(random::bytes().map_err(ServerError::Random)?));
+        let presence = config.access.clone().filter(|access| access.rules().has_presence()).map(Presence::new);
         let shared = Arc::new(Shared {
+            presence: presence.map(Arc::new),
             distributor: Distributor::new(
-                config.new_log(epoch),
+                log,
                 config.limits.inbox(),
                 config.limits.answer_timeout,
                 config.mark_receipts,
                 inboxes.clone(),
+                start,
             ),
             rules: config.rules(),
             counters: (0..parts.len() + Sources::count(&config)).map(|_| Arc::default()).collect(),
             open: AtomicUsize::new(0),
-            is_draining: AtomicBool::new(false),
+            stage: SharedStage::new(),
+            return_window: OnceLock::new(),
             tls,
             config,
         });
         let loops = parts.len();
+        let following = taking::start(talk, &shared)?;
         let threads = spawn(&shared, parts)?;
-        let sources = Sources::default();
-        let mut server =
-            Self { address, shared, inboxes, adopted: AtomicUsize::new(0), threads, workers: None, sources };
-        if let Some(pool) = pool {
-            match pool.start(server.publisher()) {
-                Ok(workers) => server.workers = Some(workers),
-                Err(error) => {
-                    server.stop();
-                    return Err(ServerError::Loop(error));
-                }
-            }
-        }
-        let Shared { config, distributor, counters, .. } = &*server.shared;
-        if let Err(error) = server.sources.start(config, distributor, &counters[loops..]) {
+        let mut server = Self {
+            address,
+            shared,
+            inboxes,
+            adopted: AtomicUsize::new(0),
+            threads,
+            workers: None,
+            sources: Arc::default(),
+            following,
+            giving: None,
+        };
+        if let Err(error) = server.start_rest(pool, taking, loops) {
             server.stop();
-            return Err(ServerError::Loop(error));
+            return Err(error);
         }
         Ok(server)
     }
 
+    /// Starts what there is beside the event loops.
+    fn start_rest(&mut self, pool: Option<Pool>, taking: Option<Taking>, loops: usize) -> Result<(), ServerError> {
+        if let Some(pool) = pool {
+            self.workers = Some(pool.start(self.publisher()).map_err(ServerError::Loop)?);
+        }
+        let Shared { config, distributor, counters, .. } = &*self.shared;
+        lock(&self.sources).start(config, distributor, &counters[loops..]).map_err(ServerError::Loop)?;
+        if let Some(Taking { handover, desk, listeners }) = taking {
+            let (shared, inboxes, sources) = (self.shared.clone(), self.inboxes.clone(), self.sources.clone());
+            let giver = Arc::new(Giver::new(handover, shared, inboxes, listeners, sources));
+            let thread = giver.start(desk).map_err(|error| ServerError::Handover(error.into()))?;
+            self.giving = Some((giver, thread));
+        }
+        Ok(())
+    }
+
     /// Publishes from within this process.
     pub fn publisher(&self) -> Publisher {
-        Publisher::new(self.shared.distributor.clone())
+        Publisher::new(Arc::new(Inside {
+            distributor: self.shared.distributor.clone(),
+            presence: self.shared.presence.clone(),
+        }))
     }
 
     /// Serves a connection whose bytes the caller carries, like an accepted one, but never with TLS.
@@ -207,8 +246,14 @@ impl Server {
 
     /// Asks it to stop: no new connections, open ones are ended properly within the drain timeout.
     pub fn stop(&self) {
-        self.sources.stop();
-        self.shared.is_draining.store(true, Ordering::Release);
+        lock(&self.sources).stop();
+        if let Some((giver, _)) = &self.giving {
+            giver.stop();
+        }
+        if let Some(following) = &self.following {
+            following.stop();
+        }
+        self.shared.stage.advance(Stage::Stopping);
         self.inboxes.iter().for_each(|i| i.wake());
     }
 
@@ -221,7 +266,15 @@ impl Server {
                 Err(_) => return Err(ServerError::Failed("panic; the message stands above".to_owned())),
             }
         }
-        self.sources.join();
+        lock(&self.sources).pause();
+        if let Some((giver, thread)) = self.giving {
+            giver.stop();
+            // Nothing in it panics.
+            let _ = thread.join();
+        }
+        if let Some(following) = self.following {
+            following.join();
+        }
         if let Some(workers) = self.workers {
             workers.join();
         }
@@ -259,7 +312,42 @@ impl Config {
             echoes: false,
             trusted_proxies: TrustedProxies::default(),
             compression_from: None,
+            listeners: Vec::new(),
+            handover: None,
         }
+    }
+}
+
+/// What an application may do here. Not all that the event loops share: that has the application, which would then keep
+/// itself alive.
+struct Inside {
+    distributor: Arc<Distributor>,
+    presence: Option<Arc<Presence>>,
+}
+
+impl Hub for Inside {
+    fn publish(&self, channel: &str, data: &str) -> Result<Cursor, PublishError> {
+        self.distributor.publish(channel, data, Instant::now())
+    }
+
+    fn head(&self) -> Cursor {
+        self.distributor.head()
+    }
+
+    fn history(&self, channel: &Channel, after: Option<Cursor>) -> Option<Vec<u8>> {
+        let start = after.unwrap_or_else(|| self.distributor.cursor(0));
+        let replay = self.distributor.read_now(std::slice::from_ref(channel), Some(start), MAX_HISTORY_BYTES)?;
+        // Who asks for all that there is has lost nothing.
+        let gap = replay.gap.filter(|_| after.is_some());
+        Some(reply::body(&replay.messages, Some((gap, self.distributor.cursor(replay.up_to)))))
+    }
+
+    fn dismiss(&self, holder: &Holder) {
+        self.distributor.dismiss(holder);
+    }
+
+    fn present(&self, channel: &Channel) -> Option<Present> {
+        self.presence.as_ref()?.present(&self.distributor, channel)
     }
 }
 
@@ -280,35 +368,6 @@ impl Shared {
     }
 }
 
-/// Fails where somebody listens already. A listener that shares its port would not notice: the kernel would give it
-/// half of the other's connections.
-fn check_is_free(address: SocketAddr) -> io::Result<()> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())
-}
-
-/// A listener; what is set on it, accepted sockets inherit, which saves system calls for each.
-fn listener(address: SocketAddr, config: &Config) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
-    socket.set_nonblocking(true)?;
-    socket.set_tcp_nodelay(!config.nagle)?;
-    // A peer that acknowledges nothing for this long is gone, whatever TCP hopes.
-    socket.set_tcp_user_timeout(Some(config.limits.write_timeout))?;
-    if let Some(bytes) = config.limits.max_send_buffer_bytes {
-        socket.set_send_buffer_size(bytes)?;
-    }
-    // Before listening: the window that a handshake offers follows from it.
-    if let Some(bytes) = config.limits.max_receive_buffer_bytes {
-        socket.set_recv_buffer_size(bytes)?;
-    }
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(TcpListener::from_std(socket.into()))
-}
-
 /// Marks an event loop as ended however it ends, by a panic too: what is published goes on to the others.
 struct Ending(Arc<Inbox>);
 
@@ -318,25 +377,37 @@ impl Drop for Ending {
     }
 }
 
+/// What each event loop is to own.
+fn parts(listeners: Vec<Vec<TcpListener>>, pool: Option<&Pool>) -> io::Result<Vec<Part>> {
+    let part = |listeners| {
+        let poll = Poll::new()?;
+        let inbox = Arc::new(Inbox::new(Waker::new(poll.registry(), WAKER)?));
+        let caller = pool.map(|pool| pool.caller(inbox.clone()));
+        Ok((poll, listeners, inbox, caller))
+    };
+    listeners.into_iter().map(part).collect()
+}
+
 /// Starts the event loops.
 fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Result<()>>>, ServerError> {
     let has_own_tables = parts.len() > 1 && shared.config.has_own_descriptor_tables;
     let mut threads = Vec::new();
     let mut moved = Vec::new();
-    for (index, (poll, listener, inbox, caller)) in parts.into_iter().enumerate() {
-        let own = [poll.as_raw_fd(), listener.as_raw_fd()];
-        let ending = Ending(inbox.clone());
+    for (index, (poll, listeners, inbox, caller)) in parts.into_iter().enumerate() {
+        let own = listening::numbers(&listeners);
+        let poll_number = poll.as_raw_fd();
+        let (kept, ending) = (own.clone(), Ending(inbox.clone()));
         let shared = shared.clone();
         let (sender, receiver) = mpsc::channel();
         let run = move || {
             let _ending = ending;
-            let mut event_loop = EventLoop::new(shared, index, poll, listener, inbox, caller);
+            let mut event_loop = EventLoop::new(shared, index, poll, listeners, inbox, caller);
             // Refused, the table stays shared, which only means that the limit is reached earlier.
             let has_left = has_own_tables && descriptors::copy_table().is_ok();
             if has_left {
                 // A listener that stays open anywhere goes on taking connections that nobody accepts, and the peer of
                 // a socket or pipe would never see its end.
-                descriptors::close_copies_with_peers(own[1]);
+                descriptors::close_copies_with_peers(&kept);
             }
             // A ring belongs to its thread's table of descriptors.
             let opened = event_loop.open_engine();
@@ -348,6 +419,7 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
         let name = format!("pushlab-loop-{index}");
         threads.push(std::thread::Builder::new().name(name).spawn(run).map_err(ServerError::Loop)?);
         if receiver.recv().unwrap_or(false) {
+            moved.push(poll_number);
             moved.extend(own);
         }
     }
@@ -358,7 +430,6 @@ fn spawn(shared: &Arc<Shared>, parts: Vec<Part>) -> Result<Vec<JoinHandle<io::Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use socket2::SockRef;
     use std::io::{Read as _, Write as _};
 
     /// If a ring breaks during a fan-out, every subscriber still gets every message, and gets it once.
@@ -397,29 +468,5 @@ mod tests {
             assert!((0..3).all(|n| told[n].contains(&format!("\"text {n}\""))), "{text}");
         }
         server.join().unwrap();
-    }
-
-    /// What is set on the listener must reach the sockets that it accepts: nobody sets it there.
-    #[test]
-    fn accepted_sockets_are_set_as_the_listener_is() {
-        for is_changed in [false, true] {
-            let mut config = Config::new("127.0.0.1:0".parse().unwrap());
-            config.nagle = is_changed;
-            config.limits.max_receive_buffer_bytes = is_changed.then_some(50_000);
-            config.limits.max_send_buffer_bytes = Some(70_000);
-            let listener = listener(config.listen, &config).unwrap();
-            let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let accepted = loop {
-                match listener.accept() {
-                    Ok((socket, _)) => break socket,
-                    Err(e) => assert_eq!(e.kind(), io::ErrorKind::WouldBlock),
-                }
-            };
-            assert_eq!(accepted.nodelay().unwrap(), !is_changed);
-            let socket = SockRef::from(&accepted);
-            // The kernel doubles what it is asked for, to have room for its own records (socket(7)).
-            assert_eq!(socket.send_buffer_size().unwrap(), 140_000);
-            assert_eq!(socket.recv_buffer_size().unwrap() == 100_000, is_changed);
-        }
     }
 }

@@ -25,6 +25,8 @@ macro_rules! counters {
             $($(#[doc = $gauge_doc])+ pub $gauge: AtomicI64,)*
             /// Whether it fans out by io_uring.
             pub uses_uring: AtomicBool,
+            /// The most connections that it accepted in a second.
+            pub best_second: AtomicU64,
             /// Open connections by transport: gauges.
             pub connections: [AtomicI64; TRANSPORTS],
         }

@@ -57,13 +57,13 @@ impl<'o> Head<'o> {
         Self { out }
     }
 
-    /// Begins that of an error, with the fields that belong to its code.
-    pub fn of_error(out: HeadOut<'o>, code: ErrorCode) -> Self {
+    /// Begins that of an error, with the fields that belong to its code; `after_ms` is when to ask again, if that is known.
+    pub fn of_error(out: HeadOut<'o>, code: ErrorCode, after_ms: Option<u64>) -> Self {
         let head = Self::new(out, code.http_status());
         match code {
             ErrorCode::UpgradeRequired => head.field("Upgrade", "websocket").field("Sec-WebSocket-Version", "13"),
             ErrorCode::Unauthorized | ErrorCode::TokenExpired => head.field("WWW-Authenticate", "Bearer"),
-            _ if matches!(code.http_status(), 429 | 503) => head.field("Retry-After", "1"),
+            _ if matches!(code.http_status(), 429 | 503) => head.field("Retry-After", &retry_after(after_ms)),
             _ => head,
         }
     }
@@ -138,6 +138,11 @@ impl<'o> Head<'o> {
         let head = self.field("Content-Type", content_type).field("Cache-Control", "no-store").readable_by(readers);
         head.end_before(Some(size), keeps_alive);
     }
+}
+
+/// The value of `Retry-After`: whole seconds, never none.
+pub fn retry_after(after_ms: Option<u64>) -> String {
+    after_ms.unwrap_or(0).div_ceil(1000).max(1).to_string()
 }
 
 /// Decimal digits, and where they begin.
@@ -218,8 +223,8 @@ pub fn encode_websocket(out: HeadOut<'_>, accept: Option<&str>, extension: Optio
 /// The whole answer to a connection that is closed before anything was read from it.
 pub fn refusal(code: ErrorCode, text: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    let body = error_body(code, text);
-    Head::of_error(HeadOut::Text(&mut out), code).end_before_body(
+    let body = error_body(code, text, None);
+    Head::of_error(HeadOut::Text(&mut out), code, None).end_before_body(
         "application/json",
         body.len(),
         ReadableBy::OwnPages,
@@ -229,9 +234,10 @@ pub fn refusal(code: ErrorCode, text: &str) -> Vec<u8> {
     out
 }
 
-/// The body of every error over HTTP.
-pub fn error_body(code: ErrorCode, text: &str) -> Vec<u8> {
-    format!("{{\"error\":\"{}\",\"message\":{}}}\n", code.name(), json_string(text)).into_bytes()
+/// The body of every error over HTTP; `after_ms` is when to ask again, if that is known.
+pub fn error_body(code: ErrorCode, text: &str, after_ms: Option<u64>) -> Vec<u8> {
+    let after = after_ms.map(|after_ms| format!(",\"after_ms\":{after_ms}")).unwrap_or_default();
+    format!("{{\"error\":\"{}\",\"message\":{}{after}}}\n", code.name(), json_string(text)).into_bytes()
 }
 
 /// Writes everything of an application's answer before its body, of which `size` is the length if there may be one.
@@ -379,7 +385,7 @@ mod tests {
         ];
         assert_eq!(stream, owned(&expected));
         let refused = listed(|out| {
-            Head::of_error(out, ErrorCode::UpgradeRequired).end_before_body("a/b", 7, ReadableBy::OwnPages, false)
+            Head::of_error(out, ErrorCode::UpgradeRequired, None).end_before_body("a/b", 7, ReadableBy::OwnPages, false)
         });
         let expected = [
             (":status", "426"),

@@ -4,6 +4,7 @@ use crate::answer::HeadOut;
 use crate::channels::ChannelSet;
 use crate::framing::Framing;
 use crate::rules::Rules;
+use crate::spread::Spread;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::deflate::{Deflater, InflateDecoder};
 use pushlab_wire::fields::FieldList;
@@ -166,8 +167,10 @@ pub struct Time {
 pub struct Context<'a> {
     /// The server's rules.
     pub rules: &'a Rules,
-    /// Whether the server is stopping.
-    pub is_draining: bool,
+    /// Whether another process takes new connections, so that each ends behind its answer.
+    pub is_leaving: bool,
+    /// Where the server is stopping: when its clients are to come back.
+    pub drain: Option<&'a mut Spread>,
     /// The time.
     pub time: Time,
     /// The log's epoch.
@@ -181,6 +184,16 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Whether the server is stopping.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.drain.is_some()
+    }
+
+    /// After how many milliseconds one more client is to come back, if the server is stopping.
+    pub(crate) fn return_after_ms(&mut self) -> Option<u64> {
+        self.drain.as_mut().map(|spread| spread.next_ms())
+    }
+
     /// A position in the log.
     pub(crate) fn cursor(&self, offset: u64) -> Cursor {
         Cursor { epoch: self.epoch, offset }

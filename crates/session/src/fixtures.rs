@@ -5,6 +5,7 @@ use crate::exchange::{Exchange, Silence};
 use crate::gate::Gate;
 use crate::rules::Rules;
 use crate::site::{Guests, Site};
+use crate::spread::Spread;
 use pushlab_log::{Limits, MemoryLog, Publication};
 use pushlab_wire::cursor::Epoch;
 use pushlab_wire::fields::FieldList;
@@ -63,8 +64,11 @@ impl Server {
         self.output.head.clear();
         self.output.is_interim = false;
         self.output.patience = None;
-        let (is_draining, time, output) = (self.is_draining, self.time, &mut self.output);
-        let mut cx = Context { rules: &self.rules, is_draining, time, epoch, offered_to: 7, receipt: None, output };
+        // Whoever is sent away first comes back after 618 ms.
+        let mut spread = Spread::new(Duration::from_secs(1), 0);
+        let (drain, time, output) = (self.is_draining.then_some(&mut spread), self.time, &mut self.output);
+        let mut cx =
+            Context { rules: &self.rules, is_leaving: false, drain, time, epoch, offered_to: 7, receipt: None, output };
         let effect = with(&mut self.exchange, &mut cx);
         let said = String::from_utf8_lossy(&self.output.bytes).into_owned();
         if self.is_http2 {

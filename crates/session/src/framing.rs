@@ -221,6 +221,18 @@ impl Framing {
         }
     }
 
+    /// Appends when an event source is to come back that does so by itself (HTML standard, section 9.2.6): it keeps to that
+    /// from then on.
+    pub fn retry(self, out: &mut Vec<u8>, after_ms: u64) {
+        match self {
+            _ if self.is_gzip() => self.store(out, |plain, out| plain.retry(out, after_ms)),
+            Self::Events { is_chunked, .. } => {
+                chunk(out, is_chunked, &[b"retry:", after_ms.to_string().as_bytes(), event_stream::EVENT_END]);
+            }
+            _ => unreachable!("only event streams have such a field"),
+        }
+    }
+
     /// Appends the proper end of a stream. One of gzip has none: the connection ends it, as if it broke.
     pub fn end(self, out: &mut Vec<u8>) {
         if let Self::Events { is_chunked: true, is_compressed: false }
@@ -240,6 +252,11 @@ pub fn cursor_frame(cursor: &str) -> String {
 /// `["gap",from,to]`
 pub fn gap_frame(from: Cursor, to: Cursor) -> String {
     format!("[\"gap\",\"{from}\",\"{to}\"]")
+}
+
+/// `["reconnect",after_ms]`
+pub fn reconnect_frame(after_ms: u64) -> String {
+    format!("[\"reconnect\",{after_ms}]")
 }
 
 fn event(out: &mut Vec<u8>, is_chunked: bool, id: &[u8], data: &[&[u8]]) {
@@ -354,7 +371,7 @@ mod tests {
             };
             publications.iter().for_each(|publication| framing.compress(publication, 100, &mut deflater));
             let publications = &publications;
-            let said: [Say<'_>; 7] = [
+            let said: [Say<'_>; 8] = [
                 &|framing, out| framing.preamble(out),
                 &|framing, out| framing.announcement(out, b"{}"),
                 &|framing, out| framing.start(out, "e.1"),
@@ -362,6 +379,10 @@ mod tests {
                 &|framing, out| framing.message(out, &publications[1]),
                 &|framing, out| framing.frame(out, b"[1]", b"e.2"),
                 &|framing, out| framing.heartbeat(out, "e.3"),
+                &|framing, out| match framing {
+                    Framing::Events { .. } => framing.retry(out, 250),
+                    _ => framing.frame(out, reconnect_frame(250).as_bytes(), b""),
+                },
             ];
             let mut decoder = flate2::write::GzDecoder::new(Vec::new());
             for say in said {

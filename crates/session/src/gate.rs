@@ -19,6 +19,8 @@ pub const NEEDS_PASS: &str = "this needs the token that the program printed when
 const NEEDS_TOKEN: &str = "this server wants a token: send Authorization: Bearer TOKEN; a browser's WebSocket sends it as \
                            subprotocol (pushlab.token.TOKEN, beside pushlab), an EventSource sends ?ticket=, which \
                            POST /ticket gives for a token";
+/// With what the name of the channel begins to which it is told who comes to another channel, and who goes.
+pub const PRESENCE: &str = "presence:";
 /// The subprotocol of a browser's WebSocket that has to send a token, and what another begins with that is the token.
 pub const SUBPROTOCOL: &str = "pushlab";
 const TOKEN_SUBPROTOCOL: &str = "pushlab.token.";
@@ -184,8 +186,10 @@ impl Gate {
             format!("only the server itself publishes to {channel}, which is the channel of its feed or tick")
         } else if let Some(prefix) = self.reserved.iter().find(|prefix| channel.starts_with(&***prefix)) {
             format!("only the server itself publishes to channels that begin with {prefix}")
+        } else if self.access.is_some() && channel.starts_with(PRESENCE) {
+            format!("only the server itself publishes to channels that begin with {PRESENCE}")
         } else if person.is_some_and(|person| !person.may(Right::Publish, channel)) {
-            format!("no rule of the access file lets you publish to {channel}")
+            no_rule(person, "publish to", channel)
         } else {
             return Ok(());
         };
@@ -200,8 +204,8 @@ impl Gate {
         let is_own = identity.origin == RequestOrigin::Own;
         let text = if !is_own && self.same_origin.iter().any(|prefix| channel.starts_with(&**prefix)) {
             format!("{channel} is for pages of this server: {}", self.site.refusal(identity.origin))
-        } else if person.is_some_and(|person| !person.may(Right::Subscribe, channel)) {
-            format!("no rule of the access file lets you subscribe to {channel}")
+        } else if person.is_some_and(|person| !may_receive(person, channel)) {
+            no_rule(person, "subscribe to", channel)
         } else {
             return Ok(());
         };
@@ -219,6 +223,20 @@ impl Gate {
             RequestOrigin::Link if !is_change => Ok(()),
             origin => Err((ErrorCode::Forbidden, self.site.refusal(origin))),
         }
+    }
+}
+
+/// What to tell whom no rule allows this.
+fn no_rule(person: Option<&Person>, what: &str, channel: &str) -> String {
+    let without = if person.is_some_and(|person| person.identity().is_none()) { " without a token" } else { "" };
+    format!("no rule of the access file lets you {what} {channel}{without}")
+}
+
+/// Whether somebody may subscribe to a channel; to one of presence by the right to learn who is there.
+fn may_receive(person: &Person, channel: &str) -> bool {
+    match channel.strip_prefix(PRESENCE) {
+        Some(other) => person.may(Right::Presence, other),
+        None => person.may(Right::Subscribe, channel),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Replies to polls.
 
-use crate::framing::{cursor_frame, gap_frame};
+use crate::framing::{cursor_frame, gap_frame, reconnect_frame};
 use pushlab_log::Publication;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::deflate::Deflater;
@@ -33,6 +33,11 @@ pub fn body(messages: &[Arc<Publication>], frame: Option<ReplyFrame>) -> Vec<u8>
     }
     body.push(b']');
     body
+}
+
+/// Tells in the body of a reply, before all else, after how many milliseconds to come back.
+pub fn announce_return(body: &mut Vec<u8>, after_ms: u64) {
+    body.splice(1..1, [reconnect_frame(after_ms).as_bytes(), b","].concat());
 }
 
 /// A reply as gzip, if it has at least so many bytes and that is smaller.

@@ -78,6 +78,8 @@ pub enum Request<'a> {
         subscription: Subscription<'a>,
         /// How long the answer may wait for something new.
         wait: Duration,
+        /// The client wants to be told when to come back where the server stops.
+        is_told: bool,
     },
     /// The newest message of a channel, whether or not the client has it.
     Newest {
@@ -248,7 +250,7 @@ impl<'a> Request<'a> {
                 Self::Stream { framing, transport: Transport::HttpStreaming, subscription, is_early, is_told }
             }
             Path::Poll if is_newest => Self::Newest { channel: subscription.channels.swap_remove(0) },
-            Path::Poll => Self::Poll { subscription, wait },
+            Path::Poll => Self::Poll { subscription, wait, is_told },
             Path::Publish => Self::Publish { subscription, is_text: is_text(head) },
             Path::Echo => Self::Echo,
             Path::Ticket => Self::Ticket,
@@ -283,6 +285,7 @@ fn read_parameters<'a>(
             "format" if value == "ndjson" => {}
             "format" => return Err(bad("format is ndjson or script")),
             // On the other paths it is unknown, as it was before there was a second version.
+            "v" if path == Path::Poll => read.is_told = value == "2",
             "v" if !path.is_subscription() => {}
             "v" if value == "2" => read.is_told = true,
             "v" if value == "1" => read.is_told = false,
@@ -386,7 +389,7 @@ mod tests {
             ),
             (
                 "GET /poll?channel=a&wait=90 HTTP/1.1",
-                "Poll { subscription: Subscription { channels: [\"a\"], after: None }, wait: 60s }",
+                "Poll { subscription: Subscription { channels: [\"a\"], after: None }, wait: 60s, is_told: false }",
             ),
             ("GET /poll?channel=a&newest=1 HTTP/1.1", "Newest { channel: \"a\" }"),
             (

@@ -10,32 +10,34 @@ use std::sync::Arc;
 /// A quantile that figures are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantile {
-    /// Below 100.
-    percent: u64,
+    /// Below 1,000.
+    per_mille: u64,
 }
 
 impl Quantile {
     /// Half of what was expected takes no longer.
-    pub const MEDIAN: Self = Self { percent: 50 };
+    pub const MEDIAN: Self = Self { per_mille: 500 };
     /// Of a hundred that were expected, one takes longer.
-    pub const P99: Self = Self { percent: 99 };
+    pub const P99: Self = Self { per_mille: 990 };
+    /// Of a thousand that were expected, one takes longer.
+    pub const P999: Self = Self { per_mille: 999 };
 
     /// Independent measurements that the figure needs, 10/(1−q): then ten of them lie beyond it on average, and their
     /// number varies by a third.
     pub fn independent_min(self) -> u64 {
-        1_000 / (100 - self.percent)
+        10_000 / (1_000 - self.per_mille)
     }
 
     /// Independent measurements that one block's own value needs, 1/(1−q). It is one of several from whose spread an
     /// interval is made: one lies beyond it, so it is not just the block's largest.
     pub fn independent_min_of_block(self) -> u64 {
-        100 / (100 - self.percent)
+        1_000 / (1_000 - self.per_mille)
     }
 }
 
 impl fmt::Display for Quantile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Self::MEDIAN { f.write_str("median") } else { write!(f, "p{}", self.percent) }
+        if *self == Self::MEDIAN { f.write_str("median") } else { write!(f, "p{}", self.per_mille as f64 / 10.0) }
     }
 }
 
@@ -66,7 +68,8 @@ impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotReached { quantile, missing, expected } => {
-                let (share, allowed) = (*missing as f64 * 100.0 / *expected as f64, 100 - quantile.percent);
+                let (share, allowed) =
+                    (*missing as f64 * 100.0 / *expected as f64, (1_000 - quantile.per_mille) as f64 / 10.0);
                 write!(
                     f,
                     "{missing} of {expected} never came, {share:.1} %; a {quantile} is there where it is below {allowed} %"
@@ -127,7 +130,8 @@ impl Arrivals {
     pub fn lack(&self, quantile: Quantile, needed: u64) -> Option<Lack> {
         let missing = self.expected - self.came;
         // In whole numbers: 1 − 0.99 is a little more than 0.01.
-        let is_reached = u128::from(missing) * 100 < u128::from(100 - quantile.percent) * u128::from(self.expected);
+        let is_reached =
+            u128::from(missing) * 1_000 < u128::from(1_000 - quantile.per_mille) * u128::from(self.expected);
         if missing > 0 && !is_reached {
             return Some(Lack::NotReached { quantile, missing, expected: self.expected });
         }
@@ -137,7 +141,7 @@ impl Arrivals {
 
     /// The time within which this share of what was expected came, ms; `None` where that much did not come.
     pub fn quantile_ms(&self, quantile: Quantile) -> Option<f64> {
-        let rank = (u128::from(self.expected) * u128::from(quantile.percent)).div_ceil(100).max(1);
+        let rank = (u128::from(self.expected) * u128::from(quantile.per_mille)).div_ceil(1_000).max(1);
         let mut below = 0;
         let found = self.buckets.iter().find(|(_, count)| {
             below += u128::from(*count);
@@ -180,6 +184,19 @@ mod tests {
         assert!(matches!(lack(10), Some(Lack::NotReached { missing: 10, .. })), "a hundredth is not below a hundredth");
         let none = Arrivals::new(&Histogram::new(), 5, 5);
         assert!(matches!(none.lack(Quantile::MEDIAN, 20), Some(Lack::NotReached { missing: 5, .. })), "nor too few");
+    }
+
+    #[test]
+    fn one_of_a_thousand_may_be_missing_and_is_not_below_that() {
+        let lack =
+            |missing: u64| Arrivals::new(&times(1..=10_000 - missing), 10_000, 10_000).lack(Quantile::P999, 10_000);
+        assert_eq!([lack(0), lack(9)], [None, None]);
+        assert_eq!(
+            lack(10).unwrap().to_string(),
+            "10 of 10000 never came, 0.1 %; a p99.9 is there where it is below 0.1 %"
+        );
+        assert!(near(Arrivals::new(&times(1..=10_000), 10_000, 10_000).quantile_ms(Quantile::P999), 9_990.0));
+        assert_eq!((Quantile::P999.independent_min(), Quantile::P999.independent_min_of_block()), (10_000, 1_000));
     }
 
     #[test]

@@ -202,6 +202,10 @@ pub struct Endpoint {
     /// `COMPRESSION_FROM` bytes, an environment variable, and none if that is not set.
     #[serde(default)]
     pub compresses: bool,
+    /// Whether a client that was cut off gets what it missed, if the server is told to keep it: by the environment that the
+    /// preset `storm` sets.
+    #[serde(default)]
+    pub resumes: bool,
     /// What the server is known not to keep at this endpoint.
     #[serde(default)]
     pub loses: Option<Loses>,

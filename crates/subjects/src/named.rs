@@ -143,6 +143,8 @@ impl Named {
                 users: false,
                 // Our own protocol has it, in whatever server.
                 newest: speaks.is_none(),
+                // Nor to keep history.
+                resumes: having(&|_| speaks.is_none()),
                 is_external: true,
             }),
             Server::Catalogued(entry, _) => Some(Offer {
@@ -156,6 +158,7 @@ impl Named {
                 feed: entry.manifest.feed,
                 users: entry.manifest.users,
                 newest: entry.manifest.newest,
+                resumes: having(&|transport| self.endpoint(transport).is_some_and(|endpoint| endpoint.resumes)),
                 is_external: false,
             }),
         }

@@ -24,6 +24,9 @@ pub enum StreamError {
     },
 }
 
+/// No reconnection time was named.
+const NO_RETRY: u32 = u32::MAX;
+
 /// Reads an event stream in pieces.
 #[derive(Debug)]
 pub struct EventStreamDecoder {
@@ -34,6 +37,8 @@ pub struct EventStreamDecoder {
     id: String,
     /// The id when the last event ended: an id inside an event that is cut off does not count.
     last_id: String,
+    /// [`NO_RETRY`] if there is none: an optional one would not fit beside the flags, of which each client has some.
+    retry_ms: u32,
     has_data: bool,
     /// Whether lines of an event have been read that has not ended.
     is_in_event: bool,
@@ -51,6 +56,7 @@ impl EventStreamDecoder {
             name: String::new(),
             id: String::new(),
             last_id: String::new(),
+            retry_ms: NO_RETRY,
             has_data: false,
             is_in_event: false,
             is_past_bom: false,
@@ -61,6 +67,11 @@ impl EventStreamDecoder {
     /// The id of the last event that ended, to resume from.
     pub fn last_id(&self) -> &str {
         &self.last_id
+    }
+
+    /// After how many milliseconds the server said to come back, if it did since this was last asked.
+    pub fn take_retry_ms(&mut self) -> Option<u32> {
+        Some(std::mem::replace(&mut self.retry_ms, NO_RETRY)).filter(|&retry_ms| retry_ms != NO_RETRY)
     }
 
     /// Reads a piece and calls `sink` for every event that it completes.
@@ -150,7 +161,11 @@ impl EventStreamDecoder {
             }
             "event" => value.clone_into(&mut self.name),
             "id" if !value.contains('\0') => value.clone_into(&mut self.id),
-            // Comments, `retry` (our clients pace their own reconnects) and unknown fields.
+            "retry" if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
+                // One that is longer than 49 days is none.
+                self.retry_ms = value.parse().unwrap_or(NO_RETRY);
+            }
+            // Comments and unknown fields.
             _ => {}
         }
         Ok(())
@@ -238,6 +253,17 @@ mod tests {
     }
 
     /// The examples of WHATWG HTML 9.2.6 that have an outcome.
+    #[test]
+    fn a_reconnection_time_is_told_once() {
+        let mut decoder = EventStreamDecoder::new(100);
+        let mut times = Vec::new();
+        for piece in ["retry: 250\n", "retry:x\n\n", "retry", ":7\n\n", "retry:99999999999\nretry\n"] {
+            decoder.decode(piece.as_bytes(), |event| panic!("{event:?}")).unwrap();
+            times.push(decoder.take_retry_ms());
+        }
+        assert_eq!(times, [Some(250), None, None, Some(7), None]);
+    }
+
     #[test]
     fn the_examples_of_the_standard() {
         let stock = "data: YHOO\ndata: +2\ndata: 10\n\n";

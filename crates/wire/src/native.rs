@@ -94,6 +94,8 @@ pub enum ServerFrame<'a> {
         /// Where the messages go on.
         to: Cow<'a, str>,
     },
+    /// `["reconnect",after_ms]`: the connection ends, and its client is to come back after so many milliseconds.
+    Reconnect(u64),
     /// `["error",code,text]`, and behind it the channel where it is about that one alone.
     Error {
         /// A name from the table of errors.
@@ -362,6 +364,7 @@ deserialize_frame!(ServerFrame, "an array such as [\"msg\",channel,cursor,data]"
     }
     "auth" => ServerFrame::Auth(e.need("the seconds")?),
     "token-expires" => ServerFrame::TokenExpires(e.need("the seconds")?),
+    "reconnect" => ServerFrame::Reconnect(e.need("the milliseconds")?),
     other => return Err(A::Error::custom(format_args!("unknown name {other:?}"))),
 });
 

@@ -417,6 +417,11 @@ impl Coordinator {
 
     /// How long nothing has come from the subject although load was due, ns.
     fn silent_ns(&mut self, now: u64) -> u64 {
+        if self.roles.return_over_ns.is_some() {
+            // Clients that are cut off hear nothing, and those that come back may be many: how long they take is what is
+            // measured, and who never hears anything is counted.
+            return 0;
+        }
         let all = self.sum();
         let hears_pings = self.plan.prober.as_ref().is_some_and(|prober| prober.interval_ms <= PINGS_HEARD_MS);
         let activity = Activity {

@@ -28,6 +28,7 @@ pub mod segment;
 pub mod shape;
 pub mod shuffle;
 pub mod silence;
+pub mod storm;
 pub mod timeline;
 pub mod traffic;
 pub mod turns;

@@ -176,6 +176,7 @@ mod tests {
     use super::*;
     use crate::plan::Phases;
     use crate::scenario::{Scenario, Shape};
+    use crate::shape;
     use proptest::prelude::*;
 
     proptest! {
@@ -343,5 +344,25 @@ mod tests {
             Pacing::endless(0, 3_000_000_000, 500).due_ns(1 << 40),
             (1u128 << 40).wrapping_mul(6_000_000) as u64
         );
+    }
+
+    proptest! {
+        #[test]
+        fn a_storm_publishes_what_is_missed_while_everybody_is_away(
+            missed in 1u32..300, warm_up_ms in 1u64..9_000, load_ms in 4u64..9_000,
+        ) {
+            const MS: u64 = 1_000_000;
+            let scenario = Scenario::Storm { missed, payload_bytes: 50, return_over_ms: 0 };
+            let phases = Phases { warm_up_ms, load_ms, connect_ms: 0, idle_ms: 0, drain_ms: 0, after_ms: 0 };
+            let warp = Warp::of(&Shape::Steady, &scenario, &phases).unwrap().map(Arc::new);
+            let (load_from, end) = (warm_up_ms * MS, (warm_up_ms + load_ms) * MS);
+            let pacing = Pacing { warp, ..Pacing::endless(0, shape::storm_period_ns(missed, &phases), 1) }.until(end);
+            let first = pacing.first_at(load_from);
+            prop_assert_eq!((first, pacing.count - first), (3, u64::from(missed)));
+            let quarter = load_ms * MS / 4;
+            prop_assert!(pacing.due_ns(first) >= load_from + quarter);
+            prop_assert!(pacing.due_ns(pacing.count - 1) <= end - quarter);
+            prop_assert_eq!(pacing.due_ns(0), 0);
+        }
     }
 }

@@ -338,6 +338,10 @@ fn check_browser(plan: &Plan) -> Result<(), BadPlan> {
             matches!(plan.scenario, Scenario::FanOut { .. } | Scenario::Request { .. }),
             "a closed loop would wait for the pages' reports: use a scenario on a schedule",
         ),
+        (
+            matches!(plan.scenario, Scenario::Storm { .. }),
+            "scenario storm cuts connections, which are the browser's own: use native clients",
+        ),
         (plan.instruments_from.is_some(), "a browser is not put into a network: leave networks empty"),
         (
             plan.compression_from.is_some(),

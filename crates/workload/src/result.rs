@@ -169,6 +169,12 @@ measured! {
         unknown,
         /// Gap frames received.
         gaps,
+        /// Clients of a storm that were told, when they came back, that messages are gone.
+        told_gap,
+        /// Deliveries that never came to those.
+        lost_told,
+        /// Clients of a storm that were subscribed again and told nothing, though messages never came to them.
+        recovered_falsely,
         /// Connections that failed or were cut, and were opened again.
         reconnects,
         /// HTTP requests sent in the load phase, those of prober and feeder left out.
@@ -219,6 +225,8 @@ measured! {
         response_load,
         /// How long those pings of the load phase had been waited for that were unanswered at the end.
         response_unanswered,
+        /// Time from the instant at which the clients of a storm might come back until one had everything that it missed.
+        caught_up,
         /// Time from the TCP connect to the first subscription answer; where a host's connections are limited, waiting
         /// for one included.
         connect,

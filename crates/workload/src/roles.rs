@@ -8,7 +8,7 @@ use crate::plan::{Http, Plan};
 use crate::plan_checks::{BadPlan, MAX_LOOPS, MAX_PUBLICATIONS, check_channel, check_pairs, check_plan, in_range};
 use crate::rooms::{MAX_ROOMS, MAX_ROOMS_PER_CLIENT, Rooms};
 use crate::scenario::{FeedBy, Scenario};
-use crate::shape::Warp;
+use crate::shape::{Warp, storm_period_ns};
 use crate::traffic::{HostLimit, MAX_PUBLISHERS, Traffic};
 use pushlab_dialects::Sending;
 use pushlab_wire::stamp::{MAX_SEQUENCE, RESOLUTION_NS};
@@ -16,6 +16,12 @@ use std::sync::Arc;
 
 /// Descriptors that a loop needs besides its sockets: standard streams, epoll, timer, and some to spare.
 const OTHER_DESCRIPTORS: u64 = 16;
+/// Most publications that each client of a storm misses: what history holds of a channel, as far as that is known.
+const MAX_MISSED: u64 = 10_000;
+/// Longest time over which the clients of a storm come back, ms.
+const MAX_RETURN_MS: u64 = 600_000;
+/// Most publications of a storm for each ms of its load phase, of which they have half: one every 10 µs.
+const STORM_PER_MS: u64 = 50;
 
 /// A client that is none of those counted: it publishes to all of them.
 #[derive(Debug, Clone)]
@@ -65,6 +71,8 @@ pub struct Roles {
     pub feeder: Option<Feeder>,
     /// Event loops for the clients.
     pub loops: u32,
+    /// Time over which the clients of a storm come back, ns; `None` in other scenarios.
+    pub return_over_ns: Option<u64>,
     /// How many connections the clients of a host share; `None` without a limit, and where nobody's connections count.
     pub hosts: Option<HostLimit>,
 }
@@ -115,6 +123,7 @@ impl Roles {
             feed: None,
             feeder: None,
             loops: 1,
+            return_over_ns: None,
             hosts: None,
         }
     }
@@ -152,6 +161,24 @@ impl Roles {
                 in_range("publishers", u64::from(publishers), 1, u64::from(MAX_PUBLISHERS))?;
                 let feeder = Feeder { payload: Payload::of(form(payload_bytes))?, publishers: Some(publishers) };
                 Self { feeder: Some(feeder), ..Self::fed(clients, publishers) }
+            }
+            Scenario::Storm { missed, payload_bytes, return_over_ms } => {
+                in_range("missed", u64::from(missed), 1, MAX_MISSED)?;
+                in_range("return_over_ms", return_over_ms, 0, MAX_RETURN_MS)?;
+                in_range("phases.warm_up_ms of a storm", plan.phases.warm_up_ms, 1, u64::MAX)?;
+                in_range(
+                    "phases.load_ms of a storm",
+                    plan.phases.load_ms,
+                    u64::from(missed).div_ceil(STORM_PER_MS),
+                    u64::MAX,
+                )?;
+                let feeder = Feeder { payload: Payload::of(form(payload_bytes))?, publishers: None };
+                Self {
+                    pace: Some((storm_period_ns(missed, &plan.phases), 1)),
+                    feeder: Some(feeder),
+                    return_over_ns: Some(return_over_ms * 1_000_000),
+                    ..Self::fed(clients, 1)
+                }
             }
             Scenario::Rooms { rooms, rooms_per_client, interval_us, payload_bytes } => {
                 in_range("interval_us", interval_us, 1, 86_400_000_000)?;

@@ -75,6 +75,19 @@ pub enum Scenario {
         /// Size of one message's data (the JSON text), in bytes.
         payload_bytes: u32,
     },
+    /// All clients are cut off at once as the load phase begins, and may come back as it ends. A feeder publishes what they
+    /// miss while they are away, and a little in the warm-up, so that each knows where it was. What happens in the drain is
+    /// the storm: everybody connects, and catches up.
+    Storm {
+        /// Publications that each client misses, 1 to 10,000: all those of the load phase, in its middle half.
+        missed: u32,
+        /// Size of one publication's data (the JSON text), in bytes.
+        payload_bytes: u32,
+        /// Time over which clients come back, one after the other, in ms, up to 600,000; at once unless it is said. A server
+        /// that drains has them come back so.
+        #[serde(default)]
+        return_over_ms: u64,
+    },
     /// Connected and silent.
     Idle,
 }
@@ -92,7 +105,7 @@ impl Scenario {
 
     /// Whether a feeder publishes: one more client, which is not among the clients counted.
     pub fn has_feeder(&self) -> bool {
-        matches!(self, Self::Feed { by: FeedBy::Publisher, .. } | Self::FanOut { .. })
+        matches!(self, Self::Feed { by: FeedBy::Publisher, .. } | Self::FanOut { .. } | Self::Storm { .. })
     }
 }
 

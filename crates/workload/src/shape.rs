@@ -12,6 +12,15 @@ pub const MAX_FACTOR: f64 = 1_000.0;
 /// Most steps of a shape.
 pub const MAX_STEPS: usize = 64;
 
+/// Publications of a storm's warm-up: clients learn from them where they are.
+const BEFORE_STORM: u32 = 3;
+
+/// Time between two publications that clients of a storm miss, ns: together they take half of the load phase, so that all
+/// clients are gone before the first and none is back before the last.
+pub fn storm_period_ns(missed: u32, phases: &Phases) -> u64 {
+    phases.load_ms.saturating_mul(1_000_000) / 2 / u64::from(missed.max(1))
+}
+
 /// A shape that no load can have.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadShape {
@@ -55,6 +64,11 @@ pub enum BadShape {
     /// Nothing to change the intensity of.
     #[error("scenario idle sends nothing: its shape must be steady")]
     Idle,
+    /// A rate that is the scenario's own.
+    #[error(
+        "scenario storm publishes while nobody is connected: its shape must be steady; use another number of missed"
+    )]
+    Storm,
     /// No rate to change.
     #[error("scenario fan-out follows its deliveries: its shape must be steady; use another window")]
     FanOut,
@@ -88,6 +102,25 @@ impl Warp {
         Self::join(turns.parts(total_ns).into_iter().map(|(length_ns, factor)| (length_ns, factor, factor)))
     }
 
+    /// The map of what clients of a storm receive before they are cut off, and of what they miss.
+    fn of_storm(missed: u32, phases: &Phases) -> Self {
+        const MS: u64 = 1_000_000;
+        let [warm_up_ns, load_ns] = [phases.warm_up_ms, phases.load_ms].map(|ms| ms.saturating_mul(MS));
+        let period_ns = storm_period_ns(missed, phases);
+        // Half a period more than the last takes, so that no rounding moves one over a border.
+        let before = (f64::from(BEFORE_STORM) - 0.5) * period_ns as f64 / warm_up_ns.max(1) as f64;
+        let quiet_ns = load_ns / 4;
+        let missed_ns = period_ns * u64::from(missed);
+        let parts = [
+            (warm_up_ns, before),
+            (quiet_ns, 0.0),
+            (missed_ns, 1.0),
+            (load_ns.saturating_sub(quiet_ns + missed_ns), 0.0),
+        ];
+        let parts = parts.into_iter().filter(|(length_ns, _)| *length_ns > 0);
+        Self::join(parts.map(|(length_ns, factor)| (length_ns, factor, factor)))
+    }
+
     /// The map of a shape; `None` where both times are the same. The warm-up has the factor with which the load
     /// phase begins.
     ///
@@ -97,7 +130,12 @@ impl Warp {
         const MS: u64 = 1_000_000;
         let load_ns = phases.load_ms.saturating_mul(MS);
         let parts: Vec<(u64, f64, f64)> = match *shape {
-            Shape::Steady => return Ok(None),
+            Shape::Steady => {
+                return Ok(match *scenario {
+                    Scenario::Storm { missed, .. } => Some(Self::of_storm(missed, phases)),
+                    _ => None,
+                });
+            }
             Shape::Ramp { from, to } => vec![(load_ns, from, to)],
             Shape::Spike { factor, at_ms, length_ms } => {
                 let rest_ms = phases.load_ms.checked_sub(at_ms).and_then(|rest| rest.checked_sub(length_ms));
@@ -179,6 +217,7 @@ fn check(scenario: &Scenario, factors: impl Iterator<Item = f64>) -> Result<(), 
     match scenario {
         Scenario::Idle => Err(BadShape::Idle),
         Scenario::FanOut { .. } => Err(BadShape::FanOut),
+        Scenario::Storm { .. } => Err(BadShape::Storm),
         _ if is_nothing => Err(BadShape::Nothing),
         _ => Ok(()),
     }

@@ -67,6 +67,8 @@ export class Connection extends TypedEventTarget {
   #openedAt = 0;
   /** Rises whenever everything under way is given up: what an earlier turn still waits for is ignored. */
   #turn = 0;
+  /** Milliseconds after which the server asked to come back. */
+  #returnAfter: number | undefined;
   /** For the next attempt, for the first bytes, or for silence. */
   #timer: ReturnType<typeof setTimeout> | undefined;
   #climbTimer: ReturnType<typeof setTimeout> | undefined;
@@ -245,6 +247,10 @@ export class Connection extends TypedEventTarget {
       this.#httpVersion = frame[1].http;
       return;
     }
+    if (name === "reconnect") {
+      this.#returnAfter = frame[1];
+      return;
+    }
     // Before all else: whoever hears that it is open may ask for the cursor.
     if (name === "cursor") this.#cursor = frame[1];
     if (this.#state !== "open" && name !== "error") {
@@ -296,7 +302,9 @@ export class Connection extends TypedEventTarget {
     const turn = this.#turn;
     // What the server says of a token or a channel, it says over every transport.
     const blames = end.blames && !withToken && !isAboutSome;
-    const delay = this.#policy.ended(Date.now(), { ...end, blames });
+    const returnAfter = this.#returnAfter;
+    const delay = this.#policy.ended(Date.now(), { ...end, blames, returnAfter });
+    this.#returnAfter = undefined;
     if (error && (isFinal || code === "bad-frame")) this.#fail(error);
     if (isFinal) this.#finish(reason);
     // A listener may have closed it.

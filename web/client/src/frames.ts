@@ -15,6 +15,7 @@ export type Frame =
   | ["token-expires", seconds: number]
   | ["pong", n: number]
   | ["echo", data: unknown]
+  | ["reconnect", after: number]
   | ["error", code: string, text: string, channel?: string];
 
 /** What stands behind a frame's name: t text, o text or nothing, c cursor, n number, h an announcement, * anything. */
@@ -27,6 +28,7 @@ const SHAPES = new Map([
   ["token-expires", "n"],
   ["pong", "n"],
   ["echo", "*"],
+  ["reconnect", "n"],
   ["error", "tto"],
 ]);
 

@@ -84,11 +84,12 @@ export function openPolls(context: LinkContext, held: number): Link {
   const { poll } = context.timing;
   return run(context, async (signal) => {
     for (let wait = 0; ; wait = held / 1000) {
-      const address = context.address("poll", { wait: `${wait}` });
+      const address = context.address("poll", { wait: `${wait}`, v: "2" });
       const text = await readText(await ask(context, address, "application/json", { signal }));
       const frames = readReply(text);
       if (!signal.aborted) context.heard();
       for (const frame of frames) if (!signal.aborted) context.frame(frame);
+      if (frames[0]?.[0] === "reconnect") return;
       if (!held && text.length < LONG_REPLY)
         await new Promise((resolve) => setTimeout(resolve, poll));
       if (signal.aborted) return;

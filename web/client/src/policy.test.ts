@@ -87,6 +87,17 @@ test("a server that says why it ends a short life blames nothing", () => {
   expect([trial.policy.transport, trial.policy.trial]).toEqual(["websocket", TIMING.early]);
 });
 
+test("comes back when the server said so, and tries the same transport", () => {
+  const trial = new Trial();
+  for (const returnAfter of [0, 1234]) {
+    expect(trial.live(5000, { ...BLAMED, returnAfter })).toBe(returnAfter);
+    expect(trial.policy.transport).toBe("websocket");
+  }
+  expect(trial.live(5000, { ...BLAMED, returnAfter: 0 })).toBeGreaterThan(TIMING.retryMin);
+  expect(trial.live(20_000, { ...BLAMED, returnAfter: 0 })).toBe(0);
+  expect(trial.live(20_000, { ...BLAMED, returnAfter: 1e12 })).toBeLessThan(1e6);
+});
+
 test("among streams alone, or polls alone, a short life leads to the next", () => {
   for (const two of [
     ["websocket", "sse"],

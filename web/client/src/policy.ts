@@ -8,6 +8,8 @@ const MAX_CLIMB = 600_000;
 const MAX_CLIMB_BACK = 5_000;
 /** Failures of a transport that worked before, after which the next one is tried. */
 const MAX_FAILURES = 2;
+/** Longest time that a server can send a client away for, in milliseconds. */
+const MAX_RETURN = 300_000;
 /** How long a poll is held, as a part of the life after which something cut a connection. Half of it, as what cuts the
  * quiet may have counted from a heartbeat. */
 const HELD_PART = 0.5;
@@ -18,6 +20,8 @@ export interface Ending {
   blames: boolean;
   /** Milliseconds that the server asked to wait; 0 if it did not. */
   retryAfter: number;
+  /** Milliseconds after which the server said to come back as it ended the connection: to each client another time. */
+  returnAfter?: number | undefined;
   /** Whether only the first bytes of a stream got through: it counts as never open. */
   isHeldBack?: boolean;
 }
@@ -30,7 +34,8 @@ export interface Ending {
  * better ones have to live for a while before they are trusted again.
  *
  * *Invariant*: between two attempts there is a random delay, except on the first way down, before any transport has
- * worked: so a server that is away is asked five times in a row at most, and only by those who just came.
+ * worked: so a server that is away is asked five times in a row at most, and only by those who just came; and where a
+ * server said when to come back.
  */
 export class Policy {
   readonly #transports: readonly Transport[];
@@ -107,8 +112,9 @@ export class Policy {
   }
 
   /** The attempt or the connection ended: gives the milliseconds until the next attempt. */
-  ended(now: number, { blames, retryAfter, isHeldBack }: Ending): number {
+  ended(now: number, { blames, retryAfter, returnAfter, isHeldBack }: Ending): number {
     const { shortLife } = this.#timing;
+    const isBlamed = blames && returnAfter === undefined;
     if (isHeldBack) {
       this.#proven.delete(this.#level);
       this.#openedAt = undefined;
@@ -123,9 +129,9 @@ export class Policy {
     } else if (life === undefined && left !== undefined) {
       this.#level = left;
       this.#cutAfter = Number.POSITIVE_INFINITY;
-    } else if (blames && life !== undefined) {
+    } else if (isBlamed && life !== undefined) {
       this.#wasCut(life);
-    } else if (blames) {
+    } else if (isBlamed) {
       const isProven = this.#proven.has(this.#level);
       if (++this.#misses >= (isProven ? MAX_FAILURES : 1)) {
         const isFirstWay = this.#proven.size === 0 && this.#rounds === 0 && retryAfter === 0;
@@ -133,7 +139,11 @@ export class Policy {
       }
     }
     if (isImmediate) return 0;
-    return backoff(this.#timing, this.#attempts++, this.#random(), retryAfter);
+    const attempt = this.#attempts++;
+    const wait = backoff(this.#timing, attempt, this.#random(), retryAfter);
+    if (returnAfter === undefined) return wait;
+    // Whoever is sent away as soon as it comes does not come back without a pause.
+    return Math.min(Math.max(returnAfter, attempt && wait), MAX_RETURN);
   }
 
   /** The user or the network says that now is a good moment: delays begin anew. */

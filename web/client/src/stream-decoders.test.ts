@@ -21,6 +21,11 @@ function decode(decoder: StreamDecoder, parts: string[]): Frame[] {
   return parts.flatMap((part) => decoder.push(part));
 }
 
+/** Without the reconnection times, which stand between events. */
+function decodeEvents(parts: string[]): Frame[] {
+  return decode(new EventStreamDecoder(), parts).filter(([name]) => name !== "reconnect");
+}
+
 /** The frame as an event, in one of the ways that the standard allows. */
 function encodeEvent(random: () => number, frame: Frame, end: string): string {
   const space = () => pick(random, ["", " "]);
@@ -48,9 +53,15 @@ describe("decoding undoes encoding, however the text is parted", () => {
       const frames = Array.from({ length: 1 + random() * 20 }, () => anyFrame(random));
       const end = pick(random, ["\n", "\r\n", "\r"]);
       const text = frames.map((frame) => encodeEvent(random, frame, end)).join("");
-      expect(decode(new EventStreamDecoder(), split(random, text))).toEqual(frames);
+      expect(decodeEvents(split(random, text))).toEqual(frames);
     });
   });
+});
+
+test("a reconnection time is a frame, where it is a number", () => {
+  const text = "retry: 250\n\nretry:7\nretry:x\nretry\nretry:-1\n\n";
+  const expected = [250, 7].map((after) => ["reconnect", after]);
+  expect(new EventStreamDecoder().push(text)).toEqual(expected);
 });
 
 test("data may stand on several lines", () => {
@@ -157,7 +168,7 @@ test("event streams are read as eventsource-parser reads them", () => {
     const text = frames
       .map((frame) => encodeEvent(random, frame, pick(random, ["\n", "\r", "\r\n"])))
       .join("");
-    const read = decode(new EventStreamDecoder(), split(random, text));
+    const read = decodeEvents(split(random, text));
     const expected = eventsOf(text).map(([id, , data]) => {
       const [name, ...rest] = JSON.parse(data);
       return name === "msg" ? [name, rest[0], id, rest[1]] : [name, ...rest];

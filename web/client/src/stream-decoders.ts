@@ -42,7 +42,7 @@ export class LineDecoder implements StreamDecoder {
 
 /**
  * An event stream (HTML standard, section 9.2). An event without data is a cursor, and the cursor of a message is its
- * id. Comments, types and reconnection times say nothing that the native protocol needs.
+ * id. A reconnection time stands for a frame that says the same; comments and types say nothing.
  */
 export class EventStreamDecoder implements StreamDecoder {
   readonly #lines = new LineSplitter();
@@ -57,13 +57,14 @@ export class EventStreamDecoder implements StreamDecoder {
         const frame = this.#event();
         if (frame) frames.push(frame);
       } else {
-        this.#field(line);
+        const frame = this.#field(line);
+        if (frame) frames.push(frame);
       }
     }
     return frames;
   }
 
-  #field(line: string): void {
+  #field(line: string): Frame | undefined {
     const [, name, value = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
     if (name === "id" && !value.includes("\0")) {
       this.#id = value;
@@ -71,7 +72,10 @@ export class EventStreamDecoder implements StreamDecoder {
     } else if (name === "data") {
       this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
       if (this.#data.length > MAX_TEXT_LENGTH) throw badFrame("an event without an end");
+    } else if (name === "retry" && /^\d+$/.test(value)) {
+      return ["reconnect", +value];
     }
+    return undefined;
   }
 
   #event(): Frame | undefined {

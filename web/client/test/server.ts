@@ -77,6 +77,11 @@ export class Server {
     await once(child, "exit");
   }
 
+  /** Asks the process to stop. */
+  stop(): void {
+    this.#process.kill("SIGTERM");
+  }
+
   /** Publishes past the client under test. */
   async publish(channel: string, data: unknown): Promise<void> {
     const response = await fetch(`${this.base}/publish?channel=${channel}`, {

@@ -9,6 +9,27 @@ const ALL: Transport[] = ["websocket", "sse", "http-streaming", "long-polling", 
 const numbers = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => ({ n: from + at }));
 
+// Between two short polls there is nobody to tell.
+test.each(ALL.slice(0, 4))(
+  "%s comes back when the server said so as it stopped",
+  async (transport) => {
+    const server = await Server.start(["--drain-window", "20s"]);
+    const subscriber = new Subscriber(server.base, { transport });
+    const waits: number[] = [];
+    subscriber.connection.addEventListener("state", ({ state, retryIn }) => {
+      if (state === "waiting") waits.push(retryIn);
+    });
+    await subscriber.open();
+    if (transport === "long-polling")
+      await until(async () => (await server.stats()).held_polls === 1, "the poll is held");
+    server.stop();
+    const wait = await until(() => waits[0], "it notices");
+    // Its own backoff ends at 300 ms.
+    expect(wait).toBeGreaterThan(300);
+    expect(wait).toBeLessThan(20_000);
+  },
+);
+
 describe.each(ALL)("%s", (transport) => {
   test("delivers in order, with texts of every kind", async () => {
     const server = await Server.start();

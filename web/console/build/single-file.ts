@@ -7,10 +7,10 @@ export function jsonForScript(data: unknown): string {
   return JSON.stringify(data).replaceAll("<", "\\u003c");
 }
 
-/** What a Content Security Policy calls a script. */
-async function hashOf(script: string): Promise<string> {
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(script));
-  return `sha256-${btoa(String.fromCharCode(...new Uint8Array(digest)))}`;
+/** What a Content Security Policy calls a script or a style sheet. */
+async function hashOf(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return `'sha256-${btoa(String.fromCharCode(...new Uint8Array(digest)))}'`;
 }
 
 /**
@@ -34,13 +34,15 @@ export function singleFile(): Plugin {
       const page = Object.values(bundle).find((file) => file.fileName.endsWith(".html"));
       if (page?.type !== "asset") this.error("no page to put the script into");
       const inline = script.trim().replaceAll("</script", "<\\/script");
-      const hash = await hashOf(inline);
+      const sheet = style.trim();
+      const [scriptHash, styleHash] = await Promise.all([hashOf(inline), hashOf(sheet)]);
       const html = String(page.source)
         .replace(/\s*<script type="module"[^>]*><\/script>/, "")
         .replace(/\s*<link rel="stylesheet"[^>]*>/, "")
-        .replace("</head>", () => `<style>${style.trim()}</style>\n  </head>`)
-        // No script runs but this one, whatever a name or a note in the data may be.
-        .replace("script-src 'unsafe-inline'", () => `script-src '${hash}'`)
+        .replace("</head>", () => `<style>${sheet}</style>\n  </head>`)
+        // No script runs and no style counts but these, whatever a name or a note in the data may be.
+        .replace("script-src 'unsafe-inline'", () => `script-src ${scriptHash}`)
+        .replace("style-src 'unsafe-inline'", () => `style-src ${styleHash}`)
         // Last in the body: it reads the data element, which the parser must have reached.
         .replace("</body>", () => `<script>${inline}</script>\n  </body>`);
       if (/\ssrc=|<link[^>]*href="(?!data:)|type="module"/.test(html.replace(inline, () => ""))) {

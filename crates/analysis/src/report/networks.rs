@@ -110,6 +110,7 @@ mod tests {
                 users: false,
                 feed: false,
                 newest: false,
+                resumes: Vec::new(),
                 is_external: true,
             };
             Ok((text != "pushlab").then_some(offer))

@@ -6,11 +6,13 @@ use crate::units;
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
 use pushlab_console::Console;
-use pushlab_server::{Config, Feed, Io, Limits, Policy, Server, Site, Tick};
+use pushlab_os::descriptors;
+use pushlab_server::{Config, Feed, Handover, Happened, Io, Limits, Policy, Server, Site, Tick};
 use pushlab_subjects::running::{NO_PAGES, OPEN};
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ExitCode;
-use std::net::SocketAddr;
+use std::io::{self, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,6 +90,10 @@ pub struct ServeArgs {
     open: bool,
     #[command(flatten)]
     demos: DemoArgs,
+    /// Take over from the server that listens at this Unix socket, if one does: its connections, what it has in history, and
+    /// whoever asks meanwhile. Then listen there for the next one.
+    #[arg(long, value_name = "SOCKET")]
+    handover: Option<PathBuf>,
     /// Print the address as one line of JSON when ready.
     #[arg(long)]
     json: bool,
@@ -171,12 +177,15 @@ limit_args! {
     write_timeout / write_timeout: Duration => humantime::parse_duration,
     /// Time for connections to end after a stop [default: 10s].
     drain_timeout / drain_timeout: Duration => humantime::parse_duration,
+    /// After a stop, clients are told to come back spread over this time [default: chosen from their number and the
+    /// connect rate].
+    drain_window / drain_window: Duration => humantime::parse_duration,
 }
 
 pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     args.tls.block_signals(args.access.is_some());
     let mut config = config(args)?;
-    let is_loopback = args.listen.ip().is_loopback();
+    let is_loopback = config.listen.ip().is_loopback();
     let access = match &args.access {
         None => None,
         Some(path) => {
@@ -190,7 +199,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         bail!(
             "others can reach {}, and whoever reaches it can publish and subscribe: give --access FILE to say who may do what, or --open \
              if everybody may; otherwise listen on 127.0.0.1, behind a proxy that decides who may do so",
-            args.listen
+            config.listen
         );
     }
     config.trusted_proxies = args.site.proxies();
@@ -220,6 +229,12 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 
 fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     let mut config = Config::new(args.listen);
+    config.listeners = descriptors::activated().context("LISTEN_FDS")?.into_iter().map(Arc::new).collect();
+    if let Some(first) = config.listeners.first() {
+        // The service manager decides, whatever --listen says.
+        config.listen = TcpListener::from(first.try_clone()?).local_addr().context("a socket of LISTEN_FDS")?;
+    }
+    config.handover = args.handover.clone().map(|path| Handover { path, tell });
     if args.cores == 0 {
         bail!("--cores is at least 1");
     }
@@ -253,6 +268,11 @@ fn config(args: &ServeArgs) -> anyhow::Result<Config> {
         config.tick = Some(Tick { interval, channel: channel(&args.tick_channel)? });
     }
     Ok(config)
+}
+
+fn tell(happened: &Happened) {
+    // What was on the other side may have gone, and eprintln! would panic.
+    let _ = writeln!(io::stderr(), "{happened}");
 }
 
 fn feed(url: &str, channel_name: &str) -> anyhow::Result<Feed> {

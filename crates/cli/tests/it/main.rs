@@ -13,6 +13,7 @@ mod errors;
 mod failures;
 mod faults;
 mod formats;
+mod handover;
 mod kills;
 mod metrics;
 mod networks;

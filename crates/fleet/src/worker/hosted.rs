@@ -137,6 +137,7 @@ impl Hosted {
             payload: None,
             audience: Audience::Nobodys,
             publishers: 0,
+            return_over_ns: None,
             ..loop_config(plan, roles, segment, &instruments, 0)
         };
         if let Some(audience) = roles.collector.clone() {
@@ -288,6 +289,7 @@ fn loop_config(plan: &Plan, roles: &Roles, segment: Segment, dialler: &Dialler, 
         ignores_arrays: roles.feed.is_some(),
         publishers: roles.publishers,
         has_receipts: plan.receipts,
+        return_over_ns: roles.return_over_ns,
         connect_rate: plan.connect_rate,
         poll_interval_ns: plan.poll_interval_ms * MS,
         poll_phase_ns: plan.poll_phase_ns(),

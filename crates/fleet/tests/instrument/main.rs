@@ -19,4 +19,5 @@ mod plans;
 mod rooms;
 mod shapes;
 mod sockets;
+mod storms;
 mod tls_front;

@@ -55,6 +55,19 @@ struct Log {
     delivered_before: Mutex<Vec<usize>>,
     /// Deliveries that are still to be lost.
     to_lose: AtomicUsize,
+    /// What is done to clients that resume, and to how many of them still.
+    spoil: Mutex<Option<(Spoil, usize)>>,
+}
+
+/// What a server may do to a client that resumes a stream or a WebSocket.
+#[derive(Debug, Clone, Copy)]
+pub enum Spoil {
+    /// Leaves so many out of the messages that it missed, and says nothing.
+    Loses(usize),
+    /// Sends so many again that it had before.
+    Doubles(usize),
+    /// Begins anew, and says so.
+    TellsGap,
 }
 
 /// What one connection carried.
@@ -134,6 +147,11 @@ impl NativeServer {
         self.log.to_lose.store(deliveries, SeqCst);
     }
 
+    /// Does this to the next so many clients that resume a stream or a WebSocket.
+    pub fn spoil(&self, spoil: Spoil, clients: usize) {
+        *self.log.spoil.lock().unwrap() = Some((spoil, clients));
+    }
+
     /// What publishes to a channel without a connection.
     pub fn publisher(&self) -> impl Fn(&str, &str) + Send + 'static {
         let log = Arc::clone(&self.log);
@@ -177,6 +195,23 @@ impl Log {
         self.delivered_before.lock().unwrap().push(self.delivered.load(SeqCst));
         self.grown.notify_all();
         messages.len()
+    }
+
+    /// Where a client that resumes goes on, how much of what it missed it does not get, and the gap that it is told.
+    fn resume(&self, after: Option<usize>) -> (usize, usize, Option<String>) {
+        let now = self.len();
+        let Some(after) = after else { return (now, 0, None) };
+        let mut spoil = self.spoil.lock().unwrap();
+        let taken = spoil.as_mut().filter(|(_, left)| *left > 0).map(|(spoil, left)| {
+            *left -= 1;
+            *spoil
+        });
+        match taken {
+            None => (after, 0, None),
+            Some(Spoil::Loses(count)) => (after, count, None),
+            Some(Spoil::Doubles(count)) => (after - count, 0, None),
+            Some(Spoil::TellsGap) => (now, 0, Some(format!("[\"gap\",\"{}\",\"{}\"]", cursor(after), cursor(now)))),
+        }
     }
 
     fn len(&self) -> usize {
@@ -328,18 +363,21 @@ impl Connection {
     }
 
     fn stream(&mut self, channels: &[String], after: Option<usize>, kind: &str, text: StreamText) -> Option<()> {
-        let mut offset = after.unwrap_or_else(|| self.log.len());
+        let (mut offset, mut left_out, gap) = self.log.resume(after);
         let coding = if self.takes_gzip { "Content-Encoding: gzip\r\n" } else { "" };
         self.stream_gzip = self.takes_gzip.then(|| GzEncoder::new(Vec::new(), Compression::fast()));
         self.write(
             format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{coding}Transfer-Encoding: chunked\r\n\r\n").as_bytes(),
         )?;
+        if let Some(gap) = gap {
+            self.chunk(&if kind == "text/event-stream" { format!("data:{gap}\n\n") } else { gap + "\n" }.into_bytes())?;
+        }
         self.chunk(&text(None, &cursor(offset)))?;
         let mut sent = 0;
         loop {
             let (messages, next) = self.log.after(offset, channels, Duration::from_secs(5));
             offset = next;
-            for message in &messages {
+            for message in messages.iter().skip(std::mem::take(&mut left_out)) {
                 self.chunk(&text(Some(message), &cursor(0)))?;
                 sent += 1;
                 if self.log.cut_after == Some(sent) {
@@ -383,7 +421,10 @@ impl Connection {
     }
 
     fn websocket(&mut self, channels: &[String], after: Option<usize>, is_polled: bool) -> Option<()> {
-        let mut offset = after.unwrap_or_else(|| self.log.len());
+        let (mut offset, mut left_out, gap) = self.log.resume(after);
+        if let Some(gap) = gap {
+            self.frame(&gap)?;
+        }
         self.frame(&format!("[\"cursor\",\"{}\"]", cursor(offset)))?;
         // Reading and pushing take turns on one thread.
         self.stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
@@ -436,7 +477,8 @@ impl Connection {
             }
             let (messages, next) = self.log.after(offset, channels, Duration::ZERO);
             offset = next;
-            for message in &messages {
+            let left_out = if messages.is_empty() { 0 } else { std::mem::take(&mut left_out) };
+            for message in messages.iter().skip(left_out) {
                 self.frame(std::str::from_utf8(message.as_bytes()).unwrap())?;
                 sent += 1;
                 if self.log.cut_after == Some(sent) {

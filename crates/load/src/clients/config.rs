@@ -36,6 +36,8 @@ pub struct LoopConfig {
     pub publishers: u32,
     /// Whether publications have a place for a receipt mark.
     pub has_receipts: bool,
+    /// Time over which the clients of a storm come back, ns; `None` in other scenarios, and for who is no client.
+    pub return_over_ns: Option<u64>,
     /// Connections opened per second, by all loops together.
     pub connect_rate: u32,
     /// Time between two polls of a client, ns.
@@ -77,6 +79,7 @@ impl LoopConfig {
             ignores_arrays: false,
             publishers: 0,
             has_receipts: false,
+            return_over_ns: None,
             connect_rate: 1,
             poll_interval_ns: 1,
             poll_phase_ns: 0,

@@ -11,9 +11,12 @@ use crate::transport::posts::Posts;
 use crate::transport::{Receiver, Uplink};
 use pushlab_os::clock::monotonic_ns;
 use pushlab_workload::traffic::Traffic;
+use std::collections::binary_heap::PeekMut;
 
 /// First pause before a connection is opened again, ns; doubled with every failure, and jittered down to half.
 const BACKOFF_NS: u64 = 100_000_000;
+/// Connections opened again in one turn: what those bring that stand is not to wait for thousands of others.
+const MAX_RETRIES: usize = 64;
 /// Longest pause, as doublings of the first: 6.4 s.
 const BACKOFF_DOUBLINGS_MAX: u8 = 6;
 
@@ -290,6 +293,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     }
 
     fn backoff(&mut self, index: usize) -> u64 {
+        if let Some(after_ms) = self.returns.remove(&index) {
+            return after_ms.saturating_mul(1_000_000);
+        }
         let doublings = self.clients[index].attempts.saturating_sub(1).min(BACKOFF_DOUBLINGS_MAX);
         let full = BACKOFF_NS << doublings;
         self.rng.u64(full / 2..=full)
@@ -346,8 +352,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     }
 
     pub(super) fn retry_due(&mut self, now: u64) {
-        while self.retries.peek().is_some_and(|retry| retry.due_ns <= now) {
-            let Some(Retry { client, side, .. }) = self.retries.pop() else { return };
+        for _ in 0..MAX_RETRIES {
+            let Some(next) = self.retries.peek_mut().filter(|retry| retry.due_ns <= now) else { return };
+            let Retry { client, side, .. } = PeekMut::pop(next);
             match side {
                 Side::Down => {
                     self.clients[client].is_down_resting = false;

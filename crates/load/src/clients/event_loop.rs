@@ -27,7 +27,7 @@ use pushlab_workload::pacing::{Pacing, Turns};
 use pushlab_workload::result::Part;
 use pushlab_workload::shape::Warp;
 use pushlab_workload::traffic::Traffic;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
@@ -86,10 +86,14 @@ pub(super) struct ClientLoop<R, P> {
     /// Closed loop of broadcasts: what is under way.
     pub(super) feeding: Option<Feeding>,
     pub(super) retries: BinaryHeap<Retry>,
+    /// The clients that were told when to come back, in milliseconds.
+    pub(super) returns: HashMap<usize, u64>,
     /// Connections that had more to read than one turn's share.
     pub(super) again: Vec<u32>,
     pub(super) subscribed: u32,
     pub(super) has_started_loop: bool,
+    /// Whether the clients of a storm have been cut off.
+    pub(super) is_cut_off: bool,
 }
 
 /// Runs clients of one transport, over connections of one kind, on the calling thread until the run ends.
@@ -157,9 +161,11 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             active: 0,
             feeding,
             retries: BinaryHeap::new(),
+            returns: HashMap::new(),
             again: Vec::new(),
             subscribed: 0,
             has_started_loop: false,
+            is_cut_off: false,
             config,
             state,
         })
@@ -254,6 +260,7 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         while let Some(client) = self.connect_turns.take_due(now) {
             self.connect(client as usize / self.config.lanes as usize, now);
         }
+        self.cut_off_when_due(now);
         self.retry_due(now);
         self.publish_due(now);
         self.poll_due(now);
@@ -310,7 +317,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         let warm_up = if self.has_started_loop { u64::MAX } else { self.marks.warm_up_ns.max(now) };
         let is_closed = matches!(self.config.traffic, Traffic::ClosedLoop | Traffic::Broadcasts);
         let warm_up = if is_closed { warm_up } else { u64::MAX };
+        let is_to_be_cut = self.config.return_over_ns.is_some() && !self.is_cut_off;
         let dues = [
+            is_to_be_cut.then_some(self.marks.load_ns),
             self.connect_turns.due_ns(),
             self.poll_turns.as_ref().and_then(Turns::due_ns),
             self.retries.peek().map(|retry| retry.due_ns),

@@ -9,6 +9,7 @@ mod client;
 mod compression;
 mod config;
 mod connecting;
+mod cutting;
 mod event_loop;
 mod feeding;
 mod hosts;

@@ -27,6 +27,8 @@ struct ReadOutcome {
     has_news: bool,
     /// Requests put among the bytes to send.
     asked: u32,
+    /// When the client is to come back, ms.
+    return_after_ms: Option<u64>,
 }
 
 /// Takes down what one client hears.
@@ -58,9 +60,10 @@ impl Heard<'_> {
             Event::Subscribed => self.outcome.is_subscribed = true,
             Event::Gap => {
                 self.outcome.has_news = true;
-                self.recorder.part.gaps += 1;
+                self.recorder.told_gap(self.receiver, self.now_ns);
             }
             Event::Error { code, text } => self.recorder.part.errors.add(&format_args!("error frame: {code} {text}")),
+            Event::Return(after_ms) => self.outcome.return_after_ms = Some(after_ms),
             Event::Asked => self.outcome.asked += 1,
             Event::Answered { keeps_alive } => self.outcome.answered = Some(keeps_alive),
             Event::Compressed { sent, inflated } => {
@@ -312,7 +315,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
     fn decode(&mut self, number: u32, held: usize, now: u64) -> Result<(), Cut> {
         let mut at = 0;
         loop {
-            let Self { clients, config, connections, recorder, windows, rng, buffer, out, compression, .. } = self;
+            let Self {
+                clients, config, connections, recorder, windows, rng, buffer, out, compression, returns, ..
+            } = self;
             let Some(connection) = connections.at(number) else { return Ok(()) };
             out.clear();
             let (tally, outcome) = (&mut windows.tally.down, ReadOutcome::default());
@@ -321,8 +326,11 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
             let (lane, lanes) = (config.lane, config.lanes);
             let mut told = Told { clients, lane, lanes, side: Side::Down, rng, out, tally, compression, heard };
             let received = connection.protocol.receive(&mut buffer[at..held], &mut told);
-            let Heard { outcome, payload, .. } = told.heard;
+            let Heard { outcome, payload, receiver, .. } = told.heard;
             tally.payload += payload;
+            if let Some(after_ms) = outcome.return_after_ms {
+                returns.insert(receiver as usize, after_ms);
+            }
             let Received { consumed, owner, ended, is_freed, has_more } = received?;
             at += consumed;
             if !has_more {
@@ -403,6 +411,9 @@ impl<R: Receiver, P: Protocol> ClientLoop<R, P> {
         if !std::mem::replace(&mut client.is_subscribed, true) {
             client.free_ns = now;
             self.subscribed += 1;
+            if let Some(returns) = self.recorder.returns.as_mut().filter(|_| self.is_cut_off) {
+                returns.is_back(index as u32);
+            }
             self.recorder.part.connect.record(now.saturating_sub(client.opened_ns));
         }
         // What waited for this.

@@ -36,6 +36,8 @@ pub enum Event<'a> {
         /// For people.
         text: &'a str,
     },
+    /// The connection ends, and the client is to come back after so many milliseconds.
+    Return(u64),
     /// A further request was put among the bytes to send.
     Asked,
     /// A request has been answered; the connection is free for the next.
@@ -79,6 +81,7 @@ pub(super) fn forward(frame: &ServerFrame<'_>, last: &mut CursorText, sink: &mut
             sink(Event::Gap);
         }
         ServerFrame::Error { code, text, .. } => sink(Event::Error { code, text }),
+        ServerFrame::Reconnect(after_ms) => sink(Event::Return(*after_ms)),
         ServerFrame::Pong(_) | ServerFrame::Server(_) | ServerFrame::Auth(_) | ServerFrame::TokenExpires(_) => {}
     }
 }

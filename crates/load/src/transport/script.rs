@@ -130,6 +130,7 @@ fn short(event: &Event<'_>) -> String {
         Event::Message(data) => format!("message {}", text(data)),
         Event::Echo(data) => format!("echo {}", text(data)),
         Event::Gap => "gap".into(),
+        Event::Return(after_ms) => format!("return after {after_ms}"),
         Event::Compressed { .. } => "compressed".into(),
         Event::Uncompressed => "uncompressed".into(),
         Event::Asked => "asked".into(),

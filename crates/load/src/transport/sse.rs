@@ -57,6 +57,9 @@ impl Receiver for Sse {
                 sink(Event::Subscribed);
             }
         }
+        if let Some(after_ms) = events.take_retry_ms() {
+            sink(Event::Return(after_ms.into()));
+        }
         decoded?;
         match broken {
             Some(error) => Err(error.into()),

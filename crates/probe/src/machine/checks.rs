@@ -11,7 +11,8 @@ pub const WATCH: Duration = Duration::from_millis(200);
 const CORES_MIN: u32 = 2;
 /// Descriptors below which large runs need more worker processes than machines like: the design's own limit.
 const NOFILE_MIN: u64 = 20_000;
-/// Local ports below which one source address cannot hold the usual 20,000 connections to one server.
+/// Local ports of which the usual 10,000 connections from one source address to one server are more than half: then each
+/// further one takes long.
 const PORTS_MIN: u32 = 20_000;
 /// Waiting connections below which a connect phase of thousands of clients overflows the accept queue: the kernel's
 /// own default since 5.4.

@@ -22,6 +22,44 @@ pub fn delivered_share(run: &RunRecord) -> Option<f64> {
     (result.expected > 0).then(|| result.delivered as f64 * 100.0 / result.expected as f64)
 }
 
+/// Clients that are cut off in a run; `None` where none are.
+pub(super) fn clients_of_storm(run: &RunRecord) -> Option<u64> {
+    let plan = run.plan.as_ref()?;
+    matches!(plan.scenario, Scenario::Storm { .. }).then_some(u64::from(plan.clients))
+}
+
+/// Clients of a storm that had all they missed before the drain ended, per cent.
+pub fn caught_up(run: &RunRecord) -> Option<f64> {
+    let (clients, result) = (clients_of_storm(run)?, run.result.as_ref()?);
+    Some(result.caught_up.count() as f64 * 100.0 / clients as f64)
+}
+
+/// Deliveries of the load phase that never came, but for those of which a client was told that they are gone.
+pub fn lost(run: &RunRecord) -> Option<f64> {
+    let result = run.result.as_ref().filter(|result| result.expected > 0)?;
+    Some(result.lost.saturating_sub(result.lost_told) as f64)
+}
+
+/// Deliveries that came again.
+pub fn doubled(run: &RunRecord) -> Option<f64> {
+    run.result.as_ref().filter(|result| result.expected > 0).map(|result| result.duplicated as f64)
+}
+
+/// Clients of a storm that were told that messages are gone.
+pub fn gaps_told(run: &RunRecord) -> Option<f64> {
+    of_storm(run, |result| result.told_gap)
+}
+
+/// Clients of a storm to whom messages never came, and who were told of no gap.
+pub fn recovered_falsely(run: &RunRecord) -> Option<f64> {
+    of_storm(run, |result| result.recovered_falsely)
+}
+
+fn of_storm(run: &RunRecord, count: fn(&LoadResult) -> u64) -> Option<f64> {
+    clients_of_storm(run)?;
+    run.result.as_ref().map(|result| count(result) as f64)
+}
+
 /// Publications per second that were sent in the load phase.
 pub fn published(run: &RunRecord) -> Option<f64> {
     per_load_second(run, |r| r.published)
@@ -80,7 +118,7 @@ fn publishers(run: &RunRecord) -> Option<u64> {
     let plan = run.plan.as_ref()?;
     Some(match plan.scenario {
         Scenario::Chat { publishers: Some(publishers), .. } => u64::from(publishers),
-        Scenario::Feed { .. } | Scenario::FanOut { .. } | Scenario::Idle => 0,
+        Scenario::Feed { .. } | Scenario::FanOut { .. } | Scenario::Storm { .. } | Scenario::Idle => 0,
         _ => u64::from(plan.clients),
     })
 }
@@ -143,8 +181,11 @@ pub fn subscribed(run: &RunRecord) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Times;
     use crate::presets;
+    use pushlab_stats::Quantile;
     use pushlab_wire::transport::Transport;
+    use pushlab_workload::plan::Plan;
     use pushlab_workload::result::PhaseMark;
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -179,6 +220,38 @@ mod tests {
             empty_polls(&run(Transport::Polling, LoadResult { polls, polls_empty, ..LoadResult::default() }))
         };
         assert_eq!((share(8, 6), share(8, 0), share(0, 0)), (Some(75.0), Some(0.0), None));
+    }
+
+    /// Of four clients.
+    fn plan(scenario: &Scenario) -> Plan {
+        let phases = serde_json::json!({
+            "connect_ms": 0, "warm_up_ms": 1, "idle_ms": 0, "load_ms": 100, "drain_ms": 0, "after_ms": 0,
+        });
+        let text = serde_json::json!({
+            "phases": phases,
+            "target": "127.0.0.1:1", "transport": "sse", "clients": 4, "channel": "a", "scenario": scenario,
+            "poll_interval_ms": 1, "poll_wait_s": 1, "prober": null, "connect_rate": 1,
+            "loops": 1, "seed": 1, "injected_delay_us": 0, "shape": { "kind": "steady" }, "headers": "minimal",
+            "user_list": false, "receipts": false, "backend_listen": null,
+        });
+        serde_json::from_value(text).unwrap()
+    }
+
+    #[test]
+    fn what_a_client_knows_is_gone_is_not_lost() {
+        let result = LoadResult { expected: 400, lost: 30, lost_told: 20, duplicated: 3, ..LoadResult::default() };
+        let mut record = run(Transport::Sse, LoadResult { told_gap: 1, recovered_falsely: 2, ..result });
+        assert_eq!((lost(&record), doubled(&record), gaps_told(&record)), (Some(10.0), Some(3.0), None));
+        let storm = Scenario::Storm { missed: 100, payload_bytes: 50, return_over_ms: 0 };
+        record.plan = Some(plan(&storm));
+        record.result.as_mut().unwrap().caught_up.record(5_000_000);
+        assert_eq!((gaps_told(&record), recovered_falsely(&record)), (Some(1.0), Some(2.0)));
+        assert_eq!(caught_up(&record), Some(25.0));
+        assert_eq!(
+            crate::measure::own_quantile_ms(&record, Times::CaughtUp, Quantile::MEDIAN),
+            None,
+            "three of four never got there"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Quantiles of one run over what was expected of it: which figures are quantiles, of which times, and what of these
 //! never came.
 
+use super::clients::clients_of_storm;
 use super::withheld::is_withheld;
 use crate::RunRecord;
 use pushlab_stats::{Arrivals, Histogram, Quantile};
@@ -23,10 +24,12 @@ pub enum Times {
     Response,
     /// Of pings before the load.
     ResponseIdle,
+    /// Of clients of a storm until each had what it missed.
+    CaughtUp,
 }
 
 /// Every figure that is a quantile.
-pub const QUANTILES: [(&str, Times, Quantile); 8] = [
+pub const QUANTILES: [(&str, Times, Quantile); 11] = [
     ("latency_median", Times::Deliveries, Quantile::MEDIAN),
     ("latency_p99", Times::Deliveries, Quantile::P99),
     ("latency_first", Times::First, Quantile::MEDIAN),
@@ -35,6 +38,9 @@ pub const QUANTILES: [(&str, Times, Quantile); 8] = [
     ("response_median", Times::Response, Quantile::MEDIAN),
     ("response_p99", Times::Response, Quantile::P99),
     ("response_idle_median", Times::ResponseIdle, Quantile::MEDIAN),
+    ("caught_up_median", Times::CaughtUp, Quantile::MEDIAN),
+    ("caught_up_p99", Times::CaughtUp, Quantile::P99),
+    ("caught_up_p999", Times::CaughtUp, Quantile::P999),
 ];
 
 /// What a figure is a quantile of, if it is one.
@@ -83,6 +89,8 @@ fn arrivals(run: &RunRecord, times: Times) -> Option<Arrivals> {
         }
         Times::Response => pings(&result.response_load, result.response_unanswered.count()),
         Times::ResponseIdle => pings(&result.response_idle, 0),
+        // Each client is a measurement of its own, whether it got there or not.
+        Times::CaughtUp => clients_of_storm(run).map(|all| Arrivals::new(&result.caught_up, all, all)),
     }
 }
 

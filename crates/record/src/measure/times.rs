@@ -39,6 +39,21 @@ pub fn response_idle_median(run: &RunRecord) -> Option<f64> {
     own_quantile_ms(run, Times::ResponseIdle, Quantile::MEDIAN)
 }
 
+/// Until half of a storm's clients have what they missed, ms.
+pub fn caught_up_median(run: &RunRecord) -> Option<f64> {
+    own_quantile_ms(run, Times::CaughtUp, Quantile::MEDIAN)
+}
+
+/// Until 99 % of a storm's clients have what they missed, ms.
+pub fn caught_up_p99(run: &RunRecord) -> Option<f64> {
+    own_quantile_ms(run, Times::CaughtUp, Quantile::P99)
+}
+
+/// Until 99.9 % of a storm's clients have what they missed, ms.
+pub fn caught_up_p999(run: &RunRecord) -> Option<f64> {
+    own_quantile_ms(run, Times::CaughtUp, Quantile::P999)
+}
+
 /// Delivery latency, median, ms.
 pub fn latency_median(run: &RunRecord) -> Option<f64> {
     own_quantile_ms(run, Times::Deliveries, Quantile::MEDIAN)

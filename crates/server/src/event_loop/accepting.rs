@@ -1,6 +1,6 @@
 //! New connections.
 
-use super::{EventLoop, token};
+use super::{EventLoop, LISTENER, token};
 use crate::carrier::Carrier;
 use crate::connection::Connection;
 use crate::stats::{add, shift};
@@ -25,9 +25,15 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 impl EventLoop {
     pub(super) fn accept(&mut self) {
         self.accept_again = None;
+        (0..self.listeners.len()).for_each(|index| self.accept_from(index));
+    }
+
+    fn accept_from(&mut self, index: usize) {
+        if !self.is_accepting {
+            return;
+        }
         for _ in 0..MAX_ACCEPTS {
-            let Some(listener) = &self.listener else { return };
-            match listener.accept() {
+            match self.listeners[index].accept() {
                 Ok((socket, peer)) => self.admit(socket, peer.ip()),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -39,6 +45,22 @@ impl EventLoop {
             }
         }
         self.accept_again = Some(self.now);
+    }
+
+    /// Takes connections, or leaves them to wait in the listeners' queues.
+    ///
+    /// # Errors
+    /// Those of the poller.
+    pub(super) fn set_accepting(&mut self, is_accepting: bool) -> io::Result<()> {
+        if is_accepting == self.is_accepting {
+            return Ok(());
+        }
+        self.is_accepting = is_accepting;
+        let registry = self.poll.registry();
+        self.listeners.iter_mut().try_for_each(|listener| match is_accepting {
+            true => registry.register(listener, LISTENER, Interest::READABLE),
+            false => registry.deregister(listener),
+        })
     }
 
     fn admit(&mut self, socket: TcpStream, peer: IpAddr) {
@@ -76,7 +98,7 @@ impl EventLoop {
 
     /// Takes a connection that somebody else carries.
     pub(super) fn admit_carried(&mut self, carrier: Box<dyn Carrier>) {
-        if self.drain_until.is_some() {
+        if self.drain.is_some() {
             // Dropping it tells its end.
             return;
         }
@@ -91,6 +113,7 @@ impl EventLoop {
     /// Counts a new connection; says whether there is room for it.
     pub(super) fn has_room(&mut self) -> bool {
         add(&self.counters.accepted, 1);
+        self.count_accepted();
         let has_room = self.shared.open.fetch_add(1, Ordering::Relaxed) < self.limits().max_connections;
         if !has_room {
             self.shared.open.fetch_sub(1, Ordering::Relaxed);
@@ -112,6 +135,18 @@ impl EventLoop {
             return Ok(None);
         }
         access.ledger.enter(Holder::at(peer), &quota, (self.now - self.start).as_nanos() as u64).map(Some)
+    }
+
+    /// Counts it in its second too: the best second tells how fast clients can come back.
+    fn count_accepted(&mut self) {
+        let (second, count) = &mut self.accepted_in;
+        if self.now.saturating_duration_since(*second) >= Duration::from_secs(1) {
+            (*second, *count) = (self.now, 0);
+        }
+        *count += 1;
+        if *count > self.counters.best_second.load(Ordering::Relaxed) {
+            self.counters.best_second.store(*count, Ordering::Relaxed);
+        }
     }
 
     /// The answer goes out before the request is read, so that refusing costs next to nothing.

@@ -6,6 +6,7 @@ use crate::groups::NO_GROUP;
 use crate::inbox::Settlement;
 use crate::metrics;
 use crate::pool::{Answer, Call, Caller, LargeBody};
+use crate::stage::Stage;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
 use pushlab_application::{Request, Response};
@@ -15,6 +16,7 @@ use pushlab_session::effect::{Context, Effect, Page, Query, Question, Time};
 use pushlab_session::exchange::Exchange;
 use pushlab_session::gate::{Refusal, refusal_of_limit};
 use pushlab_session::queue::{MAX_WRITE_BYTES, Verdict};
+use pushlab_session::spread::Spread;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
 use pushlab_wire::exposition::CONTENT_TYPE;
@@ -23,10 +25,23 @@ use std::sync::Arc;
 
 impl EventLoop {
     /// One step of an exchange.
+    #[inline]
     pub(super) fn step<R>(&mut self, id: usize, with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> R) -> R {
+        self.step_with(id, None, with)
+    }
+
+    /// The same for a connection that is sent away while the server goes on.
+    #[inline]
+    pub(super) fn step_with<R>(
+        &mut self,
+        id: usize,
+        away: Option<&mut Spread>,
+        with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> R,
+    ) -> R {
         let mut cx = Context {
             rules: &self.shared.rules,
-            is_draining: self.drain_until.is_some(),
+            is_leaving: self.stage == Stage::Leaving,
+            drain: away.or_else(|| self.drain.as_mut().map(|drain| &mut drain.spread)),
             time: Time { unix_s: self.unix_s, ns: (self.now - self.start).as_nanos() as u64 },
             epoch: self.epoch,
             offered_to: self.fanned_out_to,
@@ -215,17 +230,21 @@ impl EventLoop {
         }
         let channels = self.groups.channels(group);
         let distributor = &self.shared.distributor;
-        let answer = match query.is_newest {
+        let read = || match query.is_newest {
             true => distributor.newest(channels, self.index),
             false => distributor.read(channels, query.after, query.max_bytes, self.index),
         };
-        match answer {
-            Turn::Done(replay) => Some(self.step(id, |exchange, cx| exchange.replayed(&replay, query.after, cx))),
+        let mut kept = mem::take(&mut self.kept);
+        let answer = kept.read(distributor.head(), channels, &query, read);
+        let next = match answer {
+            Turn::Done(missed) => Some(self.step(id, |exchange, cx| exchange.replayed(missed, query.after, cx))),
             Turn::Pending(ticket) => {
                 self.park(id, group, ticket, query.after);
                 None
             }
-        }
+        };
+        self.kept = kept;
+        next
     }
 
     /// The log answers in a later turn.
@@ -254,7 +273,7 @@ impl EventLoop {
         connection.ticket = None;
         let effect = self.step(id, |exchange, cx| match settlement {
             Settlement::Published(cursor) => exchange.published(Ok(cursor), cx),
-            Settlement::Read(replay) => exchange.replayed(&replay, after, cx),
+            Settlement::Read(replay) => exchange.replayed(&mut replay.into(), after, cx),
             Settlement::Failed => exchange.not_settled(cx),
         });
         self.act(id, effect);

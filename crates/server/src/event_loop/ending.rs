@@ -1,11 +1,14 @@
 //! The ends of connections, and of the server.
 
-use super::EventLoop;
+use super::leaving::Leaving;
+use super::{Drain, EventLoop};
 use crate::connection::Stage;
 use crate::queued::Queued;
+use crate::stage;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
 use pushlab_http2::frame::Code;
+use pushlab_session::spread::Spread;
 use pushlab_session::subscriber::Subscriber;
 use std::net::Shutdown;
 use std::sync::atomic::Ordering;
@@ -115,16 +118,14 @@ impl EventLoop {
     }
 
     pub(super) fn begin_drain(&mut self) {
-        self.drain_until = Some(self.now + self.limits().drain_timeout);
-        self.listener = None;
-        // Before their streams end, which may stand in places before theirs.
-        for (_, connection) in &self.connections {
-            if let Some(shared) = &connection.http2 {
-                let mut http2 = shared.borrow_mut();
-                http2.protocol.go_away(Code::NoError, true);
-                http2.list();
-            }
-        }
+        // Who took over is there already.
+        let window = if self.stage == stage::Stage::Leaving { Duration::ZERO } else { self.shared.return_window() };
+        let spread = Spread::new(window, self.index);
+        self.drain = Some(Drain { until: self.now + self.limits().drain_timeout, spread });
+        self.is_accepting = false;
+        self.listeners = Vec::new();
+        self.leaving = Leaving::default();
+        self.send_http2_away();
         let ids: Vec<usize> = self.connections.iter().map(|(id, _)| id).collect();
         for id in ids {
             let connection = &self.connections[id];
@@ -136,7 +137,19 @@ impl EventLoop {
         }
     }
 
+    /// Tells those who speak HTTP/2 that new streams belong on another connection: before their streams end, which may
+    /// stand in places before theirs.
+    pub(super) fn send_http2_away(&self) {
+        for (_, connection) in &self.connections {
+            if let Some(shared) = &connection.http2 {
+                let mut http2 = shared.borrow_mut();
+                http2.protocol.go_away(Code::NoError, true);
+                http2.list();
+            }
+        }
+    }
+
     pub(super) fn is_drained(&self) -> bool {
-        self.drain_until.is_some_and(|until| self.connections.is_empty() || self.now >= until)
+        self.drain.as_ref().is_some_and(|drain| self.connections.is_empty() || self.now >= drain.until)
     }
 }

@@ -30,6 +30,7 @@ impl EventLoop {
     pub(super) fn fan_out(&mut self) {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         self.inbox.take(&mut arrivals);
+        self.notice_return();
         // Those who have read what they missed receive what was published behind that.
         for (ticket, settlement) in arrivals.settlements.drain(..) {
             self.take_settlement(ticket, settlement);

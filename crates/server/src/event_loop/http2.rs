@@ -5,6 +5,7 @@ use super::{EventLoop, HEAD_BYTES_PER_WORK};
 use crate::connection::Stage;
 use crate::http2::{Http2, Http2Stream, Shared};
 use crate::queued::Queued;
+use crate::stage;
 use crate::stats::{add, shift};
 use crate::stream::Stream;
 use crate::wheel::TICK;
@@ -203,7 +204,8 @@ impl EventLoop {
         self.account_for_output(id, shared);
         let connection = &self.connections[id];
         let mut http2 = shared.borrow_mut();
-        let is_leaving = http2.protocol.has_peer_left() || connection.has_ended || self.drain_until.is_some();
+        let is_sent_away = self.drain.is_some() || self.stage == stage::Stage::Leaving;
+        let is_leaving = http2.protocol.has_peer_left() || connection.has_ended || is_sent_away;
         let has_sent_all = http2.protocol.output().is_empty() && !connection.stream.is_blocked();
         match connection.stage {
             Stage::Open if is_leaving && http2.protocol.open_streams() == 0 => {

@@ -14,6 +14,9 @@ impl EventLoop {
         }
         let (group, slot) = (connection.group as usize, connection.slot);
         connection.group = NO_GROUP;
+        if let Some(presence) = &self.shared.presence {
+            presence.leave(connection.exchange.holder(), self.groups.channels(group as u32), self.now - self.start);
+        }
         if let Some(framing) = connection.exchange.framing() {
             if framing == Framing::Reply {
                 shift(&self.counters.held_polls, -1);
@@ -33,6 +36,9 @@ impl EventLoop {
         }
         self.leave_group(id);
         self.connections[id].group = group;
+        if let Some(presence) = self.shared.presence.as_ref().filter(|_| group != NO_GROUP) {
+            presence.join(self.connections[id].exchange.holder(), self.groups.channels(group));
+        }
         self.enter_group(id);
     }
 

@@ -8,6 +8,7 @@ mod acting;
 mod ending;
 mod fanout;
 mod http2;
+mod leaving;
 mod membership;
 mod reading;
 mod timers;
@@ -21,17 +22,22 @@ use crate::groups::Groups;
 use crate::http2::Unsent;
 use crate::inbox::{Arrivals, Inbox};
 use crate::pool::{Call, Caller};
+use crate::presence::Presence;
 use crate::queued::QueuedTotal;
+use crate::stage::{SharedStage, Stage};
 use crate::stats::{Counters, add};
 use crate::wheel::{TICK, Wheel};
+use leaving::{LEAVING_INTERVAL, Leaving};
 use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 use pushlab_log::{Publication, Ticket};
 use pushlab_os::clock;
 use pushlab_session::batch::Batch;
 use pushlab_session::effect::Output;
+use pushlab_session::missed::Kept;
 use pushlab_session::queue::QueueRules;
 use pushlab_session::rules::Rules;
+use pushlab_session::spread::{self, Spread};
 use pushlab_tls::certificate::Tls;
 use pushlab_wire::cursor::{Cursor, Epoch};
 use pushlab_wire::fields::FieldList;
@@ -39,8 +45,8 @@ use pushlab_wire::receipt::Receipt;
 use slab::Slab;
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 pub const LISTENER: Token = Token(usize::MAX - 1);
@@ -64,13 +70,28 @@ const MAX_SPACE_BYTES: usize = 1 << 20;
 
 /// What all event loops of a server share.
 pub struct Shared {
+    pub presence: Option<Arc<Presence>>,
     pub config: Config,
     pub distributor: Arc<Distributor>,
     pub rules: Rules,
     pub tls: Option<Tls>,
     pub counters: Vec<Arc<Counters>>,
     pub open: AtomicUsize,
-    pub is_draining: AtomicBool,
+    pub stage: SharedStage,
+    /// Over how long clients come back, from when it drains.
+    pub return_window: OnceLock<Duration>,
+}
+
+impl Shared {
+    /// Over how long clients come back: one window for all event loops, whichever stops first.
+    pub fn return_window(&self) -> Duration {
+        *self.return_window.get_or_init(|| {
+            // Of each loop its own best second: they accept side by side.
+            let best_second = self.counters.iter().map(|counters| counters.best_second.load(Ordering::Relaxed)).sum();
+            let chosen = || spread::window(self.open.load(Ordering::Relaxed), best_second);
+            self.config.limits.drain_window.unwrap_or_else(chosen)
+        })
+    }
 }
 
 pub struct EventLoop {
@@ -84,7 +105,8 @@ pub struct EventLoop {
     /// What connections wait for of the log.
     asked: HashMap<Ticket, Asked>,
     poll: Poll,
-    listener: Option<TcpListener>,
+    listeners: Vec<TcpListener>,
+    is_accepting: bool,
     accept_again: Option<Instant>,
     connections: Slab<Connection>,
     generation: u32,
@@ -108,6 +130,8 @@ pub struct EventLoop {
     /// Connections with more to read, or whose bytes were not all used in the last turn.
     unfinished: Vec<usize>,
     batch: Batch,
+    /// What those missed who have come back lately.
+    kept: Kept,
     /// Made when it is first needed.
     sends: Vec<Send>,
     queue_rules: QueueRules,
@@ -124,9 +148,22 @@ pub struct EventLoop {
     /// Publications up to here have left the inbox.
     fanned_out_to: u64,
     next_expiry: Instant,
-    drain_until: Option<Instant>,
     /// Seconds since 1970 at the beginning of the turn, where tokens are checked.
     unix_s: u64,
+    /// When the latest second of accepting began, and the connections of it.
+    accepted_in: (Instant, u64),
+    /// The stage of the server that it has followed to.
+    stage: Stage,
+    leaving: Leaving,
+    drain: Option<Drain>,
+}
+
+/// The end of a server.
+struct Drain {
+    /// Who has not ended by then is cut off.
+    until: Instant,
+    /// When clients come back.
+    spread: Spread,
 }
 
 /// Something that was asked of the log by an exchange, and has not come.
@@ -155,7 +192,7 @@ impl EventLoop {
         shared: Arc<Shared>,
         index: usize,
         poll: Poll,
-        listener: TcpListener,
+        listeners: Vec<TcpListener>,
         inbox: Arc<Inbox>,
         caller: Option<Caller>,
     ) -> Self {
@@ -169,7 +206,8 @@ impl EventLoop {
             calls: HashMap::new(),
             asked: HashMap::new(),
             poll,
-            listener: Some(listener),
+            listeners,
+            is_accepting: false,
             accept_again: None,
             connections: Slab::new(),
             generation: 0,
@@ -189,6 +227,7 @@ impl EventLoop {
             due: Vec::new(),
             unfinished: Vec::new(),
             batch: Batch::default(),
+            kept: Kept::default(),
             sends: Vec::new(),
             queue_rules: config.queue_rules(),
             queued: QueuedTotal::new(&config.limits, config.cores),
@@ -199,8 +238,11 @@ impl EventLoop {
             receipt: None,
             fanned_out_to: 0,
             next_expiry: now,
-            drain_until: None,
             unix_s: 0,
+            accepted_in: (now, 0),
+            stage: Stage::Serving,
+            leaving: Leaving::default(),
+            drain: None,
             shared,
         }
     }
@@ -238,11 +280,7 @@ impl EventLoop {
     /// Runs until a stop has been asked for and every connection has ended.
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
-        self.poll.registry().register(
-            self.listener.as_mut().expect("a new loop has its listener"),
-            LISTENER,
-            Interest::READABLE,
-        )?;
+        self.set_accepting(true)?;
         loop {
             let timeout = self.timeout();
             match self.poll.poll(&mut events, Some(timeout)) {
@@ -272,11 +310,9 @@ impl EventLoop {
             self.take_answers();
             self.on_timers();
             // Asked before the inbox is read: what was published before the stop is delivered before the end.
-            let is_stopping = self.shared.is_draining.load(Ordering::Acquire);
+            let stage = self.shared.stage.current();
             self.fan_out();
-            if is_stopping && self.drain_until.is_none() {
-                self.begin_drain();
-            }
+            self.follow(stage)?;
             self.send_outputs();
             self.finish_turn();
             if self.is_drained() {
@@ -288,6 +324,9 @@ impl EventLoop {
     fn timeout(&self) -> Duration {
         if !self.unfinished.is_empty() || !self.unsent.borrow().is_empty() {
             return Duration::ZERO;
+        }
+        if !self.leaving.is_empty() {
+            return LEAVING_INTERVAL;
         }
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
         self.accept_again.map_or(TICK, |at| until(at).min(TICK))

@@ -54,6 +54,11 @@ impl Sources {
         Ok(())
     }
 
+    /// Ends them, so that they can start again.
+    pub fn pause(&mut self) {
+        std::mem::take(self).join();
+    }
+
     /// Asks them to end.
     pub fn stop(&self) {
         self.stop.stop();

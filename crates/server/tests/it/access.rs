@@ -158,8 +158,7 @@ fn a_refused_channel_refuses_nothing_else() {
     }
     let poll = ask(&server, "GET /poll?channel=ada:a&channel=bob:a", &bearer(&token("ada", 600)), "");
     assert_eq!(poll.status, 403);
-    let mut socket = Client::resume_with(server.address(), Kind::WebSocket, "channel=ada:a", "", &fields);
-    until("it has begun", || matches!(socket.next(), Some(Frame::Cursor(_))));
+    let mut socket = Client::open_with(server.address(), Kind::WebSocket, "channel=ada:a", &fields);
     for frame in ["[\"sub\",\"bob:a\"]", "[\"pub\",\"bob:a\",1]"] {
         socket.send(frame);
         assert_eq!(socket.next(), Some(Frame::Error("forbidden".into())), "{frame}");
@@ -229,8 +228,7 @@ fn a_token_expires_in_the_middle_of_a_connection() {
 fn a_renewed_token_loses_what_new_rules_do_not_allow() {
     let (server, live) = start(&RULES.replacen("\"ada:*\"", "\"ada:*\", \"club\"", 1));
     let fields = format!("Host: h\r\n{}", bearer(&token("ada", 600)));
-    let mut socket = Client::resume_with(server.address(), Kind::WebSocket, "channel=ada:a&channel=club", "", &fields);
-    until("it has begun", || matches!(socket.next(), Some(Frame::Cursor(_))));
+    let mut socket = Client::open_with(server.address(), Kind::WebSocket, "channel=ada:a&channel=club", &fields);
     live.replace(access(RULES));
     server.publisher().publish("club", "1").unwrap();
     assert_eq!(socket.message().0, "club", "what was allowed stays");
@@ -251,8 +249,7 @@ fn a_back_end_has_an_interface_of_its_own() {
         ask(&server, &format!("POST {target}"), &format!("{}{more}", bearer(KEY)), body)
     };
     let fields = format!("Host: h\r\n{}", bearer(&token("ada", 600)));
-    let mut ada = Client::resume_with(server.address(), Kind::WebSocket, "channel=ada:a&channel=ada:b", "", &fields);
-    until("it has begun", || matches!(ada.next(), Some(Frame::Cursor(_))));
+    let mut ada = Client::open_with(server.address(), Kind::WebSocket, "channel=ada:a&channel=ada:b", &fields);
     let many = "{\"channels\":[\"ada:a\",\"ada:b\",\"x\"],\"data\":{\"n\":\n1}}";
     let first = post("/api/publish", "Idempotency-Key: k1\r\n", many);
     let told: Value = serde_json::from_str(&first.body).unwrap();
@@ -302,6 +299,42 @@ fn a_back_end_has_an_interface_of_its_own() {
     assert_eq!(stream.next(), None);
     server.publisher().publish("bob:a", "1").unwrap();
     assert_eq!(others.message().0, "bob:a");
+}
+
+/// Who is in a room is told to those who may know it, on a channel that nobody else publishes to.
+#[test]
+fn who_is_there_is_told_to_those_who_may_know() {
+    let rules = "presence = [\"room:*\"]\n[[rule]]\nwho = \"identified\"\nchannels = [\"room:*\", \"presence:*\"]\n\
+                 may = [\"subscribe\", \"publish\"]\n[[rule]]\nwho = \"identified\"\nclaims = { sub = \"ada\" }\n\
+                 channels = [\"room:*\"]\nmay = [\"presence\"]\n";
+    let (server, _) = start(rules);
+    let present = |who: &str, channel: &str| {
+        ask(&server, &format!("GET /api/presence?channel={channel}"), &bearer(&token(who, 600)), "")
+    };
+    let count = || serde_json::from_str::<Value>(&present("ada", "room:1").body).unwrap()["count"].clone();
+    let fields = |who: &str| format!("Host: h\r\n{}", bearer(&token(who, 600)));
+    let mut ada = Client::resume_with(server.address(), Kind::WebSocket, "channel=presence:room:1", "", &fields("ada"));
+    until("it has begun", || matches!(ada.next(), Some(Frame::Cursor(_))));
+    let bob = Client::open_with(server.address(), Kind::Sse, "channel=room:1", &fields("bob"));
+    assert_eq!(ada.message().2, "{\"joined\":[\"bob\"],\"count\":1}");
+    let told: Value = serde_json::from_str(&present("ada", "room:1").body).unwrap();
+    assert_eq!((&told["count"], &told["identities"]), (&json!(1), &json!(["bob"])), "{told}");
+    assert_eq!(count(), 1);
+    // To come back at once is not to have been away.
+    drop(bob);
+    let again = Client::open_with(server.address(), Kind::Lines, "channel=room:1", &fields("bob"));
+    drop(again);
+    assert_eq!(ada.message().2, "{\"left\":[\"bob\"],\"count\":0}");
+    for (who, channel, status) in [("bob", "room:1", 403), ("ada", "hall", 403), ("eve", "room:1", 403)] {
+        assert_eq!(present(who, channel).status, status, "{who} {channel}");
+    }
+    assert_eq!(ask(&server, "GET /api/presence?channel=hall", &bearer(KEY), "").status, 404);
+    let spy = ask(&server, "GET /poll?channel=presence:room:1", &bearer(&token("bob", 600)), "");
+    assert_eq!(spy.status, 403, "the right to subscribe is not enough: {}", spy.body);
+    for who in [bearer(&token("bob", 600)), bearer(KEY)] {
+        let forged = ask(&server, "POST /publish?channel=presence:room:1", &who, "1");
+        assert_eq!(forged.status, 403, "{}", forged.body);
+    }
 }
 
 /// Connections, subscriptions and publications of one identity, and of one address, have limits; those of others do not

@@ -6,6 +6,7 @@ use crate::harness::{Subject, until, until_idle};
 use fastrand::Rng;
 use pushlab_server::Policy;
 use std::net::Shutdown;
+use std::time::Duration;
 
 fn stopping_ends_all_properly(cores: usize, is_secure: bool) {
     let server = Subject::start_either(is_secure, cores, |_| {});
@@ -65,6 +66,41 @@ fn stopping_ends_all_properly_on_three_cores() {
     stopping_ends_all_properly(3, false);
 }
 
+/// Every client that speaks version 2, and every event source, comes back at another instant of the window.
+#[test]
+fn clients_are_told_to_come_back_spread_over_a_window() {
+    let window_ms = 4000;
+    let server = Subject::start(2, |c| c.limits.drain_window = Some(Duration::from_millis(window_ms)));
+    let open = |kind: Kind, query: &str| Client::open(server.address(), kind, query);
+    let pushed = PUSHED.into_iter().chain([Kind::WebSocketPolling]);
+    let mut clients: Vec<_> =
+        pushed.flat_map(|kind| (0..8).map(move |_| (kind, open(kind, "channel=a&v=2")))).collect();
+    let mut old = open(Kind::Lines, "channel=a");
+    let mut polls: Vec<Http> = (0..8).map(|_| Http::connect(server.address())).collect();
+    let wait = "GET /poll?channel=a&wait=60&v=2 HTTP/1.1\r\nHost: h\r\n\r\n";
+    polls.iter_mut().for_each(|http| http.send(wait));
+    until("the polls are held", || server.stats().held_polls == 8);
+    server.stop();
+    let mut told: Vec<u64> = Vec::new();
+    for (kind, client) in &mut clients {
+        while client.next().is_some() {}
+        told.push(client.return_after_ms.unwrap_or_else(|| panic!("{kind:?} was told nothing")));
+        assert!(!client.is_websocket() || client.close_code == Some(1001));
+    }
+    for http in &mut polls {
+        let body = http.response().body;
+        let after_ms = body.strip_prefix("[[\"reconnect\",").and_then(|rest| rest.split_once("],[\"cursor\",\""));
+        told.push(after_ms.unwrap_or_else(|| panic!("{body}")).0.parse().unwrap());
+    }
+    assert_eq!((old.next(), old.is_complete()), (None, true), "a client of version 1 hears nothing new");
+    for quarter in 0..4 {
+        let part = window_ms / 4 * quarter..window_ms / 4 * (quarter + 1);
+        let share = told.iter().filter(|after_ms| part.contains(after_ms)).count();
+        assert!(share.abs_diff(told.len() / 4) <= 4, "{share} of {told:?} in {part:?}");
+    }
+    assert!(told.iter().all(|&after_ms| after_ms < window_ms), "{told:?}");
+}
+
 /// A request on its way when the stop comes is answered that the server drains.
 #[test]
 fn a_request_during_the_stop_is_told() {
@@ -82,6 +118,10 @@ fn a_request_during_the_stop_is_told() {
     for mut http in [half, health] {
         let response = http.response();
         assert_eq!((response.status, response.body.contains("\"draining\"")), (503, true));
+        assert!(
+            response.head.contains("Retry-After: 1\r\n") && response.body.contains(",\"after_ms\":"),
+            "{response:?}"
+        );
         http.expect_end();
     }
 }

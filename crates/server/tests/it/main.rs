@@ -8,6 +8,7 @@ mod compression;
 mod delivery;
 mod ending;
 mod feed;
+mod handover;
 mod harness;
 mod http2;
 mod limits;

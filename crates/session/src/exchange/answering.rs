@@ -1,7 +1,7 @@
 //! Answers over HTTP.
 
 use super::{Exchange, State, Waiting};
-use crate::answer::{Head, application_head, encode_preflight, error_body};
+use crate::answer::{Head, application_head, encode_preflight, error_body, retry_after};
 use crate::effect::{Context, Effect};
 use crate::rules::Rules;
 use pushlab_wire::codes::ErrorCode;
@@ -68,11 +68,12 @@ impl Exchange {
     ) -> Effect {
         cx.output.counts.errors += 1;
         let rules = cx.rules;
-        let mut head = Head::of_error(cx.output.head_out(self.is_http2), code);
+        let after_ms = if code == ErrorCode::Draining { cx.return_after_ms() } else { None };
+        let mut head = Head::of_error(cx.output.head_out(self.is_http2), code, after_ms);
         if let Some(allow) = allow {
             head = head.field("Allow", allow);
         }
-        let body = error_body(code, text);
+        let body = error_body(code, text, after_ms);
         self.end_answer(head, "application/json", body.len(), rules);
         self.say_body(&body, cx)
     }
@@ -93,7 +94,7 @@ impl Exchange {
             // The stream ends behind its answer, for which the peer has as much time as on a connection that goes on.
             return Effect::Nothing;
         }
-        if !self.keeps_alive || cx.is_draining {
+        if !self.keeps_alive || cx.is_draining() {
             return Effect::End;
         }
         if is_taken {
@@ -128,11 +129,10 @@ impl Exchange {
 
     /// Answers with an error where the application would have answered.
     pub fn respond_with_error(&mut self, code: ErrorCode, text: &str, cx: &mut Context<'_>) -> Effect {
-        let body = error_body(code, text);
-        let is_later = code.http_status() == 503;
-        let fields: &[(Cow<'static, str>, Cow<'static, str>)] =
-            if is_later { &[(Cow::Borrowed("Retry-After"), Cow::Borrowed("1"))] } else { &[] };
-        if self.respond(code.http_status(), "application/json", fields, body.len(), cx) {
+        let after_ms = if code == ErrorCode::Draining { cx.return_after_ms() } else { None };
+        let body = error_body(code, text, after_ms);
+        let later = (code.http_status() == 503).then(|| ("Retry-After".into(), retry_after(after_ms).into()));
+        if self.respond(code.http_status(), "application/json", later.as_slice(), body.len(), cx) {
             cx.output.bytes.extend_from_slice(&body);
         }
         Effect::Answered

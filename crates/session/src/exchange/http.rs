@@ -131,7 +131,7 @@ impl Exchange {
         let is_for_application = is_for_application(head, cx);
         self.identity = cx.rules.gate.identify(head.fields_and_cookies(), is_for_application);
         // An HTTP/1.0 client that asks to keep the connection would need to be told so; closing is always understood.
-        self.keeps_alive = head.version == Version::Http11 && head.keeps_alive();
+        self.keeps_alive = head.version == Version::Http11 && head.keeps_alive() && !cx.is_leaving;
         self.is_head = head.method == "HEAD";
         // HTTP/1.0 clients may name it too, and be proxies that do not know it of each other.
         self.takes_gzip = cx.rules.compression_from.is_some()
@@ -212,7 +212,7 @@ impl Exchange {
         if is_for_application(head, cx) {
             return self.ask_application(head, body, cx);
         }
-        let request = match Request::read(head, &cx.rules.of_requests(self.takes_gzip, cx.is_draining)) {
+        let request = match Request::read(head, &cx.rules.of_requests(self.takes_gzip, cx.is_draining())) {
             Ok(request) => request,
             Err(Refused { code, text, allow }) => {
                 self.keeps_alive &= code != ErrorCode::Draining;
@@ -263,12 +263,15 @@ impl Exchange {
                 self.open(transport, first, is_told, &refused, cx);
                 self.start(subscription.after, false)
             }
-            Request::Poll { subscription, wait } => self.poll(subscription, wait, cx),
+            Request::Poll { subscription, wait, is_told } => {
+                self.speaks_v2 = is_told;
+                self.poll(subscription, wait, cx)
+            }
             Request::Newest { channel } => self.newest(channel, cx),
             Request::Publish { subscription, is_text } => self.publish(subscription, is_text, body, cx),
             Request::Echo => self.echo(body, cx),
             Request::Ticket => self.ask_for_ticket(head, cx),
-            Request::Health if cx.is_draining => self.refuse(ErrorCode::Draining, "draining", cx),
+            Request::Health if cx.is_draining() => self.refuse(ErrorCode::Draining, "draining", cx),
             Request::Health => self.answer("text/plain", b"ok\n", cx),
             Request::Stats => self.watch(Page::Stats, cx),
             Request::Metrics => self.watch(Page::Metrics, cx),
@@ -300,6 +303,7 @@ impl Exchange {
     ) {
         cx.output.transport = Some(transport);
         cx.output.patience = Some(self.until_notice(first_heartbeat, cx));
+        self.speaks_v2 = is_told;
         if is_told {
             let announcement = cx.rules.announcement(self.version).encode();
             self.framing_out().announcement(&mut cx.output.bytes, announcement.as_bytes());
@@ -374,7 +378,7 @@ impl Exchange {
     }
 
     fn ask_application(&mut self, head: &RequestHead<'_, '_>, body: &[u8], cx: &mut Context<'_>) -> Effect {
-        if cx.is_draining {
+        if cx.is_draining() {
             self.keeps_alive = false;
             return self.respond_with_error(ErrorCode::Draining, "the server is stopping; connect again", cx);
         }

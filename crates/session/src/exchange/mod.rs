@@ -44,6 +44,8 @@ pub struct Exchange {
     is_http2: bool,
     /// The answer to the request may be gzip.
     takes_gzip: bool,
+    /// The client speaks version 2 of the protocol, as far as its request could say so.
+    speaks_v2: bool,
     /// The connection goes on after the answer.
     keeps_alive: bool,
     /// The request is a HEAD: its answer has no body.
@@ -113,6 +115,7 @@ impl Default for Exchange {
             version: Version::Http11,
             is_http2: false,
             takes_gzip: false,
+            speaks_v2: false,
             keeps_alive: true,
             is_head: false,
             is_expected: false,

@@ -5,6 +5,7 @@ use super::{Exchange, State, Waiting};
 use crate::effect::{Context, Effect, Query};
 use crate::framing::{Framing, cursor_frame, gap_frame};
 use crate::gate::Refusal;
+use crate::missed::Missed;
 use crate::reply;
 use pushlab_log::Replay;
 use pushlab_wire::cursor::Cursor;
@@ -36,12 +37,12 @@ impl Exchange {
     }
 
     /// The log has answered a [`Query`] with this `after`.
-    pub fn replayed(&mut self, replay: &Replay, after: Option<Cursor>, cx: &mut Context<'_>) -> Effect {
+    pub fn replayed(&mut self, missed: &mut Missed, after: Option<Cursor>, cx: &mut Context<'_>) -> Effect {
         match self.waiting.take() {
-            Some(Waiting::Poll { wait_ms }) => self.reply(replay, wait_ms, cx),
+            Some(Waiting::Poll { wait_ms }) => self.reply(missed, wait_ms, cx),
             Some(Waiting::FramePoll) => {
-                let body = Self::reply_body(replay, cx);
-                self.subscriber.seen = replay.up_to;
+                let body = Self::reply_body(missed, cx);
+                self.subscriber.seen = missed.up_to;
                 let is_compressed = matches!(self.state, State::WebSocket { sends_compressed: true, .. });
                 let from = cx.rules.compression_from.filter(|&from| is_compressed && body.len() >= from);
                 cx.output.coded_bytes += from.map_or(0, |_| body.len());
@@ -53,22 +54,22 @@ impl Exchange {
                 Effect::Nothing
             }
             Some(Waiting::Position) => {
-                self.subscriber.seen = replay.up_to;
+                self.subscriber.seen = missed.up_to;
                 Effect::Nothing
             }
             Some(Waiting::Start) => {
-                self.tell_gap(replay, cx);
-                let start = match (replay.gap, after) {
+                self.tell_gap(missed, cx);
+                let start = match (missed.gap, after) {
                     (Some((_, to)), _) => to,
                     (None, Some(after)) => after,
-                    (None, None) => cx.cursor(replay.up_to),
+                    (None, None) => cx.cursor(missed.up_to),
                 };
                 self.framing_out().start(&mut cx.output.bytes, &start.to_string());
-                self.send_part(replay, cx)
+                self.send_part(missed, cx)
             }
             Some(Waiting::Part) => {
-                self.tell_gap(replay, cx);
-                self.send_part(replay, cx)
+                self.tell_gap(missed, cx);
+                self.send_part(missed, cx)
             }
             // It has ended, or has been told that it waited too long.
             other => {
@@ -79,22 +80,36 @@ impl Exchange {
     }
 
     /// Answers a poll, or holds it if there is nothing to tell.
-    fn reply(&mut self, replay: &Replay, wait_ms: u32, cx: &mut Context<'_>) -> Effect {
+    fn reply(&mut self, missed: &mut Missed, wait_ms: u32, cx: &mut Context<'_>) -> Effect {
         // A server that stops waits for nobody.
-        if wait_ms > 0 && !cx.is_draining && replay.messages.is_empty() && replay.gap.is_none() {
-            self.subscriber.seen = replay.up_to;
+        if wait_ms > 0 && !cx.is_draining() && missed.messages.is_empty() && missed.gap.is_none() {
+            self.subscriber.seen = missed.up_to;
             self.state = State::HeldPoll;
             cx.output.patience = Some(self.until_notice(Duration::from_millis(wait_ms.into()), cx));
             return Effect::Receive;
         }
-        let body = Self::reply_body(replay, cx);
+        let body = Self::reply_body(missed, cx);
+        self.answer_last_poll(body, cx)
+    }
+
+    /// Answers a poll behind which the connection may end as the server stops.
+    fn answer_last_poll(&mut self, mut body: Vec<u8>, cx: &mut Context<'_>) -> Effect {
+        if self.speaks_v2
+            && let Some(after_ms) = cx.return_after_ms()
+        {
+            reply::announce_return(&mut body, after_ms);
+        }
         self.answer_poll(&body, cx)
     }
 
-    fn reply_body(replay: &Replay, cx: &mut Context<'_>) -> Vec<u8> {
-        cx.output.counts.sent += replay.messages.len() as u64;
-        cx.output.counts.gaps += u64::from(replay.gap.is_some());
-        reply::body(&replay.messages, Some((replay.gap, cx.cursor(replay.up_to))))
+    fn reply_body(missed: &mut Missed, cx: &mut Context<'_>) -> Vec<u8> {
+        cx.output.counts.sent += missed.messages.len() as u64;
+        cx.output.counts.gaps += u64::from(missed.gap.is_some());
+        let mut body = Vec::new();
+        missed.encode(Framing::Reply, &mut body, |replay, out| {
+            *out = reply::body(&replay.messages, Some((replay.gap, cx.cursor(replay.up_to))));
+        });
+        body
     }
 
     /// Answers a poll.
@@ -111,7 +126,7 @@ impl Exchange {
     /// Answers a held poll for which nothing came.
     pub(super) fn release(&mut self, cx: &mut Context<'_>) -> Effect {
         let body = reply::body(&[], Some((None, cx.cursor(self.subscriber.seen.max(cx.offered_to)))));
-        self.answer_poll(&body, cx)
+        self.answer_last_poll(body, cx)
     }
 
     fn tell_gap(&self, replay: &Replay, cx: &mut Context<'_>) {
@@ -123,14 +138,15 @@ impl Exchange {
     }
 
     /// Says one part. After the last one it receives what is published.
-    fn send_part(&mut self, replay: &Replay, cx: &mut Context<'_>) -> Effect {
-        for message in &replay.messages {
-            self.framing_out().message(&mut cx.output.bytes, message);
-        }
-        cx.output.counts.sent += replay.messages.len() as u64;
-        self.subscriber.seen = replay.up_to;
-        self.subscriber.is_catching_up = !replay.is_whole;
-        if replay.is_whole { Effect::Receive } else { Effect::Nothing }
+    fn send_part(&mut self, missed: &mut Missed, cx: &mut Context<'_>) -> Effect {
+        let framing = self.framing_out();
+        missed.encode(framing, &mut cx.output.bytes, |replay, out| {
+            replay.messages.iter().for_each(|message| framing.message(out, message));
+        });
+        cx.output.counts.sent += missed.messages.len() as u64;
+        self.subscriber.seen = missed.up_to;
+        self.subscriber.is_catching_up = !missed.is_whole;
+        if missed.is_whole { Effect::Receive } else { Effect::Nothing }
     }
 
     /// What it published has its place in the log, or was refused.

@@ -43,7 +43,7 @@ impl Server {
     }
 
     fn replayed(&mut self, messages: u64) -> (String, Effect) {
-        self.step(|exchange, cx| exchange.replayed(&replay(messages), None, cx))
+        self.step(|exchange, cx| exchange.replayed(&mut replay(messages).into(), None, cx))
     }
 
     fn end_of_input(&mut self) -> (String, Effect) {

@@ -2,8 +2,12 @@
 
 use super::{Exchange, State, Waiting};
 use crate::effect::{Context, Effect};
-use crate::framing::Framing;
+use crate::framing::{Framing, reconnect_frame};
 use pushlab_wire::codes::{CloseCode, ErrorCode};
+
+/// The least that an event source is told to wait: it keeps to that when it is cut off later, too, from a server that may
+/// be away, and asks without a backoff.
+const MIN_RETRY_MS: u64 = 500;
 
 /// What is known of a connection on which nothing has happened for the time that it has.
 #[derive(Debug, Clone, Copy)]
@@ -89,8 +93,12 @@ impl Exchange {
     /// The server is stopping.
     pub fn drain(&mut self, has_partial: bool, cx: &mut Context<'_>) -> Effect {
         match &self.state {
-            State::WebSocket { .. } => Self::close(CloseCode::GoingAway, "the server is stopping", cx),
+            State::WebSocket { .. } => {
+                self.tell_return(cx);
+                Self::close(CloseCode::GoingAway, "the server is stopping", cx)
+            }
             State::Stream(framing) => {
+                self.tell_return(cx);
                 framing.end(&mut cx.output.bytes);
                 Effect::End
             }
@@ -105,6 +113,20 @@ impl Exchange {
                 Effect::Nothing
             }
             State::Over => Effect::Nothing,
+        }
+    }
+
+    /// Tells when to come back, if the client understands that.
+    fn tell_return(&self, cx: &mut Context<'_>) {
+        let framing = self.framing_out();
+        let has_field = matches!(framing, Framing::Events { .. });
+        if (has_field || self.speaks_v2)
+            && let Some(after_ms) = cx.return_after_ms()
+        {
+            match has_field {
+                true => framing.retry(&mut cx.output.bytes, after_ms.max(MIN_RETRY_MS)),
+                false => framing.frame(&mut cx.output.bytes, reconnect_frame(after_ms).as_bytes(), b""),
+            }
         }
     }
 
@@ -141,7 +163,7 @@ mod tests {
         assert!(server.output.patience.is_some());
         let (from, to) = (query.after.unwrap(), Cursor { epoch: Epoch::parse("new").unwrap(), offset: 7 });
         let replay = Replay { gap: Some((from, to)), messages: Vec::new(), up_to: 7, is_whole: true };
-        let (said, _) = server.step(|exchange, cx| exchange.replayed(&replay, query.after, cx));
+        let (said, _) = server.step(|exchange, cx| exchange.replayed(&mut replay.into(), query.after, cx));
         assert_eq!(said, "id:new.7\ndata:[\"gap\",\"old.5\",\"new.7\"]\n\nid:new.7\n\n");
         assert_eq!(server.expire().0, "id:new.7\n\n");
     }
@@ -158,7 +180,7 @@ mod tests {
     fn a_websocket_has_heartbeats_after_an_unknown_outcome() {
         let mut server = web_socket("channel=a");
         let replay = Replay { is_whole: true, ..Replay::default() };
-        let _ = server.step(|exchange, cx| exchange.replayed(&replay, None, cx));
+        let _ = server.step(|exchange, cx| exchange.replayed(&mut replay.into(), None, cx));
         let mut frame = Vec::new();
         encode(&mut frame, Opcode::Text, b"[\"pub\",\"a\",1]", Some([0; 4]));
         assert!(matches!(server.receive(&frame).1, Effect::Publish));
@@ -191,8 +213,52 @@ mod tests {
         let (_, effect) = server.step(|exchange, cx| exchange.drain(false, cx));
         assert!(matches!(effect, Effect::Nothing), "{effect:?}");
         let replay = Replay { up_to: 7, is_whole: true, ..Replay::default() };
-        let (said, effect) = server.step(|exchange, cx| exchange.replayed(&replay, None, cx));
+        let (said, effect) = server.step(|exchange, cx| exchange.replayed(&mut replay.into(), None, cx));
         assert!(said.ends_with("[[\"cursor\",\"new.7\"]]") && matches!(effect, Effect::Answered), "{said} {effect:?}");
+    }
+
+    /// Only a client of version 2 is told in a frame; an event source has a field for it in any.
+    #[test]
+    fn a_server_that_stops_says_when_to_come_back() {
+        for (target, said) in [
+            ("/stream?channel=a&v=2", "[\"reconnect\",618]\n"),
+            ("/stream?channel=a&v=2&format=script", "<script>parent.pushlab('[\"reconnect\",618]')</script>\n"),
+            ("/stream?channel=a", ""),
+            ("/sse?channel=a", "retry:618\n\n"),
+            ("/sse?channel=a&v=2", "retry:618\n\n"),
+        ] {
+            let mut server = Server::new();
+            assert!(matches!(server.receive(format!("GET {target} HTTP/1.0\r\n\r\n").as_bytes()).1, Effect::Read(_)));
+            let replay = Replay { is_whole: true, ..Replay::default() };
+            let _ = server.step(|exchange, cx| exchange.replayed(&mut replay.into(), None, cx));
+            server.is_draining = true;
+            let (end, effect) = server.step(|exchange, cx| exchange.drain(false, cx));
+            assert_eq!((&*end, matches!(effect, Effect::End)), (said, true), "{target}");
+        }
+        for (query, frame) in [("v=2&channel=a", "[\"reconnect\",618]"), ("channel=a", "\u{fffd}\u{18}\u{3}")] {
+            let mut server = web_socket(query);
+            server.is_draining = true;
+            let (end, _) = server.step(|exchange, cx| exchange.drain(false, cx));
+            assert!(end.contains(frame) && end.ends_with("the server is stopping"), "{end:?}");
+        }
+        for (version, frame) in [("&v=2", "[\"reconnect\",618],"), ("&v=1", ""), ("", "")] {
+            let poll = format!("GET /poll?channel=a&wait=1{version} HTTP/1.1\r\nHost: a\r\n\r\n");
+            let mut server = Server::new();
+            let _ = server.receive(poll.as_bytes());
+            let replay = Replay { up_to: 7, is_whole: true, ..Replay::default() };
+            let (_, effect) = server.step(|exchange, cx| exchange.replayed(&mut replay.into(), None, cx));
+            assert!(matches!(effect, Effect::Receive), "{effect:?}");
+            server.is_draining = true;
+            let (end, _) = server.step(|exchange, cx| exchange.drain(false, cx));
+            assert!(end.ends_with(&format!("\r\n\r\n[{frame}[\"cursor\",\"new.7\"]]")), "{end}");
+            let mut late = Server::new();
+            late.is_draining = true;
+            let (refused, _) = late.receive(poll.as_bytes());
+            assert!(
+                refused.contains("\r\nRetry-After: 1\r\n") && refused.ends_with(",\"after_ms\":618}\n"),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub enum Happening {
     SlowEnd,
     /// What was missed came in more than one part.
     Part,
+    /// What was missed was read for another before.
+    Merged,
     /// A frame of which the socket took only a part.
     BegunFrame,
     HeldPoll,
@@ -35,7 +37,7 @@ pub enum Happening {
     Restart,
 }
 
-const EVENTS: [Happening; 21] = [
+const EVENTS: [Happening; 22] = [
     Happening::Delivery,
     Happening::Gap,
     Happening::Reply,
@@ -48,6 +50,7 @@ const EVENTS: [Happening; 21] = [
     Happening::Drop,
     Happening::SlowEnd,
     Happening::Part,
+    Happening::Merged,
     Happening::BegunFrame,
     Happening::HeldPoll,
     Happening::Http2Answer,

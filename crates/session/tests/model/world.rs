@@ -261,7 +261,7 @@ impl World {
 
     fn read_of(&mut self, index: usize, max: usize) -> Checked {
         let client = &mut self.clients[index];
-        client.is_draining = self.event_loop.is_draining;
+        client.is_draining = self.event_loop.drain.is_some();
         client.read(max, &self.truth)?;
         let Some(peer) = &client.peer else { return Ok(()) };
         let place = peer.place;
@@ -351,7 +351,7 @@ impl World {
             };
             if self.event_loop.is_idle() && self.clients.iter().all(is_quiet) {
                 for client in &mut self.clients {
-                    client.is_draining = self.event_loop.is_draining;
+                    client.is_draining = self.event_loop.drain.is_some();
                     client.check_at_rest(&self.truth)?;
                 }
                 return Ok(());

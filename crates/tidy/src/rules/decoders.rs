@@ -4,7 +4,7 @@ use super::Finding;
 use crate::source::{code_only, line_of, words};
 use crate::tree::Tree;
 
-const SOURCES: [&str; 3] = ["crates/wire/src/", "crates/http2/src/", "crates/dialects/src/"];
+const SOURCES: [&str; 4] = ["crates/wire/src/", "crates/http2/src/", "crates/dialects/src/", "crates/handover/src/"];
 const TARGETS: &str = "fuzz/fuzz_targets/";
 const MANIFEST: &str = "fuzz/Cargo.toml";
 

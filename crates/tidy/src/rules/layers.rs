@@ -20,6 +20,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("link", 1),
     ("store", 1),
     ("session", 2),
+    ("handover", 2),
     ("workload", 2),
     ("application", 3),
     ("server", 4),

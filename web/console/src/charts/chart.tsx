@@ -40,6 +40,8 @@ export function Chart(props: ChartProps) {
     const render = (width: number) => {
       const next = draw(width, height);
       next.svg.setAttribute("aria-hidden", "true");
+      // Plot brings a sheet with each drawing, which the page's policy would refuse; chart.css has its rules.
+      next.svg.querySelector("style")?.remove();
       element.replaceChildren(next.svg);
       return next;
     };

@@ -49,6 +49,7 @@ pub enum Frame {
     Message(String, u64, String),
     Cursor(String),
     Server(Announcement),
+    Reconnect(u64),
     Gap(String, String),
     Pong(u64),
     Echo(String),
@@ -79,6 +80,8 @@ pub struct Client {
     pub may_be_torn: bool,
     /// Code of a close frame that came.
     pub close_code: Option<u16>,
+    /// After how many milliseconds it was told to come back.
+    pub return_after_ms: Option<u64>,
 }
 
 impl Client {
@@ -87,8 +90,15 @@ impl Client {
         let mut client = Self::resume(to, kind, query, "");
         while client.cursor.is_empty() {
             let frame = client.next().expect("a subscription begins with its position");
-            assert!(matches!(frame, Frame::Cursor(_)), "{frame:?}");
+            assert!(matches!(frame, Frame::Cursor(_) | Frame::Server(_)), "{frame:?}");
         }
+        client
+    }
+
+    /// The same as [`Self::open`] with these fields in its request, `Host` among them.
+    pub fn open_with(to: impl Into<Dial>, kind: Kind, query: &str, fields: &str) -> Self {
+        let mut client = Self::resume_with(to, kind, query, "", fields);
+        super::until("it has begun", || matches!(client.next(), Some(Frame::Cursor(_))));
         client
     }
 
@@ -109,6 +119,7 @@ impl Client {
             cursor: cursor.to_owned(),
             may_be_torn: false,
             close_code: None,
+            return_after_ms: None,
         };
         let (path, format, version) = match kind {
             Kind::WebSocket => ("/ws", "", 1),
@@ -167,6 +178,7 @@ impl Client {
                         self.cursor = format!("{epoch}.{offset}");
                     }
                     Frame::Cursor(cursor) | Frame::Gap(_, cursor) => self.cursor.clone_from(cursor),
+                    Frame::Reconnect(after_ms) => self.return_after_ms = Some(*after_ms),
                     _ => {}
                 }
                 return Some(frame);
@@ -266,6 +278,7 @@ impl Client {
                         })
                         .unwrap();
                 }
+                self.return_after_ms = events.take_retry_ms().map(u64::from).or(self.return_after_ms);
                 // The first event has an id and no data; only what was asked for and what is refused stands before it.
                 if !self.cursor.contains('.') && !events.last_id().is_empty() {
                     let is_before = |frame: &Frame| matches!(frame, Frame::Server(_) | Frame::Error(_));
@@ -334,6 +347,7 @@ impl From<ServerFrame<'_>> for Frame {
             ),
             ServerFrame::Cursor(cursor) => Self::Cursor(cursor.into()),
             ServerFrame::Server(announcement) => Self::Server(announcement),
+            ServerFrame::Reconnect(after_ms) => Self::Reconnect(after_ms),
             ServerFrame::Gap { from, to } => Self::Gap(from.into(), to.into()),
             ServerFrame::Pong(n) => Self::Pong(n),
             ServerFrame::Echo(data) => Self::Echo(data.to_owned()),

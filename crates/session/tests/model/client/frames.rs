@@ -131,7 +131,10 @@ impl Client {
             ServerFrame::Auth(_) | ServerFrame::TokenExpires(_) => {
                 found(Kind::Unanswered, format!("of a token, where there is none: {text}"))
             }
-            ServerFrame::Message { .. } => found(Kind::Malformed, format!("no cursor: {text}")),
+            ServerFrame::Reconnect(_) if self.is_draining => Ok(()),
+            ServerFrame::Message { .. } | ServerFrame::Reconnect(_) => {
+                found(Kind::Malformed, format!("no cursor: {text}"))
+            }
         }
     }
 

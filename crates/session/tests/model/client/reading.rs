@@ -245,7 +245,7 @@ impl Client {
         let is_error = status >= 400;
         if is_error
             && (!expected.is_head || status == 408 && !peer.is_http2)
-            && !(text.starts_with("{\"error\":\"") && text.ends_with("\"}\n"))
+            && !(text.starts_with("{\"error\":\"") && text.ends_with("}\n"))
         {
             return found(Kind::Malformed, format!("{status} with {text}"));
         }
@@ -289,6 +289,7 @@ impl Client {
                 ServerFrame::Gap { .. } | ServerFrame::Message { cursor: Some(_), .. } => {
                     receive(&mut reception, &frame, None, &mut self.memory, truth)?;
                 }
+                ServerFrame::Reconnect(_) if self.is_draining => {}
                 other => return found(Kind::Malformed, format!("{other:?} in a reply")),
             }
         }
@@ -407,6 +408,7 @@ fn frame(
         Ok(frame @ (ServerFrame::Message { .. } | ServerFrame::Gap { .. })) if !*is_told => {
             receive(reception, &frame, id, memory, truth)
         }
+        Ok(ServerFrame::Reconnect(_)) if !*is_told && id.is_none() => Ok(()),
         Ok(ServerFrame::Cursor(cursor)) if !*is_told && id.is_none() => position(&cursor, reception, memory, truth),
         other => found(Kind::Malformed, format!("{other:?} on a stream: {text}")),
     }

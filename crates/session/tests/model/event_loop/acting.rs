@@ -120,22 +120,37 @@ impl EventLoop {
             self.join_group(id, group.clone());
         }
         let is_from_now = query.after.is_none() && !query.is_subscription;
-        let answer = match query.is_newest {
-            true => self.log.newest(group),
-            false => self.log.read(group, query.after, query.max_bytes),
+        let (head, log, seam) = (self.log.head(), &mut self.log, &mut self.seam);
+        let mut has_read = false;
+        let read = || {
+            has_read = true;
+            match query.is_newest {
+                true => log.newest(group),
+                false => match log.read(group, query.after, query.max_bytes) {
+                    Turn::Done(mut replay) => {
+                        seam.spoil_replay(&mut replay);
+                        Turn::Done(replay)
+                    }
+                    pending @ Turn::Pending(_) => pending,
+                },
+            }
         };
-        match answer {
-            Turn::Done(mut replay) => {
-                self.seam.spoil_replay(&mut replay);
-                self.note_now(id, is_from_now, replay.up_to);
-                self.tally.count_some(Happening::Part, u64::from(!replay.is_whole));
-                Some(self.step(id, |exchange, cx| exchange.replayed(&replay, query.after, cx)))
+        let mut kept = std::mem::take(&mut self.kept);
+        let answer = kept.read(head, group, &query, read);
+        let next = match answer {
+            Turn::Done(missed) => {
+                self.note_now(id, is_from_now, missed.up_to);
+                self.tally.count_some(Happening::Part, u64::from(!missed.is_whole));
+                self.tally.count_some(Happening::Merged, u64::from(!has_read));
+                Some(self.step(id, |exchange, cx| exchange.replayed(missed, query.after, cx)))
             }
             Turn::Pending(ticket) => {
                 self.park(id, group.clone(), ticket, query.after, is_from_now);
                 None
             }
-        }
+        };
+        self.kept = kept;
+        next
     }
 
     /// Tells the model what *from now on* was for somebody.
@@ -175,7 +190,7 @@ impl EventLoop {
                 let exchange = &self.at(id).exchange;
                 let is_awaited = exchange.is_busy() && !exchange.is_answering();
                 self.note_now(id, is_from_now && is_awaited, replay.up_to);
-                self.step(id, |exchange, cx| exchange.replayed(&replay, after, cx))
+                self.step(id, |exchange, cx| exchange.replayed(&mut replay.into(), after, cx))
             }
             Settlement::Failed => self.step(id, Exchange::not_settled),
         };

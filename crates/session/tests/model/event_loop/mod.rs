@@ -18,8 +18,10 @@ use pushlab_session::batch::Batch;
 use pushlab_session::effect::{Context, Effect, Output, Time};
 use pushlab_session::exchange::{Exchange, Silence};
 use pushlab_session::framing::Framing;
+use pushlab_session::missed::Kept;
 use pushlab_session::queue::QueueRules;
 use pushlab_session::rules::Rules;
+use pushlab_session::spread::Spread;
 use pushlab_session::subscriber::Subscriber;
 use pushlab_session::unsent::Unsent;
 use pushlab_wire::channel::{BadChannel, Channel};
@@ -33,6 +35,8 @@ use std::time::Duration;
 const LINGER: Duration = Duration::from_secs(2);
 /// Time for an answer to be taken, however slowly.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Over how long clients come back.
+const RETURN_WINDOW: Duration = Duration::from_secs(5);
 /// A deadline that does not come.
 const NEVER: u64 = u64::MAX;
 
@@ -130,10 +134,11 @@ pub struct EventLoop {
     unfinished: Vec<usize>,
     doomed: Vec<usize>,
     batch: Batch,
+    kept: Kept,
     out: Vec<u8>,
     pub output: Output,
     work_left: u32,
-    pub is_draining: bool,
+    pub drain: Option<Spread>,
     pub tally: Tally,
     /// The first thing that was wrong.
     finding: Option<Finding>,
@@ -158,10 +163,11 @@ impl EventLoop {
             unfinished: Vec::new(),
             doomed: Vec::new(),
             batch: Batch::default(),
+            kept: Kept::default(),
             out: Vec::new(),
             output: Output::default(),
             work_left: 0,
-            is_draining: false,
+            drain: None,
             tally: Tally::default(),
             finding: None,
         }
@@ -371,7 +377,7 @@ impl EventLoop {
     }
 
     pub fn begin_drain(&mut self) {
-        self.is_draining = true;
+        self.drain = Some(Spread::new(RETURN_WINDOW, 0));
         self.tally.count(Happening::Stop);
         for id in 0..self.connections.len() {
             let Some(connection) = self.connections[id].as_ref().filter(|connection| connection.is_open()) else {
@@ -414,7 +420,8 @@ impl EventLoop {
     fn step<R>(&mut self, id: usize, with: impl FnOnce(&mut Exchange, &mut Context<'_>) -> R) -> R {
         let mut cx = Context {
             rules: &self.rules,
-            is_draining: self.is_draining,
+            is_leaving: false,
+            drain: self.drain.as_mut(),
             time: Time::default(),
             epoch: self.epoch,
             offered_to: self.offered_to,
