@@ -294,10 +294,17 @@ test("what is posted waits for a token, and for another where that one is refuse
     code: "unauthorized",
   });
   expect(wrong.connection.state).toBe("waiting");
-  const held = member(server, { transport: "sse", getToken: () => new Promise(() => {}) });
+  const signals: AbortSignal[] = [];
+  const hangs = (signal: AbortSignal) => {
+    signals.push(signal);
+    return new Promise<string>(() => {});
+  };
+  const held = member(server, { transport: "sse", getToken: hangs });
   const publication = held.connection.publish("ada:a", 1);
+  await until(() => signals.length > 0, "it is asked");
   held.connection.close();
   await expect(publication).rejects.toMatchObject({ code: "closed" });
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
 });
 
 test("a server without an access file takes what it did not ask for", async () => {
