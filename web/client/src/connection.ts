@@ -8,6 +8,9 @@ import { openEventStream, openLines, openPolls } from "./http-links.ts";
 import { type Environment, endOf, type Link, type LinkContext, type LinkEnd } from "./link.ts";
 import { followPage, type PageEvents } from "./page.ts";
 import { Policy } from "./policy.ts";
+import { findRefused, isAboutChannels } from "./refusals.ts";
+import { backoff } from "./timing.ts";
+import { isTokenRefusal, type Tokens } from "./token.ts";
 import type { Transport } from "./transport.ts";
 import { openWebSocket } from "./websocket-link.ts";
 
@@ -57,11 +60,19 @@ export class Connection extends TypedEventTarget {
   /** Whether nothing is subscribed to, on a transport that must name something. */
   #isIdle = false;
   #isReopening = false;
+  /** The token that the server has from the link. */
+  #shownToken: string | undefined;
+  /** Whether a refused token was followed at once by another, and no connection has lived for long since. */
+  #isSecondToken = false;
+  #openedAt = 0;
+  /** Rises whenever everything under way is given up: what an earlier turn still waits for is ignored. */
+  #turn = 0;
   /** Milliseconds after which the server asked to come back. */
   #returnAfter: number | undefined;
   /** For the next attempt, for the first bytes, or for silence. */
   #timer: ReturnType<typeof setTimeout> | undefined;
   #climbTimer: ReturnType<typeof setTimeout> | undefined;
+  #tokenTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** @internal */
   constructor(config: ConnectionConfig) {
@@ -117,8 +128,8 @@ export class Connection extends TypedEventTarget {
    * Publishes a JSON value; resolves when the server has accepted it. Over the WebSocket where that is in use, else by
    * POST. Await one publication before the next where their order matters.
    *
-   * Rejects with a `PushlabError`: a code of the server, or `busy`, `closed`, `connection-lost`, `refused`, `timeout`,
-   * `unreachable`.
+   * Rejects with a `PushlabError`: a code of the server, or `busy`, `closed`, `connection-lost`, `no-token`, `refused`,
+   * `timeout`, `unreachable`.
    */
   async publish(channel: string, data: unknown): Promise<void> {
     checkChannel(channel);
@@ -136,7 +147,8 @@ export class Connection extends TypedEventTarget {
 
   /**
    * Subscribes to another channel, from now on. Over HTTP the stream or poll is opened anew with the latest cursor, and
-   * messages of the channel that were published since then come too.
+   * messages of the channel that were published since then come too. If the server refuses it, a `refused` event says
+   * so.
    *
    * @throws PushlabError `bad-channel`, `too-many-channels`
    */
@@ -154,6 +166,12 @@ export class Connection extends TypedEventTarget {
     this.#finish("closed by the client");
   }
 
+  /** Makes a request as the connection makes its own, with its token. @internal */
+  request<T>(make: (environment: Environment) => Promise<T>): Promise<T> {
+    const { tokens } = this.#environment;
+    return tokens ? tokens.use(() => make(this.#environment)) : make(this.#environment);
+  }
+
   #start(reason: string): void {
     this.#leave();
     if (this.#state === "closed" || this.#isPaused) return;
@@ -163,7 +181,24 @@ export class Connection extends TypedEventTarget {
       this.#become("waiting", "no channel");
       return;
     }
+    const turn = this.#turn;
+    this.#become("connecting", reason);
+    // A listener may have closed it.
+    if (turn !== this.#turn) return;
+    const { tokens } = this.#environment;
+    if (!tokens?.isMissing) {
+      this.#attempt(transport);
+      return;
+    }
+    tokens.renew().then(
+      () => turn === this.#turn && this.#attempt(transport),
+      (error) => turn === this.#turn && this.#ended({ ...endOf(error), blames: false }),
+    );
+  }
+
+  #attempt(transport: Transport): void {
     this.#policy.attempt();
+    this.#shownToken = this.#environment.tokens?.token;
     this.#heartbeat = this.#environment.timing.heartbeat;
     const link: Link = this.#open(transport, () => this.#cursor, {
       heard: () => {
@@ -176,7 +211,6 @@ export class Connection extends TypedEventTarget {
     this.#link = link;
     const { open } = this.#policy;
     this.#timer = setTimeout(() => this.#lost(`no bytes within ${open} ms`), open);
-    this.#become("connecting", reason);
   }
 
   #open(
@@ -232,47 +266,128 @@ export class Connection extends TypedEventTarget {
       const [, from, to] = frame;
       this.#cursor = to;
       tell(this, "gap", { from, to });
+    } else if (name === "token-expires") {
+      this.#expires(frame[1] * 1000);
     } else if (name === "error") {
       const error = new PushlabError(frame[1], frame[2]);
-      this.#refuse(error, () => this.#fail(error));
+      if (frame[3] !== undefined) this.#refused(frame[3], error);
+      else if (FINAL_CODES.includes(error.code)) this.#ended(endOf(error));
+      else this.#fail(error);
     }
   }
 
-  /** Ends for good where an error says that asking again is of no use; else does something else. */
-  #refuse(error: PushlabError, otherwise: () => void): void {
-    if (FINAL_CODES.includes(error.code)) this.#ended(endOf(error));
-    else otherwise();
+  #refused(channel: string, { code, message: text }: PushlabError): void {
+    if (this.#channels.delete(channel)) tell(this, "refused", { channel, code, text });
   }
 
   #opened(): void {
     clearTimeout(this.#timer);
-    this.#policy.opened(Date.now());
+    this.#openedAt = Date.now();
+    this.#policy.opened(this.#openedAt);
     this.#watch();
     this.#planClimb();
     this.#become("open", "the server answers");
   }
 
   #ended(end: LinkEnd): void {
-    const { error } = end;
+    const { error, reason } = end;
     const code = error?.code;
-    const isFinal =
-      FINAL_CODES.includes(code) || (WAY_CODES.includes(code) && !this.#policy.below.length);
+    const withToken = this.#comeback(error);
+    const isAboutSome = !this.#link?.request && isAboutChannels(error, this.channels);
+    const isFinal = withToken
+      ? withToken === "never"
+      : (FINAL_CODES.includes(code) && !isAboutSome) ||
+        (WAY_CODES.includes(code) && !this.#policy.below.length);
     this.#leave();
-    const delay = this.#policy.ended(Date.now(), { ...end, returnAfter: this.#returnAfter });
+    const turn = this.#turn;
+    // What the server says of a token or a channel, it says over every transport.
+    const blames = end.blames && !withToken && !isAboutSome;
+    const returnAfter = this.#returnAfter;
+    const delay = this.#policy.ended(Date.now(), { ...end, blames, returnAfter });
     this.#returnAfter = undefined;
     if (error && (isFinal || code === "bad-frame")) this.#fail(error);
-    if (isFinal) {
-      this.#finish(end.reason);
-      return;
-    }
-    // A listener may have closed or reopened it.
-    if (this.#state === "closed" || this.#link) return;
+    if (isFinal) this.#finish(reason);
+    // A listener may have closed it.
+    if (turn !== this.#turn) return;
+    if (error && isAboutSome) this.#leaveOut(error, delay);
+    else this.#retry(reason, withToken === "at once" ? 0 : delay);
+  }
+
+  #retry(reason: string, delay: number): void {
     if (delay === 0) {
-      this.#start(end.reason);
+      this.#start(reason);
       return;
     }
-    this.#timer = setTimeout(() => this.#start(end.reason), delay);
-    this.#become("waiting", end.reason, delay);
+    this.#timer = setTimeout(() => this.#start(reason), delay);
+    this.#become("waiting", reason, delay);
+  }
+
+  /** Finds the channels that the server refuses, and goes on without them. */
+  async #leaveOut(error: PushlabError, delay: number): Promise<void> {
+    const { reason } = endOf(error);
+    const turn = this.#turn;
+    this.#become("connecting", reason);
+    const refused = await findRefused(this.#environment, this.#base, this.channels, error);
+    // A listener may close it.
+    for (const [channel, why] of refused) if (turn === this.#turn) this.#refused(channel, why);
+    if (turn === this.#turn) this.#retry(reason, refused.length > 0 ? 0 : delay);
+  }
+
+  /** When to try again with another token; undefined if the connection did not end because of the token. */
+  #comeback(error: PushlabError | undefined): "at once" | "later" | "never" | undefined {
+    const { tokens, timing } = this.#environment;
+    const wasOpen = this.#state === "open";
+    if (wasOpen && Date.now() - this.#openedAt >= timing.shortLife) this.#isSecondToken = false;
+    if (!isTokenRefusal(error)) {
+      if (!error && !wasOpen && this.transport === "websocket") tokens?.doubt(this.#isSecondToken);
+      return undefined;
+    }
+    if (!tokens) return undefined;
+    tokens.refuse(tokens.token);
+    const isSecond = this.#isSecondToken;
+    this.#isSecondToken = true;
+    if (!isSecond) return "at once";
+    return wasOpen || error.code === "token-expired" ? "later" : "never";
+  }
+
+  /**
+   * The token expires in so many milliseconds. A young one is kept until half of its life is over: tokens that live
+   * shorter than the server's warning would otherwise be renewed as soon as they come.
+   */
+  #expires(left: number): void {
+    const { tokens } = this.#environment;
+    if (tokens) this.#renewIn(Math.max(0, (left - tokens.age) / 2), 0, tokens);
+  }
+
+  #renewIn(delay: number, attempt: number, tokens: Tokens): void {
+    const turn = this.#turn;
+    const again = () => {
+      if (turn !== this.#turn) return;
+      const { timing } = this.#environment;
+      this.#renewIn(backoff(timing, attempt, Math.random()), attempt + 1, tokens);
+    };
+    clearTimeout(this.#tokenTimer);
+    this.#tokenTimer = setTimeout(() => {
+      tokens.renew().then(() => turn === this.#turn && this.#show(tokens.token, again), again);
+    }, delay);
+  }
+
+  /** Goes on with another token. If it is the same, the server ends the connection when that expires. */
+  #show(token: string | undefined, again: () => void): void {
+    if (token === this.#shownToken) return;
+    const link = this.#link;
+    if (!link?.request) {
+      this.#start("another token");
+      return;
+    }
+    this.#shownToken = token;
+    link.request(`["auth","${token}"]`).catch((error) => {
+      if (this.#link !== link) return;
+      // It is somebody else's.
+      if (error.code === "forbidden") this.#start(endOf(error).reason);
+      // A server without an access file takes none, and does not end the connection either.
+      else if (error.code !== "bad-frame") again();
+    });
   }
 
   /** The link says nothing, or not what it should. */
@@ -284,6 +399,7 @@ export class Connection extends TypedEventTarget {
     if (this.#state === "closed") return;
     this.#leave();
     this.#stopFollowing();
+    this.#environment.tokens?.close();
     for (const post of this.#posts) post.abort(closed());
     this.#become("closed", reason);
   }
@@ -292,6 +408,8 @@ export class Connection extends TypedEventTarget {
   #leave(): void {
     clearTimeout(this.#timer);
     clearTimeout(this.#climbTimer);
+    clearTimeout(this.#tokenTimer);
+    this.#turn++;
     this.#probe?.close();
     this.#probe = undefined;
     // First forgotten, then closed: what it still tells is nobody's.
@@ -418,8 +536,10 @@ export class Connection extends TypedEventTarget {
     const link = this.#link;
     if (link?.request && this.#state === "open") {
       link.request(`["${name}","${channel}"]`).catch((error) => {
-        // Another connection names its channels as it opens, or is told why it may not.
-        if (this.#link === link) this.#refuse(error, () => this.#start(endOf(error).reason));
+        if (this.#link !== link) return;
+        if (name === "sub" && error.code !== "busy") this.#refused(channel, error);
+        // Another connection names its channels as it opens.
+        else this.#start(endOf(error).reason);
       });
     } else if ((this.#link || this.#isIdle) && !this.#isReopening) {
       // Changes that are made together open it once.
@@ -445,13 +565,19 @@ export class Connection extends TypedEventTarget {
     if (this.#posts.size >= MAX_POSTS)
       throw new PushlabError("busy", "too many wait for an answer");
     const controller = new AbortController();
+    const { signal } = controller;
+    const aborted = new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+    });
     this.#posts.add(controller);
     const { request } = this.#environment.timing;
     const late = new PushlabError("timeout", `no answer within ${request} ms`);
     const timer = setTimeout(() => controller.abort(late), request);
     try {
       const address = addressOf(this.#base, path, [], parameters);
-      return readJson(await post(this.#environment, address, json, controller.signal));
+      const answer = this.request((environment) => post(environment, address, json, signal));
+      // It may still wait for a token.
+      return readJson(await Promise.race([aborted, answer]));
     } finally {
       clearTimeout(timer);
       this.#posts.delete(controller);

@@ -8,6 +8,7 @@ export type { ServerCode };
  * - `busy`: too much waits for the server's answer already; nothing was sent. Publish less, or later.
  * - `closed`: `close()` was called.
  * - `connection-lost`: the connection ended before the answer came; the publication may have been accepted or not.
+ * - `no-token`: `getToken` threw, gave no token, or took too long; nothing was sent.
  * - `refused`: something between client and server answered in the server's place.
  * - `timeout`: no answer came in time; the publication may have been accepted or not.
  * - `unreachable`: the request did not get through.
@@ -16,6 +17,7 @@ export type ClientCode =
   | "busy"
   | "closed"
   | "connection-lost"
+  | "no-token"
   | "refused"
   | "timeout"
   | "unreachable";

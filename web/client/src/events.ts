@@ -51,11 +51,21 @@ export interface FailureEvent extends Event {
   readonly text: string;
 }
 
+/** The server refuses one channel, which is subscribed to no longer; the others go on. */
+export interface RefusedEvent extends Event {
+  readonly type: "refused";
+  readonly channel: string;
+  readonly code: ErrorCode;
+  /** For people. */
+  readonly text: string;
+}
+
 /** The events of a connection by name. */
 export interface ConnectionEvents {
   message: DeliveryEvent;
   state: StateEvent;
   gap: GapEvent;
+  refused: RefusedEvent;
   error: FailureEvent;
 }
 

@@ -11,21 +11,25 @@ export type Frame =
   | ["msg", channel: string, cursor: string, data: unknown]
   | ["cursor", cursor: string]
   | ["gap", from: string, to: string]
+  | ["auth", seconds: number]
+  | ["token-expires", seconds: number]
   | ["pong", n: number]
   | ["echo", data: unknown]
   | ["reconnect", after: number]
-  | ["error", code: string, text: string];
+  | ["error", code: string, text: string, channel?: string];
 
-/** What stands behind a frame's name: t text, c cursor, n number, h an announcement, * anything. */
+/** What stands behind a frame's name: t text, o text or nothing, c cursor, n number, h an announcement, * anything. */
 const SHAPES = new Map([
   ["server", "h"],
   ["msg", "tc*"],
   ["cursor", "c"],
   ["gap", "cc"],
+  ["auth", "n"],
+  ["token-expires", "n"],
   ["pong", "n"],
   ["echo", "*"],
   ["reconnect", "n"],
-  ["error", "tt"],
+  ["error", "tto"],
 ]);
 
 /** The error for bytes that are not what the protocol says. */
@@ -56,7 +60,7 @@ export function readFrame(value: unknown, text: string): Frame | undefined {
     const shape = SHAPES.get(value[0]);
     if (shape === undefined) return undefined;
     if (
-      value.length === shape.length + 1 &&
+      value.length <= shape.length + 1 &&
       [...shape].every((kind, at) => fits(kind, value[at + 1]))
     )
       return value as Frame;
@@ -65,7 +69,8 @@ export function readFrame(value: unknown, text: string): Frame | undefined {
 }
 
 function fits(kind: string, value: unknown): boolean {
-  if (kind === "*") return true;
+  if (kind === "*") return value !== undefined;
+  if (kind === "o" && value === undefined) return true;
   if (kind === "n") return Number.isSafeInteger(value);
   if (kind === "h") {
     const told = value as { heartbeat_ms?: unknown; http?: unknown } | null;
@@ -73,7 +78,7 @@ function fits(kind: string, value: unknown): boolean {
   }
   return (
     typeof value === "string" &&
-    (kind === "t" || (value !== "" && value.length <= MAX_CURSOR_LENGTH))
+    (kind !== "c" || (value !== "" && value.length <= MAX_CURSOR_LENGTH))
   );
 }
 

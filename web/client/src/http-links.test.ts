@@ -26,6 +26,7 @@ function stream(type: string, pieces: string[]): Promise<LinkEnd> {
       frame: () => {},
       ended,
       ponged: () => {},
+      tokens: undefined,
     };
     if (type === LINES) openLines(context);
     else openEventStream(context);

@@ -46,16 +46,18 @@ export async function readText(response: Response): Promise<string> {
  * @throws PushlabError with the server's code, or `refused` where something else answered; what `fetch` throws.
  */
 export async function ask(
-  { fetch }: Environment,
+  { fetch, tokens }: Environment,
   address: string,
   type: string,
-  init: RequestInit,
+  init: RequestInit & { headers?: Record<string, string> },
 ): Promise<Response> {
-  const response = await fetch(address, { ...init, cache: "no-store" });
+  const token = tokens?.token;
+  const headers = { ...init.headers, ...(token && { authorization: `Bearer ${token}` }) };
+  const response = await fetch(address, { ...init, headers, cache: "no-store" });
   const found = response.headers.get("content-type") ?? "";
   if (response.status === 200 && found.startsWith(type)) return response;
-  const { status, headers } = response;
-  const retryAfter = readRetryAfter(headers.get("retry-after"), Date.now());
+  const { status } = response;
+  const retryAfter = readRetryAfter(response.headers.get("retry-after"), Date.now());
   let code = status === 429 || status === 503 ? "overloaded" : "refused";
   let text = `${address.split("?")[0]}: status ${status}, ${found || "no type"}`;
   try {

@@ -2,6 +2,7 @@ import { PushlabError } from "./errors.ts";
 import type { Frame } from "./frames.ts";
 import type { Ending } from "./policy.ts";
 import type { Timing } from "./timing.ts";
+import type { Tokens } from "./token.ts";
 
 /** The part of a WebSocket that is used: that of browsers, of Node from version 22, and of npm `ws`. */
 export interface Socket {
@@ -19,7 +20,9 @@ export interface Socket {
 export interface Environment {
   readonly fetch: typeof fetch;
   /** Absent where there are no WebSockets. */
-  readonly WebSocket: (new (url: string) => Socket) | undefined;
+  readonly WebSocket: (new (url: string, protocols?: string[]) => Socket) | undefined;
+  /** Absent where the server is to ask for none. */
+  readonly tokens: Tokens | undefined;
   readonly timing: Timing;
 }
 

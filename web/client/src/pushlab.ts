@@ -4,6 +4,7 @@ import { PushlabError } from "./errors.ts";
 import type { Socket } from "./link.ts";
 import type { PageEvents } from "./page.ts";
 import { TIMING, type Timing } from "./timing.ts";
+import { type GetToken, Tokens } from "./token.ts";
 import { TRANSPORTS, type Transport } from "./transport.ts";
 
 export type { ClientCode, ErrorCode, ServerCode } from "./errors.ts";
@@ -12,10 +13,11 @@ export type {
   DeliveryEvent,
   FailureEvent,
   GapEvent,
+  RefusedEvent,
   State,
   StateEvent,
 } from "./events.ts";
-export type { Connection, Socket, Timing, Transport };
+export type { Connection, GetToken, Socket, Timing, Transport };
 export { PushlabError };
 
 /** How to connect. */
@@ -34,7 +36,14 @@ export interface ConnectOptions {
   /** The class of WebSockets where there is no global one: that of npm `ws`, in Node before version 22. */
   WebSocket?: new (
     url: string,
+    protocols?: string[],
   ) => Socket;
+  /**
+   * Gives the token that a server with an access file asks for: at most 4,096 of A-Z a-z 0-9 . _ ~ + -. Called before
+   * the first attempt and whenever another token is needed: before one expires, and when the server refuses one. Never
+   * called again before it has given something or `Timing.request` has passed; if it throws, the attempt has failed.
+   */
+  getToken?: GetToken;
   /** What requests are made with where it is not the global `fetch`: one that counts, or adds fields. */
   fetch?: typeof fetch;
 }
@@ -56,10 +65,12 @@ export function connect(url: string | URL, options: ConnectOptions = {}): Connec
   if (unknown !== undefined || wanted.length === 0) {
     throw new TypeError(`${unknown ?? "none"} is no transport; known are ${TRANSPORTS}`);
   }
+  const timing = { ...TIMING, ...options.timing };
   const environment = {
     fetch: options.fetch ?? globalThis.fetch,
     WebSocket: options.WebSocket ?? globalThis.WebSocket,
-    timing: { ...TIMING, ...options.timing },
+    tokens: options.getToken && new Tokens(options.getToken, timing.request),
+    timing,
   };
   const transports = wanted.filter((name) => name !== "websocket" || environment.WebSocket);
   if (transports.length === 0) {

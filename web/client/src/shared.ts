@@ -1,9 +1,7 @@
 import { addressOf, readBase } from "./address.ts";
-import type { ErrorCode } from "./errors.ts";
 import { type State, TypedEventTarget, tell } from "./events.ts";
 import { type Frame, readReply } from "./frames.ts";
 import { ask, readText } from "./http.ts";
-import type { Environment } from "./link.ts";
 import { followPage, type PageEvents } from "./page.ts";
 import { type Connection, type ConnectOptions, connect } from "./pushlab.ts";
 import { backoff, TIMING, type Timing } from "./timing.ts";
@@ -83,6 +81,8 @@ export class SharedConnection extends TypedEventTarget {
   #others: BroadcastChannel | undefined;
   /** Where the others are, while this tab has missed something. */
   #target: string | undefined;
+  /** Channels that were refused, as their frames; each is told once. */
+  readonly #refused = new Map<string, Frame>();
   #isBehind = false;
   #isCatchingUp = false;
 
@@ -219,6 +219,9 @@ export class SharedConnection extends TypedEventTarget {
       pass(["msg", event.channel, event.cursor, event.data]);
     });
     connection.addEventListener("gap", ({ from, to }) => pass(["gap", from, to]));
+    connection.addEventListener("refused", ({ channel, code, text }) => {
+      pass(["error", code, text, channel]);
+    });
     connection.addEventListener("error", ({ code, text }) => pass(["error", code, text]));
     connection.addEventListener("state", ({ state, transport, httpVersion, reason, retryIn }) => {
       if (this.#leading !== connection) return;
@@ -243,6 +246,7 @@ export class SharedConnection extends TypedEventTarget {
       const { state, transport, httpVersion, cursor } = this.#leading;
       const reason = "as before";
       this.#say({ kind: "state", state, transport, httpVersion, reason, retryIn: 0, cursor });
+      for (const frame of this.#refused.values()) this.#say({ kind: "frame", frame });
     } else if (word.kind === "frame") {
       const [name, , cursor] = word.frame;
       if (!this.#isBehind || name === "error") this.#take(word.frame);
@@ -260,7 +264,13 @@ export class SharedConnection extends TypedEventTarget {
   #take(frame: Frame): void {
     const [name] = frame;
     if (name === "error") {
-      tell(this, "error", { code: frame[1] as ErrorCode, text: frame[2] });
+      const [, code, text, channel] = frame;
+      if (channel === undefined) {
+        tell(this, "error", { code, text });
+      } else if (!this.#refused.has(channel)) {
+        this.#refused.set(channel, frame);
+        tell(this, "refused", { channel, code, text });
+      }
     } else if (name === "msg" && isAfter(frame[2], this.#cursor)) {
       const [, channel, cursor, data] = frame;
       this.#cursor = cursor;
@@ -279,15 +289,13 @@ export class SharedConnection extends TypedEventTarget {
     if (this.#target === undefined || isAfter(target, this.#target)) this.#target = target;
     if (this.#isCatchingUp) return;
     this.#isCatchingUp = true;
-    const { fetch } = globalThis;
-    const environment: Environment = { fetch, WebSocket: undefined, timing: this.#timing };
     for (let attempt = 0; this.#isBehind && this.#part && this.#target; ) {
       if (!isAfter(this.#target, this.#cursor)) {
         this.#isBehind = false;
         break;
       }
       const before = this.#cursor;
-      await this.#poll(environment);
+      await this.#poll();
       if (this.#cursor === before) {
         const delay = backoff(this.#timing, attempt++, Math.random());
         await new Promise((resolve) => setTimeout(resolve, delay));
@@ -297,14 +305,16 @@ export class SharedConnection extends TypedEventTarget {
     this.#isCatchingUp = false;
   }
 
-  async #poll(environment: Environment): Promise<void> {
+  async #poll(): Promise<void> {
     const after = { after: this.#cursor ?? "" };
     const address = addressOf(this.#base, "poll", this.#channels, after);
     const signal = this.#part?.signal ?? null;
     try {
-      const answer = await ask(environment, address, "application/json", { signal });
+      const text = await this.#poster.request(async (environment) => {
+        return readText(await ask(environment, address, "application/json", { signal }));
+      });
       // A leader meanwhile has a connection that begins at this cursor.
-      for (const frame of readReply(await readText(answer))) if (this.#isBehind) this.#take(frame);
+      for (const frame of readReply(text)) if (this.#isBehind) this.#take(frame);
     } catch {
       // The next attempt comes after a delay.
     }

@@ -30,7 +30,7 @@ export interface Timing {
   retryMin: number;
   /** Between two polls of the transport `polling`, 1,000. */
   poll: number;
-  /** Until a publication or echo without an answer has failed, 10,000. */
+  /** Until a publication or echo without an answer has failed, 10,000, or a call of `getToken`. */
   request: number;
 }
 

@@ -115,7 +115,7 @@ class WebSocketLink implements Link {
   /** Whether the frame was an answer. */
   #answer(frame: Frame): boolean {
     const request = this.#pending[0];
-    if (frame[0] === "error" && request) {
+    if (frame[0] === "error" && request && frame[3] === undefined) {
       request.error = new PushlabError(frame[1], frame[2]);
     } else if (frame[0] === "echo" && request) {
       request.value = frame[1];
@@ -139,7 +139,10 @@ export function openWebSocket(context: LinkContext): Link {
   try {
     // `connect` leaves the transport out where there is no class of them.
     const { WebSocket } = context as { WebSocket: NonNullable<LinkContext["WebSocket"]> };
-    return new WebSocketLink(context, new WebSocket(address));
+    const token = context.tokens?.token;
+    // The only field that a page can set.
+    const protocols = token ? ["pushlab", `pushlab.token.${token}`] : [];
+    return new WebSocketLink(context, new WebSocket(address, protocols));
   } catch (error) {
     return run(context, () => Promise.reject(error));
   }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { guarded, token } from "./access.ts";
 import { runPage } from "./browser.ts";
 import { bundles } from "./bundles.ts";
 import { Server } from "./server.ts";
@@ -23,6 +24,40 @@ async function everyTransport(url: string) {
       .catch((error: Error & { code: string }) => error.code);
     connection.close();
     results[transport] = { data, echo, refusal };
+  }
+  return results;
+}
+
+/** Runs in the page. Each transport takes a token from another origin, then another, and loses a channel. */
+async function withTokens({ url, tokens }: { url: string; tokens: Record<string, string[]> }) {
+  const results: Record<string, unknown> = {};
+  for (const [transport, [first, second]] of Object.entries(tokens)) {
+    let calls = 0;
+    const connection = window.Pushlab.connect(url, {
+      channels: ["ada:a", "bob:a"],
+      transport,
+      getToken: async () => (calls++ ? second : first),
+    });
+    const data: unknown[] = [];
+    const refused: string[] = [];
+    const errors: string[] = [];
+    let lives = 0;
+    connection.addEventListener("message", (event: { data: unknown }) => data.push(event.data));
+    connection.addEventListener("refused", (event: { channel: string }) => {
+      refused.push(event.channel);
+    });
+    connection.addEventListener("error", (event: { text: string }) => errors.push(event.text));
+    connection.addEventListener("state", (event: { state: string }) => {
+      if (event.state === "open") lives++;
+    });
+    const until = async (condition: () => unknown) => {
+      while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    await until(() => calls === 2 && connection.state === "open" && refused.length > 0);
+    await connection.publish("ada:a", transport);
+    await until(() => data.length > 0);
+    connection.close();
+    results[transport] = { data, refused, errors, lives };
   }
   return results;
 }
@@ -67,10 +102,10 @@ declare global {
 }
 
 /** A page that runs a function of this file and reports what it gives, or why it failed. */
-function page(work: (url: string) => Promise<unknown>, url: string): string {
+function page<T>(work: (what: T) => Promise<unknown>, what: T): string {
   return `<!doctype html><title>Test</title><script src="/pushlab.js"></script><script>
     const report = (value) => fetch("/", { method: "POST", body: JSON.stringify(value) });
-    (${work})(${JSON.stringify(url)}).then(report, (error) => report({ failed: String(error) }));
+    (${work})(${JSON.stringify(what)}).then(report, (error) => report({ failed: String(error) }));
   </script>`;
 }
 
@@ -89,6 +124,22 @@ test("in Chromium, from another origin, by a script tag", { timeout: 90_000 }, a
     "long-polling": one,
     polling: one,
   });
+});
+
+test("in Chromium, from another origin, with tokens", { timeout: 90_000 }, async () => {
+  const server = await guarded(4);
+  const [short, good, old] = [token("ada", 5), token("ada", 600), token("ada", -10)];
+  // The WebSocket renews one that is good; the others come with one that is not.
+  const tokens: Record<string, string[]> = { websocket: [short, good] };
+  for (const transport of ["sse", "http-streaming", "long-polling", "polling"])
+    tokens[transport] = [old, good];
+  const files = new Map([
+    ["/", page(withTokens, { url: server.base, tokens })],
+    ["/pushlab.js", (await bundles()).get("pushlab.iife.js") ?? ""],
+  ]);
+  const one = (name: string) => ({ data: [name], refused: ["bob:a"], errors: [], lives: 1 });
+  const names = Object.keys(tokens);
+  expect(await runPage(files)).toEqual(Object.fromEntries(names.map((name) => [name, one(name)])));
 });
 
 test("in Chromium, frames of one origin share a connection", { timeout: 90_000 }, async () => {

@@ -26,7 +26,12 @@ async function connected(timing = {}) {
     channels: ["a"],
     cursor: undefined,
     transports: ["sse"],
-    environment: { fetch, WebSocket: undefined, timing: { ...TIMING, ...timing } },
+    environment: {
+      fetch,
+      WebSocket: undefined,
+      tokens: undefined,
+      timing: { ...TIMING, ...timing },
+    },
     page,
   });
   onTestFinished(() => connection.close());

@@ -104,19 +104,43 @@ test.each(rows("close"))("close code $number, $name", async ({ number, name, sub
   expect(one.errors).toEqual([]);
 });
 
-test("a subscription that a WebSocket refuses later ends it too", async () => {
+test.each([
+  '["error","forbidden","because of forbidden"]',
+  '["error","forbidden","because of forbidden","private"]',
+])("a subscription that a WebSocket refuses is refused alone: %s", async (refusal) => {
   const url = await speaker(() => ({
     bytes: '["cursor","e.1"]',
     stays: true,
     answer: (frame) => {
       const [name, what] = JSON.parse(frame);
       if (name === "ping") return JSON.stringify(["pong", what]);
-      if (name === "sub") return '["error","forbidden","because of forbidden"]';
+      if (name === "sub") return refusal;
       return undefined;
     },
   }));
   const subscriber = new Subscriber(url, { transport: "websocket" });
   await subscriber.open();
   subscriber.connection.subscribe("private");
-  await stopped(subscriber, "forbidden");
+  await until(() => subscriber.refused.length > 0, "it is refused");
+  const text = "because of forbidden";
+  expect(subscriber.refused).toEqual([{ channel: "private", code: "forbidden", text }]);
+  expect(subscriber.connection.channels).toEqual(["a"]);
+  expect([subscriber.lives, subscriber.errors]).toEqual([1, []]);
+});
+
+test("a poll of several channels that is refused, but none of them alone, is tried again later", async () => {
+  const asked: string[] = [];
+  const url = await speaker((address) => {
+    asked.push(new URL(address, "http://host").searchParams.getAll("channel").join());
+    if (!asked.at(-1)?.includes(",")) return { bytes: '[["cursor","e.1"]]' };
+    const bytes = JSON.stringify({ error: "forbidden", message: "no rule for a" });
+    return { status: 403, bytes };
+  });
+  const timing = { retry: 10, retryMax: 10, retryMin: 1 };
+  const subscriber = new Subscriber(url, { transport: "polling", channels: ["a", "b"], timing });
+  await until(() => asked.length >= 6, "it has tried twice");
+  expect([asked.slice(0, 3).sort(), asked[3]]).toEqual([["a", "a,b", "b"], "a,b"]);
+  expect(subscriber.states.some(({ state }) => state === "waiting")).toBe(true);
+  expect([subscriber.errors, subscriber.refused]).toEqual([[], []]);
+  expect(subscriber.connection.channels).toEqual(["a", "b"]);
 });

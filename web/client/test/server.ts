@@ -31,6 +31,8 @@ export class Server {
   readonly #process: ChildProcess;
   #log = "";
   port = 0;
+  /** Header fields of what is asked past the client under test. */
+  readonly fields: Record<string, string> = {};
 
   private constructor(process: ChildProcess) {
     this.#process = process;
@@ -84,7 +86,7 @@ export class Server {
   async publish(channel: string, data: unknown): Promise<void> {
     const response = await fetch(`${this.base}/publish?channel=${channel}`, {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: { ...this.fields, "content-type": "application/json" },
       body: JSON.stringify(data),
     });
     if (response.status !== 200) throw new Error(await response.text());
@@ -93,6 +95,7 @@ export class Server {
 
   /** The server's counters. */
   async stats(): Promise<Record<string, number>> {
-    return (await fetch(`${this.base}/stats`)).json() as Promise<Record<string, number>>;
+    const response = await fetch(`${this.base}/stats`, { headers: this.fields });
+    return response.json() as Promise<Record<string, number>>;
   }
 }

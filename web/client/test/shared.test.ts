@@ -2,6 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import type { PageEvents } from "../src/page.ts";
 import { connectShared, type Locks, SharedConnection } from "../src/shared.ts";
+import { guarded, token } from "./access.ts";
 import { Server, until } from "./server.ts";
 import { QUICK } from "./subscriber.ts";
 
@@ -37,12 +38,14 @@ class Tab {
   readonly shared: SharedConnection;
   readonly data: unknown[] = [];
   readonly gaps: string[] = [];
+  readonly refused: string[] = [];
 
   constructor(url: string, locks: Locks | undefined, options: object = {}) {
     const all = { channels: ["a"], WebSocket, timing: QUICK, ...options };
     this.shared = new SharedConnection(url, all, { page: this.page, locks });
     this.shared.addEventListener("message", ({ data }) => this.data.push(data));
     this.shared.addEventListener("gap", ({ from }) => this.gaps.push(from));
+    this.shared.addEventListener("refused", ({ channel }) => this.refused.push(channel));
     onTestFinished(() => this.shared.close());
   }
 
@@ -51,8 +54,8 @@ class Tab {
   }
 }
 
-async function tabs(count: number, options?: object) {
-  const server = await Server.start();
+async function tabs(count: number, options?: object, given?: Server) {
+  const server = given ?? (await Server.start());
   const locks = new FakeLocks();
   const all = Array.from({ length: count }, () => new Tab(server.base, locks, options));
   await Promise.all(all.map((tab) => tab.open()));
@@ -161,6 +164,46 @@ test("a gap is told in every tab", async () => {
   await until(() => all.every(({ gaps }) => gaps.length === 1), "the gap is everywhere");
   await next.publish("a", "after");
   await until(() => all.every(({ data }) => data.length === 2), "messages go on");
+});
+
+test("a channel that is refused is told once in every tab, early or late", async () => {
+  const server = await guarded();
+  const options = { channels: ["ada:a", "bob:a"], getToken: () => token("ada", 600) };
+  const { locks, all } = await tabs(2, options, server);
+  all.push(new Tab(server.base, locks, options));
+  await until(() => all.every(({ refused }) => refused.length > 0), "all have heard of it");
+  await server.publish("ada:a", 1);
+  await until(() => all.every(({ data }) => data.length > 0), "the others go on");
+  all[0]?.shared.close();
+  await until(() => all[1]?.shared.isLeader && all[1].shared.state === "open", "another leads");
+  await server.publish("ada:a", 2);
+  await until(() => all.slice(1).every(({ data }) => data.length > 1), "they still go on");
+  for (const { refused } of all) expect(refused).toEqual(["bob:a"]);
+});
+
+test("tokens are those of the tab that leads, publishes or catches up", async () => {
+  const server = await guarded();
+  const locks = new FakeLocks();
+  const calls = [0, 0];
+  const all = calls.map((_, at) => {
+    const getToken = () => {
+      calls[at] = (calls[at] ?? 0) + 1;
+      return token("ada", 600);
+    };
+    return new Tab(server.base, locks, { channels: ["ada:a"], getToken });
+  });
+  await Promise.all(all.map((tab) => tab.open()));
+  const [leader, other] = all as [Tab, Tab];
+  await leader.shared.publish("ada:a", 0);
+  await until(() => other.data.length === 1, "it is in both");
+  expect(calls).toEqual([1, 0]);
+  other.page.say("freeze");
+  await leader.shared.publish("ada:a", 1);
+  other.page.say("resume");
+  await until(() => other.data.length === 2, "it has caught up");
+  await other.shared.publish("ada:a", 2);
+  await until(() => all.every(({ data }) => data.length === 3), "it is in both");
+  expect(calls).toEqual([1, 1]);
 });
 
 test("tabs with other channels have a connection of their own", async () => {

@@ -24,18 +24,19 @@ export interface Speech {
   answer?: (frame: string) => string | undefined;
 }
 
-/** A server that says to each connection what `speech` gives, and then nothing more. */
-export async function speaker(speech: () => Speech): Promise<string> {
+/** A server that says to each connection what `speech` gives for its address, and then nothing more. */
+export async function speaker(speech: (address: string) => Speech): Promise<string> {
   const server = http.createServer((request, response) => {
-    const { status = 200, type, bytes, stays = false } = speech();
-    const path = (request.url ?? "").split("?")[0] ?? "";
+    const { url: address = "" } = request;
+    const { status = 200, type, bytes, stays = false } = speech(address);
+    const path = address.split("?")[0] ?? "";
     response.writeHead(status, { "content-type": type ?? TYPES[path] ?? "application/json" });
     if (stays && path in TYPES) response.write(bytes);
     else response.end(bytes);
   });
   const sockets = new WebSocketServer({ server });
-  sockets.on("connection", (socket) => {
-    const { bytes, stays, close, answer } = speech();
+  sockets.on("connection", (socket, { url = "" }) => {
+    const { bytes, stays, close, answer } = speech(url);
     socket.on("message", (frame) => {
       const said = answer?.(String(frame));
       if (said !== undefined) socket.send(said);

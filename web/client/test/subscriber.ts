@@ -22,6 +22,7 @@ export class Subscriber {
   }[] = [];
   readonly gaps: { from: string; to: string; position: number }[] = [];
   readonly errors: { code: string; text: string }[] = [];
+  readonly refused: { channel: string; code: string; text: string }[] = [];
 
   constructor(url: string, { timing, ...options }: ConnectOptions = {}) {
     const all = { channels: ["a"], WebSocket, timing: { ...QUICK, ...timing }, ...options };
@@ -36,6 +37,9 @@ export class Subscriber {
     });
     connection.addEventListener("gap", ({ from, to }) => {
       this.gaps.push({ from, to, position: this.data.length });
+    });
+    connection.addEventListener("refused", ({ channel, code, text }) => {
+      this.refused.push({ channel, code, text });
     });
     connection.addEventListener("error", ({ code, text }) => {
       this.errors.push({ code, text });

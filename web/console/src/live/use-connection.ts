@@ -92,9 +92,9 @@ export function useConnection(
         error: state === "open" ? null : now.error,
       }));
     });
-    connection.addEventListener("error", ({ text }) => {
-      setLive((now) => ({ ...now, error: text }));
-    });
+    const failed = ({ text }: { text: string }) => setLive((now) => ({ ...now, error: text }));
+    connection.addEventListener("refused", failed);
+    connection.addEventListener("error", failed);
     return () => {
       isOver = true;
       reached.current = { after, cursor: connection.cursor };
