@@ -3,10 +3,10 @@
 use crate::engine::Io;
 use crate::inbox::InboxLimits;
 use crate::proxies::TrustedProxies;
+use crate::rolling::Handover;
 use pushlab_access::LiveAccess;
 use pushlab_application::Application;
 use pushlab_application::back_end::BackEnd;
-use crate::rolling::Handover;
 use pushlab_log::{Log, MemoryLog};
 use pushlab_session::gate::Gate;
 use pushlab_session::pass::Pass;

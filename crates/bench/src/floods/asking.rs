@@ -51,9 +51,9 @@ fn request(out: &mut Vec<u8>, head: &str, body: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pushlab_application::{Application as _, Request};
     use pushlab_demos::auction::Auction;
     use pushlab_server::Limits;
-    use pushlab_application::{Application as _, Request};
     use pushlab_wire::channel::Channel;
     use pushlab_wire::http::{Headers, parse_request, split_target};
     use pushlab_wire::native::ClientFrame;
