@@ -26,6 +26,7 @@ mod ledger;
 mod live;
 mod pattern;
 mod person;
+pub mod proxies;
 mod ring_provider;
 mod token;
 

@@ -42,7 +42,7 @@ use baseline::{AGAINST, Baseline, OTHER};
 use clap::Parser;
 use figure::{Figure, GOALS};
 use processor::Cores;
-use pushlab_server::engine::{Io, check_uring};
+use pushlab_engine::{Io, check_uring};
 use pushlab_wire::transport::Transport;
 use scale::Scale;
 use std::path::PathBuf;

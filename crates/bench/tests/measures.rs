@@ -1,6 +1,6 @@
 //! The measuring parts work, on a scale on which their figures mean nothing.
 
-use pushlab_server::engine::check_uring;
+use pushlab_engine::check_uring;
 use serde_json::Value;
 use std::process::Command;
 

@@ -1,12 +1,12 @@
 //! What a server is told: where to listen, its limits, what to do with slow subscribers.
 
-use crate::engine::Io;
 use crate::inbox::InboxLimits;
-use crate::proxies::TrustedProxies;
 use crate::rolling::Handover;
 use pushlab_access::LiveAccess;
+use pushlab_access::proxies::TrustedProxies;
 use pushlab_application::Application;
 use pushlab_application::back_end::BackEnd;
+use pushlab_engine::Io;
 use pushlab_log::{Log, MemoryLog};
 use pushlab_session::gate::Gate;
 use pushlab_session::pass::Pass;

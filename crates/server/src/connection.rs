@@ -1,6 +1,5 @@
 //! One connection: its bytes, in both directions, and the exchange that they are.
 
-use crate::groups::NO_GROUP;
 use crate::http2::Shared;
 use crate::queued::Queued;
 use crate::stream::Stream;
@@ -8,6 +7,7 @@ use crate::wheel::Tick;
 use pushlab_access::Place;
 use pushlab_log::Ticket;
 use pushlab_session::exchange::Exchange;
+use pushlab_session::groups::NO_GROUP;
 use pushlab_session::unsent::Unsent;
 use pushlab_wire::transport::Transport;
 

@@ -1,6 +1,6 @@
 //! Why a server does not run.
 
-use crate::engine::NoUring;
+use pushlab_engine::NoUring;
 use pushlab_handover::HandoverError;
 use pushlab_tls::certificate::TlsError;
 use std::io;

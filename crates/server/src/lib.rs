@@ -14,10 +14,8 @@ mod carrier;
 mod config;
 mod connection;
 mod distributor;
-pub mod engine;
 mod error;
 mod event_loop;
-mod groups;
 mod handover;
 mod http2;
 mod inbox;
@@ -26,7 +24,6 @@ mod listening;
 mod metrics;
 mod pool;
 mod presence;
-pub mod proxies;
 mod queued;
 mod rolling;
 mod sources;
@@ -38,10 +35,10 @@ mod wheel;
 
 pub use carrier::{Carrier, Notify};
 pub use config::{Config, Feed, Limits, MakeLog, Tick};
-pub use engine::Io;
 pub use error::ServerError;
 pub use pool::THREADS;
 pub use pushlab_access as access;
+pub use pushlab_engine::Io;
 pub use pushlab_handover::HandoverError;
 pub use pushlab_session::pass::Pass;
 pub use pushlab_session::queue::Policy;
@@ -59,8 +56,8 @@ use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use pool::{Caller, Pool, Workers};
 use presence::Presence;
-use proxies::TrustedProxies;
 use pushlab_access::Holder;
+use pushlab_access::proxies::TrustedProxies;
 use pushlab_application::{Hub, Present, PublishError, Publisher};
 use pushlab_os::{clock, descriptors};
 use pushlab_session::reply;
@@ -103,7 +100,7 @@ impl Server {
     pub fn start(config: Config) -> Result<Self, ServerError> {
         let tls = config.tls.as_ref().map(|files| Tls::load(files, config.speaks_http2)).transpose()?;
         if config.io == Some(Io::Uring) {
-            engine::check_uring()?;
+            pushlab_engine::check_uring()?;
         }
         let predecessor = taking::predecessor(&config)?;
         let existing = match &predecessor {
@@ -269,7 +266,7 @@ impl Config {
             nagle: false,
             splits_events: false,
             io: None,
-            min_uring_members: engine::MIN_MEMBERS,
+            min_uring_members: pushlab_engine::MIN_MEMBERS,
             #[cfg(test)]
             uring_breaks_after: None,
             tls: None,
@@ -407,7 +404,7 @@ mod tests {
     /// If a ring breaks during a fan-out, every subscriber still gets every message, and gets it once.
     #[test]
     fn a_fan_out_whose_ring_breaks_reaches_everybody_once() {
-        if engine::check_uring().is_err() {
+        if pushlab_engine::check_uring().is_err() {
             return;
         }
         let mut config = Config::new("127.0.0.1:0".parse().unwrap());

@@ -2,8 +2,8 @@
 //!
 //! All of it is made when asked for; between two readings nothing is kept or counted for it.
 
-use crate::engine::Io;
 use crate::stats::Stats;
+use pushlab_engine::Io;
 use pushlab_os::{clock, system};
 use pushlab_wire::exposition::{Exposition, Kind};
 use std::os::unix::fs::MetadataExt as _;

@@ -32,6 +32,7 @@ pub mod exchange;
 mod fixtures;
 pub mod framing;
 pub mod gate;
+pub mod groups;
 mod incoming;
 pub mod missed;
 pub mod pass;

@@ -10,7 +10,7 @@ use pushlab_demos::Demos;
 use pushlab_demos::auction::Auction;
 use pushlab_lab::{Live, on_load_cores};
 use pushlab_server::access::LiveAccess;
-use pushlab_server::proxies::{Network, TrustedProxies};
+use pushlab_server::access::proxies::{Network, TrustedProxies};
 use pushlab_server::{BadOrigin, Config, Guests, Origin, Server, Site, TlsFiles};
 use pushlab_subjects::running::ALLOW_ORIGIN;
 use std::io::{self, Write as _};

@@ -2,7 +2,6 @@
 
 use super::{Asked, CODED_BYTES_PER_WORK, EventLoop, PAGE_WORK, SET_BYTES_PER_WORK};
 use crate::connection::Connection;
-use crate::groups::NO_GROUP;
 use crate::inbox::Settlement;
 use crate::metrics;
 use crate::pool::{Answer, Call, Caller, LargeBody};
@@ -16,6 +15,7 @@ use pushlab_os::random;
 use pushlab_session::effect::{Context, Effect, Page, Query, Question, Time};
 use pushlab_session::exchange::Exchange;
 use pushlab_session::gate::{Refusal, refusal_of_limit};
+use pushlab_session::groups::NO_GROUP;
 use pushlab_session::queue::{MAX_WRITE_BYTES, Verdict};
 use pushlab_session::spread::Spread;
 use pushlab_wire::codes::ErrorCode;

@@ -2,15 +2,15 @@
 
 use super::EventLoop;
 use crate::connection::Connection;
-use crate::engine::{MAX_SENDS, Outcome, Send};
-use crate::groups::{Group, NO_GROUP};
 use crate::stats::shift;
 use crate::stream::Stream;
+use pushlab_engine::{MAX_SENDS, Outcome, Send};
 use pushlab_log::{Publication, fitting};
 use pushlab_session::answer;
 use pushlab_session::batch::Batch;
 use pushlab_session::effect::Effect;
 use pushlab_session::framing::Framing;
+use pushlab_session::groups::{Group, NO_GROUP};
 use pushlab_session::queue::{QueueRules, Verdict};
 use pushlab_session::reply;
 use pushlab_session::unsent::{write_in_two, write_some};

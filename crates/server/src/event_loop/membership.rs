@@ -1,9 +1,9 @@
 //! Which group a connection belongs to, and what it counts as.
 
 use super::EventLoop;
-use crate::groups::NO_GROUP;
 use crate::stats::shift;
 use pushlab_session::framing::Framing;
+use pushlab_session::groups::NO_GROUP;
 use pushlab_wire::transport::Transport;
 
 impl EventLoop {

@@ -22,6 +22,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("session", 2),
     ("handover", 2),
     ("workload", 2),
+    ("engine", 1),
     ("application", 3),
     ("server", 4),
     ("load", 3),
@@ -45,7 +46,7 @@ const LAYERS: &[(&str, u8)] = &[
 /// Libraries of the system's calls, and the crates that may use them: docs/decisions/0023-os.md and
 /// 0026-io-uring.md.
 const SYSTEM: &[(&str, &[&str])] =
-    &[("io-uring", &["server"]), ("libc", &["os", "link"]), ("nix", &[]), ("rustix", &["os"])];
+    &[("io-uring", &["engine"]), ("libc", &["os", "link"]), ("nix", &[]), ("rustix", &["os"])];
 
 const THIS: &str = "crates/tidy/src/rules/layers.rs";
 

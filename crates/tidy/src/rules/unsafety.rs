@@ -10,7 +10,7 @@ use crate::tree::Tree;
 const CRATES: [&str; 2] = ["crates/os/", "crates/link/"];
 /// Single files that may, and why they are in no such crate.
 const FILES: &[(&str, &str)] = &[(
-    "crates/server/src/engine/uring.rs",
+    "crates/engine/src/uring.rs",
     "what makes it sound is how that file waits for the ring: docs/decisions/0026-io-uring.md",
 )];
 
@@ -103,8 +103,8 @@ mod tests {
     fn finds_it_where_it_is_not_allowed() {
         let text = "\nfn a() { unsafe { b() } }";
         for (path, text, line) in [
-            ("crates/server/src/engine/mod.rs", text, 2),
-            ("crates/server/src/engine/uring.rs.rs", text, 2),
+            ("crates/engine/src/lib.rs", text, 2),
+            ("crates/engine/src/uring.rs.rs", text, 2),
             ("crates/bench/tests/a.rs", "#![allow(unsafe_code)]", 1),
             ("crates/log/src/a.rs", "unsafe impl Send for A {}", 1),
         ] {
@@ -120,7 +120,7 @@ mod tests {
     );
     const RING: (&str, &str) = (FILES[0].0, "#![allow(unsafe_code)] fn a() { unsafe { b() } }");
     const TABLE: &str = "3 blocks of `unsafe` are left:\n\n| file | what | why |\n|---|---|---|\n\
-        | `os/src/clock.rs` | reading it | missing |\n| `server/src/engine/uring.rs` | handing over | missing |\n";
+        | `os/src/clock.rs` | reading it | missing |\n| `engine/src/uring.rs` | handing over | missing |\n";
 
     fn accounts_for(document: &str) -> Vec<(String, usize)> {
         found(&[CLOCK, RING, ("crates/os/src/a.rs", "// unsafe { }"), (DOCUMENT, document)])
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(accounts_for(&TABLE.replace("3 blocks", "\nSome 2 blocks")), here(2));
         assert_eq!(accounts_for(&TABLE.replace("3 blocks", "Blocks")), here(1));
         let findings = check(&Tree::of(&[CLOCK, RING, (DOCUMENT, &TABLE.replace('3', "4"))]));
-        let expected = "there are 3 (2 in os/src/clock.rs, 1 in server/src/engine/uring.rs)";
+        let expected = "there are 3 (2 in os/src/clock.rs, 1 in engine/src/uring.rs)";
         assert!(findings[0].what.contains(expected), "{}", findings[0]);
     }
 

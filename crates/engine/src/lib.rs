@@ -129,9 +129,8 @@ impl Engine {
         true
     }
 
-    /// One whose next call hands so many sends to the kernel and then fails.
-    #[cfg(test)]
-    pub(crate) fn breaking_after(mut self, sends: Option<u32>) -> Self {
+    /// For tests: one whose next call hands so many sends to the kernel and then fails.
+    pub fn breaking_after(mut self, sends: Option<u32>) -> Self {
         self.ring.breaks_after = sends;
         self
     }

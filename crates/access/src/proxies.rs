@@ -1,7 +1,7 @@
 //! Who a client behind known proxies is, by what they say in `X-Forwarded-For`, which anybody else may forge.
 
+use core::net::IpAddr;
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
 /// Addresses whose leading bits are these.

@@ -26,8 +26,7 @@ pub enum Target<'s> {
 /// A ring of which nothing is under way between two calls: [`Ring::send`] waits for all that it has begun.
 pub struct Ring {
     ring: IoUring,
-    /// The next call hands so many sends to the kernel and then fails.
-    #[cfg(test)]
+    /// For tests: the next call hands so many sends to the kernel and then fails.
     pub breaks_after: Option<u32>,
 }
 
@@ -40,11 +39,7 @@ impl Ring {
             Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => IoUring::new(entries)?,
             made => made?,
         };
-        Ok(Self {
-            ring,
-            #[cfg(test)]
-            breaks_after: None,
-        })
+        Ok(Self { ring, breaks_after: None })
     }
 
     /// Sends to each socket what stands behind its place in `bytes`, and waits for what became of each. A socket may
@@ -102,7 +97,6 @@ impl Ring {
     }
 
     fn enter(&mut self, want: usize) -> io::Result<usize> {
-        #[cfg(test)]
         if let Some(room) = self.breaks_after.take() {
             // SAFETY: there is no argument that could be wrong.
             unsafe { self.ring.submitter().enter::<()>(room, 0, 0, None) }?;

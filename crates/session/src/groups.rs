@@ -3,9 +3,9 @@
 //! A group's publications of one turn become one batch of bytes in the order of their offsets, encoded once and
 //! written to every member with one system call. Because order is kept across channels, one cursor resumes them all.
 
+use crate::channels::ChannelSet;
+use crate::framing::{FRAMINGS, Framing};
 use pushlab_log::Publication;
-use pushlab_session::channels::ChannelSet;
-use pushlab_session::framing::{FRAMINGS, Framing};
 use pushlab_wire::channel::Channel;
 use slab::Slab;
 use std::collections::{HashMap, VecDeque};
