@@ -72,7 +72,7 @@ fn connect(address: &str) -> TcpStream {
 
 fn publish(address: &str, data: &str) -> u64 {
     let mut socket = connect(address);
-    let head = "POST /publish?channel=a HTTP/1.0\r\nContent-Length: ";
+    let head = "POST /publish?channel=a HTTP/1.0\r\nHost: localhost\r\nContent-Length: ";
     write!(socket, "{head}{}\r\n\r\n{data}", data.len()).unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();
@@ -83,7 +83,7 @@ fn publish(address: &str, data: &str) -> u64 {
 /// Lines of a stream after a cursor.
 fn stream(address: &str, after: &str) -> impl Iterator<Item = String> + use<> {
     let mut socket = connect(address);
-    write!(socket, "GET /stream?channel=a&v=2&after={after} HTTP/1.0\r\n\r\n").unwrap();
+    write!(socket, "GET /stream?channel=a&v=2&after={after} HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
     let lines = BufReader::new(socket).lines().map(Result::unwrap);
     lines.skip_while(|line| !line.is_empty()).skip(1).filter(|line| !line.starts_with("[\"server\""))
 }
