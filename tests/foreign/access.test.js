@@ -136,7 +136,7 @@ test("a key set behind an address changes its keys", async (t) => {
   const server = await Server.start(t, ["--access", file]);
   await until(async () => (await poll(server, token("ES256", first.privateKey, {}, "one"))) === 200, () => `the keys have come; ${server.log}`);
   const { stdout } = await run(BINARY, ["access", "check", file]);
-  assert.match(stdout, /gives keys/);
+  assert.match(stdout, /has usable keys/);
   keys = [entry(second, "two")];
   await until(
     async () => (await poll(server, token("RS256", second.privateKey, {}, "two"))) === 200,

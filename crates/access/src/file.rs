@@ -59,14 +59,14 @@ struct WrittenTokens {
     /// How many seconds the issuer's clock may be off.
     #[serde(default = "default_leeway_s")]
     leeway_s: u64,
-    /// Seconds before a token's expiry at which its connections are told.
+    /// How many seconds before a token expires its connections are warned.
     #[serde(default = "default_warning_s")]
     warning_s: u64,
-    /// A cookie that carries the token too, if one does.
+    /// A cookie that may carry the token.
     #[serde(skip_serializing_if = "Option::is_none")]
     cookie: Option<String>,
-    /// Where the key set (JWKS) is: an https address, which is asked again every ten minutes and when a token names an
-    /// unknown key, or a file.
+    /// Where the key set (JWKS) is: an https address, which is fetched again every ten minutes and when a token names
+    /// an unknown key, or a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_set: Option<String>,
     /// Keys that stand in files.
@@ -86,7 +86,7 @@ fn default_warning_s() -> u64 {
     30
 }
 
-/// A key by which tokens are checked.
+/// A key with which tokens are checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WrittenKey {
@@ -94,7 +94,7 @@ struct WrittenKey {
     algorithm: Signing,
     /// Its file, relative to this one: the secret of HS256, otherwise the public key in PEM format.
     file: String,
-    /// Its name in the heads of tokens, `kid`; without one it is tried for every token.
+    /// Its name in token headers, `kid`; without one, the key is tried for every token.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
 }
@@ -115,7 +115,7 @@ enum Who {
     Identified,
     /// Those without.
     Anonymous,
-    /// All.
+    /// Everybody.
     Everybody,
 }
 
@@ -125,7 +125,7 @@ enum Who {
 struct WrittenRule {
     /// To whom it applies.
     who: Who,
-    /// What their token must claim: each named claim must be this value, or have it among several.
+    /// What their token must claim: each named claim must have this value, or be a list that contains it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     claims: BTreeMap<String, Value>,
     /// Patterns of channels: `*` stands for any characters, `{claim}` for what the token claims.
@@ -134,14 +134,14 @@ struct WrittenRule {
     may: Vec<Right>,
 }
 
-/// How much one may take up.
+/// How much one identity or one address may take up.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WrittenLimits {
     /// One identity, over all its connections.
     #[serde(default)]
     identity: Quota,
-    /// One address, for IPv6 the network of 64 bits that it is in.
+    /// One address; for IPv6, the /64 network that it is in.
     #[serde(default)]
     address: Quota,
 }
@@ -267,7 +267,7 @@ impl Access {
             access.back_end = Some(Arc::new(Person::BACK_END));
         }
         if written.rule.len() > MAX_RULES {
-            return Err(value(format!("it has {} rules; at most {MAX_RULES} are taken", written.rule.len())));
+            return Err(value(format!("it has {} rules; at most {MAX_RULES} are allowed", written.rule.len())));
         }
         for (at, rule) in written.rule.into_iter().enumerate() {
             let at = at + 1;

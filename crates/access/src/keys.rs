@@ -36,7 +36,7 @@ pub enum KeyError {
     #[error("not a JSON Web Key Set ({{\"keys\":[…]}}): {0}")]
     NotKeySet(#[from] serde_json::Error),
     /// Too many keys.
-    #[error("the key set has {0} keys; at most {MAX_KEYS} are taken")]
+    #[error("the key set has {0} keys; at most {MAX_KEYS} are allowed")]
     TooMany(usize),
     /// Nothing that could check a token.
     #[error("the key set has no key for signatures by RS256, ES256 or EdDSA")]

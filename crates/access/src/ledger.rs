@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Holders that are looked through at once for such as hold nothing any more, at least.
 const SWEEP_FROM: usize = 1024;
 
-/// What one may take up; what is not named has no limit.
+/// How much one identity or one address may take up; what is not named has no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
-    /// Connections at a time that receive: WebSockets, streams, held polls. Of an address, all its connections.
+    /// Receiving connections at a time: WebSockets, streams, held polls. For an address, all its connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
-    /// Subscriptions at a time, over all its connections: a channel counts once for each.
+    /// Subscriptions at a time, over all its connections: a channel counts once for each connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscriptions: Option<u32>,
-    /// Publications a second; as many at once.
+    /// Publications a second; as many may come at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publications_per_s: Option<u32>,
-    /// Bytes published a second; as many at once, so no publication is larger.
+    /// Bytes published a second; as many may come at once, so no publication can be larger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<u32>,
 }

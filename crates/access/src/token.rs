@@ -37,7 +37,7 @@ pub enum TokenError {
     #[error("the token does not say whose it is, in the claim that the server reads for that")]
     NoIdentity,
     /// It would hold for ever.
-    #[error("the token does not say until when it is valid (exp)")]
+    #[error("the token does not say when it expires (exp)")]
     NoExpiry,
     /// Its time is over.
     #[error("the token has expired")]

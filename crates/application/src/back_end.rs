@@ -202,7 +202,7 @@ impl BackEnd {
                 }
                 Some(answer) => Ok(Some(answer.clone())),
                 None => {
-                    let text = "the request with this Idempotency-Key is being done; ask again for its answer";
+                    let text = "the request with this Idempotency-Key is still under way; send it again for its answer";
                     Err(Refusal::new(ErrorCode::Busy, text).after(Duration::from_secs(1)))
                 }
             };
@@ -252,8 +252,7 @@ impl BackEnd {
     fn presence(&self, request: &Request) -> Answer {
         let channel = self.channel(request, Right::Presence, "learn who is in")?;
         let present = self.publisher().present(&channel).ok_or_else(|| {
-            let text =
-                format!("of {channel} it is not told who is there: presence in the access file names no such channel");
+            let text = format!("{channel} has no presence: presence in the access file names no such channel");
             Refusal::new(ErrorCode::NotFound, text)
         })?;
         Ok(json(&present))

@@ -52,7 +52,7 @@ impl Desk {
     /// If nothing can be made there.
     pub fn new(path: &Path) -> io::Result<Self> {
         if fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is no socket", path.display())));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is not a socket", path.display())));
         }
         let made = PathBuf::from(format!("{}.{}", path.display(), std::process::id()));
         // Of a process that had this number before.
@@ -327,7 +327,7 @@ impl Following {
 
     /// Tells it that this process stops too.
     pub fn stop(&self) {
-        self.outgoing.push(&Frame::Refused("it stops".to_owned()));
+        self.outgoing.push(&Frame::Refused("it is stopping".to_owned()));
         self.outgoing.end();
     }
 

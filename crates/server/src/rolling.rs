@@ -36,16 +36,16 @@ pub enum Happened {
 impl fmt::Display for Happened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TookOver => f.write_str("took over from the process before"),
+            Self::TookOver => f.write_str("took over from the previous process"),
             Self::Served(window) => write!(f, "another process has taken over; connections move to it in {window:?}"),
             Self::Failed(why) => write!(f, "no handover: {why}; this process goes on serving"),
             Self::SuccessorDied => f.write_str(
                 "the process that had taken over has died; this one serves again, without history, \
                  and clients that resume are told of a gap",
             ),
-            Self::SuccessorStops => f.write_str("the process that had taken over stops, and so does this one"),
+            Self::SuccessorStops => f.write_str("the process that had taken over is stopping, and so is this one"),
             Self::LinkLost => f.write_str("the link to the process that has taken over broke; this one stops at once"),
-            Self::DiedTooLate => f.write_str("the process that had taken over has died as this one was about to end"),
+            Self::DiedTooLate => f.write_str("the process that had taken over died as this one was about to end"),
         }
     }
 }

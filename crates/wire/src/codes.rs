@@ -53,7 +53,7 @@ pub enum ErrorCode {
     NotFound,
     /// `unauthorized`, 401: The request needs somebody who is logged in, has entered or has a token, and its cookie or token is missing or wrong.
     Unauthorized,
-    /// `token-expired`, 401: The token with which the client came was valid once and has expired.
+    /// `token-expired`, 401: The client's token was valid once and has expired.
     TokenExpired,
     /// `disconnected`, 403: The back end has ended the connections of this identity.
     Disconnected,
@@ -195,7 +195,7 @@ const ERROR_CODES: [Row; 30] = [
         number: 403,
         retry: false,
         meaning: "This client may not do that: no rule of the access file allows it, the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.",
-        action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url. For pages of another origin: --allow-origin. With --access: a rule that allows it.",
+        action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url. For pages of another origin: --allow-origin. With --access: add a rule that allows it.",
     },
     Row {
         name: "not-found",
@@ -215,7 +215,7 @@ const ERROR_CODES: [Row; 30] = [
         name: "token-expired",
         number: 401,
         retry: false,
-        meaning: "The token with which the client came was valid once and has expired.",
+        meaning: "The client's token was valid once and has expired.",
         action: "Get another token from whoever issued this one. On a WebSocket, send it as [\"auth\",token] before the old one expires; otherwise connect again with it.",
     },
     Row {
@@ -223,7 +223,7 @@ const ERROR_CODES: [Row; 30] = [
         number: 403,
         retry: false,
         meaning: "The back end has ended the connections of this identity.",
-        action: "Do not connect again by yourself; ask the application why.",
+        action: "Do not reconnect automatically; ask the application why.",
     },
     Row {
         name: "key-reused",
@@ -505,7 +505,7 @@ const CLOSE_CODES: [Row; 15] = [
         number: 4005,
         retry: false,
         meaning: "The back end has ended the connections of this identity.",
-        action: "Do not connect again by yourself; ask the application why.",
+        action: "Do not reconnect automatically; ask the application why.",
     },
 ];
 

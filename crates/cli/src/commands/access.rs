@@ -58,7 +58,7 @@ pub fn run(args: &AccessArgs) -> anyhow::Result<ExitCode> {
     if let Some(url) = access.key_set_url().map(str::to_owned) {
         let set = fetch_key_set(&url)?;
         access.take_key_set(&set).with_context(|| url.clone())?;
-        println!("{url} gives keys");
+        println!("{url} has usable keys");
     }
     let live = LiveAccess::new(access);
     println!("{} is in order", args.file.display());
@@ -137,7 +137,7 @@ impl AccessFile {
         *asked_at = Some(Instant::now());
         let taken = fetch_key_set(&url).and_then(|set| live.take_key_set(&set).context(url));
         if let Err(error) = taken {
-            tell(&format!("the keys for tokens stay as they are: {error:#}; asked again in a while"));
+            tell(&format!("the keys for tokens stay as they are: {error:#}; the server will ask again in a while"));
         }
     }
 
@@ -152,7 +152,7 @@ impl AccessFile {
         match access {
             Ok(access) => {
                 live.replace(access);
-                tell(&format!("{} was read again; requests and tokens that come now follow it", self.path.display()));
+                tell(&format!("{} was read again; new requests and tokens follow it", self.path.display()));
             }
             Err(error) => tell(&format!("the old rules stay: {error:#}; correct it, then send SIGHUP again")),
         }

@@ -81,8 +81,8 @@ pub struct ServeArgs {
     site: SiteArgs,
     #[command(flatten)]
     guests: GuestArgs,
-    /// Say who may subscribe and publish: a file with rules, and the keys by which tokens are checked
-    /// (schema/access.schema.json; try it with `pushlab access check`). At SIGHUP it is read again.
+    /// Say who may subscribe and publish: a file with rules, and the keys with which tokens are checked
+    /// (schema/access.schema.json; try it with `pushlab access check`). On SIGHUP it is read again.
     #[arg(long, value_name = "FILE", env = "PUSHLAB_ACCESS")]
     access: Option<PathBuf>,
     /// Serve whoever reaches the address: without this or --access, the server listens only on loopback addresses.
@@ -90,8 +90,8 @@ pub struct ServeArgs {
     open: bool,
     #[command(flatten)]
     demos: DemoArgs,
-    /// Take over from the server that listens at this Unix socket, if one does: its connections, what it has in history, and
-    /// whoever asks meanwhile. Then listen there for the next one.
+    /// Take over from the server that listens at this Unix socket, if one does: its connections, its history, and
+    /// whoever connects meanwhile. Then listen there for the next one.
     #[arg(long, value_name = "SOCKET")]
     handover: Option<PathBuf>,
     /// Print the address as one line of JSON when ready.
@@ -177,8 +177,8 @@ limit_args! {
     write_timeout / write_timeout: Duration => humantime::parse_duration,
     /// Time for connections to end after a stop [default: 10s].
     drain_timeout / drain_timeout: Duration => humantime::parse_duration,
-    /// After a stop, clients are told to come back spread over this time [default: chosen from their number and the
-    /// connect rate].
+    /// When the server stops, clients are told to come back spread over this time [default: chosen from their number and
+    /// the connect rate].
     drain_window / drain_window: Duration => humantime::parse_duration,
 }
 

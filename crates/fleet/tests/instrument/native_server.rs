@@ -188,6 +188,13 @@ impl NativeServer {
     }
 }
 
+/// How many of so many messages are left out, of those that still are to be.
+fn leave_out(left_out: &mut usize, messages: usize) -> usize {
+    let skipped = messages.min(*left_out);
+    *left_out -= skipped;
+    skipped
+}
+
 impl Log {
     fn publish(&self, channel: &str, data: &str) -> usize {
         let mut messages = self.messages.lock().unwrap();
@@ -377,7 +384,7 @@ impl Connection {
         loop {
             let (messages, next) = self.log.after(offset, channels, Duration::from_secs(5));
             offset = next;
-            for message in messages.iter().skip(std::mem::take(&mut left_out)) {
+            for message in messages.iter().skip(leave_out(&mut left_out, messages.len())) {
                 self.chunk(&text(Some(message), &cursor(0)))?;
                 sent += 1;
                 if self.log.cut_after == Some(sent) {
@@ -477,8 +484,7 @@ impl Connection {
             }
             let (messages, next) = self.log.after(offset, channels, Duration::ZERO);
             offset = next;
-            let left_out = if messages.is_empty() { 0 } else { std::mem::take(&mut left_out) };
-            for message in messages.iter().skip(left_out) {
+            for message in messages.iter().skip(leave_out(&mut left_out, messages.len())) {
                 self.frame(std::str::from_utf8(message.as_bytes()).unwrap())?;
                 sent += 1;
                 if self.log.cut_after == Some(sent) {

@@ -102,7 +102,7 @@ export const errorCodes = {
     httpStatus: 403,
     mayRetry: false,
     meaning: "This client may not do that: no rule of the access file allows it, the channel is the application's own, the request comes from another site's page or under a name that the server does not have, or the thing belongs to somebody else.",
-    action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url. For pages of another origin: --allow-origin. With --access: a rule that allows it.",
+    action: "Do it from the page that the server itself serves, as the one it belongs to; subscribe to such channels instead of publishing. Behind a proxy: --public-url. For pages of another origin: --allow-origin. With --access: add a rule that allows it.",
   },
   "not-found": {
     httpStatus: 404,
@@ -119,14 +119,14 @@ export const errorCodes = {
   "token-expired": {
     httpStatus: 401,
     mayRetry: false,
-    meaning: "The token with which the client came was valid once and has expired.",
+    meaning: "The client's token was valid once and has expired.",
     action: "Get another token from whoever issued this one. On a WebSocket, send it as [\"auth\",token] before the old one expires; otherwise connect again with it.",
   },
   "disconnected": {
     httpStatus: 403,
     mayRetry: false,
     meaning: "The back end has ended the connections of this identity.",
-    action: "Do not connect again by yourself; ask the application why.",
+    action: "Do not reconnect automatically; ask the application why.",
   },
   "key-reused": {
     httpStatus: 409,
@@ -277,7 +277,7 @@ export const closeCodes = {
     number: 4005,
     mayRetry: false,
     meaning: "The back end has ended the connections of this identity.",
-    action: "Do not connect again by yourself; ask the application why.",
+    action: "Do not reconnect automatically; ask the application why.",
   },
 } as const;
 
