@@ -47,7 +47,8 @@ fn is_signed(token: &str) -> bool {
         let Some(value) = digit(byte) else { return false };
         bits.extend((0..6).rev().map(|bit| value >> bit & 1 == 1));
     }
-    let bytes: Vec<u8> = bits.chunks_exact(8).map(|byte| byte.iter().fold(0, |all, &bit| all << 1 | u8::from(bit))).collect();
+    let bytes: Vec<u8> =
+        bits.chunks_exact(8).map(|byte| byte.iter().fold(0, |all, &bit| all << 1 | u8::from(bit))).collect();
     hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, SECRET), message.as_bytes(), &bytes).is_ok()
 }
 

@@ -67,13 +67,13 @@ pub fn measure(names: &[&'static str], scale: &Scale, cores: Cores) -> anyhow::R
 
 fn take_place(number: u32, scale: &Scale, cores: Cores) -> anyhow::Result<Outcome> {
     let path = std::env::temp_dir().join(format!("pushlab-bench-{}-{number}", std::process::id()));
-    let serve = Serve { handover: Some(path), ..Serve::plain(cores.subject, FanOut::Auto) };
+    let serve = Serve { handover: Some(path.clone()), ..Serve::plain(cores.subject, FanOut::Auto) };
     let start = || Subject::start(Role::Server(serve.clone()));
     let mut old = start()?;
     let address = old.address();
     let mut crowd = Crowd::gather(address, scale.movers)?;
     let run = Run::default();
-    std::thread::scope(|scope| {
+    let outcome = std::thread::scope(|scope| {
         let publisher = scope.spawn(|| publish(address, scale.movers_rate, &run));
         let told = &run;
         let reader = scope.spawn(move || crowd.follow(told).map(|parts| (parts, crowd)));
@@ -108,7 +108,10 @@ fn take_place(number: u32, scale: &Scale, cores: Cores) -> anyhow::Result<Outcom
             seconds: time.as_secs_f64(),
             deliveries_per_s: (after - before) as f64 / time.as_secs_f64(),
         })
-    })
+    });
+    // The last server was ended, and could not remove it.
+    let _ = std::fs::remove_file(path);
+    outcome
 }
 
 /// What the threads of a repeat tell each other.

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -88,8 +89,25 @@ fn stream(address: &str, after: &str) -> impl Iterator<Item = String> + use<> {
     lines.skip_while(|line| !line.is_empty()).skip(1).filter(|line| !line.starts_with("[\"server\""))
 }
 
-fn path(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("pushlab-{}-{name}", std::process::id()))
+/// Where two servers meet. Who is killed there leaves its socket behind.
+struct Meeting(PathBuf);
+
+impl Deref for Meeting {
+    type Target = Path;
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        // Whoever ended by itself has removed it.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn path(name: &str) -> Meeting {
+    Meeting(std::env::temp_dir().join(format!("pushlab-{}-{name}", std::process::id())))
 }
 
 /// Whoever was killed may have published what nobody else has heard of: the old server serves again, and tells of a gap.

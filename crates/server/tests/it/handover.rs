@@ -9,18 +9,36 @@ use pushlab_server::{Config, Handover};
 use pushlab_wire::native::{ServerFrame, parse_reply};
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A path of this test alone; the kernel allows some 100 bytes.
-fn path(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("pushlab-{}-{name}", std::process::id()))
+/// Where two servers meet. Who is killed there leaves its socket behind.
+struct Meeting(PathBuf);
+
+impl Deref for Meeting {
+    type Target = Path;
+    fn deref(&self) -> &Path {
+        &self.0
+    }
 }
 
-fn at(path: &std::path::Path) -> impl Fn(&mut Config) {
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        // Whoever ended by itself has removed it.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A path of this test alone; the kernel allows some 100 bytes.
+fn path(name: &str) -> Meeting {
+    Meeting(std::env::temp_dir().join(format!("pushlab-{}-{name}", std::process::id())))
+}
+
+fn at(path: &Path) -> impl Fn(&mut Config) {
     let path = path.to_owned();
     move |config| config.handover = Some(Handover { path: path.clone(), tell: |_| {} })
 }
@@ -225,7 +243,7 @@ fn who_does_not_take_over_changes_nothing() {
         assert_eq!(client.message().1, expect, "{what}");
     };
     let says = |bytes: &[u8]| {
-        let mut stream = UnixStream::connect(&path).unwrap();
+        let mut stream = UnixStream::connect(&*path).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(bytes).unwrap();
         let mut answer = Vec::new();
@@ -244,7 +262,7 @@ fn who_does_not_take_over_changes_nothing() {
     let answer = says(&word(Word::Hello { version: VERSION + 1 }));
     assert!(String::from_utf8_lossy(&answer).contains("version"), "{answer:?}");
     is_as_before("another version");
-    drop(UnixStream::connect(&path).unwrap());
+    drop(UnixStream::connect(&*path).unwrap());
     is_as_before("nothing");
     let asked = Predecessor::ask(&path, limits(), PATIENCE).unwrap().unwrap();
     is_as_before("one that has asked");
