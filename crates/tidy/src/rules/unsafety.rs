@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(accounts_for(&TABLE.replace("3 blocks", "\nSome 2 blocks")), here(2));
         assert_eq!(accounts_for(&TABLE.replace("3 blocks", "Blocks")), here(1));
         let findings = check(&Tree::of(&[CLOCK, RING, (DOCUMENT, &TABLE.replace('3', "4"))]));
-        let expected = "there are 3 (2 in os/src/clock.rs, 1 in engine/src/uring.rs)";
+        let expected = "there are 3 (1 in engine/src/uring.rs, 2 in os/src/clock.rs)";
         assert!(findings[0].what.contains(expected), "{}", findings[0]);
     }
 
