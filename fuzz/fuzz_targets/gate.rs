@@ -59,6 +59,7 @@ fn gate(choice: u8) -> Gate {
     Gate {
         site: Site { origins: origins(OWN, is(0)), is_loopback_only: is(1), guests },
         pass: is(4).then(|| Pass::new(SECRET.to_owned())),
+        access: None,
         own_channels: vec!["feed".to_owned()],
         reserved: vec!["demo.".to_owned()],
         same_origin: if is(5) { vec!["console.".to_owned()] } else { Vec::new() },
@@ -143,7 +144,7 @@ fuzz_target!(|data: &[u8]| {
     let shown = gate.identify(with_pass, false);
     assert_eq!(may_use(shown), open.may_use_transports(open.identify(head.fields(), false)).is_ok());
 
-    if !gate.same_origin.is_empty() && gate.may_subscribe(identity, ["console.live"].into_iter()).is_ok() {
+    if !gate.same_origin.is_empty() && gate.may_subscribe(identity, None, "console.live").is_ok() {
         assert!(said.is_of_own_page(&gate), "a foreign page listens to what is for own ones");
         assert!(!gate.site.is_loopback_only || said.has_own_name(&gate));
     }
@@ -158,5 +159,5 @@ fuzz_target!(|data: &[u8]| {
     }
     let channel = String::from_utf8_lossy(&text);
     let is_taken = channel == "feed" || channel.starts_with("demo.");
-    assert_eq!(gate.may_publish(&channel).is_ok(), !is_taken);
+    assert_eq!(gate.may_publish(None, &channel).is_ok(), !is_taken);
 });

@@ -13,6 +13,7 @@ const WORDS: &[&str] = &[
     "[\"poll\",",
     "[\"ping\",",
     "[\"echo\",",
+    "[\"auth\",",
     "\"a\"",
     "\\u0061",
     "\\ud800",
@@ -29,6 +30,7 @@ fn write(frame: &ClientFrame<'_>) -> String {
         ClientFrame::Poll(cursor) => format!("[\"poll\",{}]", json_string(cursor)),
         ClientFrame::Ping(number) => format!("[\"ping\",{number}]"),
         ClientFrame::Echo(data) => format!("[\"echo\",{data}]"),
+        ClientFrame::Auth(token) => format!("[\"auth\",{}]", json_string(token)),
     }
 }
 
