@@ -17,7 +17,7 @@ pub const NEEDS_PASS: &str = "this needs the token that the program printed when
 
 /// What to tell somebody without a token whom no rule allows anything.
 const NEEDS_TOKEN: &str = "this server wants a token: send Authorization: Bearer TOKEN; a browser's WebSocket sends it as \
-                           subprotocol (pushlab.token.TOKEN, beside pushlab), an EventSource sends ?ticket=, which \
+                           a subprotocol (pushlab.token.TOKEN, beside pushlab), an EventSource sends ?ticket=, which \
                            POST /ticket gives for a token";
 /// With what the name of the channel begins to which it is told who comes to another channel, and who goes.
 pub const PRESENCE: &str = "presence:";
@@ -144,14 +144,12 @@ impl Gate {
     pub fn person(&self, head: &RequestHead<'_, '_>, unix_s: u64) -> Result<Option<Arc<Person>>, Refusal> {
         let Some(access) = &self.access else { return Ok(None) };
         let ticket = || split_target(head.target).1.find(|(name, _)| name == "ticket").map(|(_, value)| value);
-        let person = match shown_token(head, access) {
-            Some(token) => access.person(token, unix_s),
-            None => match ticket() {
-                Some(ticket) => access.person_by_ticket(&ticket, unix_s),
-                None => Ok(access.rules().anonymous()),
-            },
-        };
-        let person = person.map_err(refusal_of_token)?;
+        let sent = sent_token(head).map(|token| access.person(token, unix_s));
+        let person = sent
+            .or_else(|| ticket().map(|ticket| access.person_by_ticket(&ticket, unix_s)))
+            .or_else(|| kept_token(head, access).map(|token| access.person(token, unix_s)))
+            .unwrap_or_else(|| Ok(access.rules().anonymous()))
+            .map_err(refusal_of_token)?;
         match person.identity() {
             _ if person.may_anything() => Ok(Some(person)),
             Some(_) => Err((ErrorCode::Forbidden, "no rule of the access file allows this token anything".into())),
@@ -161,7 +159,8 @@ impl Gate {
 
     /// The token that a request shows, as whoever wants a ticket for it does.
     pub fn token<'h>(&self, head: &RequestHead<'_, 'h>) -> Option<&'h str> {
-        shown_token(head, self.access.as_ref()?)
+        let access = self.access.as_ref()?;
+        sent_token(head).or_else(|| kept_token(head, access))
     }
 
     /// Whether somebody may see the server's counters.
@@ -240,14 +239,17 @@ fn may_receive(person: &Person, channel: &str) -> bool {
     }
 }
 
-/// The token that a request shows: as bearer, as a subprotocol, in the cookie that the access file names.
-fn shown_token<'h>(head: &RequestHead<'_, 'h>, access: &LiveAccess) -> Option<&'h str> {
+/// The token that a client sends with a request on purpose: as bearer, or as a subprotocol.
+fn sent_token<'h>(head: &RequestHead<'_, 'h>) -> Option<&'h str> {
     let subprotocol = || subprotocols(head).find_map(|name| name.strip_prefix(TOKEN_SUBPROTOCOL));
-    bearers(head.fields_and_cookies()).next().or_else(subprotocol).or_else(|| {
-        let rules = access.rules();
-        let cookie = rules.cookie()?;
-        cookies(head.fields_and_cookies()).find(|(name, _)| *name == cookie).map(|(_, value)| value)
-    })
+    bearers(head.fields()).next().or_else(subprotocol)
+}
+
+/// The token in the cookie that the access file names, which browsers send with every request.
+fn kept_token<'h>(head: &RequestHead<'_, 'h>, access: &LiveAccess) -> Option<&'h str> {
+    let rules = access.rules();
+    let cookie = rules.cookie()?;
+    cookies(head.fields_and_cookies()).find(|(name, _)| *name == cookie).map(|(_, value)| value)
 }
 
 /// The subprotocols that a WebSocket's client offers.

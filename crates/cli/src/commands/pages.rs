@@ -105,7 +105,7 @@ impl GuestArgs {
 /// The certificate of a server that speaks TLS.
 #[derive(Debug, Args)]
 pub struct TlsArgs {
-    /// Speak TLS, on every transport: the server's certificate, then those of its issuers, in PEM format. At SIGHUP both
+    /// Speak TLS, on every transport: the server's certificate, then those of its issuers, in PEM format. On SIGHUP both
     /// files are read again.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,

@@ -326,7 +326,7 @@ impl EventLoop {
     fn reconsider(&mut self, id: usize) -> Effect {
         let channels = self.groups.channels(self.connections[id].group).to_vec();
         if self.step(id, |exchange, cx| exchange.keep_allowed(&channels, cx)) {
-            let group = self.groups.intern(&self.output.channels);
+            let group = self.intern();
             self.join_group(id, group);
         }
         Effect::Nothing
