@@ -5,7 +5,7 @@
 //! that was cut, a page that was loaded again.
 
 use crate::distributor::Distributor;
-use pushlab_access::{Holder, LiveAccess};
+use pushlab_access::{Access, Holder, LiveAccess};
 use pushlab_application::Present;
 use pushlab_session::gate::PRESENCE;
 use pushlab_wire::channel::Channel;
@@ -26,6 +26,14 @@ const MAX_ROOMS: usize = 100_000;
 pub struct Presence {
     access: Arc<LiveAccess>,
     rooms: Mutex<Rooms>,
+}
+
+/// What the connections of one event loop mean for presence. Who came by the rules that it has seen goes by them, whatever
+/// rules are in force by then.
+#[derive(Debug)]
+pub struct Attendance {
+    presence: Arc<Presence>,
+    rules: Arc<Access>,
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +73,7 @@ struct Change<'a> {
 }
 
 impl Presence {
-    /// Who is in the channels of which these rules say that it is told.
+    /// Who is in the channels of which the rules in force say that it is told.
     pub fn new(access: Arc<LiveAccess>) -> Self {
         Self { access, rooms: Mutex::default() }
     }
@@ -74,21 +82,18 @@ impl Presence {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection of somebody subscribes to these channels.
-    pub fn join(&self, holder: Option<&Holder>, channels: &[Channel]) {
-        let Some(Holder::Identity(identity)) = holder else { return };
-        let rules = self.access.rules();
-        let told: Vec<&Channel> = channels.iter().filter(|channel| rules.tells_presence(channel.as_str())).collect();
-        if told.is_empty() {
+    fn join<'c>(&self, identity: &str, channels: impl Iterator<Item = &'c Channel>) {
+        let mut channels = channels.peekable();
+        if channels.peek().is_none() {
             return;
         }
         let mut rooms = self.lock();
-        for channel in told {
+        for channel in channels {
             if rooms.of.len() >= MAX_ROOMS && !rooms.of.contains_key(channel) {
                 continue;
             }
             let room = rooms.of.entry(channel.clone()).or_default();
-            let identity: Arc<str> = identity.as_ref().into();
+            let identity: Arc<str> = identity.into();
             let stay = room.people.entry(identity.clone()).or_default();
             stay.connections += 1;
             stay.away_since = None;
@@ -99,18 +104,20 @@ impl Presence {
         }
     }
 
-    /// A connection of somebody subscribes to these channels no more.
-    pub fn leave(&self, holder: Option<&Holder>, channels: &[Channel], now: Duration) {
-        let Some(Holder::Identity(identity)) = holder else { return };
+    fn leave<'c>(&self, identity: &str, channels: impl Iterator<Item = &'c Channel>, now: Duration) {
+        let mut channels = channels.peekable();
+        if channels.peek().is_none() {
+            return;
+        }
         let mut rooms = self.lock();
         let Rooms { of, changed } = &mut *rooms;
         for channel in channels {
             let Some(room) = of.get_mut(channel) else { continue };
-            let Some(stay) = room.people.get_mut(&**identity) else { continue };
+            let Some(stay) = room.people.get_mut(identity) else { continue };
             stay.connections = stay.connections.saturating_sub(1);
             if stay.connections == 0 {
                 stay.away_since = Some(now);
-                room.changed.insert(identity.as_ref().into());
+                room.changed.insert(identity.into());
                 changed.insert(channel.clone());
             }
         }
@@ -151,6 +158,44 @@ impl Presence {
         let count = room.map_or(0, |room| room.told);
         // While nobody can tell of a change: who subscribes after it hears of each.
         Some(Present { count, identities, cursor: distributor.head().to_string() })
+    }
+}
+
+impl Attendance {
+    /// Of connections that come from now on.
+    pub fn new(presence: Arc<Presence>) -> Self {
+        let rules = presence.access.rules();
+        Self { presence, rules }
+    }
+
+    /// A connection of somebody subscribes to these channels.
+    pub fn join(&self, holder: Option<&Holder>, channels: &[Channel]) {
+        let Some(Holder::Identity(identity)) = holder else { return };
+        self.presence.join(identity, channels.iter().filter(|channel| self.rules.tells_presence(channel.as_str())));
+    }
+
+    /// A connection of somebody subscribes to these channels no more.
+    pub fn leave(&self, holder: Option<&Holder>, channels: &[Channel], now: Duration) {
+        let Some(Holder::Identity(identity)) = holder else { return };
+        let told = channels.iter().filter(|channel| self.rules.tells_presence(channel.as_str()));
+        self.presence.leave(identity, told, now);
+    }
+
+    /// Goes over to the rules in force. If these tell of other channels, every connection is to be [moved](Self::move_over)
+    /// from those before, which are returned.
+    pub fn follow(&mut self) -> Option<Arc<Access>> {
+        let before = std::mem::replace(&mut self.rules, self.presence.access.rules());
+        (!before.tells_presence_as(&self.rules)).then_some(before)
+    }
+
+    /// A connection of somebody that subscribed to these channels by other rules counts by those of now.
+    pub fn move_over(&self, before: &Access, holder: Option<&Holder>, channels: &[Channel], now: Duration) {
+        let Some(Holder::Identity(identity)) = holder else { return };
+        let is_told = |rules: &Access, channel: &Channel| rules.tells_presence(channel.as_str());
+        let is_new = |channel: &&Channel| !is_told(before, channel) && is_told(&self.rules, channel);
+        let is_old = |channel: &&Channel| is_told(before, channel) && !is_told(&self.rules, channel);
+        self.presence.join(identity, channels.iter().filter(is_new));
+        self.presence.leave(identity, channels.iter().filter(is_old), now);
     }
 }
 
@@ -200,26 +245,28 @@ fn publish(distributor: &Distributor, channel: &Channel, change: &Change<'_>) {
 mod tests {
     use super::*;
     use crate::inbox::InboxLimits;
-    use pushlab_access::Access;
     use pushlab_log::MemoryLog;
     use pushlab_wire::cursor::Epoch;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     struct World {
-        presence: Presence,
+        access: Arc<LiveAccess>,
+        presence: Arc<Presence>,
+        attendance: Attendance,
         distributor: Arc<Distributor>,
         seen: u64,
     }
 
     impl World {
         fn new() -> Self {
-            let access = Access::read("presence = [\"room:*\"]", "access.toml", &mut |_| unreachable!()).unwrap();
+            let access = Arc::new(LiveAccess::new(rules("presence = [\"room:*\"]")));
+            let presence = Arc::new(Presence::new(access.clone()));
             let log = MemoryLog::new(Epoch::from_number(1), pushlab_log::Limits::default());
             let limits = InboxLimits { max_messages: 10_000, max_bytes: usize::MAX };
             let distributor =
                 Distributor::new(Box::new(log), limits, Duration::ZERO, false, Vec::new(), std::time::Instant::now());
-            Self { presence: Presence::new(Arc::new(LiveAccess::new(access))), distributor, seen: 0 }
+            Self { access, attendance: Attendance::new(presence.clone()), presence, distributor, seen: 0 }
         }
 
         /// What is told to the channel's subscribers, in this second.
@@ -237,6 +284,10 @@ mod tests {
         }
     }
 
+    fn rules(text: &str) -> Access {
+        Access::read(text, "access.toml", &mut |_| unreachable!()).unwrap()
+    }
+
     fn somebody(name: &str) -> Holder {
         Holder::Identity(name.into())
     }
@@ -246,18 +297,18 @@ mod tests {
         let mut world = World::new();
         let channels = ["room:1", "hall"].map(|name| Channel::parse(name).unwrap());
         let (ada, bob) = (somebody("ada"), somebody("bob"));
-        world.presence.join(Some(&ada), &channels);
-        world.presence.join(Some(&ada), &channels);
-        world.presence.join(None, &channels);
-        world.presence.join(Some(&bob), &channels);
+        world.attendance.join(Some(&ada), &channels);
+        world.attendance.join(Some(&ada), &channels);
+        world.attendance.join(None, &channels);
+        world.attendance.join(Some(&bob), &channels);
         assert_eq!(world.told(0), ["{\"joined\":[\"ada\",\"bob\"],\"count\":2}]"]);
         assert!(world.told(1).is_empty());
-        world.presence.leave(Some(&ada), &channels, SECOND);
-        world.presence.leave(Some(&bob), &channels, SECOND);
+        world.attendance.leave(Some(&ada), &channels, SECOND);
+        world.attendance.leave(Some(&bob), &channels, SECOND);
         assert!(world.told(5).is_empty(), "ada has a connection left, bob may come back");
-        world.presence.join(Some(&bob), &channels);
-        world.presence.leave(Some(&bob), &channels, SECOND * 5);
-        world.presence.leave(Some(&ada), &channels, SECOND * 5);
+        world.attendance.join(Some(&bob), &channels);
+        world.attendance.leave(Some(&bob), &channels, SECOND * 5);
+        world.attendance.leave(Some(&ada), &channels, SECOND * 5);
         assert!(world.told(9).is_empty());
         assert_eq!(world.told(10), ["{\"left\":[\"ada\",\"bob\"],\"count\":0}]"]);
         assert!(world.presence.lock().of.is_empty() && world.presence.lock().changed.is_empty());
@@ -268,10 +319,39 @@ mod tests {
     fn who_was_never_told_of_is_not_told_to_have_gone() {
         let mut world = World::new();
         let channels = [Channel::parse("room:1").unwrap()];
-        world.presence.join(Some(&somebody("ada")), &channels);
-        world.presence.leave(Some(&somebody("ada")), &channels, Duration::ZERO);
+        world.attendance.join(Some(&somebody("ada")), &channels);
+        world.attendance.leave(Some(&somebody("ada")), &channels, Duration::ZERO);
         assert!(world.told(1).is_empty() && world.told(7).is_empty());
         assert!(world.presence.lock().of.is_empty());
+    }
+
+    /// A loop that has not heard of new rules yet keeps to those by which its people came.
+    #[test]
+    fn new_rules_count_whoever_is_there() {
+        let mut world = World::new();
+        let channels = ["room:1", "hall"].map(|name| Channel::parse(name).unwrap());
+        let (ada, bob) = (somebody("ada"), somebody("bob"));
+        let mut late = Attendance::new(world.presence.clone());
+        world.attendance.join(Some(&ada), &channels);
+        late.join(Some(&ada), &channels);
+        late.join(Some(&bob), &channels);
+        assert_eq!(world.told(0), ["{\"joined\":[\"ada\",\"bob\"],\"count\":2}]"]);
+        assert!(world.attendance.follow().is_none());
+        world.access.replace(rules("presence = [\"hall\"]"));
+        let before = world.attendance.follow().unwrap();
+        world.attendance.move_over(&before, Some(&ada), &channels, SECOND);
+        late.leave(Some(&bob), &channels, SECOND);
+        assert!(world.presence.present(&world.distributor, &channels[0]).is_none());
+        assert_eq!(world.told(6), ["{\"left\":[\"bob\"],\"count\":1}]"], "the other loop still counts her");
+        let hall = world.presence.present(&world.distributor, &channels[1]).unwrap();
+        assert_eq!(hall.identities, ["ada"]);
+        let before = late.follow().unwrap();
+        late.move_over(&before, Some(&ada), &channels, SECOND * 6);
+        assert_eq!(world.told(11), ["{\"left\":[\"ada\"],\"count\":0}]"]);
+        for attendance in [&world.attendance, &late] {
+            attendance.leave(Some(&ada), &channels, SECOND * 11);
+        }
+        assert!(world.told(16).is_empty() && world.presence.lock().of.is_empty());
     }
 
     /// A thousand who come, and are told to all who are there, are one message: what a thousand messages to each of a
@@ -281,7 +361,7 @@ mod tests {
         let mut world = World::new();
         let channels = [Channel::parse("room:1").unwrap()];
         for n in 0..2500 {
-            world.presence.join(Some(&somebody(&format!("p{n:04}"))), &channels);
+            world.attendance.join(Some(&somebody(&format!("p{n:04}"))), &channels);
         }
         let told = world.told(0);
         assert_eq!(told.len(), 3);
