@@ -118,7 +118,8 @@ impl Attendance {
     ) {
         let Some(Holder::Identity(identity)) = holder else { return };
         for channel in channels {
-            let [was, is] = [before, after].map(|rules| rules.is_some_and(|rules| rules.tells_presence(channel.as_str())));
+            let [was, is] =
+                [before, after].map(|rules| rules.is_some_and(|rules| rules.tells_presence(channel.as_str())));
             match (was, is) {
                 (false, true) => self.presence.lock().join(identity, channel),
                 (true, false) => self.presence.lock().leave(identity, channel, now),
