@@ -379,9 +379,9 @@ impl Access {
         self.warning_s
     }
 
-    /// Whether the server tells of any channel who is there.
-    pub fn has_presence(&self) -> bool {
-        !self.presence.is_empty()
+    /// Whether the server tells of the same channels who is there by these other rules.
+    pub fn tells_presence_as(&self, other: &Self) -> bool {
+        self.presence == other.presence
     }
 
     /// Whether the server tells who is in a channel.

@@ -1,5 +1,5 @@
 //! Who may do what with which channels, and how much of it: the rules of an access file, the tokens by which clients say
-//! who they are, and the limits on what one of them may take up. It reads no clock, no file and no socket: whoever uses
+//! who they are, the limits on what one of them may take up, and who is in a channel. It reads no clock, no file and no socket: whoever uses
 //! it gives it the time, and the contents of what the file names.
 //!
 //! ```
@@ -26,6 +26,7 @@ mod ledger;
 mod live;
 mod pattern;
 mod person;
+pub mod presence;
 pub mod proxies;
 mod ring_provider;
 mod token;

@@ -96,7 +96,8 @@ impl LiveAccess {
         self.access.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the rules. Connections keep what the old ones gave them until their token expires or is renewed.
+    /// Replaces the rules. Connections keep what the old ones allowed them until their token expires or is renewed, and without
+    /// a token until they end.
     pub fn replace(&self, access: Access) {
         *self.access.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(access);
         // After: what somebody works out by the old rules meanwhile is forgotten too, or was worked out by the new ones.

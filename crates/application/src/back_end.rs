@@ -7,7 +7,6 @@ use crate::{Application, Body, Publisher, Request, Response};
 use pushlab_access::{Holder, LiveAccess, Person, Right};
 use pushlab_os::clock;
 use pushlab_session::gate::{self, Gate};
-use pushlab_session::pass::bearers;
 use pushlab_wire::channel::Channel;
 use pushlab_wire::codes::ErrorCode;
 use pushlab_wire::cursor::Cursor;
@@ -112,13 +111,9 @@ impl BackEnd {
     /// Who asks.
     fn person(&self, request: &Request) -> Result<Arc<Person>, Refusal> {
         let fields = request.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let rules = self.access.rules();
-        let cookie = || requests::cookie(request, rules.cookie()?);
-        let Some(token) = bearers(fields).next().or_else(cookie) else { return Ok(rules.anonymous()) };
-        self.access.person(token, clock::since_1970_ns() / 1_000_000_000).map_err(|error| {
-            let (code, text) = gate::refusal_of_token(error);
-            Refusal::new(code, text)
-        })
+        let ticket = || request.parameter("ticket").map(Into::into);
+        let person = gate::person_by(&self.access, fields, ticket, clock::since_1970_ns() / 1_000_000_000);
+        person.map_err(|(code, text)| Refusal::new(code, text))
     }
 
     /// Lets nobody but the back end go on.

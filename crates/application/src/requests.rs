@@ -1,6 +1,7 @@
 //! What an application needs of every request: what a body holds, and how a refusal is told.
 
 use crate::{Body, Request, Response};
+use pushlab_session::pass::cookies;
 use pushlab_wire::codes::ErrorCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -98,9 +99,8 @@ pub fn body<T: DeserializeOwned>(request: &Request) -> Result<T, Refusal> {
 
 /// The value of the first cookie of this name.
 pub fn cookie<'r>(request: &'r Request, name: &str) -> Option<&'r str> {
-    let values = request.fields.iter().filter(|(field, _)| field == "cookie").map(|(_, value)| value.as_str());
-    let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.into_iter().find(|(found, _)| *found == name).map(|(_, value)| value)
+    let fields = request.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    cookies(fields).find(|(found, _)| *found == name).map(|(_, value)| value)
 }
 
 /// A value that is none, with what would be one.

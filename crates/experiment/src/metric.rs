@@ -202,7 +202,7 @@ macro_rules! for_each_metric {
                 "deliveries of the load phase that never came; in a storm without those to clients that were told of a gap";
             doubled "Doubled", "", Lower, "deliveries of the load phase that came again, and in a storm of earlier ones";
             gaps_told "Clients told of a gap", "", Lower, "of a storm: clients that were told, when they came back, that messages are gone";
-            recovered_falsely "Clients told nothing", "", Lower,
+            recovered_falsely "False recoveries", "", Lower,
                 "of a storm: clients that were subscribed again and told of no gap, though messages never came to them";
             due "Deliveries due", "/s", Neither, "per second: publications of the load phase, times who is to receive them";
             delivered_share "Deliveries of those due", "%", Higher,

@@ -119,9 +119,8 @@ impl Server {
         for (_, listeners, _, _) in &parts {
             listening::listen(listeners).map_err(|source| ServerError::Listen { address, source })?;
         }
-        let presence = config.access.clone().filter(|access| access.rules().has_presence()).map(Presence::new);
         let shared = Arc::new(Shared {
-            presence: presence.map(Arc::new),
+            presence: config.access.clone().map(|access| Arc::new(Presence::new(access))),
             distributor: Distributor::new(
                 log,
                 config.limits.inbox(),

@@ -1,25 +1,20 @@
-//! Who is in a channel: identities that subscribe to it, over any connection.
+//! Who is in a channel, as it is told to others.
 //!
 //! Joins and leaves are told in batches, so that they cost as much as there are people who came or went, not that times
-//! those who are told. Somebody who comes back within [`LINGER`] was never away: a poll that is asked again, a connection
-//! that was cut, a page that was loaded again.
+//! those who are told.
 
 use crate::distributor::Distributor;
-use pushlab_access::{Holder, LiveAccess};
+use pushlab_access::presence::Rooms;
+use pushlab_access::{Access, Holder, LiveAccess};
 use pushlab_application::Present;
 use pushlab_session::gate::PRESENCE;
 use pushlab_wire::channel::Channel;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long somebody without a connection still counts as there.
-const LINGER: Duration = Duration::from_secs(5);
 /// Names in one message, or in one answer: with the longest names that a token can have it fits an answer.
 const MAX_NAMES: usize = 1000;
-/// Channels of which it is told who is there; those beyond have nobody. With one identity in each 25 MiB.
-const MAX_ROOMS: usize = 100_000;
 
 /// Who is where.
 #[derive(Debug)]
@@ -28,29 +23,12 @@ pub struct Presence {
     rooms: Mutex<Rooms>,
 }
 
-#[derive(Debug, Default)]
-struct Rooms {
-    of: HashMap<Channel, Room>,
-    /// Those with something to tell, now or later.
-    changed: HashSet<Channel>,
-}
-
-#[derive(Debug, Default)]
-struct Room {
-    people: BTreeMap<Arc<str>, Stay>,
-    /// Those of whom something is to be told, now or later.
-    changed: BTreeSet<Arc<str>>,
-    /// How many others know of.
-    told: usize,
-}
-
-#[derive(Debug, Default)]
-struct Stay {
-    connections: u32,
-    /// Others know of them.
-    is_told: bool,
-    /// Since when they have no connection.
-    away_since: Option<Duration>,
+/// What the connections of one event loop mean for presence. Who came by the rules that it has seen goes by them, whatever
+/// rules are in force by then.
+#[derive(Debug)]
+pub struct Attendance {
+    presence: Arc<Presence>,
+    rules: Arc<Access>,
 }
 
 /// What is told.
@@ -65,7 +43,7 @@ struct Change<'a> {
 }
 
 impl Presence {
-    /// Who is in the channels of which these rules say that it is told.
+    /// Who is in the channels of which the rules in force say that it is told.
     pub fn new(access: Arc<LiveAccess>) -> Self {
         Self { access, rooms: Mutex::default() }
     }
@@ -74,68 +52,17 @@ impl Presence {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection of somebody subscribes to these channels.
-    pub fn join(&self, holder: Option<&Holder>, channels: &[Channel]) {
-        let Some(Holder::Identity(identity)) = holder else { return };
-        let rules = self.access.rules();
-        let told: Vec<&Channel> = channels.iter().filter(|channel| rules.tells_presence(channel.as_str())).collect();
-        if told.is_empty() {
-            return;
-        }
-        let mut rooms = self.lock();
-        for channel in told {
-            if rooms.of.len() >= MAX_ROOMS && !rooms.of.contains_key(channel) {
-                continue;
-            }
-            let room = rooms.of.entry(channel.clone()).or_default();
-            let identity: Arc<str> = identity.as_ref().into();
-            let stay = room.people.entry(identity.clone()).or_default();
-            stay.connections += 1;
-            stay.away_since = None;
-            if !stay.is_told {
-                room.changed.insert(identity);
-                rooms.changed.insert(channel.clone());
-            }
-        }
-    }
-
-    /// A connection of somebody subscribes to these channels no more.
-    pub fn leave(&self, holder: Option<&Holder>, channels: &[Channel], now: Duration) {
-        let Some(Holder::Identity(identity)) = holder else { return };
-        let mut rooms = self.lock();
-        let Rooms { of, changed } = &mut *rooms;
-        for channel in channels {
-            let Some(room) = of.get_mut(channel) else { continue };
-            let Some(stay) = room.people.get_mut(&**identity) else { continue };
-            stay.connections = stay.connections.saturating_sub(1);
-            if stay.connections == 0 {
-                stay.away_since = Some(now);
-                room.changed.insert(identity.as_ref().into());
-                changed.insert(channel.clone());
-            }
-        }
-    }
-
     /// Tells what has changed.
     pub fn tell(&self, distributor: &Distributor, now: Duration) {
-        let mut rooms = self.lock();
-        let Rooms { of, changed } = &mut *rooms;
-        changed.retain(|channel| {
-            let Some(room) = of.get_mut(channel) else { return false };
-            let (joined, left) = room.settle(now);
-            let count = room.told;
+        self.lock().tell(now, |channel, change| {
+            let count = change.count;
             // Several messages where they are very many; the count is right behind the last.
-            for names in joined.chunks(MAX_NAMES) {
+            for names in change.joined.chunks(MAX_NAMES) {
                 publish(distributor, channel, &Change { joined: texts(names), left: Vec::new(), count });
             }
-            for names in left.chunks(MAX_NAMES) {
+            for names in change.left.chunks(MAX_NAMES) {
                 publish(distributor, channel, &Change { joined: Vec::new(), left: texts(names), count });
             }
-            let is_waited_for = !room.changed.is_empty();
-            if room.people.is_empty() {
-                of.remove(channel);
-            }
-            is_waited_for
         });
     }
 
@@ -145,43 +72,60 @@ impl Presence {
             return None;
         }
         let rooms = self.lock();
-        let room = rooms.of.get(channel);
-        let told = room.into_iter().flat_map(|room| &room.people).filter(|(_, stay)| stay.is_told);
-        let identities = told.take(MAX_NAMES).map(|(identity, _)| identity.to_string()).collect();
-        let count = room.map_or(0, |room| room.told);
+        let (count, identities) = rooms.present(channel, MAX_NAMES);
         // While nobody can tell of a change: who subscribes after it hears of each.
         Some(Present { count, identities, cursor: distributor.head().to_string() })
     }
 }
 
-impl Room {
-    /// Who has come and who has gone, as is to be told now.
-    fn settle(&mut self, now: Duration) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
-        let (mut joined, mut left) = (Vec::new(), Vec::new());
-        let Self { people, changed, told } = self;
-        changed.retain(|identity| {
-            let Some(stay) = people.get_mut(identity) else { return false };
-            match stay.away_since {
-                None => {
-                    if !stay.is_told {
-                        stay.is_told = true;
-                        *told += 1;
-                        joined.push(identity.clone());
-                    }
-                    false
-                }
-                Some(since) if now.saturating_sub(since) < LINGER => true,
-                Some(_) => {
-                    if stay.is_told {
-                        *told -= 1;
-                        left.push(identity.clone());
-                    }
-                    people.remove(identity);
-                    false
-                }
+impl Attendance {
+    /// Of connections that come from now on.
+    pub fn new(presence: Arc<Presence>) -> Self {
+        let rules = presence.access.rules();
+        Self { presence, rules }
+    }
+
+    /// A connection of somebody subscribes to these channels.
+    pub fn join(&self, holder: Option<&Holder>, channels: &[Channel]) {
+        self.count(holder, channels, None, Some(&self.rules), Duration::ZERO);
+    }
+
+    /// A connection of somebody subscribes to these channels no more.
+    pub fn leave(&self, holder: Option<&Holder>, channels: &[Channel], now: Duration) {
+        self.count(holder, channels, Some(&self.rules), None, now);
+    }
+
+    /// Goes over to the rules in force. If these tell of other channels, every connection is to be [moved](Self::move_over)
+    /// from those before, which are returned.
+    pub fn follow(&mut self) -> Option<Arc<Access>> {
+        let before = std::mem::replace(&mut self.rules, self.presence.access.rules());
+        (!before.tells_presence_as(&self.rules)).then_some(before)
+    }
+
+    /// A connection of somebody that subscribed to these channels by other rules counts by those of now.
+    pub fn move_over(&self, before: &Access, holder: Option<&Holder>, channels: &[Channel], now: Duration) {
+        self.count(holder, channels, Some(before), Some(&self.rules), now);
+    }
+
+    /// Counts where the rules by which somebody is there tell of another channel than those by which they were.
+    fn count(
+        &self,
+        holder: Option<&Holder>,
+        channels: &[Channel],
+        before: Option<&Access>,
+        after: Option<&Access>,
+        now: Duration,
+    ) {
+        let Some(Holder::Identity(identity)) = holder else { return };
+        for channel in channels {
+            let [was, is] =
+                [before, after].map(|rules| rules.is_some_and(|rules| rules.tells_presence(channel.as_str())));
+            match (was, is) {
+                (false, true) => self.presence.lock().join(identity, channel),
+                (true, false) => self.presence.lock().leave(identity, channel, now),
+                _ => {}
             }
-        });
-        (joined, left)
+        }
     }
 }
 
@@ -200,26 +144,28 @@ fn publish(distributor: &Distributor, channel: &Channel, change: &Change<'_>) {
 mod tests {
     use super::*;
     use crate::inbox::InboxLimits;
-    use pushlab_access::Access;
     use pushlab_log::MemoryLog;
     use pushlab_wire::cursor::Epoch;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     struct World {
-        presence: Presence,
+        access: Arc<LiveAccess>,
+        presence: Arc<Presence>,
+        attendance: Attendance,
         distributor: Arc<Distributor>,
         seen: u64,
     }
 
     impl World {
         fn new() -> Self {
-            let access = Access::read("presence = [\"room:*\"]", "access.toml", &mut |_| unreachable!()).unwrap();
+            let access = Arc::new(LiveAccess::new(rules("presence = [\"room:*\"]")));
+            let presence = Arc::new(Presence::new(access.clone()));
             let log = MemoryLog::new(Epoch::from_number(1), pushlab_log::Limits::default());
             let limits = InboxLimits { max_messages: 10_000, max_bytes: usize::MAX };
             let distributor =
                 Distributor::new(Box::new(log), limits, Duration::ZERO, false, Vec::new(), std::time::Instant::now());
-            Self { presence: Presence::new(Arc::new(LiveAccess::new(access))), distributor, seen: 0 }
+            Self { access, attendance: Attendance::new(presence.clone()), presence, distributor, seen: 0 }
         }
 
         /// What is told to the channel's subscribers, in this second.
@@ -237,41 +183,41 @@ mod tests {
         }
     }
 
+    fn rules(text: &str) -> Access {
+        Access::read(text, "access.toml", &mut |_| unreachable!()).unwrap()
+    }
+
     fn somebody(name: &str) -> Holder {
         Holder::Identity(name.into())
     }
 
+    /// A loop that has not heard of new rules yet keeps to those by which its people came.
     #[test]
-    fn people_come_once_and_go_with_their_last_connection() {
+    fn new_rules_count_whoever_is_there() {
         let mut world = World::new();
         let channels = ["room:1", "hall"].map(|name| Channel::parse(name).unwrap());
         let (ada, bob) = (somebody("ada"), somebody("bob"));
-        world.presence.join(Some(&ada), &channels);
-        world.presence.join(Some(&ada), &channels);
-        world.presence.join(None, &channels);
-        world.presence.join(Some(&bob), &channels);
+        let mut late = Attendance::new(world.presence.clone());
+        world.attendance.join(Some(&ada), &channels);
+        late.join(Some(&ada), &channels);
+        late.join(Some(&bob), &channels);
         assert_eq!(world.told(0), ["{\"joined\":[\"ada\",\"bob\"],\"count\":2}]"]);
-        assert!(world.told(1).is_empty());
-        world.presence.leave(Some(&ada), &channels, SECOND);
-        world.presence.leave(Some(&bob), &channels, SECOND);
-        assert!(world.told(5).is_empty(), "ada has a connection left, bob may come back");
-        world.presence.join(Some(&bob), &channels);
-        world.presence.leave(Some(&bob), &channels, SECOND * 5);
-        world.presence.leave(Some(&ada), &channels, SECOND * 5);
-        assert!(world.told(9).is_empty());
-        assert_eq!(world.told(10), ["{\"left\":[\"ada\",\"bob\"],\"count\":0}]"]);
-        assert!(world.presence.lock().of.is_empty() && world.presence.lock().changed.is_empty());
-        assert!(world.presence.present(&world.distributor, &channels[1]).is_none(), "of the hall it is not told");
-    }
-
-    #[test]
-    fn who_was_never_told_of_is_not_told_to_have_gone() {
-        let mut world = World::new();
-        let channels = [Channel::parse("room:1").unwrap()];
-        world.presence.join(Some(&somebody("ada")), &channels);
-        world.presence.leave(Some(&somebody("ada")), &channels, Duration::ZERO);
-        assert!(world.told(1).is_empty() && world.told(7).is_empty());
-        assert!(world.presence.lock().of.is_empty());
+        assert!(world.attendance.follow().is_none());
+        world.access.replace(rules("presence = [\"hall\"]"));
+        let before = world.attendance.follow().unwrap();
+        world.attendance.move_over(&before, Some(&ada), &channels, SECOND);
+        late.leave(Some(&bob), &channels, SECOND);
+        assert!(world.presence.present(&world.distributor, &channels[0]).is_none());
+        assert_eq!(world.told(6), ["{\"left\":[\"bob\"],\"count\":1}]"], "the other loop still counts her");
+        let hall = world.presence.present(&world.distributor, &channels[1]).unwrap();
+        assert_eq!(hall.identities, ["ada"]);
+        let before = late.follow().unwrap();
+        late.move_over(&before, Some(&ada), &channels, SECOND * 6);
+        assert_eq!(world.told(11), ["{\"left\":[\"ada\"],\"count\":0}]"]);
+        for attendance in [&world.attendance, &late] {
+            attendance.leave(Some(&ada), &channels, SECOND * 11);
+        }
+        assert!(world.told(16).is_empty(), "of the room nobody is told twice");
     }
 
     /// A thousand who come, and are told to all who are there, are one message: what a thousand messages to each of a
@@ -281,7 +227,7 @@ mod tests {
         let mut world = World::new();
         let channels = [Channel::parse("room:1").unwrap()];
         for n in 0..2500 {
-            world.presence.join(Some(&somebody(&format!("p{n:04}"))), &channels);
+            world.attendance.join(Some(&somebody(&format!("p{n:04}"))), &channels);
         }
         let told = world.told(0);
         assert_eq!(told.len(), 3);

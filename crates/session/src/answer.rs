@@ -180,8 +180,10 @@ pub fn encode_stream(out: HeadOut<'_>, framing: Framing, readers: ReadableBy<'_>
     let head = Head::new(out, 200).field("Content-Type", kind).field("Cache-Control", "no-store");
     // Asks nginx not to buffer.
     let head = head.field("X-Accel-Buffering", "no").coded(framing.is_gzip().then_some("gzip"));
-    let head = if is_chunked { head.field("Transfer-Encoding", "chunked") } else { head.field("Connection", "close") };
-    head.readable_by(readers).end();
+    let head = if is_chunked { head.field("Transfer-Encoding", "chunked") } else { head };
+    // A stream ends together with its connection: who took the end of the chunks for that of the answer alone would lose its
+    // next request.
+    head.field("Connection", "close").readable_by(readers).end();
 }
 
 /// Writes the answer to a browser that asks what pages of other sites may do.
@@ -415,6 +417,20 @@ mod tests {
             ("set-cookie", "a=B"),
         ];
         assert_eq!(own, owned(&expected));
+    }
+
+    #[test]
+    fn a_stream_is_the_last_on_its_connection() {
+        for (is_chunked, coding) in [(true, "Transfer-Encoding: chunked\r\n"), (false, "")] {
+            let mut out = Vec::new();
+            let framing = Framing::Lines { is_chunked, is_compressed: false };
+            encode_stream(HeadOut::Text(&mut out), framing, ReadableBy::OwnPages);
+            let expected = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCache-Control: no-store\r\n\
+                 X-Accel-Buffering: no\r\n{coding}Connection: close\r\n\r\n"
+            );
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Who may do what: the one place that decides it.
 
-use crate::pass::{Pass, bearers, cookies};
+use crate::pass::{Pass, bearers, cookies, named};
 use crate::site::{Guests, NamedPage, RequestOrigin, Site};
 use pushlab_access::{LimitReached, LiveAccess, Person, Right, TokenError};
 use pushlab_wire::codes::ErrorCode;
@@ -144,12 +144,7 @@ impl Gate {
     pub fn person(&self, head: &RequestHead<'_, '_>, unix_s: u64) -> Result<Option<Arc<Person>>, Refusal> {
         let Some(access) = &self.access else { return Ok(None) };
         let ticket = || split_target(head.target).1.find(|(name, _)| name == "ticket").map(|(_, value)| value);
-        let sent = sent_token(head).map(|token| access.person(token, unix_s));
-        let person = sent
-            .or_else(|| ticket().map(|ticket| access.person_by_ticket(&ticket, unix_s)))
-            .or_else(|| kept_token(head, access).map(|token| access.person(token, unix_s)))
-            .unwrap_or_else(|| Ok(access.rules().anonymous()))
-            .map_err(refusal_of_token)?;
+        let person = person_by(access, head.fields_and_cookies(), ticket, unix_s)?;
         match person.identity() {
             _ if person.may_anything() => Ok(Some(person)),
             Some(_) => Err((ErrorCode::Forbidden, "no rule of the access file allows this token anything".into())),
@@ -160,7 +155,8 @@ impl Gate {
     /// The token that a request shows, as whoever wants a ticket for it does.
     pub fn token<'h>(&self, head: &RequestHead<'_, 'h>) -> Option<&'h str> {
         let access = self.access.as_ref()?;
-        sent_token(head).or_else(|| kept_token(head, access))
+        let fields = head.fields_and_cookies();
+        sent_token(fields.clone()).or_else(|| kept_token(fields, access))
     }
 
     /// Whether somebody may see the server's counters.
@@ -239,22 +235,39 @@ fn may_receive(person: &Person, channel: &str) -> bool {
     }
 }
 
+/// Who shows what with a request: a token on purpose, a ticket, or a cookie; the first of these that is there counts.
+///
+/// # Errors
+/// `unauthorized` or `token-expired`, with what to tell.
+pub fn person_by<'h>(
+    access: &LiveAccess,
+    fields: impl Iterator<Item = (&'h str, &'h str)> + Clone,
+    ticket: impl FnOnce() -> Option<Cow<'h, str>>,
+    unix_s: u64,
+) -> Result<Arc<Person>, Refusal> {
+    let sent = sent_token(fields.clone()).map(|token| access.person(token, unix_s));
+    sent.or_else(|| ticket().map(|ticket| access.person_by_ticket(&ticket, unix_s)))
+        .or_else(|| kept_token(fields, access).map(|token| access.person(token, unix_s)))
+        .unwrap_or_else(|| Ok(access.rules().anonymous()))
+        .map_err(refusal_of_token)
+}
+
 /// The token that a client sends with a request on purpose: as bearer, or as a subprotocol.
-fn sent_token<'h>(head: &RequestHead<'_, 'h>) -> Option<&'h str> {
-    let subprotocol = || subprotocols(head).find_map(|name| name.strip_prefix(TOKEN_SUBPROTOCOL));
-    bearers(head.fields()).next().or_else(subprotocol)
+fn sent_token<'h>(fields: impl Iterator<Item = (&'h str, &'h str)> + Clone) -> Option<&'h str> {
+    let subprotocol = || subprotocols(fields.clone()).find_map(|name| name.strip_prefix(TOKEN_SUBPROTOCOL));
+    bearers(fields.clone()).next().or_else(subprotocol)
 }
 
 /// The token in the cookie that the access file names, which browsers send with every request.
-fn kept_token<'h>(head: &RequestHead<'_, 'h>, access: &LiveAccess) -> Option<&'h str> {
+fn kept_token<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>, access: &LiveAccess) -> Option<&'h str> {
     let rules = access.rules();
     let cookie = rules.cookie()?;
-    cookies(head.fields_and_cookies()).find(|(name, _)| *name == cookie).map(|(_, value)| value)
+    cookies(fields).find(|(name, _)| *name == cookie).map(|(_, value)| value)
 }
 
 /// The subprotocols that a WebSocket's client offers.
-pub fn subprotocols<'h>(head: &RequestHead<'_, 'h>) -> impl Iterator<Item = &'h str> {
-    head.headers("sec-websocket-protocol").flat_map(|names| names.split(',')).map(str::trim)
+pub fn subprotocols<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = &'h str> {
+    named(fields, "sec-websocket-protocol").flat_map(|names| names.split(',')).map(str::trim)
 }
 
 /// What to tell whose limit is reached.
@@ -263,7 +276,7 @@ pub fn refusal_of_limit(LimitReached(text): LimitReached) -> Refusal {
 }
 
 /// What to tell whose token is not taken.
-pub fn refusal_of_token(error: TokenError) -> Refusal {
+pub(crate) fn refusal_of_token(error: TokenError) -> Refusal {
     let code = if error == TokenError::Expired { ErrorCode::TokenExpired } else { ErrorCode::Unauthorized };
     (code, error.to_string().into())
 }

@@ -35,19 +35,20 @@ impl Pass {
 }
 
 /// The values of the fields of a name.
-fn named<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>, name: &'static str) -> impl Iterator<Item = &'h str> {
+pub(crate) fn named<'h>(
+    fields: impl Iterator<Item = (&'h str, &'h str)>,
+    name: &'static str,
+) -> impl Iterator<Item = &'h str> {
     fields.filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
 /// The cookies that come with a request, by name and value.
-pub(crate) fn cookies<'h>(
-    fields: impl Iterator<Item = (&'h str, &'h str)>,
-) -> impl Iterator<Item = (&'h str, &'h str)> {
+pub fn cookies<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = (&'h str, &'h str)> {
     named(fields, "cookie").flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='))
 }
 
 /// The bearer tokens that come with a request (RFC 6750, section 2.1).
-pub fn bearers<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = &'h str> {
+pub(crate) fn bearers<'h>(fields: impl Iterator<Item = (&'h str, &'h str)>) -> impl Iterator<Item = &'h str> {
     let schemes = named(fields, "authorization").filter_map(|value| value.split_once(' '));
     schemes.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim())
 }

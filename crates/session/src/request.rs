@@ -235,7 +235,7 @@ impl<'a> Request<'a> {
                 let extension = offers.and_then(permessage_deflate::agree);
                 let mode = if is_polling { Mode::Poll } else { Mode::Push };
                 let mode = if is_echo { Mode::Echo } else { mode };
-                let has_subprotocol = subprotocols(head).any(|name| name == SUBPROTOCOL);
+                let has_subprotocol = subprotocols(head.fields()).any(|name| name == SUBPROTOCOL);
                 Self::WebSocket { accept, extension, subscription, mode, is_told, has_subprotocol }
             }
             Path::Events => {

@@ -51,7 +51,7 @@ pub enum ErrorCode {
     Forbidden,
     /// `not-found`, 404: The path exists, but what it names does not, or no longer.
     NotFound,
-    /// `unauthorized`, 401: The request needs somebody who is logged in, has entered or has a token, and its cookie or token is missing or wrong.
+    /// `unauthorized`, 401: The request needs a log-in, a name in the chat or a token; its cookie or token is missing or wrong.
     Unauthorized,
     /// `token-expired`, 401: The client's token was valid once and has expired.
     TokenExpired,
@@ -208,8 +208,8 @@ const ERROR_CODES: [Row; 30] = [
         name: "unauthorized",
         number: 401,
         retry: false,
-        meaning: "The request needs somebody who is logged in, has entered or has a token, and its cookie or token is missing or wrong.",
-        action: "Log in or enter again, or send a token that the server's access file accepts; the message says what is wrong with this one. Open a console at the address that it printed.",
+        meaning: "The request needs a log-in, a name in the chat or a token; its cookie or token is missing or wrong.",
+        action: "Log in or enter the chat again, or send a token that the server's access file accepts; the message says what is wrong with this one. Open a console at the address that it printed.",
     },
     Row {
         name: "token-expired",

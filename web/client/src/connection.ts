@@ -21,6 +21,8 @@ const MAX_POSTS = 256;
 /** Longer publications are posted, where the server says what is wrong with one that is too long: on a WebSocket it
  * would end the connection. In UTF-16 units, each of which is 3 bytes at most. */
 const MAX_SOCKET_LENGTH = 16_384;
+/** A token that was good for so many milliseconds may expire and nothing is wrong: issuers count whole seconds. */
+const MIN_TOKEN_LIFE = 1_000;
 /** Shortest heartbeat that is gone by, in milliseconds: the server's clock has steps of 100, and the way takes time. */
 const MIN_HEARTBEAT = 500;
 
@@ -305,6 +307,8 @@ export class Connection extends TypedEventTarget {
     const returnAfter = this.#returnAfter;
     const delay = this.#policy.ended(Date.now(), { ...end, blames, returnAfter });
     this.#returnAfter = undefined;
+    // The next failure is still the first.
+    if (withToken === "at once") this.#policy.refresh();
     if (error && (isFinal || code === "bad-frame")) this.#fail(error);
     if (isFinal) this.#finish(reason);
     // A listener may have closed it.
@@ -337,17 +341,19 @@ export class Connection extends TypedEventTarget {
   #comeback(error: PushlabError | undefined): "at once" | "later" | "never" | undefined {
     const { tokens, timing } = this.#environment;
     const wasOpen = this.#state === "open";
-    if (wasOpen && Date.now() - this.#openedAt >= timing.shortLife) this.#isSecondToken = false;
+    const life = wasOpen ? Date.now() - this.#openedAt : 0;
+    if (life >= timing.shortLife) this.#isSecondToken = false;
     if (!isTokenRefusal(error)) {
       if (!error && !wasOpen && this.transport === "websocket") tokens?.doubt(this.#isSecondToken);
       return undefined;
     }
     if (!tokens) return undefined;
     tokens.refuse(tokens.token);
-    const isSecond = this.#isSecondToken;
+    const hasExpired = error.code === "token-expired";
+    const isSecond = this.#isSecondToken && !(hasExpired && life >= MIN_TOKEN_LIFE);
     this.#isSecondToken = true;
     if (!isSecond) return "at once";
-    return wasOpen || error.code === "token-expired" ? "later" : "never";
+    return wasOpen || hasExpired ? "later" : "never";
   }
 
   /**

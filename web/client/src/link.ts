@@ -59,7 +59,12 @@ export interface Link {
 }
 
 /** Refusals that say nothing about the transport. */
-const BUSY_CODES: readonly unknown[] = ["overloaded", "too-many-connections", "draining"];
+const BUSY_CODES: readonly unknown[] = [
+  "overloaded",
+  "too-many-connections",
+  "limit-reached",
+  "draining",
+];
 
 /** The end that an error makes, or what `reason` says where there is none. */
 export function endOf(error: unknown, reason?: string): LinkEnd {

@@ -9,6 +9,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 /** What a call of `getToken` gives next. */
@@ -110,6 +111,59 @@ test("tokens that live shorter than the warning are renewed at half of their lif
   const auths = all[0]?.sent.filter((text) => text.startsWith('["auth"'));
   expect(auths).toEqual([2, 3, 4, 5, 6, 7].map((n) => `["auth","token${n}"]`));
   expect([calls(), connection.state]).toEqual([7, "open"]);
+  connection.close();
+});
+
+/**
+ * A connection over polls to a server that takes a token for so long as `isGood` says, by its age. It notes when it asked
+ * for tokens, and how long it waited before new attempts.
+ */
+function polls(transport: "polling" | "long-polling", isGood: (age: number) => boolean) {
+  const seen = { asked: [] as number[], waits: [] as number[], isAway: false };
+  const getToken = () => `${seen.asked[seen.asked.push(Date.now()) - 1]}`;
+  const fake = async (address: unknown, init: RequestInit = {}) => {
+    if (seen.isAway) throw new TypeError("away");
+    const [, token] = new Headers(init.headers).get("authorization")?.split(" ") ?? [];
+    const wait = Number(new URL(`${address}`).searchParams.get("wait"));
+    const headers = { "content-type": "application/json" };
+    if (!isGood(Date.now() - Number(token))) {
+      const refusal = '{"error":"token-expired","message":"text"}';
+      return new Response(refusal, { status: 401, headers });
+    }
+    await new Promise((resolve) => setTimeout(resolve, Math.max(10, wait * 1000)));
+    return new Response('[["cursor","e.1"]]', { headers });
+  };
+  const options = { channels: ["a"], transport, getToken, fetch: fake as typeof fetch };
+  const connection = connect("http://host", options);
+  connection.addEventListener("state", ({ state, retryIn }) => {
+    if (state === "waiting") seen.waits.push(retryIn);
+  });
+  return { connection, seen };
+}
+
+test.each([2_000, 6_000, 20_000])(
+  "polls go through tokens as fast as these expire, in %i ms",
+  async (life) => {
+    vi.spyOn(Math, "random").mockReturnValue(0.9);
+    const { connection, seen } = polls("polling", (age) => age < life);
+    await vi.advanceTimersByTimeAsync(120_000);
+    expect(seen.waits).toEqual([]);
+    expect(seen.asked.length).toBeLessThanOrEqual(120_000 / life + 1);
+    // Each is refused by the poll behind its end.
+    expect(seen.asked.length).toBeGreaterThanOrEqual(120_000 / (life + 1_500));
+    seen.isAway = true;
+    await vi.advanceTimersByTimeAsync(1_500);
+    // As after any first failure.
+    expect(seen.waits[0]).toBeLessThanOrEqual(500);
+    connection.close();
+  },
+);
+
+test("a token that expires as soon as it was taken is followed by others with pauses that grow", async () => {
+  const { connection, seen } = polls("long-polling", (age) => age < 5);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(seen.asked.length).toBeGreaterThan(3);
+  expect(seen.asked.length).toBeLessThan(15);
   connection.close();
 });
 

@@ -1,10 +1,10 @@
 //! `pushlab serve` that takes over and is taken over from, as processes.
 
+use crate::meeting::Meeting;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::ops::Deref;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -89,31 +89,10 @@ fn stream(address: &str, after: &str) -> impl Iterator<Item = String> + use<> {
     lines.skip_while(|line| !line.is_empty()).skip(1).filter(|line| !line.starts_with("[\"server\""))
 }
 
-/// Where two servers meet. Who is killed there leaves its socket behind.
-struct Meeting(PathBuf);
-
-impl Deref for Meeting {
-    type Target = Path;
-    fn deref(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Meeting {
-    fn drop(&mut self) {
-        // Whoever ended by itself has removed it.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-fn path(name: &str) -> Meeting {
-    Meeting(std::env::temp_dir().join(format!("pushlab-{}-{name}", std::process::id())))
-}
-
 /// Whoever was killed may have published what nobody else has heard of: the old server serves again, and tells of a gap.
 #[test]
 fn a_successor_that_is_killed_leaves_the_old_server_serving() {
-    let path = path("killed");
+    let path = Meeting::new("killed");
     let mut old = Server::at(&path, "127.0.0.1:0");
     let address = old.address.clone();
     let mut told = stream(&address, "");

@@ -15,6 +15,8 @@ mod faults;
 mod formats;
 mod handover;
 mod kills;
+#[path = "../../../server/tests/it/harness/meeting.rs"]
+mod meeting;
 mod metrics;
 mod networks;
 mod options;

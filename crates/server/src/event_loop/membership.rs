@@ -14,8 +14,8 @@ impl EventLoop {
         }
         let (group, slot) = (connection.group as usize, connection.slot);
         connection.group = NO_GROUP;
-        if let Some(presence) = &self.shared.presence {
-            presence.leave(connection.exchange.holder(), self.groups.channels(group as u32), self.now - self.start);
+        if let Some(attendance) = &self.attendance {
+            attendance.leave(connection.exchange.holder(), self.groups.channels(group as u32), self.now - self.start);
         }
         if let Some(framing) = connection.exchange.framing() {
             if framing == Framing::Reply {
@@ -36,10 +36,20 @@ impl EventLoop {
         }
         self.leave_group(id);
         self.connections[id].group = group;
-        if let Some(presence) = self.shared.presence.as_ref().filter(|_| group != NO_GROUP) {
-            presence.join(self.connections[id].exchange.holder(), self.groups.channels(group));
+        if let Some(attendance) = self.attendance.as_ref().filter(|_| group != NO_GROUP) {
+            attendance.join(self.connections[id].exchange.holder(), self.groups.channels(group));
         }
         self.enter_group(id);
+    }
+
+    /// Follows the access file in whose presence is told: connections that are there already count by it as well.
+    pub(super) fn follow_presence(&mut self) {
+        let Some(attendance) = &mut self.attendance else { return };
+        let Some(before) = attendance.follow() else { return };
+        for (_, connection) in self.connections.iter().filter(|(_, connection)| connection.group != NO_GROUP) {
+            let channels = self.groups.channels(connection.group);
+            attendance.move_over(&before, connection.exchange.holder(), channels, self.now - self.start);
+        }
     }
 
     /// Makes a connection a member of its group, if it is one that publications reach.

@@ -21,7 +21,7 @@ use crate::http2::Unsent;
 use crate::inbox::{Arrivals, Inbox};
 use crate::leaving::{LEAVING_INTERVAL, Leaving};
 use crate::pool::{Call, Caller};
-use crate::presence::Presence;
+use crate::presence::{Attendance, Presence};
 use crate::queued::QueuedTotal;
 use crate::stage::{SharedStage, Stage};
 use crate::stats::{Counters, add};
@@ -114,6 +114,8 @@ pub struct EventLoop {
     generation: u32,
     epoch: Epoch,
     groups: Groups,
+    /// Absent without an access file.
+    attendance: Option<Attendance>,
     /// Fans out to large groups, if there is one.
     engine: Option<Engine>,
     wheel: Wheel,
@@ -215,6 +217,7 @@ impl EventLoop {
             generation: 0,
             epoch: shared.distributor.head().epoch,
             groups: Groups::default(),
+            attendance: shared.presence.clone().map(Attendance::new),
             engine: None,
             wheel: Wheel::new(now),
             start: now,

@@ -34,6 +34,7 @@ impl EventLoop {
         if self.now >= self.next_expiry {
             self.next_expiry = self.now + EXPIRY_INTERVAL;
             self.shared.distributor.expire(self.now);
+            self.follow_presence();
             // One of them is enough.
             if let Some(presence) = self.shared.presence.as_ref().filter(|_| self.index == 0) {
                 presence.tell(&self.shared.distributor, self.now - self.start);

@@ -338,6 +338,58 @@ fn who_is_there_is_told_to_those_who_may_know() {
     }
 }
 
+/// New rules say of other channels who is there, and count whoever is connected.
+#[test]
+fn new_rules_tell_who_is_there_already() {
+    let rules = |presence: &str| {
+        format!(
+            "presence = [\"{presence}\"]\n[[rule]]\nwho = \"identified\"\nchannels = [\"room:*\"]\n\
+             may = [\"subscribe\", \"presence\"]\n"
+        )
+    };
+    let (server, live) = start(&rules("hall"));
+    let fields = |who: &str| format!("Host: h\r\n{}", bearer(&token(who, 600)));
+    let present = || ask(&server, "GET /api/presence?channel=room:1", &bearer(&token("ada", 600)), "");
+    let open = |query: &str, who: &str| {
+        let mut client = Client::resume_with(server.address(), Kind::WebSocket, query, "", &fields(who));
+        until("it has begun", || matches!(client.next(), Some(Frame::Cursor(_))));
+        client
+    };
+    let mut ada = open("channel=presence:room:1", "ada");
+    let _others = ["bob", "bob", "bob", "cy"].map(|who| open("channel=room:1", who));
+    assert_eq!(present().status, 404);
+    let change = |ada: &mut Client| serde_json::from_str::<Value>(&ada.message().2).unwrap();
+    let both_are_told_of = |ada: &mut Client| {
+        live.replace(access(&rules("room:*")));
+        let mut joined = Vec::new();
+        until("both are there", || {
+            let told = change(ada);
+            joined.extend(told["joined"].as_array().unwrap().iter().map(ToString::to_string));
+            told["count"] == 2
+        });
+        joined.sort();
+        assert_eq!(joined, ["\"bob\"", "\"cy\""]);
+    };
+    both_are_told_of(&mut ada);
+    live.replace(access(&rules("hall")));
+    assert_eq!(present().status, 404);
+    until("nobody is there", || change(&mut ada)["count"] == 0);
+    both_are_told_of(&mut ada);
+}
+
+/// A ticket stands for a token on every path.
+#[test]
+fn a_ticket_opens_the_back_ends_paths_too() {
+    let (server, _) = start(RULES);
+    let answer = ask(&server, "POST /ticket", &bearer(&token("ada", 600)), "");
+    let ticket: Value = serde_json::from_str(&answer.body).unwrap();
+    let target = format!("GET /api/history?channel=ada:a&ticket={}", ticket["ticket"].as_str().unwrap());
+    assert_eq!(ask(&server, &target, "", "").status, 200);
+    let again = ask(&server, &target, &bearer(&token("bob", 600)), "");
+    assert_eq!(again.status, 403, "a token counts before a ticket: {}", again.body);
+    assert_eq!(ask(&server, &target, "", "").status, 401, "it was used");
+}
+
 /// Connections, subscriptions and publications of one identity, and of one address, have limits; those of others do not
 /// suffer.
 #[test]

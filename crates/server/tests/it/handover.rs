@@ -2,6 +2,7 @@
 
 use crate::harness::client::{Client, Frame, Kind, PUSHED};
 use crate::harness::http::Http;
+use crate::harness::meeting::Meeting;
 use crate::harness::{PATIENCE, Seam, Subject, seam, until};
 use pushlab_handover::frame::{Frame as Word, VERSION};
 use pushlab_handover::taking::{Predecessor, started};
@@ -9,34 +10,11 @@ use pushlab_server::{Config, Handover};
 use pushlab_wire::native::{ServerFrame, parse_reply};
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
-use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Where two servers meet. Who is killed there leaves its socket behind.
-struct Meeting(PathBuf);
-
-impl Deref for Meeting {
-    type Target = Path;
-    fn deref(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Meeting {
-    fn drop(&mut self) {
-        // Whoever ended by itself has removed it.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// A path of this test alone; the kernel allows some 100 bytes.
-fn path(name: &str) -> Meeting {
-    Meeting(std::env::temp_dir().join(format!("pushlab-{}-{name}", std::process::id())))
-}
 
 fn at(path: &Path) -> impl Fn(&mut Config) {
     let path = path.to_owned();
@@ -142,7 +120,7 @@ fn clients_move_without_loss(before: usize, after: usize) {
     if !can_hand_over() {
         return;
     }
-    let path = path(&format!("moves-{before}-{after}"));
+    let path = Meeting::new(&format!("moves-{before}-{after}"));
     let old = Subject::start(before, |config| {
         at(&path)(config);
         config.limits.drain_window = Some(Duration::from_millis(400));
@@ -213,7 +191,7 @@ fn history_is_taken_over() {
     if !can_hand_over() {
         return;
     }
-    let path = path("history");
+    let path = Meeting::new("history");
     let old = Subject::start(1, at(&path));
     let mut http = Http::connect(old.address());
     let first = old.stats().cursor;
@@ -232,7 +210,7 @@ fn who_does_not_take_over_changes_nothing() {
     if !can_hand_over() {
         return;
     }
-    let path = path("nothing");
+    let path = Meeting::new("nothing");
     let server = Subject::start(2, at(&path));
     let limits = pushlab_log::Limits::default;
     let mut client = Client::open(server.address(), Kind::WebSocket, "channel=a");
@@ -291,7 +269,7 @@ fn without_the_link_the_old_server_ends() {
     if !can_hand_over() {
         return;
     }
-    let path = path("link");
+    let path = Meeting::new("link");
     let server = Subject::start(1, at(&path));
     let client = Client::open(server.address(), Kind::WebSocket, "channel=a&v=2");
     let asked = Predecessor::ask(&path, pushlab_log::Limits::default(), PATIENCE).unwrap().unwrap();

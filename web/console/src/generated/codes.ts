@@ -113,8 +113,8 @@ export const errorCodes = {
   "unauthorized": {
     httpStatus: 401,
     mayRetry: false,
-    meaning: "The request needs somebody who is logged in, has entered or has a token, and its cookie or token is missing or wrong.",
-    action: "Log in or enter again, or send a token that the server's access file accepts; the message says what is wrong with this one. Open a console at the address that it printed.",
+    meaning: "The request needs a log-in, a name in the chat or a token; its cookie or token is missing or wrong.",
+    action: "Log in or enter the chat again, or send a token that the server's access file accepts; the message says what is wrong with this one. Open a console at the address that it printed.",
   },
   "token-expired": {
     httpStatus: 401,

@@ -5,6 +5,7 @@ pub mod http;
 pub mod http2;
 pub mod lanes;
 pub mod late;
+pub mod meeting;
 pub mod secure;
 
 use pushlab_server::{Config, Guests, Io, MakeLog, Server, ServerError};
