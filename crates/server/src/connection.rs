@@ -111,8 +111,20 @@ impl Connection {
 
     /// What waits for that.
     pub fn queued(&self) -> Queued {
-        let own = self.unsent.as_ref().map_or(0, |unsent| unsent.len());
-        Queued { bytes: own + self.exchange.subscriber.queued_bytes(), own }
+        let (unsent, own) = self.unsent.as_ref().map_or((0, 0), |unsent| (unsent.len(), unsent.own_len()));
+        Queued { bytes: unsent + self.exchange.subscriber.queued_bytes(), own }
+    }
+
+    /// Whether it has more replies, in bytes, than it may have that its peer has not taken.
+    #[inline]
+    pub fn is_held_back(&self, max_bytes: usize) -> bool {
+        self.unsent.as_ref().is_some_and(|unsent| unsent.replies() > max_bytes)
+    }
+
+    /// Whether nothing is read from its peer: not before an answer has come, or replies have been taken.
+    #[inline]
+    pub fn waits(&self, max_bytes: usize) -> bool {
+        self.exchange.is_busy() || self.is_held_back(max_bytes)
     }
 }
 

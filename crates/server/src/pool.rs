@@ -8,6 +8,7 @@ use crate::inbox::Inbox;
 use pushlab_application::{Application, Body, Publisher, Request, Response};
 use pushlab_session::queue::MAX_WRITE_BYTES;
 use pushlab_session::request::known_paths;
+use pushlab_session::unsent;
 use pushlab_wire::codes::ErrorCode;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -249,6 +250,15 @@ impl Shared {
             let text = "too much of large answers waits for slow readers; ask again in a moment";
             Response::error(ErrorCode::Overloaded, text)
         })
+    }
+}
+
+impl From<LargeBody> for unsent::Body {
+    fn from(large: LargeBody) -> Self {
+        match large.body {
+            Body::Static(bytes) => Self::Static(bytes),
+            Body::Own(_) => Self::Own(Box::new(large)),
+        }
     }
 }
 

@@ -108,6 +108,8 @@ pub struct Output {
     pub bytes: Vec<u8>,
     /// The framing, if these bytes are one event or one reply.
     pub event: Option<Framing>,
+    /// Whether these bytes are of deliveries, which their receiver need not have taken before it is read from.
+    pub is_delivery: bool,
     /// How long to wait from now on before [`Exchange::expire`](crate::exchange::Exchange::expire), if that has
     /// changed.
     pub patience: Option<Duration>,

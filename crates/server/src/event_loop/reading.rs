@@ -40,10 +40,11 @@ impl EventLoop {
     }
 
     fn on_readable(&mut self, id: usize, is_peer_gone: bool) {
+        let max = self.limits().max_unread_replies_bytes;
         let connection = &mut self.connections[id];
         if !connection.is_gone() {
             // Who has gone in both directions gets no answer; that shows here alone.
-            if connection.exchange.is_busy() && !is_peer_gone {
+            if connection.waits(max) && !is_peer_gone {
                 connection.has_unread = true;
                 return;
             }
@@ -153,10 +154,15 @@ impl EventLoop {
         if let Some(shared) = self.connections[id].http2.clone() {
             return self.process_frames(id, &shared, bytes);
         }
+        let max = self.limits().max_unread_replies_bytes;
         let mut at = 0;
         while at < bytes.len() && self.work_left > 0 {
-            if !self.connections[id].is_open() {
+            let connection = &self.connections[id];
+            if !connection.is_open() {
                 return bytes.len();
+            }
+            if connection.is_held_back(max) {
+                break;
             }
             let (used, effect) = self.step(id, |exchange, cx| exchange.receive(&mut bytes[at..], cx));
             self.act(id, effect);
@@ -196,10 +202,11 @@ impl EventLoop {
             self.work_left = MAX_WORK;
             self.take_in(id, &mut []);
         }
+        let max = self.limits().max_unread_replies_bytes;
         let connection = &mut self.connections[id];
         if connection.is_gone() || connection.is_behind {
             // What is behind stands among the unfinished again.
-        } else if connection.exchange.is_busy() {
+        } else if connection.waits(max) {
             connection.has_unread = true;
         } else {
             self.read(id);

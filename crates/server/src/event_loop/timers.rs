@@ -65,12 +65,14 @@ impl EventLoop {
                 self.set_deadline(id, limits.write_timeout.min(left));
             }
             Stage::Open => {
-                // A peer that takes what is queued for it lives; no ping asked it to say so.
+                // A peer that takes what is queued for it lives; no ping asked it to say so. One from which nothing is read
+                // is not silent: it has the time without progress.
                 let last_sign = connection.last_read.max(connection.last_progress);
                 let silence = Silence {
                     has_queued: connection.has_queued(),
                     has_partial: !connection.carry.is_empty(),
-                    is_long: now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2),
+                    is_long: now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2)
+                        && !connection.is_held_back(limits.max_unread_replies_bytes),
                 };
                 let effect = self.step(id, |exchange, cx| exchange.expire(silence, cx));
                 self.act(id, effect);
@@ -84,7 +86,7 @@ impl EventLoop {
 
     /// A peer that has taken some of what is queued for it is looked at again when it may have taken nothing for too long,
     /// not at its next heartbeat.
-    fn watch_progress(&mut self, id: usize) {
+    pub(super) fn watch_progress(&mut self, id: usize) {
         let now = self.wheel.now();
         let connection = &self.connections[id];
         if connection.is_open() && connection.has_queued() {
