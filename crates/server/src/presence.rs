@@ -92,7 +92,7 @@ impl Presence {
             let stay = room.people.entry(identity.clone()).or_default();
             stay.connections += 1;
             stay.away_since = None;
-            if !stay.is_told {
+            if !stay.is_told && stay.connections == 1 {
                 room.changed.insert(identity);
                 rooms.changed.insert(channel.clone());
             }
@@ -108,10 +108,21 @@ impl Presence {
             let Some(room) = of.get_mut(channel) else { continue };
             let Some(stay) = room.people.get_mut(&**identity) else { continue };
             stay.connections = stay.connections.saturating_sub(1);
-            if stay.connections == 0 {
+            if stay.connections > 0 {
+                continue;
+            }
+            if stay.is_told {
                 stay.away_since = Some(now);
                 room.changed.insert(identity.as_ref().into());
                 changed.insert(channel.clone());
+                continue;
+            }
+            // Nobody knows of them: whoever comes and goes between two messages, however often, leaves nothing behind.
+            room.people.remove(&**identity);
+            room.changed.remove(&**identity);
+            if room.people.is_empty() {
+                of.remove(channel);
+                changed.remove(channel);
             }
         }
     }
@@ -269,9 +280,12 @@ mod tests {
         let mut world = World::new();
         let channels = [Channel::parse("room:1").unwrap()];
         world.presence.join(Some(&somebody("ada")), &channels);
+        world.presence.join(Some(&somebody("bob")), &channels);
         world.presence.leave(Some(&somebody("ada")), &channels, Duration::ZERO);
+        assert_eq!(world.presence.lock().of[&channels[0]].people.len(), 1, "nothing is kept of her");
+        world.presence.leave(Some(&somebody("bob")), &channels, Duration::ZERO);
+        assert!(world.presence.lock().of.is_empty() && world.presence.lock().changed.is_empty());
         assert!(world.told(1).is_empty() && world.told(7).is_empty());
-        assert!(world.presence.lock().of.is_empty());
     }
 
     /// A thousand who come, and are told to all who are there, are one message: what a thousand messages to each of a
