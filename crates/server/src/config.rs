@@ -225,8 +225,8 @@ pub struct Limits {
     /// Bytes queued in all, for slow subscribers and for peers that do not read their answers; each event loop gets an
     /// equal share. Once that is used up, a connection that would queue more is closed.
     pub max_queued_total_bytes: usize,
-    /// Bytes of replies that a peer has asked for and not taken; beyond, nothing is read from it until it has. A connection
-    /// holds one reply more than that, and as much as fits one reading that is not used yet: 0.4 MiB with the largest.
+    /// Bytes of replies that a peer has asked for and not taken; beyond, nothing is read from it until it has. With the last
+    /// of these replies and what was read behind what it answers, a connection takes 0.4 MiB.
     pub max_unread_replies_bytes: usize,
     /// A reply to a poll, bytes; the rest comes with the next.
     pub max_reply_bytes: usize,

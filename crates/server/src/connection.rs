@@ -1,5 +1,6 @@
 //! One connection: its bytes, in both directions, and the exchange that they are.
 
+use crate::config::Limits;
 use crate::http2::Shared;
 use crate::queued::Queued;
 use crate::stream::Stream;
@@ -115,16 +116,16 @@ impl Connection {
         Queued { bytes: unsent + self.exchange.subscriber.queued_bytes(), own }
     }
 
-    /// Whether it has more replies, in bytes, than it may have that its peer has not taken.
+    /// Whether its peer has left more replies unread than it may.
     #[inline]
-    pub fn is_held_back(&self, max_bytes: usize) -> bool {
-        self.unsent.as_ref().is_some_and(|unsent| unsent.replies() > max_bytes)
+    pub fn is_held_back(&self, limits: &Limits) -> bool {
+        self.unsent.as_ref().is_some_and(|unsent| unsent.replies() > limits.max_unread_replies_bytes)
     }
 
     /// Whether nothing is read from its peer: not before an answer has come, or replies have been taken.
     #[inline]
-    pub fn waits(&self, max_bytes: usize) -> bool {
-        self.exchange.is_busy() || self.is_held_back(max_bytes)
+    pub fn waits(&self, limits: &Limits) -> bool {
+        self.exchange.is_busy() || self.is_held_back(limits)
     }
 }
 

@@ -8,7 +8,6 @@ use crate::inbox::Inbox;
 use pushlab_application::{Application, Body, Publisher, Request, Response};
 use pushlab_session::queue::MAX_WRITE_BYTES;
 use pushlab_session::request::known_paths;
-use pushlab_session::unsent;
 use pushlab_wire::codes::ErrorCode;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -253,7 +252,7 @@ impl Shared {
     }
 }
 
-impl From<LargeBody> for unsent::Body {
+impl From<LargeBody> for pushlab_session::unsent::Body {
     fn from(large: LargeBody) -> Self {
         match large.body {
             Body::Static(bytes) => Self::Static(bytes),

@@ -108,9 +108,9 @@ impl EventLoop {
     }
 
     fn on_stream_data(&mut self, id: usize, bytes: &mut [u8], is_end: bool) {
-        let (now, max) = (self.wheel.now(), self.limits().max_unread_replies_bytes);
+        let now = self.wheel.now();
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let waits = connection.waits(max) || connection.is_behind;
+        let waits = connection.waits(&self.shared.config.limits) || connection.is_behind;
         let Stream::Http2(stream) = &mut connection.stream else { return };
         stream.has_peer_ended |= is_end;
         connection.last_read = now;
@@ -135,12 +135,11 @@ impl EventLoop {
 
     /// The peer of a stream says nothing more on it.
     pub(super) fn on_stream_end(&mut self, id: usize) {
-        let max = self.limits().max_unread_replies_bytes;
         let connection = &mut self.connections[id];
         if !connection.is_open() {
             return;
         }
-        if connection.waits(max) || connection.is_behind {
+        if connection.waits(&self.shared.config.limits) || connection.is_behind {
             (connection.has_unread, connection.has_ended) = (true, true);
             return;
         }

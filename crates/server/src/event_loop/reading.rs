@@ -40,11 +40,10 @@ impl EventLoop {
     }
 
     fn on_readable(&mut self, id: usize, is_peer_gone: bool) {
-        let max = self.limits().max_unread_replies_bytes;
         let connection = &mut self.connections[id];
         if !connection.is_gone() {
             // Who has gone in both directions gets no answer; that shows here alone.
-            if connection.waits(max) && !is_peer_gone {
+            if connection.waits(&self.shared.config.limits) && !is_peer_gone {
                 connection.has_unread = true;
                 return;
             }
@@ -154,14 +153,13 @@ impl EventLoop {
         if let Some(shared) = self.connections[id].http2.clone() {
             return self.process_frames(id, &shared, bytes);
         }
-        let max = self.limits().max_unread_replies_bytes;
         let mut at = 0;
         while at < bytes.len() && self.work_left > 0 {
             let connection = &self.connections[id];
             if !connection.is_open() {
                 return bytes.len();
             }
-            if connection.is_held_back(max) {
+            if connection.is_held_back(&self.shared.config.limits) {
                 break;
             }
             let (used, effect) = self.step(id, |exchange, cx| exchange.receive(&mut bytes[at..], cx));
@@ -202,11 +200,10 @@ impl EventLoop {
             self.work_left = MAX_WORK;
             self.take_in(id, &mut []);
         }
-        let max = self.limits().max_unread_replies_bytes;
         let connection = &mut self.connections[id];
         if connection.is_gone() || connection.is_behind {
             // What is behind stands among the unfinished again.
-        } else if connection.waits(max) {
+        } else if connection.waits(&self.shared.config.limits) {
             connection.has_unread = true;
         } else {
             self.read(id);

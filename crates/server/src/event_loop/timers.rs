@@ -65,14 +65,13 @@ impl EventLoop {
                 self.set_deadline(id, limits.write_timeout.min(left));
             }
             Stage::Open => {
-                // A peer that takes what is queued for it lives; no ping asked it to say so. One from which nothing is read
-                // is not silent: it has the time without progress.
+                // Who takes what is queued lives, and who is held back is not heard; no ping asked them to say so.
                 let last_sign = connection.last_read.max(connection.last_progress);
                 let silence = Silence {
                     has_queued: connection.has_queued(),
                     has_partial: !connection.carry.is_empty(),
                     is_long: now.saturating_sub(last_sign) >= ticks(limits.heartbeat).saturating_mul(2)
-                        && !connection.is_held_back(limits.max_unread_replies_bytes),
+                        && !connection.is_held_back(limits),
                 };
                 let effect = self.step(id, |exchange, cx| exchange.expire(silence, cx));
                 self.act(id, effect);

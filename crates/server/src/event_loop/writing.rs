@@ -132,8 +132,7 @@ impl EventLoop {
             return false;
         }
         let before = connection.queued();
-        let max = self.shared.config.limits.max_unread_replies_bytes;
-        let was_held_back = connection.is_held_back(max);
+        let was_held_back = connection.is_held_back(&self.shared.config.limits);
         let framing = connection.exchange.framing_out();
         let splits = self.shared.config.splits_events;
         let Connection { stream, unsent, exchange, .. } = &mut *connection;
@@ -158,7 +157,7 @@ impl EventLoop {
             shift(&self.counters.slow_subscribers, -1);
         }
         // No event tells of what came while nothing was read.
-        if was_held_back && !self.connections[id].waits(max) {
+        if was_held_back && !self.connections[id].waits(self.limits()) {
             self.go_on_with_unread(id);
         }
         is_empty
